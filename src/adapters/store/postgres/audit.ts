@@ -11,6 +11,7 @@ import type { Call, Sql } from "./pool.ts";
 
 export function postgresAuditRows(call: Call): AuditRows {
   const trail = postgresTrailRows(call);
+  const expired = (["token", "spent_jti", "ending"] as const).map((table) => removeExpired(call, table));
   return {
     ...postgresTrailIndex(call),
     heads: async () => {
@@ -80,25 +81,36 @@ export function postgresAuditRows(call: Call): AuditRows {
       return events.count;
     },
     sweep: async (beforeSeconds, limit) => {
-      // Skips locked rows, so that several instances can remove rows at the same time.
-      const tokens = await call(
-        (sql) => sql`
-          delete from token where ctid = any(array(
-            select ctid from token where expires_at < ${beforeSeconds} limit ${limit} for update skip locked))`,
-      );
-      const spent = await call(
-        (sql) => sql`
-          delete from spent_jti where ctid = any(array(
-            select ctid from spent_jti where expires_at < ${beforeSeconds} limit ${limit}
-            for update skip locked))`,
-      );
-      const endings = await call(
-        (sql) => sql`
-          delete from ending where ctid = any(array(
-            select ctid from ending where expires_at < ${beforeSeconds} limit ${limit} for update skip locked))`,
-      );
-      return tokens.count + spent.count + endings.count;
+      const counts = [];
+      for (const remove of expired) counts.push(await remove(beforeSeconds, limit));
+      return counts.reduce((sum, count) => sum + count);
     },
+  };
+}
+
+/**
+ * Removes expired rows in order of their expiry. A slice begins where the last one ended, because the entries of removed
+ * rows stay in the index until a vacuum has passed; a pass begins where the last one did, because rows that another
+ * instance had locked were left out. Expiries lie in the future when they are written, so that none comes before that.
+ */
+function removeExpired(call: Call, table: "token" | "spent_jti" | "ending") {
+  let [from, ended] = [0, 0];
+  return async (beforeSeconds: number, limit: number): Promise<number> => {
+    if (beforeSeconds < ended) from = 0;
+    const [row] = await call(
+      (sql) => sql<{ count: number; last: number | null }[]>`
+        with gone as (
+          delete from ${sql(table)} where ctid = any(array(
+            select ctid from ${sql(table)} where expires_at >= ${from} and expires_at < ${beforeSeconds}
+            order by expires_at limit ${limit} for update skip locked))
+          returning expires_at
+        )
+        select count(*)::int as count, max(expires_at) as last from gone`,
+    );
+    const last = row?.last ?? undefined;
+    if (last !== undefined) from = last;
+    else if (beforeSeconds > ended) [from, ended] = [ended, beforeSeconds];
+    return row?.count ?? 0;
   };
 }
 

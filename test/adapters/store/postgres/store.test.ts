@@ -6,6 +6,8 @@ import { inspect } from "node:util";
 import postgres from "postgres";
 import { spentJti } from "../../../../src/adapters/store/encoding.ts";
 import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
+import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit.ts";
+import { makeAttempts, openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { LogConflict } from "../../../../src/adapters/store/store.ts";
 import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
@@ -121,6 +123,39 @@ test("removed events that no vacuum has cleared make neither a search nor the ne
     const pages = row?.["QUERY PLAN"][0].Plan["Shared Hit Blocks"];
     assert.ok(pages > 0 && pages < 100, `${pages} pages were looked at`);
   }
+  await held`rollback`;
+});
+
+test("a removal of expired rows does not look again at those before, which no vacuum has cleared", async (t) => {
+  const { url, sql } = await emptied();
+  const limits = { timeoutMs: TIMEOUT_MS, connectionsMax: 1, attempts: makeAttempts() };
+  const database = openConnections({ url, tls: undefined, ...limits });
+  t.after(() => database.close());
+  const { sweep } = postgresAuditRows(database.call);
+  await sql`insert into spent_jti select ${ISSUER}, n::text, n, repeat('x', 1000) from generate_series(1, 6000) n`;
+  const held = await openSql(t, url);
+  await held`begin isolation level repeatable read`;
+  await held`select count(*) from pg_class`;
+  // In the session of the removal, because each keeps its counts for a while.
+  const pagesRead = async () => {
+    await database.call((own) => own`select pg_stat_force_next_flush()`);
+    const [row] = await sql`
+      select (heap_blks_hit + idx_blks_hit)::int as pages from pg_statio_user_tables
+      where relid = 'spent_jti'::regclass`;
+    return row?.pages;
+  };
+  const pages: number[] = [];
+  for (let slice = 0; slice < 5; slice++) {
+    const before = await pagesRead();
+    assert.equal(await sweep(6_000, 1_000), 1_000);
+    pages.push((await pagesRead()) - before);
+  }
+  assert.ok(Math.max(...pages) < 1.5 * Math.min(...pages), `pages in each removal: ${pages}`);
+  await sweep(6_000, 1_000);
+  // One that another instance had locked in this pass is removed in the next one.
+  await sql`insert into spent_jti values (${ISSUER}, 'left', 5000, '')`;
+  assert.equal(await sweep(6_000, 1_000), 0);
+  assert.equal(await sweep(6_001, 1_000), 2);
   await held`rollback`;
 });
 
