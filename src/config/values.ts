@@ -1,6 +1,6 @@
 /** The kinds of values that several sections of the configuration file have. */
 import * as v from "valibot";
-import { isNetwork } from "../settings/outbound.ts";
+import { isNetwork, isNeverReached } from "../settings/outbound.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 
@@ -38,7 +38,16 @@ export const workloadPattern = v.pipe(
 export const reach = {
   ca: v.optional(file),
   privateNetworks: v.optional(
-    v.array(v.pipe(v.string(), v.check(isNetwork, "is not a network in CIDR form"))),
+    v.array(
+      v.pipe(
+        v.string(),
+        v.check(isNetwork, "is not a network in CIDR form"),
+        v.check(
+          (one) => !isNetwork(one) || !isNeverReached(one),
+          "is never reached, whatever is permitted: link-local addresses, those of cloud metadata services and the like",
+        ),
+      ),
+    ),
     [],
   ),
 };

@@ -36,6 +36,17 @@ export function isNetwork(text: string): boolean {
   return ipaddr.isValidCIDR(text) && isPlainAddress(text.slice(0, text.indexOf("/")));
 }
 
+/** Whether no address of this network is ever reached, such as link-local ones: to permit it would have no effect. */
+export function isNeverReached(network: string): boolean {
+  const [base, bits] = ipaddr.parseCIDR(network);
+  const within = (one: string): boolean => bits >= ipaddr.parseCIDR(one)[1] && contains(one, base);
+  if (METADATA_NETWORKS.some(within)) return true;
+  const family = base.kind() === "ipv4" ? ipaddr.IPv4 : ipaddr.IPv6;
+  const range = family.networkAddressFromCIDR(network).range();
+  if ([...PERMITTABLE, "unicast"].includes(range)) return false;
+  return range === family.broadcastAddressFromCIDR(network).range();
+}
+
 /** Whether this network contains loopback or a part of it. */
 export function opensLoopback(network: string): boolean {
   const [base] = ipaddr.parseCIDR(network);

@@ -721,6 +721,11 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     `trustedIssuers.${IDP}.keys.privateNetworks.1: is not a network in CIDR form`,
   ],
   [
+    "link-local networks, which nothing would open",
+    keys({ privateNetworks: ["10.0.0.0/8", "169.254.0.0/16"] }),
+    `trustedIssuers.${IDP}.keys.privateNetworks.1: is never reached, whatever is permitted: link-local addresses, those of cloud metadata services and the like`,
+  ],
+  [
     "loopback beside other networks in one network for an issuer's keys in production",
     keys({ privateNetworks: ["10.0.0.0/8", "127.0.0.0/7"] }),
     `trustedIssuers.${IDP}.keys.privateNetworks: ${LOOPBACK_BESIDE}`,

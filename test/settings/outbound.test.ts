@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isLoopbackOnly, isNetwork, mayConnect, opensLoopback } from "../../src/settings/outbound.ts";
+import {
+  isLoopbackOnly,
+  isNetwork,
+  isNeverReached,
+  mayConnect,
+  opensLoopback,
+} from "../../src/settings/outbound.ts";
 
 const open = [
   "1.1.1.1",
@@ -205,6 +211,33 @@ const networks = [
 for (const [text, want] of networks) {
   test(`${want ? "accepts" : "refuses"} the network "${text}"`, () => {
     assert.equal(isNetwork(text), want);
+  });
+}
+
+const reached = [
+  ["169.254.0.0/16", false],
+  ["169.254.169.254/32", false],
+  ["fe80::/10", false],
+  ["fe80::1/64", false],
+  ["100.100.100.200/32", false],
+  ["168.63.129.16/32", false],
+  ["fd00:ec2::254/128", false],
+  ["224.0.0.0/4", false],
+  ["240.0.0.0/8", false],
+  ["64:ff9b::/96", false],
+  ["168.0.0.0/6", true],
+  ["100.64.0.0/10", true],
+  ["168.63.129.0/24", true],
+  ["fd00::/8", true],
+  ["10.0.0.0/8", true],
+  ["127.0.0.0/8", true],
+  ["8.8.8.0/24", true],
+  ["0.0.0.0/0", true],
+  ["::/0", true],
+] as const;
+for (const [network, want] of reached) {
+  test(`B8725-3.10-2 of the network ${network} ${want ? "some address" : "no address"} is ever reached`, () => {
+    assert.equal(isNeverReached(network), !want);
   });
 }
 
