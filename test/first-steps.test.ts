@@ -38,6 +38,19 @@ function commandsOf(page: string, heading: string): readonly string[] {
   return [...own.matchAll(/```sh\n([^`]*)```/g)].flatMap(([, block = ""]) => block.trim().split("\n"));
 }
 
+test("where the start failed, the first token's command says so, and ends after 20 s at most", async () => {
+  const page = readFileSync(join(ROOT, "scripts/README.md"), "utf8");
+  const command = commandsOf(page, "First steps").find((line) => line.includes("--retry")) ?? assert.fail();
+  const [, retries, seconds] = /--retry (\d+) --retry-delay (\d+) /.exec(command) ?? assert.fail(command);
+  assert.ok(Number(retries) * Number(seconds) <= 20);
+  const [port = 0] = await freePorts(1);
+  const shell = spawn("bash", ["-c", command.replace(`--retry ${retries}`, "--retry 1")], {
+    env: { ...process.env, DIR: ROOT, ISSUER: `https://localhost:${port}` },
+  });
+  const said = (await shell.stderr.setEncoding("utf8").toArray()).join("");
+  assert.match(said, new RegExp(`curl: \\(7\\) Failed to connect to localhost port ${port}`));
+});
+
 test("the first steps of the page lead from init to a delegated token, in at most ten commands", async (t) => {
   const parent = mkdtempSync(join(tmpdir(), "mandate first "));
   t.after(() => rmSync(parent, { recursive: true, force: true }));
