@@ -37,9 +37,13 @@ export type ProviderMetadata = {
   hasPublicSubjects: boolean;
 };
 
-export type ProviderMetadataFailure = {
-  kind: "metadata_malformed" | "metadata_issuer_differs" | "metadata_member_missing";
-};
+export type ProviderMetadataFailure =
+  | { kind: "metadata_malformed" | "metadata_issuer_differs" }
+  | { kind: "metadata_member_missing"; member: string };
+
+/** For the operator: which member it is that is missing, or no https URL. */
+export const describeMetadataFailure = (failure: ProviderMetadataFailure): string =>
+  failure.kind === "metadata_member_missing" ? `${failure.kind}: ${failure.member}` : failure.kind;
 
 /** OIDCD-4-1: appended to the issuer, of which a final slash is removed for that and for nothing else. */
 export const providerMetadataUrl = (issuer: string): string =>
@@ -54,12 +58,13 @@ export function parseProviderMetadata(
   const members = json.value;
   // OIDCD-4.3-1, OIDCD-7.2-1: identical to the configured issuer, slash and all, or the document is of another one.
   if (members.issuer !== issuer) return err({ kind: "metadata_issuer_differs" });
-  const authorizationEndpoint = webUrl(members.authorization_endpoint);
-  const tokenEndpoint = webUrl(members.token_endpoint);
+  const missing = (member: string) => err({ kind: "metadata_member_missing", member } as const);
   // OIDCD-3-1
-  if (!authorizationEndpoint || !tokenEndpoint || !webUrl(members.jwks_uri)) {
-    return err({ kind: "metadata_member_missing" });
-  }
+  const authorizationEndpoint = webUrl(members.authorization_endpoint);
+  if (authorizationEndpoint === undefined) return missing("authorization_endpoint");
+  const tokenEndpoint = webUrl(members.token_endpoint);
+  if (tokenEndpoint === undefined) return missing("token_endpoint");
+  if (webUrl(members.jwks_uri) === undefined) return missing("jwks_uri");
   const { subject_types_supported: types } = members;
   return ok(
     defined<ProviderMetadata>({

@@ -7,6 +7,7 @@ import {
   checkIdToken,
   checkIdTokenHeader,
   checkResponseIssuer,
+  describeMetadataFailure,
   maxAgeOf,
   parseAuthenticationResponse,
   parseProviderMetadata,
@@ -55,6 +56,16 @@ for (const [name, document, want] of documents) {
   test(`${name}: ${want}`, () => {
     const parsed = parseProviderMetadata(JSON.stringify(document), ISSUER);
     assert.equal(parsed.ok ? "ok" : parsed.error.kind, want);
+  });
+}
+
+for (const member of ["authorization_endpoint", "token_endpoint", "jwks_uri"]) {
+  test(`OIDCD-3-1 metadata without ${member} are refused, and the operator is told which member it is`, () => {
+    const parsed = parseProviderMetadata(JSON.stringify({ ...metadata, [member]: undefined }), ISSUER);
+    assert.equal(
+      parsed.ok ? "ok" : describeMetadataFailure(parsed.error),
+      `metadata_member_missing: ${member}`,
+    );
   });
 }
 

@@ -14,6 +14,7 @@ import type { Provider, RemoteDocument } from "../../settings/settings.ts";
 import type { ProviderMetadata } from "../../spec/oidc.ts";
 import {
   buildClientAssertion,
+  describeMetadataFailure,
   parseProviderMetadata,
   parseTokenAnswer,
   parseTokenError,
@@ -164,7 +165,7 @@ export async function lookAtProvider(provider: Provider): Promise<Result<Provide
       METADATA_BYTES_MAX,
     );
     const metadata = parseProviderMetadata(text, provider.issuer);
-    return metadata.ok ? metadata : err(metadata.error.kind);
+    return metadata.ok ? metadata : err(describeMetadataFailure(metadata.error));
   } catch (fault) {
     if (fault instanceof FetchFailed) return err(fault.message);
     throw fault;
@@ -181,8 +182,9 @@ function open(provider: Provider, options: ProviderOptions): Source {
       // OIDCD-4-1, OIDCD-4.2-1, OIDCD-7.1-1
       const fetched = await fetchDocument(at(provider, providerMetadataUrl(issuer)), METADATA_BYTES_MAX);
       const metadata = parseProviderMetadata(fetched.text, issuer);
-      end(metadata.ok ? {} : { failure: metadata.error.kind });
-      if (!metadata.ok) throw new Error(metadata.error.kind);
+      const failure = metadata.ok ? undefined : describeMetadataFailure(metadata.error);
+      end(defined({ failure }));
+      if (!metadata.ok) throw new Error(failure);
       return { value: metadata.value, text: fetched.text, refreshSeconds: freshSeconds(fetched, BOUNDS) };
     } catch (fault) {
       if (fault instanceof FetchFailed) end({ failure: fault.message });

@@ -5,7 +5,7 @@ import { METADATA_BYTES_MAX } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { RemoteDocument } from "../../settings/settings.ts";
-import { parseProviderMetadata, providerMetadataUrl } from "../../spec/oidc.ts";
+import { describeMetadataFailure, parseProviderMetadata, providerMetadataUrl } from "../../spec/oidc.ts";
 import { ASSERTION_ALGORITHMS } from "../../spec/rfc8725.ts";
 
 export type FoundProvider = {
@@ -42,7 +42,9 @@ export async function findProvider(
     return err({ text: `${url} cannot be fetched (${fault.message}): ${remedy}`, unreachable: true });
   }
   const metadata = parseProviderMetadata(text, issuer);
-  if (!metadata.ok) return refuse(`is not the metadata of ${issuer} (${metadata.error.kind})`);
+  if (!metadata.ok) {
+    return refuse(`is not the metadata of ${issuer} (${describeMetadataFailure(metadata.error)})`);
+  }
   const listed: Record<string, unknown> = JSON.parse(text);
   const namesOf = (member: string, otherwise: readonly string[]): readonly string[] => {
     const list = listed[member];
