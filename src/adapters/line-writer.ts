@@ -24,12 +24,17 @@ export type LineWriterOptions = {
   recovered: (lines: number) => string;
 };
 
+const LINE_FEED = 0x0a;
+const EMPTY = Buffer.alloc(0);
+
 /** The reader of a pipe is slower than we are: this passes by itself, and soon. */
 const isFull = (fault: unknown): boolean =>
   fault instanceof Error && "code" in fault && fault.code === "EAGAIN";
 
 export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): LineWriter {
   let waiting: Buffer[] = [];
+  /** The part that is written of the line that was begun last. */
+  let begun: Buffer = EMPTY;
   let waitingBytes = 0;
   let lostLines = 0;
   /** Of those, the ones that `recovered` has not told yet. */
@@ -49,12 +54,23 @@ export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): Lin
     return true;
   };
 
-  /** Writes what waits, as far as that goes; the rest of a line that was begun stays first. */
+  /** Its file may be another one by then: the part of a line is ended, and the whole line written again. */
+  const beginAnew = (): void => {
+    waiting.unshift(Buffer.of(LINE_FEED), begun);
+    waitingBytes += 1 + begun.length;
+    begun = EMPTY;
+  };
+
+  /** Writes what waits, as far as that goes. In a pipe that is full the rest of a line that was begun stays first. */
   const flush = (): void => {
     try {
       while (waiting.length > 0) {
         const bytes = Buffer.concat(waiting);
-        const rest = bytes.subarray(writeSome(bytes));
+        const written = writeSome(bytes);
+        const end = bytes.subarray(0, written).lastIndexOf(LINE_FEED);
+        begun =
+          end < 0 ? Buffer.concat([begun, bytes.subarray(0, written)]) : bytes.subarray(end + 1, written);
+        const rest = bytes.subarray(written);
         waiting = rest.length > 0 ? [rest] : [];
         waitingBytes = rest.length;
         if (rest.length > 0 || untold === 0) continue;
@@ -62,6 +78,7 @@ export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): Lin
         untold = 0;
       }
     } catch (fault) {
+      if (!isFull(fault) && begun.length > 0) beginAnew();
       timer ??= setTimeout(retry, isFull(fault) ? LOG_PIPE_RETRY_MS : LOG_RETRY_MS).unref();
     }
   };

@@ -62,24 +62,48 @@ test("lines beyond the limit are lost, counted, and told once the log can be wri
   assert.equal(writer.status().lostLines, 3);
 });
 
-test("the rest of a line that was begun is written first, so that no line is broken by another", (t) => {
-  const { state, writer } = makeDescriptor(t);
-  let left = 2;
-  const half = makeLineWriter({
+/** A descriptor that takes so many bytes and then fails. */
+function makeFilling(t: TestContext, code: string) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const state = { left: 0, text: "" };
+  const writer = makeLineWriter({
     writeSome(bytes) {
-      if (left === 0) throw Object.assign(new Error("full"), { code: "ENOSPC" });
-      const part = bytes.subarray(0, left);
-      left -= part.length;
+      if (state.left === 0) throw Object.assign(new Error(code), { code });
+      const part = bytes.subarray(0, state.left);
+      state.left -= part.length;
       state.text += Buffer.from(part).toString();
       return part.length;
     },
     recovered: String,
   });
-  half.write("begun");
-  half.write("other");
-  left = 1000;
+  return { state, writer };
+}
+
+test("the rest of a line that was begun in a pipe is written first, so that no line is broken by another", (t) => {
+  const { state, writer } = makeFilling(t, "EAGAIN");
+  state.left = 2;
+  writer.write("begun");
+  writer.write("other");
+  state.left = 1000;
   t.mock.timers.tick(LOG_RETRY_MS);
   assert.equal(state.text, "begun\nother\n");
+  assert.deepEqual(writer.status(), { waitingBytes: 0, lostLines: 0 });
+});
+
+test("a line that was begun on a disk that filled is ended there, and written again as a whole", (t) => {
+  const { state, writer } = makeFilling(t, "ENOSPC");
+  state.left = 8;
+  writer.write("first");
+  writer.write("begun");
+  assert.equal(state.text, "first\nbe");
+  // There is room for less than a line: it is begun anew each time.
+  state.left = 4;
+  t.mock.timers.tick(LOG_RETRY_MS);
+  assert.equal(state.text, "first\nbe\nbeg");
+  writer.write("other");
+  state.left = 1000;
+  t.mock.timers.tick(LOG_RETRY_MS);
+  assert.equal(state.text, "first\nbe\nbeg\nbegun\nother\n");
   assert.deepEqual(writer.status(), { waitingBytes: 0, lostLines: 0 });
 });
 

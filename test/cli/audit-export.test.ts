@@ -391,6 +391,21 @@ test("other lines of a witness are ignored and counted", async (t) => {
   assert.match(text, /kept: ignored 3 lines that are not checkpoints$/m);
 });
 
+test("incomplete checkpoints of a witness are skipped, and named by their lines", async (t) => {
+  const made = await makeMaterial(t);
+  const [whole = ""] = made.witness;
+  const logged = `{"time":"2026-11-24T00:00:00.000Z","level":"info","event":"checkpoint",${whole.slice(1)}`;
+  made.witness.unshift(whole.slice(0, 40), logged.slice(0, 120));
+  made.witness.push(whole.slice(0, -2), "Mandate listens");
+  const { code, text } = await verify(made);
+  assert.equal(code, 0, text);
+  assert.match(
+    text,
+    new RegExp(`kept: skipped 3 incomplete checkpoints, at line 1, 2, ${made.witness.length - 1}: `),
+  );
+  assert.match(text, /kept: ignored 1 lines that are not checkpoints$/m);
+});
+
 test("AUDIT-D-8 records removed by retention are not missing, and the rest is proven from its checkpoint on", async (t) => {
   const folder = scratch(t);
   const trail = await makeTrail(t);

@@ -34,6 +34,10 @@ async function* readLines(file: string): AsyncGenerator<string, void> {
   if (rest.length > 0) yield rest.toString("utf8");
 }
 
+/** A line of a checkpoint that ends within it, or goes on with another line. */
+const TORN = /^\{(?:"time":"[^"]{1,64}","level":"info","event":"checkpoint",)?"checkpoint":"/;
+const TORN_NAMED_MAX = 10;
+
 /** A line is a compact JWS, or a JSON object with the member `checkpoint`. */
 function compactOf(line: string): string | undefined {
   const json = parseJson(line, CLAIMS_DEPTH_MAX);
@@ -87,11 +91,13 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
   ] as const) {
     if (file === undefined) continue;
     let [number, ignored] = [0, 0];
+    const torn: number[] = [];
     for await (const line of readLines(file)) {
       number++;
       const compact = compactOf(line);
       if (compact === undefined) {
-        ignored++;
+        if (TORN.test(line)) torn.push(number);
+        else ignored++;
         continue;
       }
       const read = await parseCheckpoint(compact, keys);
@@ -104,6 +110,12 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       const by = `the ${source === "witness" ? "witness's checkpoint" : "checkpoint"} of ${word(log)} at ${tree.size}`;
       add(log, { source, by, head: { size: tree.size, hash }, checkpoint });
       for (const [name, head] of heads) add(name, { source, by, head });
+    }
+    if (torn.length > 0) {
+      const which = torn.slice(0, TORN_NAMED_MAX).join(", ") + (torn.length > TORN_NAMED_MAX ? ", …" : "");
+      const why =
+        "the disk was full, or the process ended while it wrote; later checkpoints cover the same records";
+      lines.push(`${file}: skipped ${torn.length} incomplete checkpoints, at line ${which}: ${why}`);
     }
     if (ignored > 0) lines.push(`${file}: ignored ${ignored} lines that are not checkpoints`);
   }
