@@ -31,6 +31,8 @@ export type ServerProcess = {
 export type StartOptions = {
   /** Standard output of the server; without it, a pipe to this process. The port is then the configured one. */
   stdout?: number;
+  /** How many files and connections the system lets it open. */
+  filesMax?: number;
   /** What the server has in its environment beside that of this process. */
   environment?: NodeJS.ProcessEnv;
 };
@@ -38,7 +40,7 @@ export type StartOptions = {
 /** A server of which nothing is known yet: whether it listens, waits, or refuses to start. */
 export function launchServer(
   configFile: string,
-  { stdout, environment = {} }: StartOptions = {},
+  { stdout, filesMax, environment = {} }: StartOptions = {},
 ): Pick<ServerProcess, "child" | "lines" | "errors"> {
   const folder = dirname(configFile);
   const permissions = ["--permission", "--allow-net", `--allow-fs-read=${ROOT}`, `--allow-fs-read=${folder}`];
@@ -47,7 +49,9 @@ export function launchServer(
   const cache = process.env.NODE_COMPILE_CACHE;
   if (cache !== undefined) permissions.push(`--allow-fs-read=${cache}`, `--allow-fs-write=${cache}/*`);
   const flags = ["--disable-warning=ExperimentalWarning", ...permissions];
-  const child = spawn(process.execPath, [...flags, join(ROOT, "src/main.ts"), "--config", configFile], {
+  const limited = filesMax === undefined ? [] : ["sh", "-c", `ulimit -n ${filesMax}; exec "$0" "$@"`];
+  const [program = "", ...words] = [...limited, process.execPath, ...flags];
+  const child = spawn(program, [...words, join(ROOT, "src/main.ts"), "--config", configFile], {
     stdio: ["ignore", stdout ?? "pipe", "pipe"],
     env: { ...process.env, ...environment },
   });

@@ -166,6 +166,10 @@ export const PROXY_HEADER_BYTES_MAX = 48 * 1024;
 /** Number of header fields. */
 export const HEADERS_MAX = 64;
 export const CONNECTIONS_MAX = 4096;
+/** Files that are open beside connections: the database, the log, the witness, what the platform needs, and some more. */
+export const FILES_RESERVED = 64;
+/** How often it is told that a listener refuses connections. */
+export const CONNECTIONS_TOLD_MS = 60_000;
 export const CONNECTIONS_PER_SOURCE_MAX = 256;
 /** On the listener for the proxy, whose connections count only until it has proven itself. */
 export const PROXY_UNPROVEN_PER_SOURCE_MAX = 2048;

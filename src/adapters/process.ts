@@ -58,3 +58,11 @@ export function watchProcess(): { read(): ProcessState; close(): void } {
     },
   };
 }
+
+/** How many files and connections the system lets this process open. */
+export function openFilesMax(): number {
+  // Not with its connections, whose names it would look up.
+  const report = Object.assign(process.report, { excludeNetwork: true }).getReport();
+  const { soft } = Object(Object(report).userLimits?.open_files);
+  return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY;
+}

@@ -13,6 +13,8 @@ export type Counters = {
   recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
   /** The same throttle; what it tells to wait is counted by kind. */
   throttling(throttle: Throttle): Throttle;
+  /** A connection that a listener did not take up. */
+  refused(listener: string, why: string): void;
   /** One batch of the journal, when the store had taken or refused it. */
   committed(entries: number, seconds: number): void;
   samples(): Pick<
@@ -20,6 +22,7 @@ export type Counters = {
     | "mandate_requests_total"
     | "mandate_request_duration_seconds"
     | "mandate_events_total"
+    | "mandate_connections_refused_total"
     | "mandate_throttled_total"
     | "mandate_journal_entries_total"
     | "mandate_journal_commit_seconds"
@@ -57,6 +60,7 @@ export function makeCounters(issuer: string): Counters {
   const requests = new Map<string, Sample<"mandate_requests_total">>();
   const durations = new Map<string, Sample<"mandate_request_duration_seconds">>();
   const events = new Map<string, Sample<"mandate_events_total">>();
+  const refusals = new Map<string, Sample<"mandate_connections_refused_total">>();
   const throttled = new Map<string, Sample<"mandate_throttled_total">>();
   const commits = noDurations();
   let entriesCommitted = 0;
@@ -79,6 +83,9 @@ export function makeCounters(issuer: string): Counters {
         durations.set(key, lasted);
       }
       observe(lasted.value, durationMs / 1000);
+    },
+    refused(listener, why) {
+      count(refusals, `${listener} ${why}`, () => ({ listener, why }));
     },
     committed(entries, seconds) {
       entriesCommitted += entries;
@@ -112,6 +119,7 @@ export function makeCounters(issuer: string): Counters {
       mandate_requests_total: sorted(requests),
       mandate_request_duration_seconds: sorted(durations),
       mandate_events_total: sorted(events),
+      mandate_connections_refused_total: sorted(refusals),
       mandate_throttled_total: sorted(throttled),
       mandate_journal_entries_total: single(entriesCommitted),
       mandate_journal_commit_seconds: [{ labels: {}, value: commits }],

@@ -85,6 +85,18 @@ export const NOTICES = {
     members: [],
     meaning: "Registered clients may hold grant types that they never asked for.",
   },
+  files_limited: {
+    levels: ["warning"],
+    members: [],
+    meaning:
+      "The system lets the process open fewer files than its connections may need; fewer are taken up.",
+  },
+  connections_refused: {
+    levels: ["error"],
+    members: ["listener"],
+    meaning:
+      "A listener refuses connections, because it has as many as it may have or no file can be opened; told once a minute.",
+  },
   client_address_unread: {
     levels: ["warning"],
     members: [],

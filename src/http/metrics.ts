@@ -33,6 +33,11 @@ export const FAMILIES = {
     labels: ["kind"],
     help: "Callers that were told to wait, by what they had too many of.",
   },
+  mandate_connections_refused_total: {
+    type: "counter",
+    labels: ["listener", "why"],
+    help: "Connections that were not taken up: the listener had as many as it may have, or no file could be opened.",
+  },
   mandate_journal_entries_total: {
     type: "counter",
     labels: [],

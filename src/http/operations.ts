@@ -116,6 +116,8 @@ export async function serveOperations(
   server.timeout = limits.IDLE_TIMEOUT_MS;
   server.maxConnections = limits.OPERATIONS_CONNECTIONS_MAX;
   const { address, port } = await listen(server, at);
+  server.on("drop", () => counters.refused("operations", "limit"));
+  server.on("error", () => counters.refused("operations", "files"));
   return {
     address,
     port,

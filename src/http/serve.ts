@@ -37,6 +37,8 @@ export type ServeOptions = {
   /** Whether a peer that showed these certificates is not bound by the cap on connections of one source. */
   isProven?: (shown: ShownCertificates) => boolean;
   log: (entry: LogEntry) => void;
+  /** For each connection that is not taken up: there are as many as may be, or no file can be opened. */
+  onRefused?: (why: "limit" | "files") => void;
   /** The form of an answer that the handler did not make; by default it stays as it is. */
   dress?: Dress;
   limits?: Partial<typeof LIMITS>;
@@ -101,6 +103,9 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     refuseRaw(socket, connections.find(socket), REFUSALS.method, log);
   });
   const bound = await listen(server, options);
+  server.on("drop", () => options.onRefused?.("limit"));
+  // Otherwise a connection that cannot be accepted would end the process.
+  server.on("error", () => options.onRefused?.("files"));
 
   const shutdown = async (): Promise<void> => {
     // Not https.Server.close: it would cut a connection whose answer is not yet sent completely.

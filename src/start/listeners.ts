@@ -13,6 +13,8 @@ import type { ServeOptions, Server } from "../http/serve.ts";
 import { serve } from "../http/serve.ts";
 import { endOfCertificate } from "../http/tls.ts";
 import { PROXY_HEADER_BYTES_MAX, PROXY_UNPROVEN_PER_SOURCE_MAX } from "../limits.ts";
+import type { Refusal } from "./capacity.ts";
+import { fitConnections, tellRefusals } from "./capacity.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";
 import type { Service } from "./service.ts";
@@ -46,11 +48,12 @@ export async function openOperations(
 }
 
 export async function openListeners(
-  { listen, mtls, signsIn, proxy }: Config["fixed"],
+  fixed: Config["fixed"],
   { ports, counters }: Service,
   configFile: string,
   log: Log,
 ): Promise<Listeners> {
+  const { listen, mtls, signsIn, proxy } = fixed;
   const handler = app(ports);
   const dress = dressPages(ports);
   const { issuer, mtlsOrigin = issuer } = ports.settings();
@@ -58,8 +61,17 @@ export async function openListeners(
     counters.request(entry);
     log.request(entry);
   };
-  const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) =>
-    bindAt(name, at, configFile, serve({ ...at, origin: issuer, ...rest, log: onRequest, dress }, serving));
+  const connectionsMax = fitConnections(fixed, log);
+  const tell = tellRefusals(log, ports.clock);
+  const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) => {
+    const limits = { connectionsMax, ...rest.limits };
+    const onRefused = (why: Refusal): void => {
+      counters.refused(name, why);
+      tell(name, why);
+    };
+    const options = { ...at, origin: issuer, ...rest, limits, log: onRequest, dress, onRefused };
+    return bindAt(name, at, configFile, serve(options, serving));
+  };
 
   const further: [listener: "mtls" | "proxy", server: Server][] = [];
   // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.
