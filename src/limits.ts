@@ -91,9 +91,9 @@ export const REFRESH_IDLE_DAYS = 7;
 export const REFRESH_HOURS = 12;
 export const REFRESH_HOURS_MAX = 24;
 /** After a rotation the token before it gives the same successor for so long, and so often. */
-export const REFRESH_RETRY_SECONDS = 30;
+export const REFRESH_RETRY_SECONDS = 10;
 export const REFRESH_RETRY_SECONDS_MAX = 60;
-export const REFRESH_RETRIES_MAX = 8;
+export const REFRESH_RETRIES_MAX = 5;
 /** How often kept successors are looked for whose window is over. */
 export const REFRESH_FORGET_MS = 30_000;
 /** Families of one user for one client and target; the one that was used longest ago ends. */

@@ -104,19 +104,24 @@ export type FamilyFacts = {
   family: Family;
   /** The first ending that reaches it; `reason` is that of its event, as long as that is kept. */
   ended?: { eventId: string; atMs: number; reason?: string };
+  /** The token before the current one was sent again from another source than that of the rotation. */
+  retriedElsewhere?: true;
 };
 
 /** A family by one of its tokens, which is the one of generation `presented`. */
 export type PresentedFamily = FamilyFacts & {
   presented: number;
-  /** The last rotation: how long ago it was by the clock of the store, and how often the token before was sent again. */
-  rotated?: { agoMs: number; retries: number; sealed?: string };
+  /**
+   * The last rotation: how long ago it was by the clock of the store, how often the token before was sent again, and the
+   * digest of the source.
+   */
+  rotated?: { agoMs: number; retries: number; sealed?: string; by?: string };
 };
 
 /**
  * Starts a family with its first token, or uses it: by its current token, which `next` then replaces, or `again` by the
  * token before that. Fails as `family_current` where the presented token is not that one, and where the time or the
- * number of retries is used up; the clock of the store decides.
+ * number of retries is used up, that of a retry `elsewhere` by one; the clock of the store decides.
  */
 export type FamilyChange =
   | { start: Family; digest: string }
@@ -125,8 +130,8 @@ export type FamilyChange =
       presented: number;
       atSeconds: number;
       idleEndsAtSeconds?: number;
-      next?: { digest: string; sealed: string };
-      again?: { windowMs: number; retriesMax: number };
+      next?: { digest: string; sealed: string; by: string };
+      again?: { windowMs: number; retriesMax: number; elsewhere: boolean };
     };
 
 export type StoredConsent = Consent & { withdrawnAtSeconds?: number };

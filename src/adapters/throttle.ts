@@ -4,9 +4,9 @@
  * address are not its own (RFC6749-2.3.1-8, PROD-8.3-1). Buckets run on the monotonic clock.
  */
 import { hash } from "node:crypto";
-import ipaddr from "ipaddr.js";
 import type { Clock, Throttle } from "../ports.ts";
 import type { Rate, Rates } from "../settings/settings.ts";
+import { networkOf } from "../spec/rfc4291.ts";
 
 /** Of each kind; beyond it, the bucket that was unused for longest is dropped. */
 const BUCKETS_MAX = 10_000;
@@ -29,7 +29,7 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
   const managers = makeBuckets(clock, rates.registrationRequestsByClient);
   return {
     failed(source, clientId) {
-      const subscriber = subscriberOf(source);
+      const subscriber = networkOf(source);
       const pair = clientId === undefined ? undefined : pairOf(subscriber, clientId);
       const byPair = pair === undefined ? 0 : pairs.waitSeconds(pair);
       const wait = Math.max(sources.waitSeconds(subscriber), byPair);
@@ -38,11 +38,11 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
       if (pair !== undefined) pairs.take(pair);
       return 0;
     },
-    failedLately: (source) => !sources.isFull(subscriberOf(source)),
+    failedLately: (source) => !sources.isFull(networkOf(source)),
     spend: (clientId) => spend(clients, clientId),
     manage: (id) => spend(managers, id),
-    visit: (source) => spend(visitors, subscriberOf(source)),
-    register: (source) => spend(registrations, subscriberOf(source)),
+    visit: (source) => spend(visitors, networkOf(source)),
+    register: (source) => spend(registrations, networkOf(source)),
   };
 }
 
@@ -50,11 +50,6 @@ function spend(buckets: Buckets, key: string): number {
   const wait = buckets.waitSeconds(key);
   if (wait === 0) buckets.take(key);
   return wait;
-}
-
-/** A /64 of IPv6 counts as one source: a subscriber holds at least that, and could use an address for each guess. */
-export function subscriberOf(source: string): string {
-  return ipaddr.IPv6.isValid(source) ? ipaddr.IPv6.parse(source).parts.slice(0, 4).join(":") : source;
 }
 
 /** A digest, so that a long `client_id` in a request does not grow the memory used. */

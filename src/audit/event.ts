@@ -25,6 +25,7 @@ export const EVENT_TYPES = [
   "token.refreshed",
   "refresh.issued",
   "refresh.retried",
+  "refresh.retried_elsewhere",
   "refresh.reuse_detected",
   "refresh.ended",
   "token.revoked",

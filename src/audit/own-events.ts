@@ -21,6 +21,7 @@ export type OwnEventKind =
   | "allowed_by_others"
   | "taken_back"
   | "taken_back_by_others"
+  | "renewed_elsewhere"
   | "ended"
   | "signed_in"
   | "signed_out";
@@ -42,7 +43,8 @@ const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "token.issued": "token_given",
   // Not each use of a refresh token: there is one every few minutes, and what was given is told once.
   "refresh.issued": "token_given",
-  // REFRESH-D-7
+  // REFRESH-D-21, REFRESH-D-7
+  "refresh.retried_elsewhere": "renewed_elsewhere",
   "refresh.reuse_detected": "ended",
   "refresh.ended": "ended",
   "token.denied": "refused",
@@ -66,6 +68,7 @@ const TOKEN_EVENT_TYPES: readonly string[] = [
   "refresh.issued",
   "token.refreshed",
   "refresh.retried",
+  "refresh.retried_elsewhere",
   "token_exchange.delegation",
   "token_exchange.impersonation",
   "grant.redeemed",

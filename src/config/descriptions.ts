@@ -221,7 +221,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "authorize.refresh.hours":
     "For how many hours refresh tokens may be used anywhere else; 12 by default, 24 at most.",
   "authorize.refresh.retrySeconds":
-    "How many seconds after a rotation the token before it gives the same successor; 30 by default, 60 at most.",
+    "How many seconds after a rotation the token before it gives the same successor to the same source; 10 by default, 60 at most. For as long a thief at that source may follow the client unseen.",
   pages: "In whose name and colours users are shown pages.",
   "pages.operator": "The name at the top of every page; by default the host of the issuer.",
   "pages.colours": "The colour of links and buttons in each scheme.",

@@ -129,7 +129,7 @@ function allowedView(
   { session, clients }: Account,
   consent: AccountConsent,
 ): AllowedView {
-  const { id, formToken, actor, targets, scopes, lastUse, families, reusedAtMs } = consent;
+  const { id, formToken, actor, targets, scopes, lastUse, families, reusedAtMs, renewedElsewhere } = consent;
   const { policy } = settings();
   const agents = targets.flatMap((name) => {
     const target = policy.targets.get(name);
@@ -146,6 +146,7 @@ function allowedView(
     lastUse,
     goesOn: families.map(grantView),
     reusedAtMs,
+    renewedElsewhere,
   });
 }
 

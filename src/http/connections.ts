@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
+import { networkOf } from "../spec/rfc4291.ts";
 import type { Peer } from "./handler.ts";
 import { meterInput } from "./intake.ts";
 import { leafOf, presented } from "./message.ts";
@@ -82,7 +83,7 @@ export function makeConnections(
       return ended;
     },
     accept(socket) {
-      const source = sourceOf(socket.remoteAddress);
+      const source = networkOf(addressOf(socket.remoteAddress));
       const count = (sources.get(source) ?? 0) + 1;
       if (count > limit.connectionsPerSourceMax) {
         socket.destroy();
@@ -144,11 +145,4 @@ const peerOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string => `${re
 /** `::ffff:192.0.2.1` is 192.0.2.1. */
 function addressOf(remote: string | undefined): string {
   return remote !== undefined && ipaddr.isValid(remote) ? ipaddr.process(remote).toString() : "";
-}
-
-/** One subscriber holds at least a /64 of IPv6: it counts as one source. */
-function sourceOf(remote: string | undefined): string {
-  if (remote === undefined || !ipaddr.isValid(remote)) return "";
-  const address = ipaddr.process(remote);
-  return address instanceof ipaddr.IPv6 ? address.parts.slice(0, 4).join(":") : address.toString();
 }

@@ -16,11 +16,12 @@ const bodyOf = (type: EventType): string =>
 
 const cases = [
   ["refresh.issued", "token_given", [{ id: "desk-app" }]],
+  ["refresh.retried_elsewhere", "renewed_elsewhere", [{ id: "desk-app" }]],
   ["refresh.reuse_detected", "ended", [{ id: "desk-app" }]],
   ["refresh.ended", "ended", []],
 ] as const;
 for (const [type, kind, agents] of cases) {
-  test(`REFRESH-D-7, REFRESH-D-19 the user reads ${type} as ${kind}`, () => {
+  test(`REFRESH-D-7, REFRESH-D-19, REFRESH-D-21 the user reads ${type} as ${kind}`, () => {
     const event = readOwnEvent(bodyOf(type));
     assert.deepEqual([event?.kind, event?.agents], [kind, agents]);
   });

@@ -53,7 +53,7 @@ test("a provider has narrow defaults", () => {
       seconds: 30 * 24 * 3600,
       idleSeconds: 7 * 24 * 3600,
       briefSeconds: 12 * 3600,
-      retryMs: 30_000,
+      retryMs: 10_000,
     },
   });
 });

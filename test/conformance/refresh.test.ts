@@ -1,11 +1,16 @@
 /** Refresh tokens against the server as users run it: the page, the wire, processes at once, and two instances. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { request as requestTo } from "node:https";
+import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
 import { ENDING_REACH_MS } from "../../src/limits.ts";
 import { makeProver } from "../support/dpop.ts";
+import { shownBy } from "../support/markup.ts";
 import type { Asked } from "../support/people.ts";
 import {
   Browser,
@@ -121,6 +126,41 @@ test("REFRESH-D-5, FAPI2-5.3.2-1 five processes that share a token all go on wit
   assert.deepEqual(await Promise.all(answers.map(isActive)), [true, true, true, true, true]);
   assert.equal((await refresh(String(answers[0]?.body.refresh_token))).status, 200);
 });
+
+/** A refresh of the public client from a given address of this machine. */
+async function refreshFrom(localAddress: string, token: string) {
+  const at = { host: "127.0.0.1", port: world.server.port, servername: "as.example", ca: world.ca };
+  const options = { ...at, localAddress, agent: false, method: "POST", path: "/token" };
+  const asked = requestTo({ ...options, headers: { host: "as.example", ...TARGET } } as object);
+  asked.end(encodeForm({ grant_type: "refresh_token", refresh_token: token, client_id: PUBLIC }));
+  const [response] = (await once(asked, "response")) as [IncomingMessage];
+  return { status: response.statusCode, body: JSON.parse(await text(response)) };
+}
+
+test("REFRESH-D-21 a token that comes again from another address is told to its user, and the second time ends what it gave", async () => {
+  const { token } = await give();
+  const next = await refresh(token);
+  const elsewhere = await refreshFrom("127.0.0.2", token);
+  assert.deepEqual([elsewhere.status, elsewhere.body.refresh_token], [200, next.body.refresh_token]);
+  const event = (await world.events()).findLast(({ type }) => type === "refresh.retried_elsewhere");
+  assert.equal((event?.request as { source_ip?: string } | undefined)?.source_ip, "127.0.0.2");
+  const page = await accountOf("alice");
+  assert.match(page, /used the same access from two networks within seconds/);
+  assert.match(page, /Two networks used the same access of this program/);
+  const last = await refresh(String(next.body.refresh_token));
+  const again = await refreshFrom("127.0.0.3", String(next.body.refresh_token));
+  assert.deepEqual([again.status, again.body.error], [400, "invalid_grant"]);
+  assert.equal((await refresh(String(last.body.refresh_token))).body.error, "invalid_grant");
+  assert.deepEqual(await Promise.all([next, last].map(isActive)), [false, false]);
+  assert.match(await accountOf("alice"), /it was used from two places/);
+});
+
+/** What the account page shows this user. */
+async function accountOf(user: string): Promise<string> {
+  const browser = new Browser(world, provider);
+  const choice = await browser.get("/account");
+  return shownBy((await browser.follow(await browser.signIn(choice, user))).text);
+}
 
 test("RFC6749-6-3, RFC6749-6-4 a client that has a credential proves itself to refresh", async () => {
   const { token } = await give({}, {}, { authorization });

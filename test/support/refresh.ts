@@ -76,8 +76,8 @@ export type RefreshFlow = Flow & {
   give(how?: Given): Promise<{ answer: Outcome; code: Asked }>;
   /** The refresh token of a click. */
   start(how?: Given): Promise<string>;
-  ask(form: Asked, client?: string, by?: Prover): Promise<Outcome>;
-  refresh(token: string, extra?: Asked, client?: string, by?: Prover): Promise<Outcome>;
+  ask(form: Asked, client?: string, by?: Prover, source?: string): Promise<Outcome>;
+  refresh(token: string, extra?: Asked, client?: string, by?: Prover, source?: string): Promise<Outcome>;
   families(): Promise<readonly FamilyFacts[]>;
   consentOf(client: string, scopes?: readonly string[], target?: string): Promise<StoredConsent>;
 };
@@ -89,8 +89,8 @@ export async function openRefresh(
   const flow = await openFlow(t, configuration, {});
   const { ports } = flow;
 
-  const ask = async (form: Asked, clientId = PUBLIC, by?: Prover): Promise<Outcome> => {
-    const request = { id: "r-1", endpoint: "/token", source_ip: "192.0.2.1" };
+  const ask = async (form: Asked, clientId = PUBLIC, by?: Prover, source = "192.0.2.1"): Promise<Outcome> => {
+    const request = { id: "r-1", endpoint: "/token", source_ip: source };
     const asked = { client: flow.client(clientId), form: formOf(form), request };
     const proof = by?.prove(AT_TOKEN.url);
     const answer = await answerTokenRequest(ports, asked, defined({ ...AT_TOKEN, proof }));
@@ -152,8 +152,8 @@ export async function openRefresh(
     async start(how) {
       return tokenOf((await give(how)).answer);
     },
-    refresh: (token, extra = {}, client = PUBLIC, by) =>
-      ask({ grant_type: "refresh_token", refresh_token: token, ...extra }, client, by),
+    refresh: (token, extra = {}, client = PUBLIC, by, source) =>
+      ask({ grant_type: "refresh_token", refresh_token: token, ...extra }, client, by, source),
     families: () => ports.families.list(ALICE),
   };
 }

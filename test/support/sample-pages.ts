@@ -109,6 +109,7 @@ export const ACCOUNT: AccountView = {
           idleUntilSeconds: Date.UTC(2026, 10, 28) / 1000,
         },
       ],
+      renewedElsewhere: true,
       reusedAtMs: Date.UTC(2026, 10, 20),
     },
     {

@@ -13,8 +13,9 @@ import type { Clock } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Rates } from "../../settings/settings.ts";
+import { networkOf } from "../../spec/rfc4291.ts";
 import { hash } from "../crypto/system.ts";
-import { makeBuckets, subscriberOf } from "../throttle.ts";
+import { makeBuckets } from "../throttle.ts";
 
 export type FetchBudget = {
   /**
@@ -40,7 +41,7 @@ export function makeFetchBudget(
     begin(source, place) {
       // A digest, because a peer chooses the length of the text.
       const here = `place ${hash.sha256(place)}`;
-      const subscriber = source === undefined ? undefined : subscriberOf(source);
+      const subscriber = source === undefined ? undefined : networkOf(source);
       const waitSeconds = Math.max(
         subscriber === undefined ? 0 : sources.waitSeconds(subscriber),
         places.waitSeconds(here),

@@ -18,13 +18,14 @@ export type FamilyRow = {
   body: string;
 };
 
-export type FoundFamily = FamilyRow & { ended: string | null };
+export type FoundFamily = FamilyRow & { ended: string | null; elsewhere: number };
 
 export type FoundByToken = FoundFamily & {
   presented: number;
   ago_ms: number | null;
   retries: number;
   sealed: string | null;
+  rotated_by: string | null;
 };
 
 export function toFamilyRow(family: Family): FamilyRow {
@@ -54,17 +55,25 @@ export function fromFamilyRow(row: FoundFamily): FamilyFacts {
     idleEndsAtSeconds: row.idle_ends_at ?? undefined,
     endingKeys: Object.entries(keys).map(([key, sinceMs]): EndingKey => ({ key, sinceMs })),
   });
-  if (ended === null) return { family };
-  const { event_id: eventId, at_ms: atMs, reason } = ended;
-  return { family, ended: defined({ eventId, atMs, reason: reason ?? undefined }) };
+  return defined<FamilyFacts>({
+    family,
+    ended:
+      ended === null
+        ? undefined
+        : defined({ eventId: ended.event_id, atMs: ended.at_ms, reason: ended.reason ?? undefined }),
+    retriedElsewhere: row.elsewhere > 0 ? true : undefined,
+  });
 }
 
 export function fromFoundByToken(row: FoundByToken): PresentedFamily {
-  const { presented, ago_ms: agoMs, retries, sealed } = row;
+  const { presented, ago_ms: agoMs, retries, sealed, rotated_by: by } = row;
   return defined<PresentedFamily>({
     ...fromFamilyRow(row),
     presented,
-    rotated: agoMs === null ? undefined : defined({ agoMs, retries, sealed: sealed ?? undefined }),
+    rotated:
+      agoMs === null
+        ? undefined
+        : defined({ agoMs, retries, sealed: sealed ?? undefined, by: by ?? undefined }),
   });
 }
 
@@ -77,8 +86,11 @@ export type FamilyUseRow = {
   idle_ends_at: number | null;
   digest: string | null;
   sealed: string | null;
+  rotated_by: string | null;
   window_ms: number | null;
   retries_max: number | null;
+  /** 1 for a retry from another source than that of the rotation. */
+  elsewhere: number;
 };
 
 export function toFamilyUseRow(change: Extract<FamilyChange, { use: string }>): FamilyUseRow {
@@ -90,7 +102,9 @@ export function toFamilyUseRow(change: Extract<FamilyChange, { use: string }>): 
     idle_ends_at: idleEndsAtSeconds ?? null,
     digest: next?.digest ?? null,
     sealed: next?.sealed ?? null,
+    rotated_by: next?.by ?? null,
     window_ms: again?.windowMs ?? null,
     retries_max: again?.retriesMax ?? null,
+    elsewhere: again?.elsewhere ? 1 : 0,
   };
 }

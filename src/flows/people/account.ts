@@ -50,6 +50,8 @@ export type AccountConsent = StandingConsent & {
   families: readonly Family[];
   /** REFRESH-D-7: when a family ended last because two parties had its token. */
   reusedAtMs?: number;
+  /** REFRESH-D-21: whether the token of one that still stands was sent again from another source. */
+  renewedElsewhere: boolean;
 };
 
 export type Account = {
@@ -159,16 +161,17 @@ function familiesOf(
   all: readonly FamilyFacts[],
   consent: string,
   nowSeconds: number,
-): Pick<AccountConsent, "families" | "reusedAtMs"> {
+): Pick<AccountConsent, "families" | "reusedAtMs" | "renewedElsewhere"> {
   const given = all.filter(({ family }) => family.consentId === consent);
   const refresh = settings().signIn?.refresh;
-  const families = given.flatMap(({ family, ended }) => {
-    const usable = refresh !== undefined && ended === undefined && nowSeconds < endOf(family, refresh);
-    return usable ? [inForce(family, refresh)] : [];
-  });
+  const usable = given.filter(
+    ({ family, ended }) =>
+      refresh !== undefined && ended === undefined && nowSeconds < endOf(family, refresh),
+  );
   const reused = given.flatMap(({ ended }) => (ended?.reason === REUSED ? [ended.atMs] : []));
-  return defined<Pick<AccountConsent, "families" | "reusedAtMs">>({
-    families,
+  return defined<Pick<AccountConsent, "families" | "reusedAtMs" | "renewedElsewhere">>({
+    families: usable.flatMap(({ family }) => (refresh === undefined ? [] : [inForce(family, refresh)])),
+    renewedElsewhere: usable.some(({ retriedElsewhere }) => retriedElsewhere),
     reusedAtMs: reused.length === 0 ? undefined : Math.max(...reused),
   });
 }

@@ -10,13 +10,15 @@ export type Presenter = {
   isPublic: boolean;
   /** The thumbprint of the key of its proof. */
   jkt?: string;
+  /** Its source, as a digest under the token that it presents. */
+  source: string;
 };
 
 export type JudgedRefresh =
   /** By the current token: a public client gets the next one. */
   | { use: "rotate" | "keep" }
   /** By the token before: the client did not get the answer, or several of its processes asked at once. */
-  | { use: "again"; sealed: string }
+  | { use: "again"; sealed: string; elsewhere: boolean }
   /** `ends`: the family dies. */
   | { refused: Reason; ends: boolean };
 
@@ -24,8 +26,8 @@ const refuse = (refused: Reason): JudgedRefresh => ({ refused, ends: false });
 const end = (refused: Reason): JudgedRefresh => ({ refused, ends: true });
 
 export function judgeRefresh(
-  { family, ended, presented, rotated }: PresentedFamily,
-  { clientId, isPublic, jkt }: Presenter,
+  { family, ended, presented, rotated, retriedElsewhere }: PresentedFamily,
+  { clientId, isPublic, jkt, source }: Presenter,
   settings: RefreshSettings,
   nowSeconds: number,
 ): JudgedRefresh {
@@ -39,10 +41,13 @@ export function judgeRefresh(
   if (family.jkt !== undefined && family.jkt !== jkt) return refuse("refresh_key_not_proven");
   if (presented === family.generation) return { use: family.rotates ? "rotate" : "keep" };
   // REFRESH-D-5, FAPI2-5.3.2-1
-  const { agoMs = Number.POSITIVE_INFINITY, retries = 0, sealed } = rotated ?? {};
+  const { agoMs = Number.POSITIVE_INFINITY, retries = 0, sealed, by } = rotated ?? {};
   const isBefore = presented === family.generation - 1;
   const inTime = agoMs <= settings.retryMs && retries < REFRESH_RETRIES_MAX;
-  if (isBefore && inTime && sealed !== undefined) return { use: "again", sealed };
+  // REFRESH-D-21: a client may change its network once between two requests; a thief cannot follow it for longer.
+  const elsewhere = family.jkt === undefined && by !== source;
+  const isRetry = isBefore && inTime && !(elsewhere && retriedElsewhere);
+  if (isRetry && sealed !== undefined) return { use: "again", sealed, elsewhere };
   // REFRESH-D-7, RFC6749-10.4-5, RFC9700-4.14.2-3, OAUTH21-4.3.1-2: one of two holders has it without right.
   return family.jkt === undefined ? end("refresh_token_reused") : refuse("refresh_token_old");
 }

@@ -10,6 +10,7 @@ import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
 import type { RefreshSettings, Settings } from "../../settings/settings.ts";
 import type { SignInFacts } from "../../spec/oidc.ts";
+import { networkOf } from "../../spec/rfc4291.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import {
   buildRefreshToken,
@@ -52,7 +53,8 @@ export async function readRefresh(
   const { family, presented } = found;
   const parties = describeFamily(family);
   const about = { ...known, ...parties, grant: { id: family.id, generation: presented } };
-  const judged = judge(found, presenterOf(client), settings, refresh, ports.clock.nowSeconds());
+  const source = sourceOf(ports, request, token);
+  const judged = judge(found, presenterOf(client, source), settings, refresh, ports.clock.nowSeconds());
   if ("refused" in judged) return refuseRefresh(ports, request, about, judged);
   const asked = readParameters(form, family, settings.policy);
   if (!asked.ok) return refuseRequest(request, asked.error, about);
@@ -61,13 +63,18 @@ export async function readRefresh(
   const wanted = { ...MODE, audience: [family.target], resource: [], scope };
   const order = await readOrder(ports, plainClient(client), wanted, { subject });
   if (!order.ok) return refuseRequest(request, order.error.failure, about);
-  const step = stepOf(ports, token, found, judged, refresh);
+  const step = stepOf(ports, { token, source }, found, judged, refresh);
   const grant = { id: family.id, generation: presented, step: () => step };
   return ok({ ...order.value, consentId: family.consentId, grant });
 }
 
-const presenterOf = (client: TokenRequest["client"]): Presenter =>
+/** REFRESH-D-21: under the token, of which the store has a digest, so that the store alone tells no address. */
+const sourceOf = ({ hash }: Pick<Ports, "hash">, { request }: TokenRequest, token: string): string =>
+  hash.sha256(JSON.stringify(["source of refresh", token, networkOf(request.source_ip)]));
+
+const presenterOf = (client: TokenRequest["client"], source: string): Presenter =>
   defined<Presenter>({
+    source,
     clientId: client.clientId,
     isPublic: client.method === "none",
     jkt: jktOf(client.keys),
@@ -154,7 +161,7 @@ function subjectOf(family: Family, settings: RefreshSettings, parties: Parties):
 
 function stepOf(
   { clock, random, hash, successors }: Ports,
-  token: string,
+  { token, source }: { token: string; source: string },
   { family, presented }: PresentedFamily,
   judged: Exclude<JudgedRefresh, { refused: Reason }>,
   { idleSeconds, retryMs: windowMs }: RefreshSettings,
@@ -169,17 +176,18 @@ function stepOf(
   });
   if (judged.use === "keep") return { type: "token.refreshed", generation: presented, family: used };
   if (judged.use === "again") {
-    const again = { windowMs, retriesMax: REFRESH_RETRIES_MAX };
+    const { sealed, elsewhere } = judged;
+    const again = { windowMs, retriesMax: REFRESH_RETRIES_MAX, elsewhere };
     return {
-      type: "refresh.retried",
+      type: elsewhere ? "refresh.retried_elsewhere" : "refresh.retried",
       generation: presented,
       family: { ...used, again },
-      gives: successors.open(token, judged.sealed),
+      gives: successors.open(token, sealed),
     };
   }
   // RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3: the next one, with all that the grant has (RFC6749-6-7).
   const gives = buildRefreshToken(random.secret());
-  const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives) };
+  const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source };
   return { type: "token.refreshed", generation: presented, family: { ...used, next }, gives };
 }
 

@@ -33,6 +33,8 @@ export type AllowedView = {
   }[];
   /** When such a grant was ended because two parties had it. */
   reusedAtMs?: number;
+  /** Whether two networks had the token of one that still stands. */
+  renewedElsewhere?: boolean;
 };
 
 export type EventView = {
@@ -113,7 +115,7 @@ function card(one: AllowedView, index: number, { base }: AccountView, texts: Tex
   const until = untilSeconds === undefined ? texts.untilTakenBack : dayOf(untilSeconds, texts);
   return html`<li><h3 id="allowed-${index}">${partyName(party, texts)}</h3>
 ${aboutParty(party, texts)}
-${reused(one, texts)}
+${warned(one, texts)}
 <dl>
 ${permissions.map((permission) => permitted(permission, texts))}
 ${sinceSeconds === undefined ? undefined : fact(texts.allowedSince, html`${dayOf(sinceSeconds, texts)}`)}
@@ -159,11 +161,14 @@ function grantText(
   return html`${texts.goesOnUntil(day(sinceSeconds), day(usedSeconds), day(untilSeconds))} ${idle}`;
 }
 
-/** REFRESH-D-7 */
-const reused = ({ reusedAtMs }: AllowedView, texts: Texts): Html | undefined =>
-  reusedAtMs === undefined
-    ? undefined
-    : html`<div class="warning"><p>${texts.reused(dayOf(reusedAtMs / 1000, texts))}</p></div>`;
+/** REFRESH-D-7, REFRESH-D-21 */
+function warned({ reusedAtMs, renewedElsewhere }: AllowedView, texts: Texts): Html | undefined {
+  const lines = [
+    ...(reusedAtMs === undefined ? [] : [texts.reused(dayOf(reusedAtMs / 1000, texts))]),
+    ...(renewedElsewhere ? [texts.renewedElsewhere] : []),
+  ].map((line) => html`<p>${line}</p>`);
+  return lines.length === 0 ? undefined : html`<div class="warning">${lines}</div>`;
+}
 
 function partyName(party: PartyView, texts: Texts): Html {
   if ("id" in party) return isolated(shownId(party.id));

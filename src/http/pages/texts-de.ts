@@ -73,6 +73,8 @@ export const de: Texts = {
   goesOnIdle: (date) => `Unbenutzt endet es am ${date}.`,
   reused: (date) =>
     `Am ${date} wurde ein Zugang dieses Programms beendet, weil er von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Wenn Sie das Programm benutzen, melden Sie sich dort neu an.`,
+  renewedElsewhere:
+    "Zwei Netze haben denselben Zugang dieses Programms binnen Sekunden benutzt. Vielleicht haben Sie das Netz gewechselt, vielleicht ist eine Kopie gestohlen: Wenn Sie nicht wissen, warum, nehmen Sie zurück, was Sie erlaubt haben.",
   takeBack: "Zurücknehmen",
   takeAllHeading: "Alles zurücknehmen",
   takeAllConfirm: "Ja, alles, was ich irgendeinem Programm erlaubt habe",
@@ -108,6 +110,8 @@ export const de: Texts = {
     allowed_by_others: (agent) => html`Ein Administrator hat ${agent} in Ihrem Namen Rechte gegeben.`,
     taken_back: (agent) => html`Sie haben die Rechte von ${agent} zurückgenommen.`,
     taken_back_by_others: (agent) => html`Ein Administrator hat die Rechte von ${agent} zurückgenommen.`,
+    renewed_elsewhere: (agent) =>
+      html`${agent} hat denselben Zugang binnen Sekunden aus zwei Netzen benutzt. Wenn Sie nicht wissen, warum, nehmen Sie zurück, was Sie erlaubt haben.`,
     ended: () => html`Was Programme für Sie hatten, wurde beendet.`,
     signed_in: () => html`Sie haben sich hier angemeldet.`,
     signed_out: () => html`Sie haben sich hier abgemeldet.`,

@@ -71,6 +71,8 @@ export const en: Texts = {
   goesOnIdle: (date) => `Without use it ends on ${date}.`,
   reused: (date) =>
     `On ${date} access of this program was ended, because it was used from two places: a copy of it may have been stolen. If you use the program, sign in there again.`,
+  renewedElsewhere:
+    "Two networks used the same access of this program within seconds. That may be your own change of network, or a stolen copy: if you do not know why, take back what you allowed.",
   takeBack: "Take back",
   takeAllHeading: "Take back everything",
   takeAllConfirm: "Yes, all that I allowed to any program",
@@ -105,6 +107,8 @@ export const en: Texts = {
     allowed_by_others: (agent) => html`An administrator gave permissions to ${agent} in your name.`,
     taken_back: (agent) => html`You took back the permissions of ${agent}.`,
     taken_back_by_others: (agent) => html`An administrator took back the permissions of ${agent}.`,
+    renewed_elsewhere: (agent) =>
+      html`${agent} used the same access from two networks within seconds. If you do not know why, take back what you allowed.`,
     ended: () => html`What programs had for you was ended.`,
     signed_in: () => html`You signed in here.`,
     signed_out: () => html`You signed out here.`,

@@ -70,6 +70,7 @@ export type Texts = {
   goesOnUntil: (since: string, used: string, until: string) => string;
   goesOnIdle: (date: string) => string;
   reused: (date: string) => string;
+  renewedElsewhere: string;
   takeBack: string;
   takeAllHeading: string;
   takeAllConfirm: string;

@@ -9,7 +9,7 @@ import type { Family, FamilyChange } from "../../../src/records.ts";
 import type { Harness, Opened } from "./store.contract.ts";
 import { ISSUER, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
 
-export const WINDOW = { windowMs: 60_000, retriesMax: 2 };
+export const WINDOW = { windowMs: 60_000, retriesMax: 2, elsewhere: false };
 
 export function makeFamily(values: Partial<Family> = {}): Family {
   const family = {
@@ -44,7 +44,7 @@ const use = (presented: number, values: Partial<Use> = {}): FamilyChange => ({
 
 export const rotation = (presented: number): FamilyChange =>
   use(presented, {
-    next: { digest: `digest-${presented + 1}`, sealed: `sealed-${presented + 1}` },
+    next: { digest: `digest-${presented + 1}`, sealed: `sealed-${presented + 1}`, by: `by-${presented}` },
     idleEndsAtSeconds: NOW_SECONDS + 604_800 + presented,
   });
 
@@ -75,7 +75,10 @@ export function testFamilies({ name, create }: Harness): void {
     };
     const old = await store.families.find("digest-1");
     const { agoMs = -1, ...rotated } = old?.rotated ?? {};
-    assert.deepEqual([old?.family, old?.presented, rotated], [now, 1, { retries: 0, sealed: "sealed-2" }]);
+    assert.deepEqual(
+      [old?.family, old?.presented, rotated],
+      [now, 1, { retries: 0, sealed: "sealed-2", by: "by-1" }],
+    );
     assert.ok(agoMs >= -1_000 && agoMs < 60_000, `${agoMs} ms ago`);
     assert.equal((await store.families.find("digest-2"))?.presented, 2);
   });
@@ -98,7 +101,7 @@ export function testFamilies({ name, create }: Harness): void {
       ["as-2", "as-3", "as-4"].map(async (log) => new Writer(await opened.open(), log)),
     );
     for (let generation = 1; generation <= 10; generation++) {
-      const next = (log: number) => ({ digest: `${generation + 1}-${log}`, sealed: `${log}` });
+      const next = (log: number) => ({ digest: `${generation + 1}-${log}`, sealed: `${log}`, by: "here" });
       const made = await Promise.all(
         writers.map((writer, log) => writer.write({ family: use(generation, { next: next(log) }) })),
       );
@@ -142,6 +145,27 @@ export function testFamilies({ name, create }: Harness): void {
       JSON.stringify(made),
     );
     assert.equal((await store.families.find("digest-1"))?.rotated?.retries, WINDOW.retriesMax);
+  });
+
+  test(`REFRESH-D-21 the token before is sent again from elsewhere once in the life of a family, at whatever instances (${name})`, async (t) => {
+    const { opened, store, writer } = await started(t);
+    const again = { ...WINDOW, retriesMax: 9 };
+    const elsewhere = retry(1, { ...again, elsewhere: true });
+    assert.deepEqual(await writer.write({ family: rotation(1) }), []);
+    assert.deepEqual(await writer.write({ family: retry(1, again) }), []);
+    assert.equal((await store.families.find("digest-1"))?.retriedElsewhere, undefined);
+    const writers = await Promise.all(
+      ["as-2", "as-3", "as-4", "as-5"].map(async (log) => new Writer(await opened.open(), log)),
+    );
+    const made = await Promise.all(writers.map((one) => one.write({ family: elsewhere })));
+    assert.equal(made.filter((failed) => failed.length === 0).length, 1, JSON.stringify(made));
+    assert.deepEqual(await writer.write({ family: retry(1, again) }), [], "the first source goes on");
+    assert.deepEqual(await writer.write({ family: rotation(2) }), []);
+    const later = retry(2, { ...again, elsewhere: true });
+    assert.deepEqual(await writer.write({ family: later }), ["family_current"]);
+    const found = await store.families.find("digest-2");
+    assert.deepEqual([found?.retriedElsewhere, found?.rotated?.by], [true, "by-2"]);
+    assert.equal((await store.families.list(makeFamily().origin))[0]?.retriedElsewhere, true);
   });
 
   test(`batches that use the same families in another order do not block each other (${name})`, async (t) => {
@@ -230,8 +254,8 @@ export function testFamilies({ name, create }: Harness): void {
     assert.equal(await store.families.forgetSuccessors(60_000, 10), 0);
     assert.equal((await store.families.find("digest-1"))?.rotated?.sealed, "sealed-2");
     assert.equal(await store.families.forgetSuccessors(-1_000, 10), 1);
-    const { sealed, retries } = (await store.families.find("digest-1"))?.rotated ?? {};
-    assert.deepEqual([sealed, retries], [undefined, 0]);
+    const { sealed, by, retries } = (await store.families.find("digest-1"))?.rotated ?? {};
+    assert.deepEqual([sealed, by, retries], [undefined, undefined, 0]);
     assert.equal(await store.families.sweep(family.endsAtSeconds, 10), 0);
     let removed = 0;
     for (let last = -1; last !== 0; removed += last)

@@ -142,6 +142,108 @@ test("REFRESH-D-5, REFRESH-D-7 after the last retry the token is one that two pa
   assert.equal(reasonOf(await flow.refresh(token)), "refresh_token_reused");
 });
 
+// --- from elsewhere ---------------------------------------------------------------------------------------------
+
+const HOME = "2001:db8:1:2::7";
+const networks = [
+  ["another address of its /64", HOME, "2001:db8:1:2:ffff::1", "none", "refresh.retried"],
+  ["another /64", HOME, "2001:db8:1:3::7", "none", "refresh.retried_elsewhere"],
+  ["the same address of version 4", "192.0.2.1", "192.0.2.1", "none", "refresh.retried"],
+  ["another address of version 4", "192.0.2.1", "192.0.2.2", "none", "refresh.retried_elsewhere"],
+  ["version 4 instead of version 6", HOME, "192.0.2.1", "none", "refresh.retried_elsewhere"],
+] as const;
+for (const [what, first, then, reason, type] of networks) {
+  test(`REFRESH-D-21, REFRESH-D-5 the first retry from ${what}: gives the same successor, as ${type}`, async (t) => {
+    const flow = await openRefresh(t);
+    const token = await flow.start();
+    const next = tokenOf(await flow.refresh(token, {}, PUBLIC, undefined, first));
+    const again = await flow.refresh(token, {}, PUBLIC, undefined, then);
+    assert.deepEqual([reasonOf(again), tokenOf(again)], [reason, next]);
+    const { grant, ...event } = (await flow.events()).findLast((one) => one.type === type) ?? assert.fail();
+    const [{ family, retriedElsewhere } = assert.fail()] = await flow.families();
+    assert.deepEqual(grant, { id: family.id, generation: 1 });
+    assert.deepEqual(event.request, { id: "r-1", endpoint: "/token", source_ip: then });
+    assert.equal(retriedElsewhere, type === "refresh.retried" ? undefined : true);
+  });
+}
+
+for (const rotations of [0, 1, 3]) {
+  test(`REFRESH-D-21, REFRESH-D-7 the second retry from elsewhere, ${rotations} rotations after the first: ends the family`, async (t) => {
+    const flow = await openRefresh(t);
+    let token = await flow.start();
+    const elsewhere = () => flow.refresh(token, {}, PUBLIC, undefined, "198.51.100.1");
+    let next = tokenOf(await flow.refresh(token));
+    assert.equal(tokenOf(await elsewhere()), next);
+    for (let count = 0; count < rotations; count++) {
+      token = next;
+      next = tokenOf(await flow.refresh(token));
+    }
+    assert.equal(tokenOf(await flow.refresh(token)), next, "a retry from the first source is none");
+    assert.equal(reasonOf(await elsewhere()), "refresh_token_reused");
+    assert.equal(reasonOf(await flow.refresh(next)), "refresh_token_ended");
+    assert.equal((await flow.events()).at(-2)?.type, "refresh.reuse_detected");
+  });
+}
+
+test("REFRESH-D-21 of five retries at once from elsewhere one is answered, and the family ends", async (t) => {
+  const flow = await openRefresh(t);
+  const token = await flow.start();
+  const next = tokenOf(await flow.refresh(token));
+  const answers = await Promise.all(
+    [1, 2, 3, 4, 5].map((host) => flow.refresh(token, {}, PUBLIC, undefined, `198.51.100.${host}`)),
+  );
+  const given = answers.filter(({ error }) => error === undefined);
+  assert.deepEqual(given.map(tokenOf), [next]);
+  assert.equal(reasonOf(await flow.refresh(next)), "refresh_token_ended");
+});
+
+test("REFRESH-D-21 a thief at another address is seen at once, and stopped with the next token, whoever of both is quicker", async (t) => {
+  for (const quicker of ["client", "thief"] as const) {
+    const flow = await openRefresh(t);
+    const by = { client: "192.0.2.1", thief: "198.51.100.1" };
+    const slower = quicker === "client" ? "thief" : "client";
+    let token = await flow.start();
+    let answered = 0;
+    for (let round = 0; round < 20; round++) {
+      const first = await flow.refresh(token, {}, PUBLIC, undefined, by[quicker]);
+      if (first.error !== undefined) break;
+      const second = await flow.refresh(token, {}, PUBLIC, undefined, by[slower]);
+      if (second.error !== undefined) break;
+      answered++;
+      token = tokenOf(first);
+    }
+    assert.equal(answered, 1, quicker);
+    const types = (await flow.events()).map(({ type }) => type);
+    assert.ok(types.includes("refresh.retried_elsewhere"));
+    assert.ok(types.includes("refresh.reuse_detected"));
+  }
+});
+
+test("REFRESH-D-21, REFRESH-D-8 a bound family is retried from anywhere with its key", async (t) => {
+  const flow = await openRefresh(t);
+  const owner = await makeProver();
+  const token = await flow.start({ by: owner });
+  const next = tokenOf(await flow.refresh(token, {}, PUBLIC, owner));
+  for (const source of ["198.51.100.1", "198.51.100.2", HOME]) {
+    assert.equal(tokenOf(await flow.refresh(token, {}, PUBLIC, owner, source)), next);
+  }
+  assert.equal((await flow.families())[0]?.retriedElsewhere, undefined);
+});
+
+test("REFRESH-D-21 the store has no address, and a digest of it that the token alone gives", async (t) => {
+  const flow = await openRefresh(t);
+  const [one, other] = [await flow.start(), await flow.start()];
+  const found = await Promise.all(
+    [one, other].map(async (token) => {
+      await flow.refresh(token);
+      return flow.ports.families.find(flow.ports.hash.sha256(token));
+    }),
+  );
+  const digests = found.map((family) => family?.rotated?.by ?? assert.fail());
+  assert.ok(!JSON.stringify(found).includes("192.0.2.1"));
+  assert.equal(new Set(digests).size, 2);
+});
+
 test("REFRESH-D-6 the store has the successor encrypted, for the token before alone, and until the next use", async (t) => {
   const flow = await openRefresh(t);
   const token = await flow.start();
@@ -158,6 +260,7 @@ test("REFRESH-D-6 the store has the successor encrypted, for the token before al
 
 const windows = [
   ["REFRESH-D-5", 60, "none"],
+  ["REFRESH-D-5", undefined, "none"],
   ["REFRESH-D-7", 0, "refresh_token_reused"],
 ] as const;
 for (const [id, retrySeconds, reason] of windows) {

@@ -13,7 +13,8 @@ export function postgresFamilies(call: Call): FamilyRows {
       if (!isEncodable(digest)) return undefined;
       const [row] = await call(
         (sql) => sql<FoundByToken[]>`
-          select ${columns(sql)}, t.generation as presented, ${nowMs(sql)} - f.rotated_ms as ago_ms, f.retries, f.sealed
+          select ${columns(sql)}, t.generation as presented, ${nowMs(sql)} - f.rotated_ms as ago_ms, f.retries, f.sealed,
+            f.rotated_by
           from refresh_token t cross join lateral (select * from refresh_family where id = t.family_id limit 1) f
           where t.digest = ${digest}`,
       );
@@ -49,7 +50,7 @@ export function postgresFamilies(call: Call): FamilyRows {
     forgetSuccessors: async (windowMs, limit) => {
       const forgotten = await call(
         (sql) => sql`
-          update refresh_family set sealed = null where ctid = any(array(
+          update refresh_family set sealed = null, rotated_by = null where ctid = any(array(
             select ctid from refresh_family where sealed is not null
               and rotated_ms < (select ${nowMs(sql)} - ${windowMs}::bigint)
             limit ${limit} for update skip locked))`,
@@ -64,7 +65,7 @@ const nowMs = (sql: Sql) => sql`(extract(epoch from clock_timestamp()) * 1000)::
 
 const columns = (sql: Sql) => sql`
   f.id, f.client_id, f.origin_iss, f.origin_sub, f.generation, f.used_at, f.idle_ends_at, f.ends_at,
-  f.ending_keys::text as ending_keys, f.body, (
+  f.ending_keys::text as ending_keys, f.body, f.elsewhere, (
     select json_build_object('event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason)::text
     ${firstEnding(sql, sql`f.ending_keys`)}
   ) as ended`;
@@ -106,7 +107,7 @@ export const familiesIn = (sql: Sql, { started, first, used }: FamilyChangeRows)
   use_in as (
     select * from json_to_recordset(${used}::text::json) as u
       (entry int, id text, current bigint, used_at bigint, idle_ends_at bigint, digest text, sealed text,
-       window_ms bigint, retries_max bigint)
+       rotated_by text, window_ms bigint, retries_max bigint, elsewhere bigint)
   ),
   -- REFRESH-D-4: locked, so that of two concurrent refreshes the second finds another generation; in the same order in every
   -- statement, so that two instances cannot deadlock.
@@ -116,6 +117,7 @@ export const familiesIn = (sql: Sql, { started, first, used }: FamilyChangeRows)
       select id from refresh_family f
       where f.id = u.id and f.generation = u.current
         and (u.window_ms is null or (f.retries < u.retries_max and ${nowMs(sql)} - f.rotated_ms <= u.window_ms))
+        and f.elsewhere + u.elsewhere <= 1
       for update
     ) f
   ),`;
@@ -139,13 +141,15 @@ export const familiesOut = (sql: Sql) => sql`
     select digest, id, current + 1 from use_in where digest is not null and not exists (select from failed)
   ),
   use_out as (
-    update refresh_family f set (used_at, idle_ends_at, generation, rotated_ms, retries, sealed) = (
+    update refresh_family f set (used_at, idle_ends_at, generation, rotated_ms, retries, elsewhere, sealed, rotated_by) = (
       select greatest(f.used_at, u.used_at),
         case when f.idle_ends_at is not null then greatest(f.idle_ends_at, u.idle_ends_at) end,
         case when u.digest is null then f.generation else f.generation + 1 end,
         case when u.digest is null then f.rotated_ms else ${nowMs(sql)} end,
         case when u.digest is not null then 0 when u.window_ms is null then f.retries else f.retries + 1 end,
-        case when u.digest is null then f.sealed else u.sealed end
+        f.elsewhere + u.elsewhere,
+        case when u.digest is null then f.sealed else u.sealed end,
+        case when u.digest is null then f.rotated_by else u.rotated_by end
       from use_in u where u.id = f.id
     )
     where id = any(array(select id from use_in)) and not exists (select from failed)

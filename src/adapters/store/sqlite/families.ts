@@ -25,7 +25,7 @@ export function sqliteFamilies({ db, run, remove }: Database): FamilyRows {
      where f.origin_iss = ? and f.origin_sub = ? order by f.used_at desc, f.id`,
   );
   const forget = db.prepare(
-    `update refresh_family set sealed = null where id in (
+    `update refresh_family set sealed = null, rotated_by = null where id in (
        select id from refresh_family where sealed is not null and rotated_ms < ${NOW_MS} - ? limit ?)`,
   );
   const sweepTokens = db.prepare(
@@ -64,7 +64,8 @@ export function familyChangesOn(db: DatabaseSync): {
 } {
   const stands = db.prepare(
     `select 1 from refresh_family where id = :id and generation = :current
-       and (:window_ms is null or (retries < :retries_max and ${NOW_MS} - rotated_ms <= :window_ms))`,
+       and (:window_ms is null or (retries < :retries_max and ${NOW_MS} - rotated_ms <= :window_ms))
+       and elsewhere + :elsewhere <= 1`,
   );
   const insert = db.prepare(
     `insert into refresh_family (id, client_id, origin_iss, origin_sub, generation, used_at, idle_ends_at, ends_at,
@@ -77,18 +78,19 @@ export function familyChangesOn(db: DatabaseSync): {
   );
   const touch = db.prepare(
     `update refresh_family set used_at = max(used_at, :used_at),
-       idle_ends_at = max(idle_ends_at, coalesce(:idle_ends_at, idle_ends_at)), retries = retries + :again where id = :id`,
+       idle_ends_at = max(idle_ends_at, coalesce(:idle_ends_at, idle_ends_at)), retries = retries + :again,
+       elsewhere = elsewhere + :elsewhere where id = :id`,
   );
   const rotate = db.prepare(
-    `update refresh_family set generation = generation + 1, rotated_ms = ${NOW_MS}, retries = 0, sealed = :sealed
-     where id = :id`,
+    `update refresh_family set generation = generation + 1, rotated_ms = ${NOW_MS}, retries = 0, sealed = :sealed,
+       rotated_by = :rotated_by where id = :id`,
   );
   return {
     // REFRESH-D-4: checked in the transaction that rotates, under the write lock of the file.
     fails({ family }) {
       if (family === undefined || "start" in family) return false;
-      const { id, current, window_ms, retries_max } = toFamilyUseRow(family);
-      return stands.get({ id, current, window_ms, retries_max }) === undefined;
+      const { id, current, window_ms, retries_max, elsewhere } = toFamilyUseRow(family);
+      return stands.get({ id, current, window_ms, retries_max, elsewhere }) === undefined;
     },
     write({ family }) {
       if (family === undefined) return;
@@ -97,10 +99,11 @@ export function familyChangesOn(db: DatabaseSync): {
         insertToken.run(family.digest, family.start.id, family.start.generation);
         return;
       }
-      const { id, current, used_at, idle_ends_at, digest, sealed, window_ms } = toFamilyUseRow(family);
-      touch.run({ id, used_at, idle_ends_at, again: window_ms === null ? 0 : 1 });
+      const { id, current, used_at, idle_ends_at, digest, ...row } = toFamilyUseRow(family);
+      const { sealed, rotated_by, window_ms, elsewhere } = row;
+      touch.run({ id, used_at, idle_ends_at, again: window_ms === null ? 0 : 1, elsewhere });
       if (digest === null) return;
-      rotate.run({ id, sealed });
+      rotate.run({ id, sealed, rotated_by });
       insertToken.run(digest, id, current + 1);
     },
   };
