@@ -360,7 +360,7 @@ test("X5S-5.1-1, PROD-5-13, PROD-5-10 an X.509-SVID authenticates its workload, 
   assertClient(await present(await svidWith({ issuer })), planner);
 });
 
-test("RFC6749-2.3.2-2, SPCA-3.2-8 an X.509-SVID authenticates the client that is registered for its SPIFFE ID, and no other", async () => {
+test("RFC6749-2.3.2-2, SPCA-3.2-7, SPCA-3.2-8 an X.509-SVID authenticates the client that is registered for its SPIFFE ID, and no other", async () => {
   const certificate = await svidWith({}, workload("desk"));
   assertClient(await present(certificate, { client_id: "desk" }), "desk");
   assertRefused(await present(await svidWith(), { client_id: "desk" }));

@@ -274,7 +274,7 @@ test("RFC8705-5-1, RFC8705-6.1-4 the main listener requests no certificate, the 
 });
 
 const certificates: readonly [string, () => Promise<Certificate>, Form, string][] = [
-  ["RFC8705-5-3, SPCA-3.2-7 an X.509-SVID", () => svid(), {}, planner],
+  ["RFC8705-5-3 an X.509-SVID", () => svid(), {}, planner],
   ["RFC8705-5-3 an X.509-SVID with its client_id", () => svid(), { client_id: planner }, planner],
   ["RFC8705-5-3 tls_client_auth", async () => billing, { client_id: "billing" }, "billing"],
   ["RFC8705-5-3 self_signed_tls_client_auth", async () => pinned, { client_id: "pinned" }, "pinned"],

@@ -277,6 +277,9 @@ function altered(token: string, header: object, claims: object = {}): string {
   return `${change(head, header)}.${change(body, claims)}.${signature}`;
 }
 
+/** With the dot before it. */
+const signatureOf = (token: string): string => token.slice(token.lastIndexOf("."));
+
 test("RFC7662-2.2-6, RFC7662-2.2-7, RFC7662-2.3-3, RFC7662-4-1, RFC7662-4-5, RFC7662-4-12, RFC7662-2.1-7 everything that is not an active token gets the same answer", async () => {
   const token = await credentials(API);
   const user = await world.idp.mintUserToken({ sub: "alice", aud: API, scope: "trips.read" });
@@ -289,6 +292,8 @@ test("RFC7662-2.2-6, RFC7662-2.2-7, RFC7662-2.3-3, RFC7662-4-1, RFC7662-4-5, RFC
     "a JWT-SVID": svid,
     "a grant for a partner": grant,
     "another signature": altered(token, {}, { scope: "trips.book" }),
+    "the signature of another token":
+      token.slice(0, token.lastIndexOf(".")) + signatureOf(await credentials(API)),
     "another type": altered(token, { typ: "JWT" }),
     "an unknown key": altered(token, { kid: "unknown" }),
     "no signature": altered(token, { alg: "none" }),
