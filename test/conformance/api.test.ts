@@ -124,7 +124,7 @@ test("RFC6750-2.1-2, RFC6750-2-1, RFC9700-4.3.2-1, MCP-O.9-2 a token in the quer
   }
 });
 
-test("RFC6750-3.1-2, RFC6750-3-6, RFC9068-4-9, RFC9068-4-15, RFC9700-2.3-3 any other token is invalid_token", async () => {
+test("RFC6750-3.1-2, RFC6750-3-6, PRM-D-3, RFC9068-4-9, RFC9068-4-15, RFC9700-2.3-3 any other token is invalid_token", async () => {
   const [header = "", payload = "", signature = ""] = token.split(".");
   const flipped = signature.startsWith("A") ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
   const foreign = await world.idp.mintUserToken({ sub: "u-1", aud: API, scope: "policy:explain" });
