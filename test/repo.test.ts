@@ -250,7 +250,7 @@ const DOCUMENTED: readonly [ids: string, file: string, sentence: RegExp][] = [
     /`scope` is optional\. Without it/,
   ],
   [
-    "RFC6749-5.1-8 the size of what is issued",
+    "RFC6749-5.1-8, RFC6749-4.1.2-7 the size of what is issued",
     "src/http/README.md",
     /\| authorization code, .* \| 43 characters \|/,
   ],
