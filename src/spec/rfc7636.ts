@@ -1,8 +1,8 @@
 /**
  * RFC 7636, Proof Key for Code Exchange: https://www.rfc-editor.org/rfc/rfc7636.html
  * Covers 4.1 the verifier, 4.2 and 4.3 the challenge, 4.6 their comparison; S256 alone, with the updates of RFC 9700.
- * Elsewhere: 4.2 flows/people/redeem-code.ts; 4.4 flows/people/decide-review.ts; 4.5 flows/people/redeem-code.ts; 4.6
- * flows/people/redeem-code.ts.
+ * Elsewhere: 4.2 flows/people/redeem-code.ts; 4.4 flows/people/decide-review.ts; 4.4.1 flows/people/told.ts; 4.5
+ * flows/people/redeem-code.ts; 4.6 flows/people/redeem-code.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";

@@ -16,6 +16,7 @@ export const TOLD = {
   request_uri_unsupported: ["request_uri_not_supported", "request_uri has to be a reference that /par gave"],
   request_uri_unknown: ["invalid_request_uri", "request_uri is unknown, used or expired"],
   authorization_details_unsupported: ["invalid_request", "authorization_details are not supported"],
+  // RFC7636-4.4.1-2
   challenge_missing: ["invalid_request", "code_challenge is missing"],
   challenge_method_refused: ["invalid_request", "code_challenge_method has to be S256"],
   challenge_malformed: ["invalid_request", "code_challenge is not the base64url of a SHA-256"],

@@ -314,6 +314,15 @@ test("RFC6749-3.1-5 the authorization endpoint takes no form", async () => {
   assert.equal(answer.status, 405);
 });
 
+for (const [name, extra, description] of [
+  ["a challenge is missing", { code_challenge: "" }, "code_challenge is missing"],
+  ["the method is missing", { code_challenge_method: "" }, "code_challenge_method has to be S256"],
+] as const) {
+  test(`RFC7636-4.4.1-2 the client is told that ${name}`, async () => {
+    assert.equal(parametersOf(await ask(extra)).error_description, description);
+  });
+}
+
 // --- pushed requests ----------------------------------------------------------------------------------------------
 
 const push = (
