@@ -182,9 +182,9 @@ export const LOG_PATH_CHARS_MAX = 256;
 export const FORWARDED_NODE_CHARS_MAX = 256;
 /** Lines of the log that cannot be written wait up to this size; further ones are lost and counted. */
 export const LOG_WAITING_BYTES_MAX = 1024 * 1024;
-/** Of a configured client secret: its characters, and how many of them differ. */
+/** Of a configured client secret: its characters, and what they are worth against guessing. */
 export const CLIENT_SECRET_CHARS_MIN = 32;
-export const CLIENT_SECRET_DIFFERENT_MIN = 16;
+export const CLIENT_SECRET_BITS_MIN = 96;
 export const JWT_BYTES_MAX = 16 * 1024;
 export const ISSUED_TOKEN_BYTES_MAX = 12 * 1024;
 export const KEY_SET_BYTES_MAX = 256 * 1024;

@@ -15,7 +15,7 @@ import { describeCosts, measureCosts, spreadOf } from "./costs.ts";
 const KINDS = ["unknown", "configured", "operator", "registered"] as const;
 type Kind = (typeof KINDS)[number];
 
-const SECRET = "0123456789abcdef0123456789abcdef";
+const SECRET = "f7c3bc1d808e04732adf679965ccc34c";
 const WARM_UP = 100;
 
 /** In this process, over this store. */

@@ -11,7 +11,7 @@ import { basic } from "../http-client.ts";
 import type { Costs } from "./costs.ts";
 import { describeCosts, measureCosts, spreadOf } from "./costs.ts";
 
-const SECRET = "0123456789abcdef0123456789abcdef";
+const SECRET = "f7c3bc1d808e04732adf679965ccc34c";
 const OWN = "https://own.example";
 const OTHER = "https://other.example";
 const scopes = ["read"];

@@ -1,7 +1,7 @@
 /** Configured clients: maps the names of the file, reads the files that it names, and reports problems by path. */
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
-import { CLIENT_SECRET_CHARS_MIN, CLIENT_SECRET_DIFFERENT_MIN } from "../limits.ts";
+import { CLIENT_SECRET_BITS_MIN, CLIENT_SECRET_CHARS_MIN } from "../limits.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
@@ -169,8 +169,10 @@ function readSecrets(
     if (value === undefined) return [];
     // RFC6749-2.3.1-8: a valid proof is never refused for wrong ones before it, so guessing is bounded by entropy alone.
     if (isGuessable(value)) {
-      const least = `${CLIENT_SECRET_CHARS_MIN} characters, ${CLIENT_SECRET_DIFFERENT_MIN} of them different`;
-      reader.weakness(at, `is easy to guess: a client secret has at least ${least}`);
+      reader.weakness(
+        at,
+        `is easy to guess: a client secret has at least ${CLIENT_SECRET_CHARS_MIN} random characters, such as those of openssl rand -hex 32`,
+      );
     }
     // RFC 6749 2.3.1: form-encoded before it is sent; one that is not is decoded all the same.
     if (method === "client_secret_basic" && /[^!-~]|[%+]/.test(value)) {
@@ -187,10 +189,15 @@ function readSecrets(
   });
 }
 
+/**
+ * Judged by what a generator of just these characters would give, so that a small alphabet is no fault. A pair of
+ * neighbours that comes again counts once, so that a repeated word is worth no more than the word.
+ */
 function isGuessable(secret: string): boolean {
   const characters = [...secret];
-  const different = new Set(characters).size;
-  return characters.length < CLIENT_SECRET_CHARS_MIN || different < CLIENT_SECRET_DIFFERENT_MIN;
+  const pairs = new Set(characters.map((one, index) => one + (characters[index + 1] ?? "")));
+  const bits = pairs.size * Math.log2(new Set(characters).size);
+  return characters.length < CLIENT_SECRET_CHARS_MIN || bits < CLIENT_SECRET_BITS_MIN;
 }
 
 function readVouchers(

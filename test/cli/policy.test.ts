@@ -190,7 +190,7 @@ test("AUDIT-D-7 control characters in a policy are escaped in the output", async
 
 test("PROD-2.6-8 a server prints policy warnings when it starts and when it reloads its configuration", async () => {
   const client = {
-    clients: { report: { method: "client_secret_basic", secrets: ["0123456789abcdef0123456789abcdef"] } },
+    clients: { report: { method: "client_secret_basic", secrets: ["f7c3bc1d808e04732adf679965ccc34c"] } },
   };
   const targets = { targets: [{ names: ["api"], scopes: ["trips.read"] }] };
   const wide = { ...report, id: "wide", clients: undefined, actors: ["spiffe://td.example/*"] };

@@ -14,6 +14,7 @@ import { candidates, Rule, Target } from "../../src/policy/rules.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
+import { prng } from "../support/prng.ts";
 
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
@@ -68,7 +69,7 @@ const BASE = {
 };
 
 /** Of 32 characters, 16 of them different. */
-const SECRET = "0123456789abcdef0123456789abcdef";
+const SECRET = "f7c3bc1d808e04732adf679965ccc34c";
 
 const LOOPBACK_BESIDE =
   "opens loopback beside other addresses: if that is meant, name it by itself, such as 127.0.0.1/32";
@@ -398,12 +399,15 @@ test("a loaded configuration contains no secret of a client", () => {
   assert.ok(shown.includes(digest("hunter2-hunter2")));
 });
 
-const GUESSABLE = "is easy to guess: a client secret has at least 32 characters, 16 of them different";
+const GUESSABLE =
+  "is easy to guess: a client secret has at least 32 random characters, such as those of openssl rand -hex 32";
 const strengths: [what: string, secret: string, good: boolean][] = [
-  ["of 32 characters, 16 of them different,", SECRET, true],
+  ["of 32 random hexadecimal digits", SECRET, true],
   ["of 31 characters", SECRET.slice(1), false],
-  ["with 15 different characters", SECRET.replaceAll("f", "e"), false],
   ["of one character that is repeated", "a".repeat(1000), false],
+  ["of one word that is repeated", "changeme".repeat(16), false],
+  ["of all hexadecimal digits in order, twice,", "0123456789abcdef".repeat(2), false],
+  ["of two characters at random", "0100110101110010100111010001101101", false],
 ];
 for (const [what, secret, good] of strengths) {
   test(`RFC6749-2.3.1-8 a configured client secret ${what} is ${good ? "accepted" : "refused, and warned about in development"}`, () => {
@@ -419,6 +423,24 @@ for (const [what, secret, good] of strengths) {
     );
   });
 }
+
+test("RFC6749-2.3.1-8 of 3,000 random client secrets in hexadecimal, base64 and base64url none is refused", () => {
+  const random = prng(13);
+  const encodings: ((bytes: Buffer) => string)[] = [
+    (bytes) => bytes.toString("hex"),
+    (bytes) => bytes.toString("base64"),
+    (bytes) => bytes.toString("base64url"),
+  ];
+  const secrets = encodings.flatMap((encode) =>
+    Array.from({ length: 1000 }, () =>
+      encode(Buffer.from(Array.from({ length: 32 }, () => random.below(256)))),
+    ),
+  );
+  assert.equal(new Set(secrets).size, 3000);
+  const clients = { report: { secrets: secrets.map((_, index) => ({ file: `random-${index}` })) } };
+  for (const [index, secret] of secrets.entries()) writeFileSync(join(folder, `random-${index}`), secret);
+  assert.deepEqual(problems({ clients }), []);
+});
 
 // --- refused ------------------------------------------------------------------------------------------------------
 

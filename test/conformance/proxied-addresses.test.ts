@@ -16,7 +16,7 @@ import { ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
 const API = "https://api.example";
 const PROXY = "proxy.example";
 const FAILURES = 5;
-const SECRET = "0123456789abcdef0123456789abcdef";
+const SECRET = "f7c3bc1d808e04732adf679965ccc34c";
 const RIGHT: Form = {
   grant_type: "client_credentials",
   audience: API,
