@@ -30,7 +30,12 @@ export async function makeProduction(extra: object = {}): Promise<Production> {
   const { configFile, issuer } = await makeProfile(folder, { port });
   const config = JSON.parse(readFileSync(configFile, "utf8"));
   const { version, listen, store, keys, clients, targets, policies } = config;
-  const rest = { targets: targets.slice(-1), policies: policies.slice(0, 1), audit: { instance: "one" } };
+  const rest = {
+    targets: targets.slice(-1),
+    policies: policies.slice(0, 1),
+    audit: { instance: "one" },
+    assertionAudience: "issuer",
+  };
   // A trial that stops a server does not wait for balancers.
   const at = { ...listen, drainSeconds: 0 };
   const production = { version, issuer, listen: at, store, keys, clients, ...rest, ...extra };

@@ -5,6 +5,8 @@ import { KEY_SOURCE_REASONS, prefixed } from "./reasons-of-proofs.ts";
 export const CLIENT_REASONS = {
   ...prefixed("client", "keys of the client", KEY_SOURCE_REASONS),
   credentials_missing: "the request has no credentials",
+  mtls_listener_missing:
+    "the request has no credentials, and no listener takes certificates: with signIn that needs `mtls`",
   credentials_malformed: "the credentials of the request are malformed",
   authorization_malformed: "the Authorization header is malformed",
   secrets_several: "the request has more than one client secret",
@@ -15,6 +17,7 @@ export const CLIENT_REASONS = {
   assertion_type_unsupported: "the type of the client assertion is not supported",
   assertion_missing: "the request has no assertion",
   assertion_spent: "the client assertion is valid for this one request",
+  assertion_audience_not_issuer: "a client-authentication+jwt has another audience than the issuer",
   assertion_replayed: "the client assertion was used before",
   method_not_registered: "the client is registered for another authentication method",
   client_unknown: "the client is not registered, or is removed",

@@ -309,18 +309,17 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   const takesCertificates = signIn === undefined || config.mtls !== undefined || config.proxy !== undefined;
   const documents = { clientDocuments, clientOrigins, trustDomains, signIn, takesCertificates };
   const clients = readClients(config, defined<DocumentSettings>(documents), reader);
+  if (config.assertionAudience !== "issuer") reader.advice("assertionAudience", TOKEN_ENDPOINTS);
   const policy = readPolicy(config);
   if (!policy.ok) {
     problems.push(...policy.error);
     return undefined;
   }
 
-  const tokenEndpoint = `${issuer}/token`;
   return {
     settings: defined<Settings>({
       issuer,
-      tokenEndpoint,
-      assertionAudiences: config.assertionAudience === "issuer" ? [issuer] : [issuer, tokenEndpoint],
+      assertionAudience: config.assertionAudience,
       skewSeconds: config.clockSkewSeconds,
       clientAssertionSeconds: config.clientAssertionSeconds,
       clients,
@@ -345,6 +344,10 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
     warnings: [...reader.warnings, ...policy.value.warnings],
   };
 }
+
+/** B7523-D-2: PROD-2.3-4 asks for what RFC 10070 forbids. */
+const TOKEN_ENDPOINTS =
+  'accepts a token endpoint as well as the issuer as audience of an assertion, against RFC 10070: another server that names our token endpoint as its own could use here what a client sends it. Set "issuer" when every client names the issuer';
 
 /** The drafts in use for grants: a partner may get both kinds, an issuer sends the kinds that its `grants` name. */
 function draftsAcrossBorders({ targets, trustedIssuers }: ConfigFile): ConfigFile["drafts"] {

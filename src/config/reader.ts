@@ -33,6 +33,9 @@ export function makeReader(folder: string, production: boolean) {
     const found = production ? problems : warnings;
     found.push(`${path}: ${text}`);
   };
+  const advice = (path: string, text: string): void => {
+    if (production) warnings.push(`${path}: ${text}`);
+  };
   const locate = (name: string): string => resolve(folder, name);
   const contentOf = (name: string, seen?: (content: Uint8Array) => void): Result<string, string> => {
     try {
@@ -132,6 +135,8 @@ export function makeReader(folder: string, production: boolean) {
     problem,
     /** A problem in the production profile, which the development profile warns about. */
     weakness,
+    /** A warning that the production profile alone gives. */
+    advice,
     locate,
     readText,
     /** The content, or why it cannot be read, which is no problem here; undefined where no file is opened. */
@@ -169,6 +174,7 @@ export function makeBlindReader(): Reader {
     files: new Map(),
     problem: (path, text) => void problems.push(`${path}: ${text}`),
     weakness: () => undefined,
+    advice: () => undefined,
     locate: (name) => name,
     readText: () => undefined,
     peek: () => undefined,

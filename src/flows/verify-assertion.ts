@@ -3,6 +3,7 @@
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { assertionAudiences } from "../settings/audiences.ts";
 import { AUTH_METHODS } from "../settings/authentication-methods.ts";
 import type { Client, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws, JwsHeader } from "../spec/rfc7515.ts";
@@ -44,7 +45,8 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = async (
   const vouches = vouching?.value.vouches;
   // The claims are checked first, so that an invalid assertion causes no look-up and no fetch.
   const rule = defined<AssertionRule>({
-    audiences: settings.assertionAudiences,
+    issuer: settings.issuer,
+    audiences: assertionAudiences(settings),
     nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.skewSeconds,
     maxAgeSeconds: vouches?.maxAgeSeconds,

@@ -3,6 +3,7 @@ import type { TokenReason } from "../audit/reasons.ts";
 import type { KeyFailure, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { assertionAudiences } from "../settings/audiences.ts";
 import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkJwtSvid, parseJwtSvid } from "../spec/spiffe/jwt-svid.ts";
@@ -30,7 +31,7 @@ export async function verifySvid(
     return err({ reason: "signature_invalid" });
   // SPCA-8.1-4: audience and expiry, by the rules for JWT-SVIDs.
   const checked = checkJwtSvid(jws.value, {
-    audiences: settings.assertionAudiences,
+    audiences: assertionAudiences(settings),
     nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.skewSeconds,
   });

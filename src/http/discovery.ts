@@ -6,6 +6,7 @@ import type { Target } from "../policy/rules.ts";
 import { allowsRefresh } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
+import { certificateBase } from "../settings/audiences.ts";
 import { servedMethods } from "../settings/authentication-methods.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
 import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
@@ -24,7 +25,7 @@ import { pathOf } from "./handler.ts";
 export function metadataEndpoint(ports: Ports): Handler {
   return (request) => {
     const settings = ports.settings();
-    const { issuer, mtlsOrigin, trustedIssuers, policy, registration, signIn } = settings;
+    const { issuer, trustedIssuers, policy, registration, signIn } = settings;
     const authorization = signIn === undefined ? undefined : true;
     const targets = [...policy.targets.values()];
     // A partner's scopes are requested at the partner.
@@ -42,7 +43,7 @@ export function metadataEndpoint(ports: Ports): Handler {
       authMethods: servedMethods(settings),
       signingAlgorithms: ASSERTION_ALGORITHMS,
       proofAlgorithms: settings.dpop.algorithms,
-      mtlsBase: mtlsOrigin && mtlsOrigin + new URL(issuer).pathname.replace(/\/$/, ""),
+      mtlsBase: certificateBase(settings),
       scopes: [...scopes].sort(),
       registration: registration.mode !== "off", // PROD-4.4-2
       clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1

@@ -216,9 +216,8 @@ export type PagesSettings = { operator: string; colours: SchemeColours };
 
 export type Settings = {
   issuer: string;
-  tokenEndpoint: string;
-  /** The names of this server in `aud` of an assertion, which holds exactly one of them and nothing else. */
-  assertionAudiences: readonly string[];
+  /** Whether `aud` of an assertion may be a token endpoint in place of the issuer. */
+  assertionAudience: "issuer" | "issuer-or-token-endpoint";
   skewSeconds: number;
   /** The longest age and lifetime of a client assertion that has a `jti`. */
   clientAssertionSeconds: number;

@@ -1,13 +1,13 @@
 /**
  * RFC 7523, JWT Profile for OAuth 2.0 Client Authentication: https://www.rfc-editor.org/rfc/rfc7523.html
- * with its update draft-ietf-oauth-rfc7523bis-11. Covers 2.1, 2.2 and 3, for client assertions and for authorization
+ * with its update RFC 10070, https://www.rfc-editor.org/rfc/rfc10070.html. Covers 2.1, 2.2 and 3, for client assertions and for authorization
  * grants; the further rules for an ID-JAG are in id-jag.ts.
  * Elsewhere: 2.1 flows/redeem-grant.ts; 2.2 flows/verify-assertion.ts; 3 adapters/audit/journal.ts,
  * adapters/store/encoding.ts, adapters/store/sqlite/append.ts, flows/issue.ts, flows/redeem-grant.ts,
  * flows/refusal.ts, flows/spend-proof.ts, flows/still-covers.ts, flows/verify-assertion.ts, records.ts,
  * settings/settings.ts, spec/rfc7515.ts, spec/rfc7517.ts, spec/rfc7519.ts; 3.1 http/errors.ts; 3.2 http/errors.ts; 5
  * config/clients.ts, settings/settings.ts, spec/rfc8725.ts; B7523 4 config/schema.ts, spec/rfc7519.ts,
- * spec/rfc8725.ts.
+ * spec/rfc8725.ts; B7523 D config/config.ts.
  */
 
 import { ASSERTION_SECONDS_MAX } from "../limits.ts";
@@ -18,7 +18,13 @@ import type { Jws } from "./rfc7515.ts";
 import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
 import { checkSoleAudience, checkTimes, stringClaim, stringOrUriClaim } from "./rfc7519.ts";
 import type { JwtAlgorithmFailure, JwtTypeFailure } from "./rfc8725.ts";
-import { ASSERTION_ALGORITHMS, checkAlgorithm, checkType, JWT_TYPES } from "./rfc8725.ts";
+import {
+  ASSERTION_ALGORITHMS,
+  CLIENT_AUTHENTICATION,
+  checkAlgorithm,
+  checkType,
+  JWT_TYPES,
+} from "./rfc8725.ts";
 
 // --- client assertions (2.2, 3) ---------------------------------------------------------------------------------
 
@@ -51,6 +57,8 @@ export function parseClientAssertion({ header, claims }: Jws): Result<ClientAsse
 }
 
 export type AssertionRule = {
+  issuer: string;
+  /** What an assertion without the type of RFC 10070 may name, `issuer` among them. */
   audiences: readonly string[];
   nowSeconds: number;
   skewSeconds: number;
@@ -67,12 +75,16 @@ export type CheckedAssertion = { audience: string; jti?: string; expiresAtSecond
  * RFC8725-3.8-v1).
  */
 export function checkClientAssertion(
-  { claims }: Jws,
-  { audiences, nowSeconds, skewSeconds, maxAgeSeconds, singleUseSecondsMax }: AssertionRule,
-): Result<CheckedAssertion, AssertionFailure> {
+  { header, claims }: Jws,
+  { issuer, audiences, nowSeconds, skewSeconds, maxAgeSeconds, singleUseSecondsMax }: AssertionRule,
+): Result<CheckedAssertion, AssertionFailure | { kind: "assertion_audience_not_issuer" }> {
   // RFC7523-3-7, B7523-4-6: the only audience is this server.
   const audience = checkSoleAudience(claims, audiences);
   if (!audience.ok) return audience;
+  // B7523-D-1: by its type the client says that it follows RFC 10070, where only the issuer is an audience.
+  if (checkType(header, [CLIENT_AUTHENTICATION]).ok && audience.value !== issuer) {
+    return err({ kind: "assertion_audience_not_issuer" });
+  }
   // Without `jti` an assertion can be sent again until it expires, so that only a short one is accepted.
   const ownSecondsMax = claims.jti === undefined ? undefined : singleUseSecondsMax;
   const longestSeconds = maxAgeSeconds ?? ownSecondsMax ?? ASSERTION_SECONDS_MAX;

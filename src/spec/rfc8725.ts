@@ -17,6 +17,9 @@ import { err, ok } from "../result.ts";
 import type { JwsHeader } from "./rfc7515.ts";
 import { mediaType } from "./rfc7515.ts";
 
+/** RFC 10070: the type of a JWT by which a client authenticates. */
+export const CLIENT_AUTHENTICATION = "client-authentication+jwt";
+
 export type JwtTypeFailure = { kind: "jwt_type_refused"; typ: string | undefined };
 export type JwtAlgorithmFailure = { kind: "jwt_algorithm_refused"; alg: string };
 
@@ -28,7 +31,7 @@ export const JWT_TYPES = {
   // RFC9068-4-6: no JWT of another type is an access token, whatever key signed it.
   accessToken: ["at+jwt"],
   // B7523-4-9: an assertion without a type is accepted; B8725-3.11-2: one of another type is refused.
-  clientAssertion: [undefined, "JWT", "client-authentication+jwt"],
+  clientAssertion: [undefined, "JWT", CLIENT_AUTHENTICATION],
   // JSV-2.3-1: the two values that the standard allows.
   jwtSvid: [undefined, "JWT", "JOSE"],
   grant: [undefined, "JWT", "authz-grant+jwt"],

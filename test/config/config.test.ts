@@ -11,6 +11,7 @@ import type { Config } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { whyNotShared } from "../../src/config/listeners.ts";
 import { candidates, Rule, Target } from "../../src/policy/rules.ts";
+import { assertionAudiences } from "../../src/settings/audiences.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
@@ -159,8 +160,7 @@ const digest = (secret: string): string => createHash("sha256").update(secret).d
 test("PROD-9.3-1 loads a complete configuration, with files relative to it", () => {
   const { settings, fixed } = load();
   assert.equal(settings.issuer, ISSUER);
-  assert.equal(settings.tokenEndpoint, `${ISSUER}/token`);
-  assert.deepEqual(settings.assertionAudiences, [ISSUER, `${ISSUER}/token`]);
+  assert.deepEqual(assertionAudiences(settings), [ISSUER, `${ISSUER}/token`]);
   assert.deepEqual(fixed.store, { sqlite: join(folder, "mandate.sqlite") });
   assert.deepEqual(settings.trustDomains.get("td.example")?.bundle, { file: join(folder, "bundle.json") });
   assert.deepEqual(Buffer.from(fixed.encryptionKey), KEY);
@@ -202,6 +202,18 @@ test("AUDIT-D-4 the digest is that of the canonical text of all rules and target
   assert.equal(load({ policies }).settings.policy.digest, `sha256:${digest}`);
 });
 
+test("B7523-D-2 production alone warns that assertions may name a token endpoint, until only the issuer is accepted", () => {
+  const warned = (patch: Patch): boolean =>
+    load(patch).warnings.some((one) => one.startsWith("assertionAudience: accepts a token endpoint"));
+  const issuer = { assertionAudience: "issuer" };
+  assert.deepEqual([{}, issuer, DEVELOPMENT, { ...DEVELOPMENT, ...issuer }].map(warned), [
+    true,
+    false,
+    false,
+    false,
+  ]);
+});
+
 test("pages are in the operator's name and colours, or in those of the issuer's host", () => {
   assert.equal(load().settings.pages.operator, "as.example");
   const pages = { operator: "Example Ltd", colours: { light: "#5A2D82" } };
@@ -210,7 +222,7 @@ test("pages are in the operator's name and colours, or in those of the issuer's 
 });
 
 test("the assertion audience, the skew and the profile are settings", () => {
-  assert.deepEqual(load({ assertionAudience: "issuer" }).settings.assertionAudiences, [ISSUER]);
+  assert.deepEqual(assertionAudiences(load({ assertionAudience: "issuer" }).settings), [ISSUER]);
   assert.equal(load().settings.skewSeconds, 30);
   assert.equal(load({}).settings.clientAssertionSeconds, 300);
   assert.equal(load({ clientAssertionSeconds: 3600 }).settings.clientAssertionSeconds, 3600);

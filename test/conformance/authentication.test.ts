@@ -196,6 +196,10 @@ const badAssertions: readonly [string, () => string, Form?][] = [
     () => forge({ ...usual(), aud: undefined }),
   ],
   ["B7523-4-6 a second audience", () => forge({ ...usual(), aud: [ISSUER, `${ISSUER}/token`] })],
+  [
+    "B7523-D-1 the type of RFC 10070 and the token endpoint as audience",
+    () => forge({ ...usual(), aud: `${ISSUER}/token` }, { typ: "client-authentication+jwt" }),
+  ],
   ["B7523-4-7 an audience with an extra slash", () => forge({ ...usual(), aud: `${ISSUER}/` })],
   ["RFC7523-3-10 no exp", () => forge({ ...usual(), exp: undefined })],
   [

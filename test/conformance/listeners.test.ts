@@ -287,6 +287,15 @@ for (const [name, make, form, clientId] of certificates) {
   });
 }
 
+test("RFC8705-5-2 an assertion may name the token endpoint of the listener for certificates, and no other of its URLs is accepted", async () => {
+  const sent = async (port: number, aud: string): Promise<Answer> =>
+    at(port, {}, world.as(await world.svid("agents/planner", { aud })));
+  for (const port of [main, mtls]) assertClient(await sent(port, `${MTLS}/token`), planner);
+  for (const aud of [MTLS, `${MTLS}/`, `${MTLS}/token/`, `${MTLS}/introspect`]) {
+    assertRefused(await sent(mtls, aud));
+  }
+});
+
 test("RFC8705-5-3, RFC8705-2-1 a secret is accepted at both listeners, with or without a certificate, and a wrong one is refused", async () => {
   const certificate = await svid();
   for (const port of [main, mtls]) {

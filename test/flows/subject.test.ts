@@ -35,7 +35,7 @@ const issuer = {
 } as unknown as TrustedIssuer;
 const settings = {
   issuer: us,
-  assertionAudiences: [us, `${us}/token`],
+  assertionAudience: "issuer-or-token-endpoint",
   skewSeconds: 30,
   trustedIssuers: new Map([[idp, issuer]]),
 } as unknown as Settings;

@@ -117,7 +117,7 @@ test("RFC7523-3-4, RFC7521-5.1-1 returns issuer and subject unchanged", () => {
 
 // --- after the signature: audience and times ---------------------------------------------------------------------
 
-const RULE: AssertionRule = { audiences: [us, endpoint], nowSeconds: now, skewSeconds: 30 };
+const RULE: AssertionRule = { issuer: us, audiences: [us, endpoint], nowSeconds: now, skewSeconds: 30 };
 const STRICT: AssertionRule = { ...RULE, audiences: [us] };
 const HOUR: AssertionRule = { ...RULE, maxAgeSeconds: 3600 };
 const LONG: AssertionRule = { ...RULE, singleUseSecondsMax: 3600 };
@@ -295,6 +295,30 @@ for (const [name, body, rule, want] of bodies) {
   test(name, () => {
     const got = checkClientAssertion(jws(header, body), rule);
     assert.equal(got.ok ? "ok" : got.error.kind, want === "ok" ? want : `jwt_${want}`);
+  });
+}
+
+const typed: readonly (readonly [string, string, unknown, string])[] = [
+  ["accepts our issuer", "client-authentication+jwt", us, "ok"],
+  ["accepts our issuer in an array", "client-authentication+jwt", [us], "ok"],
+  ["refuses the token endpoint", "client-authentication+jwt", endpoint, "assertion_audience_not_issuer"],
+  [
+    "refuses the token endpoint whatever the case and prefix of the type",
+    "application/Client-Authentication+JWT",
+    [endpoint],
+    "assertion_audience_not_issuer",
+  ],
+  [
+    "refuses our issuer beside the token endpoint",
+    "client-authentication+jwt",
+    [us, endpoint],
+    "jwt_audience_several",
+  ],
+];
+for (const [name, typ, aud, want] of typed) {
+  test(`B7523-D-1 of a client assertion that has its type ${name}, where others may name the token endpoint`, () => {
+    const got = checkClientAssertion(jws({ ...header, typ }, { ...claims, aud } as JsonObject), RULE);
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
   });
 }
 

@@ -161,7 +161,7 @@ const slots: Record<string, (token: Jws) => boolean> = {
   "an access token": ({ header }) => checkType(header, accessToken).ok,
   "a client assertion": (token) =>
     parseClientAssertion(token).ok &&
-    checkClientAssertion(token, { audiences: [us], nowSeconds: now, skewSeconds: 30 }).ok,
+    checkClientAssertion(token, { issuer: us, audiences: [us], nowSeconds: now, skewSeconds: 30 }).ok,
   "a JWT-SVID": (token) =>
     parseJwtSvid(token).ok && checkJwtSvid(token, { audiences: [us], nowSeconds: now, skewSeconds: 30 }).ok,
   "a DPoP proof": ({ header }) => checkType(header, dpopProof).ok,

@@ -5,6 +5,7 @@ import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
+import { assertionAudiences } from "../../settings/audiences.ts";
 import type { TrustedIssuer } from "../../settings/settings.ts";
 import { checkIdJag } from "../../spec/id-jag.ts";
 import type { GrantProfile, NamedGrant } from "../../spec/rfc7523.ts";
@@ -33,13 +34,14 @@ export async function readGrant(
   claims: JsonObject,
   clientId: string,
 ): Promise<Result<ResolvedSubject, { reason: TokenReason }>> {
-  const { issuer: us, assertionAudiences: audiences, skewSeconds } = ports.settings();
+  const settings = ports.settings();
+  const { issuer: us, skewSeconds } = settings;
   const rule = { clientId, nowSeconds: ports.clock.nowSeconds(), skewSeconds };
   const requireClientId = issuer.grants?.requireClientId ?? true;
   const checked =
     profile === "id-jag"
       ? checkIdJag({ claims }, { ...rule, issuer: us })
-      : checkGrant({ claims }, { ...rule, audiences, requireClientId });
+      : checkGrant({ claims }, { ...rule, audiences: assertionAudiences(settings), requireClientId });
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { subject: foreign, scope, resources, expiresAtSeconds, audience, jti } = checked.value;
   const mapped = await mapSubject(ports, issuer, foreign);
