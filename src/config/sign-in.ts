@@ -10,12 +10,16 @@ import type { ProviderFile } from "./sign-in-schema.ts";
 
 /** Undefined without the section: then nothing of this is served. */
 export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings | undefined {
-  const { signIn, authorize, trustedIssuers, mtls, proxy } = config;
+  const { signIn, authorize, trustDomains, trustedIssuers, mtls, proxy } = config;
   if (signIn === undefined) return undefined;
   if (mtls === undefined && proxy === undefined && needsCertificates(config)) {
     reader.problem(
       "mtls",
       "is missing: with signIn the main listener asks no browser for a certificate, so clients with certificates need this listener",
+    );
+  } else if (mtls === undefined && proxy === undefined && Object.keys(trustDomains).length > 0) {
+    reader.warnings.push(
+      "mtls: is missing: with signIn the main listener asks no browser for a certificate, so no workload of trustDomains can prove itself by an X.509-SVID: set mtls, unless all of them use JWT-SVIDs",
     );
   }
   const providers = new Map<string, Provider>();

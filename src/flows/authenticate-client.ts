@@ -101,11 +101,15 @@ const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: MethodVerifier<Pr
 
 const isAssertionType = (type: string): type is AssertionType => Object.hasOwn(ASSERTION_VERIFIERS, type);
 
+/** A SPIFFE ID is never the name of a public client. */
 const presentsNothing = (
   presented: Presented,
   { certificates }: From,
 ): presented is PresentedCertificate & { clientId: string } =>
-  presented.by === "certificate" && presented.clientId !== undefined && certificates.length === 0;
+  presented.by === "certificate" &&
+  presented.clientId !== undefined &&
+  !presented.clientId.startsWith("spiffe://") &&
+  certificates.length === 0;
 
 async function prove(ports: Ports, presented: Presented, from: From): Promise<Result<Proven, FetchRefused>> {
   switch (presented.by) {

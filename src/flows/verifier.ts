@@ -44,6 +44,12 @@ export type VerifiedSvid = {
   jws: Jws;
 };
 
+/** A certificate may be missing only because no listener asks for one, which the operator can see by this. */
+export const noCredentials = ({
+  settings,
+}: Pick<Ports, "settings">): "credentials_missing" | "mtls_listener_missing" =>
+  settings().takesCertificates ? "credentials_missing" : "mtls_listener_missing";
+
 export type MethodVerifier<P extends Presented> = (
   ports: Ports,
   presented: P,

@@ -12,6 +12,7 @@ import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
 import type { MethodVerifier } from "./verifier.ts";
+import { noCredentials } from "./verifier.ts";
 
 type Refused = FetchRefused;
 
@@ -22,7 +23,7 @@ export const verifyCertificate: MethodVerifier<PresentedCertificate> = async (
   { certificates, leaf, address },
 ) => {
   // RFC8705-2-2: only the handshake of this connection proves a certificate.
-  if (leaf === undefined) return err({ reason: "credentials_missing" });
+  if (leaf === undefined) return err({ reason: noCredentials(ports) });
   if (!leaf.ok) return err({ reason: leaf.error.kind });
   const chain = { leaf: leaf.value, others: certificates.slice(1) };
   // RFC8705-3.1-2: the thumbprint of the leaf, for the audit trail.

@@ -5,6 +5,7 @@ import { err, ok } from "../result.ts";
 import type { Presented } from "../spec/rfc7521.ts";
 import { findClient } from "./find-client.ts";
 import type { From, Proven } from "./verifier.ts";
+import { noCredentials } from "./verifier.ts";
 
 /** RFC6749-4.1.3-3, RFC6749-6-3, RFC6749-10.2-1: a client that has a credential on record has to prove it. */
 export async function verifyPublic(
@@ -15,6 +16,6 @@ export async function verifyPublic(
   const found = await findClient(ports, clientId, address);
   if (!found.ok) return found;
   const { auth } = found.value;
-  if (auth.method !== "none") return err({ reason: "credentials_missing" });
+  if (auth.method !== "none") return err({ reason: noCredentials(ports) });
   return ok({ clientId: found.value.clientId, method: auth.method, record: found.value });
 }

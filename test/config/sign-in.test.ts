@@ -88,6 +88,24 @@ test("REFRESH-D-2 refuses a target that has the scope offline_access, which is a
   assert.match(JSON.stringify(loaded), /targets\.0\.scopes\.1: is a reserved word/);
 });
 
+test("RFC8705-5-1 where no listener takes the X.509-SVIDs of a trust domain, that is warned of", () => {
+  const warned = (patch: object): boolean => {
+    const loaded = load(patch);
+    assert.ok(loaded.ok, JSON.stringify(loaded));
+    return loaded.value.warnings.some((one) => one.startsWith("mtls: is missing"));
+  };
+  const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
+  const listener = { host: "127.0.0.1", port: 0, tls };
+  assert.equal(warned({ signIn: SIGN_IN }), true);
+  assert.equal(warned({ signIn: SIGN_IN, trustDomains: {} }), false);
+  assert.equal(warned({ signIn: SIGN_IN, mtls: { ...listener, origin: "https://mtls.example" } }), false);
+  assert.equal(
+    warned({ signIn: SIGN_IN, proxy: { ...listener, ca: { file: "tls/ca.pem" }, name: "proxy.example" } }),
+    false,
+  );
+  assert.equal(warned({ trustedIssuers: {} }), false);
+});
+
 test("no user signs in at an issuer that is disabled", () => {
   const loaded = load({ trustedIssuers: { [IDP]: { ...ENTRY, disabled: true } }, signIn: SIGN_IN });
   assert.ok(loaded.ok);

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import postgres from "postgres";
+
+import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
 import { asksForCertificate } from "../support/certificate-request.ts";
 import { openCodeRaces } from "../support/code-races.ts";
@@ -24,8 +26,9 @@ import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
+import { until } from "../support/until.ts";
 import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, workload } from "../support/world.ts";
 
 const authorization = basic(PRIVATE, PRIVATE_SECRET);
 let provider: TestProvider;
@@ -142,6 +145,30 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         assert.equal(counted?.consents, 1);
       });
     }
+
+    test("RFC8705-5-1 a workload whose X.509-SVID no listener asks for is refused, and start and log say that mtls is missing", async () => {
+      const path = "agents/planner";
+      const { keyPem: key, chainPem: cert } = await mintX509Svid(world.trustDomain, workload(path));
+      const request = { grant_type: "client_credentials", audience: "https://machines.example" };
+      for (const form of [request, { ...request, client_id: workload(path) }]) {
+        const answer = await world.token(form, {}, { key, cert });
+        assert.deepEqual([answer.status, answer.body.error], [400, "invalid_client"]);
+      }
+      const refused = (): number =>
+        world.server.lines.filter((line) => line.includes('"refused":"mtls_listener_missing"')).length;
+      await until(() => refused() === 2, "both refusals are in the log with their reason");
+      const told = world.server.lines.filter((line) =>
+        /"message":"mtls: is missing: .* X\.509-SVID: set mtls/.test(line),
+      );
+      assert.equal(told.length, 1, world.server.lines.join("\n"));
+    });
+
+    test("B7523-D-2 the start says that assertions may name a token endpoint", () => {
+      const told = world.server.lines.filter((line) =>
+        line.includes("assertionAudience: accepts a token endpoint"),
+      );
+      assert.equal(told.length, 1);
+    });
 
     test("RFC6749-10.11-1, RFC6749-10.5-1 browsers are told to come by https alone", async () => {
       const page = await new Browser(world, provider).review(request(verifierOf()));
