@@ -1,5 +1,6 @@
 /** The route table: every endpoint of the service. */
 import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
+import type { Dress } from "./http/answers.ts";
 import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
@@ -9,14 +10,8 @@ import {
   getConsentEndpoint,
   putConsentEndpoint,
 } from "./http/consents.ts";
-import { readByAll, readByListed } from "./http/cors.ts";
-import {
-  apiMetadataEndpoint,
-  consentsMetadataEndpoint,
-  jwksEndpoint,
-  metadataEndpoint,
-  relyingPartyKeysEndpoint,
-} from "./http/discovery.ts";
+import { makeCors } from "./http/cors.ts";
+import { documentsOf, relyingPartyKeysEndpoint } from "./http/discovery.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
 import { dressPages } from "./http/page-answers.ts";
@@ -35,23 +30,22 @@ import { route } from "./http/router.ts";
 import { callbackEndpoint, signedOutEndpoint, signInEndpoint, signOutEndpoint } from "./http/sign-in.ts";
 import { tokenEndpoint } from "./http/token.ts";
 import { FETCH_TIMEOUT_MS } from "./limits.ts";
-import { apiAudience, consentsAudience } from "./policy/own-target.ts";
 import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
-import { metadataPaths } from "./spec/rfc8414.ts";
-import { resourceMetadataPath } from "./spec/rfc9728.ts";
 
 export function app(ports: Ports): Handler {
   const { issuer } = ports.settings();
   const base = new URL(issuer).pathname.replace(/\/$/, "");
   const at = (endpoint: (ports: Ports) => Handler): Handler => forOneRequest(ports, endpoint);
-  const metadata = readByAll(at(metadataEndpoint));
+  const documents = Object.entries(documentsOf(issuer)).map(
+    ([path, endpoint]) => [path, { GET: at(endpoint) }] as const,
+  );
   // PROD-4.1-1, PROD-9.1-1: directly below the issuer, without a version.
   const routes: Routes = {
-    [`${base}/token`]: readByListed(ports, at(tokenEndpoint)),
+    [`${base}/token`]: { POST: at(tokenEndpoint) },
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
-    [`${base}/revoke`]: readByListed(ports, at(revokeEndpoint)),
+    [`${base}/revoke`]: { POST: at(revokeEndpoint) },
     [`${base}/revocations`]: { POST: at(revocationsEndpoint) },
-    [`${base}/register`]: readByListed(ports, at(registerEndpoint)),
+    [`${base}/register`]: { POST: at(registerEndpoint) },
     [`${base}/register/*`]: {
       GET: at(readRegistrationEndpoint),
       PUT: at(updateRegistrationEndpoint),
@@ -77,12 +71,16 @@ export function app(ports: Ports): Handler {
     [`${base}/account`]: { GET: at(accountEndpoint) },
     [`${base}/account/withdraw`]: { POST: at(takeBackEndpoint) },
     [`${base}/rp/jwks`]: { GET: at(relyingPartyKeysEndpoint) },
-    [`${base}/jwks`]: readByAll(at(jwksEndpoint)),
-    ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadata])),
-    [resourceMetadataPath(apiAudience(issuer))]: readByAll(at(apiMetadataEndpoint)),
-    [resourceMetadataPath(consentsAudience(issuer))]: readByAll(at(consentsMetadataEndpoint)),
+    ...Object.fromEntries(documents),
   };
-  return route(routes, dressPages(ports));
+  return makeCors(ports).serve(route(routes, dressPages(ports)));
+}
+
+/** The form of an answer that no handler made: a page at the paths of pages, and readable where its handler's would be. */
+export function dressAnswers(ports: Ports): Dress {
+  const asPage = dressPages(ports);
+  const cors = makeCors(ports);
+  return (asked, answer) => cors.dress(asked, asPage(asked, answer));
 }
 
 /**

@@ -182,7 +182,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "consents.issuers": "The issuers whose users may, by identifier.",
   "consents.issuers.*.clients": "The accepted `azp` or `client_id` of such a token.",
   "consents.issuers.*.types": "The accepted `typ` headers; null stands for a token without one.",
-  cors: "Which web pages may be clients: their scripts read what /token, /register and /revoke answer.",
+  cors: "Which web pages may be clients: their scripts read what /token, /par, /register and /revoke answer.",
   "cors.origins": "The origins of such pages, as a browser writes them; none by default.",
   dpop: "Tokens that are bound to a key by DPoP (RFC 9449).",
   "dpop.algorithms": "The accepted algorithms of proofs; [] turns DPoP off.",

@@ -1,60 +1,82 @@
 /**
  * Which answers a page of another origin may read: the CORS protocol, https://fetch.spec.whatwg.org/#http-cors-protocol
- * No answer allows credentials, so a browser sends no cookie, and no preflight allows `Authorization`.
+ * No answer allows credentials, so a browser sends no cookie.
  */
 import { PREFLIGHT_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
-import { httpError } from "./answers.ts";
-import type { Handler, HttpRequest } from "./handler.ts";
-import type { HttpMethod, MethodTable } from "./router.ts";
+import { defined } from "../result.ts";
+import type { Dress, Unanswered } from "./answers.ts";
+import { documentsOf } from "./discovery.ts";
+import type { Handler, HttpResponse } from "./handler.ts";
+import { pathOf } from "./handler.ts";
 
-/** PAGE-D-20: public documents; the header is that of MCP clients, whose preflight would fail without it. */
-export const readByAll = (get: Handler): MethodTable => ({
-  GET: async (request, peer) => {
-    const { headers, ...answer } = await get(request, peer);
-    return { ...answer, headers: { ...headers, "Access-Control-Allow-Origin": "*" } };
-  },
-  OPTIONS: () => ({ status: 204, headers: preflight("*", "GET", "mcp-protocol-version"), body: "" }),
-});
+/** PAGE-D-21: the endpoints of clients that may run in a page. */
+const FOR_CLIENTS = ["/token", "/par", "/register", "/revoke"];
 
-/**
- * PAGE-D-21: endpoints for clients without a secret, which may run in a page of an origin that the operator lists; for
- * any other origin the answers are as if there were no CORS.
- */
-export const readByListed = (ports: Ports, post: Handler): MethodTable => ({
-  POST: async (request, peer) => {
-    const answer = await post(request, peer);
-    if (ports.settings().pageOrigins.size === 0) return answer;
-    const headers = { ...answer.headers, Vary: "Origin" };
-    const origin = listedOrigin(ports, request);
-    if (origin === undefined) return { ...answer, headers };
-    const exposed = { "Access-Control-Expose-Headers": "DPoP-Nonce, WWW-Authenticate, Retry-After" };
-    return { ...answer, headers: { ...headers, "Access-Control-Allow-Origin": origin, ...exposed } };
-  },
-  OPTIONS: (request) => {
-    const origin = listedOrigin(ports, request);
-    if (origin === undefined) return httpError(NO_PREFLIGHT);
-    // PAGE-D-22: without `Authorization`, so that no secret is of use in a page.
-    const headers = { ...preflight(origin, "POST", "content-type, dpop"), Vary: "Origin" };
-    return { status: 204, headers, body: "" };
-  },
-});
-
-const NO_PREFLIGHT = {
-  status: 405,
-  description: "the method is not supported at this path",
-  headers: { Allow: "POST" },
+export type Cors = {
+  /** Answers preflights, and adds to every other answer what its reader needs. */
+  serve(handler: Handler): Handler;
+  /** The same for an answer that no handler made, such as a fault. */
+  dress: Dress;
 };
 
-/** Byte for byte as the operator wrote it, which is how browsers write an origin. */
-function listedOrigin({ settings }: Ports, { headers }: HttpRequest): string | undefined {
-  const origin = headers.get("origin");
-  return origin !== null && settings().pageOrigins.has(origin) ? origin : undefined;
+export function makeCors({ settings }: Pick<Ports, "settings">): Cors {
+  const { issuer } = settings();
+  const base = new URL(issuer).pathname.replace(/\/$/, "");
+  const documents = new Set(Object.keys(documentsOf(issuer)));
+  const forClients = new Set(FOR_CLIENTS.map((path) => base + path));
+
+  /** Who may read: every page, or the origin that asks; for any other one the answers are as if there were no CORS. */
+  function readerOf({ path, origin }: Unanswered): string | undefined {
+    if (documents.has(path)) return "*";
+    // Byte for byte as the operator wrote it, which is how browsers write an origin.
+    return forClients.has(path) && origin !== null && settings().pageOrigins.has(origin) ? origin : undefined;
+  }
+
+  const dress: Dress = (asked, answer) => {
+    const reader = readerOf(asked);
+    const differs = forClients.has(asked.path) && settings().pageOrigins.size > 0;
+    const fields = defined<Record<string, string>>({
+      "Access-Control-Allow-Origin": reader,
+      "Access-Control-Expose-Headers": reader === undefined || reader === "*" ? undefined : EXPOSED,
+      Vary: differs ? "Origin" : undefined,
+    });
+    return { ...answer, headers: { ...answer.headers, ...fields } };
+  };
+
+  return {
+    serve: (handler) => async (request, peer) => {
+      const { headers, method } = request;
+      const asked = { path: pathOf(request), acceptLanguage: null, origin: headers.get("origin") };
+      const reader = method === "OPTIONS" ? readerOf(asked) : undefined;
+      return reader === undefined ? dress(asked, await handler(request, peer)) : allow(reader);
+    },
+    dress,
+  };
 }
 
-const preflight = (origin: string, method: HttpMethod, headers: string): Record<string, string> => ({
-  "Access-Control-Allow-Origin": origin,
-  "Access-Control-Allow-Methods": method,
-  "Access-Control-Allow-Headers": headers,
-  "Access-Control-Max-Age": String(PREFLIGHT_SECONDS),
+const EXPOSED = "DPoP-Nonce, WWW-Authenticate, Retry-After";
+
+/** The answer to a preflight. */
+const allow = (reader: string): HttpResponse => ({
+  status: 204,
+  headers: {
+    "Access-Control-Allow-Origin": reader,
+    ...(reader === "*" ? READS : SENDS),
+    "Access-Control-Max-Age": String(PREFLIGHT_SECONDS),
+  },
+  body: "",
 });
+
+/** PAGE-D-20: the header is that of MCP clients, whose preflight would fail without it. */
+const READS = {
+  "Access-Control-Allow-Methods": "GET",
+  "Access-Control-Allow-Headers": "mcp-protocol-version",
+};
+
+/** PAGE-D-21: `authorization` because libraries choose HTTP Basic for a secret by themselves. */
+const SENDS = {
+  "Access-Control-Allow-Methods": "POST",
+  "Access-Control-Allow-Headers": "authorization, content-type, dpop",
+  Vary: "Origin",
+};

@@ -11,18 +11,26 @@ import { servedMethods } from "../settings/authentication-methods.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
 import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
 import type { Offer } from "../spec/rfc8414.ts";
-import { buildMetadata } from "../spec/rfc8414.ts";
+import { buildMetadata, metadataPaths } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { splitField } from "../spec/rfc9110.ts";
 import type { ProtectedResource } from "../spec/rfc9728.ts";
-import { buildResourceMetadata } from "../spec/rfc9728.ts";
+import { buildResourceMetadata, resourceMetadataPath } from "../spec/rfc9728.ts";
 import { notFound } from "./answers.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
+/** The public documents of this server, by their paths. */
+export const documentsOf = (issuer: string): Readonly<Record<string, (ports: Ports) => Handler>> => ({
+  [`${new URL(issuer).pathname.replace(/\/$/, "")}/jwks`]: jwksEndpoint,
+  ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadataEndpoint])),
+  [resourceMetadataPath(apiAudience(issuer))]: apiMetadataEndpoint,
+  [resourceMetadataPath(consentsAudience(issuer))]: consentsMetadataEndpoint,
+});
+
 /** RFC 8414 3: what is published derives from the same tables as what is dispatched. */
-export function metadataEndpoint(ports: Ports): Handler {
+function metadataEndpoint(ports: Ports): Handler {
   return (request) => {
     const settings = ports.settings();
     const { issuer, trustedIssuers, policy, registration, signIn } = settings;
@@ -58,7 +66,7 @@ export function metadataEndpoint(ports: Ports): Handler {
   };
 }
 
-export function jwksEndpoint(ports: Ports): Handler {
+function jwksEndpoint(ports: Ports): Handler {
   return (request) =>
     publicJson(ports, request, keySetFor(ports), {
       // PROD-4.4-4: the keys of access tokens and those of grants.
@@ -67,7 +75,7 @@ export function jwksEndpoint(ports: Ports): Handler {
 }
 
 /** PRM-D-1: of our own protected endpoints, from the entry of the registry against which their tokens are checked. */
-export function apiMetadataEndpoint(ports: Ports): Handler {
+function apiMetadataEndpoint(ports: Ports): Handler {
   return (request) => {
     const { issuer, policy } = ports.settings();
     const resource = apiAudience(issuer);
@@ -82,7 +90,7 @@ export function apiMetadataEndpoint(ports: Ports): Handler {
 }
 
 /** PRM-D-1: of the consents that users manage with a token straight from their issuer; not found without such issuers. */
-export function consentsMetadataEndpoint(ports: Ports): Handler {
+function consentsMetadataEndpoint(ports: Ports): Handler {
   return (request) => {
     const { issuer } = ports.settings();
     const authorizationServers = consentServers(ports);

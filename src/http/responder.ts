@@ -46,9 +46,9 @@ export function makeResponder(options: ResponderOptions): Responder {
     const send = (answer: HttpResponse): void =>
       write(response, answer, trace.requestId, last || connections.draining);
     const dress = (answer: HttpResponse): HttpResponse => {
-      const acceptLanguage = request.headers["accept-language"] ?? null;
+      const { "accept-language": acceptLanguage = null, origin = null } = request.headers;
       try {
-        return options.dress({ path: pathIn(request), acceptLanguage }, answer);
+        return options.dress({ path: pathIn(request), acceptLanguage, origin }, answer);
       } catch {
         // A fault in the form must not cost the answer.
         return answer;

@@ -3,6 +3,7 @@
 import { revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { Ports } from "../ports.ts";
+import { privateJson } from "./answers.ts";
 import {
   authenticateForm,
   authorizationOf,
@@ -12,17 +13,16 @@ import {
   refuse,
   throttleVain,
 } from "./form.ts";
-import type { Handler, HttpResponse } from "./handler.ts";
+import type { Handler } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/revoke";
 
-/** RFC7009-2.2-1, RFC7009-2.2-2: the status says everything, and the same for an ended token and for no token at all. */
-const DONE: HttpResponse = {
-  status: 200,
-  headers: { "Cache-Control": "no-store", Pragma: "no-cache" },
-  body: "",
-};
+/**
+ * RFC7009-2.2-1, RFC7009-2.2-2: the status says everything, and the same for an ended token and for no token at all; the
+ * body is for clients that read every answer as JSON.
+ */
+const DONE = privateJson(200, {});
 
 export function revokeEndpoint(ports: Ports): Handler {
   return async (request, peer) => {

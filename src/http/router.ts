@@ -8,7 +8,7 @@ import { httpError, notFound } from "./answers.ts";
 import type { Handler } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE" | "OPTIONS";
+export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
 export type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;
 export type Routes = Readonly<Record<string, MethodTable>>;
 
@@ -26,15 +26,15 @@ export function route(routes: Routes, dress: Dress = (_, answer) => answer): Han
     // HEAD is served as GET; node:http leaves out the body.
     const handler = methods.get(request.method === "HEAD" ? "GET" : request.method);
     if (handler !== undefined) return handler(request, peer);
-    // OPTIONS is for the preflights of browsers, which do not look here for it.
-    const served = [...methods.keys()].filter((method) => method !== "OPTIONS");
-    const allowed = served.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    const allowed = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     // PROD-4.1-31, RFC6749-3.2-4: the answer names the methods that there are.
     const refusal = httpError({
       status: 405,
       description: "the method is not supported at this path",
       headers: { Allow: allowed.join(", ") },
     });
-    return dress({ path, acceptLanguage: request.headers.get("accept-language") }, refusal);
+    const { headers } = request;
+    const about = { acceptLanguage: headers.get("accept-language"), origin: headers.get("origin") };
+    return dress({ path, ...about }, refusal);
   };
 }

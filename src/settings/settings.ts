@@ -236,7 +236,7 @@ export type Settings = {
   clientDocuments?: ClientDocumentSettings;
   clientOrigins: ReadonlyMap<string, Reach>;
   dpop: DpopSettings;
-  /** The origins of web pages that may read the answers of /token, /register and /revoke. */
+  /** The origins of web pages that may read the answers of /token, /par, /register and /revoke. */
   pageOrigins: ReadonlySet<string>;
   /** Whether browsers are told to come by https alone. */
   production: boolean;

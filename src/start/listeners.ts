@@ -1,12 +1,11 @@
 /** The listeners of one server: health and metrics for the operator's tools, and the endpoints by HTTPS. */
-import { app } from "../app.ts";
+import { app, dressAnswers } from "../app.ts";
 import type { Config, Listener } from "../config/config.ts";
 import type { ShownCertificates } from "../http/connections.ts";
 import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
 import type { Operations, Watch } from "../http/operations.ts";
 import { serveOperations } from "../http/operations.ts";
-import { dressPages } from "../http/page-answers.ts";
 import type { TrustedProxy } from "../http/proxy.ts";
 import { behindProxy, isProxy } from "../http/proxy.ts";
 import type { ServeOptions, Server } from "../http/serve.ts";
@@ -55,7 +54,7 @@ export async function openListeners(
 ): Promise<Listeners> {
   const { listen, mtls, signsIn, proxy } = fixed;
   const handler = app(ports);
-  const dress = dressPages(ports);
+  const dress = dressAnswers(ports);
   const { issuer, mtlsOrigin = issuer } = ports.settings();
   const onRequest = (entry: LogEntry): void => {
     counters.request(entry);

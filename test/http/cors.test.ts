@@ -1,20 +1,27 @@
 /** What a page of another origin may read, by each row of the table: of all endpoints, within the service. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
+import type { Answer, Sent } from "../../scripts/http-client.ts";
+import { send } from "../../scripts/http-client.ts";
+import { app, dressAnswers } from "../../src/app.ts";
+import { serve } from "../../src/http/serve.ts";
+import type { Ports } from "../../src/ports.ts";
+import { StoreUnavailable } from "../../src/ports.ts";
 import { files, forPeople, PUBLIC, SCOPES } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
+import { createAuthority } from "../support/tls.ts";
 import type { Service } from "../support/world.ts";
+import { ISSUER } from "../support/world.ts";
 
 const LISTED = "https://app.example";
 const ON_THIS_COMPUTER = "http://localhost:6274";
 const OTHERS = ["https://evil.example", "https://app.example:8443", "https://APP.example", "null"];
 
 let provider: TestProvider;
-let service: Service;
+let service: Service & { ports: Ports };
 let closed: Service;
 before(async () => {
   provider = await startProvider();
@@ -31,7 +38,7 @@ after(() => stop(service, closed, provider));
 const corsOf = ({ headers }: Answer): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith("access-control-")));
 
-const preflight = (path: string, origin: string, method: string, headers: string, from = service) =>
+const preflight = (path: string, origin: string, method: string, headers: string, from: Service = service) =>
   from.get(path, {
     method: "OPTIONS",
     headers: {
@@ -88,8 +95,8 @@ test("RFC10017-6.3-3, RFC6749-10.1-1 a page that registers itself gets no secret
   );
 });
 
-const FOR_CLIENTS = ["/token", "/register", "/revoke"];
-const post = (path: string, origin: string, from = service): Promise<Answer> =>
+const FOR_CLIENTS = ["/token", "/par", "/register", "/revoke"];
+const post = (path: string, origin: string, from: Service = service): Promise<Answer> =>
   from.get(path, {
     method: "POST",
     headers: { origin, "content-type": "application/x-www-form-urlencoded" },
@@ -99,12 +106,12 @@ const post = (path: string, origin: string, from = service): Promise<Answer> =>
 for (const path of FOR_CLIENTS) {
   test(`PAGE-D-21, RFC7009-2.3-1 the pages of listed origins may use ${path}`, async () => {
     for (const origin of [LISTED, ON_THIS_COMPUTER]) {
-      const asked = await preflight(path, origin, "POST", "content-type,dpop");
+      const asked = await preflight(path, origin, "POST", "authorization,content-type,dpop");
       assert.deepEqual([asked.status, asked.headers.vary], [204, "Origin"]);
       assert.deepEqual(corsOf(asked), {
         "access-control-allow-origin": origin,
         "access-control-allow-methods": "POST",
-        "access-control-allow-headers": "content-type, dpop",
+        "access-control-allow-headers": "authorization, content-type, dpop",
         "access-control-max-age": "600",
       });
       const answer = await post(path, origin);
@@ -133,6 +140,43 @@ for (const path of FOR_CLIENTS) {
   });
 }
 
+const FAULTS: [status: number, what: string, sent: Partial<Sent>, fault?: Error][] = [
+  [503, "a lost store", {}, new StoreUnavailable("it is away")],
+  [500, "a fault", {}, new Error("a bug")],
+  [413, "a body that is too large", { body: "x".repeat(70_000) }],
+  [415, "a content coding", { headers: { "content-encoding": "gzip" } }],
+  [405, "another method", { method: "PUT" }],
+];
+for (const [status, what, sent, fault] of FAULTS) {
+  test(`PAGE-D-21 the page of a listed origin, and no other one, reads that ${what} was answered with ${status}`, async (t) => {
+    const clients = { find: async () => (fault === undefined ? undefined : Promise.reject(fault)) };
+    const ports = { ...service.ports, clients };
+    const authority = await createAuthority();
+    const identity = await authority.issueServer();
+    const at = { host: "127.0.0.1", port: 0, key: identity.key, cert: identity.cert, origin: ISSUER };
+    const server = await serve({ ...at, log: () => {}, dress: dressAnswers(ports) }, app(ports));
+    t.after(() => server.shutdown());
+    const connect = { host: "127.0.0.1", port: server.port };
+    for (const [origin, reader] of [
+      [LISTED, LISTED],
+      [OTHERS[0] ?? "", undefined],
+    ] as const) {
+      const answer = await send("https://localhost/token", {
+        method: "POST",
+        body: `grant_type=client_credentials&client_id=someone&client_secret=${"s".repeat(40)}`,
+        ...sent,
+        ca: authority.cert,
+        connect,
+        headers: { origin, "content-type": "application/x-www-form-urlencoded", ...sent.headers },
+      });
+      assert.equal(answer.status, status, answer.text);
+      const read = [answer.headers["access-control-allow-origin"], answer.headers.vary];
+      assert.deepEqual(read, [reader, "Origin"]);
+      assert.equal("access-control-expose-headers" in answer.headers, reader !== undefined);
+    }
+  });
+}
+
 const NEVER: [string, string][] = [
   ...[
     "/authorize",
@@ -144,7 +188,6 @@ const NEVER: [string, string][] = [
     "/signed-out",
   ].map((path): [string, string] => ["GET", path]),
   ...[
-    "/par",
     "/introspect",
     "/policy/explain",
     "/revocations",

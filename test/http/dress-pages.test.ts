@@ -16,7 +16,7 @@ test("PAGE-D-3 at each path of pages a refusal or fault is a page, in the langua
   const { ports } = await openRefresh(t);
   const dress = dressPages(ports);
   for (const path of PAGES) {
-    const answer = dress({ path, acceptLanguage: "de" }, FAULT);
+    const answer = dress({ path, acceptLanguage: "de", origin: null }, FAULT);
     assert.equal(answer.status, 500);
     assert.equal(answer.headers["Content-Type"], "text/html; charset=utf-8");
     assert.match(String(answer.headers["Content-Security-Policy"]), /frame-ancestors 'none'/);
@@ -29,7 +29,7 @@ test("RFC6749-5.2-1 at every other path it stays JSON, also where a path only be
   const { ports } = await openRefresh(t);
   const dress = dressPages(ports);
   for (const path of ["/token", "/par", "/register", "/accounts", "/rp/jwks", "/", ""]) {
-    assert.equal(dress({ path, acceptLanguage: null }, FAULT), FAULT, path);
+    assert.equal(dress({ path, acceptLanguage: null, origin: null }, FAULT), FAULT, path);
   }
 });
 
@@ -48,5 +48,8 @@ test("PROD-4.1-31 a page says with its 405 which methods there are, and with its
   assert.equal(answer.headers.Allow, "POST");
   assert.match(String(answer.body), /<html lang="en"/);
   const busy = { status: 503, headers: { "Retry-After": "1" }, body: "" };
-  assert.equal(dress({ path: "/account", acceptLanguage: null }, busy).headers["Retry-After"], "1");
+  assert.equal(
+    dress({ path: "/account", acceptLanguage: null, origin: null }, busy).headers["Retry-After"],
+    "1",
+  );
 });
