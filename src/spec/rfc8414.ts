@@ -100,17 +100,27 @@ const listed = (values: readonly string[]): string[] | undefined =>
 
 const SUFFIXES = ["oauth-authorization-server", "openid-configuration"] as const;
 
-/** RFC8414-3-1, RFC8414-3.1-2, RFC9068-4-4: the well-known part stands between host and path; one document at both. */
+/** RFC8414-3-1, RFC8414-3.1-2, RFC9068-4-4: the well-known part stands between host and path. */
+const insertedPaths = (path: string): readonly string[] =>
+  SUFFIXES.map((suffix) => `/.well-known/${suffix}${path}`);
+
+/**
+ * One document at all of them: where RFC 8414 has it, with a final slash as well, for clients to which a resource server
+ * names the issuer with one, and appended to the issuer, where OpenID Connect Discovery 1.0 has it.
+ */
 export function metadataPaths(issuer: string): readonly string[] {
   const path = new URL(issuer).pathname.replace(/\/$/, "");
-  return SUFFIXES.map((suffix) => `/.well-known/${suffix}${path}`);
+  const appended = SUFFIXES.map((suffix) => `${path}/.well-known/${suffix}`);
+  // For an issuer without a path, inserted and appended are the same.
+  return [...new Set([...insertedPaths(path), ...insertedPaths(`${path}/`), ...appended])];
 }
 
 /** The URLs of another issuer's metadata, in the order to try: as ours, then as in OpenID Connect Discovery 1.0. */
 export function discoveryUrls(issuer: string): readonly string[] {
   const { origin, pathname } = new URL(issuer);
-  const inserted = metadataPaths(issuer).map((path) => origin + path);
-  const appended = `${origin}${pathname.replace(/\/$/, "")}/.well-known/openid-configuration`;
+  const path = pathname.replace(/\/$/, "");
+  const inserted = insertedPaths(path).map((place) => origin + place);
+  const appended = `${origin}${path}/.well-known/openid-configuration`;
   // For an issuer without a path the last two are the same.
   return [...new Set([...inserted, appended])];
 }

@@ -335,13 +335,36 @@ test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-3, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3,
   assert.equal((await below.get("/t1/jwks")).status, 200);
 });
 
+test("RFC8414-3.1-2, MCP-D.3-2, PAGE-D-20 the same document is appended to the issuer, and where an issuer with a final slash leads: for every page, by GET and HEAD", async () => {
+  for (const [from, base] of [
+    [world, ""],
+    [below, "/t1"],
+  ] as const) {
+    const [plain] = await Promise.all(PATHS.map((place) => from.get(`${place}${base}`)));
+    const places = PATHS.flatMap((place) => [`${place}${base}/`, `${base}${place}`]);
+    for (const place of places) {
+      const answer = await from.get(place);
+      assert.deepEqual(
+        [answer.status, answer.text, answer.headers.etag],
+        [200, plain?.text, plain?.headers.etag],
+        place,
+      );
+      assert.equal(answer.headers["access-control-allow-origin"], "*");
+      assert.equal(answer.headers["cache-control"], plain?.headers["cache-control"]);
+      const head = await from.get(place, { method: "HEAD" });
+      assert.deepEqual([head.status, head.text, head.headers.etag], [200, "", answer.headers.etag], place);
+      assert.equal((await from.get(place, { method: "OPTIONS" })).status, 204, place);
+    }
+  }
+});
+
 test("RFC8414-3.2-4, MCP-D.3-1 the well-known path of another issuer is not found", async () => {
   for (const [from, path] of [
     [below, ""],
     [below, "/t2"],
-    [below, "/t1/"],
+    [below, "/t1//"],
+    [below, "/"],
     [world, "/t1"],
-    [world, "/"],
   ] as const) {
     for (const place of PATHS) assert.equal((await from.get(`${place}${path}`)).status, 404, place + path);
   }

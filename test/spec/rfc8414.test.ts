@@ -154,10 +154,16 @@ const paths = [
 for (const [name, issuer, path] of paths) {
   test(name, () => {
     // RFC8414-3-3, RFC8414-3-4, PROD-4.4-3: the default suffix, and OpenID Connect's for clients that know only it.
-    assert.deepEqual(metadataPaths(issuer), [
+    const inserted = [
       `/.well-known/oauth-authorization-server${path}`,
       `/.well-known/openid-configuration${path}`,
-    ]);
+    ];
+    const appended = [
+      `${path}/.well-known/oauth-authorization-server`,
+      `${path}/.well-known/openid-configuration`,
+    ];
+    const all = [...inserted, ...inserted.map((one) => `${one}/`), ...(path === "" ? [] : appended)];
+    assert.deepEqual(metadataPaths(issuer), all);
   });
 }
 

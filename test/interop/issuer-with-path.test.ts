@@ -1,0 +1,73 @@
+/** Libraries that we did not write discover a server whose issuer has a path, each in the way that it knows. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { discoverAuthorizationServerMetadata } from "@modelcontextprotocol/client";
+import * as oauth from "oauth4webapi";
+import * as openid from "openid-client";
+import { files, forPeople, PRIVATE, PRIVATE_SECRET } from "../support/people.ts";
+import type { TestProvider } from "../support/provider.ts";
+import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
+import type { Fetch } from "../support/web.ts";
+import { fetchAt } from "../support/web.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, ISSUER as HOST, makeWorld } from "../support/world.ts";
+
+const ISSUER = `${HOST}/tenants/one`;
+const API = "https://api.example";
+
+let provider: TestProvider;
+let world: World;
+let fetch: Fetch;
+before(async () => {
+  provider = await startProvider();
+  const people = forPeople(provider);
+  const api = { names: [API], scopes: ["read"] };
+  const own = {
+    id: "own",
+    allow: "client_credentials",
+    clients: [PRIVATE],
+    targets: [API],
+    scopes: ["read"],
+  };
+  world = await makeWorld(
+    { ...people, issuer: ISSUER, targets: [...people.targets, api], policies: [...people.policies, own] },
+    { files: files(provider) },
+  );
+  fetch = fetchAt({ [new URL(HOST).host]: { ca: world.ca, port: world.server.port } });
+});
+after(() => stop(world, provider));
+
+for (const algorithm of ["oauth2", "oidc"] as const) {
+  test(`RFC8414-3-1, MCP-D.3-2, PROD-9.2-6 openid-client discovers it by ${algorithm} and obtains a token`, async () => {
+    const config = await openid.discovery(
+      new URL(ISSUER),
+      PRIVATE,
+      {},
+      openid.ClientSecretBasic(PRIVATE_SECRET),
+      {
+        algorithm,
+        [openid.customFetch]: fetch as openid.CustomFetch,
+      },
+    );
+    assert.equal(config.serverMetadata().issuer, ISSUER);
+    const { access_token } = await openid.clientCredentialsGrant(config, { resource: API });
+    assert.deepEqual([claimsOf(access_token).iss, claimsOf(access_token).aud], [ISSUER, API]);
+  });
+
+  test(`RFC8414-3-1, MCP-D.3-2, PROD-9.2-6 oauth4webapi discovers it by ${algorithm}`, async () => {
+    const issuer = new URL(ISSUER);
+    const answer = await oauth.discoveryRequest(issuer, { algorithm, [oauth.customFetch]: fetch });
+    const server = await oauth.processDiscoveryResponse(issuer, answer);
+    assert.equal(server.token_endpoint, `${ISSUER}/token`);
+  });
+}
+
+test("RFC8414-3-1, MCP-D.3-2 the MCP SDK discovers it, with a final slash as well", async () => {
+  for (const issuer of [ISSUER, `${ISSUER}/`]) {
+    const metadata = await discoverAuthorizationServerMetadata(issuer, {
+      fetchFn: fetch as typeof globalThis.fetch,
+    });
+    assert.equal(metadata?.issuer, ISSUER, issuer);
+  }
+});
