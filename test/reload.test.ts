@@ -274,6 +274,10 @@ test("settings that need a restart are named by their paths, and the rest is tak
   ]);
   const port = named.find(({ setting }) => setting === "listen.port");
   assert.equal(port?.message, "listen.port changed: restart to use it");
+  assert.match(
+    String(named.find(({ setting }) => setting === "signIn")?.message),
+    /^signIn is in force as it is now/,
+  );
   assert.equal(await production.token(), 400, "the new policy, at the old port");
   const { issuer } = readConfig(production);
   const ca = readFileSync(join(production.folder, "tls/ca.pem"), "utf8");

@@ -191,7 +191,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   standIn: "Development only: an OpenID Provider in the same process, with two users and no passwords.",
   "standIn.issuer": "Its issuer identifier.",
   "standIn.key": "Its signing key.",
-  signIn: "Present: users sign in at an OpenID Provider, and clients may ask them for access.",
+  signIn:
+    "Present: users sign in at an OpenID Provider, and clients may ask them for access. Where it comes or goes, a restart decides whether `listen` asks for certificates.",
   "signIn.providers":
     "The providers, each by a name that is part of its redirect URI {issuer}/callback/NAME.",
   "signIn.providers.*.issuer": "One of `trustedIssuers`.",

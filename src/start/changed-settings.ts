@@ -24,8 +24,8 @@ const RESTART: Rows<Fixed> = {
   listen: listener("listen"),
   drainSeconds: "listen.drainSeconds",
   mtls: { ...listener("mtls"), origin: "mtls.origin" },
-  // Sign-in itself comes and goes with a reload; whether `listen` asks for certificates does not.
-  signsIn: "signIn",
+  // Sign-in itself comes and goes with a reload, which says what of it does not.
+  signsIn: null,
   proxy: {
     ...listener("proxy"),
     anchors: "proxy.ca",

@@ -68,6 +68,11 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
       const message = `${path} changed: restart to use it`;
       log.tell({ level: "warning", event: "restart_needed", message, setting: path });
     }
+    if (fixed.signsIn !== started.signsIn) {
+      const message =
+        "signIn is in force as it is now: restart as well, because only a start decides whether listen asks for certificates";
+      log.tell({ level: "warning", event: "restart_needed", message, setting: "signIn" });
+    }
     opened.renew(fixed);
     // What is published of listeners is that of the start, as a restart alone opens or ends them.
     const { mtlsOrigin, takesCertificates } = ports.settings();
