@@ -175,7 +175,7 @@ function readSecrets(
       );
     }
     // RFC 6749 2.3.1: form-encoded before it is sent; one that is not is decoded all the same.
-    if (method === "client_secret_basic" && /[^!-~]|[%+]/.test(value)) {
+    if (method !== "client_secret_post" && /[^!-~]|[%+]/.test(value)) {
       reader.warnings.push(
         `${at}: has characters (%, + or beyond printable ASCII) that a client must form-encode in HTTP Basic, and many do not: make another one, such as by openssl rand -hex 32`,
       );

@@ -23,6 +23,7 @@ export const verifySecret: MethodVerifier<PresentedSecret> = async (ports, { by,
   if (!matches) return err({ reason: "secret_wrong" });
   // RFC6749-2.3.1-5: a client may use only the method that it is registered for.
   const { method } = client.auth;
-  if (AUTH_METHODS[method].presented !== by) return err({ reason: "method_not_registered" });
+  const { presented } = AUTH_METHODS[method];
+  if (presented !== by && presented !== "basic_or_body") return err({ reason: "method_not_registered" });
   return ok({ clientId: client.clientId, method, record: client });
 };

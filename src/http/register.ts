@@ -10,6 +10,7 @@ import type { RegisteredClient } from "../records.ts";
 import { defined, err } from "../result.ts";
 import type { ClientInformation } from "../spec/rfc7591.ts";
 import { buildClientInformation } from "../spec/rfc7591.ts";
+import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { METADATA_REASONS } from "../spec/rfc7591-errors.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import { admitBy, refuseBearer } from "./bearer.ts";
@@ -105,12 +106,13 @@ function information(
 }
 
 /** RFC7591-3.2.2-2: fixed texts that name the wrong member but never its value. */
-function refuse(ports: Ports, { kind, reason }: RegistrationFailure): HttpResponse {
+function refuse(ports: Ports, failure: RegistrationFailure): HttpResponse {
+  const { kind, reason } = failure;
   switch (kind) {
     case "redirect_uri_invalid": // RFC7591-3.2.2-4
       return badRequest("invalid_redirect_uri", METADATA_REASONS[reason]);
     case "client_metadata_invalid": // RFC7591-3.2.2-5, RFC7592-2.2-13
-      return badRequest("invalid_client_metadata", METADATA_REASONS[reason]);
+      return badRequest("invalid_client_metadata", describe(failure));
     case "software_statement_invalid": // RFC7591-3.2.2-6
       return badRequest("invalid_software_statement", "the software statement is not valid");
     case "software_statement_unapproved": // RFC7591-3.2.2-7
@@ -123,6 +125,9 @@ function refuse(ports: Ports, { kind, reason }: RegistrationFailure): HttpRespon
       return kind satisfies never;
   }
 }
+
+const describe = ({ reason, accepted = [] }: MetadataFailure): string =>
+  METADATA_REASONS[reason] + (accepted.length > 0 ? `: one of ${accepted.join(", ")} is` : "");
 
 const badRequest = (error: string, description: string): HttpResponse =>
   privateJson(400, { error, error_description: description });

@@ -11,8 +11,8 @@ import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
 export type ClientSource = "configuration" | "operator" | "registration" | "metadata_document";
 
 type Row = {
-  /** How a request presents the proof: a secret by Basic or in the body, an assertion of this type, or by TLS. */
-  presented: "basic" | "body" | "certificate" | "nothing" | `urn:${string}`;
+  /** How a request presents the proof: a secret by Basic, in the body or by either, an assertion of this type, or by TLS. */
+  presented: "basic" | "body" | "basic_or_body" | "certificate" | "nothing" | `urn:${string}`;
   /** What the client has on record, for its proof to be verified against. */
   credential: Credential;
   /** Where clients with this method may be defined. */
@@ -21,6 +21,8 @@ type Row = {
 
 /** CIMD-4.1-1: not in a document, because everyone can read it. */
 const SHARED_SECRET = ["configuration", "operator", "registration"] as const;
+/** RFC7591-2-5: not in a registration, since no standard has the name; a client keeps the one method that it asked for. */
+const ANY_SECRET = ["configuration", "operator"] as const;
 /** CIMD-8.2-1: in documents too, because only the client has the private key. */
 const OWN_KEY = ["configuration", "registration", "metadata_document"] as const;
 /** Not in a document, because only the operator can name the authority that the certificate must come from. */
@@ -31,6 +33,7 @@ const PUBLIC = ["configuration", "registration", "metadata_document"] as const;
 
 /** RFC7591-2-5, PROD-2.2-12: without methods that need readable secrets. */
 export const AUTH_METHODS = {
+  client_secret: { presented: "basic_or_body", credential: "secrets", sources: ANY_SECRET },
   client_secret_basic: { presented: "basic", credential: "secrets", sources: SHARED_SECRET },
   client_secret_post: { presented: "body", credential: "secrets", sources: SHARED_SECRET },
   private_key_jwt: { presented: JWT_BEARER, credential: "keys", sources: OWN_KEY },
@@ -90,10 +93,12 @@ export function isServed(method: AuthMethod, { trustDomains, signIn, takesCertif
   return !hasCredential(method, "spiffe_id") || trustDomains.size > 0;
 }
 
+/** RFC8414-2-12: by the names that clients know, which are those that one may register. */
 export const servedMethods = (settings: Serving): readonly AuthMethod[] =>
-  NAMES.filter((method) => isServed(method, settings));
+  NAMES.filter((method) => mayComeFrom(method, "registration") && isServed(method, settings));
 
 /** PROD-4.4-12: the methods that are served; a subject also needs authorities for the certificates of clients. */
-export const isRegistrable = (method: AuthMethod, settings: Vouching): boolean =>
-  isServed(method, settings) &&
-  (!hasCredential(method, "subject") || settings.registration.tlsAnchors !== undefined);
+export const registrableMethods = (settings: Vouching): readonly AuthMethod[] =>
+  servedMethods(settings).filter(
+    (method) => !hasCredential(method, "subject") || settings.registration.tlsAnchors !== undefined,
+  );

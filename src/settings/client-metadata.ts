@@ -22,7 +22,13 @@ import { isAccepted } from "../spec/rfc8252.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
-import { hasCredential, isRegistrable, isServed, methodsFrom } from "./authentication-methods.ts";
+import {
+  hasCredential,
+  isServed,
+  methodsFrom,
+  methodsWith,
+  registrableMethods,
+} from "./authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
 import { bindsBy, makeClient } from "./client.ts";
 import type {
@@ -110,8 +116,9 @@ export function judgeRegistration(
     "trustDomains" | "registration" | "dpop" | "signIn" | "takesCertificates" | "redirects"
   >,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
+  const registrable = registrableMethods(settings);
   const parsed = parseClientMetadata(json);
-  if (!parsed.ok) return parsed;
+  if (!parsed.ok) return parsed.error.reason === METHOD_REFUSED ? methodRefused(json, registrable) : parsed;
   const metadata = keepAcceptedUris(parsed.value, settings);
   if (!metadata.ok) return metadata;
   if (!fitsBundle(metadata.value, settings.trustDomains)) {
@@ -134,11 +141,21 @@ export function judgeRegistration(
   if (!registration.ok) return registration;
   const { method } = registration.value;
   // RFC10017-6.3-3, RFC6749-10.1-1: what runs in a page cannot keep a secret; for others the operator answers.
-  const keepsIt = !(byAnybody && fromPage && hasCredential(method, "secrets"));
+  const isShown = byAnybody && fromPage;
+  const kept = registrable.filter((one) => !(isShown && hasCredential(one, "secrets")));
   // A method is refused and never replaced, so that no client gets a weaker one than it asked for.
-  return keepsIt && isRegistrable(method, settings)
-    ? registration
-    : metadataInvalid("token_endpoint_auth_method_refused");
+  return kept.includes(method) ? registration : methodRefused(json, kept);
+}
+
+const METHOD_REFUSED = "token_endpoint_auth_method_refused";
+
+/** RFC7591-3.2.2-2: the client is told what it could ask for instead. */
+function methodRefused(
+  { token_endpoint_auth_method: refused }: JsonObject,
+  methods: readonly AuthMethod[],
+): Result<never, MetadataFailure> {
+  const accepted = methods.filter((method) => method !== refused);
+  return err({ kind: "client_metadata_invalid", reason: METHOD_REFUSED, accepted });
 }
 
 type Metadata = ClientMetadata<AuthMethod>;
@@ -172,9 +189,8 @@ function registerOpenly(
   const isSite = !fromPage && metadata.redirectUris.every((uri) => uri.startsWith("https:"));
   // In place of the default of RFC7591-2-4, as RFC7591-3.1-2 and RFC7591-3.2.1-9 permit.
   const method = metadata.method ?? (isSite ? undefined : "none");
-  const isAdmitted =
-    method === undefined || method === "none" || (isSite && hasCredential(method, "secrets"));
-  if (!isAdmitted) return metadataInvalid("token_endpoint_auth_method_refused");
+  const admitted: readonly AuthMethod[] = ["none", ...(isSite ? methodsWith("secrets", "registration") : [])];
+  if (method !== undefined && !admitted.includes(method)) return methodRefused(metadata.members, admitted);
   return registerMetadata(defined<Metadata>({ ...metadata, method }), { ...ceiling, grantTypes: [] });
 }
 

@@ -47,6 +47,8 @@ export type MetadataReason = keyof typeof RULES | Refused;
 export type MetadataFailure = {
   kind: "redirect_uri_invalid" | "client_metadata_invalid";
   reason: MetadataReason;
+  /** Values of that member that are accepted, where a client cannot read them elsewhere. */
+  accepted?: readonly string[];
 };
 
 export const metadataInvalid = (reason: MetadataReason) =>

@@ -114,6 +114,16 @@ const CREATE = ["create", "--method", "client_secret_basic"];
 const create = async (site: Site, ...words: string[]): Promise<Shown> =>
   shown(await inside(site, ...CREATE, ...words));
 
+test("RFC6749-2.3.1-5 a client that is created without a method may send its secret either way", async (t) => {
+  const site = await sqliteSite(t);
+  const { id } = shown(await inside(site, "create"));
+  const found = await site.store.clients.find(id);
+  assert.ok(found !== undefined && "auth" in found);
+  assert.equal(found.auth.method, "client_secret");
+  const event = (await bodies(site)).findLast(({ type }) => type === "client.registered");
+  assert.equal(event?.detail.method, "client_secret");
+});
+
 async function createFive(site: Site): Promise<Shown[]> {
   const made = [];
   for (let count = 0; count < 5; count++) made.push(await create(site));
@@ -711,7 +721,6 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
   ["an option without its value", ["create", "--method"]],
   ["a duplicate option", [...CREATE, "--method", "client_secret_post"]],
   ["an empty option", [...CREATE, "--workload", ""]],
-  ["create without a method", ["create"]],
   ["a method that has no secret", ["create", "--method", "private_key_jwt"]],
   ["the method none", ["create", "--method", "none"]],
   ["an unsupported grant type", [...CREATE, "--grant-type", "authorization_code"]],

@@ -75,9 +75,9 @@ const wrong: readonly (readonly [words: string[], first: RegExp, usage: RegExp])
   [["audit", "verify", "--port"], /^Unknown option '--port'$/, /^ {2}mandate audit verify /m],
   [["tokens"], /^"tokens" requires one of: end, show$/, /^ {2}mandate tokens show JTI/m],
   [
-    ["clients", "create"],
-    /^"clients create" requires --method$/,
-    /^ {2}mandate clients create --method METHOD/m,
+    ["clients", "initial-token", "create"],
+    /^"clients initial-token create" requires --class$/,
+    /^ {2}mandate clients initial-token create --class NAME/m,
   ],
 ];
 for (const [words, first, usage] of wrong) {

@@ -221,7 +221,7 @@ const wrong: readonly (readonly [name: string, client: object, ...want: string[]
   [
     "PROD-2.2-12 a method that is not in the table",
     { method: "client_secret_jwt", secrets: ["a"] },
-    'clients.one.method: is not one of "metadata_document", "client_secret_basic", "client_secret_post", "private_key_jwt", "spiffe_jwt", "spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth", "none"',
+    'clients.one.method: is not one of "metadata_document", "client_secret", "client_secret_basic", "client_secret_post", "private_key_jwt", "spiffe_jwt", "spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth", "none"',
   ],
 ];
 for (const [name, client, ...want] of wrong) {

@@ -530,6 +530,14 @@ for (const [name, metadata, reason, error = "invalid_client_metadata"] of badMet
   });
 }
 
+test("RFC7591-3.2.2-2 a registration whose method is refused is told which methods are accepted", async () => {
+  const { body } = await postAsCrew(by("client_secret_jwt"));
+  assert.equal(
+    body.error_description,
+    "token_endpoint_auth_method has a type, a length or a value that is not accepted: one of client_secret_basic, client_secret_post, private_key_jwt, spiffe_jwt, spiffe_x509, tls_client_auth, self_signed_tls_client_auth is",
+  );
+});
+
 /** Metadata with this text in each member that can have one. */
 const withText = (text: string): readonly Metadata[] => [
   ...["client_name", "client_name#fr", "client_uri", "software_id", "software_version", "scope"].map(

@@ -63,6 +63,7 @@ before(async () => {
       clients: {
         report: { method: "client_secret_basic", secrets: [SECRET] },
         poster: { method: "client_secret_post", secrets: [SECRET] },
+        pasted: { method: "client_secret", secrets: [SECRET] },
       },
       registration: { mode: "open", open: { scopes }, tlsAuthorities: { file: "clients.pem" } },
       clientMetadataDocuments: {},
@@ -77,7 +78,7 @@ before(async () => {
           allow: "client_credentials",
           targets: [API],
           scopes,
-          clients: ["report", "poster", `${documents.origin}/*`],
+          clients: ["report", "poster", "pasted", `${documents.origin}/*`],
           classes: ["open", "batch"],
         },
         { id: "planner", ...forUsers, targets: [API], scopes },
@@ -131,11 +132,36 @@ async function assertRefused(asked: Promise<unknown>, code: string): Promise<voi
 for (const [name, authentication] of [
   ["report", oauth.ClientSecretBasic(SECRET)],
   ["poster", oauth.ClientSecretPost(SECRET)],
+  ["pasted", oauth.ClientSecretBasic(SECRET)],
+  ["pasted", oauth.ClientSecretPost(SECRET)],
 ] as const) {
-  test(`RFC6749-5.1-1, RFC8414-3.3-1, PROD-9.2-1 client ${name} obtains a token with the library's own encoding of the secret`, async () => {
+  const [, by] = /(Basic|_secret)/.exec(String(authentication)) ?? [];
+  test(`RFC6749-5.1-1, RFC8414-3.3-1, PROD-9.2-1 client ${name} obtains a token with the library's own encoding of the secret by ${by}`, async () => {
     assertToken(await obtain({ client_id: name }, authentication), name);
   });
 }
+
+test("RFC6749-2.3.1-5 a client of one of the two strict methods is refused with its right secret by the other", async () => {
+  await assertRefused(obtain({ client_id: "report" }, oauth.ClientSecretPost(SECRET)), "invalid_client");
+  await assert.rejects(
+    obtain({ client_id: "poster" }, oauth.ClientSecretBasic(SECRET)),
+    oauth.WWWAuthenticateChallengeError,
+  );
+});
+
+test("RFC6749-2.3-4 a client that may send its secret either way is refused with both at once", async () => {
+  const both: oauth.ClientAuth = (...of) => {
+    oauth.ClientSecretBasic(SECRET)(...of);
+    oauth.ClientSecretPost(SECRET)(...of);
+  };
+  await assert.rejects(obtain({ client_id: "pasted" }, both), (error) => {
+    assert.ok(
+      error instanceof oauth.ResponseBodyError || error instanceof oauth.WWWAuthenticateChallengeError,
+    );
+    assert.equal(error instanceof oauth.ResponseBodyError && error.error, "invalid_request");
+    return true;
+  });
+});
 
 test("RFC6749-5.2-5, PROD-9.2-1 the library reports a wrong secret as invalid_client", async () => {
   await assert.rejects(

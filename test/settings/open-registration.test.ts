@@ -35,6 +35,32 @@ function register(sent: JsonObject, { by = {}, under = {} }: Changed = {}): unkn
   return [method, grant_types, redirect_uris];
 }
 
+test("RFC7591-3.2.2-2 a method that is refused names those that this client could have, and not itself", () => {
+  const accepted = (sent: JsonObject): readonly string[] | undefined => {
+    const judged = judgeRegistration(
+      sent,
+      admission,
+      settings as unknown as Parameters<typeof judgeRegistration>[2],
+    );
+    assert.equal(judged.ok ? "accepted" : judged.error.reason, METHOD_REFUSED);
+    return judged.ok ? undefined : judged.error.accepted;
+  };
+  assert.deepEqual(accepted(asked([LOOPBACK], "client_secret_post")), ["none"]);
+  assert.deepEqual(accepted(asked([SITE], "private_key_jwt_x")), [
+    ...[
+      "client_secret_basic",
+      "client_secret_post",
+      "private_key_jwt",
+      "self_signed_tls_client_auth",
+      "none",
+    ],
+  ]);
+  assert.deepEqual(accepted({ ...asked([SITE], "spiffe_jwt"), spiffe_id: "spiffe://a/b" }), [
+    ...["none", "client_secret_basic", "client_secret_post"],
+  ]);
+  assert.deepEqual(accepted({ token_endpoint_auth_method: "none" })?.includes("none"), false);
+});
+
 const CODE = ["authorization_code"];
 const BOTH = ["authorization_code", "refresh_token"];
 const asked = (uris: string[], method?: string, grants?: string[]): JsonObject =>

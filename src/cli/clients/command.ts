@@ -47,9 +47,9 @@ export function clientsCommand(given: CommandArguments): Result<Command, string>
 
 function readClient(given: CommandArguments): Result<NewClient, string> {
   const [method, workload, defaultTarget] = ["method", "workload", "default-target"].map(given.one);
-  // No default, because a client that sends its secret by another method would be refused only in operation.
-  const known = METHODS.find((one) => one === method);
-  if (known === undefined) return err(`"clients create" requires --method ${METHODS.join(" or ")}`);
+  // By default either way of sending it, because libraries choose one by themselves.
+  const known = METHODS.find((one) => one === (method ?? "client_secret"));
+  if (known === undefined) return err(`--method ${method} is not one of ${METHODS.join(", ")}`);
   const grantTypes = readGrantTypes(given);
   if (!grantTypes.ok) return grantTypes;
   const lifetime = readLifetime(given);

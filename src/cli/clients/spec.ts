@@ -7,8 +7,7 @@ export const CLIENTS: CommandSpec = {
   forms: [
     {
       words: "create",
-      requires: ["method"],
-      options: ["grant-type", "workload", "default-target", "expires", "json", "config"],
+      options: ["method", "grant-type", "workload", "default-target", "expires", "json", "config"],
       says: "creates a client and prints its client_id and secret",
     },
     {
@@ -47,7 +46,10 @@ export const CLIENTS: CommandSpec = {
     },
   ],
   options: {
-    method: { value: "METHOD", says: "client_secret_basic or client_secret_post" },
+    method: {
+      value: "METHOD",
+      says: "client_secret (the default: by HTTP Basic or in the body), or one of the two alone: client_secret_basic, client_secret_post",
+    },
     "grant-type": {
       value: "TYPE",
       many: true,
@@ -76,5 +78,5 @@ export const CLIENTS: CommandSpec = {
     "A secret is printed once and stored as a digest.",
     "A client gets no token until a policy rule names it, its class or its workload.",
   ],
-  example: "mandate clients create --method client_secret_basic --grant-type client_credentials",
+  example: "mandate clients create --grant-type client_credentials",
 };

@@ -72,7 +72,7 @@ const callerOf = (name: string): { actors?: string[]; clients?: string[] } =>
   parseSpiffeId(name).ok ? { actors: [name] } : { clients: [name] };
 
 const secretClient = (name: string): JsonObject => ({
-  method: "client_secret_basic",
+  method: "client_secret",
   secrets: [{ file: `clients/${name}` }],
 });
 
