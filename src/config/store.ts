@@ -1,7 +1,7 @@
 /** The `store` section: a file, or the connection URL of a PostgreSQL database and how its server is verified. */
 import { resolve } from "node:path";
 import { defined } from "../result.ts";
-import type { StorePlace } from "../settings/settings.ts";
+import type { DatabaseTls, StorePlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import { isLoopbackHost } from "./values.ts";
@@ -19,35 +19,68 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
     reader.problem("store.postgres", "is not a connection URL (postgres://…)");
     return { postgres: "", connections };
   }
-  const read = readTls(text, reader);
-  const isFar = url.hostname !== "" && !isLoopbackHost(url.hostname.replace(/^\[(.*)\]$/, "$1"));
-  if (read.tls === undefined && profile === "production" && isFar) {
+  const parameters = new URLSearchParams(url.search);
+  const socketFolder = readSocketFolder(url, parameters);
+  const tls = readTls(parameters, reader);
+  const isFar =
+    socketFolder === undefined &&
+    url.hostname !== "" &&
+    !isLoopbackHost(url.hostname.replace(/^\[(.*)\]$/, "$1"));
+  if (tls?.mode !== "verified" && profile === "production" && isFar) {
     reader.warnings.push(
       "store.postgres: the server of the database is not verified, so another one could take its place and read everything: add sslmode=verify-full, and sslrootcert=FILE for a private authority",
     );
   }
-  return defined<PostgresPlace>({ postgres: read.url, connections, tls: read.tls });
+  const rest = parameters.toString();
+  const place = text.split("?", 1)[0] ?? "";
+  const postgres = (socketFolder === undefined ? place : atLocalhost(url)) + (rest && `?${rest}`);
+  return defined<PostgresPlace>({ postgres, connections, socketFolder, tls });
 }
 
-const VERIFIED = ["verify-ca", "verify-full"];
-const UNVERIFIED = ["disable", "allow", "prefer"];
+/** As libpq names the folder of a Unix socket: the parameter `host`, or the host in percent-encoding. */
+function readSocketFolder(url: URL, parameters: URLSearchParams): string | undefined {
+  const folder = parameters.get("host") ?? decodeURIComponent(url.hostname);
+  if (!folder.startsWith("/")) return undefined;
+  parameters.delete("host");
+  return folder;
+}
 
-/** The parameters of libpq that the driver does not know, taken out of the URL; verification is always the full one. */
-function readTls(text: string, reader: Reader): { url: string; tls: PostgresPlace["tls"] } {
-  const [place = "", query = ""] = text.split(/\?(.*)/s);
-  const parameters = new URLSearchParams(query);
-  const [mode, file] = [parameters.get("sslmode") ?? "", parameters.get("sslrootcert") ?? undefined];
-  if (file === undefined && !VERIFIED.includes(mode)) return { url: text, tls: undefined };
-  if (file !== undefined && UNVERIFIED.includes(mode)) {
-    reader.problem("store.postgres", `has sslrootcert beside sslmode=${mode}: use sslmode=verify-full`);
+/** The driver reads no URL whose host is a folder. */
+function atLocalhost({ href }: URL): string {
+  const url = new URL(href);
+  Object.assign(url, { hostname: "localhost", search: "" });
+  return url.href;
+}
+
+const MODES = new Map<string, DatabaseTls["mode"] | undefined>([
+  ["disable", undefined],
+  ["allow", "offered"],
+  ["prefer", "offered"],
+  ["require", "required"],
+  ["verify-ca", "verified"],
+  ["verify-full", "verified"],
+]);
+
+/** The parameters of libpq for TLS, taken out of `parameters`; verification is always the full one. */
+function readTls(parameters: URLSearchParams, reader: Reader): DatabaseTls | undefined {
+  const [given, file] = [parameters.get("sslmode") ?? undefined, parameters.get("sslrootcert") ?? undefined];
+  if (parameters.has("ssl"))
+    reader.problem("store.postgres", "has the parameter ssl: use sslmode=verify-full");
+  for (const name of ["sslmode", "sslrootcert", "ssl"]) parameters.delete(name);
+  if (given !== undefined && !MODES.has(given)) {
+    reader.problem("store.postgres", `has sslmode=${given}: use one of ${[...MODES.keys()].join(", ")}`);
   }
-  parameters.delete("sslmode");
-  parameters.delete("sslrootcert");
-  const rest = parameters.toString();
-  const url = rest === "" ? place : `${place}?${rest}`;
-  if (file === undefined || file === "system") return { url, tls: {} };
+  const mode = MODES.get(given ?? "disable");
+  if (file === undefined) return mode && { mode };
+  if (given !== undefined && (mode === undefined || mode === "offered")) {
+    reader.problem("store.postgres", `has sslrootcert beside sslmode=${given}: use sslmode=verify-full`);
+  }
+  if (file === "system") return { mode: "verified" };
   reader.readAnchors("store.postgres.sslrootcert", { file });
-  return { url, tls: defined<{ ca?: string }>({ ca: reader.readText("store.postgres.sslrootcert", file) }) };
+  return defined<DatabaseTls>({
+    mode: "verified",
+    ca: reader.readText("store.postgres.sslrootcert", file),
+  });
 }
 
 /** As the driver reads it: several hosts may stand in it, of which this has the first, and each part is decoded. */

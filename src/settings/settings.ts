@@ -281,8 +281,14 @@ export type Rates = Record<
 /** A file of SQLite, or a URL of PostgreSQL with the number of connections at most. */
 export type StorePlace =
   | { sqlite: string }
-  /** With `tls` the server is verified: by the authorities in `ca` (PEM), or by those of the platform. */
-  | { postgres: string; connections?: number; tls?: { ca?: string } };
+  /** `socketFolder`: of a Unix socket, in place of the host; without `tls` nothing is encrypted. */
+  | { postgres: string; connections?: number; socketFolder?: string; tls?: DatabaseTls };
+
+export type DatabaseTls = {
+  /** `offered`: where the server has it; `verified`: by the authorities in `ca` (PEM), or by those of the platform. */
+  mode: "offered" | "required" | "verified";
+  ca?: string;
+};
 
 /** A service that makes our signing keys and signs with them; `authorization` is the value of that header field. */
 export type KeyServicePlace = { service: RemoteDocument; authorization?: string };

@@ -38,6 +38,7 @@ const RESTART: Rows<Fixed> = {
     sqlite: "store.sqlite",
     postgres: "store.postgres",
     connections: "store.connections",
+    socketFolder: "store.postgres",
     tls: "store.postgres",
   },
   storeStartSeconds: "store.startSeconds",

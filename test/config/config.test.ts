@@ -380,7 +380,7 @@ for (const [text, accepted] of urls) {
     // What verifies the server is kept apart from the URL.
     const [place, mode] = text.trim().split("?sslmode=");
     const read = { postgres: place, connections: 10 };
-    const want = mode === undefined ? read : { ...read, tls: {} };
+    const want = mode === undefined ? read : { ...read, tls: { mode: "verified" } };
     if (accepted) assert.deepEqual(load({ store }).fixed.store, want);
     else assert.deepEqual(problems({ store }), ["store.postgres: is not a connection URL (postgres://…)"]);
   });

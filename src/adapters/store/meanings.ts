@@ -9,7 +9,11 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "53300": "the server has no place for more connections: lower `store.connections`",
   "57P03": "the server is starting or stopping",
   "25006": "the server only reads: `store.postgres` leads to a standby",
+  "26000": "its session is shared with other clients: set the mode of the pooler to session",
+  "42P05": "its session is shared with other clients: set the mode of the pooler to session",
+  "42704": "the server does not know a parameter of `store.postgres`",
   // The way there
+  NO_TLS: "the server offers no TLS, or something between it and here takes it away",
   ECONNREFUSED: "nothing listens at this host and port: start the database, or correct `store.postgres`",
   ENOTFOUND: "there is no such host: correct `store.postgres`",
   EAI_AGAIN: "the name of the host cannot be looked up now",

@@ -5,7 +5,7 @@ import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { StorePlace } from "../../settings/settings.ts";
 import type { OpenOptions, Store } from "./store.ts";
-import { StoreBusy } from "./store.ts";
+import { StoreBusy, StoreMisplaced } from "./store.ts";
 
 /** `timeoutMs`: how long a call may take before it throws StoreUnavailable. */
 export function openStore(place: StorePlace, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
@@ -36,7 +36,7 @@ export async function openStoreAtStart(
       return await openStore(place);
     } catch (fault) {
       const passes = fault instanceof StoreBusy || (fault instanceof StoreUnavailable && "postgres" in place);
-      if (!passes || performance.now() >= deadlineMs) throw fault;
+      if (!passes || fault instanceof StoreMisplaced || performance.now() >= deadlineMs) throw fault;
       if (!told) onWait(fault.message);
       told = true;
       await sleep(STORE_RETRY_MS, undefined, defined({ signal: stopped })).catch(() => undefined);

@@ -326,6 +326,9 @@ export function refuseOlder(done: number, known: number): void {
 export const NO_DATABASE =
   "there is no database of this server: check `store` in the configuration, or start the server once";
 
+/** A database that cannot be used as it is reached: waiting does not help. */
+export class StoreMisplaced extends StoreUnavailable {}
+
 /** A database that answers, and has no tables of this server. */
 export class NoTables extends StoreUnavailable {}
 

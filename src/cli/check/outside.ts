@@ -12,7 +12,7 @@ import { lookAtProvider } from "../../adapters/remote/providers.ts";
 import { differsBy, measureClock } from "../../adapters/store/clock-difference.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
 import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
-import { DatabaseTooNew, NoTables } from "../../adapters/store/store.ts";
+import { DatabaseTooNew, NoTables, StoreMisplaced } from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
 import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits.ts";
@@ -67,7 +67,8 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
       says: "whether it opens the signing keys of the store",
     };
     if (fault instanceof NoTables) return [{ level: "warning", where, says: NO_TABLES }, unseen];
-    return [{ level: "unreachable", where, says: fault.message }, unseen];
+    const level = fault instanceof StoreMisplaced ? "error" : "unreachable";
+    return [{ level, where, says: fault.message }, unseen];
   }
 }
 

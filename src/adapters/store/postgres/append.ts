@@ -9,9 +9,9 @@ import type { ChangeRows } from "./client-changes.ts";
 import { changedBy, changesFailed, changesIn, changesOut, toChangeRows } from "./client-changes.ts";
 import type { FamilyChangeRows } from "./families.ts";
 import { familiesFailed, familiesIn, familiesOut, toFamilyChangeRows } from "./families.ts";
+import { isUniqueViolation } from "./faults.ts";
 import { keysFailed, keysIn, keysOut, toKeyRows } from "./keys.ts";
 import type { Sql } from "./pool.ts";
-import { isUniqueViolation } from "./pool.ts";
 import type { RowChangeRows } from "./short-lived.ts";
 import { rowsFailed, rowsIn, rowsOut, toRowChangeRows } from "./short-lived.ts";
 

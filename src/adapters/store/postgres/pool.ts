@@ -1,43 +1,46 @@
 /**
- * A pool of connections to PostgreSQL. Each connection is a client of the driver with one socket, and serves one call at
- * a time: the driver has been seen to hang, to reconnect without pause and to lose connections for good, so that
- * connecting, waiting and giving up are decided here. An error that the server answers costs no connection.
+ * A pool of connections to PostgreSQL. Each is a client of the driver on one socket of ours, and serves one call at a
+ * time. Connecting, waiting and giving up are decided here, each with a deadline that needs nothing of the driver: what
+ * has ended is out of the pool at once, so that no connection can keep a place. An error that the server answers costs
+ * no connection.
  */
 import type { Socket } from "node:net";
-import { connect } from "node:net";
 import postgres from "postgres";
-import {
-  STORE_CONNECT_TIMEOUT_MS,
-  STORE_CONNECTS_MAX,
-  STORE_CONNECTS_WINDOW_MS,
-  STORE_GRACE_MS,
-  STORE_RENEW_MS,
-  STORE_RETRY_MS,
-} from "../../../limits.ts";
+import { STORE_CONNECT_TIMEOUT_MS, STORE_GRACE_MS, STORE_RENEW_MS } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import { meaningOf } from "../meanings.ts";
+import type { DatabaseTls } from "../../../settings/settings.ts";
 import type { Store } from "../store.ts";
 import { LogConflict } from "../store.ts";
+import type { Attempts } from "./attempts.ts";
+import { isPostgresError, READ_ONLY, toConnectFault, toFault } from "./faults.ts";
+import { beginSession } from "./session.ts";
+import type { ServerAddress } from "./socket.ts";
+import { failed, openSocket } from "./socket.ts";
 
-const UNIQUE_VIOLATION = "23505";
-const READ_ONLY = "25006";
-const NO_PERMISSION = "42501";
+const LATE = "the database did not answer in time";
+const CLOSED = "the database connection is closed";
+/** The message by which a client leaves. */
+const TERMINATE = Buffer.from([0x58, 0, 0, 0, 4]);
 
 export type Sql = postgres.Sql<{ bigint: number }>;
 
-/** In the pool until its socket is closed, so that there are never more than allowed. */
+/** In the pool until it is cut, so that there are never more than allowed. */
 type Connection = {
   sql: Sql;
   socket?: Socket;
-  isOpen: boolean;
-  /** Is closed when its call has ended. */
+  /** Aborted, it ends the socket; aborted by the socket when that ends first. */
+  cut: AbortController;
+  /** Resolves when it is cut. */
+  ended: Promise<void>;
+  state: "connecting" | "idle" | "busy" | "leaving";
+  /** Leaves when its call has ended. */
   isStale: boolean;
 };
 
 /** A call that waits for a connection. */
 type Waiting = {
-  /** Ends when the connection is free again; never rejects. */
-  run(connection: Connection): Promise<void>;
+  /** Resolves, when the connection is free again, to what answers the caller; never rejects. */
+  run(connection: Connection): Promise<() => void>;
   refuse(fault: unknown): void;
 };
 
@@ -52,44 +55,45 @@ type Database = {
 
 export type DatabaseOptions = {
   url: string;
-  /** Verifies the server, by the authorities in `ca` (PEM) or those of the platform. */
-  tls: { ca?: string } | undefined;
+  /** Of a Unix socket, in place of the host. */
+  socketFolder?: string | undefined;
+  /** Absent: not encrypted. */
+  tls?: DatabaseTls | undefined;
   timeoutMs: number;
   connectionsMax: number;
   /** Shared by all that connect to one server. */
   attempts: Attempts;
 };
 
-/** Connects with the first call. */
-export function openConnections({
-  url,
-  tls,
-  timeoutMs,
-  connectionsMax,
-  attempts,
-}: DatabaseOptions): Database {
+/** Connects with the first call. Throws for a URL that the driver cannot read. */
+export function openConnections(options: DatabaseOptions): Database {
+  const { timeoutMs, connectionsMax, attempts } = options;
+  const address = readAddress(options);
   const connections = new Set<Connection>();
-  const idle: Connection[] = [];
   const waiting = new Set<Waiting>();
-  let connecting = 0;
   let renewedMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
-  let closed = false;
+  let isClosed = false;
 
-  let verification = {};
+  const inState = (...states: Connection["state"][]) =>
+    [...connections].filter(({ state }) => states.includes(state));
 
-  /** Gives idle connections to waiting calls, and opens more for the others. */
+  /**
+   * Gives idle connections to waiting calls, and opens more for the others. After it, a call that waits has an attempt
+   * under way, a timer for the next one, or only connections with a deadline before it.
+   */
   function serveWaiting(): void {
+    clearTimeout(timer);
+    const idle = inState("idle");
     for (const each of waiting) {
       const connection = idle.pop();
       if (connection === undefined) break;
       waiting.delete(each);
       void serve(connection, each);
     }
-    clearTimeout(timer);
     // After a failed attempt one at a time is enough to see when the server is back.
     const wanted = Math.min(waiting.size, attempts.failure === undefined ? connectionsMax : 1);
-    while (!closed && connecting < wanted && connections.size < connectionsMax) {
+    while (inState("connecting").length < wanted && connections.size < connectionsMax) {
       const waitMs = attempts.waitMs();
       if (waitMs > 0) {
         timer = setTimeout(serveWaiting, waitMs);
@@ -100,40 +104,41 @@ export function openConnections({
   }
 
   async function serve(connection: Connection, call: Waiting): Promise<void> {
+    connection.state = "busy";
     // The server ends a statement at the deadline; one that does not even do that is not reached any more.
     const lost = setTimeout(() => {
-      cut(connection);
+      connection.cut.abort(new StoreUnavailable(LATE));
       renew();
     }, timeoutMs + STORE_GRACE_MS);
-    await call.run(connection);
+    const lose = () => call.refuse(toConnectFault(connection.cut.signal.reason));
+    const answer = await Promise.race([call.run(connection), connection.ended.then(() => lose)]);
     clearTimeout(lost);
-    if (connection.isStale) void end(connection);
-    else if (connection.isOpen) idle.push(connection);
+    if (connection.isStale) leave(connection);
+    else connection.state = "idle";
+    answer();
     serveWaiting();
   }
 
   async function open(): Promise<void> {
     attempts.begin();
-    connecting++;
-    const connection = makeConnection();
-    connections.add(connection);
-    const { promise: deadline, reject } = Promise.withResolvers<never>();
+    const connection = connect();
+    const { cut, ended, sql } = connection;
     const limitMs = Math.min(timeoutMs, STORE_CONNECT_TIMEOUT_MS);
-    const late = setTimeout(reject, limitMs, new StoreUnavailable("the database did not answer in time"));
+    const late = setTimeout(() => cut.abort(new StoreUnavailable(LATE)), limitMs);
     try {
-      await Promise.race([connection.sql`select 1`, deadline]);
+      await Promise.race([beginSession(sql, timeoutMs), ended]);
+      cut.signal.throwIfAborted();
+      connection.state = "idle";
       attempts.end();
-      connection.isOpen = true;
-      idle.push(connection);
     } catch (error) {
-      const fault = toConnectFault(error);
-      attempts.end(fault);
-      cut(connection);
+      // The driver tells what the server answers; for everything else it tells only that the connection ended.
+      const fault = toConnectFault(cut.signal.aborted && !isPostgresError(error) ? cut.signal.reason : error);
+      if (!isClosed) attempts.end(fault);
+      cut.abort(fault);
       // With other connections, the server only has no place for more.
-      if (![...connections].some(({ isOpen, isStale }) => isOpen && !isStale)) refuseWaiting(fault);
+      if (!inState("idle", "busy").some(({ isStale }) => !isStale)) refuseWaiting(fault);
     } finally {
       clearTimeout(late);
-      connecting--;
     }
     serveWaiting();
   }
@@ -143,66 +148,48 @@ export function openConnections({
     waiting.clear();
   }
 
-  function makeConnection(): Connection {
-    const options = {
-      ...verification,
+  function connect(): Connection {
+    const cut = new AbortController();
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    let isOpened = false;
+    const driven = {
       max: 1,
       // Connections are never closed for age.
       idle_timeout: 0,
       max_lifetime: 0,
-      connect_timeout: Math.ceil(STORE_CONNECT_TIMEOUT_MS / 1000),
       fetch_types: false,
       onnotice: () => {},
-      onclose: () => cut(connection),
-      // Our own sockets can be cut, and their number is limited: if the server hangs up while a connection starts, the
-      // driver would reconnect forever without a pause.
-      socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
-        if (connection.socket !== undefined)
-          throw Object.assign(new Error("no more attempts"), { code: "CONNECTION_CLOSED" });
-        const name = host[0] ?? "";
-        const socket = path ? connect(path) : connect({ host: name, port: port[0] ?? 0 });
-        connection.socket = socket;
-        socket.once("close", () => forget(connection));
-        // The driver reads the host name for TLS from here.
-        return Object.assign(socket, { host: name, port: port[0] });
+      ssl: false,
+      // The driver would connect again without a pause for as long as the server hangs up while a connection starts.
+      socket: async () => {
+        if (isOpened) throw failed("no more attempts", "CONNECTION_CLOSED");
+        isOpened = true;
+        connection.socket = await openSocket(address, options.tls, cut);
+        return connection.socket;
       },
-      connection: {
-        application_name: "mandate",
-        statement_timeout: timeoutMs,
-        // AUDIT-D-1: durable before the answer, whatever the database's defaults are.
-        synchronous_commit: "on",
-        default_transaction_isolation: "read committed" as const,
-      },
+      connection: { application_name: "mandate" },
       types: {
         // All counters and times are safe integers.
         bigint: { to: 20, from: [20], serialize: (number: number) => String(number), parse: Number },
       },
     };
-    const connection: Connection = { sql: postgres(url, options), isOpen: false, isStale: false };
+    const sql: Sql = postgres(options.url, driven);
+    const connection: Connection = { sql, cut, ended, state: "connecting", isStale: false };
+    connections.add(connection);
+    cut.signal.addEventListener("abort", () => {
+      connections.delete(connection);
+      resolve();
+      // An attempt that fails, and a call that ends, are followed by it anyway.
+      if (connection.state === "idle" || connection.state === "leaving") serveWaiting();
+    });
     return connection;
   }
 
-  function cut(connection: Connection): void {
-    withdraw(connection);
-    if (connection.socket === undefined) forget(connection);
-    else connection.socket.destroy();
-  }
-
-  async function end(connection: Connection): Promise<void> {
-    withdraw(connection);
-    await connection.sql.end({ timeout: timeoutMs / 1000 });
-    cut(connection);
-  }
-
-  function withdraw(connection: Connection): void {
-    connection.isOpen = false;
-    const index = idle.indexOf(connection);
-    if (index >= 0) idle.splice(index, 1);
-  }
-
-  function forget(connection: Connection): void {
-    withdraw(connection);
-    if (connections.delete(connection)) serveWaiting();
+  /** Ends a connection that has no call, and lets the server know. */
+  function leave(connection: Connection): void {
+    connection.state = "leaving";
+    connection.socket?.end(TERMINATE);
+    setTimeout(() => connection.cut.abort(), STORE_GRACE_MS).unref();
   }
 
   /**
@@ -213,22 +200,18 @@ export function openConnections({
     const nowMs = performance.now();
     if (nowMs < renewedMs + STORE_RENEW_MS) return;
     renewedMs = nowMs;
-    for (const connection of connections) if (connection.isOpen) connection.isStale = true;
-    for (const connection of [...idle]) void end(connection);
+    dismiss();
   }
 
-  // Throws for a URL that the driver cannot read.
-  const { host: hosts } = makeConnection().sql.options;
-  if (hosts.length > 1) throw new Error("the database URL names several hosts");
-  if (tls !== undefined) {
-    // The driver names a host to TLS only if it is no address, and an address is in the certificate, too.
-    const host = hosts[0]?.replace(/^\[(.*)\]$/, "$1");
-    verification = { ssl: { ...tls, host, rejectUnauthorized: true } };
+  /** Connections without a call leave now, the others after it. */
+  function dismiss(): void {
+    for (const connection of inState("idle")) leave(connection);
+    for (const connection of inState("busy")) connection.isStale = true;
   }
 
   return {
     async call<T>(work: (sql: Sql) => PromiseLike<T>) {
-      if (closed) throw new StoreUnavailable("the database connection is closed");
+      if (isClosed) throw new StoreUnavailable(CLOSED);
       // While the server cannot be reached nothing waits for the next attempt, however many callers there are.
       if (connections.size === 0 && attempts.failure !== undefined && attempts.waitMs() > 0) {
         throw attempts.failure;
@@ -238,18 +221,19 @@ export function openConnections({
         refuse: reject,
         async run(connection) {
           try {
-            resolve(await work(connection.sql));
+            const value = await work(connection.sql);
+            return () => resolve(value);
           } catch (error) {
             if (isPostgresError(error) && error.code === READ_ONLY) renew();
             // The driver failed, so that what the connection does next is unknown.
-            if (!isPostgresError(error) && !(error instanceof LogConflict)) cut(connection);
-            reject(toFault(error));
+            if (!isPostgresError(error) && !(error instanceof LogConflict)) connection.cut.abort(error);
+            return () => reject(toFault(error));
           }
         },
       };
       const late = setTimeout(() => {
         waiting.delete(call);
-        reject(new StoreUnavailable("the database did not answer in time"));
+        reject(attempts.failure ?? new StoreUnavailable(LATE));
       }, timeoutMs);
       waiting.add(call);
       serveWaiting();
@@ -260,74 +244,26 @@ export function openConnections({
       }
     },
     state: () => ({
-      in_use: connections.size - idle.length,
-      idle: idle.length,
+      in_use: connections.size - inState("idle").length,
+      idle: inState("idle").length,
       waiting: waiting.size,
     }),
     async close() {
-      closed = true;
+      isClosed = true;
       clearTimeout(timer);
-      refuseWaiting(new StoreUnavailable("the database connection is closed"));
-      await Promise.all([...connections].map(end));
+      refuseWaiting(new StoreUnavailable(CLOSED));
+      dismiss();
+      for (const { cut } of inState("connecting")) cut.abort();
+      await Promise.all([...connections].map(({ ended }) => ended));
     },
   };
 }
 
-export type Attempts = ReturnType<typeof makeAttempts>;
-
-/** When the next connection may be tried: a limited number in any second, and none for a moment after a failure. */
-export function makeAttempts() {
-  const beganMs: number[] = [];
-  let failedMs = Number.NEGATIVE_INFINITY;
-  let failure: StoreUnavailable | undefined;
-  return {
-    /** Why the last attempt that ended failed. */
-    get failure() {
-      return failure;
-    },
-    waitMs(): number {
-      const oldestMs = beganMs.at(-STORE_CONNECTS_MAX) ?? Number.NEGATIVE_INFINITY;
-      const freeMs = Math.max(oldestMs + STORE_CONNECTS_WINDOW_MS, failedMs + STORE_RETRY_MS);
-      return Math.max(0, Math.ceil(freeMs - performance.now()));
-    },
-    begin(): void {
-      beganMs.push(performance.now());
-      if (beganMs.length > STORE_CONNECTS_MAX) beganMs.shift();
-    },
-    end(fault?: StoreUnavailable): void {
-      failure = fault;
-      failedMs = fault === undefined ? Number.NEGATIVE_INFINITY : performance.now();
-    },
-  };
+function readAddress({ url, socketFolder }: DatabaseOptions): ServerAddress {
+  const { host, port } = postgres(url).options;
+  const [name = "", ...others] = host;
+  if (others.length > 0) throw new Error("the database URL names several hosts");
+  const number = port[0] ?? 0;
+  if (socketFolder !== undefined) return { path: `${socketFolder}/.s.PGSQL.${number}` };
+  return { host: name.replace(/^\[(.*)\]$/, "$1"), port: number };
 }
-
-function toConnectFault(error: unknown): StoreUnavailable {
-  if (error instanceof StoreUnavailable) return error;
-  return new StoreUnavailable(
-    `the connection to the database failed (${codeOf(error)})${meaningOf(codeOf(error))}`,
-  );
-}
-
-/** Keeps only the code of the driver's error, because the error holds the statement and its parameters. */
-function toFault(error: unknown): unknown {
-  if (error instanceof StoreUnavailable || error instanceof LogConflict) return error;
-  if (!isPostgresError(error)) return toConnectFault(error);
-  const { code, constraint_name: constraint = "" } = error;
-  // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.
-  // A missing permission is not ours to correct.
-  if (/^(22|23|42)/.test(code) && code !== NO_PERMISSION)
-    return new Error(`the database refused a statement (${code} ${constraint})`);
-  return new StoreUnavailable(`the database answered ${code}${meaningOf(code)}`);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "no code";
-}
-
-/** Whether a unique key was violated: the row exists already. */
-export function isUniqueViolation(error: unknown): error is postgres.PostgresError {
-  return isPostgresError(error) && error.code === UNIQUE_VIOLATION;
-}
-
-const isPostgresError = (error: unknown): error is postgres.PostgresError =>
-  error instanceof postgres.PostgresError;

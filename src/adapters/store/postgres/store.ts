@@ -33,26 +33,34 @@ import {
   selectBreaking,
 } from "../store.ts";
 import { appendBatch } from "./append.ts";
+import { makeAttempts } from "./attempts.ts";
 import { logNames, postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
 import { postgresFamilies } from "./families.ts";
+import { isUniqueViolation } from "./faults.ts";
 import { postgresKeys } from "./keys.ts";
 import { nowMs, postgresNames } from "./names.ts";
 import { postgresPendingConsents } from "./pending-consents.ts";
 import type { DatabaseOptions, Sql } from "./pool.ts";
-import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
+import { openConnections } from "./pool.ts";
 import { postgresRestored } from "./restored.ts";
+import { refuseSharedSessions } from "./session.ts";
 import { postgresShortLived } from "./short-lived.ts";
 import { postgresTokenRows } from "./tokens.ts";
 
-/** `postgres`: a URL as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
+/** `postgres`: a URL as `postgres://user:password@host:port/database`; one host. */
 export async function openPostgres(
-  { postgres: url, connections = STORE_CONNECTIONS_MAX, tls }: Extract<StorePlace, { postgres: string }>,
+  {
+    postgres: url,
+    connections = STORE_CONNECTIONS_MAX,
+    socketFolder,
+    tls,
+  }: Extract<StorePlace, { postgres: string }>,
   { timeoutMs, mustExist, mustBeCurrent }: OpenOptions,
 ): Promise<Store> {
-  const attempts = makeAttempts();
-  await migrate({ url, tls, attempts }, { mustExist, mustBeCurrent });
-  const database = openConnections({ url, tls, timeoutMs, connectionsMax: connections, attempts });
+  const server = { url, socketFolder, tls, attempts: makeAttempts() };
+  await migrate(server, { mustExist, mustBeCurrent });
+  const database = openConnections({ ...server, timeoutMs, connectionsMax: connections });
   const { call } = database;
   const { token, endings } = postgresTokenRows(call);
 
@@ -200,13 +208,14 @@ const MIGRATION_LOCK = 7_220_863;
  * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
  */
 async function migrate(
-  server: Pick<DatabaseOptions, "url" | "tls" | "attempts">,
+  server: Omit<DatabaseOptions, "timeoutMs" | "connectionsMax">,
   { mustExist, mustBeCurrent }: Omit<OpenOptions, "timeoutMs">,
 ): Promise<void> {
   const migrations = loadMigrations("postgres");
-  const database = openConnections({ ...server, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1 });
+  const database = openConnections({ ...server, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 2 });
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
+    await refuseSharedSessions(database.call);
     const [place] = await database.call((sql) => sql`select to_regclass('migration') as ours`);
     if (mustExist && place?.ours === null) throw new NoTables(NO_DATABASE);
     await database.call((sql) =>

@@ -331,7 +331,7 @@ test("the start waits for its database, and says once what it waits for", async 
   while (proxy.attempts < 2) await sleep(10);
   proxy.manner = "pass";
   await (await opening).close();
-  assert.match(told.join("\n"), /^the connection to the database failed \(CONNECTION_CLOSED\)$/);
+  assert.match(told.join("\n"), /^the connection to the database failed \(ECONNRESET\): the server hung up$/);
 });
 
 test("store.connections is the number of connections at most", async (t) => {

@@ -1,0 +1,40 @@
+/** What the errors of the driver mean here. Only their code is kept, because they hold the statement and its parameters. */
+import postgres from "postgres";
+import { StoreUnavailable } from "../../../ports.ts";
+import { meaningOf } from "../meanings.ts";
+import { LogConflict } from "../store.ts";
+
+/** Of a server that does not write. */
+export const READ_ONLY = "25006";
+const UNIQUE_VIOLATION = "23505";
+/** Codes of the classes below that are not bugs of ours: a missing permission, and what a shared session causes. */
+const NOT_OURS = ["42501", "42P05"];
+
+export const isPostgresError = (error: unknown): error is postgres.PostgresError =>
+  error instanceof postgres.PostgresError;
+
+/** Whether a unique key was violated: the row exists already. */
+export function isUniqueViolation(error: unknown): error is postgres.PostgresError {
+  return isPostgresError(error) && error.code === UNIQUE_VIOLATION;
+}
+
+export function toConnectFault(error: unknown): StoreUnavailable {
+  if (error instanceof StoreUnavailable) return error;
+  return new StoreUnavailable(
+    `the connection to the database failed (${codeOf(error)})${meaningOf(codeOf(error))}`,
+  );
+}
+
+export function toFault(error: unknown): unknown {
+  if (error instanceof StoreUnavailable || error instanceof LogConflict) return error;
+  if (!isPostgresError(error)) return toConnectFault(error);
+  const { code, constraint_name: constraint = "" } = error;
+  // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.
+  if (/^(22|23|42)/.test(code) && !NOT_OURS.includes(code))
+    return new Error(`the database refused a statement (${code} ${constraint})`);
+  return new StoreUnavailable(`the database answered ${code}${meaningOf(code)}`);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "no code";
+}
