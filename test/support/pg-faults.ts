@@ -1,15 +1,12 @@
 /** Kinds of fault of a PostgreSQL, and what a store does in each: how often it connects, and when it serves again. */
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { once } from "node:events";
-import type { Socket } from "node:net";
-import { connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
-import type { Postgres } from "./postgres.ts";
+import type { DatabaseServer, PgProxy, Transport } from "./pg-transports.ts";
+import { openTransport } from "./pg-transports.ts";
 import { freshDatabase } from "./postgres.ts";
 
 const CALLERS = 20;
@@ -27,15 +24,17 @@ export type PgFaultOutcome = {
   connections: number;
   /** From the end of the fault to the last failed call. */
   backMs: number;
+  /** The longest time without an idle connection and without a new attempt. */
+  idleMs: number;
   failed: number;
 };
 
 type Place = {
-  server: Postgres;
+  server: DatabaseServer;
   admin: postgres.Sql;
   /** The database, and the role of the store. */
   name: string;
-  proxy: Proxy;
+  proxy: PgProxy;
 };
 
 export type PgFault = {
@@ -61,7 +60,7 @@ const altered =
   };
 
 const broken =
-  (manner: Proxy["manner"]): PgFault["begin"] =>
+  (manner: PgProxy["manner"]): PgFault["begin"] =>
   async ({ proxy }) => {
     proxy.manner = manner;
     proxy.cut();
@@ -170,112 +169,65 @@ export const PG_FAULTS: readonly PgFault[] = [
   { name: "network that is silent", begin: broken("never answer") },
 ];
 
-type Proxy = {
-  port: number;
-  manner: "pass" | "close" | "close after data" | "never answer";
-  /** When the store began each connection, which on a busy machine arrives later. */
-  triedMs: number[];
-  connectionsMax: number;
-  /** Ends what passes now. */
-  cut(): void;
-  [Symbol.dispose](): void;
-};
-
-/** Where the platform tells of each socket of a client, when it is made. */
-const SOCKETS = "net.client.socket";
-
-/** A proxy between store and server that counts connections and can be made to fail. */
-export async function startPgProxy(url: string): Promise<Proxy> {
-  const { hostname, port } = new URL(url);
-  const open = new Set<Socket>();
-  const proxy: Proxy = {
-    port: 0,
-    manner: "pass",
-    triedMs: [],
-    connectionsMax: 0,
-    cut: () => {
-      for (const socket of open) socket.destroy();
-    },
-    [Symbol.dispose]: () => {
-      unsubscribe(SOCKETS, onSocket);
-      proxy.cut();
-      listener.close();
-    },
-  };
-  const onSocket = (message: unknown): void => {
-    const beganMs = performance.now();
-    const { socket } = message as { socket: Socket };
-    socket.once("connectionAttempt", (_, to) => to === proxy.port && proxy.triedMs.push(beganMs));
-  };
-  subscribe(SOCKETS, onSocket);
-  const listener = createServer((near) => {
-    open.add(near);
-    proxy.connectionsMax = Math.max(proxy.connectionsMax, open.size);
-    near.on("error", () => {});
-    near.on("close", () => open.delete(near));
-    // Read, since its end would not be seen otherwise.
-    if (proxy.manner === "close") near.resume().end();
-    if (proxy.manner === "close after data") near.once("data", () => near.end());
-    if (proxy.manner === "never answer") near.resume();
-    if (proxy.manner !== "pass") return;
-    const far = connect({ host: hostname, port: Number(port) });
-    far.on("error", () => near.destroy());
-    far.on("close", () => near.destroy());
-    near.on("close", () => far.destroy());
-    near.pipe(far).pipe(near);
-  });
-  listener.listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const address = listener.address();
-  if (typeof address === "object" && address !== null) proxy.port = address.port;
-  return proxy;
-}
-
-/** A store under load meets the fault for `faultMs`. */
+/** Stores under load, one for each transport, meet the fault for `faultMs`. */
 export async function meetPgFault(
-  server: Postgres,
+  server: DatabaseServer,
   fault: PgFault,
   faultMs: number,
-): Promise<PgFaultOutcome> {
+  transports: readonly Transport[],
+): Promise<PgFaultOutcome[]> {
+  await using stack = new AsyncDisposableStack();
+  const places = await Promise.all(transports.map((transport) => openPlace(server, transport, stack)));
+  await sleep(WARM_MS);
+  // What hits the whole server is begun once.
+  const ends = await Promise.all((fault.alone ? places.slice(0, 1) : places).map(fault.begin));
+  await sleep(faultMs);
+  await Promise.all(ends.map((end) => end()));
+  const endedMs = performance.now();
+  // Awaited here, before the stores are closed.
+  return await Promise.all(
+    places.map(async ({ transport, proxy, load }) => {
+      const backMs = await load.backAfter(endedMs);
+      await load.stop();
+      return {
+        name: `${fault.name} (${transport})`,
+        connectsPerSecond: Math.max(...proxy.triedMs.map((fromMs) => countFrom(proxy.triedMs, fromMs))),
+        connections: proxy.connectionsMax,
+        backMs: Math.round(backMs),
+        idleMs: Math.round(load.idleMs),
+        failed: load.failed,
+      };
+    }),
+  );
+}
+
+async function openPlace(server: DatabaseServer, transport: Transport, stack: AsyncDisposableStack) {
   const database = await freshDatabase(server);
   const name = new URL(database).pathname.slice(1);
-  await using admin = Object.assign(postgres(database, { max: 2, onnotice: () => {} }), {
-    [Symbol.asyncDispose]: () => admin.end({ timeout: 1 }),
-  });
+  const admin = postgres(database, { max: 2, onnotice: () => {} });
+  stack.defer(() => admin.end({ timeout: 1 }));
   await admin.unsafe(`create role ${name} login password '${name}'; grant all on schema public to ${name}`);
-  using proxy = await startPgProxy(database);
   const ours = new URL(database);
-  Object.assign(ours, { username: name, password: name, port: String(proxy.port) });
-  const opened = await openStore({ postgres: ours.href });
-  await using store = { ...opened, [Symbol.asyncDispose]: opened.close };
-  const load = await startLoad(store);
-  try {
-    await sleep(WARM_MS);
-    const end = await fault.begin({ server, admin, name, proxy });
-    await sleep(faultMs);
-    await end();
-    const backMs = await load.backAfter(performance.now());
-    return {
-      name: fault.name,
-      connectsPerSecond: Math.max(...proxy.triedMs.map((fromMs) => countFrom(proxy.triedMs, fromMs))),
-      connections: proxy.connectionsMax,
-      backMs: Math.round(backMs),
-      failed: load.failed,
-    };
-  } finally {
-    await load.stop();
-  }
+  Object.assign(ours, { username: name, password: name });
+  const { place, proxy, end } = await openTransport(server, transport, ours.href);
+  stack.defer(end);
+  const store = await openStore(place);
+  stack.defer(store.close);
+  const load = await startLoad(store, proxy);
+  stack.defer(load.stop);
+  return { server, admin, name, proxy, transport, load };
 }
 
 const countFrom = (times: readonly number[], fromMs: number): number =>
   times.filter((at) => at >= fromMs && at < fromMs + 1_000).length;
 
 /** Callers that write and read, each with a pause between two calls. */
-async function startLoad({ log, facts }: Store) {
+async function startLoad({ log, facts, connections }: Store, proxy: PgProxy) {
   const journal = await openJournal({ log: "as-1", store: log, clock, random, onFatal: () => {} });
   let ended = false;
   let failedMs = 0;
   let wroteMs = 0;
+  let activeMs = performance.now();
   const caller = async (work: () => Promise<unknown>): Promise<void> => {
     while (!ended) {
       try {
@@ -291,11 +243,14 @@ async function startLoad({ log, facts }: Store) {
     await journal.record({ event: { type: "token.issued", outcome: "allow", reason: "rule_match" } });
     wroteMs = performance.now();
   };
-  const callers = Array.from({ length: CALLERS }, (_, index) =>
-    caller(index % 2 === 0 ? write : () => facts.token("none")),
-  );
+  const watch = async (): Promise<void> => {
+    const { idle = 0 } = connections?.() ?? {};
+    if (idle > 0 || (proxy.triedMs.at(-1) ?? 0) > activeMs) activeMs = performance.now();
+    load.idleMs = Math.max(load.idleMs, performance.now() - activeMs);
+  };
   const load = {
     failed: 0,
+    idleMs: 0,
     /** The time from `endMs` until the last call failed; BACK_MS_MAX if calls still fail, or nothing is written. */
     async backAfter(endMs: number): Promise<number> {
       while (performance.now() - endMs < BACK_MS_MAX) {
@@ -306,10 +261,15 @@ async function startLoad({ log, facts }: Store) {
       return BACK_MS_MAX;
     },
     async stop(): Promise<void> {
+      if (ended) return;
       ended = true;
       await Promise.all(callers);
       await journal.close();
     },
   };
+  const calls = Array.from({ length: CALLERS }, (_, index) =>
+    index % 2 === 0 ? write : () => facts.token("none"),
+  );
+  const callers = [watch, ...calls].map(caller);
   return load;
 }

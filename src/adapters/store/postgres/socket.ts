@@ -5,7 +5,6 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { connect, isIP } from "node:net";
-import { addAbortSignal } from "node:stream";
 import { connect as secure } from "node:tls";
 import type { DatabaseTls } from "../../../settings/settings.ts";
 
@@ -54,7 +53,8 @@ export async function openSocket(
 function watched<S extends Socket>(socket: S, cut: AbortController): S {
   socket.on("error", (error) => cut.abort(error));
   socket.once("close", () => cut.abort(failed("the server hung up", "ECONNRESET")));
-  return addAbortSignal(cut.signal, socket);
+  cut.signal.addEventListener("abort", () => socket.destroy());
+  return socket;
 }
 
 export const failed = (message: string, code: string): Error => Object.assign(new Error(message), { code });
