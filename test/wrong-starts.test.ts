@@ -1,23 +1,26 @@
 /** Starts that fail at what lies outside of the configuration: one message with the place and the remedy, no stack trace. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import postgres from "postgres";
 import { startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { clock } from "../src/adapters/crypto/system.ts";
 import { openStore } from "../src/adapters/store/open.ts";
-import type { SharedPostgres } from "./support/postgres.ts";
-import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import type { DatabaseServer } from "./support/pg-transports.ts";
+import { startDatabaseServer } from "./support/pg-transports.ts";
+import { freshDatabase } from "./support/postgres.ts";
 import { openSigner } from "./support/signer.ts";
 import { stop } from "./support/stop.ts";
 
-let server: SharedPostgres;
+let server: DatabaseServer;
 before(async () => {
-  server = await sharePostgres();
+  server = await startDatabaseServer();
 });
 after(() => stop(server));
 
@@ -103,60 +106,75 @@ const FAULTS: readonly Fault[] = [
     /^audit\.witness: .*nowhere\/witness/,
   ],
   [
-    "a database that nothing listens for",
-    { store: { postgres: { file: "url" }, startSeconds: 0 } },
-    ({ folder }) => writeFileSync(join(folder, "url"), "postgres://u:secret@127.0.0.1:1/d"),
-    new RegExp(
-      `${inStore}the connection to the database failed \\(ECONNREFUSED\\): nothing listens at this `,
-    ),
-  ],
-  [
     "a database on a host that is not there",
     { store: { postgres: { file: "url" }, startSeconds: 0 } },
     ({ folder }) => writeFileSync(join(folder, "url"), "postgres://u:secret@db.invalid/d"),
     new RegExp(`${inStore}the connection to the database failed \\((ENOTFOUND|EAI_AGAIN)\\): the`),
   ],
+];
+
+/** Each is met on every way to a database: what of it differs in the URL, and what is told. */
+const DATABASE_FAULTS: readonly (readonly [
+  what: string,
+  change: (url: URL) => void | Promise<void>,
+  told: string,
+])[] = [
+  [
+    "a database that nothing listens for",
+    (url) => {
+      url.port = "1";
+    },
+    "the connection to the database failed \\((ECONNREFUSED|ENOENT)\\): nothing listens at this ",
+  ],
   [
     "a database that does not exist",
-    { store: { postgres: { file: "url" }, startSeconds: 0 } },
-    ({ folder }) => {
-      const url = new URL(server.url);
+    (url) => {
       url.pathname = "/nowhere";
-      writeFileSync(join(folder, "url"), url.href);
     },
-    new RegExp(
-      `${inStore}the connection to the database failed \\(3D000\\): there is no database of this name: create it`,
-    ),
+    "the connection to the database failed \\(3D000\\): there is no database of this name: create it",
   ],
   [
     "a wrong password of the database",
-    { store: { postgres: { file: "url" }, startSeconds: 0 } },
-    ({ folder }) => {
-      const url = new URL(server.url);
+    (url) => {
       url.password = "guest";
-      writeFileSync(join(folder, "url"), url.href);
     },
-    new RegExp(
-      `${inStore}the connection to the database failed \\(28P01\\): the password of .store\\.postgres. is wrong$`,
-    ),
+    "the connection to the database failed \\(28P01\\): the password of .store\\.postgres. is wrong$",
   ],
   [
     "a user of the database who may not make tables",
-    { store: { postgres: { file: "url" }, startSeconds: 0 } },
-    async ({ folder }) => {
-      const url = new URL(await freshDatabase(server));
+    async (url) => {
       const sql = postgres(url.href, { max: 1, onnotice: () => undefined });
       await sql.unsafe("drop role if exists mandate_guest; create role mandate_guest login password 'guest'");
       await sql.end();
-      url.username = "mandate_guest";
-      url.password = "guest";
-      writeFileSync(join(folder, "url"), url.href);
+      Object.assign(url, { username: "mandate_guest", password: "guest" });
     },
-    new RegExp(`${inStore}the database answered 42501: the user of .store\\.postgres. may not do this`),
+    "the database answered 42501: the user of .store\\.postgres. may not do this",
   ],
 ];
 
-for (const [what, patch, prepare, told] of FAULTS) {
+/** What a URL becomes, given the folder of the configuration. */
+const WAYS: Readonly<Record<string, (url: URL, folder: string) => string>> = {
+  "without TLS": ({ href }) => href,
+  "with TLS": ({ href }, folder) => {
+    writeFileSync(join(folder, "database-ca.pem"), server.authority.certPem);
+    return `${href}?sslmode=verify-full&sslrootcert=database-ca.pem`;
+  },
+  "through a Unix socket": ({ href }) => `${href}?host=${server.socketFolder}`,
+};
+
+const databaseFaults = DATABASE_FAULTS.flatMap(([what, change, told]) =>
+  Object.entries(WAYS).map(([way, write]): Fault => {
+    const prepare = async ({ folder }: Production): Promise<void> => {
+      const url = new URL(await freshDatabase(server));
+      await change(url);
+      writeFileSync(join(folder, "url"), write(url, folder));
+    };
+    const patch = { store: { postgres: { file: "url" }, startSeconds: 0 } };
+    return [`${what}, ${way},`, patch, prepare, new RegExp(`${inStore}${told}`)];
+  }),
+);
+
+for (const [what, patch, prepare, told] of [...FAULTS, ...databaseFaults]) {
   test(`${what} stops the start with one line`, async (t) => {
     const production = await makeProduction(patch);
     t.after(production.remove);
@@ -168,6 +186,32 @@ for (const [what, patch, prepare, told] of FAULTS) {
     assert.doesNotMatch(said, /\n|secret|guest/);
   });
 }
+
+const run = promisify(execFile);
+
+test("commands that are refused by the database end with one line, on every way to it", async (t) => {
+  const said = await Promise.all(
+    Object.values(WAYS).flatMap((write) =>
+      ["check", "audit"].map(async (command) => {
+        const production = await makeProduction({ store: { postgres: { file: "url" } } });
+        t.after(production.remove);
+        const url = new URL(server.url);
+        url.password = "guest";
+        writeFileSync(join(production.folder, "url"), write(url, production.folder));
+        const main = ["--disable-warning=ExperimentalWarning", "src/main.ts", command];
+        const end = run(process.execPath, [...main, "--config", production.configFile]);
+        return end.then(
+          () => assert.fail("the command succeeded"),
+          ({ stdout, stderr }: { stdout: string; stderr: string }) => stdout + stderr,
+        );
+      }),
+    ),
+  );
+  for (const lines of said) {
+    assert.match(lines, /28P01\): the password of .store\.postgres. is wrong$/m);
+    assert.doesNotMatch(lines, /\n {4}at |Node\.js v|guest/);
+  }
+});
 
 test("a configuration file that is not there stops the start with one line", async (t) => {
   const production = await makeProduction();

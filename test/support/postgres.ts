@@ -25,12 +25,16 @@ const PORT_MIN = 15_000;
 const PORT_MAX = 32_000;
 const READY = "database system is ready to accept connections";
 const PORT_TAKEN = "could not create any TCP/IP sockets";
+/** The folder of other binaries, such as /usr/lib/postgresql/15/bin: to run tests on the version of a company. */
+const OTHER_BINARIES = process.env.MANDATE_POSTGRES_BIN;
 /** PostgreSQL refuses to run as root and wants a user that the system knows: "nobody". */
 const NOBODY = 65_534;
 
 export type Postgres = {
   /** Superuser, database "postgres". */
   url: string;
+  /** Of its Unix socket. */
+  socketFolder: string;
   /** Stops the server and removes all it wrote. */
   stop(): Promise<void>;
   /** Freezes every process of the server: connections stay open, new ones are queued, nobody answers. */
@@ -104,7 +108,7 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
   if (options.tls !== undefined) await giveAway(folder, user);
 
   const durability = options.durable === true ? [] : ["fsync=off", "full_page_writes=off"];
-  const sockets = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
+  const sockets = ["listen_addresses=127.0.0.1", `unix_socket_directories=${folder}`];
   // Shared memory in files of the data folder: none outlives it, not even after a crash.
   const run = {
     folder,
@@ -120,6 +124,7 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
   let { port, server } = await startOnFreePort(run);
   return {
     url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
+    socketFolder: folder,
     stop() {
       resume(server);
       return guard.end();
@@ -137,15 +142,17 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
 /** The programs, and a data folder with a superuser: what takes a second of a start. */
 async function prepare(folder: string, user: Run["user"]): Promise<void> {
   const passwordFile = join(folder, "password");
-  await copyNative(folder);
+  if (OTHER_BINARIES === undefined) await copyNative(folder);
   await writeFile(passwordFile, randomBytes(16).toString("hex"), { mode: 0o600 });
   await giveAway(folder, user);
   const how = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"];
   // The password is random: a slow digest protects nothing, and is computed for every connection.
-  how.push("--set=scram_iterations=1");
+  if (OTHER_BINARIES === undefined) how.push("--set=scram_iterations=1");
   const who = ["--username=postgres", `--pwfile=${passwordFile}`, `--pgdata=${join(folder, "data")}`];
-  await promisify(execFile)(join(folder, "bin", "initdb"), [...how, ...who], surroundings({ folder, user }));
+  await promisify(execFile)(binary(folder, "initdb"), [...how, ...who], surroundings({ folder, user }));
 }
+
+const binary = (folder: string, name: string): string => join(OTHER_BINARIES ?? join(folder, "bin"), name);
 
 /** Only the server knows whether a port is free, so we let it try. */
 async function startOnFreePort(run: Run): Promise<{ port: number; server: ChildProcess }> {
@@ -163,7 +170,7 @@ async function startOn(run: Run, port: number): Promise<ChildProcess> {
   const logFile = join(run.folder, "log");
   const log = openSync(logFile, "w");
   const settings = [...run.settings, `port=${port}`].flatMap((setting) => ["-c", setting]);
-  const server = spawn(join(run.folder, "bin", "postgres"), ["-D", join(run.folder, "data"), ...settings], {
+  const server = spawn(binary(run.folder, "postgres"), ["-D", join(run.folder, "data"), ...settings], {
     ...surroundings(run),
     // Out of reach of the terminal's Ctrl-C: the guard ends it, in the right order.
     detached: true,

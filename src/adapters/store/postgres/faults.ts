@@ -10,6 +10,8 @@ const UNIQUE_VIOLATION = "23505";
 /** Codes of the classes below that are not bugs of ours: a missing permission, and what a shared session causes. */
 const NOT_OURS = ["42501", "42P05"];
 
+const NO_SOCKET = ": nothing listens at this socket: start the database, or correct `store.postgres`";
+
 export const isPostgresError = (error: unknown): error is postgres.PostgresError =>
   error instanceof postgres.PostgresError;
 
@@ -20,9 +22,10 @@ export function isUniqueViolation(error: unknown): error is postgres.PostgresErr
 
 export function toConnectFault(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
-  return new StoreUnavailable(
-    `the connection to the database failed (${codeOf(error)})${meaningOf(codeOf(error))}`,
-  );
+  const code = codeOf(error);
+  // Of a Unix socket, where it is no file that is missing.
+  const meaning = code === "ENOENT" ? NO_SOCKET : meaningOf(code);
+  return new StoreUnavailable(`the connection to the database failed (${code})${meaning}`);
 }
 
 export function toFault(error: unknown): unknown {

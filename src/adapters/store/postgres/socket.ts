@@ -5,7 +5,9 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { connect, isIP } from "node:net";
+import type { ConnectionOptions } from "node:tls";
 import { connect as secure } from "node:tls";
+import { defined } from "../../../result.ts";
 import type { DatabaseTls } from "../../../settings/settings.ts";
 
 /** A host and port, or the path of a Unix socket. */
@@ -37,9 +39,15 @@ export async function openSocket(
       throw failed("the server has no TLS", "NO_TLS");
     }
     const { host } = address;
-    const name = isIP(host) === 0 ? { servername: host } : {};
-    const verified = { rejectUnauthorized: tls.mode === "verified", ...(tls.ca && { ca: tls.ca }) };
-    const encrypted = watched(secure({ socket: raw, host, ...name, ...verified }), cut);
+    const options = defined<ConnectionOptions>({
+      socket: raw,
+      // An address is looked for in the certificate too, but not named to the server.
+      host,
+      servername: isIP(host) === 0 ? host : undefined,
+      ca: tls.ca,
+      rejectUnauthorized: tls.mode === "verified",
+    });
+    const encrypted = watched(secure(options), cut);
     await once(encrypted, "secureConnect", { signal });
     return encrypted;
   } catch (error) {
@@ -53,7 +61,7 @@ export async function openSocket(
 function watched<S extends Socket>(socket: S, cut: AbortController): S {
   socket.on("error", (error) => cut.abort(error));
   socket.once("close", () => cut.abort(failed("the server hung up", "ECONNRESET")));
-  cut.signal.addEventListener("abort", () => socket.destroy());
+  cut.signal.addEventListener("abort", () => socket.destroy(), { once: true });
   return socket;
 }
 

@@ -43,8 +43,8 @@ import { nowMs, postgresNames } from "./names.ts";
 import { postgresPendingConsents } from "./pending-consents.ts";
 import type { DatabaseOptions, Sql } from "./pool.ts";
 import { openConnections } from "./pool.ts";
+import { refuseSharedSessions } from "./pooler.ts";
 import { postgresRestored } from "./restored.ts";
-import { refuseSharedSessions } from "./session.ts";
 import { postgresShortLived } from "./short-lived.ts";
 import { postgresTokenRows } from "./tokens.ts";
 
