@@ -7,8 +7,9 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openStore } from "../../../../src/adapters/store/open.ts";
+import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
-import { makeAttempts, openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
+import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { STORE_TIMEOUT_MS } from "../../../../src/limits.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshSchema } from "./schema.ts";
@@ -74,7 +75,8 @@ const STATES: Readonly<Record<string, (sql: Sql) => Promise<void>>> = {
 export function testStatements(server: () => SharedPostgres, recorded: ReadonlySet<string>): void {
   test("the tests prepare every statement of the store on PostgreSQL", () => {
     const prepared = [...recorded].map(inOneLine);
-    const begun = globSync("*.ts", { cwd: SOURCE }).flatMap((name) => {
+    // What looks for a pooler reads no table.
+    const begun = globSync("*.ts", { cwd: SOURCE, exclude: ["pooler.ts"] }).flatMap((name) => {
       const text = readFileSync(join(SOURCE, name), "utf8");
       return [...text.matchAll(/sql(?:<[^`]*>)?`\s*((?:select|with|insert|update|delete)\b[^`$]*)/g)];
     });
