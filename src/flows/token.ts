@@ -1,5 +1,6 @@
 /** A token request, once its client is authenticated: the grant reads it, the policy decides it, a token is issued. */
 import type { Ports } from "../ports.ts";
+import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
@@ -59,8 +60,16 @@ export async function answerTokenRequest(
   }
 }
 
+/**
+ * After the token is recorded: its code is used up, so a store that is lost now must not cost the client what it was
+ * given. What is too much then ends with the next code.
+ */
 async function endSurplus(ports: Ports, { request }: TokenRequest, { ask }: Order): Promise<void> {
   const { clientId, subject, target } = ask;
   if (subject === undefined || target === undefined) return;
-  await endSurplusFamilies(ports, request, { clientId, origin: subject.origin, target });
+  try {
+    await endSurplusFamilies(ports, request, { clientId, origin: subject.origin, target });
+  } catch (fault) {
+    if (!(fault instanceof StoreUnavailable)) throw fault;
+  }
 }

@@ -7,6 +7,7 @@ import { introspect } from "../../../src/flows/introspect.ts";
 import { revoke } from "../../../src/flows/revoke.ts";
 import { FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
 import { makeProver } from "../../support/dpop.ts";
 import { formOf } from "../../support/flow.ts";
 import { NOTES, PRIVATE, PUBLIC, SCOPES } from "../../support/people.ts";
@@ -636,6 +637,18 @@ test("REFRESH-D-15 of more families for one client and target those end that wer
   );
   assert.equal(errorOf(await flow.refresh(others[0] ?? "", {}, PRIVATE)), "none");
   assert.equal(errorOf(await flow.refresh(others[1] ?? "")), "none");
+});
+
+test("REFRESH-D-4, RFC6749-4.1.3-5 a store that is lost once the token is recorded costs the client nothing, since its code is used up", async (t) => {
+  const flow = await openRefresh(t);
+  const { list, ...families } = flow.ports.families;
+  const lost = async () => {
+    throw new StoreUnavailable("lost");
+  };
+  Object.assign(flow.ports, { families: { ...families, list: lost } });
+  const token = tokenOf((await flow.give()).answer);
+  Object.assign(flow.ports, { families: { ...families, list } });
+  assert.equal(errorOf(await flow.refresh(token)), "none");
 });
 
 // --- elsewhere, and the audit trail -----------------------------------------------------------------------------
