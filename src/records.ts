@@ -327,9 +327,7 @@ export type ShortLived<K extends ShortLivedKind = ShortLivedKind> = {
  * Fails as `row_new` where there is an added row already. Beyond `most` rows of its kind of its holder the oldest fall,
  * so that no user fills the store.
  */
-export type RowChange =
-  | { [K in ShortLivedKind]: { add: ShortLived<K>; most?: number } }[ShortLivedKind]
-  | { remove: ShortLivedKind; key: string };
+export type RowChange = { add: ShortLived; most?: number } | { remove: ShortLivedKind; key: string };
 
 /** What waits in a browser and in no row, because no user has signed in. */
 export type WaitingBodies = { request: PendingRequest; pushed: PendingRequest; attempt: SignInAttempt };

@@ -1,6 +1,7 @@
 /** The proof of a client at the endpoints that record no event for each request. */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
+import type { RowChange, ShortLived } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { describeClient } from "./audit-fields.ts";
@@ -8,13 +9,20 @@ import type { Authenticated } from "./authenticate-client.ts";
 import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
 import { assertionReplayed } from "./refusal.ts";
 
-/** RFC7523-3-14: an assertion that is valid once is spent by an event of its own; other proofs need no event. */
+/**
+ * RFC7523-3-14: an assertion that is valid once is spent by an event of its own, in one entry with what the request adds;
+ * other proofs need no event.
+ */
 export async function spendProof(
   ports: Ports,
   client: Authenticated,
   request: AuditedRequest,
+  adds: readonly ShortLived[] = [],
 ): Promise<Result<undefined, RefusedRequest>> {
-  if (client.spends === undefined) return ok(undefined);
+  if (client.spends === undefined) {
+    await Promise.all(adds.map((row) => ports.shortLived.add(row)));
+    return ok(undefined);
+  }
   const event: AuditEvent = {
     type: "client.authenticated",
     outcome: "allow",
@@ -22,6 +30,7 @@ export async function spendProof(
     request,
     client: describeClient(client),
   };
-  const recorded = await ports.journal.record({ event, guards: [client.spends] });
+  const rows = adds.map((add): RowChange => ({ add }));
+  const recorded = await ports.journal.record({ event, guards: [client.spends], rows });
   return recorded.ok ? ok(undefined) : err(assertionReplayed(event));
 }

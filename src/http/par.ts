@@ -107,9 +107,9 @@ function makeAnswer(ports: Ports): Handler {
       const answer = { ...privateJson(400, error), refused: { reason } };
       return refuseWith({ kind: "request_malformed", reason }, answer);
     }
-    const spent = await spendProof(ports, client.value, audited);
+    const { reference, rows } = pushRequest(ports, read.value, client.value.method !== "none");
+    const spent = await spendProof(ports, client.value, audited, rows);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
-    const reference = await pushRequest(ports, read.value, client.value.method !== "none");
     return privateJson(201, buildPushedAnswer(reference, PUSHED_SECONDS));
   };
 }

@@ -1,7 +1,7 @@
 /** GET /authorize: a request waits for its user in the browser; and POST /par, by which a client leaves one beforehand. */
 import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits.ts";
 import type { Ports } from "../../ports.ts";
-import type { PendingRequest } from "../../records.ts";
+import type { PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { AuthorizationForm } from "../../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../../spec/rfc6749-authorization.ts";
@@ -87,16 +87,16 @@ export function tellClient(
  * RFC9126-2.2-1, RFC9126-2.2-4: a reference, which is bound to the client: of a row; but where a client only named itself,
  * anyone could fill the store with rows, so there the reference holds the request itself.
  */
-export async function pushRequest(
+export function pushRequest(
   ports: Ports,
   { client, request }: ReadRequest,
   isProven: boolean,
-): Promise<string> {
+): { reference: string; rows: readonly ShortLived<"request">[] } {
   const body = { ...request, pushed: true, expiresAtSeconds: ports.clock.nowSeconds() + PUSHED_SECONDS };
   const { id: key, expiresAtSeconds } = body;
-  if (!isProven) return ports.waiting.seal("pushed", ports.hash.sha256(client.clientId), body);
-  await ports.shortLived.add({ kind: "request", key, version: 1, body, expiresAtSeconds });
-  return key;
+  return isProven
+    ? { reference: key, rows: [{ kind: "request", key, version: 1, body, expiresAtSeconds }] }
+    : { reference: ports.waiting.seal("pushed", ports.hash.sha256(client.clientId), body), rows: [] };
 }
 
 /**

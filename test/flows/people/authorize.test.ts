@@ -1,6 +1,7 @@
 /** Authorization requests that are not in order, parameter by parameter: what the user and the client are told. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
+import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
@@ -450,13 +451,57 @@ test("RFC9126-2-1 only a form may be pushed, and only by POST", async () => {
   assert.equal(json.status, 400);
 });
 
-test("RFC7523-3-14, RFC9126-2-5 an assertion that has pushed a request is used up, and its repetition is refused", async () => {
+test("RFC7523-3-14, RFC9126-2-5 an assertion is used up and its request left in one entry, so that no fault is between the two", async (t) => {
+  const { store, lone } = await loneService(t);
+  const pushed = await lone.get("/par", {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: encodeForm(byAssertion()),
+  });
+  assert.equal(pushed.status, 201, pushed.text);
+  assert.equal(store.added, 0, "a row of its own");
+  const asked = { client_id: KEYED, request_uri: String(pushed.body.request_uri) };
+  assert.equal((await new Browser(lone, provider).authorize(asked)).status, 303);
+});
+
+/** A service that counts the rows that are added by a write of their own. */
+async function loneService(t: TestContext) {
+  const store = { added: 0 };
+  const lone = await makeService(
+    forPeople(provider, {
+      clients: {
+        [KEYED]: { method: "private_key_jwt", jwks: { keys: [signer.jwk] }, redirectUris: [WEB_REDIRECT] },
+      },
+    }),
+    {
+      files: files(provider),
+      ports: ({ shortLived }) => ({
+        shortLived: {
+          ...shortLived,
+          async add(row) {
+            store.added++;
+            await shortLived.add(row);
+          },
+        },
+      }),
+    },
+  );
+  t.after(() => stop(lone));
+  return { store, lone };
+}
+
+/** A request with an assertion of its client. */
+function byAssertion(): Asked {
   const assertion = forge(signer, {
     ...{ iss: KEYED, sub: KEYED, aud: ISSUER, jti: randomUUID() },
     ...{ iat: seconds(), exp: seconds() + 60 },
   });
-  const asked = { ...request(verifierOf()), client_id: KEYED, client_assertion: assertion };
-  const proven = { ...asked, client_assertion_type: JWT_BEARER };
+  const proof = { client_assertion: assertion, client_assertion_type: JWT_BEARER };
+  return { ...request(verifierOf()), client_id: KEYED, ...proof };
+}
+
+test("RFC7523-3-14, RFC9126-2-5 an assertion that has pushed a request is used up, and its repetition is refused", async () => {
+  const proven = byAssertion();
   const first = await push(proven, {});
   assert.equal(first.status, 201, first.text);
   const second = await push(proven, {});
