@@ -129,6 +129,8 @@ async function takeRow(
 ): Promise<PendingRequest | undefined> {
   const row = await shortLived.find("request", key, clock.nowSeconds());
   if (row === undefined || row.body.clientId !== form.client_id) return undefined;
-  if (row.holder !== undefined) return row.holder === holder ? row.body : undefined;
-  return (await shortLived.replace({ ...row, version: row.version + 1, holder })) ? row.body : undefined;
+  // The row of a version before holds no id.
+  const request = { ...row.body, id: key };
+  if (row.holder !== undefined) return row.holder === holder ? request : undefined;
+  return (await shortLived.replace({ ...row, version: row.version + 1, holder })) ? request : undefined;
 }

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { CODES_PER_USER_MAX, SESSIONS_PER_USER_MAX } from "../../../src/limits.ts";
 import type { Asked } from "../../support/people.ts";
 import {
   Browser,
@@ -259,6 +260,24 @@ test("PAGE-D-18, PAGE-D-4 what comes before a sign-in leaves no row, and shuts n
   assert.equal((await push(request(verifierOf()), { authorization })).status, 201);
   await browser.review(request(verifierOf()));
   assert.equal(count(), 3);
+});
+
+test("PAGE-D-18 of one user the oldest sessions and codes fall beyond so many, and of no other user", async (t) => {
+  const service = await serviceWith(t, {}, {}, true);
+  const browsers = Array.from({ length: SESSIONS_PER_USER_MAX + 1 }, () => new Browser(service, provider));
+  const bob = new Browser(service, provider);
+  await bob.review(request(verifierOf()), "bob");
+  for (const browser of browsers) await browser.review(request(verifierOf()));
+  using db = new DatabaseSync(join(service.folder, "mandate.sqlite"));
+  const count = (kind: string) =>
+    db.prepare("select count(*) as rows from short_lived where kind = ?").get(kind)?.rows;
+  assert.equal(count("session"), SESSIONS_PER_USER_MAX + 1);
+  assert.equal((await bob.review(request(verifierOf()))).status, 200);
+  const last = browsers.at(-1) ?? assert.fail("no browser");
+  for (let given = 0; given <= CODES_PER_USER_MAX; given++) {
+    await last.decide(await last.review(request(verifierOf())));
+  }
+  assert.equal(count("code"), CODES_PER_USER_MAX);
 });
 
 test("PAGE-D-4 many tabs of one browser wait for their user at the same time", async (t) => {
