@@ -98,7 +98,7 @@ function show(clauses: Clause[]): string[] {
     problems.push(...differences);
     return [
       `rows of capabilities that are not built: ${waiting.join(", ") || "none"}`,
-      `documents that no ledger has: ${alone.join(", ") || "none"}`,
+      `rows that no ledger has: ${alone.join(", ") || "none"}`,
     ];
   }
   return name === undefined ? table(register) : rows(clauses, lines, named);

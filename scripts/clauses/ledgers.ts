@@ -18,7 +18,10 @@ export function readLedger(text: string): Map<string, string> {
 
 const documentOf = (id: string): string => id.replace(/-.*/, "");
 
-/** How many rows wait for which capability, the documents that no ledger has, and all that differs, one line each. */
+/**
+ * How many rows wait for which capability, the rows that the register has beyond the ledgers, which is no fault, and all
+ * that differs, one line each.
+ */
 export function compareLedgers(
   register: Register,
   ledgers: Source[],
@@ -43,22 +46,19 @@ export function compareLedgers(
       }
     }
   }
-  const documents = new Set([...known].map(documentOf));
-  const alone = new Set<string>();
+  const alone: string[] = [];
   for (const { id, status } of clauses.values()) {
     const document = documentOf(id);
     if (status === "tested" && notBuilt.has(document)) {
       differences.push(`${id}: is tested, but ${notBuilt.get(document)} are listed as not built`);
     }
-    if (known.has(id)) continue;
-    // What we decide ourselves may stand in the register alone.
+    // What we decide ourselves stands in the register first.
     const isOurs = status === "decision" || id.startsWith(`${document}-D-`);
-    if (!documents.has(document)) alone.add(document);
-    else if (!isOurs) differences.push(`${id}: is in the register, in no ledger`);
+    if (!known.has(id) && !isOurs) alone.push(id);
   }
   return {
     waiting: [...waiting].map(([capability, rows]) => `${capability} (${rows})`),
-    alone: [...alone],
+    alone,
     differences,
   };
 }
