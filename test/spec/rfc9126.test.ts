@@ -15,7 +15,7 @@ for (const foreign of [
   "https://client.example/request.jwt",
   `URN:ietf:params:oauth:request_uri:${REFERENCE}`,
   "urn:ietf:params:oauth:request_uri:",
-  `urn:ietf:params:oauth:request_uri:${REFERENCE}x`,
+  `urn:ietf:params:oauth:request_uri:${REFERENCE}=`,
   `urn:ietf:params:oauth:request_uri:${REFERENCE.slice(1)}/`,
 ]) {
   test(`RFC9126-2.2-3 ${foreign} is no request URI of ours`, () => {
