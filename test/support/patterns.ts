@@ -74,8 +74,9 @@ export function literalsIn(text: string): readonly RegExp[] {
     if (piece === "}" && inner >= 0 && open[inner] !== 0) open[inner] = (open[inner] ?? 0) - 1;
     else if (piece === "`" || (piece === "}" && inner >= 0)) {
       if (piece === "}") open.pop();
-      if (take(TEMPLATE_TEXT)?.[0].endsWith("${")) open.push(0);
-      before = "`";
+      const holds = take(TEMPLATE_TEXT)?.[0].endsWith("${");
+      if (holds) open.push(0);
+      before = holds ? "${" : "`";
       continue;
     }
     before = piece;
