@@ -6,6 +6,7 @@ import { request as requestTo } from "node:https";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../scripts/command-line.ts";
+import { issueClientCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
 import { ENDING_REACH_MS } from "../../src/limits.ts";
@@ -32,7 +33,7 @@ import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { openRefreshRaces, REFRESH_RACES, wrongIn } from "../support/refresh-races.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
+import type { Certificate, World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
 
 const HOUR = 3600;
@@ -40,17 +41,24 @@ const authorization = basic(PRIVATE, PRIVATE_SECRET);
 const TARGET = { "content-type": "application/x-www-form-urlencoded" };
 let provider: TestProvider;
 let world: World;
+let proxy: Certificate;
 
 before(async () => {
   provider = await startProvider();
   const base = forPeople(provider);
+  const operators = await makeAuthority("Operators' authority");
+  const { keyPem: key, certPem: cert } = await issueClientCertificate(operators, ["proxy.example"]);
+  proxy = { key, cert };
+  const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
+  const listener = { host: "127.0.0.1", port: 0, tls, ca: { file: "operators.pem" }, name: "proxy.example" };
   world = await makeWorld(
     {
       ...base,
+      proxy: { ...listener, clientAddress: "X-Forwarded-For" },
       targets: base.targets.map((target) => ({ ...target, introspectors: [PRIVATE] })),
       policies: base.policies.map((rule) => ({ ...rule, refresh: true })),
     },
-    { files: files(provider), clock: true },
+    { files: { ...files(provider), "operators.pem": operators.certPem }, clock: true },
   );
 });
 after(() => stop(world, provider));
@@ -153,6 +161,19 @@ test("REFRESH-D-21 a token that comes again from another address is told to its 
   assert.equal((await refresh(String(last.body.refresh_token))).body.error, "invalid_grant");
   assert.deepEqual(await Promise.all([next, last].map(isActive)), [false, false]);
   assert.match(await accountOf("alice"), /it was used from two places/);
+});
+
+test("REFRESH-D-21, RFC7239-7.4-1 behind the proxy the address that it tells is the source", async () => {
+  const { token } = await give();
+  const behind = Number(
+    world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? [])[0],
+  );
+  const form = { grant_type: "refresh_token", refresh_token: token, client_id: PUBLIC };
+  const from = async (address: string) =>
+    (await world.token(form, { "X-Forwarded-For": `203.0.113.9, ${address}` }, proxy, behind)).status;
+  assert.deepEqual([await from("2001:db8:1:2::1"), await from("[2001:db8:1:2::ff]:80")], [200, 200]);
+  assert.deepEqual([await from("2001:db8:1:3::1"), await from("2001:db8:1:2::1")], [200, 200]);
+  assert.equal(await from("192.0.2.60"), 400);
 });
 
 /** What the account page shows this user. */
