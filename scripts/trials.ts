@@ -14,6 +14,7 @@ import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
+import { runPgRestarts } from "./trials/pg-restarts.ts";
 import { runPipelining } from "./trials/pipelining.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
@@ -43,6 +44,7 @@ const TRIALS: Trials = new Map([
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
+  ["pg-restarts", { rounds: 10, run: runPgRestarts }],
   ["pipelining", { rounds: 3, run: runPipelining }],
   ["rehearsal", { rounds: 2, run: rehearse }],
   ["renewal", { rounds: 5, run: runRenewal }],

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defined } from "../../src/result.ts";
 import { makeProfile } from "../dev-profile.ts";
-import type { Sent } from "../http-client.ts";
+import type { Answer, Sent } from "../http-client.ts";
 import { basic, postForm } from "../http-client.ts";
 import { freePorts } from "../server-process.ts";
 
@@ -19,6 +19,8 @@ export type Production = {
    * (PEM) issued the certificate of the server, if it was replaced.
    */
   token(secret?: string, agent?: Agent, authority?: string): Promise<number>;
+  /** The answer to one token request with the right secret, at this port. */
+  ask(port: number, agent: Agent): Promise<Answer>;
   remove(): void;
 };
 
@@ -42,14 +44,17 @@ export async function makeProduction(extra: object = {}): Promise<Production> {
   writeFileSync(configFile, JSON.stringify(production));
   const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
   const right = readFileSync(join(folder, "clients", CLIENT), "utf8").trim();
+  const ask = (secret: string, sent: Omit<Sent, "headers">): Promise<Answer> =>
+    postForm(
+      `${issuer}/token`,
+      { grant_type: "client_credentials" },
+      { ...sent, headers: { authorization: basic(CLIENT, secret) } },
+    );
   return {
     ...{ folder, configFile },
-    async token(secret = right, agent, authority = ca) {
-      const headers = { authorization: basic(CLIENT, secret) };
-      const form = { grant_type: "client_credentials" };
-      return (await postForm(`${issuer}/token`, form, defined<Sent>({ ca: authority, headers, agent })))
-        .status;
-    },
+    token: async (secret = right, agent, authority = ca) =>
+      (await ask(secret, defined<Sent>({ ca: authority, agent }))).status,
+    ask: (port, agent) => ask(right, { ca, agent, connect: { host: "127.0.0.1", port } }),
     remove: () => rmSync(parent, { recursive: true, force: true }),
   };
 }
