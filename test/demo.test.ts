@@ -11,7 +11,7 @@ import { makeProfile } from "../scripts/dev-profile.ts";
 import { freePorts, startServer } from "../scripts/server-process.ts";
 
 const SCRIPT = join(import.meta.dirname, "../scripts/demo.ts");
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 220_000;
 
 // Side by side, because the demo waits for a grant to expire.
 describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {

@@ -15,6 +15,8 @@ export type Balancer = {
   untilReady(backend: Backend): Promise<void>;
   /** Connections that an instance refused or reset, and clients that found no instance ready. */
   broken(): number;
+  /** The longest time from one look at an instance to the next one. */
+  slowestMs(): number;
   close(): void;
 };
 
@@ -22,14 +24,18 @@ export type Balancer = {
 export function watchReadiness(
   backends: readonly Backend[],
   everyMs: number,
-): { ready: ReadonlySet<Backend>; close(): void } {
+): { ready: ReadonlySet<Backend>; slowestMs(): number; close(): void } {
   const ready = new Set<Backend>();
+  const lookedMs = new Map(backends.map((backend) => [backend, performance.now()]));
+  let slowestMs = 0;
   const look = async (backend: Backend): Promise<void> => {
     const signal = AbortSignal.timeout(everyMs);
     const answer = await fetch(`http://127.0.0.1:${backend.health}/readyz`, { signal }).catch(
       () => undefined,
     );
     await answer?.text().catch(() => undefined);
+    slowestMs = Math.max(slowestMs, performance.now() - (lookedMs.get(backend) ?? 0));
+    lookedMs.set(backend, performance.now());
     if (answer?.status === 200) ready.add(backend);
     else ready.delete(backend);
   };
@@ -38,7 +44,7 @@ export function watchReadiness(
   };
   lookAll();
   const timer = setInterval(lookAll, everyMs);
-  return { ready, close: () => clearInterval(timer) };
+  return { ready, slowestMs: () => slowestMs, close: () => clearInterval(timer) };
 }
 
 export async function openBalancer(
@@ -46,7 +52,7 @@ export async function openBalancer(
   backends: readonly Backend[],
   everyMs: number,
 ): Promise<Balancer> {
-  const { ready, close: endLooks } = watchReadiness(backends, everyMs);
+  const { ready, slowestMs, close: endLooks } = watchReadiness(backends, everyMs);
   const sockets = new Set<Socket>();
   let broken = 0;
   let turn = 0;
@@ -79,6 +85,7 @@ export async function openBalancer(
   return {
     untilReady: (backend) => until(() => ready.has(backend), "an instance is ready"),
     broken: () => broken,
+    slowestMs,
     close() {
       endLooks();
       server.close();

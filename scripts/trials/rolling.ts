@@ -37,6 +37,8 @@ export type RollingOutcome = {
   failed: readonly string[];
   /** Connections that an instance refused or reset, as the balancer saw them. */
   broken: number;
+  /** The longest time for which the balancer did not look at an instance. */
+  unseenMs: number;
   /** Exit codes other than 0. */
   exits: readonly (number | null)[];
 };
@@ -76,7 +78,8 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
       await balancer.untilReady(instance.backend);
     }
     const { answered, failed } = await load.stop();
-    return { answered, failed, broken: balancer.broken(), exits: exits.filter((code) => code !== 0) };
+    const [broken, unseenMs] = [balancer.broken(), balancer.slowestMs()];
+    return { answered, failed, broken, unseenMs, exits: exits.filter((code) => code !== 0) };
   } finally {
     await Promise.all(servers.map((server) => server.stop("SIGKILL")));
     await load?.stop();

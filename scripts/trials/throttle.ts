@@ -68,6 +68,7 @@ const API = "https://api.example";
 const BY_CERTIFICATE: readonly Method[] = ["spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth"];
 const PAUSE_MS = 50;
 const TICK_MS = 5;
+const CONNECTS_MAX = 3;
 /** How much more than the bucket of a source holds comes before the first honest request. */
 const FAILURES_BEYOND = 10;
 const FAILURES_BY_DEFAULT = 60;
@@ -112,7 +113,7 @@ export async function serveBeside(beside: Beside, postgres?: string): Promise<re
             const sent: Sent = { ca, agent, headers: headers ?? {}, ...certificate };
             const options = path === "direct" ? sent : behind(sent, proxy, proxyPort);
             const body = { grant_type: "client_credentials", audience: API, ...form };
-            return (await postForm(`${issuer}/token`, body, options)).status;
+            return (await untilCarried(() => postForm(`${issuer}/token`, body, options))).status;
           };
           return { agent, ask };
         });
@@ -126,6 +127,17 @@ export async function serveBeside(beside: Beside, postgres?: string): Promise<re
   } finally {
     await server.stop();
     production.remove();
+  }
+}
+
+/** A connection that ended before it carried an answer, as on a machine that is busy, is made anew, as clients do. */
+async function untilCarried<T>(send: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await send();
+    } catch (fault) {
+      if ((fault as NodeJS.ErrnoException).code !== "ECONNRESET" || attempt === CONNECTS_MAX) throw fault;
+    }
   }
 }
 

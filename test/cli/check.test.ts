@@ -259,7 +259,7 @@ test("the clock of this machine is compared with that of PostgreSQL", async (t) 
   const postgres = await freshDatabase(server);
   await (await openStore({ postgres })).close();
   const { findings } = await check({ store: { postgres } });
-  const [clockFinding] = findings.filter(({ says }) => says.startsWith("the clock of this machine is 0.0 s"));
+  const [clockFinding] = findings.filter(({ says }) => says.startsWith("the clock of this machine is "));
   assert.equal(clockFinding?.level, "ok");
 });
 

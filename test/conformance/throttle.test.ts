@@ -346,27 +346,30 @@ test("PROD-8.3-1 while the budget for verification is short, sources without fai
   for (const { status } of await Promise.all(guesses)) assert.ok(status === 400 || status === 429);
 });
 
-test("PROD-8.3-1 a caller that leaves the queue is not verified", async () => {
+test("PROD-8.3-1 a caller that leaves the queue is not verified", async (t) => {
   tight.pass(60);
   const [leaver, client] = [newAddress(), newAddress()];
   await Promise.all(times(4, wrong("first")).map((form) => sendOne(client, form, tight)));
   const requests = () => tight.server.lines.filter((line) => line.includes('"path":"/token"'));
   const known = requests().length;
   const sockets = times(20, undefined).map(() => dial(leaver, tight));
+  const beganMs = performance.now();
   const written = (socket: (typeof sockets)[number]) =>
     new Promise<unknown>((resolve) => socket.write(tokenRequest(wrong("third")), resolve));
   await Promise.all(sockets.map(written));
   // Their requests are in the queue: its caller is behind them.
   await sleep(100);
   for (const socket of sockets) socket.destroy();
-  const leftMs = performance.now();
+  // The budget lets twenty failures through in six seconds, and two at once.
+  const verifiedMax = 2 + Math.ceil((20 * (performance.now() - beganMs)) / 6_000);
   await until(() => requests().length >= known + 20, "every request has its line in the log");
-  // The budget lets twenty failures through in six seconds.
-  assert.ok(performance.now() - leftMs < 3000, "the queue kept the places of those that left");
-  const left = requests()
+  const verified = requests()
     .slice(known)
-    .filter((line) => JSON.parse(line).status === 0);
-  assert.ok(left.length >= 18, `${left.length} left unverified`);
+    .filter((line) => JSON.parse(line).status !== 0);
+  // A queue that kept their places would verify all.
+  if (verifiedMax >= 20)
+    return t.skip("this machine was too busy to send twenty requests before they were verified");
+  assert.ok(verified.length <= verifiedMax, `${verified.length} verified, of ${verifiedMax} at most`);
   assert.equal((await sendOne(client, right("second"), tight)).status, 200);
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
+import { cpuMs } from "../../src/adapters/crypto/system.ts";
 import type { Ask, Consent } from "../../src/policy/ask.ts";
 import type { ConfiguredParties } from "../../src/policy/checks.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
@@ -752,6 +753,9 @@ test("PROD-2.6-10 warns of all but one of several equal rules", () => {
   ]);
 });
 
+/** Of the thread, as it lengthens with the work and not with what else the machine does. */
+const CHECK_CPU_MS_MAX = 2_000;
+
 test("PROD-2.6-10 checks ten thousand rules for one actor and one target without comparing every pair", () => {
   const rules = Array.from({ length: 10_000 }, (_, index) => ({
     ...delegation,
@@ -763,10 +767,10 @@ test("PROD-2.6-10 checks ten thousand rules for one actor and one target without
   const registry = targets.map((target) => v.parse(Target, target));
   const set = compilePolicy(parsed, registry, issuer, "sha256:00");
   assert.ok(set.ok);
-  const beforeMs = performance.now();
+  const beforeMs = cpuMs();
   assert.deepEqual(checkPolicy(set.value, parsed, around), { problems: [], warnings: [] });
   // Comparing every pair would be a hundred million comparisons.
-  assert.ok(performance.now() - beforeMs < 2000);
+  assert.ok(cpuMs() - beforeMs < CHECK_CPU_MS_MAX);
 });
 
 for (const [actor, owner] of [
@@ -792,9 +796,9 @@ test("PROD-2.6-9 checks ten thousand rules with self against as many owners with
   const registry = [...targets, ...desks].map((target) => v.parse(Target, target));
   const set = compilePolicy(rules, registry, issuer, "sha256:00");
   assert.ok(set.ok);
-  const beforeMs = performance.now();
+  const beforeMs = cpuMs();
   assert.deepEqual(checkPolicy(set.value, rules, around), { problems: [], warnings: [] });
-  assert.ok(performance.now() - beforeMs < 2000);
+  assert.ok(cpuMs() - beforeMs < CHECK_CPU_MS_MAX);
 });
 
 for (const [actor, warns] of [
@@ -827,13 +831,13 @@ test("PROD-2.6-3 checks ten thousand rules for workloads of as many clients with
     "sha256:00",
   );
   assert.ok(set.ok);
-  const beforeMs = performance.now();
+  const beforeMs = cpuMs();
   const { warnings } = checkPolicy(set.value, rules, { ...around, clients });
   assert.deepEqual(
     warnings.filter((text) => text.includes("trust domain")),
     [],
   );
-  assert.ok(performance.now() - beforeMs < 2000);
+  assert.ok(cpuMs() - beforeMs < CHECK_CPU_MS_MAX);
 });
 
 // --- refusals and warnings against the decision, by seeded random rules and requests --------------------------------

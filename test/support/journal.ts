@@ -14,7 +14,9 @@ const NOW_MS = 1_790_000_000_000;
 export async function open(store: EventLog, options: Partial<JournalOptions> = {}): Promise<OpenJournal> {
   const random = { id: () => randomUUID() };
   const clock = makeClock(() => NOW_MS);
-  return openJournal({ log: "as-1", store, clock, random, onFatal: assert.fail, ...options });
+  // The deadline has tests of its own; the others write hundreds of events at once, on whatever machine.
+  const timeoutMs = 60_000;
+  return openJournal({ log: "as-1", store, clock, random, onFatal: assert.fail, timeoutMs, ...options });
 }
 
 async function readAll(store: Store, log = "as-1"): Promise<readonly StoredEvent[]> {
