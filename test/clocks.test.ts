@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeClock } from "../src/adapters/crypto/system.ts";
+import { measureClock } from "../src/adapters/store/clock-difference.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import type { Notice } from "../src/http/log-events.ts";
 import { CLOCK_LOOK_MS } from "../src/limits.ts";
@@ -51,4 +52,14 @@ test("SQLite uses the clock of the machine, so that nothing is compared", async 
   const log = { tell: (one: Notice) => assert.fail(one.message) };
   const watch = await watchClocks({ store, clock: makeClock(() => 0), timers: makeTimers(), log });
   assert.deepEqual([watch.agrees(), watch.differenceSeconds()], [true, undefined]);
+});
+
+test("the store is taken to have read its clock between question and answer", async () => {
+  let monotonicMs = 70_000;
+  const clock = { nowMs: () => 1_000_000, monotonicMs: () => monotonicMs };
+  const nowMs = async () => {
+    monotonicMs += 400;
+    return 1_000_000 - 2_000;
+  };
+  assert.deepEqual(await measureClock({ nowMs }, clock), { differenceMs: 2_200, uncertaintyMs: 200 });
 });

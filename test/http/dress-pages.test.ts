@@ -22,6 +22,10 @@ test("PAGE-D-3 at each path of pages a refusal or fault is a page, in the langua
     assert.match(String(answer.headers["Content-Security-Policy"]), /frame-ancestors 'none'/);
     assert.match(String(answer.body), /lang="de"/);
     assert.doesNotMatch(String(answer.body), /a fault|server_error/);
+    assert.equal(
+      dress({ path, acceptLanguage: "de", origin: null }, { ...FAULT, status: 502 }).body,
+      answer.body,
+    );
   }
 });
 

@@ -65,6 +65,8 @@ type Given = {
   target?: string;
   by?: Prover;
   consent?: StoredConsent;
+  /** How long after the click its code is redeemed. */
+  afterSeconds?: number;
   /** Whether the page told for how long. */
   told?: boolean;
 };
@@ -135,6 +137,7 @@ export async function openRefresh(
     const key = hash.sha256(code);
     const row = { kind: "code", key, version: 1, body, expiresAtSeconds: nowSeconds + 3_000 } as const;
     await ports.shortLived.add(row);
+    flow.pass(how.afterSeconds ?? 0);
     const form = {
       grant_type: "authorization_code",
       code,

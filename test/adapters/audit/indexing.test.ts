@@ -76,6 +76,30 @@ test("few events get a block when they have waited long, so that the end of an u
   assert.equal(await store.audit.indexedTo("other"), 2);
 });
 
+test("PROD-6.3-3 events before a block that have none themselves are found", async (t) => {
+  const { store } = await openIndexed(t);
+  await write(store, "own", 0, 30);
+  const span = { log: "own", fromSeq: 10, toSeq: 19, fromMs: START_MS, toMs: START_MS };
+  await store.audit.addBlock(span, []);
+  await store.audit.addBlock({ ...span, fromSeq: 25, toSeq: 29 }, []);
+  for (const [seq, isFound] of [
+    [9, true],
+    [15, false],
+    [22, true],
+  ] as const) {
+    const terms = [[{ name: "client" as const, value: `c${seq}` }]];
+    const found = await store.audit.find({
+      terms,
+      spans: [{ log: "own", afterSeq: -1, toSeq: 29 }],
+      limit: 9,
+    });
+    assert.deepEqual(
+      found.map((one) => one.seq),
+      isFound ? [seq] : [],
+    );
+  }
+});
+
 test("PROD-6.3-3 the events of an older version are found before they have blocks, which are built a few at a time", async (t) => {
   const { store, indexing } = await openIndexed(t);
   const count = (AUDIT_BLOCKS_PER_ROUND + 2) * AUDIT_BLOCK_EVENTS;

@@ -192,6 +192,8 @@ for (const [name, headers, reason] of [
     const pushed = await push(request(verifierOf()), headers());
     assert.deepEqual(errorOf(pushed), [400, "invalid_dpop_proof"]);
     assert.equal(await lastReason("authorization.denied"), reason);
+    const denied = (await service.events()).findLast(({ type }) => type === "authorization.denied");
+    assert.equal(Object(denied?.client).client_id, PRIVATE);
   });
 }
 

@@ -5,7 +5,7 @@ import { successors } from "../../../src/adapters/crypto/system.ts";
 import { recordEnding } from "../../../src/flows/endings.ts";
 import { introspect } from "../../../src/flows/introspect.ts";
 import { revoke } from "../../../src/flows/revoke.ts";
-import { FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits.ts";
+import { CODE_SECONDS, FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import { makeProver } from "../../support/dpop.ts";
@@ -604,6 +604,12 @@ test("REFRESH-D-16 an access token ends alone", async (t) => {
   assert.equal(await stands(flow, await flow.refresh(tokenOf(answer))), true);
 });
 
+test("RFC6749-4.1.2-1 a code is good for its time, and expired in the second that ends it", async (t) => {
+  const flow = await openRefresh(t);
+  assert.equal(errorOf((await flow.give({ afterSeconds: CODE_SECONDS - 1 })).answer), "none");
+  assert.equal(reasonOf((await flow.give({ afterSeconds: CODE_SECONDS })).answer), "code_expired");
+});
+
 const ELSEWHERE = "https://elsewhere.example";
 const withTwoTargets = forRefresh(({ targets, policies }) => ({
   targets: [...targets, { names: [ELSEWHERE], scopes: SCOPES, people: true }],
@@ -633,6 +639,11 @@ test("REFRESH-D-15 of more families for one client and target those end that wer
   const ended = (await flow.families()).filter((one) => one.ended !== undefined);
   assert.deepEqual(
     ended.map((one) => one.ended?.reason),
+    ["families_too_many"],
+  );
+  const told = (await flow.events()).filter(({ type }) => type === "refresh.ended");
+  assert.deepEqual(
+    told.map(({ reason }) => reason),
     ["families_too_many"],
   );
   assert.equal(errorOf(await flow.refresh(others[0] ?? "", {}, PRIVATE)), "none");

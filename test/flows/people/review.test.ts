@@ -59,6 +59,14 @@ before(async () => {
         { ...exchange, id: "asked", actors: [workload("agents/asking")], consent: "record" },
         {
           ...exchange,
+          id: "of-another",
+          actors: [workload("agents/bobs")],
+          subjects: { issuers: [provider.issuer], subs: ["bob"] },
+          consent: "implied",
+          acknowledge: "subjects-not-asked",
+        },
+        {
+          ...exchange,
           id: "unasked",
           actors: [workload("agents/sorting")],
           consent: "implied",
@@ -102,7 +110,8 @@ test("PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says who asks fo
   assert.doesNotMatch(answer.text, / checked|autofocus/);
   // Of the agents further on those that would not ask again.
   assert.match(answer.text, /agents\/sorting/);
-  assert.doesNotMatch(answer.text, /agents\/asking/);
+  assert.doesNotMatch(answer.text, /agents\/(asking|bobs)/);
+  assert.match((await page({}, "bob")).answer.text, /agents\/bobs/);
 });
 
 test("PAGE-D-1, RFC6749-10.2-4 where a consent exists the user is asked again", async () => {

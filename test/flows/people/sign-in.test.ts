@@ -208,6 +208,11 @@ for (const [name, lies, reason] of bad) {
     const answer = await browser.get(provider.signIn(location));
     assert.ok(answer.status >= 400, `${answer.status}`);
     await refusedAs(answer, reason);
+    assert.match(
+      answer.text,
+      /<a href="https:\/\/as\.example\/[^"]*r=[\w-]+[^"]*">/,
+      "no way back to the request",
+    );
     assert.doesNotMatch(answer.text, /text of the provider/);
   });
 }

@@ -255,12 +255,16 @@ test("a removal of events does not look at the blocks that stay", async (t) => {
   db.exec(
     `with recursive n (i) as (select 0 union all select i + 1 from n where i < 30000)
      insert into event_block (log, from_seq, to_seq, from_ms, to_ms)
-       select 'as-1', i * 1024, i * 1024 + 1023, 0, 0 from n`,
+       select 'as-1', i * 1024 + 1, i * 1024 + 1024, 0, 0 from n`,
   );
+  db.exec("insert into event_block (log, from_seq, to_seq, from_ms, to_ms) values ('as-1', 0, 0, 0, 0)");
   const scan = db.prepare("select count(*) from event_block where log = 'as-1' and to_seq < 0");
+  const blocks = db.prepare("select count(*) as n from event_block where log = 'as-1'");
+  const before = Number(blocks.get()?.n);
   const scanMs = await fastestMs(() => scan.get());
   const pruneMs = await fastestMs(() => audit.prune("as-1", 1, 16));
   assert.ok(pruneMs < scanMs / 3, `${pruneMs} ms, and ${scanMs} ms for a look at every block`);
+  assert.equal(Number(blocks.get()?.n), before - 1, "the block of the removed event goes, and no other");
 });
 
 test("an audit search does not wait for another process that writes", async (t) => {

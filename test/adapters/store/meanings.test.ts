@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { meaningOf } from "../../../src/adapters/store/meanings.ts";
+
+test("what an operator can do something about is told after the code of the database or the platform", () => {
+  const postgres = ["28P01", "28000", "3D000", "42501", "53300", "57P03", "25006"];
+  const way = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "ECONNRESET", "CERT_HAS_EXPIRED"];
+  const files = ["ENOENT", "EACCES", "EISDIR", "EROFS", "ENOSPC", "ERR_ACCESS_DENIED"];
+  const sqlite = [7, 8, 10, 11, 13, 14, 26];
+  for (const code of [...postgres, ...way, ...files, ...sqlite])
+    assert.match(meaningOf(code), /^: \S/, `${code}`);
+  assert.equal(meaningOf("XX000"), "");
+});
