@@ -5,6 +5,7 @@ import { Agent } from "node:https";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
+import { until } from "../../test/support/until.ts";
 import type { ServerProcess } from "../server-process.ts";
 import { freePorts, startServer } from "../server-process.ts";
 import type { Backend } from "./balancer.ts";
@@ -19,6 +20,8 @@ const INSTANCE = "MANDATE_TRIAL_INSTANCE";
 const PAUSES = [0, 0.005, 0.1, 0.4];
 /** Clients with a new connection for each request. */
 const CHANGING = 3;
+/** From these it is known how long a request takes here. */
+const REQUESTS_BEFORE = 30;
 /** As README says; and without a drain, for comparison. */
 const DRAIN_SECONDS = [5, 0];
 
@@ -37,8 +40,8 @@ export type RollingOutcome = {
   failed: readonly string[];
   /** Connections that an instance refused or reset, as the balancer saw them. */
   broken: number;
-  /** The longest time for which the balancer did not look at an instance. */
-  unseenMs: number;
+  /** The longest time for which the balancer did not look at an instance, or for which a request took before the restarts. */
+  slowestMs: number;
   /** Exit codes other than 0. */
   exits: readonly (number | null)[];
 };
@@ -67,6 +70,7 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
     servers.push(...(await Promise.all(instances.map(({ start }) => start()))));
     await Promise.all(backends.map(balancer.untilReady));
     load = startLoad(production, 1_000 * Math.max(1, options.drainSeconds), options.pausesMs);
+    await load.untilAnswered(REQUESTS_BEFORE);
     const exits: (number | null)[] = [];
     for (let restart = 0; restart < options.restarts; restart++) {
       const index = restart % INSTANCES;
@@ -78,8 +82,8 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
       await balancer.untilReady(instance.backend);
     }
     const { answered, failed } = await load.stop();
-    const [broken, unseenMs] = [balancer.broken(), balancer.slowestMs()];
-    return { answered, failed, broken, unseenMs, exits: exits.filter((code) => code !== 0) };
+    const [broken, slowestMs] = [balancer.broken(), Math.max(balancer.slowestMs(), load.slowestMs())];
+    return { answered, failed, broken, slowestMs, exits: exits.filter((code) => code !== 0) };
   } finally {
     await Promise.all(servers.map((server) => server.stop("SIGKILL")));
     await load?.stop();
@@ -95,11 +99,14 @@ function startLoad({ token }: Production, drainMs: number, pausesMs = { kept: 0,
   let answered = 0;
   let going = true;
   let restartMs = 0;
+  let slowestMs = 0;
   const run = async (pauseMs: number, agent?: Agent): Promise<void> => {
     while (going) {
+      const startMs = performance.now();
       const status = await token(undefined, agent).catch(
         (fault: NodeJS.ErrnoException) => fault.code ?? fault.message,
       );
+      if (restartMs === 0) slowestMs = Math.max(slowestMs, performance.now() - startMs);
       const afterMs = Math.round(performance.now() - restartMs);
       const who = agent === undefined ? "new connection" : `pauses of ${pauseMs} ms`;
       if (status === 200) answered += 1;
@@ -114,6 +121,8 @@ function startLoad({ token }: Production, drainMs: number, pausesMs = { kept: 0,
   });
   const changing = Array.from({ length: CHANGING }, () => run(pausesMs.changing));
   return {
+    untilAnswered: (count: number) => until(() => answered >= count, `${count} tokens before the restart`),
+    slowestMs: () => slowestMs,
     noteRestart() {
       restartMs = performance.now();
     },

@@ -69,6 +69,7 @@ const BY_CERTIFICATE: readonly Method[] = ["spiffe_x509", "tls_client_auth", "se
 const PAUSE_MS = 50;
 const TICK_MS = 5;
 const CONNECTS_MAX = 3;
+const OPEN_MAX = 60;
 /** How much more than the bucket of a source holds comes before the first honest request. */
 const FAILURES_BEYOND = 10;
 const FAILURES_BY_DEFAULT = 60;
@@ -148,7 +149,13 @@ async function ask(
 ): Promise<Omit<BesideOutcome, "path" | "method">> {
   const refused = new Set<number>();
   const failing: Promise<void>[] = [];
-  const fail = (): void => void failing.push(broken().then((status) => void refused.add(status)));
+  let open = 0;
+  const failOnce = async (): Promise<void> => {
+    open += 1;
+    refused.add(await broken());
+    open -= 1;
+  };
+  const fail = (): void => void failing.push(failOnce());
   const failuresBefore = failuresPerSecond > 0 ? failuresPerMinuteBySource + FAILURES_BEYOND : 0;
   for (let sent = 0; sent < failuresBefore; sent++) fail();
   await Promise.all(failing);
@@ -156,9 +163,9 @@ async function ask(
   const before = failing.length;
   const beganMs = performance.now();
   const secondsNow = (): number => (performance.now() - beganMs) / 1000;
-  // A late timer sends what is due by now.
+  // A late timer sends what is due by now, but no machine more than it answers.
   const timer = setInterval(() => {
-    while (failing.length - before < secondsNow() * failuresPerSecond) fail();
+    while (failing.length - before < secondsNow() * failuresPerSecond && open < OPEN_MAX) fail();
   }, TICK_MS);
   const times: number[] = [];
   let served = 0;
