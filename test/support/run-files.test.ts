@@ -55,6 +55,14 @@ for (const [what, text, reported] of cases) {
   });
 }
 
+test("tests that wait for what keeps no process alive pass, and the files after them run", () => {
+  const waits = "await new Promise((resolve) => setTimeout(resolve, 50).unref());";
+  const { status, report } = run([`${HEAD} test("its own", async () => { ${waits} });`, GOOD]);
+  assert.equal(status, 0, report);
+  assert.match(report, /^\s*ok \d+ - its own$/m);
+  assert.match(report, /^\s*ok \d+ - of a file that is good$/m);
+});
+
 test("a hook that never ends is reported, and the process ends", () => {
   const { status, report } = run(
     [`${HEAD} ${OPEN} after(() => new Promise(() => {})); test("its own", () => {});`],

@@ -24,6 +24,7 @@ export function runFiles(...patterns: string[]): Promise<void> {
 export async function runWithin(limits: typeof LIMITS, ...patterns: string[]): Promise<void> {
   const globs = patterns.map((pattern) => `${pattern}.test.ts`);
   let running = "";
+  // It keeps the process alive: what a test waits for may keep none, and then neither it nor a later file would run.
   const watch = failAfter(limits.quietMs, () => `nothing has ended for too long in test/${running}`);
   subscribe("tracing:node.test:end", () => watch.refresh());
   for (const file of globSync(globs, { cwd: TESTS }).sort()) {
@@ -31,14 +32,15 @@ export async function runWithin(limits: typeof LIMITS, ...patterns: string[]): P
     // It waits for the suite with its hooks: tests belong to the suite in which their module is evaluated.
     await suite(`test/${file}`, async () => void (await import(join(TESTS, file))));
   }
-  failAfter(limits.lingerMs, () => "the tests have ended, but not the process");
+  watch.unref();
+  // This one comes only where a test keeps the process alive: with one that failed, a run would never end.
+  failAfter(limits.lingerMs, () => "the tests have ended, but not the process").unref();
 }
 
-/** It keeps no process alive, so it comes only where a test does: with one that failed, a run would never end. */
 function failAfter(ms: number, why: () => string): NodeJS.Timeout {
   const fail = (): never => {
     console.error(`${why()}: ${process.getActiveResourcesInfo()}`);
     process.exit(1);
   };
-  return setTimeout(fail, ms).unref();
+  return setTimeout(fail, ms);
 }
