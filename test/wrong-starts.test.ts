@@ -144,11 +144,13 @@ const DATABASE_FAULTS: readonly (readonly [
     "a user of the database who may not make tables",
     async (url) => {
       const sql = postgres(url.href, { max: 1, onnotice: () => undefined });
-      await sql.unsafe("drop role if exists mandate_guest; create role mandate_guest login password 'guest'");
+      await sql.unsafe(
+        "drop role if exists mandate_visitor; create role mandate_visitor login password 'guest'",
+      );
       await sql.end();
-      Object.assign(url, { username: "mandate_guest", password: "guest" });
+      Object.assign(url, { username: "mandate_visitor", password: "guest" });
     },
-    "the database answered 42501: the user of .store\\.postgres. may not do this",
+    'there are no tables of this server yet, and mandate_visitor may not change the schema public: run "mandate migrate" as ',
   ],
 ];
 

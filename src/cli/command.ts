@@ -2,6 +2,7 @@
 import type { KeyCustody } from "../adapters/crypto/seal.ts";
 import type { EncryptionKeys } from "../adapters/crypto/system.ts";
 import type { Store } from "../adapters/store/store.ts";
+import type { Config } from "../config/config.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -27,11 +28,18 @@ type Work<On> = (on: On) => Promise<number>;
 /** `run` resolves to the exit code. */
 export type Command =
   | { readonly on: "store"; readonly configFile: string; readonly run: Work<Admin> }
+  | { readonly on: "config"; readonly configFile: string; readonly run: Work<Terminal & { config: Config }> }
   | { readonly on: "files"; readonly run: Work<Terminal> };
 
 /** A command on the store that the configuration names. */
 export const onStore = (given: CommandArguments, run: Work<Admin>): Result<Command, never> =>
   ok({ on: "store", configFile: configOf(given), run });
+
+/** A command that opens itself what it needs of the configuration. */
+export const onConfig = (
+  given: CommandArguments,
+  run: Work<Terminal & { config: Config }>,
+): Result<Command, never> => ok({ on: "config", configFile: configOf(given), run });
 
 export const onFiles = (run: Work<Terminal>): Result<Command, never> => ok({ on: "files", run });
 

@@ -83,6 +83,23 @@ const BACKUP: CommandSpec = {
   example: "mandate backup /backup/mandate.sqlite --config /etc/mandate/config.json",
 };
 
+const MIGRATE: CommandSpec = {
+  name: "migrate",
+  summary: "brings the tables of the store up to this version",
+  forms: [
+    {
+      words: "",
+      options: ["dry-run", "config"],
+      says: "makes and changes tables as the first start of this version would; servers of the version before serve on beside it",
+    },
+  ],
+  options: { "dry-run": { says: "prints the SQL instead, and changes nothing" }, config },
+  notes: [
+    "For a database whose tables belong to another role than the one that serves: run it with a configuration whose `store.postgres` is the URL of their owner.",
+  ],
+  example: "mandate migrate --dry-run --config /etc/mandate/owner.json",
+};
+
 const TOKENS_END = [
   "jti",
   "issuer",
@@ -192,6 +209,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { spec: EXPLAIN, load: async () => (await import("./explain.ts")).explainCommand },
   { spec: INIT, load: async () => (await import("./init/command.ts")).initCommand },
   { spec: KEYS, load: async () => (await import("./keys/command.ts")).keysCommand },
+  { spec: MIGRATE, load: async () => (await import("./migrate.ts")).migrateCommand },
   { spec: POLICY, load: async () => (await import("./policy/command.ts")).policyCommand },
   { spec: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
   { spec: TRUST, load: async () => (await import("./trust.ts")).trustCommand },

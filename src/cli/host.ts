@@ -74,6 +74,7 @@ async function run(command: Command, terminal: Terminal): Promise<number> {
     for (const problem of config.error) terminal.printError(`  ${problem}`);
     return EXIT.unusable;
   }
+  if (command.on === "config") return command.run({ config: config.value, ...terminal });
   const { settings, fixed } = config.value;
   const store = await openExistingStore(fixed.store);
   try {

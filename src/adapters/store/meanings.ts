@@ -5,7 +5,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "28P01": "the password of `store.postgres` is wrong",
   "28000": "the user of `store.postgres` may not connect: see pg_hba.conf of the server",
   "3D000": "there is no database of this name: create it, or correct `store.postgres`",
-  "42501": "the user of `store.postgres` may not do this: it must own its schema and tables",
+  "42501": 'the user of `store.postgres` may not do this: "mandate check" names the rights that it lacks',
   "53300": "the server has no place for more connections: lower `store.connections`",
   "57P03": "the server is starting or stopping",
   "25006": "the server only reads: `store.postgres` leads to a standby",

@@ -45,6 +45,12 @@ export async function openStoreAtStart(
   }
 }
 
+/** The statements with which `openStore` would bring the tables up to this version; nothing is made or changed. */
+export async function pendingScripts(place: StorePlace): Promise<readonly string[]> {
+  if ("sqlite" in place) return (await import("./sqlite/store.ts")).sqliteScripts(place.sqlite);
+  return (await import("./postgres/store.ts")).postgresScripts(place);
+}
+
 /** A process has one store, and loads that one alone. */
 async function open(place: StorePlace, options: OpenOptions): Promise<Store> {
   if ("sqlite" in place) return (await import("./sqlite/store.ts")).openSqlite(place.sqlite, options);

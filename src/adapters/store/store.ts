@@ -318,7 +318,7 @@ export type OpenOptions = {
 export function refuseOlder(done: number, known: number): void {
   if (done >= known) return;
   throw new StoreUnavailable(
-    `the tables are those of an older version (${done} of ${known} migrations): the next start changes them`,
+    `the tables are those of an older version (${done} of ${known} migrations): the next start changes them, or "mandate migrate" as their owner`,
   );
 }
 

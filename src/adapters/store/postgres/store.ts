@@ -23,44 +23,33 @@ import {
   toPolledRow,
 } from "../rows.ts";
 import type { Head, OpenOptions, Store } from "../store.ts";
-import {
-  loadMigrations,
-  NO_DATABASE,
-  NoTables,
-  noteDone,
-  refuseBreaking,
-  refuseOlder,
-  selectBreaking,
-} from "../store.ts";
 import { appendBatch } from "./append.ts";
 import { makeAttempts } from "./attempts.ts";
 import { logNames, postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
 import { postgresFamilies } from "./families.ts";
-import { isUniqueViolation } from "./faults.ts";
 import { postgresKeys } from "./keys.ts";
+import { migrate, scriptsToCome } from "./migrate.ts";
 import { nowMs, postgresNames } from "./names.ts";
 import { postgresPendingConsents } from "./pending-consents.ts";
-import type { DatabaseOptions, Sql } from "./pool.ts";
+import type { Call, DatabaseOptions, Sql } from "./pool.ts";
 import { openConnections } from "./pool.ts";
 import { refuseSharedSessions } from "./pooler.ts";
 import { postgresRestored } from "./restored.ts";
 import { postgresShortLived } from "./short-lived.ts";
 import { postgresTokenRows } from "./tokens.ts";
 
+type PostgresPlace = Extract<StorePlace, { postgres: string }>;
+
 /** `postgres`: a URL as `postgres://user:password@host:port/database`; one host. */
 export async function openPostgres(
-  {
-    postgres: url,
-    connections = STORE_CONNECTIONS_MAX,
-    socketFolder,
-    tls,
-  }: Extract<StorePlace, { postgres: string }>,
+  place: PostgresPlace,
   { timeoutMs, mustExist, mustBeCurrent }: OpenOptions,
 ): Promise<Store> {
-  const server = { url, socketFolder, tls, attempts: makeAttempts() };
-  await migrate(server, { mustExist, mustBeCurrent });
-  const database = openConnections({ ...server, timeoutMs, connectionsMax: connections });
+  const server = serverOf(place);
+  await onTables(server, (call) => migrate(call, { mustExist, mustBeCurrent }));
+  const { connections: connectionsMax = STORE_CONNECTIONS_MAX } = place;
+  const database = openConnections({ ...server, timeoutMs, connectionsMax });
   const { call } = database;
   const { token, endings } = postgresTokenRows(call);
 
@@ -198,49 +187,26 @@ function consentColumns(sql: Sql) {
     expires_at`;
 }
 
-// --- migrations -------------------------------------------------------------------------------------------------
+type Server = Omit<DatabaseOptions, "timeoutMs" | "connectionsMax">;
 
-/** An arbitrary number for the advisory lock, the same in every instance. */
-const MIGRATION_LOCK = 7_220_863;
+const serverOf = ({ postgres: url, socketFolder, tls }: PostgresPlace): Server => ({
+  url,
+  socketFolder,
+  tls,
+  attempts: makeAttempts(),
+});
 
-/**
- * The server runs a text of several statements as one transaction. With the lock, instances that start at the same time
- * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
- */
-async function migrate(
-  server: Omit<DatabaseOptions, "timeoutMs" | "connectionsMax">,
-  { mustExist, mustBeCurrent }: Omit<OpenOptions, "timeoutMs">,
-): Promise<void> {
-  const migrations = loadMigrations("postgres");
+/** Connections of their own for work on the tables, which may take longer than a call. */
+async function onTables<T>(server: Server, work: (call: Call) => Promise<T>): Promise<T> {
   const database = openConnections({ ...server, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 2 });
-  const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
     await refuseSharedSessions(database.call);
-    const [place] = await database.call((sql) => sql`select to_regclass('migration') as ours`);
-    if (mustExist && place?.ours === null) throw new NoTables(NO_DATABASE);
-    await database.call((sql) =>
-      sql.unsafe(`${lock} create table if not exists migration (number bigint primary key)`),
-    );
-    const [row] = await database.call(
-      (sql) => sql<{ done: number }[]>`select coalesce(max(number), 0) as done from migration`,
-    );
-    const done = row?.done ?? 0;
-    const known = migrations.length;
-    if (mustBeCurrent) refuseOlder(done, known);
-    if (done > known) {
-      const [found] = await database.call((sql) => sql.unsafe(selectBreaking(known)));
-      refuseBreaking(known, found?.breaking ?? null);
-    }
-    for (const migration of migrations.slice(done)) {
-      await database.call(async (sql) => {
-        try {
-          await sql.unsafe(`${lock} ${noteDone(migration)}; ${migration.text}`);
-        } catch (error) {
-          if (!isUniqueViolation(error) || error.constraint_name !== "migration_pkey") throw error;
-        }
-      });
-    }
+    return await work(database.call);
   } finally {
     await database.close();
   }
 }
+
+/** The statements that would bring the tables up to this version, a text for each migration. */
+export const postgresScripts = (place: PostgresPlace): Promise<readonly string[]> =>
+  onTables(serverOf(place), scriptsToCome);

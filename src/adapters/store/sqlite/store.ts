@@ -2,7 +2,9 @@
  * The embedded store on node:sqlite: one file, one synchronous transaction for each batch, on disk before the caller is
  * answered (AUDIT-D-1). append.ts writes, clients.ts and audit.ts read their parts.
  */
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { existsSync } from "node:fs";
+import type { StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
@@ -24,7 +26,7 @@ import {
   toPolledRow,
   toSigningKeyRow,
 } from "../rows.ts";
-import type { Head, OpenOptions, Store } from "../store.ts";
+import type { Head, Migration, OpenOptions, Store } from "../store.ts";
 import {
   loadMigrations,
   NO_DATABASE,
@@ -63,6 +65,25 @@ export async function openSqlite(file: string, options: OpenOptions): Promise<St
   }
 }
 
+/** The statements that would bring the tables of the file up to this version, a text for each migration. */
+export function sqliteScripts(file: string): readonly string[] {
+  const scripts = loadMigrations("sqlite").map((migration) =>
+    ["begin;", scriptOf(migration), "commit;"].join("\n"),
+  );
+  if (!existsSync(file)) return scripts;
+  using db = new DatabaseSync(file, { readOnly: true });
+  const isNew = db.prepare("select 1 from sqlite_schema where name = 'migration'").get() === undefined;
+  return isNew ? scripts : scripts.slice(doneIn(db));
+}
+
+const doneIn = (db: DatabaseSync): number =>
+  Number(db.prepare("select coalesce(max(number), 0) as done from migration").get()?.done);
+
+const MAKE = "create table if not exists migration (number integer primary key) strict";
+
+const scriptOf = (migration: Migration): string =>
+  `${migration.number === 1 ? `${MAKE};\n` : ""}${migration.text}; ${noteDone(migration)};`;
+
 /** A file that another program made, or an empty one, is not filled with our tables. */
 function assertOurs(db: DatabaseSync, file: string): void {
   const found = db.prepare("select 1 from sqlite_schema where name = 'migration'").get();
@@ -71,17 +92,16 @@ function assertOurs(db: DatabaseSync, file: string): void {
 
 async function migrate({ db, run, write }: Database, mustBeCurrent: boolean): Promise<void> {
   const migrations = loadMigrations("sqlite");
-  await run(() => db.exec("create table if not exists migration (number integer primary key) strict"));
+  await run(() => db.exec(MAKE));
   await write(() => {
-    const row = db.prepare("select coalesce(max(number), 0) as done from migration").get();
-    const done = Number(row?.done);
+    const done = doneIn(db);
     const known = migrations.length;
     if (mustBeCurrent) refuseOlder(done, known);
     if (done > known) refuseBreaking(known, db.prepare(selectBreaking(known)).get()?.breaking);
     // SQLite lets the text of a table be changed only without this; migration 17 does that.
     db.enableDefensive(false);
     try {
-      for (const migration of migrations.slice(done)) db.exec(`${migration.text}; ${noteDone(migration)}`);
+      for (const migration of migrations.slice(done)) db.exec(scriptOf(migration));
     } finally {
       db.enableDefensive(true);
     }

@@ -1,0 +1,173 @@
+/**
+ * The tables of this server in the database: made and changed by a role that may do that, and only looked at for any
+ * other. They are in one schema, the first of `search_path`, whatever has the same names elsewhere.
+ */
+import { StoreUnavailable } from "../../../ports.ts";
+import type { Migration } from "../store.ts";
+import {
+  loadMigrations,
+  NO_DATABASE,
+  NoTables,
+  noteDone,
+  refuseBreaking,
+  refuseOlder,
+  StoreMisplaced,
+  selectBreaking,
+} from "../store.ts";
+import { isUniqueViolation } from "./faults.ts";
+import type { Call } from "./pool.ts";
+import { RIGHTS } from "./rights.ts";
+
+/** An arbitrary number for the advisory lock, the same in every instance. */
+const MIGRATION_LOCK = 7_220_863;
+
+type Place = {
+  /** As they are written in a statement. */
+  schema: string;
+  role: string;
+  mayCreate: boolean;
+  tables: readonly Table[];
+};
+
+type Where = Omit<Place, "tables"> & {
+  /** Null where no schema of the path is there and may be used. */
+  name: string | null;
+  path: string;
+  /** Another schema, in which tables of this server are. */
+  elsewhere: string | null;
+};
+
+type Table = {
+  name: string;
+  owner: string;
+  isOwned: boolean;
+  hidesRows: boolean;
+  missing: readonly string[];
+};
+
+/** Migrations that are still to be done, and the statements of each; nothing is changed. */
+export async function scriptsToCome(call: Call): Promise<readonly string[]> {
+  const place = await lookAtPlace(call);
+  const pending = await pendingAt(call, place);
+  return pending.map((migration, index) => {
+    const begin = index === 0 ? [`set search_path to ${place.schema};`] : [];
+    return [...begin, "begin;", scriptOf(migration), "commit;"].join("\n");
+  });
+}
+
+/**
+ * The server runs a text of several statements as one transaction. With the lock, instances that start at the same time
+ * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
+ */
+export async function migrate(
+  call: Call,
+  { mustExist, mustBeCurrent }: { mustExist: boolean; mustBeCurrent: boolean },
+): Promise<void> {
+  const place = await lookAtPlace(call);
+  if (mustExist && place.tables.length === 0) throw new NoTables(NO_DATABASE);
+  const pending = await pendingAt(call, place);
+  const known = loadMigrations("postgres").length;
+  if (mustBeCurrent) refuseOlder(known - pending.length, known);
+  if (pending.length > 0) refuseForeign(place, known - pending.length, known);
+  for (const migration of pending) {
+    await call(async (sql) => {
+      try {
+        await sql.unsafe(scriptOf(migration));
+      } catch (error) {
+        if (!isUniqueViolation(error) || error.constraint_name !== "migration_pkey") throw error;
+      }
+    });
+  }
+  refuseMissing(pending.length > 0 ? await lookAtPlace(call) : place);
+}
+
+function scriptOf(migration: Migration): string {
+  const make =
+    migration.number === 1 ? "create table if not exists migration (number bigint primary key); " : "";
+  return `select pg_advisory_xact_lock(${MIGRATION_LOCK}); ${make}${noteDone(migration)};\n${migration.text}`;
+}
+
+async function pendingAt(call: Call, { tables }: Place): Promise<readonly Migration[]> {
+  const migrations = loadMigrations("postgres");
+  if (tables.length === 0) return migrations;
+  const [row] = await call(
+    (sql) => sql<{ done: number }[]>`select coalesce(max(number), 0) as done from migration`,
+  );
+  const done = row?.done ?? 0;
+  if (done > migrations.length) {
+    const [found] = await call((sql) => sql.unsafe(selectBreaking(migrations.length)));
+    refuseBreaking(migrations.length, found?.breaking ?? null);
+  }
+  return migrations.slice(done);
+}
+
+async function lookAtPlace(call: Call): Promise<Place> {
+  const [found] = await call(
+    (sql) => sql<Where[]>`
+      select current_schema() as name, quote_ident(current_schema()) as schema, quote_ident(current_user) as role,
+        current_setting('search_path') as path, has_schema_privilege(current_schema(), 'create') as "mayCreate",
+        (select quote_ident(n.nspname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+          where c.oid = to_regclass('migration') and n.nspname <> current_schema()
+            and exists (select from pg_class o where o.relnamespace = n.oid and o.relname = 'spent_jti')) as elsewhere`,
+  );
+  if (found === undefined || found.name === null) {
+    throw new StoreMisplaced(
+      `no schema of search_path (${found?.path}) can be used: create it, or grant usage on it to ${found?.role}`,
+    );
+  }
+  const { name, schema, role, mayCreate, path, elsewhere } = found;
+  const rows = await call(
+    (sql) => sql<(Omit<Table, "missing"> & { missing: string; hasNumber: boolean })[]>`
+      select c.relname as name, quote_ident(pg_get_userbyid(c.relowner)) as owner,
+        pg_has_role(c.relowner, 'usage') as "isOwned", row_security_active(c.oid) as "hidesRows",
+        (select coalesce(json_agg(r), '[]') from json_array_elements_text(t.value) r
+          where not has_table_privilege(c.oid, r))::text as missing,
+        exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'number') as "hasNumber"
+      from json_each(${JSON.stringify(RIGHTS)}::text::json) t
+      join pg_class c on c.relname = t.key
+      join pg_namespace n on n.oid = c.relnamespace and n.nspname = ${name}
+      order by c.relname`,
+  );
+  const [one] = rows;
+  if (one === undefined && elsewhere !== null) {
+    throw new StoreMisplaced(
+      `the tables of this server are in the schema ${elsewhere}, but ${schema} comes before it in search_path (${path}): set search_path to ${elsewhere} for ${role}`,
+    );
+  }
+  if (one !== undefined && !rows.some((row) => row.name === "migration" && row.hasNumber)) {
+    throw new StoreMisplaced(
+      `the schema ${schema} has a table ${one.name} that is not of this server: give this server a schema of its own, by search_path of ${role}, or a database`,
+    );
+  }
+  const tables = rows.map(({ missing, ...table }) => ({ ...table, missing: JSON.parse(missing) }));
+  return { schema, role, mayCreate, tables };
+}
+
+/** Refuses to migrate for a role that does not own the tables, before anything is changed. */
+function refuseForeign({ schema, role, mayCreate, tables }: Place, done: number, known: number): void {
+  const foreign = tables.find(({ isOwned }) => !isOwned);
+  if (mayCreate && foreign === undefined) return;
+  const found =
+    tables.length === 0
+      ? "there are no tables of this server yet"
+      : `the tables are those of an older version (${done} of ${known} migrations)`;
+  const owner =
+    foreign === undefined ? `a role that may create tables in ${schema}` : `the owner, ${foreign.owner}`;
+  throw new StoreUnavailable(
+    `${found}, and ${role} may not change the schema ${schema}: run "mandate migrate" as ${owner}`,
+  );
+}
+
+function refuseMissing({ role, tables }: Place): void {
+  const hidden = tables.filter(({ hidesRows }) => hidesRows).map(({ name }) => name);
+  if (hidden.length > 0) {
+    throw new StoreMisplaced(
+      `row security hides rows of ${hidden.join(", ")} from ${role}: "alter table ${hidden[0]} disable row level security", or "alter role ${role} bypassrls"`,
+    );
+  }
+  const grants = tables
+    .filter(({ missing }) => missing.length > 0)
+    .map(({ name, missing }) => `grant ${missing.join(", ")} on ${name} to ${role}`);
+  if (grants.length > 0)
+    throw new StoreMisplaced(`${role} lacks rights, which the owner gives: ${grants.join("; ")}`);
+}

@@ -1,0 +1,31 @@
+/** What the role that serves needs of each table; a test runs the whole store with these rights and no others. */
+type Right = "select" | "insert" | "update" | "delete" | "truncate";
+
+const KEPT: readonly Right[] = ["select", "insert", "delete"];
+const CHANGED: readonly Right[] = [...KEPT, "update"];
+
+/** Rows of `event` are never changed. Where rows are locked before they are removed, that needs `update`. */
+export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
+  migration: ["select"],
+  event: KEPT,
+  event_term: ["select", "truncate"],
+  event_block: KEPT,
+  event_block_part: KEPT,
+  checkpoint: ["select", "insert"],
+  consent: ["select", "insert", "update"],
+  token: CHANGED,
+  ending: CHANGED,
+  spent_jti: CHANGED,
+  signing_key: CHANGED,
+  client: CHANGED,
+  client_secret: CHANGED,
+  class_ceiling: ["select", "insert", "update"],
+  initial_token: CHANGED,
+  kept_document: CHANGED,
+  instance: CHANGED,
+  short_lived: CHANGED,
+  refresh_family: CHANGED,
+  refresh_token: CHANGED,
+  pending_consent: CHANGED,
+  restored: CHANGED,
+};
