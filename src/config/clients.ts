@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
 import { CLIENT_SECRET_BITS_MIN, CLIENT_SECRET_CHARS_MIN } from "../limits.ts";
-import { apiAudience } from "../policy/own-target.ts";
+import { apiNames } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "../settings/client.ts";
@@ -31,7 +31,7 @@ export function readClients(
   const clients = new Map<string, Client>();
   // A default target applies to grants that issue access tokens, and partners get only authorization grants.
   const servers = config.targets.filter((target) => !("partner" in target));
-  const targetNames = new Set([apiAudience(config.issuer), ...servers.flatMap(({ names }) => names)]);
+  const targetNames = new Set([...apiNames(config.issuer), ...servers.flatMap(({ names }) => names)]);
   for (const [clientId, from] of Object.entries(config.clients)) {
     const path = `clients.${clientId}`;
     if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {

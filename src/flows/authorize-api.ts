@@ -7,8 +7,8 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason, TokenReason } from "../audit/reasons.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
 import { isProven } from "../policy/binding.ts";
-import type { ApiScope } from "../policy/own-target.ts";
-import { apiAudience } from "../policy/own-target.ts";
+import type { ApiPath, ApiScope } from "../policy/own-target.ts";
+import { API_PATHS, apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -42,17 +42,18 @@ export type Bearer = Result<PresentedToken, ApiRefusal>;
 export async function authorizeApi(
   ports: Ports,
   bearer: Bearer,
-  scope: ApiScope,
+  path: ApiPath,
 ): Promise<Result<ApiCaller, ApiRefusal>> {
-  return bearer.ok ? authorizeToken(ports, bearer.value, scope) : bearer;
+  return bearer.ok ? authorizeToken(ports, bearer.value, path) : bearer;
 }
 
 export async function authorizeToken(
   ports: Ports,
   presented: PresentedToken,
-  scope: ApiScope,
+  path: ApiPath,
 ): Promise<Result<ApiCaller, ApiRefusal>> {
   const { issuer } = ports.settings();
+  const scope = API_PATHS[path];
   const invalid = (reason: Reason) => err({ kind: "token_invalid", reason } as const);
   const jws = parseJws(presented.token);
   if (!jws.ok) return invalid(jws.error.kind);
@@ -61,8 +62,9 @@ export async function authorizeToken(
   const { jti, record } = own.value;
   const held = checkHolder(presented, record.confirmation);
   if (!held.ok) return invalid(held.error.reason);
-  // RFC9068-4-9, RFC9700-2.3-3: tokens of ours for other targets are refused.
-  if (record.audience !== apiAudience(issuer)) return invalid("audience_not_ours");
+  // RFC9068-4-9, RFC9700-2.3-3: tokens of ours for other targets are refused, and those for one endpoint at the others.
+  const audiences = [apiAudience(issuer), issuer + path];
+  if (!audiences.includes(record.audience)) return invalid("audience_not_ours");
   const caller: ApiCaller = {
     clientId: record.clientId,
     subject: record.subject,

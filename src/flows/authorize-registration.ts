@@ -69,7 +69,7 @@ async function byAdministrator(
   ports: Ports,
   presented: PresentedToken,
 ): Promise<Result<Registrar, ApiRefusal>> {
-  const caller = await authorizeToken(ports, presented, "client:manage");
+  const caller = await authorizeToken(ports, presented, "/register");
   if (!caller.ok) return caller;
   // A token from an exchange speaks for another subject and carries no administrator rights.
   if (caller.value.exchanged) return err({ kind: "token_invalid", reason: "token_was_exchanged" });

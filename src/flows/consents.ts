@@ -47,7 +47,7 @@ export async function authorizeConsents(ports: Ports, token: Bearer): Promise<Re
   if (jws.value.claims.iss !== ports.settings().issuer) {
     return verifyUser(ports, jws.value, token.value);
   }
-  const caller = await authorizeToken(ports, token.value, "consent:manage");
+  const caller = await authorizeToken(ports, token.value, "/consents");
   if (!caller.ok) return caller;
   if (caller.value.exchanged) return err({ kind: "token_invalid", reason: "token_was_exchanged" });
   return ok({ by: "administrator", caller: caller.value });

@@ -1,7 +1,7 @@
 /** RFC 8693: delegation with an actor token, impersonation without. */
 import type { TokenReason } from "../audit/reasons.ts";
 import { isProven } from "../policy/binding.ts";
-import { apiAudience } from "../policy/own-target.ts";
+import { apiNames } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -75,7 +75,7 @@ async function actorByOwnToken(
   const { record } = own.value;
   const { issuer } = ports.settings();
   // PROD-5r4-1: a token for our own endpoints serves there and nowhere else.
-  if (record.audience === apiAudience(issuer)) return err({ reason: "token_for_own_endpoints" });
+  if (apiNames(issuer).includes(record.audience)) return err({ reason: "token_for_own_endpoints" });
   // RFC9449-4.3-12, RFC8705-3-3: a bound token is of use to the holder of its key alone.
   const { confirmation } = record;
   if (confirmation !== undefined && (keys === "assumed" || !isProven(confirmation, keys))) {

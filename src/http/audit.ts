@@ -90,7 +90,7 @@ async function recordReading(
 
 export function auditEventsEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const admitted = await admit(ports, request, peer, "audit:read");
+    const admitted = await admit(ports, request, peer, "/audit/events");
     if (!admitted.ok) return admitted.error;
     const parameters = readParameters(new URL(request.url).search, EVENT_PARAMETERS);
     if (!parameters.ok) return badRequest(parameters.error);
@@ -155,7 +155,7 @@ async function familyOf(ports: Ports, jti: string): Promise<readonly Term[]> {
 
 export function auditCheckpointsEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const admitted = await admit(ports, request, peer, "audit:read");
+    const admitted = await admit(ports, request, peer, "/audit/checkpoints");
     if (!admitted.ok) return admitted.error;
     const parameters = readParameters(new URL(request.url).search, ["limit", "cursor"]);
     if (!parameters.ok) return badRequest(parameters.error);

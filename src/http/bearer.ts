@@ -8,8 +8,8 @@ import type { ShownKeys } from "../flows/prove-keys.ts";
 import { proveKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
-import type { ApiScope } from "../policy/own-target.ts";
-import { apiAudience } from "../policy/own-target.ts";
+import type { ApiPath, ApiScope } from "../policy/own-target.ts";
+import { API_PATHS } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -24,8 +24,8 @@ import { toOAuthError } from "./errors.ts";
 import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
 import { auditedRequest, pathOf } from "./handler.ts";
 
-/** What a challenge says of the endpoint: the audience of its tokens, `{issuer}/api` by default, and the scope for it. */
-export type Wanted = { resource?: string; scope?: ApiScope };
+/** What a challenge says of the endpoint: an audience of its tokens, and the scope for it. */
+export type Wanted = { resource: string; scope?: ApiScope };
 
 export type Admitted<Caller> = { caller: Caller; note: AuditedRequest };
 
@@ -34,9 +34,10 @@ export function admit(
   ports: Ports,
   request: HttpRequest,
   peer: Peer,
-  scope: ApiScope,
+  path: ApiPath,
 ): Promise<Result<Admitted<ApiCaller>, HttpResponse>> {
-  return admitBy(ports, request, peer, (bearer) => authorizeApi(ports, bearer, scope), { scope });
+  const wanted = { resource: ports.settings().issuer + path, scope: API_PATHS[path] };
+  return admitBy(ports, request, peer, (bearer) => authorizeApi(ports, bearer, path), wanted);
 }
 
 export async function admitBy<Caller>(
@@ -44,7 +45,7 @@ export async function admitBy<Caller>(
   request: HttpRequest,
   peer: Peer,
   authorize: (bearer: Bearer) => Promise<Result<Caller, ApiRefusal>>,
-  wanted: Wanted = {},
+  wanted: Wanted,
 ): Promise<Result<Admitted<Caller>, HttpResponse>> {
   const endpoint = pathOf(request);
   const note = auditedRequest(peer, endpoint);
@@ -221,17 +222,17 @@ const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overl
 export function refuseBearer(
   ports: Ports,
   refusal: ApiRefusal,
-  scheme: Scheme = "Bearer",
-  wanted: Wanted = {},
+  scheme: Scheme,
+  wanted: Wanted,
 ): HttpResponse {
   if (refusal.kind === "throttled" || refusal.kind === "overloaded") {
     const { status, error, description } = toOAuthError(refusal.kind);
     const headers = { "Retry-After": String(refusal.waitSeconds) };
     return privateJson(status, { error, error_description: description }, headers);
   }
-  // RFC6750-3.1-4: the scope that the endpoint needs; it belongs to tokens for `{issuer}/api`.
+  // RFC6750-3.1-4: the scope that the endpoint needs.
   const scope = refusal.kind === "scope_insufficient" ? refusal.scope : wanted.scope;
-  const needs = defined<Wanted>({ scope, resource: scope === undefined ? wanted.resource : undefined });
+  const needs = defined<Wanted>({ ...wanted, scope });
   if (refusal.kind === "credentials_missing" || refusal.kind === "scheme_unsupported") {
     return privateJson(401, {}, { "WWW-Authenticate": challenges(ports, scheme, {}, needs) });
   }
@@ -251,7 +252,7 @@ type Problem = Pick<Challenge, "error" | "description">;
 function challenges(ports: Ports, used: Scheme, problem: Problem, { resource, scope }: Wanted): string {
   const { issuer, dpop } = ports.settings();
   // RFC9728-5.1-1, PRM-D-1: where a client learns which tokens are accepted, whichever scheme it uses.
-  const resourceMetadata = resourceMetadataUrl(resource ?? apiAudience(issuer));
+  const resourceMetadata = resourceMetadataUrl(resource);
   const about = defined<Challenge>({ realm: new URL(issuer).host, scope, resourceMetadata });
   const of = (scheme: Scheme): Problem => (scheme === used ? problem : {});
   const bearer = buildChallenge({ ...about, ...of("Bearer") });

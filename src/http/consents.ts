@@ -10,7 +10,7 @@ import {
 } from "../flows/consents.ts";
 import type { ShownConsent } from "../flows/shown.ts";
 import { showConsent } from "../flows/shown.ts";
-import { consentsAudience } from "../policy/own-target.ts";
+import { API_PATHS, apiAudience, consentsAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -71,8 +71,11 @@ export function deleteConsentEndpoint(ports: Ports): Handler {
 
 /** A client of users is led to their issuers; without these only administrators come here. */
 function admitManager(ports: Ports, request: HttpRequest, peer: Peer) {
-  const resource = consentsAudience(ports.settings().issuer);
-  const wanted: Wanted = consentServers(ports).length > 0 ? { resource } : { scope: "consent:manage" };
+  const { issuer } = ports.settings();
+  const wanted: Wanted =
+    consentServers(ports).length > 0
+      ? { resource: consentsAudience(issuer) }
+      : { resource: apiAudience(issuer), scope: API_PATHS["/consents"] };
   return admitBy(ports, request, peer, (bearer) => authorizeConsents(ports, bearer), wanted);
 }
 

@@ -1,7 +1,8 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
-import { apiAudience, consentsAudience } from "../policy/own-target.ts";
+import type { ApiPath } from "../policy/own-target.ts";
+import { API_PATHS, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";
 import type { Target } from "../policy/rules.ts";
 import { allowsRefresh } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
@@ -25,7 +26,10 @@ import { pathOf } from "./handler.ts";
 export const documentsOf = (issuer: string): Readonly<Record<string, (ports: Ports) => Handler>> => ({
   [`${new URL(issuer).pathname.replace(/\/$/, "")}/jwks`]: jwksEndpoint,
   ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadataEndpoint])),
-  [resourceMetadataPath(apiAudience(issuer))]: apiMetadataEndpoint,
+  [resourceMetadataPath(apiAudience(issuer))]: ownEndpoint(apiAudience(issuer)),
+  ...Object.fromEntries(
+    OWN_PATHS.map((path) => [resourceMetadataPath(issuer + path), ownEndpoint(issuer + path, path)]),
+  ),
   [resourceMetadataPath(consentsAudience(issuer))]: consentsMetadataEndpoint,
 });
 
@@ -74,20 +78,20 @@ function jwksEndpoint(ports: Ports): Handler {
     });
 }
 
-/** PRM-D-1: of our own protected endpoints, from the entry of the registry against which their tokens are checked. */
-function apiMetadataEndpoint(ports: Ports): Handler {
-  return (request) => {
+/** PRM-D-1: from the entry of the registry against which tokens are checked; RFC9728-3.3-4: for one endpoint, or for all. */
+const ownEndpoint =
+  (resource: string, path?: ApiPath) =>
+  (ports: Ports): Handler =>
+  (request) => {
     const { issuer, policy } = ports.settings();
-    const resource = apiAudience(issuer);
     const scopes = policy.targets.get(resource)?.scopes ?? [];
     return resourceJson(ports, request, {
-      resource, // PRM-D-3
-      authorizationServers: [issuer], // PRM-D-4
-      scopes,
+      resource,
+      authorizationServers: [issuer],
+      scopes: path === undefined ? scopes : scopes.filter((scope) => scope === API_PATHS[path]),
       name: "Mandate administration",
     });
   };
-}
 
 /** PRM-D-1: of the consents that users manage with a token straight from their issuer; not found without such issuers. */
 function consentsMetadataEndpoint(ports: Ports): Handler {

@@ -16,7 +16,7 @@ import type { Handler } from "./handler.ts";
 
 export function explainEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const admitted = await admit(ports, request, peer, "policy:explain");
+    const admitted = await admit(ports, request, peer, "/policy/explain");
     if (!admitted.ok) return admitted.error;
     const { caller, note } = admitted.value;
     const { digest } = ports.settings().policy;

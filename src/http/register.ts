@@ -1,4 +1,5 @@
 /** POST /register (RFC 7591 3), and GET, PUT, DELETE /register/{client_id} (RFC 7592 2). */
+import type { Bearer } from "../flows/authorize-api.ts";
 import { authorizeManagement, authorizeRegistration } from "../flows/authorize-registration.ts";
 import { removeClient, updateClient } from "../flows/manage-client.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
@@ -13,17 +14,19 @@ import { buildClientInformation } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { METADATA_REASONS } from "../spec/rfc7591-errors.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
+import type { Wanted } from "./bearer.ts";
 import { admitBy, refuseBearer } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
+const wantedBy = ({ settings }: Ports): Wanted => ({ resource: `${settings().issuer}/register` });
+
 export function registerEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
-    const admitted = await admitBy(ports, request, peer, (bearer) =>
-      authorizeRegistration(ports, bearer, peer.address),
-    );
+    const authorize = (bearer: Bearer) => authorizeRegistration(ports, bearer, peer.address);
+    const admitted = await admitBy(ports, request, peer, authorize, wantedBy(ports));
     if (!admitted.ok) return admitted.error;
     const { caller, note } = admitted.value;
     const json = await readMetadata(ports, note, request);
@@ -69,9 +72,8 @@ function onClient(ports: Ports, answer: OnClient): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
     const clientId = pathOf(request).split("/").at(-1) ?? "";
-    const admitted = await admitBy(ports, request, peer, (bearer) =>
-      authorizeManagement(ports, bearer, clientId),
-    );
+    const authorize = (bearer: Bearer) => authorizeManagement(ports, bearer, clientId);
+    const admitted = await admitBy(ports, request, peer, authorize, wantedBy(ports));
     return admitted.ok ? answer(admitted.value.caller, admitted.value.note, request) : admitted.error;
   };
 }
@@ -118,7 +120,7 @@ function refuse(ports: Ports, failure: RegistrationFailure): HttpResponse {
     case "software_statement_unapproved": // RFC7591-3.2.2-7
       return badRequest("unapproved_software_statement", "the software statement is not approved here");
     case "token_invalid": // RFC7591-3.2.2-1
-      return refuseBearer(ports, { kind, reason });
+      return refuseBearer(ports, { kind, reason }, "Bearer", wantedBy(ports));
     case "clients_too_many":
       return privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "3600" });
     default:

@@ -17,7 +17,7 @@ import type { Handler } from "./handler.ts";
 
 export function revocationsEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const admitted = await admit(ports, request, peer, "token:revoke");
+    const admitted = await admit(ports, request, peer, "/revocations");
     if (!admitted.ok) return admitted.error;
     const { caller, note } = admitted.value;
     const { digest } = ports.settings().policy;

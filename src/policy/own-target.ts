@@ -6,14 +6,22 @@ import * as v from "valibot";
 import type { TargetFile } from "./rules.ts";
 import { Target } from "./rules.ts";
 
-export const API_SCOPES = [
-  "policy:explain",
-  "audit:read",
-  "consent:manage",
-  "client:manage",
-  "token:revoke",
-] as const;
-export type ApiScope = (typeof API_SCOPES)[number];
+/** Our own protected endpoints, with the scope for each. */
+export const API_PATHS = {
+  "/policy/explain": "policy:explain",
+  "/audit/events": "audit:read",
+  "/audit/checkpoints": "audit:read",
+  "/consents": "consent:manage",
+  "/register": "client:manage",
+  "/revocations": "token:revoke",
+} as const;
+export type ApiPath = keyof typeof API_PATHS;
+export type ApiScope = (typeof API_PATHS)[ApiPath];
+
+/** Those where tokens of ours alone are accepted. */
+export const OWN_PATHS = (Object.keys(API_PATHS) as ApiPath[]).filter((path) => path !== "/consents");
+
+export const API_SCOPES: readonly ApiScope[] = [...new Set(Object.values(API_PATHS))];
 
 /** Audience of our own access tokens at our own endpoints (RFC9068-4-9). */
 export const apiAudience = (issuer: string): string => `${issuer}/api`;
@@ -21,12 +29,21 @@ export const apiAudience = (issuer: string): string => `${issuer}/api`;
 /** Audience of the tokens, always of a foreign issuer, with which users manage their own consents. */
 export const consentsAudience = (issuer: string): string => `${issuer}/consents`;
 
+/**
+ * RFC9728-3.3-4: beside that audience the URL of each endpoint, by which a strict client asks for a token; but that of the
+ * consents, since no token of ours may have the audience at which users consent.
+ */
+export const apiNames = (issuer: string): readonly string[] => [
+  apiAudience(issuer),
+  ...OWN_PATHS.map((path) => issuer + path),
+];
+
 /** The entry of the registry for our own endpoints. */
 export const apiTarget = (issuer: string): TargetFile =>
-  v.parse(Target, { names: [apiAudience(issuer)], scopes: [...API_SCOPES] });
+  v.parse(Target, { names: apiNames(issuer), scopes: [...API_SCOPES] });
 
 /** RFC8693-2.1-11: names that a configured target may not take. */
 export const reservedNames = (issuer: string): readonly string[] => [
-  apiAudience(issuer),
+  ...apiNames(issuer),
   consentsAudience(issuer),
 ];

@@ -1,7 +1,7 @@
 /**
  * RFC 9728, OAuth 2.0 Protected Resource Metadata: https://www.rfc-editor.org/rfc/rfc9728.html
  * Covers 2 metadata, 3 where they are, of our own protected endpoints; documents of other resources are never read.
- * Elsewhere: 5.1 http/bearer.ts, spec/rfc6750.ts; 7.10 http/discovery.ts.
+ * Elsewhere: 3.3 http/discovery.ts, policy/own-target.ts; 5.1 http/bearer.ts, spec/rfc6750.ts; 7.10 http/discovery.ts.
  */
 import { defined } from "../result.ts";
 

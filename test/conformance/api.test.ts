@@ -84,7 +84,7 @@ function assertChallenge(answer: Answer, status: number, error: string | undefin
   assert.equal(/\bscope="([\w:]+)"/.exec(challenge)?.[1], "policy:explain");
   assert.match(
     challenge,
-    /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/api"/,
+    /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/policy\/explain"/,
   );
   assert.equal(answer.body.error, error);
   assert.equal(answer.headers["cache-control"], "no-store");

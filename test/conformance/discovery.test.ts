@@ -404,8 +404,7 @@ test("PRM-D-1, RFC9728-3-1, RFC9728-3.1-1, RFC9728-3.2-1, RFC9728-7.10-1, RFC972
       dpop_signing_alg_values_supported: METADATA.dpop_signing_alg_values_supported,
       resource_name: "Mandate administration",
     });
-    // No issuer is configured from which users could bring a token for their consents.
-    for (const path of ["", base, `${base}/api/`, `${base}/consents`, "/t2/api"]) {
+    for (const path of ["", base, `${base}/api/`, `${base}/account`, `${base}/consents`, "/t2/api"]) {
       assert.equal((await from.get(WELL_KNOWN + path)).status, 404, path);
     }
     const asked = await from.get(`${WELL_KNOWN}${base}/api`, { method: "OPTIONS" });

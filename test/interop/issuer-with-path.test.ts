@@ -23,6 +23,13 @@ before(async () => {
   provider = await startProvider();
   const people = forPeople(provider);
   const api = { names: [API], scopes: ["read"] };
+  const audit = {
+    id: "audit",
+    allow: "client_credentials",
+    clients: [PRIVATE],
+    targets: [`${ISSUER}/api`],
+    scopes: ["audit:read"],
+  };
   const own = {
     id: "own",
     allow: "client_credentials",
@@ -31,7 +38,12 @@ before(async () => {
     scopes: ["read"],
   };
   world = await makeWorld(
-    { ...people, issuer: ISSUER, targets: [...people.targets, api], policies: [...people.policies, own] },
+    {
+      ...people,
+      issuer: ISSUER,
+      targets: [...people.targets, api],
+      policies: [...people.policies, own, audit],
+    },
     { files: files(provider) },
   );
   fetch = fetchAt({ [new URL(HOST).host]: { ca: world.ca, port: world.server.port } });
@@ -62,6 +74,39 @@ for (const algorithm of ["oauth2", "oidc"] as const) {
     assert.equal(server.token_endpoint, `${ISSUER}/token`);
   });
 }
+
+test("RFC9728-3.3-4, RFC9728-5.1-1 a strict client is led from each protected URL to its own document, and uses it with the token that it asks for there, and nowhere else", async () => {
+  const transport = { [oauth.customFetch]: fetch };
+  const client = { client_id: PRIVATE };
+  for (const path of [
+    "/audit/events",
+    "/audit/checkpoints",
+    "/register",
+    "/policy/explain",
+    "/revocations",
+  ]) {
+    const url = new URL(ISSUER + path);
+    const method = ["/register", "/policy/explain", "/revocations"].includes(path) ? "POST" : "GET";
+    const refused = await fetch(url, { method, ...(method === "POST" && { body: "{}" }) });
+    const [, led = ""] =
+      /resource_metadata="([^"]+)"/.exec(refused.headers.get("www-authenticate") ?? "") ?? [];
+    const asked = await oauth.resourceDiscoveryRequest(url, transport);
+    const document = await oauth.processResourceDiscoveryResponse(url, asked);
+    assert.deepEqual(await (await fetch(led)).json(), document, path);
+    assert.equal(document.resource, url.href);
+    assert.deepEqual(document.authorization_servers, [ISSUER]);
+  }
+  const issuer = new URL(ISSUER);
+  const found = await oauth.discoveryRequest(issuer, { algorithm: "oauth2", ...transport });
+  const server = await oauth.processDiscoveryResponse(issuer, found);
+  const parameters = { resource: `${ISSUER}/audit/events`, scope: "audit:read" };
+  const secret = oauth.ClientSecretBasic(PRIVATE_SECRET);
+  const answer = await oauth.clientCredentialsGrantRequest(server, client, secret, parameters, transport);
+  const { access_token } = await oauth.processClientCredentialsResponse(server, client, answer);
+  const headers = { authorization: `Bearer ${access_token}` };
+  assert.equal((await fetch(`${ISSUER}/audit/events`, { headers })).status, 200);
+  assert.equal((await fetch(`${ISSUER}/audit/checkpoints`, { headers })).status, 401);
+});
 
 test("RFC8414-3-1, MCP-D.3-2 the MCP SDK discovers it, with a final slash as well", async () => {
   for (const issuer of [ISSUER, `${ISSUER}/`]) {

@@ -2,7 +2,7 @@
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Origin, Subject } from "../../policy/ask.ts";
 import type { Root } from "../../policy/endings.ts";
-import { apiAudience } from "../../policy/own-target.ts";
+import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -41,7 +41,8 @@ export function readOwnSubject(
   { sub, ...row }: OwnSubject,
 ): Result<ResolvedSubject, Refused> {
   // PROD-5r4-1: a token for our own endpoints is never exchanged, as it may administer this server.
-  if (row.audiences.includes(apiAudience(issuer))) return err({ reason: "token_for_own_endpoints" });
+  if (row.audiences.some((one) => apiNames(issuer).includes(one)))
+    return err({ reason: "token_for_own_endpoints" });
   return ok({ sub, subject: { ...row, issuer, tokenType: "access_token" } });
 }
 
