@@ -9,11 +9,14 @@ import { makeProduction } from "./production.ts";
 
 const LOCK_MS = 15_000;
 const CALLERS = 10;
+/** For so long the same is asked before the lock, so that it is known how fast this machine is. */
+const CALM_MS = 300;
 
 export type LockOutcome = {
   /** How often /livez and /jwks answered while the lock was held, whichever did less often. */
   answers: number;
-  /** The longest answer of each. */
+  /** The longest answer of /livez and /jwks before the lock, and of each while it was held. */
+  calmMs: number;
   livezMs: number;
   jwksMs: number;
   tokenMs: number;
@@ -29,11 +32,8 @@ export async function holdSqlite(lockMs: number): Promise<LockOutcome> {
   const server = await startServer(production.configFile);
   try {
     const ca = readFileSync(join(production.folder, "tls/ca.pem"), "utf8");
-    await production.token();
-    using holder = new DatabaseSync(join(production.folder, "mandate.sqlite"));
-    holder.exec("begin immediate");
-    const endMs = performance.now() + lockMs;
     const statuses = new Set<number>();
+    let endMs = performance.now() + CALM_MS;
     const repeat = async (ask: () => Promise<unknown>): Promise<{ answers: number; longestMs: number }> => {
       let [answers, longestMs] = [0, 0];
       while (performance.now() < endMs) {
@@ -46,14 +46,21 @@ export async function holdSqlite(lockMs: number): Promise<LockOutcome> {
       return { answers, longestMs };
     };
     const token = async () => void statuses.add(await production.token());
+    const askAll = () =>
+      Promise.all([
+        repeat(() => fetch(`http://127.0.0.1:${port}/livez`)),
+        repeat(() => send(`https://localhost:${server.port}/jwks`, { ca })),
+        ...Array.from({ length: CALLERS }, () => repeat(token)),
+      ]);
+    const calm = await askAll();
+    using holder = new DatabaseSync(join(production.folder, "mandate.sqlite"));
+    holder.exec("begin immediate");
+    endMs = performance.now() + lockMs;
     const released = sleep(lockMs).then(() => holder.exec("rollback"));
-    const [livez, jwks, ...tokens] = await Promise.all([
-      repeat(() => fetch(`http://127.0.0.1:${port}/livez`)),
-      repeat(() => send(`https://localhost:${server.port}/jwks`, { ca })),
-      ...Array.from({ length: CALLERS }, () => repeat(token)),
-    ]);
+    const [livez, jwks, ...tokens] = await askAll();
     await released;
     return {
+      calmMs: Math.max(calm[0].longestMs, calm[1].longestMs),
       answers: Math.min(livez.answers, jwks.answers),
       livezMs: livez.longestMs,
       jwksMs: jwks.longestMs,

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import type { Order } from "../../src/flows/ask/order.ts";
 import { readQuestion } from "../../src/flows/ask/question.ts";
 import type { Explanation } from "../../src/flows/explain.ts";
-import { explain } from "../../src/flows/explain.ts";
+import { describeExplanation, explain } from "../../src/flows/explain.ts";
 import { readRedemption } from "../../src/flows/redeem-grant.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { readExchange } from "../../src/flows/token-exchange.ts";
@@ -341,6 +341,16 @@ test("PROD-2.6-1 a question that does not say the type of its subject token mean
     const untyped = await read(claims);
     assert.deepEqual(untyped, await read(claims, alone));
     assert.notDeepEqual(untyped, await read(claims, other));
+  }
+});
+
+test("PROD-2.6-1 an explanation is recorded with the user that the question names, by whichever of its claims", async (t) => {
+  const { ports } = await openFlow(t, CONFIGURATION, {});
+  const user = { iss: PARTNER, sub: "u-1" };
+  for (const named of [{ subjectClaims: user }, { grantClaims: user }]) {
+    const question = questionOf("desk", { form: {}, question: named });
+    const { iss, sub } = describeExplanation(question, await explain(ports, question));
+    assert.deepEqual({ iss, sub }, user);
   }
 });
 

@@ -299,7 +299,7 @@ test("durations are told by endpoint, grant and outcome, in buckets that the lar
   const { get } = await open(t, {}, counters);
   const grant = "client_credentials";
   for (const durationMs of [1, 1.5, 20_000]) counters.request({ ...request("/token"), grant, durationMs });
-  counters.request({ ...request("/token", 401), grant: "other", durationMs: 4 });
+  counters.request({ ...request("/token", 400), grant: "other", durationMs: 4 });
   for (const status of [503, 0]) counters.request(request("/jwks", status));
   const lines = (await get("/metrics")).text.split("\n");
   const name = "mandate_request_duration_seconds";

@@ -1028,6 +1028,17 @@ const bounded: readonly (readonly [string, Content[], string])[] = [
     ],
     "name_constraints_too_many",
   ],
+  [
+    "more comparisons of both kinds than the limit",
+    [
+      { ...LEAF, extensions: [altNames(Array(101).fill(dns("a")))] },
+      signer("i1", "root", {
+        extensions: [nameConstraints(Array(60).fill(dns("a")), Array(60).fill(dns("b")))],
+      }),
+      ROOT,
+    ],
+    "name_constraints_too_many",
+  ],
 ];
 
 for (const [what, path, want] of bounded) {
