@@ -9,6 +9,7 @@ import { listMany, priceMany } from "./trials/endings-many.ts";
 import { runEqualFailures } from "./trials/equal-failures.ts";
 import { runEqualIntrospection } from "./trials/equal-introspection.ts";
 import { runExpiry } from "./trials/expiry.ts";
+import { runFailover } from "./trials/failover.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
 import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
@@ -37,6 +38,7 @@ const TRIALS: Trials = new Map([
   ["equal-failures", { rounds: 500, run: runEqualFailures }],
   ["equal-introspection", { rounds: 2000, run: runEqualIntrospection }],
   ["expiry", { rounds: 100, run: runExpiry }],
+  ["failover", { rounds: 1, run: runFailover }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
   ["key-rotation", { rounds: 4, run: runKeyRotation }],
