@@ -111,7 +111,7 @@ test("B8725-3.10-2 the operator's URLs do not lead to loopback in production whe
 
 test("B8725-3.10-2 cloud metadata services are not reached, whatever a network of the operator says", async (t) => {
   const places = {
-    "https://link-local.example": ["https://169.254.169.254/jwks", "169.254.0.0/16"],
+    "https://link-local.example": ["https://169.254.169.254/jwks", "168.0.0.0/5"],
     "https://carrier.example": ["https://100.100.100.200/jwks", "100.64.0.0/10"],
     "https://own.example": ["https://[fd00:ec2::254]/jwks", "fd00::/8"],
   } as const;
