@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { globSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
 import { PAGES, pageFile } from "../scripts/reference.ts";
@@ -88,18 +88,23 @@ function mayImport(from: string, to: string): boolean {
   return above >= 0 && below > above;
 }
 
-const imports = sources.flatMap((file) => {
-  const text = readFileSync(join(SRC, file), "utf8");
-  const named = text.matchAll(
-    /^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$|\b(?:import|getBuiltinModule)\("([^"]+)"\)/gm,
-  );
-  return [...named].map(([, early, late]) => ({ file, name: early ?? late ?? "" }));
-});
+const importsOf = (root: string, files: readonly string[]) =>
+  files.flatMap((file) => {
+    const text = readFileSync(join(root, file), "utf8");
+    const named = text.matchAll(
+      /^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$|\b(?:import|getBuiltinModule)\("([^"]+)"\)/gm,
+    );
+    return [...named].map(([, early, late]) => ({ file, name: early ?? late ?? "" }));
+  });
 
-/** The imports of files of src by each other; imports of types count. */
-const inside = imports
-  .filter(({ name }) => name.startsWith("."))
-  .map(({ file, name }) => ({ file, target: relative(SRC, join(SRC, dirname(file), name)) }));
+/** The imports of files by each other; imports of types count. */
+const amongFiles = (of: readonly { file: string; name: string }[]) =>
+  of
+    .filter(({ name }) => name.startsWith("."))
+    .map(({ file, name }) => ({ file, target: join(dirname(file), name) }));
+
+const imports = importsOf(SRC, sources);
+const inside = amongFiles(imports);
 
 test("imports go down the layers and never turn back", () => {
   for (const { file, target } of inside) {
@@ -125,8 +130,9 @@ test("a start loads no driver of a database that it does not use, and no WebSock
   );
 });
 
-test("no file of src imports itself through others", () => {
-  const targets = Map.groupBy(inside, ({ file }) => file);
+test("no file of src or scripts imports itself through others", () => {
+  const files = globSync("{src,scripts}/**/*.ts", { cwd: ROOT });
+  const targets = Map.groupBy(amongFiles(importsOf(ROOT, files)), ({ file }) => file);
   const done = new Set<string>();
   const visit = (file: string, path: readonly string[]): void => {
     const start = path.indexOf(file);
@@ -135,7 +141,7 @@ test("no file of src imports itself through others", () => {
     for (const { target } of targets.get(file) ?? []) visit(target, [...path, file]);
     done.add(file);
   };
-  for (const file of sources) visit(file, []);
+  for (const file of files) visit(file, []);
 });
 
 /** The wings of src/adapters: each may import those before it; the files beside them are for all, and import none. */

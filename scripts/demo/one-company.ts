@@ -11,6 +11,7 @@ import { playAskUser } from "./ask-user.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
 import { playPeople } from "./people.ts";
+import type { Exchange } from "./stolen-token.ts";
 import { playStolenToken } from "./stolen-token.ts";
 
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -29,14 +30,6 @@ export type Stage = {
   /** Whether the server is new, so that no consent has been recorded. */
   fresh: boolean;
 };
-
-/** A token exchange by one agent for this audience; `proof` is a DPoP proof. */
-export type Exchange = (
-  agent: string,
-  subject: { token: unknown; type: string },
-  audience: string,
-  options?: { actor?: boolean; scope?: string; proof?: string },
-) => Promise<Answer>;
 
 /** Retries, because a server that was started before its identity provider fetches its keys every few seconds. */
 async function retry(attempt: () => Promise<Answer>): Promise<Answer> {

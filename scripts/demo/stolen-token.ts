@@ -1,11 +1,19 @@
 /** A scene of part one: a token that is bound to a key, and a program that has the token but not the key. */
 import { randomUUID } from "node:crypto";
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from "jose";
+import type { Answer } from "../http-client.ts";
 import { claimsOf } from "../http-client.ts";
-import type { Exchange } from "./one-company.ts";
 import { check, print, printJson, printOutput, step } from "./output.ts";
 
 const JWT = "urn:ietf:params:oauth:token-type:jwt";
+
+/** A token exchange by one agent for this audience; `proof` is a DPoP proof. */
+export type Exchange = (
+  agent: string,
+  subject: { token: unknown; type: string },
+  audience: string,
+  options?: { actor?: boolean; scope?: string; proof?: string },
+) => Promise<Answer>;
 
 export type Scene = {
   /** The token endpoint, which a proof names. */
