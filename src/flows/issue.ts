@@ -5,7 +5,7 @@ import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
 import type { Mode } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
-import type { Entry, Guard, TokenRecord } from "../records.ts";
+import type { Entry, Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
@@ -33,6 +33,35 @@ const ALLOWED_TYPES: Record<Mode, AuditEvent["type"]> = {
   redemption: "grant.redeemed",
   authorization_code: "token.issued",
 };
+
+/** What follows from a condition that did not hold: a replay is told, the request fails, or it is decided anew. */
+type Lost =
+  | { replayed: (event: AuditEvent, order: Order) => RefusedRequest }
+  | { failure: (order: Order) => Failure }
+  | { renewsKey: boolean };
+
+/** The conditions of an entry that issues a token. */
+type Condition = Exclude<Guard["kind"], "decision_fresh"> | "family_current";
+
+/** Where several conditions did not hold, the first of these decides. */
+const LOST: Record<Condition, Lost> = {
+  jti_fresh: { replayed: assertionReplayed },
+  code_fresh: {
+    replayed: (event, { spends }) => defined<RefusedRequest>({ ...codeReplayed(event), spends }),
+  },
+  grant_fresh: { replayed: grantReplayed },
+  proof_fresh: { replayed: proofReplayed },
+  key_stands: { renewsKey: true },
+  family_current: { failure: () => ({ kind: "grant_refused", reason: REFRESH_RACED }) },
+  // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
+  not_ended: { failure: (order) => toFailure(order, { kind: "token_refused", reason: "ended" }) },
+  consent_current: { renewsKey: false },
+};
+
+function lostBy(failed: readonly Precondition[]): Lost {
+  const found = Object.entries(LOST).find(([condition]) => failed.some((one) => one === condition));
+  return found?.[1] ?? LOST.consent_current;
+}
 
 export async function issue(
   ports: Ports,
@@ -73,22 +102,10 @@ export async function issue(
       const signed = await signer.sign(key, kind.typ, claims);
       return ok(answer(order, kind, signed, token, step?.gives));
     }
-    if (recorded.error.includes("jti_fresh")) return err(assertionReplayed(event));
-    if (recorded.error.includes("code_fresh"))
-      return err(defined({ ...codeReplayed(event), spends: order.spends }));
-    if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
-    if (recorded.error.includes("proof_fresh")) return err(proofReplayed(event));
-    if (recorded.error.includes("key_stands")) {
-      await signer.renew();
-      continue;
-    }
-    if (recorded.error.includes("family_current")) {
-      return refuse({ kind: "grant_refused", reason: REFRESH_RACED }, []);
-    }
-    // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
-    if (recorded.error.includes("not_ended")) {
-      return refuse(toFailure(order, { kind: "token_refused", reason: "ended" }), []);
-    }
+    const lost = lostBy(recorded.error);
+    if ("replayed" in lost) return err(lost.replayed(event, order));
+    if ("failure" in lost) return refuse(lost.failure(order), []);
+    if (lost.renewsKey) await signer.renew();
   }
   return refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []);
 }
