@@ -9,12 +9,12 @@ import type { Clause } from "./clauses/register.ts";
 import { allClauses, findLines, findNames, loadTree } from "./clauses/register.ts";
 import type { Evidence } from "./clauses/report.ts";
 import { evidenceOf, findRuns, loadReport, REPORT_FILE } from "./clauses/report.ts";
-import { counts, decisions, planned, reasons, rows, table, unenforced } from "./clauses/views.ts";
+import { counts, decisions, planned, reasons, rows, table } from "./clauses/views.ts";
 
 const USAGE = `
 npm run clauses [DOCUMENT]                 the counts of all documents, or the rows of one
 npm run clauses -- --quiet                 the counts in one line
-npm run clauses -- --open [DOCUMENT]       planned clauses, and tested ones of which nothing says what enforces them
+npm run clauses -- --open [DOCUMENT]       planned binding clauses
 npm run clauses -- --decisions [DOCUMENT]  what we chose where a document leaves a choice
 npm run clauses -- --reasons               the reasons of audit events, each with a sentence
 npm run clauses -- --ledgers DIR           differences from a folder of ledgers
@@ -73,10 +73,7 @@ const evidence: Evidence =
   "doubt" in report
     ? new Map([...named.keys()].map((id) => [id, "named"]))
     : evidenceOf(register, report.tests);
-const problems = [
-  ...findProblems(register, [...code, ...tests], evidence),
-  ...findStaleHeads(register, code),
-];
+const problems = [...findProblems(register, tree, evidence), ...findStaleHeads(register, code)];
 
 function show(clauses: Clause[]): string[] {
   if (view === "quiet") return [counts(clauses)];
@@ -85,13 +82,8 @@ function show(clauses: Clause[]): string[] {
     return [`decisions: ${chosen.length}`, ...chosen];
   }
   if (view === "open") {
-    const [open, silent] = [planned(clauses), unenforced(clauses, lines)];
-    return [
-      `planned: ${open.length}`,
-      ...open,
-      `tested, enforced by nothing named: ${silent.length}`,
-      ...silent,
-    ];
+    const open = planned(clauses);
+    return [`planned: ${open.length}`, ...open];
   }
   if (ledgers !== undefined) {
     const { waiting, alone, differences } = compareLedgers(register, loadLedgers(ledgers));

@@ -1,11 +1,21 @@
 /** What does not fit between the register, the code and the tests. */
 import { findStaleReasons, NOT_BUILT } from "./capabilities.ts";
-import type { Clause, Register, Source } from "./register.ts";
-import { allClauses, CAPABILITIES, ID, idFinder, needsTest, STATUSES } from "./register.ts";
+import type { Clause, Register, Tree } from "./register.ts";
+import {
+  allClauses,
+  CAPABILITIES,
+  findLines,
+  ID,
+  idFinder,
+  isBinding,
+  needsTest,
+  STATUSES,
+} from "./register.ts";
 import type { Evidence } from "./report.ts";
 
 const LEVEL = /^(?:(?:(?:MUST|SHOULD)(?: NOT)?|MAY)†?|DECIDE)$/;
 const ENFORCED = new RegExp(`^(?:(?:structure|platform): \\S.*|row ${ID}(?:, ${ID})*)$`);
+const REASON = /^(?:structure|platform): /;
 
 /** The rows that enforce a clause, where `enforced` names rows. */
 const enforcers = ({ enforced }: Clause): string[] =>
@@ -19,7 +29,11 @@ function outcomeOf(evidence: Evidence, { id, same = [] }: Clause) {
 }
 
 /** Everything that does not fit, one line each. */
-export function findProblems(register: Register, sources: Source[], evidence: Evidence): string[] {
+export function findProblems(
+  register: Register,
+  { code, tests }: Pick<Tree, "code" | "tests">,
+  evidence: Evidence,
+): string[] {
   const found: string[] = [];
   const capabilities = new Set([...CAPABILITIES, ...NOT_BUILT.values()]);
   const byId = new Map<string, Clause>();
@@ -42,17 +56,29 @@ export function findProblems(register: Register, sources: Source[], evidence: Ev
     check(enforced === undefined || status === "tested", `says what enforces it, but is ${status}`);
     check(enforced === undefined || ENFORCED.test(enforced), `says unclearly what enforces it, ${enforced}`);
   }
+  // A server loads nothing of scripts.
+  const lines = findLines(
+    register,
+    code.filter(({ file }) => !file.startsWith("scripts/")),
+  );
+  const hasLineOrReason = (id: string) => lines.has(id) || REASON.test(byId.get(id)?.enforced ?? "");
+  const isEnforced = (id: string) => lines.has(id) || byId.get(id)?.enforced !== undefined;
   for (const clause of byId.values()) {
+    const isRule = clause.status === "tested" && isBinding(clause);
+    if (isRule && !isEnforced(clause.id) && !clause.same?.every(isEnforced))
+      found.push(`${clause.id}: is tested, but no line, row or reason says what enforces it`);
     for (const id of [...(clause.same ?? []), ...enforcers(clause)]) {
       if (!byId.has(id)) found.push(`${clause.id}: ${id} is not in the register`);
     }
     for (const id of enforcers(clause)) {
       if (byId.get(id)?.status !== "tested")
         found.push(`${clause.id}: is enforced by ${id}, which is not tested`);
+      else if (!hasLineOrReason(id))
+        found.push(`${clause.id}: is enforced by ${id}, which has neither a line nor a reason`);
     }
   }
   const findIds = idFinder(register);
-  for (const { file, text } of sources) {
+  for (const { file, text } of [...code, ...tests]) {
     for (const id of new Set(findIds(text))) {
       if (!byId.has(id)) found.push(`${file}: ${id} is not in the register`);
     }

@@ -91,10 +91,6 @@ export function findNames(register: Register, tests: Source[]): Places {
   return places(tests, ids, withoutComments);
 }
 
-/** Whether the clause, or each of those that it restates, is among the ids. */
-export const isAmong = (ids: { has(id: string): boolean }, { id, same }: Clause): boolean =>
-  ids.has(id) || (same?.every((other) => ids.has(other)) ?? false);
-
 /** Register, code and tests of the tree at `root`. */
 export function loadTree(root: string): Tree {
   const read = (...patterns: string[]): Source[] => {

@@ -1,7 +1,7 @@
 /** What `npm run clauses` prints, as lines. */
 import { REASONS } from "../../src/audit/reasons.ts";
 import type { Clause, Places, Register } from "./register.ts";
-import { allClauses, isAmong, isBinding, STATUSES } from "./register.ts";
+import { allClauses, isBinding, STATUSES } from "./register.ts";
 
 const COLUMNS = ["clauses", "binding", ...STATUSES];
 
@@ -40,13 +40,6 @@ export const planned = (clauses: Clause[]): string[] =>
   clauses
     .filter((clause) => clause.status === "planned" && isBinding(clause))
     .map(({ id, level, note, summary }) => `${id} ${level} [${note}] ${summary}`);
-
-/** The tested binding clauses of which neither a line of code nor the register says what enforces them. */
-export const unenforced = (clauses: Clause[], lines: Places): string[] =>
-  clauses
-    .filter((clause) => clause.status === "tested" && isBinding(clause))
-    .filter((clause) => clause.enforced === undefined && !isAmong(lines, clause))
-    .map(({ id, level, summary }) => `${id} ${level} ${summary}`);
 
 /** What we chose where a document leaves a choice. */
 export const decisions = (clauses: Clause[]): string[] =>

@@ -86,8 +86,8 @@ const ownEndpoint =
     const { issuer, policy } = ports.settings();
     const scopes = policy.targets.get(resource)?.scopes ?? [];
     return resourceJson(ports, request, {
-      resource,
-      authorizationServers: [issuer],
+      resource, // PRM-D-3
+      authorizationServers: [issuer], // PRM-D-4
       scopes: path === undefined ? scopes : scopes.filter((scope) => scope === API_PATHS[path]),
       name: "Mandate administration",
     });

@@ -28,7 +28,7 @@ export function tokenEndpoint(ports: Ports): Handler {
     const challenged = authorizationOf(request) !== undefined;
     if (!form.ok) return refuse(form.error, challenged);
     const { grant_type: asked } = form.value;
-    // RFC6749-5.2-2: a request without a grant type is refused before its client is authenticated.
+    // RFC6749-5.2-2, PROD-4.1-5: a request without a grant type is refused before its client is authenticated.
     if (asked === undefined) {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }

@@ -120,7 +120,7 @@ export async function fetchParsed(
   bytesMax: number,
   { timeoutMs = FETCH_TIMEOUT_MS, resolver = resolveBySystem, ...ask }: FetchOptions,
 ): Promise<Fetched> {
-  // One deadline, from the resolution of the name to the last byte.
+  // PROD-4.3r3-1: one deadline, from the resolution of the name to the last byte.
   const signal = AbortSignal.timeout(timeoutMs);
   const fetching = resolve(url.hostname, reach.privateNetworks, resolver).then((addresses) =>
     send(url, addresses, reach, bytesMax, signal, ask),

@@ -61,8 +61,9 @@ export function parsePattern(text: string): Result<string, SpiffePatternFailure>
 }
 
 /**
- * Whether the ID is the pattern's or below its prefix; both have been parsed before. SID-2.4-1: compared with case. The
- * prefix is compared with its final slash, so that it matches whole segments of its own trust domain only.
+ * Whether the ID is the pattern's or below its prefix; both have been parsed before. SID-2.4-1, SPCA-5.1-4: compared with
+ * case. SPCA-5.1-3: the prefix is compared with its final slash, so that it matches whole segments of its own trust
+ * domain only.
  */
 export function matchesPattern(pattern: string, id: string): boolean {
   return pattern.endsWith(ANY_BELOW) ? id.startsWith(pattern.slice(0, -1)) : id === pattern;
