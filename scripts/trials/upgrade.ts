@@ -1,13 +1,14 @@
 /**
- * An upgrade and the way back: instances of this version and of the one before the newest migration on one PostgreSQL,
- * where each continues what the other began. The version before comes from the repository's history.
+ * An upgrade and the way back: instances of this version and of the one before the newest migration on one PostgreSQL
+ * over TLS, where each continues what the other began. The version before comes from the repository's history.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
+import { startDatabaseServer } from "../../test/support/pg-transports.ts";
+import { freshDatabase } from "../../test/support/postgres.ts";
 import type { Surroundings } from "../../test/support/world.ts";
 import {
   ACCESS_TOKEN,
@@ -102,10 +103,11 @@ export async function runUpgrade(rounds: number): Promise<readonly string[]> {
     execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
   const newest = git("log", "-1", "--format=%H", "--diff-filter=A", "--", MIGRATIONS);
   const before = checkOut(`${newest}^`);
-  const postgres = await startPostgres({ durable: true });
+  const postgres = await startDatabaseServer({ durable: true });
+  const database = await freshDatabase(postgres);
   const surroundings = await makeSurroundings(CONFIGURATION, {
-    postgres: await freshDatabase(postgres),
-    files: { secret: SECRET },
+    postgres: `${database}?sslmode=verify-full&sslrootcert=database-ca.pem`,
+    files: { secret: SECRET, "database-ca.pem": postgres.authority.certPem },
   });
   const servers: ServerProcess[] = [];
   const starter = async (root: string, instance: string): Promise<() => Promise<ServerProcess>> => {
