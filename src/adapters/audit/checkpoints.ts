@@ -48,15 +48,6 @@ export type CheckpointOptions = {
 /** `ageSeconds`: since the witness accepted a checkpoint; absent if it has accepted none from this process. */
 export type WitnessState = { works: boolean; ageSeconds?: number };
 
-export type Checkpoints = {
-  /** Undefined without a witness. */
-  witness(): WitnessState | undefined;
-  /** Writes a checkpoint now, if there are new records. */
-  write(): Promise<void>;
-  /** Writes the last checkpoint of this process. */
-  close(): Promise<void>;
-};
-
 /**
  * A stored checkpoint with a valid signature of ours, else undefined: write access to the store is not enough to forge
  * one.
@@ -92,38 +83,166 @@ class LogBroken extends Error {
   }
 }
 
+/** The last checkpoint, until the witness has accepted it. */
+class Delivery {
+  readonly #options: CheckpointOptions;
+  #undelivered: string | undefined;
+  /** Whether the last delivery was accepted; undefined before the first one. */
+  #works: boolean | undefined;
+  #acceptedAtMs: number | undefined;
+
+  constructor(options: CheckpointOptions) {
+    this.#options = options;
+  }
+
+  /** In place of an earlier one, because the last checkpoint covers all of them. */
+  offer(jws: string): void {
+    this.#undelivered = jws;
+  }
+
+  state(): WitnessState | undefined {
+    const { witness, clock } = this.#options;
+    if (witness === undefined) return undefined;
+    const acceptedAtMs = this.#acceptedAtMs;
+    const ageSeconds =
+      acceptedAtMs === undefined ? undefined : Math.floor((clock.monotonicMs() - acceptedAtMs) / 1000);
+    return defined<WitnessState>({ works: this.#works !== false, ageSeconds });
+  }
+
+  /** False where the witness begins to fail. */
+  async attempt(): Promise<boolean> {
+    const { witness, clock, onWitness } = this.#options;
+    const jws = this.#undelivered;
+    if (witness === undefined || jws === undefined) return true;
+    try {
+      await witness.deliver(jws);
+      this.#undelivered = undefined;
+      this.#acceptedAtMs = clock.monotonicMs();
+      if (this.#works !== true) onWitness(true, "the witness accepts checkpoints");
+      this.#works = true;
+      return true;
+    } catch (fault) {
+      if (this.#works === false) return true;
+      this.#works = false;
+      const reason = fault instanceof Error ? fault.message : "no reason given";
+      onWitness(false, `the witness does not accept checkpoints: ${reason}`);
+      return false;
+    }
+  }
+}
+
 /** Compares the log with its last checkpoint, then signs further ones as `every` says, until it is closed. */
 export function startCheckpoints(options: CheckpointOptions): Checkpoints {
-  const { log, issuer, store, journal, signer, verifier, clock, timers, every, witness, onFault, onWitness } =
-    options;
-  let tree: Tree = EMPTY_TREE;
-  let head: Head | undefined;
-  /** The size of the last stored checkpoint, and the state of the other logs in it (`seen`). */
-  let covered = 0;
-  /** The size of the last checkpoint that this process signed, whether or not it is stored yet. */
-  let signed = 0;
-  let seen: ReadonlyMap<string, LogHead> = new Map();
-  /** The last checkpoint, until the witness has accepted it. */
-  let undelivered: string | undefined;
-  /** Whether the last delivery was accepted; undefined before the first one. */
-  let witnessWorks: boolean | undefined;
-  let acceptedAtMs: number | undefined;
-  let broken = false;
-  let recovered = false;
-  let closing = false;
-  let queue: Promise<void>;
-  let queued = false;
+  return new Checkpoints(options);
+}
 
-  const grow = ({ seq, hash }: Head): void => {
-    tree = appendLeaf(tree, Uint8Array.fromHex(hash), sha256);
-    head = { seq, hash };
-  };
+export type { Checkpoints };
+
+class Checkpoints {
+  readonly #options: CheckpointOptions;
+  readonly #delivery: Delivery;
+  #tree: Tree = EMPTY_TREE;
+  #head: Head | undefined;
+  /** The size of the last stored checkpoint, and the state of the other logs in it (`#seen`). */
+  #covered = 0;
+  /** The size of the last checkpoint that this process signed, whether or not it is stored yet. */
+  #signed = 0;
+  #seen: ReadonlyMap<string, LogHead> = new Map();
+  #broken = false;
+  #recovered = false;
+  #closing = false;
+  #queue: Promise<void>;
+  #queued = false;
+  readonly #cancel: () => void;
+
+  constructor(options: CheckpointOptions) {
+    this.#options = options;
+    this.#delivery = new Delivery(options);
+    options.journal.follow((written) => this.#follow(written));
+    // The log is compared at the start, not only when the first checkpoint is due.
+    this.#queue = this.#attempt(() => this.#look());
+    this.#cancel = options.timers.every(options.every.seconds * 1000, () => this.write());
+  }
+
+  /** Undefined without a witness. */
+  witness(): WitnessState | undefined {
+    return this.#delivery.state();
+  }
+
+  /** Writes a checkpoint now, if there are new records: one at a time; calls while another one waits share it. */
+  write(): Promise<void> {
+    if (!this.#queued) {
+      this.#queued = true;
+      this.#queue = this.#queue.then(() => {
+        this.#queued = false;
+        return this.#attempt(() => this.#write());
+      });
+    }
+    return this.#queue;
+  }
+
+  /** Writes the last checkpoint of this process. */
+  async close(): Promise<void> {
+    this.#cancel();
+    this.#closing = true;
+    await this.write();
+    await this.#options.witness?.close();
+  }
+
+  #follow(written: readonly Head[]): void {
+    for (const one of written) if (one.seq === this.#tree.size && this.#recovered) this.#grow(one);
+    // What is recorded beside the last checkpoint asks for no other: it would be written after the witness is closed.
+    if (!this.#recovered || this.#broken || this.#closing) return;
+    const { events } = this.#options.every;
+    if (this.#tree.size - Math.max(this.#covered, this.#signed) >= events) void this.write();
+  }
+
+  #grow({ seq, hash }: Head): void {
+    this.#tree = appendLeaf(this.#tree, Uint8Array.fromHex(hash), sha256);
+    this.#head = { seq, hash };
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    const { log, onFault } = this.#options;
+    try {
+      if (!this.#broken) await work();
+    } catch (fault) {
+      if (fault instanceof LogBroken) {
+        this.#broken = true;
+        onFault(
+          `the audit log ${JSON.stringify(log)} was altered and gets no more checkpoints: ${fault.message}`,
+        );
+        const detail = { seq: fault.seq, problem: fault.reason };
+        await this.#record({
+          type: "log.verification_failed",
+          outcome: "error",
+          reason: "chain_broken",
+          detail,
+        });
+      } else {
+        onFault(`no checkpoint was signed: ${fault instanceof Error ? fault.message : "no reason given"}`);
+      }
+    }
+    if (await this.#delivery.attempt()) return;
+    await this.#record({ type: "log.checkpoint", outcome: "error", reason: "witness_failed" });
+  }
+
+  async #record(event: AuditEvent): Promise<void> {
+    await this.#options.journal.record({ event }).catch(() => undefined);
+  }
+
+  /** Brings the tree up to date, after comparing the log with its last checkpoint. */
+  async #look(): Promise<void> {
+    if (!this.#recovered) await this.#recover();
+    await this.#catchUp();
+  }
 
   /** Restores the tree from the last checkpoint, or starts with an empty one. */
-  const recover = async (): Promise<void> => {
+  async #recover(): Promise<void> {
+    const { log, store, signer, verifier } = this.#options;
     const row = await store.audit.checkpoint(log, Number.MAX_SAFE_INTEGER);
     if (row === undefined) {
-      recovered = true;
+      this.#recovered = true;
       return;
     }
     const last = await readOwnCheckpoint(row, signer, verifier);
@@ -133,58 +252,52 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     if (at === undefined || at.seq < last.tree.size - 1) {
       throw new LogBroken((at?.seq ?? -1) + 1, "it is missing, although a checkpoint covers it");
     }
-    tree = last.tree;
-    head = { seq: last.tree.size - 1, hash: last.hash };
-    covered = last.tree.size;
-    seen = last.heads;
+    this.#tree = last.tree;
+    this.#head = { seq: last.tree.size - 1, hash: last.hash };
+    this.#covered = last.tree.size;
+    this.#seen = last.heads;
     // The process may have ended before the witness had it; sending it twice does no harm.
-    undelivered = row.jws;
-    recovered = true;
-  };
+    this.#delivery.offer(row.jws);
+    this.#recovered = true;
+  }
 
   /** Reads records that the journal did not report: those of an earlier process, and those written after a timeout. */
-  const catchUp = async (): Promise<void> => {
+  async #catchUp(): Promise<void> {
+    const { log, store } = this.#options;
     for (;;) {
-      const page = await store.log.read({ log, afterSeq: tree.size - 1, limit: PAGE });
+      const page = await store.log.read({ log, afterSeq: this.#tree.size - 1, limit: PAGE });
       if (page.length === 0) return;
       for (const event of page) {
         // The journal reported it while the page was being read.
-        if (event.seq < tree.size) continue;
-        const checked = checkRecord(head, event);
+        if (event.seq < this.#tree.size) continue;
+        const checked = checkRecord(this.#head, event);
         if (!checked.ok) throw new LogBroken(checked.error.seq, checked.error.kind);
-        grow(checked.value);
+        this.#grow(checked.value);
       }
       await turn();
     }
-  };
+  }
 
   /** Whether any log has new records besides checkpoints, which alone would make two idle instances sign forever. */
-  const hasMoved = async (heads: readonly (Head & { log: string })[]): Promise<boolean> => {
+  async #hasMoved(heads: readonly (Head & { log: string })[]): Promise<boolean> {
+    const { log, store } = this.#options;
     // The one record after the last checkpoint is the event of that checkpoint.
-    if (tree.size > covered + 1 || covered === 0) return true;
+    if (this.#tree.size > this.#covered + 1 || this.#covered === 0) return true;
     for (const other of heads) {
-      const known = (seen.get(other.log)?.size ?? 0) - 1;
+      const known = (this.#seen.get(other.log)?.size ?? 0) - 1;
       if (other.log === log || other.seq <= known) continue;
       const since = await store.log.read({ log: other.log, afterSeq: known, limit: LOOK });
       if (since.length === LOOK || since.some(({ type }) => type !== "log.checkpoint")) return true;
     }
     return false;
-  };
+  }
 
-  const recordEvent = async (event: Omit<AuditEvent, "type">, type: AuditEvent["type"]): Promise<void> => {
-    await journal.record({ event: { ...event, type } }).catch(() => undefined);
-  };
-
-  /** Brings the tree up to date, after comparing the log with its last checkpoint. */
-  const look = async (): Promise<void> => {
-    if (!recovered) await recover();
-    await catchUp();
-  };
-
-  const write = async (): Promise<void> => {
-    await look();
+  async #write(): Promise<void> {
+    const { log, issuer, store, journal, signer, clock } = this.#options;
+    await this.#look();
     const heads = await store.audit.heads();
-    if (head === undefined || !(await hasMoved(heads))) return;
+    if (this.#head === undefined || !(await this.#hasMoved(heads))) return;
+    const seen = this.#seen;
     const others = heads
       // AUDIT-D-12: a log that has ended is named once more, and then takes no place from others.
       .filter((one) => one.log !== log && !(one.ended && isKnown(seen, one)))
@@ -195,16 +308,16 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     const checkpoint: Checkpoint = {
       issuer,
       log,
-      root: rootOf(tree, sha256).toHex(),
-      tree,
-      hash: head.hash,
+      root: rootOf(this.#tree, sha256).toHex(),
+      tree: this.#tree,
+      hash: this.#head.hash,
       timeMs,
       heads: new Map(others.map(({ log: name, seq, hash }) => [name, { size: seq + 1, hash }])),
     };
     const key = await signer.current(CHECKPOINT_ALGORITHM);
     const jws = await signer.sign(key, CHECKPOINT_JWT, buildCheckpoint(checkpoint));
     const treeSize = checkpoint.tree.size;
-    signed = treeSize;
+    this.#signed = treeSize;
     await journal.record({
       event: {
         type: "log.checkpoint",
@@ -214,85 +327,10 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
       },
       checkpoint: { log, treeSize, timeMs, jws },
     });
-    covered = treeSize;
-    seen = new Map([...seen, ...checkpoint.heads]);
-    undelivered = jws;
-  };
-
-  /** Sends the last checkpoint only, because it covers all earlier ones. */
-  const deliver = async (): Promise<void> => {
-    const jws = undelivered;
-    if (witness === undefined || jws === undefined) return;
-    try {
-      await witness.deliver(jws);
-      undelivered = undefined;
-      acceptedAtMs = clock.monotonicMs();
-      if (witnessWorks !== true) onWitness(true, "the witness accepts checkpoints");
-      witnessWorks = true;
-    } catch (fault) {
-      if (witnessWorks === false) return;
-      witnessWorks = false;
-      const reason = fault instanceof Error ? fault.message : "no reason given";
-      onWitness(false, `the witness does not accept checkpoints: ${reason}`);
-      await recordEvent({ outcome: "error", reason: "witness_failed" }, "log.checkpoint");
-    }
-  };
-
-  const attempt = async (work: () => Promise<void>): Promise<void> => {
-    try {
-      if (!broken) await work();
-    } catch (fault) {
-      if (fault instanceof LogBroken) {
-        broken = true;
-        onFault(
-          `the audit log ${JSON.stringify(log)} was altered and gets no more checkpoints: ${fault.message}`,
-        );
-        const detail = { seq: fault.seq, problem: fault.reason };
-        await recordEvent({ outcome: "error", reason: "chain_broken", detail }, "log.verification_failed");
-      } else {
-        onFault(`no checkpoint was signed: ${fault instanceof Error ? fault.message : "no reason given"}`);
-      }
-    }
-    await deliver();
-  };
-
-  /** Runs one attempt at a time; a call while another one is waiting shares it. */
-  const enqueue = (): Promise<void> => {
-    if (!queued) {
-      queued = true;
-      queue = queue.then(() => {
-        queued = false;
-        return attempt(write);
-      });
-    }
-    return queue;
-  };
-
-  journal.follow((written) => {
-    for (const one of written) if (one.seq === tree.size && recovered) grow(one);
-    // What is recorded beside the last checkpoint asks for no other: it would be written after the witness is closed.
-    if (recovered && !broken && !closing && tree.size - Math.max(covered, signed) >= every.events)
-      void enqueue();
-  });
-  // The log is compared at the start, not only when the first checkpoint is due.
-  queue = attempt(look);
-  const cancel = timers.every(every.seconds * 1000, enqueue);
-
-  return {
-    witness() {
-      if (witness === undefined) return undefined;
-      const ageSeconds =
-        acceptedAtMs === undefined ? undefined : Math.floor((clock.monotonicMs() - acceptedAtMs) / 1000);
-      return defined<WitnessState>({ works: witnessWorks !== false, ageSeconds });
-    },
-    write: enqueue,
-    async close() {
-      cancel();
-      closing = true;
-      await enqueue();
-      await witness?.close();
-    },
-  };
+    this.#covered = treeSize;
+    this.#seen = new Map([...seen, ...checkpoint.heads]);
+    this.#delivery.offer(jws);
+  }
 }
 
 const isKnown = (seen: ReadonlyMap<string, LogHead>, { log, seq }: Head & { log: string }): boolean =>
