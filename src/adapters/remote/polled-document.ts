@@ -5,10 +5,11 @@
  */
 
 import { REFETCH_SECONDS, SKEW_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits.ts";
-import type { Clock, SourceState, Timers } from "../../ports.ts";
+import type { Clock, KeyWait, SourceState, Timers } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
+import type { Moment } from "./moment.ts";
 import { clocksDisagree, momentOf } from "./moment.ts";
 
 /** `text` is the document as received. */
@@ -47,18 +48,6 @@ export type PollOptions<T> = {
   memory?: Memory<T>;
 };
 
-export type PolledDocument<T> = {
-  /** The last good copy; undefined without one, or if it is too old. */
-  current(): Promise<T | undefined>;
-  /** Yields after each early fetch, for a request that needs a key that the copy lacks. */
-  looks: EarlyLooks["fetches"];
-  /** A fetch that begins after this call, for a reload by the operator. */
-  refresh(): Promise<void>;
-  state(): SourceState;
-  /** Drops the copy and stops polling; the result of a fetch in flight is ignored. */
-  stop(): void;
-};
-
 /** SFD-6.2-1: a failed poll is followed by a pause. */
 const RETRY_SECONDS = REFETCH_SECONDS;
 /** A shorter pause until the first copy, because the other server may have started after this one. */
@@ -66,152 +55,189 @@ const FIRST_RETRY_SECONDS = 5;
 
 /** Starts polling at once and goes on until it is stopped. */
 export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
-  const { load, accepts, same, size, onChange, clock, timers, lastGoodSeconds, memory } = options;
-  let copy: Held<T> | undefined;
-  let state: "good" | "failing" | "expired" = "good";
-  let loading: Promise<void> | undefined;
-  let following: Promise<void> | undefined;
-  let cancel = (): void => {};
-  let stopped = false;
-  let clocksAgreed = momentOf(clock);
-  const unknownAgeMs = (lastGoodSeconds - UNKNOWN_AGE_SECONDS) * 1000;
+  return new PolledDocument(options);
+}
 
-  const ageMs = ({ bornMs }: Held<T>): number => clock.monotonicMs() - bornMs;
-  const tooOld = (held: Held<T>): boolean => ageMs(held) > lastGoodSeconds * 1000;
+export type { PolledDocument };
 
-  /** From now on the copy counts as one of unknown age. */
-  const limit = (held: Held<T>): void => {
-    held.bornMs = Math.min(held.bornMs, clock.monotonicMs() - unknownAgeMs);
-  };
+class PolledDocument<T> {
+  readonly #options: PollOptions<T>;
+  readonly #unknownAgeMs: number;
+  readonly #looks: EarlyLooks;
+  #copy: Held<T> | undefined;
+  #state: "good" | "failing" | "expired" = "good";
+  #loading: Promise<void> | undefined;
+  #following: Promise<void> | undefined;
+  #cancel = (): void => {};
+  #stopped = false;
+  #clocksAgreed: Moment;
 
-  const hold = ({ value, loadedAtMs }: Copy<T>): Held<T> => {
+  constructor(options: PollOptions<T>) {
+    const { clock, timers, lastGoodSeconds } = options;
+    this.#options = options;
+    this.#unknownAgeMs = (lastGoodSeconds - UNKNOWN_AGE_SECONDS) * 1000;
+    this.#clocksAgreed = momentOf(clock);
+    this.#looks = makeEarlyLooks({
+      look: () => (this.#stopped ? undefined : this.#poll()),
+      underWay: () => this.#loading,
+      clock,
+      timers,
+    });
+    void this.#poll();
+  }
+
+  /** The last good copy; undefined without one, or if it is too old. */
+  async current(): Promise<T | undefined> {
+    this.#heed();
+    if (this.#copy === undefined && this.#loading !== undefined) await this.#loading;
+    return this.#copy === undefined || this.#tooOld(this.#copy) ? undefined : this.#copy.value;
+  }
+
+  /** Yields after each early fetch, for a request that needs a key that the copy lacks. */
+  looks(until?: KeyWait): AsyncGenerator<void, void, void> {
+    return this.#looks.fetches(until);
+  }
+
+  /**
+   * A fetch that begins after this call, for a reload by the operator. What is under way may have been read before the
+   * call, so all calls during it share the load after it.
+   */
+  async refresh(): Promise<void> {
+    if (this.#loading !== undefined) {
+      this.#following ??= this.#loading.then(() => {
+        this.#following = undefined;
+        return this.#stopped ? undefined : this.#poll();
+      });
+      return this.#following;
+    }
+    if (!this.#stopped) await this.#poll();
+  }
+
+  state(): SourceState {
+    this.#heed();
+    const copy = this.#copy;
+    if (copy === undefined) return { state: "none" };
+    const ageSeconds = Math.floor(this.#ageMs(copy) / 1000);
+    if (this.#tooOld(copy)) return { state: "none", ageSeconds };
+    const keys = this.#options.size?.(copy.value);
+    const state = this.#state === "good" ? "fresh" : "last_good";
+    return defined<SourceState>({ state, ageSeconds, keys });
+  }
+
+  /** Drops the copy and stops polling; the result of a fetch in flight is ignored. */
+  stop(): void {
+    this.#stopped = true;
+    this.#copy = undefined;
+    this.#cancel();
+  }
+
+  #poll(): Promise<void> {
+    this.#cancel();
+    this.#loading ??= this.#attempt().finally(() => {
+      this.#loading = undefined;
+    });
+    return this.#loading;
+  }
+
+  async #attempt(): Promise<void> {
+    const { load, accepts, clock, timers, lastGoodSeconds, memory } = this.#options;
+    const stored = await memory?.recall().catch(() => undefined);
+    const begun = momentOf(clock);
+    const latest = this.#newest(stored && this.#hold(stored));
+    const loaded = await load(latest?.value).catch((error) =>
+      String(error instanceof Error ? error.message : error),
+    );
+    if (this.#stopped) return;
+    if (latest !== undefined && clocksDisagree(clock, begun)) this.#limit(latest);
+    let nextSeconds = latest === undefined ? FIRST_RETRY_SECONDS : RETRY_SECONDS;
+    if (typeof loaded !== "string" && (latest === undefined || accepts(latest.value, loaded.value))) {
+      this.#take(loaded);
+      // At the latest after half of the time that the copy may be served, so that there is time to try again.
+      nextSeconds = Math.min(loaded.refreshSeconds, lastGoodSeconds / 2);
+    } else {
+      // SFD-4.2-1: the latest copy stays in use.
+      if (latest !== undefined && latest !== this.#copy) this.#adopt(latest);
+      this.#fail(typeof loaded === "string" ? loaded : "an older copy was offered");
+    }
+    // Up to a tenth earlier at random, so that many instances do not fetch at the same moment.
+    this.#cancel = timers.after(nextSeconds * 1000 * (0.9 + 0.1 * Math.random()), () => this.#poll());
+  }
+
+  #take(loaded: Loaded<T>): void {
+    const { same, onChange, clock, memory } = this.#options;
+    const { value } = loaded;
+    const changed = this.#copy === undefined || this.#state !== "good" || !same(this.#copy.value, value);
+    this.#copy = { value, bornMs: clock.monotonicMs() };
+    this.#state = "good";
+    if (changed) onChange({ state: "updated" });
+    memory?.remember(loaded, clock.nowMs()).catch(() => undefined);
+  }
+
+  #adopt(stored: Held<T>): void {
+    const { same, onChange } = this.#options;
+    const expired = this.#state === "expired";
+    const changed = this.#copy === undefined || expired || !same(this.#copy.value, stored.value);
+    this.#copy = stored;
+    if (this.#tooOld(stored)) return;
+    if (expired) this.#state = "failing";
+    if (changed) onChange({ state: "updated", reason: "the stored copy is taken" });
+  }
+
+  #fail(reason: string): void {
+    const { onChange } = this.#options;
+    if (this.#state === "good") {
+      this.#state = "failing";
+      onChange({ state: "failed", reason });
+    }
+    // The copy is kept although it is not served, so that an even older one cannot replace it.
+    if (this.#state === "failing" && this.#copy !== undefined && this.#tooOld(this.#copy)) {
+      this.#state = "expired";
+      onChange({ state: "failed", reason: "the last good copy is too old" });
+    }
+  }
+
+  /** The newer of our copy and the stored one, which another instance or an earlier process may have fetched. */
+  #newest(stored: Held<T> | undefined): Held<T> | undefined {
+    const { accepts } = this.#options;
+    const copy = this.#copy;
+    if (copy === undefined || stored === undefined) return copy ?? stored;
+    if (!accepts(stored.value, copy.value)) return stored;
+    if (!accepts(copy.value, stored.value)) return copy;
+    return stored.bornMs > copy.bornMs ? stored : copy;
+  }
+
+  #hold({ value, loadedAtMs }: Copy<T>): Held<T> {
+    const { clock, memory } = this.#options;
     const storedAgeMs = clock.nowMs() - loadedAtMs;
     const known = storedAgeMs >= -SKEW_SECONDS * 1000;
     // One of unknown age never makes ours younger, however often it is read.
     const heldAgeMs = known
       ? Math.max(storedAgeMs, 0)
-      : Math.max(unknownAgeMs, copy === undefined ? 0 : ageMs(copy));
+      : Math.max(this.#unknownAgeMs, this.#copy === undefined ? 0 : this.#ageMs(this.#copy));
     // Otherwise a later process would take the time for a past one as soon as the clock has reached it.
     if (!known) memory?.redate(loadedAtMs, clock.nowMs() - heldAgeMs).catch(() => undefined);
     return { value, bornMs: clock.monotonicMs() - heldAgeMs };
-  };
+  }
 
   /** A clock that was set makes the age unknown: the document is fetched anew at once. */
-  const heed = (): void => {
-    if (stopped || !clocksDisagree(clock, clocksAgreed)) return;
-    clocksAgreed = momentOf(clock);
-    if (copy !== undefined) limit(copy);
-    void poll();
-  };
+  #heed(): void {
+    const { clock } = this.#options;
+    if (this.#stopped || !clocksDisagree(clock, this.#clocksAgreed)) return;
+    this.#clocksAgreed = momentOf(clock);
+    if (this.#copy !== undefined) this.#limit(this.#copy);
+    void this.#poll();
+  }
 
-  const fail = (reason: string): void => {
-    if (state === "good") {
-      state = "failing";
-      onChange({ state: "failed", reason });
-    }
-    // The copy is kept although it is not served, so that an even older one cannot replace it.
-    if (state === "failing" && copy !== undefined && tooOld(copy)) {
-      state = "expired";
-      onChange({ state: "failed", reason: "the last good copy is too old" });
-    }
-  };
+  /** From now on the copy counts as one of unknown age. */
+  #limit(held: Held<T>): void {
+    held.bornMs = Math.min(held.bornMs, this.#options.clock.monotonicMs() - this.#unknownAgeMs);
+  }
 
-  /** The newer of our copy and the stored one, which another instance or an earlier process may have fetched. */
-  const newest = (stored: Held<T> | undefined): Held<T> | undefined => {
-    if (copy === undefined || stored === undefined) return copy ?? stored;
-    if (!accepts(stored.value, copy.value)) return stored;
-    if (!accepts(copy.value, stored.value)) return copy;
-    return stored.bornMs > copy.bornMs ? stored : copy;
-  };
+  #ageMs({ bornMs }: Held<T>): number {
+    return this.#options.clock.monotonicMs() - bornMs;
+  }
 
-  const adopt = (stored: Held<T>): void => {
-    const changed = copy === undefined || state === "expired" || !same(copy.value, stored.value);
-    copy = stored;
-    if (tooOld(stored)) return;
-    if (state === "expired") state = "failing";
-    if (changed) onChange({ state: "updated", reason: "the stored copy is taken" });
-  };
-
-  const take = (loaded: Loaded<T>): void => {
-    const { value } = loaded;
-    const changed = copy === undefined || state !== "good" || !same(copy.value, value);
-    copy = { value, bornMs: clock.monotonicMs() };
-    state = "good";
-    if (changed) onChange({ state: "updated" });
-    memory?.remember(loaded, clock.nowMs()).catch(() => undefined);
-  };
-
-  const attempt = async (): Promise<void> => {
-    const stored = await memory?.recall().catch(() => undefined);
-    const begun = momentOf(clock);
-    const latest = newest(stored && hold(stored));
-    const loaded = await load(latest?.value).catch((error) =>
-      String(error instanceof Error ? error.message : error),
-    );
-    if (stopped) return;
-    if (latest !== undefined && clocksDisagree(clock, begun)) limit(latest);
-    let nextSeconds = latest === undefined ? FIRST_RETRY_SECONDS : RETRY_SECONDS;
-    if (typeof loaded !== "string" && (latest === undefined || accepts(latest.value, loaded.value))) {
-      take(loaded);
-      // At the latest after half of the time that the copy may be served, so that there is time to try again.
-      nextSeconds = Math.min(loaded.refreshSeconds, lastGoodSeconds / 2);
-    } else {
-      // SFD-4.2-1: the latest copy stays in use.
-      if (latest !== undefined && latest !== copy) adopt(latest);
-      fail(typeof loaded === "string" ? loaded : "an older copy was offered");
-    }
-    // Up to a tenth earlier at random, so that many instances do not fetch at the same moment.
-    cancel = timers.after(nextSeconds * 1000 * (0.9 + 0.1 * Math.random()), poll);
-  };
-
-  const poll = (): Promise<void> => {
-    cancel();
-    loading ??= attempt().finally(() => {
-      loading = undefined;
-    });
-    return loading;
-  };
-
-  /** What is under way may have been read before the call, so all calls during it share the load after it. */
-  const refresh = async (): Promise<void> => {
-    if (loading !== undefined) {
-      following ??= loading.then(() => {
-        following = undefined;
-        return stopped ? undefined : poll();
-      });
-      return following;
-    }
-    if (!stopped) await poll();
-  };
-
-  const looks = makeEarlyLooks({
-    look: () => (stopped ? undefined : poll()),
-    underWay: () => loading,
-    clock,
-    timers,
-  });
-
-  void poll();
-  return {
-    async current() {
-      heed();
-      if (copy === undefined && loading !== undefined) await loading;
-      return copy === undefined || tooOld(copy) ? undefined : copy.value;
-    },
-    looks: looks.fetches,
-    refresh,
-    state() {
-      heed();
-      if (copy === undefined) return { state: "none" };
-      const ageSeconds = Math.floor(ageMs(copy) / 1000);
-      if (tooOld(copy)) return { state: "none", ageSeconds };
-      const keys = size?.(copy.value);
-      return defined<SourceState>({ state: state === "good" ? "fresh" : "last_good", ageSeconds, keys });
-    },
-    stop() {
-      stopped = true;
-      copy = undefined;
-      cancel();
-    },
-  };
+  #tooOld(held: Held<T>): boolean {
+    return this.#ageMs(held) > this.#options.lastGoodSeconds * 1000;
+  }
 }
