@@ -22,132 +22,146 @@ const LOOPBACK_BESIDE =
 const opensLoopbackBeside = (network: string): boolean => opensLoopback(network) && !isLoopbackOnly(network);
 
 /** File names are relative to `folder`. The production profile allows no inline secrets. */
-export function makeReader(folder: string, production: boolean) {
-  const problems: string[] = [];
-  const warnings: string[] = [];
-  const files = new Map<string, string>();
-  const problem = (path: string, text: string): undefined => {
-    problems.push(`${path}: ${text}`);
+export function makeReader(folder: string, production: boolean): Reader {
+  return new ConfigReader(folder, production);
+}
+
+/** Its functions are fields, because callers take them out of it, as in `const { problem } = reader`. */
+class ConfigReader {
+  readonly #folder: string;
+  readonly #production: boolean;
+  readonly problems: string[] = [];
+  readonly warnings: string[] = [];
+  /** What was read, apart from what was only looked into. */
+  readonly files = new Map<string, string>();
+
+  constructor(folder: string, production: boolean) {
+    this.#folder = folder;
+    this.#production = production;
+  }
+
+  readonly problem = (path: string, text: string): undefined => {
+    this.problems.push(`${path}: ${text}`);
   };
-  const weakness = (path: string, text: string): void => {
-    const found = production ? problems : warnings;
+
+  /** A problem in the production profile, which the development profile warns about. */
+  readonly weakness = (path: string, text: string): void => {
+    const found = this.#production ? this.problems : this.warnings;
     found.push(`${path}: ${text}`);
   };
-  const advice = (path: string, text: string): void => {
-    if (production) warnings.push(`${path}: ${text}`);
+
+  /** A warning that the production profile alone gives. */
+  readonly advice = (path: string, text: string): void => {
+    if (this.#production) this.warnings.push(`${path}: ${text}`);
   };
-  const locate = (name: string): string => resolve(folder, name);
-  const contentOf = (name: string, seen?: (content: Uint8Array) => void): Result<string, string> => {
+
+  readonly locate = (name: string): string => resolve(this.#folder, name);
+
+  readonly readText = (path: string, name: string): string | undefined => {
+    this.files.set(this.locate(name), "");
+    const content = this.#contentOf(name, (bytes) => this.files.set(this.locate(name), fileDigest(bytes)));
+    return content.ok ? content.value : this.problem(path, content.error);
+  };
+
+  /** The content, or why it cannot be read, which is no problem here; undefined where no file is opened. */
+  readonly peek = (name: string): Result<string, string> | undefined => this.#contentOf(name);
+
+  readonly readEnv = (path: string, { env }: { env: string }): string | undefined =>
+    process.env[env] ?? this.problem(`${path}.env`, `${env} is not set in the environment`);
+
+  readonly readSecret = (path: string, from: v.InferOutput<typeof secret>): string | undefined => {
+    if (typeof from === "string") {
+      if (!this.#production) return from;
+      return this.problem(
+        path,
+        'is inline, which the production profile refuses: use { "file": … } or { "env": … }',
+      );
+    }
+    const content = "file" in from ? this.readText(`${path}.file`, from.file) : this.readEnv(path, from);
+    if (content === undefined) return undefined;
+    // A file written by an editor or by `echo` ends with a line break.
+    const value = content.replace(/\r?\n$/, "");
+    return value === "" ? this.problem(path, "is empty") : value;
+  };
+
+  /** A URL of the operator: in production it may lead to loopback where a network says that and nothing else. */
+  readonly readRemote = (path: string, { url, ...from }: RemoteFile): RemoteDocument => ({
+    url,
+    ...this.#readReach(path, from, opensLoopbackBeside, LOOPBACK_BESIDE),
+  });
+
+  /** CIMD-8.6-3: in production a URL of a client never leads to this machine, whatever listens there. */
+  readonly readSuppliedReach = (path: string, from: ReachFile): Reach =>
+    this.#readReach(path, from, opensLoopback, "opens loopback, which only the development profile allows");
+
+  readonly readListener = (
+    path: string,
+    { host, port, tls }: { host: string; port: number; tls: { key: File; cert: File } },
+  ) => {
+    const key = this.#readPem(`${path}.tls.key.file`, tls.key.file, "a private key", createPrivateKey);
+    const cert = this.#readCertificate(`${path}.tls.cert`, tls.cert);
+    if (key !== undefined && cert !== undefined) {
+      if (!cert.parsed.checkPrivateKey(key.parsed)) {
+        this.problem(`${path}.tls.key`, "is not the private key of the certificate in tls.cert");
+      } else if (!servesTls(key.pem, cert.pem)) {
+        this.problem(`${path}.tls.cert`, "is too weak for TLS, or what follows the certificate is damaged");
+      }
+      // A restart is no worse than to serve on with it, so it is only told.
+      if (cert.parsed.validToDate.getTime() <= Date.now()) {
+        this.warnings.push(`${path}.tls.cert: ended on ${cert.parsed.validToDate.toISOString()}: renew it`);
+      }
+    }
+    return { host, port, key: key?.pem ?? "", cert: cert?.pem ?? "" };
+  };
+
+  /** Every certificate of a file, as DER. */
+  readonly readAnchors = (path: string, { file }: File): readonly Uint8Array[] => {
+    const text = this.readText(`${path}.file`, file);
+    const blocks = text?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
     try {
-      const bytes = readFileSync(locate(name));
+      if (blocks.length === 0) throw new Error("none");
+      return blocks.map((pem) => new X509Certificate(pem).raw);
+    } catch {
+      this.problem(`${path}.file`, `${file} has no certificates in PEM`);
+      return [];
+    }
+  };
+
+  #contentOf(name: string, seen?: (content: Uint8Array) => void): Result<string, string> {
+    try {
+      const bytes = readFileSync(this.locate(name));
       seen?.(bytes);
       const content = decodeUtf8(bytes);
       return content.ok ? content : err(`${name} is not UTF-8 without a byte order mark`);
     } catch (fault) {
       return err(`${name} cannot be read (${codeOf(fault)})`);
     }
-  };
-  const readText = (path: string, name: string): string | undefined => {
-    files.set(locate(name), "");
-    const content = contentOf(name, (bytes) => files.set(locate(name), fileDigest(bytes)));
-    return content.ok ? content.value : problem(path, content.error);
-  };
-  const readEnv = (path: string, { env }: { env: string }): string | undefined =>
-    process.env[env] ?? problem(`${path}.env`, `${env} is not set in the environment`);
-  const readSecret = (path: string, from: v.InferOutput<typeof secret>): string | undefined => {
-    if (typeof from === "string") {
-      return production
-        ? problem(path, 'is inline, which the production profile refuses: use { "file": … } or { "env": … }')
-        : from;
-    }
-    const content = "file" in from ? readText(`${path}.file`, from.file) : readEnv(path, from);
-    if (content === undefined) return undefined;
-    // A file written by an editor or by `echo` ends with a line break.
-    const value = content.replace(/\r?\n$/, "");
-    return value === "" ? problem(path, "is empty") : value;
-  };
-  const readPem = <T>(path: string, name: string, what: string, parse: (pem: string) => T) => {
-    const pem = readText(path, name);
+  }
+
+  #readPem<T>(path: string, name: string, what: string, parse: (pem: string) => T) {
+    const pem = this.readText(path, name);
     if (pem === undefined) return undefined;
     try {
       return { pem, parsed: parse(pem) };
     } catch {
-      return problem(path, `${name} is not ${what} in PEM`);
+      return this.problem(path, `${name} is not ${what} in PEM`);
     }
-  };
-  const readCertificate = (path: string, { file }: { file: string }) =>
-    readPem(`${path}.file`, file, "a certificate", (pem) => new X509Certificate(pem));
-  const readReach = (
+  }
+
+  #readCertificate(path: string, { file }: File) {
+    return this.#readPem(`${path}.file`, file, "a certificate", (pem) => new X509Certificate(pem));
+  }
+
+  #readReach(
     path: string,
     { ca, privateNetworks }: ReachFile,
     isRefused: (network: string) => boolean,
     why: string,
-  ): Reach => {
-    if (production && privateNetworks.some(isRefused)) problem(`${path}.privateNetworks`, why);
-    const authority = ca && readCertificate(`${path}.ca`, ca);
+  ): Reach {
+    if (this.#production && privateNetworks.some(isRefused)) this.problem(`${path}.privateNetworks`, why);
+    const authority = ca && this.#readCertificate(`${path}.ca`, ca);
     return defined({ privateNetworks, ca: authority?.pem });
-  };
-  /** A URL of the operator: in production it may lead to loopback where a network says that and nothing else. */
-  const readRemote = (path: string, { url, ...from }: RemoteFile): RemoteDocument => ({
-    url,
-    ...readReach(path, from, opensLoopbackBeside, LOOPBACK_BESIDE),
-  });
-  /** CIMD-8.6-3: in production a URL of a client never leads to this machine, whatever listens there. */
-  const readSuppliedReach = (path: string, from: ReachFile): Reach =>
-    readReach(path, from, opensLoopback, "opens loopback, which only the development profile allows");
-  const readListener = (
-    path: string,
-    { host, port, tls }: { host: string; port: number; tls: { key: File; cert: File } },
-  ) => {
-    const key = readPem(`${path}.tls.key.file`, tls.key.file, "a private key", createPrivateKey);
-    const cert = readCertificate(`${path}.tls.cert`, tls.cert);
-    if (key !== undefined && cert !== undefined) {
-      if (!cert.parsed.checkPrivateKey(key.parsed)) {
-        problem(`${path}.tls.key`, "is not the private key of the certificate in tls.cert");
-      } else if (!servesTls(key.pem, cert.pem)) {
-        problem(`${path}.tls.cert`, "is too weak for TLS, or what follows the certificate is damaged");
-      }
-      // A restart is no worse than to serve on with it, so it is only told.
-      if (cert.parsed.validToDate.getTime() <= Date.now()) {
-        warnings.push(`${path}.tls.cert: ended on ${cert.parsed.validToDate.toISOString()}: renew it`);
-      }
-    }
-    return { host, port, key: key?.pem ?? "", cert: cert?.pem ?? "" };
-  };
-  /** Every certificate of a file, as DER. */
-  const readAnchors = (path: string, { file }: File): readonly Uint8Array[] => {
-    const blocks =
-      readText(`${path}.file`, file)?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ??
-      [];
-    try {
-      if (blocks.length === 0) throw new Error("none");
-      return blocks.map((pem) => new X509Certificate(pem).raw);
-    } catch {
-      problem(`${path}.file`, `${file} has no certificates in PEM`);
-      return [];
-    }
-  };
-  return {
-    problems,
-    warnings,
-    /** What was read, apart from what was only looked into. */
-    files,
-    problem,
-    /** A problem in the production profile, which the development profile warns about. */
-    weakness,
-    /** A warning that the production profile alone gives. */
-    advice,
-    locate,
-    readText,
-    /** The content, or why it cannot be read, which is no problem here; undefined where no file is opened. */
-    peek: (name: string): Result<string, string> | undefined => contentOf(name),
-    readEnv,
-    readSecret,
-    readRemote,
-    readSuppliedReach,
-    readListener,
-    readAnchors,
-  };
+  }
 }
 
 /** The platform refuses short keys, old hashes, and a chain that it cannot read. */
@@ -160,7 +174,8 @@ function servesTls(key: string, cert: string): boolean {
   }
 }
 
-export type Reader = ReturnType<typeof makeReader>;
+/** What it shows: neither its folder nor its profile. */
+export type Reader = Pick<ConfigReader, keyof ConfigReader>;
 
 /** In place of authorities that were not read: no certificate is issued by it. */
 const UNREAD: readonly Uint8Array[] = [new Uint8Array()];
