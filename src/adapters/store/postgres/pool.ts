@@ -151,7 +151,14 @@ export function openConnections(options: DatabaseOptions): Database {
   function connect(): Connection {
     const cut = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    let isOpened = false;
+    // Begun here, so that attempts are as far apart as they are counted.
+    let opening: Promise<Socket> | undefined = openSocket(address, options.tls, cut);
+    opening.then(
+      (socket) => {
+        connection.socket = socket;
+      },
+      () => {},
+    );
     const driven = {
       max: 1,
       // Connections are never closed for age.
@@ -162,10 +169,9 @@ export function openConnections(options: DatabaseOptions): Database {
       ssl: false,
       // The driver would connect again without a pause for as long as the server hangs up while a connection starts.
       socket: async () => {
-        if (isOpened) throw failed("no more attempts", "CONNECTION_CLOSED");
-        isOpened = true;
-        connection.socket = await openSocket(address, options.tls, cut);
-        return connection.socket;
+        const socket = await opening;
+        opening = undefined;
+        return socket ?? Promise.reject(failed("no more attempts", "CONNECTION_CLOSED"));
       },
       connection: { application_name: "mandate" },
       types: {
