@@ -8,9 +8,6 @@ import type { Reason } from "../../audit/reasons.ts";
 import {
   FETCHED_CACHE_BYTES_MAX,
   FETCHED_CACHE_MAX,
-  FETCHED_SECONDS,
-  FETCHED_SECONDS_MAX,
-  FETCHED_SECONDS_MIN,
   REFETCH_SECONDS,
   UNKNOWN_AGE_SECONDS,
 } from "../../limits.ts";
@@ -24,7 +21,7 @@ import { queryNames } from "./dns.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
 import type { Fetched, FetchOptions, Resolver } from "./fetch.ts";
-import { FetchFailed, fetchParsed } from "./fetch.ts";
+import { FetchFailed, FRESH_BOUNDS, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
 import type { FetchResult } from "./key-sources.ts";
 import type { Moment } from "./moment.ts";
@@ -63,8 +60,6 @@ export type DocumentCache<T> = {
 
 type Content<T> = { value: T; bytes: number; etag?: string; freshSeconds: number };
 type Entry<T> = Content<T> & { loadedAt: Moment; lookedAt: Moment; looks: EarlyLooks };
-
-const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 
 export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContext): DocumentCache<T> {
   const { clock, timers, budget } = context;
@@ -218,7 +213,7 @@ function readContent<T>(
 ): Result<Content<T>, FetchRefused> {
   // CIMD-5.2-2, RFC 9111 4.3.4: where a 304 says nothing about freshness, the earlier answer applies.
   const before = fetched.notModified ? known?.freshSeconds : undefined;
-  const seconds = freshSeconds(fetched, { ...BOUNDS, otherwise: before ?? BOUNDS.otherwise });
+  const seconds = freshSeconds(fetched, { ...FRESH_BOUNDS, otherwise: before ?? FRESH_BOUNDS.otherwise });
   if (fetched.notModified && known !== undefined) return ok({ ...known, freshSeconds: seconds });
   const { text, contentType, etag } = fetched;
   // CIMD-4-4, PROD-4.3-4: only the media types of this kind.

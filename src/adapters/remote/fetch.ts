@@ -14,6 +14,9 @@ import {
   FETCH_ADDRESSES_MAX,
   FETCH_TIMEOUT_MS,
   FETCHED_AROUND_BYTES_MAX,
+  FETCHED_SECONDS,
+  FETCHED_SECONDS_MAX,
+  FETCHED_SECONDS_MIN,
   HEADER_BYTES_MAX,
 } from "../../limits.ts";
 import { defined } from "../../result.ts";
@@ -22,6 +25,13 @@ import type { Reach, RemoteDocument } from "../../settings/settings.ts";
 import type { FetchUrl, UrlFailure } from "../../spec/rfc3986.ts";
 import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
+
+/** What is fetched stays fresh within these bounds, whatever it says itself. */
+export const FRESH_BOUNDS = {
+  min: FETCHED_SECONDS_MIN,
+  max: FETCHED_SECONDS_MAX,
+  otherwise: FETCHED_SECONDS,
+};
 
 /** One reason for each cause, for the audit trail. */
 export type FetchReason =

@@ -6,8 +6,6 @@
 import { readFile } from "node:fs/promises";
 import {
   CLIENT_LAST_GOOD_SECONDS,
-  FETCHED_SECONDS,
-  FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
   KEY_SET_BYTES_MAX,
   LAST_GOOD_SECONDS,
@@ -29,7 +27,7 @@ import { hash } from "../crypto/system.ts";
 import { verifyPresented } from "../crypto/x509.ts";
 import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
 import type { Judge } from "./fetch.ts";
-import { FetchFailed, fetchDocument } from "./fetch.ts";
+import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
 import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
 import { pollDocument } from "./polled-document.ts";
 
@@ -150,8 +148,6 @@ const endpointJudge =
 /** The media type of RFC 7517 8.5.1, and plain JSON, which most servers use. */
 export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
 
-const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
-
 /**
  * RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: key sets by issuer or client, from the file or URL that the
  * operator configured.
@@ -200,7 +196,7 @@ async function loadKeySet(
   const copy = known(place.url);
   const options = copy === undefined ? {} : { ifNoneMatch: copy.etag };
   const fetched = await fetchDocument(place, KEY_SET_BYTES_MAX, options);
-  const refreshSeconds = freshSeconds(fetched, BOUNDS);
+  const refreshSeconds = freshSeconds(fetched, FRESH_BOUNDS);
   if (fetched.notModified && copy) return { value: copy.value, text: copy.text, refreshSeconds };
   const { text, etag, contentType } = fetched;
   if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("the content type is not JSON");

@@ -1,11 +1,5 @@
 /** The OpenID Providers at which users sign in: their metadata, polled, and their token endpoints, asked with a code. */
-import {
-  FETCHED_SECONDS,
-  FETCHED_SECONDS_MAX,
-  FETCHED_SECONDS_MIN,
-  LAST_GOOD_SECONDS,
-  METADATA_BYTES_MAX,
-} from "../../limits.ts";
+import { LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits.ts";
 import type { Clock, Random, Timers } from "../../ports.ts";
 import type { ProviderFailure, Providers } from "../../ports-people.ts";
 import type { Result } from "../../result.ts";
@@ -27,7 +21,7 @@ import type { ProviderKey } from "../crypto/provider-keys.ts";
 import { deriveProviderKey } from "../crypto/provider-keys.ts";
 import type { EncryptionKeys } from "../crypto/system.ts";
 import type { Posted } from "./fetch.ts";
-import { FetchFailed, fetchDocument } from "./fetch.ts";
+import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
 import type { FetchResult } from "./key-sources.ts";
 import type { Pause } from "./pause.ts";
 import { makePause } from "./pause.ts";
@@ -61,7 +55,6 @@ type Source = {
 
 type Redeemed = Parameters<Providers["redeem"]>[1];
 
-const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 /** RFC 6749 5.2: the statuses of a token endpoint's errors, whose code is on record. */
 const ERRORS: readonly number[] = [400, 401];
 const UNAVAILABLE = err<ProviderFailure>({ reason: "provider_unavailable" });
@@ -185,7 +178,11 @@ function open(provider: Provider, options: ProviderOptions): Source {
       const failure = metadata.ok ? undefined : describeMetadataFailure(metadata.error);
       end(defined({ failure }));
       if (!metadata.ok) throw new Error(failure);
-      return { value: metadata.value, text: fetched.text, refreshSeconds: freshSeconds(fetched, BOUNDS) };
+      return {
+        value: metadata.value,
+        text: fetched.text,
+        refreshSeconds: freshSeconds(fetched, FRESH_BOUNDS),
+      };
     } catch (fault) {
       if (fault instanceof FetchFailed) end({ failure: fault.message });
       throw fault;
