@@ -2,8 +2,9 @@
 import { openClientDocuments } from "../adapters/clients/client-documents.ts";
 import type { EncryptionKeys } from "../adapters/crypto/system.ts";
 import { makeFetchBudget } from "../adapters/remote/fetch-budget.ts";
+import type { FetchResult } from "../adapters/remote/fetch-timer.ts";
 import { openFetchedKeys } from "../adapters/remote/fetched-keys.ts";
-import type { FetchResult, SourceOptions } from "../adapters/remote/key-sources.ts";
+import type { SourceOptions } from "../adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "../adapters/remote/key-sources.ts";
 import type { Change } from "../adapters/remote/polled-document.ts";
 import { openProviders } from "../adapters/remote/providers.ts";

@@ -23,7 +23,8 @@ import { makeEarlyLooks } from "./early-looks.ts";
 import type { Fetched, FetchOptions, Resolver } from "./fetch.ts";
 import { FetchFailed, FRESH_BOUNDS, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
-import type { FetchResult } from "./key-sources.ts";
+import type { FetchResult } from "./fetch-timer.ts";
+import { timeFetch } from "./fetch-timer.ts";
 import type { Moment } from "./moment.ts";
 import { clocksDisagree, momentOf, msSince } from "./moment.ts";
 
@@ -183,9 +184,7 @@ async function fetchContent<T>(
   where: SuppliedDocument,
   known: Content<T> | undefined,
 ): Promise<Result<Content<T>, FetchRefused>> {
-  const startMs = clock.monotonicMs();
-  const end = (failure: { failure?: string }): void =>
-    onFetch?.(where.url, { ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
+  const end = timeFetch(clock, (note) => onFetch?.(where.url, note));
   // Names in a private network may be known to the system resolver alone.
   const permitted = where.privateNetworks.length > 0;
   try {
@@ -196,11 +195,11 @@ async function fetchContent<T>(
     });
     const fetched = await fetchParsed(where.parsed, where, kind.bytesMax, options);
     const content = readContent(kind, where.url, fetched, known);
-    end(content.ok ? {} : { failure: content.error.reason });
+    end(content.ok ? undefined : content.error.reason);
     return content;
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
-    end({ failure: fault.message });
+    end(fault.message);
     return err(unfetched(`${kind.name}_${fault.reason}`, known));
   }
 }

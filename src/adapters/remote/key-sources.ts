@@ -28,13 +28,12 @@ import { verifyPresented } from "../crypto/x509.ts";
 import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
 import type { Judge } from "./fetch.ts";
 import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
+import type { FetchResult } from "./fetch-timer.ts";
+import { timeFetch } from "./fetch-timer.ts";
 import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
 import { pollDocument } from "./polled-document.ts";
 
 export type SourceChange = (name: string, change: Change) => void;
-
-/** The result of one request to an endpoint; `failure` is absent if it succeeded. */
-export type FetchResult = { failure?: string; durationMs: number };
 
 export type SourceOptions = {
   clock: Clock;
@@ -326,16 +325,14 @@ function observed<T>(
   report: (result: FetchResult) => void,
 ) {
   return async (latest: T | undefined): Promise<Loaded<T>> => {
-    const startMs = clock.monotonicMs();
-    const end = (failure: object): void =>
-      report({ ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
+    const end = timeFetch(clock, report);
     try {
       const loaded = await load(latest);
-      end({});
+      end();
       return loaded;
     } catch (fault) {
       const known = fault instanceof FetchFailed || fault instanceof SourceFailed;
-      end({ failure: known ? fault.message : "a fault" });
+      end(known ? fault.message : "a fault");
       throw fault;
     }
   };

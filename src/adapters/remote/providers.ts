@@ -22,7 +22,8 @@ import { deriveProviderKey } from "../crypto/provider-keys.ts";
 import type { EncryptionKeys } from "../crypto/system.ts";
 import type { Posted } from "./fetch.ts";
 import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
-import type { FetchResult } from "./key-sources.ts";
+import type { FetchResult } from "./fetch-timer.ts";
+import { timeFetch } from "./fetch-timer.ts";
 import type { Pause } from "./pause.ts";
 import { makePause } from "./pause.ts";
 import type { PolledDocument } from "./polled-document.ts";
@@ -112,13 +113,6 @@ async function lookFor(metadata: Source["metadata"]): Promise<ProviderMetadata |
   return undefined;
 }
 
-/** Tells of a request once it has ended. */
-function timeFetch(name: string, { clock, onFetch }: Pick<ProviderOptions, "clock" | "onFetch">) {
-  const startMs = clock.monotonicMs();
-  return (failure: { failure?: string } = {}): void =>
-    onFetch(name, { ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
-}
-
 async function redeemAt(
   metadata: ProviderMetadata,
   source: Source,
@@ -129,12 +123,12 @@ async function redeemAt(
   const { auth } = provider;
   const pinned = auth.method === "private_key_jwt" ? auth.tokenEndpoint : undefined;
   const post = tokenRequest(source, asked, options.clock.nowSeconds(), options.random.id());
-  const end = timeFetch(provider.name, options);
+  const end = timeFetch(options.clock, (note) => options.onFetch(provider.name, note));
   try {
     const place = at(provider, pinned ?? metadata.tokenEndpoint);
     const { status, text } = await fetchDocument(place, METADATA_BYTES_MAX, { post });
     if (ERRORS.includes(status)) {
-      end({ failure: `the status is ${status}` });
+      end(`the status is ${status}`);
       const error = parseTokenError(text);
       return err({ reason: "provider_refused", said: defined<JsonObject>({ status, error }) });
     }
@@ -143,7 +137,7 @@ async function redeemAt(
     return idToken.ok ? idToken : err({ reason: idToken.error.kind, said: { status } });
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
-    end({ failure: fault.message });
+    end(fault.message);
     const { reason, status } = fault;
     if (reason !== "status") return UNAVAILABLE;
     return err({ reason: "provider_refused", said: defined<JsonObject>({ status }) });
@@ -170,13 +164,13 @@ function open(provider: Provider, options: ProviderOptions): Source {
   const { name, issuer } = provider;
   const pause = makePause(clock);
   const load = async () => {
-    const end = timeFetch(name, options);
+    const end = timeFetch(clock, (note) => options.onFetch(name, note));
     try {
       // OIDCD-4-1, OIDCD-4.2-1, OIDCD-7.1-1
       const fetched = await fetchDocument(at(provider, providerMetadataUrl(issuer)), METADATA_BYTES_MAX);
       const metadata = parseProviderMetadata(fetched.text, issuer);
       const failure = metadata.ok ? undefined : describeMetadataFailure(metadata.error);
-      end(defined({ failure }));
+      end(failure);
       if (!metadata.ok) throw new Error(failure);
       return {
         value: metadata.value,
@@ -184,7 +178,7 @@ function open(provider: Provider, options: ProviderOptions): Source {
         refreshSeconds: freshSeconds(fetched, FRESH_BOUNDS),
       };
     } catch (fault) {
-      if (fault instanceof FetchFailed) end({ failure: fault.message });
+      if (fault instanceof FetchFailed) end(fault.message);
       throw fault;
     }
   };

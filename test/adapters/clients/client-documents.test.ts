@@ -10,7 +10,7 @@ import { brotliCompressSync, constants, deflateSync, gzipSync } from "node:zlib"
 import { makeKeyPem, publicJwk } from "../../../scripts/dev-keys.ts";
 import { openClientDocuments } from "../../../src/adapters/clients/client-documents.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
-import type { FetchResult } from "../../../src/adapters/remote/key-sources.ts";
+import type { FetchResult } from "../../../src/adapters/remote/fetch-timer.ts";
 import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
 import type { KeyWait } from "../../../src/ports.ts";
 import { defined } from "../../../src/result.ts";

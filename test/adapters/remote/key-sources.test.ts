@@ -20,7 +20,8 @@ import {
   mintX509Svid,
   x509,
 } from "../../../scripts/dev-pki.ts";
-import type { FetchResult, KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
+import type { FetchResult } from "../../../src/adapters/remote/fetch-timer.ts";
+import type { KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "../../../src/adapters/remote/key-sources.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { PolledKind, PolledRow, Store } from "../../../src/adapters/store/store.ts";
