@@ -13,7 +13,7 @@ import {
   STORE_CONNECTIONS_MAX,
   STORE_START_SECONDS,
 } from "../limits.ts";
-import { Rule, Target } from "../policy/rules.ts";
+import { Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
@@ -23,6 +23,7 @@ import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
 import { KeysFile } from "./keys-schema.ts";
+import { SharingRule } from "./shared.ts";
 import { AuthorizeFile, PagesFile, SignInFile } from "./sign-in-schema.ts";
 import {
   env,
@@ -249,7 +250,7 @@ export const ConfigFile = v.strictObject({
     {},
   ),
   targets: v.optional(v.array(Target), []),
-  policies: v.optional(v.array(Rule), []),
+  policies: v.optional(v.array(SharingRule), []),
   /** Every draft in use, with the revision that this version follows. */
   drafts: v.optional(
     v.array(

@@ -17,7 +17,6 @@ import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
-import { shareParts } from "./shared.ts";
 import type { Partner } from "./targets.ts";
 import { names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
 
@@ -161,8 +160,6 @@ export const Rule = v.pipe(
     (rule) => rule.allow !== "delegation" || rule.askUser !== true || rule.consent === "record",
     '"askUser" requires consent "record", because no other consent is given on our page',
   ),
-  // At the end: with a transformation inside a part, a problem of that part would hide those of the whole rule.
-  v.transform(shareParts),
 );
 export type Rule = v.InferOutput<typeof Rule>;
 export type Mode = Rule["allow"];

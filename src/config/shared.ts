@@ -1,5 +1,7 @@
 /** The parts of rules in memory: in a large policy many rules have the same targets, scopes and subjects. */
+import * as v from "valibot";
 import { SHARED_VALUES_MAX } from "../limits.ts";
+import { Rule } from "../policy/rules.ts";
 
 /** Parts that rules often have in common, and lists that most have to themselves. */
 const COMMON = new Set(["targets", "scopes", "subjects", "subjectToken"]);
@@ -31,3 +33,6 @@ function shared(part: object): object {
   known.set(text, kept);
   return kept;
 }
+
+/** At the end: with a transformation inside a part, a problem of that part would hide those of the whole rule. */
+export const SharingRule = v.pipe(Rule, v.transform(shareParts));

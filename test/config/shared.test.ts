@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
+import { SharingRule, shareParts } from "../../src/config/shared.ts";
 import { SHARED_VALUES_MAX } from "../../src/limits.ts";
-import { Rule } from "../../src/policy/rules.ts";
-import { shareParts } from "../../src/policy/shared.ts";
+import type { Rule } from "../../src/policy/rules.ts";
 
 /** What becomes of a part. */
 const shared = (part: unknown): unknown => shareParts({ targets: part }).targets;
@@ -17,7 +17,7 @@ const input = (id: string) => ({
   targets: ["api", "desk"],
   scopes: ["trips.read"],
 });
-const rule = (id: string, more: object = {}) => v.parse(Rule, { ...input(id), ...more });
+const rule = (id: string, more: object = {}) => v.parse(SharingRule, { ...input(id), ...more });
 
 for (const part of ["targets", "scopes", "subjects"] as const) {
   test(`rules with equal ${part} have them in common`, () => {
@@ -45,7 +45,7 @@ test("a rule has its own list of clients", () => {
 
 test("a part that is wrong hides no other problem of its rule", () => {
   const wrong = { ...input("a"), consent: "implied", targets: [] };
-  const texts = v.safeParse(Rule, wrong).issues?.map(({ message }) => message.slice(0, 24));
+  const texts = v.safeParse(SharingRule, wrong).issues?.map(({ message }) => message.slice(0, 24));
   assert.deepEqual(texts, ["Invalid length: Expected", 'consent "implied" requir']);
 });
 
