@@ -207,16 +207,94 @@ test("no spread hides members from the type check, or packs lines for the format
   }
 });
 
-test("flows know no status and no SQL; the pure core knows no clock, no chance and no waiting", () => {
-  for (const file of sources) {
-    const code = codeOf(file);
-    if (/^(spec|audit|settings|policy)\//.test(file)) {
-      assert.doesNotMatch(code, /\b(async|await|Date\.now|Math\.random|performance|process|fetch)\b/, file);
-    }
-    if (file.startsWith("flows/")) assert.doesNotMatch(code, /\bstatus\b|\bSELECT\b|\bINSERT\b/, file);
-    if (!file.startsWith("config")) assert.doesNotMatch(code, /process\.env/, file);
-  }
-});
+/** What no code of these files may have, and lines that have it, each of which the pattern must find. */
+const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], lines: readonly string[]][] = [
+  [
+    "the pure core and the flows know no clock, no timer, no chance and nothing of the platform",
+    /^(?:spec|audit|settings|policy|flows)\//,
+    [
+      /\bDate(?:\.now\b|\(\))|\bnew Date\b(?!\()|\b(?:Temporal|performance)\b/,
+      /\bset(?:Timeout|Interval|Immediate)\b|\bqueueMicrotask\b/,
+      /\bMath\.random\b|\b(?:crypto|process|fetch|globalThis)\b/,
+    ],
+    [
+      "const now = Date.now();",
+      "const now = new Date();",
+      "const now = +new Date;",
+      "const now = Temporal.Now.instant();",
+      "setTimeout(end, 10);",
+      "setInterval(look, 10);",
+      "setImmediate(end);",
+      "const id = globalThis.crypto.randomUUID();",
+      "const id = crypto.randomUUID();",
+    ],
+  ],
+  [
+    "the pure core does not wait",
+    /^(?:spec|audit|settings|policy)\//,
+    [/\b(?:async|await)\b/],
+    ["export async function decide() {", "const key = await keys.find();"],
+  ],
+  [
+    // A map, a set or a list of a module has a type that lets nothing change it.
+    "the modules of the pure core and of the flows keep nothing between two calls",
+    /^(?:spec|audit|settings|policy|flows)\//,
+    [
+      /^(?:export )?(?:let|var) /m,
+      /^(?:export )?const \w+(?:: (?!Readonly(?:Map|Set)<)[^;{]*)? =\s+new (?:Weak)?(?:Map|Set)\b/m,
+      /^(?:export )?const \w+(?:: (?!readonly |Readonly)[^;=]*)? = \[(?![^;]*\] as const\b)/m,
+      /^(?:export )?const \w+(?:: [^;=]*)? = \{(?:\}|[^;()]*\bnew (?:Weak)?(?:Map|Set)\b)/m,
+    ],
+    [
+      "let calls = 0;",
+      "export let last: string | undefined;",
+      "const known = new Map<string, object>();",
+      "export const seen: Set<string> = new Set();",
+      "const kept =\n  new WeakMap<object, string>();",
+      "const waiting: string[] = [];",
+      'const names = ["a", "b"];',
+      "const state = {};",
+      "const state = { known: new Map() };",
+    ],
+  ],
+  [
+    "the pure core and the flows know no status code and no header field of HTTP",
+    // An event of the audit trail tells the status of an answer that another server gave.
+    /^(?:spec|settings|policy|flows)\//,
+    [/\bstatus(?:Code)?\b|\bheaders\b/],
+    ["return { status: 403, headers: {} };", "return { status, headers };", "response.statusCode = 403;"],
+  ],
+  [
+    "only the adapters of the store know SQL",
+    /^(?!adapters\/store\/)/,
+    [
+      /\bselect\b[^;{}]*?\sfrom\s+\w|\binsert into\b|\bdelete from\b|\bupdate \w+\s+set\b/i,
+      /\b(?:create|alter|drop) (?:table|index)\b/i,
+    ],
+    [
+      'const rows = "select id from consent";',
+      'const row = "SELECT id\n  FROM consent";',
+      'run("insert into consent values (1)");',
+      'run("delete from consent");',
+      'run("update consent set id = 1");',
+      'run("drop table consent");',
+    ],
+  ],
+  ["only config reads the environment", /^(?!config)/, [/process\.env/], ["const port = process.env.PORT;"]],
+];
+
+for (const [name, where, found, lines] of WALLS) {
+  test(name, () => {
+    for (const line of lines)
+      assert.ok(
+        found.some((pattern) => pattern.test(line)),
+        line,
+      );
+    const inside = sources.filter((file) => where.test(file));
+    assert.ok(inside.length > 0);
+    for (const file of inside) for (const pattern of found) assert.doesNotMatch(codeOf(file), pattern, file);
+  });
+}
 
 test("every signature check is awaited: a promise in a condition would count as a good signature", () => {
   const checks = sources.flatMap((file) => {

@@ -67,7 +67,7 @@ function readTime(text: string): number | undefined {
 
 /** Filters of one search term each. */
 const SIMPLE = ["actor", "client", "target", "rule", "outcome", "type"] as const satisfies TermName[];
-export const EVENT_PARAMETERS = [
+export const EVENT_PARAMETERS: readonly string[] = [
   "from",
   "to",
   "iss",

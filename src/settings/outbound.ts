@@ -2,7 +2,7 @@
 import ipaddr from "ipaddr.js";
 
 /** Refused always: the addresses of cloud metadata services that no refused range covers. */
-const METADATA_NETWORKS = [
+const METADATA_NETWORKS: readonly string[] = [
   "100.100.100.200/32",
   "168.63.129.16/32",
   "fd00:42::42/128",
@@ -13,7 +13,7 @@ const METADATA_NETWORKS = [
   "fd20:ce::254/128",
 ];
 /** Ranges of which an operator may permit single networks. */
-const PERMITTABLE = ["private", "uniqueLocal", "carrierGradeNat", "loopback"];
+const PERMITTABLE: readonly string[] = ["private", "uniqueLocal", "carrierGradeNat", "loopback"];
 /** What ipaddr.js calls unicast includes addresses outside 2000::/3 and the former test network 6bone. */
 const IPV6_GLOBAL = ipaddr.parseCIDR("2000::/3");
 const IPV6_6BONE = ipaddr.parseCIDR("3ffe::/16");

@@ -85,7 +85,7 @@ function isPrivate(members: JsonObject): boolean {
 }
 
 /** The members that hold private or symmetric key material, also of unknown key types. */
-export const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
+export const SECRET_MEMBERS: readonly string[] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
 
 const SIGNATURE_USES: readonly (string | undefined)[] = [undefined, "sig"];
 
@@ -179,7 +179,7 @@ function isExponent(text: string): boolean {
   return exponent >= 65537n && exponent % 2n === 1n;
 }
 
-const SMALL_PRIMES = [
+const SMALL_PRIMES: readonly { prime: bigint; powers: ReadonlySet<number> }[] = [
   2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103,
   107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,
 ].map((prime) => ({ prime: BigInt(prime), powers: powersOf65537(prime) }));

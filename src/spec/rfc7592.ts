@@ -16,7 +16,7 @@ import type { MetadataFailure } from "./rfc7591-errors.ts";
 import { metadataInvalid } from "./rfc7591-errors.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
-const OF_SERVER = [
+const OF_SERVER: readonly string[] = [
   "registration_access_token",
   "registration_client_uri",
   "client_secret_expires_at",
