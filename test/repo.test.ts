@@ -112,11 +112,12 @@ test("imports go down the layers and never turn back", () => {
   }
 });
 
-test("a start loads no driver of a database that it does not use, and no WebSocket client of the platform", () => {
+test("a start loads no driver that it does not use, no WebSocket client, and of the commands their table alone", () => {
   const script = `
     const { registerHooks } = await import("node:module");
     const loaded = [];
     registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context); } });
+    await import("./src/cli/command-line.ts");
     await import("./src/start/run.ts");
     const { openStore } = await import("./src/adapters/store/open.ts");
     await (await openStore({ sqlite: ":memory:" })).close();
@@ -126,6 +127,13 @@ test("a start loads no driver of a database that it does not use, and no WebSock
   assert.ok(loaded.some((name) => name.endsWith("/store/sqlite/store.ts")));
   assert.deepEqual(
     loaded.filter((name) => /\/postgres\/|undici/.test(name)),
+    [],
+  );
+  const commands = loaded.flatMap((name) => /\/src\/(cli\/.+)$/.exec(name)?.[1] ?? []);
+  const TABLE = /^cli\/(?:command-line|commands|options|\w+\/spec)\.ts$/;
+  assert.ok(commands.includes("cli/policy/spec.ts"));
+  assert.deepEqual(
+    commands.filter((name) => !TABLE.test(name)),
     [],
   );
 });
