@@ -112,13 +112,13 @@ export async function decideReview(
       policy: { digest: ports.settings().policy.digest, rule_id: rule.id },
     },
     rows: (consentId) => [
-      decisionRow(ports, found, click, { sealed: ports.successors.seal(decision.formToken, code) }),
+      decisionRow(ports, found, click, { sealed: ports.successors.seal(click.secret, code) }),
       codeRow(ports, found, code, { scopes: given, consentId, refresh }),
     ],
   });
   return recorded
     ? { next: "client", location: locationAtClient(ports, request, { code }) }
-    : answerAgain(ports, found, click, decision.formToken);
+    : answerAgain(ports, found, click);
 }
 
 /** REFRESH-D-2, REFRESH-D-13: from the click on, and as long as the page said. */
@@ -142,7 +142,7 @@ async function refuse(
   ports: Ports,
   note: AuditedRequest,
   found: Found,
-  click: string,
+  click: Click,
   reason: Reason,
   error: AuthorizationError,
 ): Promise<Outcome> {
@@ -161,22 +161,26 @@ async function refuse(
   const recorded = await ports.journal.record({ event, rows });
   return recorded.ok
     ? { next: "client", location: locationAtClient(ports, request, error), refused: reason }
-    : answerAgain(ports, found, click, "");
+    : answerAgain(ports, found, click);
 }
 
 // --- once, and the same again -----------------------------------------------------------------------------------
 
-/** A refusal by the policy needs no click. */
-const LOOK = "look";
+/** The digest of all that a form says, and the secret in it. */
+type Click = { digest: string; secret: string };
 
-/** All that a form says. */
-const clickOf = ({ hash }: Ports, { formToken, allows, all, confirmed, scopes }: Decision): string =>
-  hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted()]));
+/** A refusal by the policy needs no click. */
+const LOOK: Click = { digest: "look", secret: "" };
+
+const clickOf = ({ hash }: Ports, { formToken, allows, all, confirmed, scopes }: Decision): Click => ({
+  digest: hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted()])),
+  secret: formToken,
+});
 
 function decisionRow(
   { hash, clock }: Ports,
   { request, session }: Found,
-  click: string,
+  click: Click,
   gives: DecisionRecord["gives"],
 ): RowChange {
   const add = {
@@ -184,7 +188,7 @@ function decisionRow(
     key: request.id,
     version: 1,
     holder: holderOf(hash, session),
-    body: { session: session.key, click, atSeconds: clock.nowSeconds(), gives },
+    body: { session: session.key, click: click.digest, atSeconds: clock.nowSeconds(), gives },
     // As long as the request can wait.
     expiresAtSeconds: request.startedAtSeconds + PUSHED_SECONDS + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
   } as const;
@@ -227,20 +231,15 @@ function codeRow(
 }
 
 /** PAGE-D-4: a click whose answer was lost gets that answer; nothing is decided twice, and a code that was used is used. */
-async function answerAgain(
-  ports: Ports,
-  { request, session }: Found,
-  click: string,
-  formToken: string,
-): Promise<Outcome> {
+async function answerAgain(ports: Ports, { request, session }: Found, click: Click): Promise<Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
   const row = await ports.shortLived.find("decision", request.id, nowSeconds);
   // The consent was changed at the same time, again and again.
   if (row === undefined) return notice("unavailable", "version_differs");
   const { gives } = row.body;
-  if (row.body.click !== click || !mayRepeat(row.body, session, nowSeconds)) return DECIDED;
+  if (row.body.click !== click.digest || !mayRepeat(row.body, session, nowSeconds)) return DECIDED;
   if ("error" in gives) return { next: "client", location: locationAtClient(ports, request, gives) };
-  const code = ports.successors.open(formToken, gives.sealed);
+  const code = ports.successors.open(click.secret, gives.sealed);
   return (await isRedeemed(ports, code))
     ? DECIDED
     : { next: "client", location: locationAtClient(ports, request, { code }) };

@@ -112,6 +112,16 @@ for (const allows of [true, false]) {
   });
 }
 
+test("PAGE-D-4 the same click again, after a reload that allows less, has the answer of the first one", async (t) => {
+  const { flow, click } = await openPage(t, withRule({}));
+  const [decide, other] = [await click(), await click(false)];
+  const first = await decide();
+  flow.reload(withRule({ clients: ["another-app"] }));
+  assert.deepEqual(await decide(), first);
+  assert.ok(first.next === "client" && first.location.includes("code="));
+  assert.equal((await other()).next, "notice");
+});
+
 /** A request of the client that waits for its user, and a page about it that can be opened and clicked. */
 async function openPage(t: TestContext, before: object) {
   const flow = await openRefresh(t, before);
