@@ -104,8 +104,12 @@ export const CONSENT_DAYS_MAX = 400;
 
 // Times, in milliseconds.
 export const FETCH_TIMEOUT_MS = 5_000;
-/** A sign-in provider that failed so often in a row is not asked for so long; then one request tries it. */
+/**
+ * A sign-in provider that so often in a row was waited for in vain, for so long at least, is not asked for a while; then
+ * one request tries it.
+ */
 export const PAUSE_FAILURES_MAX = 3;
+export const PAUSE_SLOW_MS = 1_000;
 export const PAUSE_MS = 30_000;
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 export const HEADERS_TIMEOUT_MS = 10_000;
@@ -271,7 +275,7 @@ export const FAILED_REQUESTS_MAX = 8;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 
 // Sign-in and authorization.
-/** Sessions of one user; beyond it the oldest end. The same for codes and decisions that are kept. */
+/** Sessions of one user; beyond it the oldest end. The same for codes. */
 export const SESSIONS_PER_USER_MAX = 32;
 export const CODES_PER_USER_MAX = 64;
 /** An authorization request that waits in the browser, before it is encrypted: it stands in URLs, at the provider too. */

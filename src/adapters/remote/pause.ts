@@ -1,8 +1,9 @@
 /**
- * A pause for another server that does not answer: after some failures in a row it is not asked for a while, so that
- * callers are told at once; then one request tries it, and the others wait for nothing until that has its answer.
+ * A pause for another server that does not answer: after some requests in a row that waited in vain it is not asked for a
+ * while, so that callers are told at once; then one request tries it, and the others wait for nothing until that has its
+ * answer. A connection that breaks at once costs no one time, and may be due to what an attacker put into the request.
  */
-import { PAUSE_FAILURES_MAX, PAUSE_MS } from "../../limits.ts";
+import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../limits.ts";
 import type { Clock } from "../../ports.ts";
 
 export type Pause = {
@@ -29,6 +30,7 @@ export function makePause(clock: Pick<Clock, "monotonicMs">): Pause {
       if (on()) return undefined;
       const tries = failures >= PAUSE_FAILURES_MAX;
       if (tries) trying = true;
+      const startMs = clock.monotonicMs();
       let answered = false;
       try {
         const result = await work();
@@ -37,7 +39,7 @@ export function makePause(clock: Pick<Clock, "monotonicMs">): Pause {
       } finally {
         if (tries) trying = false;
         if (answered) end();
-        else {
+        else if (clock.monotonicMs() - startMs >= PAUSE_SLOW_MS) {
           failures += 1;
           untilMs = clock.monotonicMs() + PAUSE_MS;
         }

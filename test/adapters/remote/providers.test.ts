@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { issueServerCertificate, makeAuthority } from "../../../scripts/dev-pki.ts";
 import { random } from "../../../src/adapters/crypto/system.ts";
 import { openProviders } from "../../../src/adapters/remote/providers.ts";
-import { EARLY_LOOK_SECONDS, PAUSE_FAILURES_MAX, PAUSE_MS } from "../../../src/limits.ts";
+import { EARLY_LOOK_SECONDS, PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../../src/limits.ts";
 import type { Provider } from "../../../src/settings/settings.ts";
 import { inTime } from "../../support/in-time.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
@@ -70,10 +70,20 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
     const got = await answer;
     return got.ok ? "ok" : got.error.reason;
   };
+  const redeem = (name = "one") => reasonOf(providers.redeem(name, asked));
   return {
     ...{ one, time, timers },
     begin: (name = "one") => reasonOf(providers.metadata(name)),
-    redeem: (name = "one") => reasonOf(providers.redeem(name, asked)),
+    redeem,
+    /** The provider keeps the request for a while, and then breaks the connection. */
+    async waitInVain() {
+      one.site.mode = "silent";
+      const asking = redeem();
+      await until(() => one.kept.length === 1, "it is asked");
+      time.nowMs += PAUSE_SLOW_MS;
+      one.kept.pop()?.destroy();
+      return asking;
+    },
     pass(ms: number) {
       time.nowMs += ms;
       timers.pass(ms);
@@ -84,13 +94,12 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
 const [DOWN, REFUSED] = ["provider_unavailable", "provider_refused"];
 const tokens = (asked: readonly string[]): number => asked.filter((path) => path === "/token").length;
 
-test("after three redemptions without an answer users are told at once, and the provider is not asked, for 30 s", async (t) => {
-  const { one, begin, redeem, pass } = await open(t, "answers");
+test("after three redemptions that waited in vain users are told at once, and the provider is not asked, for 30 s", async (t) => {
+  const { one, begin, redeem, waitInVain, pass } = await open(t, "answers");
   assert.equal(await redeem(), REFUSED);
-  one.site.mode = "cuts";
   for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) {
     assert.equal(await begin(), "ok", "its metadata are known");
-    assert.equal(await redeem(), DOWN);
+    assert.equal(await waitInVain(), DOWN);
   }
   const before = one.asked.length;
   for (let times = 0; times < 10; times++) assert.deepEqual([await begin(), await redeem()], [DOWN, DOWN]);
@@ -101,12 +110,11 @@ test("after three redemptions without an answer users are told at once, and the 
 });
 
 test("after the pause one request tries the provider, and the others are told at once until it has its answer", async (t) => {
-  const { one, begin, redeem, pass } = await open(t, "answers");
+  const { one, begin, redeem, waitInVain, pass } = await open(t, "answers");
   assert.equal(await begin(), "ok");
-  one.site.mode = "cuts";
-  for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) await redeem();
+  for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) await waitInVain();
   pass(PAUSE_MS);
-  assert.equal(await redeem(), DOWN, "the one that tries fails");
+  assert.equal(await waitInVain(), DOWN, "the one that tries fails");
   assert.equal(await begin(), DOWN, "so the pause begins anew");
   pass(PAUSE_MS);
   one.site.mode = "silent";
@@ -120,6 +128,15 @@ test("after the pause one request tries the provider, and the others are told at
   assert.ok(kept);
   one.answer("/token", kept);
   assert.equal(await trying, REFUSED, "an error of the provider is an answer");
+  assert.deepEqual([await begin(), await redeem()], ["ok", REFUSED]);
+});
+
+test("codes for which the provider breaks the connection at once, such as those of an attacker, keep no one else out", async (t) => {
+  const { one, begin, redeem } = await open(t, "answers");
+  assert.equal(await begin(), "ok");
+  one.site.mode = "cuts";
+  for (let failures = 0; failures < 2 * PAUSE_FAILURES_MAX; failures++) assert.equal(await redeem(), DOWN);
+  one.site.mode = "answers";
   assert.deepEqual([await begin(), await redeem()], ["ok", REFUSED]);
 });
 
