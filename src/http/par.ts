@@ -92,13 +92,13 @@ function makeAnswer(ports: Ports): Handler {
     const proven = await proveKeysOf(ports, form.value, shownBy(request, peer));
     if (!proven.ok) return refuseWith(proven.error);
     const { jkt: shown } = proven.value.keys;
-    const { dpop_jkt: jkt = shown, client_id: clientId = client.value.clientId } = asked.value;
+    const { dpop_jkt: jkt = shown } = asked.value;
     // RFC9449-10.1-3
     if (shown !== undefined && jkt !== shown) {
       return refuseWith({ kind: "request_malformed", reason: "dpop_jkt_differs" });
     }
-    // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself.
-    if (clientId !== client.value.clientId) return malformed("client_id_differs");
+    // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself, which is the one that the form names, if any.
+    const { clientId } = client.value;
     const named = defined<AuthorizationForm>({ ...asked.value, client_id: clientId, dpop_jkt: jkt });
     const read = await readAuthorizationRequest(ports, named, peer.address);
     if (!read.ok) {

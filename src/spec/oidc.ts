@@ -136,6 +136,9 @@ export type AuthenticationResponseFailure = { kind: "callback_malformed" };
 
 const PARAMETERS = ["state", "code", "error", "iss"] as const;
 
+/** RFC 6749 A.11: nothing else is sent on to the provider, since the query may come from anyone. */
+const CODE = /^[\x20-\x7e]+$/;
+
 /** The response in the query of the callback; each parameter at most once, others are not looked at. */
 export function parseAuthenticationResponse(
   query: string,
@@ -153,6 +156,7 @@ export function parseAuthenticationResponse(
   if (state === undefined || (code === undefined) === (error === undefined)) {
     return err({ kind: "callback_malformed" });
   }
+  if (code !== undefined && !CODE.test(code)) return err({ kind: "callback_malformed" });
   return ok({ ...found, state });
 }
 

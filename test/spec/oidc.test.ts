@@ -132,6 +132,11 @@ const responses = [
   ["code=c&code=d&state=s", "callback_malformed"],
   ["code=c&state=s&state=t", "callback_malformed"],
   ["code=%ff&state=s", "callback_malformed"],
+  ["code=a+%7E&state=s", "ok"],
+  ["code=&state=s", "callback_malformed"],
+  ["code=a%00&state=s", "callback_malformed"],
+  ["code=a%0D%0Ab&state=s", "callback_malformed"],
+  ["code=%C3%A4&state=s", "callback_malformed"],
 ] as const;
 for (const [query, want] of responses) {
   test(`OIDC-3.1.2.7-1, OIDC-3.1.2.6-1 the response ${query}: ${want}`, () => {
