@@ -190,7 +190,7 @@ async function makeReplica(url: string): Promise<{ promote(): Promise<void> }> {
     for (const statement of statements) await sql.unsafe(statement);
     await sql.end();
   };
-  // Neither copied nor renamed while somebody is connected.
+  // Neither copied nor renamed while a session is connected.
   const alone = [
     `alter database ${name} allow_connections false`,
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,

@@ -88,7 +88,7 @@ test("tables of an older version are left as they are by a role that does not ow
       fault.message,
       `the tables are those of an older version (${known - 1} of ${known} migrations), and "${role}" may not change the schema mandate: run "mandate migrate" as the owner, ${quote(decodeURIComponent(new URL(owner).username))}`,
     );
-    // Somebody may migrate meanwhile, so that the start waits for it.
+    // Another program may migrate meanwhile, so that the start waits for it.
     assert.ok(!(fault instanceof StoreMisplaced));
     assert.deepEqual(await sql`select * from mandate.migration`, before);
   });
