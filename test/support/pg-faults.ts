@@ -100,7 +100,11 @@ export const PG_FAULTS: readonly PgFault[] = [
       const { admin, name } = place;
       await admin.unsafe(`alter role ${name} set default_transaction_read_only = on`);
       await terminate(place);
-      return () => admin.unsafe(`alter role ${name} reset default_transaction_read_only`);
+      return async () => {
+        await admin.unsafe(`alter role ${name} reset default_transaction_read_only`);
+        // A pooler keeps the sessions that began while it was set.
+        await terminate(place);
+      };
     },
   },
   {
