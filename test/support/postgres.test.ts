@@ -43,7 +43,11 @@ async function accepts(url: string): Promise<boolean> {
 }
 
 test("postgres: answers with its version", async () => {
-  assert.match(String(await ask(server.url, "select version()")), /^PostgreSQL 18\./);
+  const other = process.env.MANDATE_POSTGRES_BIN !== undefined;
+  assert.match(
+    String(await ask(server.url, "select version()")),
+    other ? /^PostgreSQL \d/ : /^PostgreSQL 18\./,
+  );
 });
 
 test("postgres: refuses a wrong password", async () => {

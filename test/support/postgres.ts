@@ -7,7 +7,7 @@ import { execFile, execFileSync, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
-import { cp, lchown, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { cp, lchown, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -142,6 +142,7 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
 /** The programs, and a data folder with a superuser: what takes a second of a start. */
 async function prepare(folder: string, user: Run["user"]): Promise<void> {
   const passwordFile = join(folder, "password");
+  await mkdir(folder, { recursive: true });
   if (OTHER_BINARIES === undefined) await copyNative(folder);
   await writeFile(passwordFile, randomBytes(16).toString("hex"), { mode: 0o600 });
   await giveAway(folder, user);
