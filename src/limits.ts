@@ -133,6 +133,8 @@ export const STORE_BUSY_RETRY_MS = 10;
 export const STORE_RETRY_MS = 1_000;
 export const STORE_CONNECTS_WINDOW_MS = 1_200;
 export const STORE_CONNECT_TIMEOUT_MS = 3_000;
+/** Rounds of the digest of a password that a database may ask for: 250 ms, in which nothing else is done. */
+export const SCRAM_ITERATIONS_MAX = 1_000_000;
 /** Time beyond its own limit that a statement has to end before its connection is given up. */
 export const STORE_GRACE_MS = 1_000;
 /** Pause before connections to a server that does not write are all replaced again. */

@@ -1,3 +1,6 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("adapters/store/postgres/{roles,store,tls,transports}", "support/{postgres,run-files}");
+await runFiles(
+  "adapters/store/postgres/{messages,roles,store,tls,transports}",
+  "support/{postgres,run-files}",
+);

@@ -14,6 +14,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "42704": "the server does not know a parameter of `store.postgres`",
   // The way there
   NO_TLS: "the server offers no TLS, or something between it and here takes it away",
+  AUTHENTICATION: "the server asks for a proof that is not known here: set scram-sha-256 in its pg_hba.conf",
+  PROTOCOL: "what answers is no PostgreSQL, or something on the way changes what it says",
   ECONNREFUSED: "nothing listens at this host and port: start the database, or correct `store.postgres`",
   ENOTFOUND: "there is no such host: correct `store.postgres`",
   EAI_AGAIN: "the name of the host cannot be looked up now",

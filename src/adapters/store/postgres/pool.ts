@@ -13,6 +13,7 @@ import type { Store } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import type { Attempts } from "./attempts.ts";
 import { isPostgresError, READ_ONLY, toConnectFault, toFault } from "./faults.ts";
+import { guardedSocket } from "./messages.ts";
 import { beginSession } from "./session.ts";
 import type { ServerAddress } from "./socket.ts";
 import { failed, openSocket } from "./socket.ts";
@@ -171,7 +172,8 @@ export function openConnections(options: DatabaseOptions): Database {
       socket: async () => {
         const socket = await opening;
         opening = undefined;
-        return socket ?? Promise.reject(failed("no more attempts", "CONNECTION_CLOSED"));
+        if (socket === undefined) throw failed("no more attempts", "CONNECTION_CLOSED");
+        return guardedSocket(socket, cut);
       },
       connection: { application_name: "mandate" },
       types: {
