@@ -101,7 +101,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const eventLog = timed(store.log, counters);
   const { witness: place } = fixed.audit;
   const witness = place && (await openWitnessAt(place, log));
-  const lastWritten = place && (await openLastWrittenAt(place, instance, log));
+  const lastWritten = place && (await openLastWrittenAt(place, { instance, issuer: current.issuer }, log));
   const wroteLast = await lastWritten?.read();
   const writing = { log: instance, store: eventLog, clock, random, mayWrite: name.ensure };
   const keep = (opened: OpenJournal): OpenJournal => {

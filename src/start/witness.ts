@@ -22,12 +22,12 @@ export async function openWitnessAt(place: WitnessPlace, log: Log): Promise<Witn
 /** What this instance wrote last, beside a witness that is a file; the checkpoints are kept without it, too. */
 export async function openLastWrittenAt(
   place: WitnessPlace,
-  instance: string,
+  { instance, issuer }: { instance: string; issuer: string },
   log: Log,
 ): Promise<LastWritten | undefined> {
   if (place === "stdout" || !("file" in place)) return undefined;
   const path = `${place.file}.${instance}`;
-  return openLastWritten(path).catch(({ code }) => {
+  return openLastWritten(path, issuer).catch(({ code }) => {
     const message = `audit.witness: ${path} cannot be written (${code}${meaningOf(code)}): a restart does not notice that the store lost the last records`;
     log.tell({ level: "error", event: "witness_failed", message });
     return undefined;

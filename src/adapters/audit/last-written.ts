@@ -2,6 +2,7 @@
  * What this instance wrote last, in a file of one line beside the witness's (AUDIT-D-10). Checkpoints are seconds apart;
  * with this line a start notices that the store has lost the records of the last moment.
  */
+import { hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 import { constants, open } from "node:fs/promises";
 import * as v from "valibot";
@@ -9,10 +10,11 @@ import { parseJson } from "../../spec/rfc8259.ts";
 import type { KnownHead } from "./compare-witness.ts";
 
 /** All lines have one length, so that the newest takes the whole place of the one before. */
-const LINE_BYTES = 256;
+const LINE_BYTES = 512;
 const FLAGS = constants.O_RDWR | constants.O_CREAT;
 
 const Line = v.object({
+  issuer: v.string(),
   log: v.string(),
   seq: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
   hash: v.string(),
@@ -20,14 +22,16 @@ const Line = v.object({
 });
 
 export type LastWritten = {
-  /** Undefined if nothing was noted, or if the line was left incomplete. */
+  /** Undefined if nothing was noted, if the line was left incomplete, or if it is about the store of another issuer. */
   read(): Promise<KnownHead | undefined>;
   note(head: KnownHead): void;
   close(): Promise<void>;
 };
 
 /** Throws if the file cannot be written. */
-export async function openLastWritten(path: string): Promise<LastWritten> {
+export async function openLastWritten(path: string, issuer: string): Promise<LastWritten> {
+  // A digest, because the line has one length.
+  const ours = hash("sha256", issuer, "hex");
   const file = await open(path, FLAGS, 0o600);
   let next: KnownHead | undefined;
   let writing: Promise<void> | undefined;
@@ -40,7 +44,7 @@ export async function openLastWritten(path: string): Promise<LastWritten> {
     try {
       for (let head = next; head !== undefined; head = next) {
         next = undefined;
-        await writeLine(file, head);
+        await writeLine(file, ours, head);
       }
     } catch {
       // The next batch tries again, and there are the checkpoints as well.
@@ -53,7 +57,9 @@ export async function openLastWritten(path: string): Promise<LastWritten> {
       const { buffer, bytesRead } = await file.read(Buffer.alloc(LINE_BYTES), 0, LINE_BYTES, 0);
       const json = parseJson(buffer.toString("utf8", 0, bytesRead), 2);
       const line = v.safeParse(Line, json.ok ? json.value : undefined);
-      return line.success ? line.output : undefined;
+      if (!line.success) return undefined;
+      const { issuer: written, ...head } = line.output;
+      return written === ours ? head : undefined;
     },
     note(head) {
       next = head;
@@ -66,7 +72,8 @@ export async function openLastWritten(path: string): Promise<LastWritten> {
   };
 }
 
-async function writeLine(file: FileHandle, { log, seq, hash, timeMs }: KnownHead): Promise<void> {
-  const line = JSON.stringify({ log, seq, hash, timeMs });
+async function writeLine(file: FileHandle, issuer: string, head: KnownHead): Promise<void> {
+  const { log, seq, hash, timeMs } = head;
+  const line = JSON.stringify({ issuer, log, seq, hash, timeMs });
   await file.write(`${line.padEnd(LINE_BYTES - 1)}\n`, 0);
 }

@@ -20,8 +20,10 @@ const headAt = (seq: number) => ({
   timeMs: 1_790_000_000_000,
 });
 
-async function readIn(path: string) {
-  const file = await openLastWritten(path);
+const ISSUER = "https://as.example";
+
+async function readIn(path: string, issuer = ISSUER) {
+  const file = await openLastWritten(path, issuer);
   const found = await file.read();
   await file.close();
   return found;
@@ -30,13 +32,13 @@ async function readIn(path: string) {
 test("AUDIT-D-10 of what was noted the last is found by the next process, however large its numbers", async (t) => {
   const path = fileIn(t);
   assert.equal(await readIn(path), undefined, "nothing was noted");
-  const file = await openLastWritten(path);
+  const file = await openLastWritten(path, ISSUER);
   for (const seq of [Number.MAX_SAFE_INTEGER, 9, 10, 3]) file.note(headAt(seq));
   await file.close();
   assert.deepEqual(await readIn(path), headAt(3));
   assert.equal(statSync(path).mode & 0o777, 0o600);
   const { size } = statSync(path);
-  const again = await openLastWritten(path);
+  const again = await openLastWritten(path, ISSUER);
   again.note(headAt(Number.MAX_SAFE_INTEGER));
   await again.close();
   assert.deepEqual(await readIn(path), headAt(Number.MAX_SAFE_INTEGER));
@@ -45,7 +47,7 @@ test("AUDIT-D-10 of what was noted the last is found by the next process, howeve
 
 test("AUDIT-D-10 a line that was left incomplete, or that is no head, is as none", async (t) => {
   const path = fileIn(t);
-  const file = await openLastWritten(path);
+  const file = await openLastWritten(path, ISSUER);
   file.note(headAt(7));
   await file.close();
   truncateSync(path, 100);
@@ -56,6 +58,15 @@ test("AUDIT-D-10 a line that was left incomplete, or that is no head, is as none
   }
 });
 
+test("AUDIT-D-10 the line of another issuer, whose witness was copied, is as none", async (t) => {
+  const path = fileIn(t);
+  const file = await openLastWritten(path, ISSUER);
+  file.note(headAt(7));
+  await file.close();
+  assert.equal(await readIn(path, "https://staging.example"), undefined);
+  assert.deepEqual(await readIn(path), headAt(7));
+});
+
 test("a folder that is missing is an error, not a file in another place", async (t) => {
-  await assert.rejects(openLastWritten(join(fileIn(t), "none")), { code: /^(ENOENT|ENOTDIR)$/ });
+  await assert.rejects(openLastWritten(join(fileIn(t), "none"), ISSUER), { code: /^(ENOENT|ENOTDIR)$/ });
 });
