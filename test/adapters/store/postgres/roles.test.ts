@@ -11,6 +11,7 @@ import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { makeEvent } from "../store.contract.ts";
+import { TIMEOUT_MS } from "./deadlines.ts";
 import { serveBy } from "./schema.ts";
 
 let server: SharedPostgres;
@@ -212,4 +213,18 @@ test("the statements that are to come can be run by hand, and printing them chan
   const store = await openUnchangedStore({ postgres: url });
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0) }]), []);
   await store.close();
+});
+
+test("a call that waits in vain for a further connection says why there is none", async () => {
+  await withSite("public", async ({ serving, role, sql }) => {
+    const store = await openStore({ postgres: serving }, TIMEOUT_MS);
+    await store.log.head("as-1");
+    await sql`alter role ${sql(role)} connection limit 1`;
+    await sql`begin`;
+    await sql`lock table event`;
+    const [, waited] = await Promise.allSettled([store.log.head("as-1"), store.log.head("as-1")]);
+    await sql`rollback`;
+    await store.close();
+    assert.match(waited?.status === "rejected" ? waited.reason.message : "", /53300.*store\.connections/);
+  });
 });

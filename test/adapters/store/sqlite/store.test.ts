@@ -9,7 +9,13 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { holdSqlite } from "../../../../scripts/trials/sqlite-lock.ts";
-import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
+import {
+  openExistingStore,
+  openStore,
+  openStoreAtStart,
+  openUnchangedStore,
+  pendingScripts,
+} from "../../../../src/adapters/store/open.ts";
 import { sqliteAuditRows } from "../../../../src/adapters/store/sqlite/audit.ts";
 import { sqliteClientRows } from "../../../../src/adapters/store/sqlite/clients.ts";
 import type { Database } from "../../../../src/adapters/store/sqlite/database.ts";
@@ -300,6 +306,18 @@ test("a command makes no database that is not there, and does not fill one of an
   assert.equal((await stat(file)).size, 0);
   await (await openStore({ sqlite: file })).close();
   await (await openExistingStore({ sqlite: file })).close();
+});
+
+test("a command brings the tables of an older version up to this one; what only looks refuses them", async (t) => {
+  const file = await makeFile(t);
+  const scripts = await pendingScripts({ sqlite: file });
+  using older = new DatabaseSync(file);
+  older.enableDefensive(false);
+  older.exec(scripts.slice(0, -1).join("\n"));
+  await assert.rejects(openUnchangedStore({ sqlite: file }), /of an older version/);
+  assert.deepEqual(await pendingScripts({ sqlite: file }), scripts.slice(-1));
+  await (await openExistingStore({ sqlite: file })).close();
+  assert.deepEqual(await pendingScripts({ sqlite: file }), []);
 });
 
 test("a file that is not a database stops the start without waiting", async (t) => {
