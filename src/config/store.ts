@@ -13,6 +13,10 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
   const { connections } = store;
   const text = reader.readSecret("store.postgres", store.postgres);
   if (text === undefined) return { postgres: "", connections };
+  if (hostsOf(text).includes(",")) {
+    reader.problem("store.postgres", "names several hosts: name one, which leads to the server that writes");
+    return { postgres: "", connections };
+  }
   const url = parseDatabaseUrl(text);
   if (url === undefined) {
     // Without the text, which holds a password.
@@ -20,6 +24,10 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
     return { postgres: "", connections };
   }
   const parameters = new URLSearchParams(url.search);
+  const names = [...parameters.keys()];
+  for (const name of new Set(names.filter((one, index) => names.indexOf(one) < index)))
+    reader.problem("store.postgres", `has the parameter ${name} several times`);
+  refuseOtherServers(parameters, reader);
   const socketFolder = readSocketFolder(url, parameters);
   const tls = readTls(parameters, reader);
   const isFar =
@@ -64,9 +72,11 @@ const MODES = new Map<string, DatabaseTls["mode"] | undefined>([
 /** The parameters of libpq for TLS, taken out of `parameters`; verification is always the full one. */
 function readTls(parameters: URLSearchParams, reader: Reader): DatabaseTls | undefined {
   const [given, file] = [parameters.get("sslmode") ?? undefined, parameters.get("sslrootcert") ?? undefined];
-  if (parameters.has("ssl"))
-    reader.problem("store.postgres", "has the parameter ssl: use sslmode=verify-full");
-  for (const name of ["sslmode", "sslrootcert", "ssl"]) parameters.delete(name);
+  for (const name of ["ssl", "sslnegotiation"]) {
+    if (parameters.has(name))
+      reader.problem("store.postgres", `has the parameter ${name}: use sslmode=verify-full`);
+  }
+  for (const name of ["sslmode", "sslrootcert", "ssl", "sslnegotiation"]) parameters.delete(name);
   if (given !== undefined && !MODES.has(given)) {
     reader.problem("store.postgres", `has sslmode=${given}: use one of ${[...MODES.keys()].join(", ")}`);
   }
@@ -83,14 +93,29 @@ function readTls(parameters: URLSearchParams, reader: Reader): DatabaseTls | und
   });
 }
 
-/** As the driver reads it: several hosts may stand in it, of which this has the first, and each part is decoded. */
+/** A server that does not write is never used, so that what asks for that one is met, and what asks for another is not. */
+function refuseOtherServers(parameters: URLSearchParams, reader: Reader): void {
+  const wanted = parameters.get("target_session_attrs");
+  parameters.delete("target_session_attrs");
+  if (wanted === null || wanted === "read-write" || wanted === "primary") return;
+  reader.problem(
+    "store.postgres",
+    `has target_session_attrs=${wanted}: remove it, because only a server that writes is used`,
+  );
+}
+
+const hostsOf = (text: string): string =>
+  text
+    .replace(/^[^:]*:\/\//, "")
+    .replace(/[/?].*$/s, "")
+    .replace(/^.*@/s, "");
+
+/** As the driver reads it, each part is decoded. */
 function parseDatabaseUrl(text: string): URL | undefined {
-  const [, head = "", tail = ""] =
-    /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?[^,/?]*)(?:,[^/?]*)?(.*)$/s.exec(text) ?? [];
   try {
-    const url = new URL(head + tail);
+    const url = new URL(text);
     for (const part of [url.username, url.password]) decodeURIComponent(part);
-    return url;
+    return url.protocol === "postgres:" || url.protocol === "postgresql:" ? url : undefined;
   } catch {
     return undefined;
   }

@@ -366,7 +366,6 @@ const urls: [url: string, accepted: boolean][] = [
   [url, true],
   [`${url}\n`, true],
   ["postgresql://mandate:p%40ss,word@[2001:db8::1]:5432/mandate?sslmode=verify-full", true],
-  ["postgres://mandate@first.example,second.example:5433/mandate", true],
   ["postgres://mandate:secret@[db/mandate", false],
   ["postgres://mandate:100%@db.example/mandate", false],
   ["https://mandate@db.example/mandate", false],
@@ -385,6 +384,47 @@ for (const [text, accepted] of urls) {
     else assert.deepEqual(problems({ store }), ["store.postgres: is not a connection URL (postgres://…)"]);
   });
 }
+
+const refused: [parameters: string, problem: string][] = [
+  ["?sslmode=disable&sslmode=verify-full", "has the parameter sslmode several times"],
+  ["?sslnegotiation=direct", "has the parameter sslnegotiation: use sslmode=verify-full"],
+  ["?ssl=true", "has the parameter ssl: use sslmode=verify-full"],
+  ...["any", "standby"].map((wanted): [string, string] => [
+    `?target_session_attrs=${wanted}`,
+    `has target_session_attrs=${wanted}: remove it, because only a server that writes is used`,
+  ]),
+];
+for (const [parameters, problem] of refused) {
+  test(`a store with ${parameters} is refused, and not taken for one without it`, (t) => {
+    t.after(() => delete process.env.MANDATE_TEST);
+    process.env.MANDATE_TEST = url + parameters;
+    const store = { sqlite: undefined, postgres: { env: "MANDATE_TEST" } };
+    assert.deepEqual(problems({ store }), [`store.postgres: ${problem}`]);
+  });
+}
+
+test("a store that asks for a server that writes is accepted, and the driver is not asked for it", (t) => {
+  t.after(() => delete process.env.MANDATE_TEST);
+  for (const wanted of ["primary", "read-write"]) {
+    process.env.MANDATE_TEST = `${url}?target_session_attrs=${wanted}`;
+    const { store } = load({ store: { sqlite: undefined, postgres: { env: "MANDATE_TEST" } } }).fixed;
+    assert.deepEqual(store, { postgres: url, connections: 10 });
+  }
+});
+
+test("a store with several hosts is refused in one line", (t) => {
+  t.after(() => delete process.env.MANDATE_TEST);
+  for (const hosts of [
+    "first.example,second.example:5433",
+    "first.example:1,second.example:2",
+    "[::1],two",
+  ]) {
+    process.env.MANDATE_TEST = `postgres://mandate:p,ss@${hosts}/mandate`;
+    assert.deepEqual(problems({ store: { sqlite: undefined, postgres: { env: "MANDATE_TEST" } } }), [
+      "store.postgres: names several hosts: name one, which leads to the server that writes",
+    ]);
+  }
+});
 
 test("accepts an inline secret only in the development profile", () => {
   const inline = { keys: { encryptionKey: KEY.toString("base64url") } };

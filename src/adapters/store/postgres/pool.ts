@@ -269,8 +269,7 @@ export function openConnections(options: DatabaseOptions): Database {
 
 function readAddress({ url, socketFolder }: DatabaseOptions): ServerAddress {
   const { host, port } = postgres(url).options;
-  const [name = "", ...others] = host;
-  if (others.length > 0) throw new Error("the database URL names several hosts");
+  const [name = ""] = host;
   const number = port[0] ?? 0;
   if (socketFolder !== undefined) return { path: `${socketFolder}/.s.PGSQL.${number}` };
   return { host: name.replace(/^\[(.*)\]$/, "$1"), port: number };

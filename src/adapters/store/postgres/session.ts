@@ -20,6 +20,8 @@ const settings = (timeoutMs: number): Readonly<Record<string, string | number>> 
   // or not known, would be read as a whole when it has grown.
   enable_seqscan: "off",
   bytea_output: "hex",
+  // What the driver writes and reads, whatever the URL says.
+  client_encoding: "'UTF8'",
   // A row that a policy hides is an error: a used assertion would look unused.
   row_security: "off",
 });

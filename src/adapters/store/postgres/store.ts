@@ -41,7 +41,7 @@ import { postgresTokenRows } from "./tokens.ts";
 
 type PostgresPlace = Extract<StorePlace, { postgres: string }>;
 
-/** `postgres`: a URL as `postgres://user:password@host:port/database`; one host. */
+/** `postgres`: a URL as `postgres://user:password@host:port/database`, of one host. */
 export async function openPostgres(
   place: PostgresPlace,
   { timeoutMs, mustExist, mustBeCurrent }: OpenOptions,

@@ -379,10 +379,6 @@ test("a start without a server, a database or the right password fails at once w
   }
 });
 
-test("refuses a URL with several hosts", async () => {
-  await assert.rejects(openStore({ postgres: "postgres://u:p@one.example,two.example/db" }), /several hosts/);
-});
-
 test("a closed store is unavailable and leaves no connection", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url);

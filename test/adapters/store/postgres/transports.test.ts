@@ -40,7 +40,7 @@ test("a Unix socket of the server is used, whatever the URL says of TLS", async 
   assert.equal(await use({ postgres: again, socketFolder: server.socketFolder, tls }), "used");
 });
 
-test("settings of the role do not reach the sessions of the store", async (t) => {
+test("settings of the role and of the URL do not reach the sessions of the store", async (t) => {
   const url = await freshDatabase(server);
   const admin = postgres(url, { max: 1 });
   t.after(() => admin.end());
@@ -48,7 +48,7 @@ test("settings of the role do not reach the sessions of the store", async (t) =>
   const given = { jit: "on", synchronous_commit: "off", bytea_output: "escape", statement_timeout: "0" };
   for (const [setting, value] of Object.entries(given))
     await admin.unsafe(`alter database ${name} set ${setting} = ${value}`);
-  const store = await openStore({ postgres: url });
+  const store = await openStore({ postgres: `${url}?client_encoding=LATIN1` });
   t.after(() => store.close());
   await admin.unsafe(`
     create table seen (name text, setting text);
@@ -56,12 +56,13 @@ test("settings of the role do not reach the sessions of the store", async (t) =>
       insert into seen select s.name, s.setting from pg_settings s; return new; end $$;
     create trigger see before insert on event execute function see()`);
   await store.log.append([{ event: makeEvent("as-1", 0) }]);
-  const names = Object.keys(given);
+  const names = [...Object.keys(given), "client_encoding"];
   const seen = await admin`select name, setting from seen where name in ${admin(names)} order by name`;
   assert.deepEqual(
     seen.map((row) => [row.name, row.setting]),
     [
       ["bytea_output", "hex"],
+      ["client_encoding", "UTF8"],
       ["jit", "off"],
       ["statement_timeout", "5000"],
       ["synchronous_commit", "on"],
