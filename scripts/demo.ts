@@ -13,6 +13,7 @@ import { playTwoCompanies } from "./demo/two-companies.ts";
 import { makeProfile } from "./dev-profile.ts";
 import { loadIdp } from "./idp.ts";
 import { freePorts, startServer } from "./server-process.ts";
+import { openStandIn } from "./stand-in.ts";
 
 const { values } = parseArgs({ options: { against: { type: "string" } } });
 
@@ -29,6 +30,8 @@ async function stageAt(folder: string): Promise<Stage> {
   const people = { mtlsPort };
   const { configFile, issuer } = await makeProfile(folder, { port, idpPort, people });
   const idp = await loadIdp(folder);
+  const standIn = await openStandIn(folder);
+  closing.push(() => standIn?.close());
   const server = await startServer(configFile);
   closing.push(() => server.stop());
   return { folder, issuer, idp, fresh: true };

@@ -1,6 +1,6 @@
 /**
  * Creates the development profile: keys, certificates, a trust domain, a stand-in identity provider and an example
- * policy, for loopback only. `npm start` runs it before the server; an existing profile is left unchanged.
+ * policy, for loopback only. `npm start` runs it before the server; an existing profile is kept.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -71,7 +71,7 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     const place = { issuer, idpIssuer, listenHost, port, trustDomain: name };
     const config = devConfig(place);
     const mtlsPort = options.people?.mtlsPort;
-    const people = mtlsPort === undefined ? {} : forPeople(config, { ...place, idpPort, mtlsPort, host });
+    const people = mtlsPort === undefined ? {} : forPeople(config, { ...place, mtlsPort, host });
     save("config.schema.json", readFileSync(SCHEMA_FILE, "utf8"));
     save("config.json", toJson({ ...config, ...people }));
     renameSync(unfinished, folder);
@@ -171,12 +171,12 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place) 
   };
 }
 
-type PeoplePlace = Place & { idpPort: number; mtlsPort: number; host: string };
+type PeoplePlace = Place & { mtlsPort: number; host: string };
 
 /** What is other where users sign in: a stand-in for their provider, and an app that may ask them. */
 function forPeople(
   { clients, targets, policies, listen }: ReturnType<typeof devConfig>,
-  { idpIssuer, listenHost, idpPort, mtlsPort, host }: PeoplePlace,
+  { idpIssuer, mtlsPort, host }: PeoplePlace,
 ): object {
   const scopes = ["trips.read", "trips.book"];
   const shown = {
@@ -187,13 +187,6 @@ function forPeople(
   return {
     // A browser is asked for no certificate.
     mtls: { ...listen, port: mtlsPort, origin: `https://${host}:${mtlsPort}` },
-    standIn: {
-      host: listenHost,
-      port: idpPort,
-      tls: { key: { file: "idp/tls-key.pem" }, cert: { file: "idp/tls-cert.pem" } },
-      issuer: idpIssuer,
-      key: { file: "idp/key.pem" },
-    },
     signIn: {
       providers: {
         "stand-in": {
@@ -257,7 +250,13 @@ function nextSteps(folder: string): readonly string[] {
 }
 
 async function prepare(): Promise<void> {
-  if (existsSync(join(FOLDER, "config.json"))) return;
+  const file = join(FOLDER, "config.json");
+  if (existsSync(file)) {
+    // In older profiles the stand-in is a setting of the server, which no longer has it.
+    const { standIn, ...config } = JSON.parse(readFileSync(file, "utf8"));
+    if (standIn !== undefined) writeFileSync(file, toJson(config));
+    return;
+  }
   if (existsSync(FOLDER) && readdirSync(FOLDER).length > 0) {
     console.error(
       `./${FOLDER} has files but no config.json. Move it away, or start the server with your own configuration: ` +

@@ -37,12 +37,12 @@ export type RunningIdp = Idp & { close(): Promise<void> };
 
 /** Issues tokens of the profile's identity provider without serving its keys. */
 export async function loadIdp(profile: string): Promise<Idp> {
-  return (await open(profile)).idp;
+  return (await openIdp(profile)).idp;
 }
 
 /** Issues tokens and serves the keys on the port in the profile. */
 export async function startIdp(profile: string): Promise<RunningIdp> {
-  const { idp, settings, jwks } = await open(profile);
+  const { idp, settings, jwks } = await openIdp(profile);
   const metadata = {
     issuer: idp.issuer,
     jwks_uri: `${idp.issuer}/jwks`,
@@ -54,7 +54,7 @@ export async function startIdp(profile: string): Promise<RunningIdp> {
     ["/jwks", { type: "application/jwk-set+json", body: JSON.stringify(jwks) }],
     ["/.well-known/openid-configuration", { type: "application/json", body: JSON.stringify(metadata) }],
   ]);
-  const tls = { key: read(profile, "tls-key.pem"), cert: read(profile, "tls-cert.pem") };
+  const tls = { key: readIdpFile(profile, "tls-key.pem"), cert: readIdpFile(profile, "tls-cert.pem") };
   const server = createServer(tls, (request, response) => {
     const document = documents.get(request.url ?? "");
     if (document === undefined) return response.writeHead(404).end();
@@ -78,9 +78,10 @@ export async function startIdp(profile: string): Promise<RunningIdp> {
   };
 }
 
-async function open(profile: string) {
-  const settings = v.parse(IdpSettings, JSON.parse(read(profile, "idp.json")));
-  const keyPem = read(profile, "key.pem");
+/** The issuer of the profile, its keys and where they are served. */
+export async function openIdp(profile: string) {
+  const settings = v.parse(IdpSettings, JSON.parse(readIdpFile(profile, "idp.json")));
+  const keyPem = readIdpFile(profile, "key.pem");
   const key = await importPKCS8(keyPem, "ES256");
   const jwk = await signingJwk(keyPem);
   const { issuer } = settings;
@@ -98,7 +99,7 @@ async function open(profile: string) {
   return { idp, settings, jwks: { keys: [jwk] } };
 }
 
-function read(profile: string, file: string): string {
+export function readIdpFile(profile: string, file: string): string {
   return readFileSync(join(profile, "idp", file), "utf8");
 }
 

@@ -9,6 +9,7 @@ import { describe, test } from "node:test";
 import { promisify } from "node:util";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { freePorts, startServer } from "../scripts/server-process.ts";
+import { openStandIn } from "../scripts/stand-in.ts";
 
 const SCRIPT = join(import.meta.dirname, "../scripts/demo.ts");
 const TIMEOUT_MS = 220_000;
@@ -29,6 +30,8 @@ describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
     const [port = 0, idpPort = 0, mtlsPort = 0] = await freePorts(3);
     const options = { port, idpPort, people: { mtlsPort } };
     const { configFile, issuer } = await makeProfile(join(folder, "data"), options);
+    const standIn = await openStandIn(join(folder, "data"));
+    t.after(() => standIn?.close());
     const server = await startServer(configFile);
     t.after(() => server.stop());
     const play = () =>

@@ -43,7 +43,6 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   cli: [/^node:(crypto|fs|path|util)$/, /^valibot$/],
   "cli/check/outside": [/^node:(fs|os|path)$/],
   "cli/init/ask": [/^node:readline\/promises$/],
-  "start/stand-in": [/^node:https$/],
   start: [],
   app: [],
   "http/serve": [/^node:(https|net)$/],
@@ -78,6 +77,8 @@ function layerOf(file: string): string {
 }
 
 function mayImport(from: string, to: string): boolean {
+  // What developers alone run is beside src, not in it.
+  if (to === "..") return false;
   if (from === "main") return true;
   if (from === "cli") return !["main", "start", "app", "http"].includes(to);
   if (from === "start") return !["main", "cli"].includes(to);

@@ -28,6 +28,7 @@ import type { ServerProcess } from "../scripts/server-process.ts";
 import { freePorts, launchServer, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
+import { hash } from "../src/adapters/crypto/system.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import { parseExposition } from "./support/exposition.ts";
 import { openFlags } from "./support/open-flags.ts";
@@ -107,6 +108,31 @@ test("npm start creates a profile, tells no problem, and prints a command that w
         assert.equal(token_endpoint, `https://localhost:${mtlsPort}/token`);
       },
     );
+    await t.test("the stand-in provider of the profile lets one of its users sign in", async () => {
+      const ca = readFileSync(join(folder, "data/tls/ca.pem"), "utf8");
+      const provider = `https://localhost:${idpPort}`;
+      const { body } = await send(`${provider}/.well-known/openid-configuration`, { ca });
+      assert.equal(body.issuer, provider);
+      const back = "https://localhost/callback";
+      const asked = new URLSearchParams({
+        client_id: "mandate",
+        redirect_uri: back,
+        nonce: "n",
+        user: "alice",
+      });
+      asked.set("code_challenge", hash.sha256("verifier"));
+      const { headers } = await send(`${provider}/login?${asked}`, { ca });
+      const code = new URL(String(headers.location)).searchParams.get("code") ?? "";
+      const redeem = {
+        grant_type: "authorization_code",
+        code,
+        redirect_uri: back,
+        code_verifier: "verifier",
+      };
+      const token = await postForm(`${provider}/token`, redeem, { ca });
+      const { sub, nonce, aud } = claimsOf(token.body.id_token);
+      assert.deepEqual([sub, nonce, aud], ["alice", "n", "mandate"]);
+    });
     const command = lines.find((line) => line.startsWith("  curl "));
     assert.ok(command !== undefined, lines.join("\n"));
     if (spawnSync("curl", ["--version"]).error !== undefined) {
@@ -131,7 +157,15 @@ test("the first start creates a development profile, the second keeps it", () =>
     execFileSync(process.execPath, [join(ROOT, "scripts/dev-profile.ts")], { cwd: folder, encoding: "utf8" });
   assert.match(start(), /^Created a development profile in \.\/data/);
   const key = readFileSync(join(folder, "data/keys/encryption-key"), "utf8");
+  const file = join(folder, "data/config.json");
+  const config = readFileSync(file, "utf8");
+  writeFileSync(file, JSON.stringify({ ...JSON.parse(config), standIn: {} }));
   assert.doesNotMatch(start(), /Created/);
+  assert.equal(
+    readFileSync(file, "utf8"),
+    config,
+    "of an older profile the setting for the stand-in is left out",
+  );
   assert.equal(readFileSync(join(folder, "data/keys/encryption-key"), "utf8"), key);
 });
 

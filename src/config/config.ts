@@ -76,8 +76,6 @@ export type Config = {
     signsIn: boolean;
     /** The listener for the TLS-terminating proxy alone. */
     proxy?: ProxyListener;
-    /** The stand-in for a provider, in the development profile. */
-    standIn?: Listener & { issuer: string; signingKey: string };
     /** The listener for health and metrics. */
     operations?: { host: string; port: number };
     store: StorePlace;
@@ -179,12 +177,11 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const { problems, problem, readListener, readAnchors } = reader;
 
   const { listen: main, operations } = config;
-  const { mtls: mtlsFile, proxy: proxyFile, standIn: standInFile } = config;
+  const { mtls: mtlsFile, proxy: proxyFile } = config;
   const listeners = Object.entries({
     listen: main,
     mtls: mtlsFile,
     proxy: proxyFile,
-    standIn: standInFile,
     operations,
   });
   for (const [name, listener] of listeners) {
@@ -215,15 +212,6 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() },
       clientAddress: config.proxy.clientAddress,
     });
-  if (config.standIn !== undefined && config.profile === "production") {
-    problem("standIn", "lets anyone sign in as its users, so production refuses it: remove it");
-  }
-  const standIn = config.standIn && {
-    ...readListener("standIn", config.standIn),
-    reusePort: false,
-    issuer: config.standIn.issuer,
-    signingKey: reader.readText("standIn.key.file", config.standIn.key.file) ?? "",
-  };
   const audit = readAudit(config, folder, reader);
   const clockFile = process.env[CLOCK_FILE];
   if (clockFile !== undefined && config.profile === "production") {
@@ -244,7 +232,6 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       mtls,
       signsIn: config.signIn !== undefined,
       proxy,
-      standIn,
       operations,
       store,
       storeStartSeconds: config.store.startSeconds,

@@ -188,9 +188,6 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "dpop.algorithms": "The accepted algorithms of proofs; [] turns DPoP off.",
   "dpop.nonces": 'Where a proof needs a nonce of this server: "token", "api"; ["api"] by default.',
 
-  standIn: "Development only: an OpenID Provider in the same process, with two users and no passwords.",
-  "standIn.issuer": "Its issuer identifier.",
-  "standIn.key": "Its signing key.",
   signIn:
     "Present: users sign in at an OpenID Provider, and clients may ask them for access. Where it comes or goes, a restart decides whether `listen` asks for certificates.",
   "signIn.providers":

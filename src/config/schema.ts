@@ -229,8 +229,6 @@ export const ConfigFile = v.strictObject({
   ),
   /** The origins of web pages whose scripts may be clients: which may read what /token, /register and /revoke answer. */
   cors: v.optional(v.strictObject({ origins: v.array(pageOrigin) }), { origins: [] }),
-  /** A provider with two users and no passwords in the same process; for the development profile alone. */
-  standIn: v.optional(v.strictObject({ ...listener, issuer: originUrl, key: file })),
   signIn: v.optional(SignInFile),
   authorize: v.optional(AuthorizeFile, {}),
   pages: v.optional(PagesFile, {}),

@@ -32,7 +32,6 @@ const RESTART: Rows<Fixed> = {
     subject: "proxy.name",
     clientAddress: "proxy.clientAddress",
   },
-  standIn: { ...listener("standIn"), issuer: "standIn.issuer", signingKey: null },
   operations: { host: "operations.host", port: "operations.port" },
   store: {
     sqlite: "store.sqlite",

@@ -8,7 +8,7 @@ import { EXIT } from "../limits.ts";
 import { StoreUnavailable } from "../ports.ts";
 import { makeInForce } from "./in-force.ts";
 import type { Listeners } from "./listeners.ts";
-import { bindAt, openListeners, openOperations } from "./listeners.ts";
+import { openListeners, openOperations } from "./listeners.ts";
 import type { Log } from "./log.ts";
 import { openLog, printError } from "./log.ts";
 import { StartRefused } from "./refused.ts";
@@ -16,7 +16,6 @@ import { makeReload, tellWarnings } from "./reload.ts";
 import { settleRestored } from "./restored.ts";
 import { openService } from "./service.ts";
 import type { Signals } from "./signals.ts";
-import { openStandIn } from "./stand-in.ts";
 
 /** Ends the process if the server cannot start, or is told to stop before it listens. */
 export async function run(configFile: string, signals: Signals): Promise<void> {
@@ -46,9 +45,6 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
     log.close();
     process.exit(1);
   };
-  const { standIn } = config.fixed;
-  // Before the service, which asks it for its metadata at once.
-  if (standIn !== undefined) await bindAt("standIn", standIn, configFile, openStandIn(standIn));
   const service = await openService(config, { log, onFatal, stopped });
   if (stopped.aborted) {
     await service.close();

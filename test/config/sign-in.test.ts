@@ -148,21 +148,6 @@ const wrong: readonly (readonly [name: string, patch: object, problems: readonly
     company({ method: "client_secret_post" }),
     ["signIn.providers.company.clientSecret: is missing for the method client_secret_post"],
   ],
-  [
-    "a stand-in for a provider in production",
-    {
-      profile: "production",
-      signIn: SIGN_IN,
-      standIn: {
-        host: "127.0.0.1",
-        port: 0,
-        tls: { key: { file: "idp/tls-key.pem" }, cert: { file: "idp/tls-cert.pem" } },
-        issuer: "https://localhost:8444",
-        key: { file: "idp/key.pem" },
-      },
-    },
-    ["standIn: lets anyone sign in as its users, so production refuses it: remove it"],
-  ],
   ["no provider", { signIn: { providers: {} } }, ["signIn.providers: names no provider"]],
   [
     "a public client without sign-in",

@@ -24,9 +24,6 @@ export type ProviderKey = {
 export const deriveProviderKey = (encryptionKey: Uint8Array, provider: string): ProviderKey =>
   signingPair(derive(encryptionKey, provider));
 
-/** Of an EC key in PEM: that of the stand-in for a provider, in the development profile. */
-export const openProviderKey = (pem: string): ProviderKey => signingPair(createPrivateKey(pem));
-
 function signingPair(privateKey: KeyObject): ProviderKey {
   const { kty, crv, x, y } = createPublicKey(privateKey).export({ format: "jwk" });
   const jwk = { kty, crv, x, y } as Jwk;

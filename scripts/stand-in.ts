@@ -1,19 +1,20 @@
 /**
  * A stand-in for the company's OpenID Provider in the development profile: two users, no passwords, in the process of
- * the server and on loopback alone, so that a browser shows the whole way to a token. The production profile refuses it.
+ * `npm start` and on loopback alone, so that a browser shows the whole way to a token. No server has it in `src`.
  */
+import { readFileSync } from "node:fs";
+import type { Server } from "node:https";
 import { createServer } from "node:https";
-import { openProviderKey } from "../adapters/crypto/provider-keys.ts";
-import { hash, random } from "../adapters/crypto/system.ts";
-import type { Config } from "../config/config.ts";
-import { listen } from "../http/listen.ts";
-import { html } from "../http/pages/html.ts";
-import { BODY_BYTES_MAX } from "../limits.ts";
-import { defined } from "../result.ts";
-import type { JsonObject } from "../spec/rfc8259.ts";
+import { join } from "node:path";
+import { hash, random } from "../src/adapters/crypto/system.ts";
+import { listen } from "../src/http/listen.ts";
+import { html } from "../src/http/pages/html.ts";
+import { BODY_BYTES_MAX } from "../src/limits.ts";
+import { defined } from "../src/result.ts";
+import type { JsonObject } from "../src/spec/rfc8259.ts";
+import type { Idp } from "./idp.ts";
+import { openIdp, readIdpFile } from "./idp.ts";
 
-const ALG = "ES256";
-const TOKEN_SECONDS = 300;
 const CODES_MAX = 100;
 
 /** Their `sub`, and the name that our pages show. */
@@ -24,10 +25,14 @@ const USERS: ReadonlyMap<string, string> = new Map([
 
 type Answer = { status: number; type: string; text: string; location?: string };
 
-/** It serves until the process ends. */
-export async function openStandIn(at: NonNullable<Config["fixed"]["standIn"]>): Promise<void> {
-  const answer = makeAnswers(at.issuer, at.signingKey);
-  const server = createServer({ key: at.key, cert: at.cert }, async (request, response) => {
+/** Serves the provider of the profile, if users sign in there; what it serves ends with the process, or is closed. */
+export async function openStandIn(profile: string): Promise<Server | undefined> {
+  const { signIn } = JSON.parse(readFileSync(join(profile, "config.json"), "utf8"));
+  if (signIn === undefined) return undefined;
+  const { idp, settings, jwks } = await openIdp(profile);
+  const answer = makeAnswers(idp, jwks);
+  const tls = { key: readIdpFile(profile, "tls-key.pem"), cert: readIdpFile(profile, "tls-cert.pem") };
+  const server = createServer(tls, async (request, response) => {
     let body = "";
     for await (const chunk of request) {
       body += chunk;
@@ -36,25 +41,26 @@ export async function openStandIn(at: NonNullable<Config["fixed"]["standIn"]>): 
         return;
       }
     }
-    const { status, type, text, location } = answer(request.method ?? "", request.url ?? "", body);
+    const { status, type, text, location } = await answer(request.method ?? "", request.url ?? "", body);
     const headers = { "Content-Type": type, "Cache-Control": "no-store", Location: location };
     response.writeHead(status, defined<Record<string, string>>(headers));
     response.end(text);
   });
-  await listen(server, at);
+  await listen(server, settings);
+  return server;
 }
 
-function makeAnswers(issuer: string, pem: string): (method: string, target: string, body: string) => Answer {
-  const key = openProviderKey(pem);
+function makeAnswers(idp: Idp, jwks: object) {
+  const { issuer } = idp;
   const codes = new Map<string, { asked: URLSearchParams; user: string }>();
 
-  return (method, target, body) => {
+  return async (method: string, target: string, body: string): Promise<Answer> => {
     const { pathname, searchParams: asked } = new URL(target, issuer);
     switch (`${method} ${pathname}`) {
       case "GET /.well-known/openid-configuration":
         return json(200, metadataOf(issuer));
       case "GET /jwks":
-        return json(200, { keys: [key.publicJwk] });
+        return json(200, jwks);
       case "GET /login": {
         const user = asked.get("user");
         if (user === null || !USERS.has(user)) return choicePage(asked);
@@ -77,8 +83,11 @@ function makeAnswers(issuer: string, pem: string): (method: string, target: stri
           known?.asked.get("code_challenge") === challenge &&
           known.asked.get("redirect_uri") === form.get("redirect_uri");
         if (known === undefined || !fits) return json(400, { error: "invalid_grant" });
-        const idToken = key.sign(claimsOf(issuer, known.asked, known.user));
-        return json(200, { access_token: "none", token_type: "Bearer", id_token: idToken });
+        return json(200, {
+          access_token: "none",
+          token_type: "Bearer",
+          id_token: await mintIdToken(idp, known.asked, known.user),
+        });
       }
       default:
         return json(404, {});
@@ -99,23 +108,20 @@ const metadataOf = (issuer: string): JsonObject => ({
   jwks_uri: `${issuer}/jwks`,
   response_types_supported: ["code"],
   subject_types_supported: ["public"],
-  id_token_signing_alg_values_supported: [ALG],
+  id_token_signing_alg_values_supported: ["ES256"],
   authorization_response_iss_parameter_supported: true,
 });
 
-function claimsOf(issuer: string, asked: URLSearchParams, user: string): JsonObject {
-  const now = Math.floor(Date.now() / 1000);
-  return {
-    iss: issuer,
+const mintIdToken = (idp: Idp, asked: URLSearchParams, user: string): Promise<string> =>
+  idp.mintUserToken({
     sub: user,
     aud: asked.get("client_id") ?? "",
-    nonce: asked.get("nonce") ?? "",
-    iat: now,
-    exp: now + TOKEN_SECONDS,
-    auth_time: now,
-    name: USERS.get(user) ?? user,
-  };
-}
+    claims: {
+      nonce: asked.get("nonce") ?? "",
+      auth_time: Math.floor(Date.now() / 1000),
+      name: USERS.get(user) ?? user,
+    },
+  });
 
 function choicePage(asked: URLSearchParams): Answer {
   const links = [...USERS].map(([user, name]) => {
