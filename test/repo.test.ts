@@ -93,7 +93,7 @@ const importsOf = (root: string, files: readonly string[]) =>
   files.flatMap((file) => {
     const text = readFileSync(join(root, file), "utf8");
     const named = text.matchAll(
-      /^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$|\b(?:import|getBuiltinModule)\("([^"]+)"\)/gm,
+      /^(?:import|export)\b(?:[^"']*?\bfrom)? "([^"]+)";$|\b(?:import|getBuiltinModule)\("([^"]+)"\)/gm,
     );
     return [...named].map(([, early, late]) => ({ file, name: early ?? late ?? "" }));
   });
