@@ -165,6 +165,7 @@ export function openConnections(options: DatabaseOptions): Database {
       // Connections are never closed for age.
       idle_timeout: 0,
       max_lifetime: 0,
+      connect_timeout: Math.ceil(STORE_CONNECT_TIMEOUT_MS / 1_000),
       fetch_types: false,
       onnotice: () => {},
       ssl: false,
@@ -172,7 +173,8 @@ export function openConnections(options: DatabaseOptions): Database {
       socket: async () => {
         const socket = await opening;
         opening = undefined;
-        if (socket === undefined) throw failed("no more attempts", "CONNECTION_CLOSED");
+        // The driver would not notice the end of a socket that has ended, and wait.
+        if (socket === undefined || cut.signal.aborted) throw failed("no more attempts", "CONNECTION_CLOSED");
         return guardedSocket(socket, cut);
       },
       connection: { application_name: "mandate" },

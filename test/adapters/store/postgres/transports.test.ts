@@ -105,6 +105,20 @@ for (const mode of ["offered", "required", "verified"] as const) {
   });
 }
 
+test("attempts that the server ends at once leave no timer of the driver", async (t) => {
+  const listener = createServer((socket) => socket.on("error", () => {}).destroy());
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  t.after(() => listener.close());
+  const { port } = listener.address() as AddressInfo;
+  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+  const before = timers();
+  const rounds = 20;
+  for (let round = 0; round < rounds; round++)
+    assert.match(await use({ postgres: `postgres://u:secret@127.0.0.1:${port}/d` }), /ECONNRESET|EPIPE/);
+  assert.ok(timers() < before + rounds / 4, `${timers() - before} timers after ${rounds} attempts`);
+});
+
 test("TLS that is offered is taken, and a server without it is used where that is allowed", async () => {
   const tls = { mode: "offered" } as const;
   const url = await freshDatabase(server);
