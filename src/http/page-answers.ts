@@ -24,7 +24,7 @@ import { styleOf } from "./pages/style.ts";
 
 // --- pages and redirects ----------------------------------------------------------------------------------------
 
-/** Trap of form-action: browsers apply it to every redirect after a form, so the consent page must have none. */
+/** Browsers apply form-action to every redirect after a form, so the consent page must have none. */
 type Kind = "plain" | "consent" | "account";
 
 function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string> {

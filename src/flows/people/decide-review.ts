@@ -43,7 +43,7 @@ export async function openReview(
   if (offer.ok) return showReview(ports, found, offer.value);
   const demanded = demandSignIn(ports, request, offer.error);
   if (demanded !== undefined) return { next: "sign_in", request: seal(demanded) };
-  // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told; trap or not, it learns no reason.
+  // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told, but not why.
   const error = offer.error.kind === "scope_refused" ? SCOPE_DENIED : DENIED;
   return refuse(ports, note, found, LOOK, offer.error.reason, error);
 }
