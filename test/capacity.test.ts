@@ -1,5 +1,6 @@
 /** How many connections fit into what the system lets the server open: told at the start, and heeded. */
 import assert from "node:assert/strict";
+import { Agent } from "node:https";
 import type { Socket } from "node:net";
 import { connect } from "node:net";
 import { test } from "node:test";
@@ -70,7 +71,8 @@ test("a server that may open few files refuses what does not fit, says so, and s
   t.after(() => sockets.map((socket) => socket.destroy()));
   let refused = 0;
   for (let count = 0; count < filesMax; count++) {
-    const socket = connect({ port: server.port, host: "127.0.0.1" });
+    const localAddress = `127.0.0.${1 + (count % 4)}`;
+    const socket = connect({ port: server.port, host: "127.0.0.1", localAddress });
     socket.on("error", () => undefined);
     socket.on("close", () => {
       refused += 1;
@@ -87,4 +89,32 @@ test("a server that may open few files refuses what does not fit, says so, and s
   assert.equal(told().filter(({ event }) => event === "connections_refused").length, 1);
   for (const socket of sockets) socket.destroy();
   await until(async () => (await production.token().catch(() => 0)) === 200, "there is room again");
+});
+
+test("where few connections fit, one source does not take them all, and others are served", async (t) => {
+  const production = await makeProduction();
+  t.after(() => production.remove());
+  const filesMax = 190;
+  const server = await startServer(production.configFile, { filesMax });
+  t.after(() => server.child.kill("SIGKILL"));
+  const sockets: Socket[] = [];
+  t.after(() => sockets.map((socket) => socket.destroy()));
+  let refused = 0;
+  for (let count = 0; count < filesMax; count++) {
+    const socket = connect({ port: server.port, host: "127.0.0.1" });
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      refused += 1;
+    });
+    sockets.push(socket);
+  }
+  const half = Math.ceil(connectionsThatFit(SQLITE, filesMax) / 2);
+  await until(
+    () => refused >= filesMax - connectionsThatFit(SQLITE, filesMax),
+    "what does not fit is refused",
+  );
+  const agent = new Agent({ localAddress: "127.0.0.9" });
+  t.after(() => agent.destroy());
+  assert.equal(await production.token(undefined, agent).catch(() => 0), 200);
+  assert.equal(refused, filesMax - half);
 });

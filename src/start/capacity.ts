@@ -34,6 +34,10 @@ export function fitConnections(fixed: Fixed, log: Pick<Log, "tell">, filesMax = 
   return fits;
 }
 
+/** One source may have half of what fits at most, so that it shuts out no other where few fit. */
+export const connectionsOfSource = (connectionsMax: number, most: number): number =>
+  Math.min(most, Math.ceil(connectionsMax / 2));
+
 /** Why a listener did not take a connection: it has as many as it may, or no file can be opened. */
 export type Refusal = "limit" | "files";
 

@@ -11,9 +11,13 @@ import { behindProxy, isProxy } from "../http/proxy.ts";
 import type { ServeOptions, Server } from "../http/serve.ts";
 import { serve } from "../http/serve.ts";
 import { endOfCertificate } from "../http/tls.ts";
-import { PROXY_HEADER_BYTES_MAX, PROXY_UNPROVEN_PER_SOURCE_MAX } from "../limits.ts";
+import {
+  CONNECTIONS_PER_SOURCE_MAX,
+  PROXY_HEADER_BYTES_MAX,
+  PROXY_UNPROVEN_PER_SOURCE_MAX,
+} from "../limits.ts";
 import type { Refusal } from "./capacity.ts";
-import { fitConnections, tellRefusals } from "./capacity.ts";
+import { connectionsOfSource, fitConnections, tellRefusals } from "./capacity.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";
 import type { Service } from "./service.ts";
@@ -63,7 +67,9 @@ export async function openListeners(
   const connectionsMax = fitConnections(fixed, log);
   const tell = tellRefusals(log, ports.clock);
   const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) => {
-    const limits = { connectionsMax, ...rest.limits };
+    const { connectionsPerSourceMax: most = CONNECTIONS_PER_SOURCE_MAX } = rest.limits ?? {};
+    const connectionsPerSourceMax = connectionsOfSource(connectionsMax, most);
+    const limits = { ...rest.limits, connectionsMax, connectionsPerSourceMax };
     const onRefused = (why: Refusal): void => {
       counters.refused(name, why);
       tell(name, why);
