@@ -51,6 +51,13 @@ test("SQLite: a dry run prints the SQL and makes no file; then the tables are ma
   const schemaOf = (db: DatabaseSync) =>
     db.prepare("select name, sql from sqlite_schema where name not like 'sqlite_%' order by name").all();
   assert.deepEqual(schemaOf(byHand), schemaOf(migrated));
+  using newer = new DatabaseSync(join(folder, "migrated.sqlite"));
+  newer.exec(`insert into migration (number, additive) values (${count + 1}, 0)`);
+  for (const words of [["--dry-run"], []]) {
+    const refused = await migrate(...words);
+    assert.deepEqual([refused.code, refused.out], [3, ""]);
+    assert.match(refused.err, /use a newer version$/m);
+  }
 });
 
 test("PostgreSQL: the owner migrates, and then a server starts whose role may not", async (t) => {

@@ -73,11 +73,15 @@ export function sqliteScripts(file: string): readonly string[] {
   if (!existsSync(file)) return scripts;
   using db = new DatabaseSync(file, { readOnly: true });
   const isNew = db.prepare("select 1 from sqlite_schema where name = 'migration'").get() === undefined;
-  return isNew ? scripts : scripts.slice(doneIn(db));
+  return isNew ? scripts : scripts.slice(doneIn(db, scripts.length));
 }
 
-const doneIn = (db: DatabaseSync): number =>
-  Number(db.prepare("select coalesce(max(number), 0) as done from migration").get()?.done);
+/** How many are done; throws for tables of a version that this one does not understand. */
+function doneIn(db: DatabaseSync, known: number): number {
+  const done = Number(db.prepare("select coalesce(max(number), 0) as done from migration").get()?.done);
+  if (done > known) refuseBreaking(known, db.prepare(selectBreaking(known)).get()?.breaking);
+  return done;
+}
 
 const MAKE = "create table if not exists migration (number integer primary key) strict";
 
@@ -94,10 +98,9 @@ async function migrate({ db, run, write }: Database, mustBeCurrent: boolean): Pr
   const migrations = loadMigrations("sqlite");
   await run(() => db.exec(MAKE));
   await write(() => {
-    const done = doneIn(db);
     const known = migrations.length;
+    const done = doneIn(db, known);
     if (mustBeCurrent) refuseOlder(done, known);
-    if (done > known) refuseBreaking(known, db.prepare(selectBreaking(known)).get()?.breaking);
     // SQLite lets the text of a table be changed only without this; migration 17 does that.
     db.enableDefensive(false);
     try {
