@@ -113,7 +113,7 @@ export type PresentedFamily = FamilyFacts & {
   presented: number;
   /**
    * The last rotation: how long ago it was by the clock of the store, how often the token before was sent again, and the
-   * digest of the source.
+   * digest of the source, if the version that rotated it noted one.
    */
   rotated?: { agoMs: number; retries: number; sealed?: string; by?: string };
 };

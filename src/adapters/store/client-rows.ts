@@ -2,6 +2,7 @@
 
 import type { InitialToken, RegisteredClient } from "../../records.ts";
 import { defined } from "../../result.ts";
+import { methodsWith } from "../../settings/authentication-methods.ts";
 import type { Client, SecretDigest } from "../../settings/settings.ts";
 import type { ClientChange, SecretClient, StoredClient } from "./store.ts";
 
@@ -64,13 +65,19 @@ export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSecond
   return { digest, created_at: atSeconds, expires_at: expiresAtSeconds ?? null };
 }
 
-/** CIMD-7.1-2: the row says where a client comes from, never the form of its `client_id`. */
-export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient {
+/**
+ * CIMD-7.1-2: the row says where a client comes from, never the form of its `client_id`. Undefined for a method that this
+ * version does not have: a newer one, which shares the store during an upgrade, may have more.
+ */
+export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient | undefined {
   const rows: readonly SecretRow[] = JSON.parse(row.secrets);
   const secrets = rows.map(({ digest, expires_at }) =>
     defined<SecretDigest>({ digest, expiresAtSeconds: expires_at ?? undefined }),
   );
-  if (row.source === "operator") return { ...commonOf(row), auth: { method: methodOf(row), secrets } };
+  if (row.source === "operator") {
+    const method = methodsWith("secrets", "operator").find((one) => one === row.method);
+    return method && { ...commonOf(row), auth: { method, secrets } };
+  }
   return defined<RegisteredClient>({
     clientId: row.client_id,
     version: row.version,
@@ -107,11 +114,6 @@ function commonOf(row: ClientRow): Omit<Client, "auth"> {
     workload: row.workload ?? undefined,
     defaultTarget: row.default_target ?? undefined,
   });
-}
-
-/** A client that the operator created has one of these methods, because the journal writes no others. */
-function methodOf({ method }: ClientRow): SecretClient["auth"]["method"] {
-  return method as SecretClient["auth"]["method"];
 }
 
 export type InitialTokenRow = {

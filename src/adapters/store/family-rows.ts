@@ -66,14 +66,17 @@ export function fromFamilyRow(row: FoundFamily): FamilyFacts {
 }
 
 export function fromFoundByToken(row: FoundByToken): PresentedFamily {
-  const { presented, ago_ms: agoMs, retries, sealed, rotated_by: by } = row;
+  const { presented, ago_ms: agoMs, retries, sealed } = row;
+  // A version that notes no source rotates without a change of the column, which then is of an earlier rotation.
+  const [generation, by] = row.rotated_by?.split(" ") ?? [];
+  const isOfThis = generation === String(row.generation - 1);
   return defined<PresentedFamily>({
     ...fromFamilyRow(row),
     presented,
     rotated:
       agoMs === null
         ? undefined
-        : defined({ agoMs, retries, sealed: sealed ?? undefined, by: by ?? undefined }),
+        : defined({ agoMs, retries, sealed: sealed ?? undefined, by: isOfThis ? by : undefined }),
   });
 }
 
@@ -86,6 +89,7 @@ export type FamilyUseRow = {
   idle_ends_at: number | null;
   digest: string | null;
   sealed: string | null;
+  /** With the generation that it replaced. */
   rotated_by: string | null;
   window_ms: number | null;
   retries_max: number | null;
@@ -102,7 +106,7 @@ export function toFamilyUseRow(change: Extract<FamilyChange, { use: string }>): 
     idle_ends_at: idleEndsAtSeconds ?? null,
     digest: next?.digest ?? null,
     sealed: next?.sealed ?? null,
-    rotated_by: next?.by ?? null,
+    rotated_by: next === undefined ? null : `${presented} ${next.by}`,
     window_ms: again?.windowMs ?? null,
     retries_max: again?.retriesMax ?? null,
     elsewhere: again?.elsewhere ? 1 : 0,

@@ -45,7 +45,8 @@ export function judgeRefresh(
   const isBefore = presented === family.generation - 1;
   const inTime = agoMs <= settings.retryMs && retries < REFRESH_RETRIES_MAX;
   // REFRESH-D-21: a client may change its network once between two requests; a thief cannot follow it for longer.
-  const elsewhere = family.jkt === undefined && by !== source;
+  // A version that noted no source, and serves beside this one during an upgrade, took a retry from anywhere.
+  const elsewhere = family.jkt === undefined && by !== undefined && by !== source;
   const isRetry = isBefore && inTime && !(elsewhere && retriedElsewhere);
   if (isRetry && sealed !== undefined) return { use: "again", sealed, elsewhere };
   // REFRESH-D-7, RFC6749-10.4-5, RFC9700-4.14.2-3, OAUTH21-4.3.1-2: one of two holders has it without right.

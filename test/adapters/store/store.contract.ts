@@ -1169,6 +1169,20 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       });
     });
 
+    test(`a client whose method only a newer version has is unknown, and listed (${name})`, async (t) => {
+      const { open, execute } = await create(t);
+      const store = await open();
+      await execute?.(
+        `insert into client (client_id, version, method, grant_types, created_at)
+         values ('c_new', 1, 'client_secret_of_later', '["a"]', ${NOW_SECONDS});
+         insert into client_secret (digest, client_id, created_at) values ('d', 'c_new', ${NOW_SECONDS})`,
+      );
+      assert.equal(await store.clients.find("c_new"), undefined);
+      if (execute !== undefined) {
+        assert.equal((await store.clients.list("c_new"))[0]?.method, "client_secret_of_later");
+      }
+    });
+
     test(`an upgrade keeps the events and the reasons of endings, without an index of random ids (${name})`, async (t) => {
       const { open, execute, select } = await create(t, { bare: true });
       await execute?.("create table migration (number integer primary key)");

@@ -4,10 +4,13 @@ import { test } from "node:test";
 import { successors } from "../../../src/adapters/crypto/system.ts";
 import { recordEnding } from "../../../src/flows/endings.ts";
 import { introspect } from "../../../src/flows/introspect.ts";
+import { judgeRefresh } from "../../../src/flows/people/judge-refresh.ts";
 import { revoke } from "../../../src/flows/revoke.ts";
 import { CODE_SECONDS, FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
+import type { PresentedFamily } from "../../../src/records.ts";
+import { defined } from "../../../src/result.ts";
 import { makeProver } from "../../support/dpop.ts";
 import { formOf } from "../../support/flow.ts";
 import { NOTES, PRIVATE, PUBLIC, SCOPES } from "../../support/people.ts";
@@ -229,6 +232,26 @@ test("REFRESH-D-21, REFRESH-D-8 a bound family is retried from anywhere with its
     assert.equal(tokenOf(await flow.refresh(token, {}, PUBLIC, owner, source)), next);
   }
   assert.equal((await flow.families())[0]?.retriedElsewhere, undefined);
+});
+
+test("REFRESH-D-21 a retry counts as of the same source where the version that rotated noted none", async (t) => {
+  const flow = await openRefresh(t);
+  const token = await flow.start();
+  await flow.refresh(token);
+  const { rotated, ...found } =
+    (await flow.ports.families.find(flow.ports.hash.sha256(token))) ?? assert.fail();
+  const { by, ...noted } = rotated ?? assert.fail();
+  const settings = flow.ports.settings().signIn?.refresh ?? assert.fail();
+  const presenter = { clientId: PUBLIC, isPublic: true, source: "another" };
+  const judged = (last: typeof rotated) =>
+    judgeRefresh(
+      defined<PresentedFamily>({ ...found, rotated: last }),
+      presenter,
+      settings,
+      flow.ports.clock.nowSeconds(),
+    );
+  assert.deepEqual(judged(rotated), { use: "again", sealed: noted.sealed, elsewhere: true });
+  assert.deepEqual(judged(noted), { use: "again", sealed: noted.sealed, elsewhere: false });
 });
 
 test("REFRESH-D-21 the store has no address, and a digest of it that the token alone gives", async (t) => {
