@@ -1,10 +1,11 @@
-/** Three instances on one PostgreSQL, restarted one after the other under load, behind a balancer. */
+/** Three instances on one PostgreSQL over TLS, restarted one after the other under load, behind a balancer. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
+import { startDatabaseServer } from "../../test/support/pg-transports.ts";
+import { freshDatabase } from "../../test/support/postgres.ts";
 import { until } from "../../test/support/until.ts";
 import type { ServerProcess } from "../server-process.ts";
 import { freePorts, startServer } from "../server-process.ts";
@@ -27,6 +28,8 @@ const DRAIN_SECONDS = [5, 0];
 
 export type RollingOptions = {
   postgres: string;
+  /** PEM of the authority of the database; without it there is no TLS. */
+  authority?: string;
   restarts: number;
   drainSeconds: number;
   balancerMs: number;
@@ -52,6 +55,10 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
     audit: { instance: { env: INSTANCE } },
     limits: { requestsPerSecondByClient: 100_000 },
   });
+  const { postgres, authority } = options;
+  if (authority !== undefined) writeFileSync(join(production.folder, "database-ca.pem"), authority);
+  const database =
+    authority === undefined ? postgres : `${postgres}?sslmode=verify-full&sslrootcert=database-ca.pem`;
   const config = JSON.parse(readFileSync(production.configFile, "utf8"));
   const ports = await freePorts(2 * INSTANCES);
   const instances = Array.from({ length: INSTANCES }, (_, index) => {
@@ -59,7 +66,7 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
     const file = join(production.folder, `config-${index}.json`);
     const listen = { ...config.listen, port: backend.port, drainSeconds: options.drainSeconds };
     writeFileSync(file, JSON.stringify({ ...config, listen, operations: { port: backend.health } }));
-    const environment = { [DATABASE]: options.postgres, [INSTANCE]: `pod-${index}` };
+    const environment = { [DATABASE]: database, [INSTANCE]: `pod-${index}` };
     return { backend, start: () => startServer(file, { environment }) };
   });
   const servers: ServerProcess[] = [];
@@ -136,18 +143,18 @@ function startLoad({ token }: Production, drainMs: number, pausesMs = { kept: 0,
 }
 
 export async function runRolling(restarts: number): Promise<readonly string[]> {
-  const postgres = await startPostgres({ durable: true });
+  const server = await startDatabaseServer({ durable: true });
   try {
     const lines: string[] = [];
     for (const drainSeconds of DRAIN_SECONDS) {
-      const url = await freshDatabase(postgres);
-      const outcome = await rollInstances({ postgres: url, restarts, drainSeconds, balancerMs: 1_000 });
+      const database = { postgres: await freshDatabase(server), authority: server.authority.certPem };
+      const outcome = await rollInstances({ ...database, restarts, drainSeconds, balancerMs: 1_000 });
       lines.push(`drain of ${drainSeconds} s: ${describe(outcome)}`);
       if (drainSeconds > 0) assertNoneLost(outcome);
     }
     return lines;
   } finally {
-    await postgres.stop();
+    await server.stop();
   }
 }
 

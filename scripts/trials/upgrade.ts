@@ -1,176 +1,131 @@
 /**
- * An upgrade and the way back: instances of this version and of the one before the newest migration on one PostgreSQL
- * over TLS, where each continues what the other began. The version before comes from the repository's history.
+ * Upgrades and the way back under load: for each migration since they are additive, the version before it and the version
+ * with it, and the version before it and this one. On PostgreSQL over TLS they serve beside each other; on SQLite one takes
+ * over from the other. The versions come from the history of the repository.
  */
-import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { startDatabaseServer } from "../../test/support/pg-transports.ts";
 import { freshDatabase } from "../../test/support/postgres.ts";
-import type { Surroundings } from "../../test/support/world.ts";
-import {
-  ACCESS_TOKEN,
-  claimsOf,
-  EXCHANGE,
-  IDP,
-  ISSUER,
-  JWT,
-  makeSurroundings,
-  workload,
-} from "../../test/support/world.ts";
+import type { Revision } from "../bench/revision.ts";
 import { checkOut } from "../bench/revision.ts";
 import { ROOT } from "../bench/stage.ts";
-import type { Answer, Form } from "../http-client.ts";
-import { basic, postForm } from "../http-client.ts";
-import type { ServerProcess } from "../server-process.ts";
+import type { Version, Versions } from "./versions.ts";
+import { openVersions, THIS } from "./versions.ts";
 
 const MIGRATIONS = "sql/postgres";
-const SECRET = "x7Qd-upgrade-k2Lm9-Zr4T-8vWb1-p5";
-const PLANNER = workload("planner");
-const BOOKING = workload("booking");
-const scopes = ["trips.read"];
-const CONFIGURATION = {
-  clients: { gate: { method: "client_secret_basic", secrets: [{ file: "secret" }] } },
-  targets: [{ names: ["trips"], owners: [BOOKING], introspectors: ["gate"], scopes }],
-  policies: [
-    {
-      id: "agents",
-      allow: "delegation",
-      subjects: { issuers: [IDP] },
-      subjectToken: { audiences: [ISSUER, "self"] },
-      actors: [PLANNER, BOOKING],
-      targets: ["trips"],
-      consent: "implied",
-      acknowledge: "subjects-not-asked",
-      scopes,
-    },
-  ],
-};
+/** From the next one on, the version before a migration serves beside the one with it. */
+const ADDITIVE = "0006_additive.sql";
+/** A revision that is to meet this version, in place of all those. */
+const BEFORE = process.env.MANDATE_TRIAL_BEFORE;
 
-/** The tokens of the two hops. */
-type Trip = { planner: string; booking: string };
+const TRIES_MAX = 10;
 
-/** An exchange for a user by one instance, continued by the other, so that each judges what the other stored. */
-function openTrips({ ca, idp, svid, as, issuer }: Surroundings) {
-  const post = (at: ServerProcess, path: string, form: Form, headers = {}): Promise<Answer> =>
-    postForm(`${issuer}${path}`, form, { ca, headers, connect: { host: "127.0.0.1", port: at.port } });
-  const exchange = (at: ServerProcess, proof: string, subject: string, type: string): Promise<Answer> =>
-    post(at, "/token", {
-      ...as(proof),
-      ...{ grant_type: EXCHANGE, audience: "trips", scope: scopes.join(" ") },
-      ...{ subject_token: subject, subject_token_type: type, actor_token: proof, actor_token_type: JWT },
-    });
-  const tokenOf = ({ status, body, text }: Answer): string => {
-    assert.equal(status, 200, text);
-    return String(body.access_token);
-  };
-  const isActive = async (at: ServerProcess, token: string): Promise<unknown> => {
-    const { status, body, text } = await post(
-      at,
-      "/introspect",
-      { token },
-      { authorization: basic("gate", SECRET) },
-    );
-    assert.equal(status, 200, text);
-    return body.active;
-  };
-  return {
-    isActive,
-    async make(first: ServerProcess, second: ServerProcess): Promise<Trip> {
-      const user = await idp.mintUserToken({
-        sub: `u-${randomUUID()}`,
-        aud: ISSUER,
-        scope: scopes.join(" "),
-      });
-      const planner = tokenOf(await exchange(first, await svid("planner"), user, JWT));
-      const booking = tokenOf(await exchange(second, await svid("booking"), planner, ACCESS_TOKEN));
-      for (const at of [first, second]) assert.equal(await isActive(at, booking), true);
-      return { planner, booking };
-    },
-    /** The token of the first hop is ended by one instance; the other refuses what was made of it. */
-    async end({ planner, booking }: Trip, at: ServerProcess, other: ServerProcess): Promise<void> {
-      const ended = await post(at, "/revoke", { ...as(await svid("planner")), token: planner });
-      assert.equal(ended.status, 200, ended.text);
-      assert.equal(await isActive(other, booking), false, "an ending reaches the other instance");
-    },
-  };
-}
+const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
 export async function runUpgrade(rounds: number): Promise<readonly string[]> {
-  const git = (...args: string[]): string =>
-    execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
-  const newest = git("log", "-1", "--format=%H", "--diff-filter=A", "--", MIGRATIONS);
-  const before = checkOut(`${newest}^`);
-  const postgres = await startDatabaseServer({ durable: true });
-  const database = await freshDatabase(postgres);
-  const surroundings = await makeSurroundings(CONFIGURATION, {
-    postgres: `${database}?sslmode=verify-full&sslrootcert=database-ca.pem`,
-    files: { secret: SECRET, "database-ca.pem": postgres.authority.certPem },
-  });
-  const servers: ServerProcess[] = [];
-  const starter = async (root: string, instance: string): Promise<() => Promise<ServerProcess>> => {
-    const { startServer } = await import(join(root, "scripts/server-process.ts"));
-    const config = JSON.parse(readFileSync(surroundings.configFile, "utf8"));
-    const file = join(surroundings.folder, `${instance}.json`);
-    writeFileSync(file, JSON.stringify({ ...config, audit: { instance } }));
-    return async () => {
-      // The packages of the copy are a link to ours, which its permissions do not include.
-      const environment = { NODE_OPTIONS: `--allow-fs-read=${join(ROOT, "node_modules")}` };
-      const server: ServerProcess = await startServer(file, { environment });
-      servers.push(server);
-      return server;
-    };
-  };
-  const mandate = (root: string, ...args: string[]): string =>
-    execFileSync(
-      process.execPath,
-      [
-        "--disable-warning=ExperimentalWarning",
-        ...[join(root, "src/main.ts"), ...args, "--config", surroundings.configFile],
-      ],
-      { encoding: "utf8" },
-    );
-  try {
-    const startOld = await starter(before.root, "before");
-    const startNew = await starter(ROOT, "after");
-    const trips = openTrips(surroundings);
-    const kept: Trip[] = [];
-    const play = async (first: ServerProcess, second: ServerProcess): Promise<void> => {
-      for (let round = 0; round < rounds; round++) {
-        kept.push(await trips.make(first, second));
-        await trips.end(await trips.make(first, second), second, first);
-      }
-    };
-    const old = await startOld();
-    await play(old, old);
-    const current = await startNew();
-    for (const { booking } of kept) assert.equal(await trips.isActive(current, booking), true);
-    await play(old, current);
-    await play(current, old);
-    await old.stop();
-    await play(current, current);
-    await current.stop();
-    const returned = await startOld();
-    for (const { booking } of kept) assert.equal(await trips.isActive(returned, booking), true);
-    await play(returned, returned);
-    await returned.stop();
-    for (const root of [ROOT, before.root]) mandate(root, "audit", "verify");
-    // Whichever version wrote its event; an older version may search by an index that a newer one no longer writes.
-    for (const { booking } of kept) {
-      const { jti } = claimsOf(booking);
-      const found = mandate(ROOT, "audit", "--jti", String(jti), "--json");
-      assert.ok(found.includes(`"jti":${JSON.stringify(jti)}`), `${jti} is not found`);
-    }
-    const migrations = git("rev-list", "--count", `${before.commit}..HEAD`);
+  if (!existsSync(join(ROOT, ".git")) || git("rev-parse", "--is-shallow-repository") === "true") {
+    return ["not run here: the history of the repository is missing"];
+  }
+  const server = await startDatabaseServer({ durable: true });
+  const meet = async (pair: string, older: Version, newer: Version): Promise<readonly string[]> => {
+    const postgres = { url: await freshDatabase(server), authority: server.authority };
     return [
-      `${before.commit} (${migrations} commits before) and this version: ${kept.length * 2} chains of two exchanges, ${kept.length} ended; 0 refused, 0 lost`,
+      `${pair}, ${await play(await openVersions(older, rounds, postgres), serveBeside, older, newer)}`,
+      `${pair}, ${await play(await openVersions(older, rounds), takeOver, older, newer)}`,
     ];
+  };
+  const lines: string[] = [];
+  try {
+    for (const { name, before, after } of changes()) {
+      const older = await firstThatStarts(before);
+      const newer = after && (await firstThatStarts(after));
+      try {
+        for (const version of newer === undefined ? [THIS] : [newer, THIS]) {
+          const pair = `${name}: ${older.commit} and ${version.commit}`;
+          lines.push(...(await meet(pair, older, version)));
+        }
+      } finally {
+        older.remove();
+        newer?.remove();
+      }
+    }
+    return lines;
+  } catch (fault) {
+    throw new Error([...lines, fault].join("\n"), { cause: fault });
   } finally {
-    for (const { child } of servers) child.kill("SIGKILL");
-    await surroundings.remove();
-    await postgres.stop();
-    before.remove();
+    await server.stop();
   }
 }
+
+/** For each migration the commits before it, the last one first, and those from it on. */
+function changes(): readonly { name: string; before: readonly string[]; after?: readonly string[] }[] {
+  if (BEFORE !== undefined) return [{ name: "MANDATE_TRIAL_BEFORE", before: [BEFORE] }];
+  const names = readdirSync(join(ROOT, MIGRATIONS)).filter((name) => name > ADDITIVE);
+  return names.toSorted().map((file) => {
+    const added = git("log", "-1", "--format=%H", "--diff-filter=A", "--", join(MIGRATIONS, file));
+    const list = (...which: string[]): readonly string[] => git("rev-list", ...which).split("\n");
+    return {
+      name: file.replace(".sql", ""),
+      before: list(`${added}^`),
+      after: list("--reverse", "--ancestry-path", `${added}^..HEAD`),
+    };
+  });
+}
+
+/** A commit in the middle of a change may not start, and is no version. A copy runs with the packages of this version. */
+async function firstThatStarts(commits: readonly string[]): Promise<Revision> {
+  let last: unknown;
+  for (const commit of commits.slice(0, TRIES_MAX)) {
+    const revision = checkOut(commit);
+    try {
+      const versions = await openVersions(revision, 0);
+      await versions.start(revision, "one").finally(versions.close);
+      return revision;
+    } catch (fault) {
+      last = fault;
+      revision.remove();
+    }
+  }
+  throw new Error(`none of ${TRIES_MAX} commits from ${commits[0]} on starts: ${last}`);
+}
+
+async function play(versions: Versions, run: Run, older: Version, newer: Version): Promise<string> {
+  try {
+    await run(versions, older, newer);
+    return versions.conclude();
+  } finally {
+    await versions.close();
+  }
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+type Run = (versions: Versions, older: Version, newer: Version) => Promise<void>;
+
+const serveBeside: Run = async ({ start, beside, check }, older, newer) => {
+  const old = await start(older, "before");
+  // The start of the newer version migrates, while the older one is asked.
+  const current = await beside([old], () => start(newer, "after"));
+  await beside([old, current], nothing);
+  await check(current);
+  await beside([current], () => old.stop());
+  const returned = await beside([current], () => start(older, "before"));
+  await beside([current, returned], nothing);
+  await beside([returned], () => current.stop());
+  await check(returned);
+  await returned.stop();
+  const last = await start(THIS, "after");
+  await check(last);
+  await last.stop();
+};
+
+const takeOver: Run = async ({ start, beside, check }, older, newer) => {
+  for (const version of [older, newer, older, THIS]) {
+    const server = await start(version, "only");
+    await check(server);
+    await beside([server], nothing);
+    await server.stop();
+  }
+};

@@ -77,9 +77,9 @@ export const request = (verifier: string, extra: Asked = {}): Asked => ({
 /** A browser: it keeps cookies, and follows no redirect by itself. */
 export class Browser {
   readonly cookies = new Map<string, string>();
-  readonly #service: Service;
+  readonly #service: Pick<Service, "get">;
   readonly #provider: TestProvider;
-  constructor(service: Service, provider: TestProvider) {
+  constructor(service: Pick<Service, "get">, provider: TestProvider) {
     this.#service = service;
     this.#provider = provider;
   }

@@ -1,0 +1,129 @@
+/** Servers of several versions on one store, one after the other or beside each other, and what they are asked meanwhile. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { startProvider } from "../../test/support/provider.ts";
+import { makeSurroundings } from "../../test/support/world.ts";
+import type { Revision } from "../bench/revision.ts";
+import { ROOT } from "../bench/stage.ts";
+import type { Authority } from "../dev-keys.ts";
+import type { ServerProcess } from "../server-process.ts";
+import type { Kept } from "./journeys.ts";
+import { configurationFor, openJourneys, SECRET } from "./journeys.ts";
+
+const WORKERS = 3;
+
+export type Version = Pick<Revision, "root" | "commit">;
+
+export const THIS: Version = { root: ROOT, commit: "this version" };
+
+const has = ({ root }: Version, path: string): boolean => existsSync(join(root, path));
+
+export type Versions = {
+  start(version: Version, instance: string): Promise<ServerProcess>;
+  /** Does this while these instances are under load, and keeps the load up for some rounds at least. */
+  beside<T>(serving: readonly ServerProcess[], work: () => Promise<T>): Promise<T>;
+  /** That all that was given stands at this instance, and all that was ended stays ended. */
+  check(at: ServerProcess): Promise<void>;
+  /** That the trail verifies and has what was given; what was done, in a line. */
+  conclude(): string;
+  close(): Promise<void>;
+};
+
+/** `oldest` says what can be asked, since the others have it too. `postgres`: the URL of an empty database with TLS. */
+export async function openVersions(
+  oldest: Version,
+  rounds: number,
+  postgres?: { url: string; authority: Authority },
+): Promise<Versions> {
+  const abilities = {
+    introspection: has(oldest, "src/http/introspect.ts"),
+    revocation: has(oldest, "src/http/revoke.ts"),
+    refresh: has(oldest, "src/flows/people/refresh.ts"),
+  };
+  // Versions without commands for operators left TLS to the driver, which reads no file of authorities.
+  const tls = has(oldest, "src/cli") ? "verify-full&sslrootcert=database-ca.pem" : "require";
+  const provider = await startProvider();
+  const surroundings = await makeSurroundings(configurationFor(abilities, provider), {
+    ...(postgres && { postgres: `${postgres.url}?sslmode=${tls}` }),
+    files: {
+      secret: SECRET,
+      "provider.pem": provider.ca,
+      ...(postgres && { "database-ca.pem": postgres.authority.certPem }),
+    },
+  });
+  const config = JSON.parse(readFileSync(surroundings.configFile, "utf8"));
+  if (abilities.refresh) Object.assign(config.trustedIssuers, provider.trusted());
+  // What this profile has anyway, and the first of the versions does not know.
+  delete config.listen.drainSeconds;
+  const servers: ServerProcess[] = [];
+  const files: string[] = [];
+  const journeys = openJourneys(surroundings, provider, abilities);
+  const [kept, ended]: [Kept[], Kept[]] = [[], []];
+
+  const play = async (serving: readonly ServerProcess[]): Promise<void> => {
+    const any = (): ServerProcess => serving[randomInt(serving.length)] as ServerProcess;
+    for (const journey of journeys) {
+      const one = await journey(any(), any());
+      if (one.end === undefined || randomInt(2) === 0) {
+        kept.push(one);
+        continue;
+      }
+      await one.end(any());
+      ended.push(one);
+      for (const at of serving) assert.equal(await one.stands(at), false, "an ending reaches each instance");
+    }
+  };
+
+  return {
+    async start({ root }, instance) {
+      const { startServer } = await import(join(root, "scripts/server-process.ts"));
+      const file = join(surroundings.folder, `${instance}.json`);
+      writeFileSync(file, JSON.stringify({ ...config, audit: { instance } }));
+      files.push(file);
+      // The packages of a copy are a link to ours, which its permissions do not include.
+      const environment = { NODE_OPTIONS: `--allow-fs-read=${join(ROOT, "node_modules")}` };
+      const server: ServerProcess = await startServer(file, { environment });
+      servers.push(server);
+      return server;
+    },
+    async beside(serving, work) {
+      let [done, working] = [0, true];
+      const worker = async (): Promise<void> => {
+        for (; working || done < rounds; done++) await play(serving);
+      };
+      const worked = work().finally(() => {
+        working = false;
+      });
+      const [result] = await Promise.all([worked, ...Array.from({ length: WORKERS }, worker)]);
+      return result;
+    },
+    async check(at) {
+      for (const one of kept) assert.equal(await one.stands(at), true, "what was given stands");
+      for (const one of ended) assert.equal(await one.stands(at), false, "what was ended stays ended");
+    },
+    conclude() {
+      const audit = (...args: string[]): string =>
+        execFileSync(
+          process.execPath,
+          ["--disable-warning=ExperimentalWarning", ...[join(ROOT, "src/main.ts"), "audit", ...args]],
+          { encoding: "utf8" },
+        );
+      const at = ["--config", files.at(-1) ?? ""];
+      audit("verify", ...at);
+      for (const { jti } of kept.slice(0, 5)) {
+        assert.ok(audit("--jti", jti, "--json", ...at).includes(jti), `${jti} is not found`);
+      }
+      const on = postgres === undefined ? "SQLite" : `PostgreSQL (${tls.split("&")[0]})`;
+      const what = abilities.refresh ? "chains and grants of users" : "chains";
+      return `${on}: ${kept.length + ended.length} ${what}, ${ended.length} ended; 0 refused, 0 lost`;
+    },
+    async close() {
+      for (const { child } of servers) child.kill("SIGKILL");
+      await surroundings.remove();
+      await provider.close();
+    },
+  };
+}
