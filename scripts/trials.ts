@@ -55,7 +55,7 @@ const TRIALS: Trials = new Map([
   ["rotation", { rounds: 2, run: runRotation }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
   ["throttle", { rounds: 1, run: runThrottle }],
-  ["upgrade", { rounds: 5, run: runUpgrade }],
+  ["upgrade", { rounds: 2, run: runUpgrade }],
 ]);
 
 const [name, rounds] = process.argv.slice(2);
