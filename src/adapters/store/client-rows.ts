@@ -65,6 +65,8 @@ export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSecond
   return { digest, created_at: atSeconds, expires_at: expiresAtSeconds ?? null };
 }
 
+const OPERATOR_METHODS = methodsWith("secrets", "operator");
+
 /**
  * CIMD-7.1-2: the row says where a client comes from, never the form of its `client_id`. Undefined for a method that this
  * version does not have: a newer one, which shares the store during an upgrade, may have more.
@@ -75,7 +77,7 @@ export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient |
     defined<SecretDigest>({ digest, expiresAtSeconds: expires_at ?? undefined }),
   );
   if (row.source === "operator") {
-    const method = methodsWith("secrets", "operator").find((one) => one === row.method);
+    const method = OPERATOR_METHODS.find((one) => one === row.method);
     return method && { ...commonOf(row), auth: { method, secrets } };
   }
   return defined<RegisteredClient>({
