@@ -3,11 +3,14 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { Loss } from "../src/adapters/audit/journal.ts";
+import { hash } from "../src/adapters/crypto/system.ts";
 import type { Store } from "../src/adapters/store/store.ts";
+import type { Notice } from "../src/http/log-events.ts";
 import { STORE_LOOK_MS } from "../src/limits.ts";
+import { buildEnding } from "../src/policy/endings.ts";
 import { StoreUnavailable } from "../src/ports.ts";
-import { watchStore } from "../src/start/went-back.ts";
-import { makeTrail, record } from "./support/trail.ts";
+import { markWentBack, watchStore } from "../src/start/went-back.ts";
+import { EVENT, makeTrail, record } from "./support/trail.ts";
 import { until } from "./support/until.ts";
 
 /** An instance that is idle beside another one, and looks at a store that may be replaced or away. */
@@ -96,3 +99,30 @@ test("a store that grows, that is away, and that has a further log is as it was"
   await look();
   assert.equal(losses.length, 0);
 });
+
+const behind = { log: "as-2", known: 4, stored: 2, forked: false, knownMs: 1_790_000_000_000 };
+
+for (const [what, laterMs, isMarked] of [
+  ["since it lost records is not marked again", 1, false],
+  ["before it lost records is marked", -60_000, true],
+] as const) {
+  test(`AUDIT-D-10 a store in which all was ended ${what}`, async (t) => {
+    const { store, journal, clock, timers } = await makeTrail(t);
+    const ours = await journal("as-1");
+    const ending = buildEnding(hash.sha256, { by: "everything" }, behind.knownMs + laterMs);
+    await ours.record({ event: EVENT, ending });
+    const told: unknown[] = [];
+    const log = { tell: (notice: Notice) => void told.push(notice) };
+    const reopen = () => journal("as-2");
+    await markWentBack({ store, clock, hash, timers, log, reopen }, behind);
+    assert.equal((await store.restored.find()) !== undefined, isMarked);
+    assert.match(
+      JSON.stringify(told),
+      isMarked ? /as a restored copy/ : /was ended since\. This process ends/,
+    );
+    const [event] = (await store.log.read({ log: "as-2", limit: 9 })).filter(({ body }) =>
+      /witness_ahead/.test(body),
+    );
+    assert.ok(event, "the loss is recorded");
+  });
+}

@@ -110,8 +110,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   };
   const reopen = async () => keep(await openJournal({ ...writing, onFatal: () => {} }));
   const onLost = async (reason: string, behind?: LogBehind): Promise<void> => {
-    if (behind !== undefined)
-      await markWentBack({ restored: store.restored, clock, timers, log, reopen }, behind);
+    if (behind !== undefined) await markWentBack({ store, clock, hash, timers, log, reopen }, behind);
     onFatal(reason);
   };
   const journal = await openJournalAtStart({ ...writing, onFatal: onLost });

@@ -56,23 +56,31 @@ export async function markIfBehind(start: Start, log: Log): Promise<number> {
 }
 
 type Serving = {
-  restored: RestoredMark;
+  store: Pick<Store, "restored" | "endings">;
   clock: Pick<Clock, "nowMs">;
+  hash: Hash;
   timers: Timers;
-  log: Log;
+  log: Pick<Log, "tell">;
   /** Opens the log anew, where it now ends. */
   reopen: () => Promise<OpenJournal>;
 };
 
-/** While it serves: marks the store, so that every instance ends and starts anew, and records the loss behind what is left. */
+/**
+ * While it serves: marks the store, so that every instance ends and starts anew, and records the loss behind what is left.
+ * An instance that was away while the others did that marks it no second time.
+ */
 export async function markWentBack(
-  { restored, clock, timers, log, reopen }: Serving,
+  { store: { restored, endings }, clock, hash, timers, log, reopen }: Serving,
   behind: LogBehind,
 ): Promise<void> {
-  const next = "This process ends, and the next start treats the store as a restored copy.";
+  const { key } = buildEnding(hash.sha256, { by: "everything" }, clock.nowMs());
+  const isTreated = await endings.isEnded([{ key, sinceMs: behind.knownMs }]).catch(() => false);
+  const next = isTreated
+    ? "All that was issued was ended since. This process ends."
+    : "This process ends, and the next start treats the store as a restored copy.";
   log.tell({ level: "error", event: "store_went_back", message: `${describe(behind)} ${next}` });
   // For as long as it takes: without the mark only this process knows it.
-  for (let marked = false; !marked; ) {
+  for (let marked = isTreated; !marked; ) {
     marked = await restored.set(clock.nowMs()).then(
       () => true,
       (fault) => !(fault instanceof StoreUnavailable),
