@@ -94,11 +94,19 @@ export async function openVersions(
       const worker = async (): Promise<void> => {
         for (; working || done < rounds; done++) await play(serving);
       };
-      const worked = work().finally(() => {
+      const all = [
+        work().finally(() => {
+          working = false;
+        }),
+        ...Array.from({ length: WORKERS }, worker),
+      ] as const;
+      try {
+        return (await Promise.all(all))[0];
+      } finally {
+        // A server that still starts after a fault would outlive the trial.
         working = false;
-      });
-      const [result] = await Promise.all([worked, ...Array.from({ length: WORKERS }, worker)]);
-      return result;
+        await Promise.allSettled(all);
+      }
     },
     async check(at) {
       for (const one of kept) assert.equal(await one.stands(at), true, "what was given stands");
