@@ -76,7 +76,8 @@ async function toConsent(
   await tab.open(`https://${APP}/`);
   await tab.leave(() => tab.click("a"));
   await tab.leave(() => tab.click(`#${user}`));
-  assert.match(await urlOf(tab), /^https:\/\/as\.example\/authorize\/review\?r=[\w-]+$/);
+  const url = await urlOf(tab);
+  assert.ok(/^https:\/\/as\.example\/authorize\/review\?r=[\w-]+$/.test(url), `${url}: ${await shown(tab)}`);
 }
 
 const urlOf = (tab: Tab): Promise<string> => tab.read("location.href");
