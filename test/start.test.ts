@@ -381,7 +381,9 @@ test("the file witness has every checkpoint, each written through, under the per
         const { child, lines } = launchServer(production.configFile);
         const told = () => lines.flatMap((line) => /"event":"(witness_\w+|store_\w+)"/.exec(line)?.[1] ?? []);
         await until(() => told().includes("store_restored"), "it says that it waits");
-        assert.deepEqual(told(), ["witness_ahead", "store_restored"]);
+        // On a busy machine the first checkpoint is delivered by now, too.
+        const before = told().filter((event) => event !== "witness_works");
+        assert.deepEqual(before, ["witness_ahead", "store_restored"]);
         const { port } = lines
           .map((line) => JSON.parse(line))
           .find(({ listener }) => listener === "operations");
