@@ -42,7 +42,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   main: [],
   cli: [/^node:(crypto|fs|path|util)$/, /^valibot$/],
   "cli/check/outside": [/^node:(fs|os|path)$/],
-  "cli/init/ask": [/^node:readline\/promises$/],
+  "cli/init/prompt": [/^node:readline\/promises$/],
   start: [],
   app: [],
   "http/serve": [/^node:(https|net)$/],
@@ -131,8 +131,8 @@ test("a start loads no driver that it does not use, no WebSocket client, and of 
     [],
   );
   const commands = loaded.flatMap((name) => /\/src\/(cli\/.+)$/.exec(name)?.[1] ?? []);
-  const TABLE = /^cli\/(?:command-line|commands|options|\w+\/spec)\.ts$/;
-  assert.ok(commands.includes("cli/policy/spec.ts"));
+  const TABLE = /^cli\/(?:command-line|commands|options|\w+\/usage)\.ts$/;
+  assert.ok(commands.includes("cli/policy/usage.ts"));
   assert.deepEqual(
     commands.filter((name) => !TABLE.test(name)),
     [],

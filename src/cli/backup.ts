@@ -5,10 +5,10 @@ import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
 import { clock } from "../adapters/crypto/system.ts";
 import { EXIT, LEASE_SECONDS } from "../limits.ts";
 import type { Result } from "../result.ts";
+import { ADMIN_LOG, recordAccess } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { ADMIN_LOG, recordAccess } from "./record.ts";
 
 export function backupCommand(given: CommandArguments): Result<Command, string> {
   const [file = ""] = given.args;

@@ -1,11 +1,11 @@
 /** The table of commands. A row says how the command is called; its code is loaded when it is. */
-import { AUDIT } from "./audit/spec.ts";
-import { CLIENTS } from "./clients/spec.ts";
+import { AUDIT } from "./audit/usage.ts";
+import { CLIENTS } from "./clients/usage.ts";
 import type { CommandRow } from "./command.ts";
-import { INIT } from "./init/spec.ts";
-import { KEYS } from "./keys/spec.ts";
+import { INIT } from "./init/usage.ts";
+import { KEYS } from "./keys/usage.ts";
 import type { CommandSpec } from "./options.ts";
-import { POLICY } from "./policy/spec.ts";
+import { POLICY } from "./policy/usage.ts";
 
 const config = { value: "FILE", says: "the configuration (default: data/config.json)" } as const;
 
@@ -200,17 +200,17 @@ const CONFIG_SCHEMA: CommandSpec = {
 };
 
 export const COMMANDS: readonly CommandRow[] = [
-  { spec: AUDIT, load: async () => (await import("./audit/command.ts")).auditCommand },
+  { spec: AUDIT, load: async () => (await import("./audit.ts")).auditCommand },
   { spec: BACKUP, load: async () => (await import("./backup.ts")).backupCommand },
-  { spec: CHECK, load: async () => (await import("./check/command.ts")).checkCommand },
-  { spec: CLIENTS, load: async () => (await import("./clients/command.ts")).clientsCommand },
+  { spec: CHECK, load: async () => (await import("./check.ts")).checkCommand },
+  { spec: CLIENTS, load: async () => (await import("./clients.ts")).clientsCommand },
   { spec: CONFIG_SCHEMA, load: async () => (await import("./config-schema.ts")).configSchemaCommand },
   { spec: CONSENTS, load: async () => (await import("./consents.ts")).consentsCommand },
   { spec: EXPLAIN, load: async () => (await import("./explain.ts")).explainCommand },
-  { spec: INIT, load: async () => (await import("./init/command.ts")).initCommand },
-  { spec: KEYS, load: async () => (await import("./keys/command.ts")).keysCommand },
+  { spec: INIT, load: async () => (await import("./init.ts")).initCommand },
+  { spec: KEYS, load: async () => (await import("./keys.ts")).keysCommand },
   { spec: MIGRATE, load: async () => (await import("./migrate.ts")).migrateCommand },
-  { spec: POLICY, load: async () => (await import("./policy/command.ts")).policyCommand },
+  { spec: POLICY, load: async () => (await import("./policy.ts")).policyCommand },
   { spec: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
   { spec: TRUST, load: async () => (await import("./trust.ts")).trustCommand },
 ];

@@ -10,11 +10,11 @@ import type { Settings } from "../settings/settings.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 import { wholeNumber } from "./options.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { consentLine, jsonLine, word } from "./text.ts";
 
 export function consentsCommand(given: CommandArguments): Result<Command, string> {

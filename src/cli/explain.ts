@@ -9,10 +9,10 @@ import { parseQuestion } from "../policy/question.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
 import { decodeUtf8, parseJson } from "../spec/rfc8259.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { escapeUnsafe } from "./text.ts";
 
 export function explainCommand(given: CommandArguments): Result<Command, string> {

@@ -14,10 +14,10 @@ import type { TokenFacts, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import { describeOperator, describePolicy, recordAccess, recordEntry } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { describeOperator, describePolicy, recordAccess, recordEntry } from "./record.ts";
 import { fields, jsonLine, time, word } from "./text.ts";
 
 /** Large, because each page counts what is left behind it. */

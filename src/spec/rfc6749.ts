@@ -1,7 +1,7 @@
 /**
  * RFC 6749, The OAuth 2.0 Authorization Framework: https://www.rfc-editor.org/rfc/rfc6749.html
  * Covers 2.3.1 client password, 3.2 token endpoint parameters, 3.3 scope, 5 responses, appendix A and B grammars.
- * Elsewhere: 2 spec/rfc7591.ts; 2.2 cli/clients/clients.ts, spec/rfc7521.ts, spec/rfc7591.ts; 2.3 spec/rfc7521.ts;
+ * Elsewhere: 2 spec/rfc7591.ts; 2.2 cli/clients/secret-clients.ts, spec/rfc7521.ts, spec/rfc7591.ts; 2.3 spec/rfc7521.ts;
  * 2.3.1 adapters/proof-queue.ts, adapters/throttle.ts, config/clients.ts, flows/authenticate-client.ts,
  * flows/verify-assertion.ts, flows/verify-secret.ts, http/bearer.ts, http/form.ts, spec/rfc7521.ts; 2.3.2
  * spec/rfc8705.ts, spec/spiffe/client-auth.ts; 3.1 flows/people/authorize.ts; 3.1.2 spec/rfc8252.ts, spec/rfc9207.ts;
@@ -19,7 +19,7 @@
  * adapters/crypto/signer.ts, http/log.ts; 10.4 flows/people/judge-refresh.ts, flows/people/refresh.ts; 10.5
  * flows/people/redeem-code.ts, flows/refusal.ts, records.ts; 10.6 config/client-schema.ts,
  * flows/people/read-authorization.ts, flows/people/redeem-code.ts; 10.10 adapters/crypto/system.ts,
- * cli/clients/clients.ts, flows/register-client.ts, ports.ts; 10.12 flows/people/asked.ts,
+ * cli/clients/secret-clients.ts, flows/register-client.ts, ports.ts; 10.12 flows/people/asked.ts,
  * flows/people/decide-review.ts; 10.13 http/page-answers.ts; 10.14 flows/ask/subject.ts, http/message.ts,
  * policy/consent.ts, policy/targets.ts; B http/body.ts, http/handler.ts.
  */

@@ -17,7 +17,7 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
-import { recordAsAdmin } from "../../src/cli/record.ts";
+import { recordAsAdmin } from "../../src/cli/admin-log.ts";
 import { escapeUnsafe, eventLine, word } from "../../src/cli/text.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { Clock } from "../../src/ports.ts";

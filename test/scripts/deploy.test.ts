@@ -19,8 +19,8 @@ import { test } from "node:test";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { freePorts, launchServer } from "../../scripts/server-process.ts";
 import { makeProduction } from "../../scripts/trials/production.ts";
-import { init } from "../../src/cli/init/command.ts";
-import { INIT } from "../../src/cli/init/spec.ts";
+import { INIT } from "../../src/cli/init/usage.ts";
+import { init } from "../../src/cli/init.ts";
 import { readGiven } from "../../src/cli/options.ts";
 import { until } from "../support/until.ts";
 

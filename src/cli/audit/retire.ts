@@ -5,8 +5,8 @@ import { LogEnded, openJournal } from "../../adapters/audit/journal.ts";
 import { clock, random } from "../../adapters/crypto/system.ts";
 import { EXIT, LEASE_SECONDS } from "../../limits.ts";
 import { StoreUnavailable } from "../../ports.ts";
+import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { word } from "../text.ts";
 
 export async function retireLog(admin: Admin, log: string): Promise<number> {

@@ -5,8 +5,8 @@ import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/st
 import type { Term } from "../../audit/terms.ts";
 import { EXIT } from "../../limits.ts";
 import { defined } from "../../result.ts";
+import { recordAccess } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { recordAccess } from "../record.ts";
 import { escapeUnsafe, eventLine, jsonLine, readEvent, word } from "../text.ts";
 
 const PAGE = 1000;

@@ -8,8 +8,8 @@ import { EXIT } from "../../limits.ts";
 import type { InitialToken } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { fields, jsonLine, time, word, words } from "../text.ts";
 
 export type NewInitialToken = {

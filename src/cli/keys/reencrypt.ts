@@ -2,8 +2,8 @@
 import { KeysUnusable, sealAnew } from "../../adapters/crypto/seal.ts";
 import type { KeyChange } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { jsonLine } from "../text.ts";
 
 export async function reencryptKeys(admin: Admin, json: boolean): Promise<number> {

@@ -7,8 +7,8 @@ import type { KeyRow } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits.ts";
 import type { KeyPurpose } from "../../settings/key-life.ts";
 import { keysInUse, nextChange } from "../../settings/key-life.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { jsonLine, time, word } from "../text.ts";
 
 export type Rotated = { purpose?: KeyPurpose; alg?: string; json: boolean };

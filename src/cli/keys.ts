@@ -1,16 +1,16 @@
 /** `mandate keys`: which of its forms was called, and with what. */
-import type { Result } from "../../result.ts";
-import { defined, err } from "../../result.ts";
-import type { KeyPurpose } from "../../settings/key-life.ts";
-import { OWN_ALGORITHMS } from "../../spec/rfc8725.ts";
-import type { Command } from "../command.ts";
-import { onStore } from "../command.ts";
-import type { CommandArguments } from "../options.ts";
-import { listKeys } from "./list.ts";
-import { reencryptKeys } from "./reencrypt.ts";
-import type { Rotated } from "./rotate.ts";
-import { rotateKeys } from "./rotate.ts";
-import { withdrawKey } from "./withdraw.ts";
+import type { Result } from "../result.ts";
+import { defined, err } from "../result.ts";
+import type { KeyPurpose } from "../settings/key-life.ts";
+import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
+import type { Command } from "./command.ts";
+import { onStore } from "./command.ts";
+import { listKeys } from "./keys/list.ts";
+import { reencryptKeys } from "./keys/reencrypt.ts";
+import type { Rotated } from "./keys/rotate.ts";
+import { rotateKeys } from "./keys/rotate.ts";
+import { withdrawKey } from "./keys/withdraw.ts";
+import type { CommandArguments } from "./options.ts";
 
 const PURPOSES: readonly KeyPurpose[] = ["token", "grant", "checkpoint"];
 

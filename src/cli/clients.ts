@@ -1,19 +1,19 @@
 /** `mandate clients`: which of its forms was called, and with what. */
-import { INITIAL_TOKEN_SECONDS } from "../../limits.ts";
-import { isClassName } from "../../policy/rules.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
-import { methodsWith } from "../../settings/authentication-methods.ts";
-import { parseScope } from "../../spec/rfc6749.ts";
-import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
-import type { Command } from "../command.ts";
-import { onStore } from "../command.ts";
-import type { CommandArguments } from "../options.ts";
-import { wholeNumber } from "../options.ts";
-import type { NewClient, Rotation } from "./clients.ts";
-import { createClient, disableClient, listClients, rotateSecret } from "./clients.ts";
-import type { NewInitialToken } from "./initial-tokens.ts";
-import { createInitialToken, listInitialTokens, revokeInitialToken } from "./initial-tokens.ts";
+import { INITIAL_TOKEN_SECONDS } from "../limits.ts";
+import { isClassName } from "../policy/rules.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { methodsWith } from "../settings/authentication-methods.ts";
+import { parseScope } from "../spec/rfc6749.ts";
+import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
+import type { NewInitialToken } from "./clients/initial-tokens.ts";
+import { createInitialToken, listInitialTokens, revokeInitialToken } from "./clients/initial-tokens.ts";
+import type { NewClient, Rotation } from "./clients/secret-clients.ts";
+import { createClient, disableClient, listClients, rotateSecret } from "./clients/secret-clients.ts";
+import type { Command } from "./command.ts";
+import { onStore } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
+import { wholeNumber } from "./options.ts";
 
 const METHODS = methodsWith("secrets", "operator");
 const OVERLAP_SECONDS = 86_400;

@@ -9,8 +9,8 @@ import type { SecretDigest, Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../spec/spiffe/id.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { fields, jsonLine, time, word, words } from "../text.ts";
 
 type SecretOptions = { expiresInSeconds?: number; json: boolean };

@@ -1,19 +1,19 @@
 /** `mandate policy`: checks a policy before it is in force. It opens no store, secret or key. */
-import { loadSettings } from "../../config/config.ts";
-import { EXIT } from "../../limits.ts";
-import type { Result } from "../../result.ts";
-import { err } from "../../result.ts";
-import type { Settings } from "../../settings/settings.ts";
-import type { Command, Terminal } from "../command.ts";
-import { onFiles } from "../command.ts";
-import type { CommandArguments } from "../options.ts";
-import { configOf } from "../options.ts";
-import { escapeUnsafe, jsonLine } from "../text.ts";
-import { rulesOf } from "./answer.ts";
-import { compare, directions } from "./diff.ts";
-import { formatDifferences, showComparison } from "./format.ts";
-import type { Vector } from "./vectors.ts";
-import { formatVectors, readVectors, runVectors, showVector } from "./vectors.ts";
+import { loadSettings } from "../config/config.ts";
+import { EXIT } from "../limits.ts";
+import type { Result } from "../result.ts";
+import { err } from "../result.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { Command, Terminal } from "./command.ts";
+import { onFiles } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
+import { configOf } from "./options.ts";
+import { rulesOf } from "./policy/answer.ts";
+import { compare, directions } from "./policy/diff.ts";
+import { formatDifferences, showComparison } from "./policy/format.ts";
+import type { Vector } from "./policy/vectors.ts";
+import { formatVectors, readVectors, runVectors, showVector } from "./policy/vectors.ts";
+import { escapeUnsafe, jsonLine } from "./text.ts";
 
 const FAIL_ON = ["allow", "deny", "any"] as const;
 

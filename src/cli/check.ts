@@ -1,18 +1,18 @@
 /** `mandate check`: reads everything as `serve` would, looks at what lies outside, and says what to do. */
-import { clock } from "../../adapters/crypto/system.ts";
-import type { Config } from "../../config/config.ts";
-import { loadConfig } from "../../config/config.ts";
-import { EXIT } from "../../limits.ts";
-import type { Result } from "../../result.ts";
-import type { Command, Terminal } from "../command.ts";
-import { onFiles } from "../command.ts";
-import type { CommandArguments } from "../options.ts";
-import { configOf } from "../options.ts";
-import { escapeUnsafe, jsonLine } from "../text.ts";
-import { datesOf } from "./dates.ts";
-import type { Finding } from "./finding.ts";
-import { LABELS } from "./finding.ts";
-import { placesOf, portsOf, providersOf, sourcesOf, storeOf } from "./outside.ts";
+import { clock } from "../adapters/crypto/system.ts";
+import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/config.ts";
+import { EXIT } from "../limits.ts";
+import type { Result } from "../result.ts";
+import { datesOf } from "./check/dates.ts";
+import type { Finding } from "./check/finding.ts";
+import { LABELS } from "./check/finding.ts";
+import { placesOf, portsOf, providersOf, sourcesOf, storeOf } from "./check/outside.ts";
+import type { Command, Terminal } from "./command.ts";
+import { onFiles } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
+import { configOf } from "./options.ts";
+import { escapeUnsafe, jsonLine } from "./text.ts";
 
 export const checkCommand = (given: CommandArguments): Result<Command, string> =>
   onFiles((terminal) => check(terminal, configOf(given), given.has("json")));

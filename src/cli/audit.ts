@@ -1,15 +1,15 @@
 /** `mandate audit`: which of its forms was called, and with what. */
-import { EVENT_TYPES } from "../../audit/event.ts";
-import type { Result } from "../../result.ts";
-import { defined, err } from "../../result.ts";
-import type { Command } from "../command.ts";
-import { onFiles, onStore } from "../command.ts";
-import type { CommandArguments } from "../options.ts";
-import { wholeNumber } from "../options.ts";
-import type { Files } from "./export.ts";
-import { verifyExport } from "./export.ts";
-import { retireLog } from "./retire.ts";
-import { showEvents, showLineage, verifyLogs } from "./trail.ts";
+import { EVENT_TYPES } from "../audit/event.ts";
+import type { Result } from "../result.ts";
+import { defined, err } from "../result.ts";
+import type { Files } from "./audit/export.ts";
+import { verifyExport } from "./audit/export.ts";
+import { retireLog } from "./audit/retire.ts";
+import { showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
+import type { Command } from "./command.ts";
+import { onFiles, onStore } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
+import { wholeNumber } from "./options.ts";
 
 export function auditCommand(given: CommandArguments): Result<Command, string> {
   const [name = ""] = given.args;

@@ -2,24 +2,24 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { loadSettings } from "../../config/config.ts";
-import { EXIT } from "../../limits.ts";
-import { apiAudience } from "../../policy/own-target.ts";
-import type { Result } from "../../result.ts";
-import { defined, ok } from "../../result.ts";
-import type { Command, Terminal } from "../command.ts";
-import { onFiles } from "../command.ts";
-import type { CommandArguments } from "../options.ts";
-import { openTerminal } from "./ask.ts";
-import type { Places, Planned } from "./configuration.ts";
-import { PROVIDER, plan } from "./configuration.ts";
-import type { FoundProvider, ToldProvider } from "./provider.ts";
-import { findProvider } from "./provider.ts";
-import type { Answers, AskLine } from "./questions.ts";
-import { collectAnswers, InputEnded } from "./questions.ts";
+import { loadSettings } from "../config/config.ts";
+import { EXIT } from "../limits.ts";
+import { apiAudience } from "../policy/own-target.ts";
+import type { Result } from "../result.ts";
+import { defined, ok } from "../result.ts";
+import type { Command, Terminal } from "./command.ts";
+import { onFiles } from "./command.ts";
+import type { Places, Planned } from "./init/configuration.ts";
+import { PROVIDER, plan } from "./init/configuration.ts";
+import { openTerminal } from "./init/prompt.ts";
+import type { FoundProvider, ToldProvider } from "./init/provider.ts";
+import { findProvider } from "./init/provider.ts";
+import type { Answers, AskLine } from "./init/questions.ts";
+import { collectAnswers, InputEnded } from "./init/questions.ts";
+import type { CommandArguments } from "./options.ts";
 
-const SCHEMA = new URL("../../config/config.schema.json", import.meta.url);
-const PROGRAM = resolve(import.meta.dirname, "../../..");
+const SCHEMA = new URL("../config/config.schema.json", import.meta.url);
+const PROGRAM = resolve(import.meta.dirname, "../..");
 
 export function initCommand(given: CommandArguments): Result<Command, string> {
   return onFiles(async (terminal) => {
