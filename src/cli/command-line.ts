@@ -1,7 +1,7 @@
 /** The command line of the process: which command it names. Loads no command, because `serve` must answer signals soon. */
 import type { CommandRow } from "./command.ts";
 import { COMMANDS, SERVE } from "./commands.ts";
-import type { CommandSpec } from "./options.ts";
+import type { CommandUsage } from "./options.ts";
 import { configOf, readGiven } from "./options.ts";
 
 export type Invocation =
@@ -9,8 +9,8 @@ export type Invocation =
   | { kind: "command"; row: CommandRow; args: readonly string[] }
   | { kind: "version" }
   /** Of one command, or of all. */
-  | { kind: "help"; spec?: CommandSpec }
-  | { kind: "wrong"; problem: string; spec?: CommandSpec };
+  | { kind: "help"; usage?: CommandUsage }
+  | { kind: "wrong"; problem: string; usage?: CommandUsage };
 
 /** Without a command, the server is started; only --config may stand before one. */
 export function readCommandLine(args: readonly string[]): Invocation {
@@ -22,17 +22,17 @@ export function readCommandLine(args: readonly string[]): Invocation {
     return readServe(args);
   }
   const rest = [...args.slice(0, at), ...args.slice(at + 1)];
-  const row = COMMANDS.find(({ spec }) => spec.name === name);
-  const spec = name === SERVE.name ? SERVE : row?.spec;
-  if (spec === undefined) return { kind: "wrong", problem: `unknown command "${name}"` };
-  if (rest.includes("--help")) return { kind: "help", spec };
-  return row === undefined ? readServe(rest, spec) : { kind: "command", row, args: rest };
+  const row = COMMANDS.find(({ usage }) => usage.name === name);
+  const usage = name === SERVE.name ? SERVE : row?.usage;
+  if (usage === undefined) return { kind: "wrong", problem: `unknown command "${name}"` };
+  if (rest.includes("--help")) return { kind: "help", usage };
+  return row === undefined ? readServe(rest, usage) : { kind: "command", row, args: rest };
 }
 
-function readServe(args: readonly string[], spec?: CommandSpec): Invocation {
+function readServe(args: readonly string[], usage?: CommandUsage): Invocation {
   const given = readGiven(SERVE, args);
   if (given.ok) return { kind: "serve", configFile: configOf(given.value) };
-  return spec === undefined
+  return usage === undefined
     ? { kind: "wrong", problem: given.error }
-    : { kind: "wrong", problem: given.error, spec };
+    : { kind: "wrong", problem: given.error, usage };
 }

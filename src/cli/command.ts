@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { CommandArguments, CommandSpec } from "./options.ts";
+import type { CommandArguments, CommandUsage } from "./options.ts";
 import { configOf } from "./options.ts";
 
 export type Terminal = {
@@ -47,4 +47,4 @@ export const onFiles = (run: Work<Terminal>): Result<Command, never> => ok({ on:
 export type ReadCommand = (given: CommandArguments) => Result<Command, string>;
 
 /** A row of the table of commands; its code is loaded when it is called. */
-export type CommandRow = { readonly spec: CommandSpec; readonly load: () => Promise<ReadCommand> };
+export type CommandRow = { readonly usage: CommandUsage; readonly load: () => Promise<ReadCommand> };

@@ -4,13 +4,13 @@ import { CLIENTS } from "./clients/usage.ts";
 import type { CommandRow } from "./command.ts";
 import { INIT } from "./init/usage.ts";
 import { KEYS } from "./keys/usage.ts";
-import type { CommandSpec } from "./options.ts";
+import type { CommandUsage } from "./options.ts";
 import { POLICY } from "./policy/usage.ts";
 
 const config = { value: "FILE", says: "the configuration (default: data/config.json)" } as const;
 
 /** The default; main.ts runs it. */
-export const SERVE: CommandSpec = {
+export const SERVE: CommandUsage = {
   name: "serve",
   summary: "starts the server; what `mandate` does without a command",
   forms: [{ words: "", options: ["config"], says: "serves until SIGTERM or SIGINT; SIGHUP reloads" }],
@@ -19,7 +19,7 @@ export const SERVE: CommandSpec = {
   example: "mandate serve --config /etc/mandate/config.json",
 };
 
-const CONSENTS: CommandSpec = {
+const CONSENTS: CommandUsage = {
   name: "consents",
   summary: "adds, lists and withdraws consents of subjects",
   forms: [
@@ -56,7 +56,7 @@ const CONSENTS: CommandSpec = {
     'mandate consents add --issuer https://idp.example --subject alice --actor spiffe://td.example/agents/planner --target https://api.example --scope "trips.read"',
 };
 
-const EXPLAIN: CommandSpec = {
+const EXPLAIN: CommandUsage = {
   name: "explain",
   summary: "prints what the token endpoint would answer to a question, and why",
   forms: [{ words: "", takes: ["FILE"], options: ["json", "config"], says: "answers the question in FILE" }],
@@ -65,7 +65,7 @@ const EXPLAIN: CommandSpec = {
   example: "mandate explain question.json",
 };
 
-const BACKUP: CommandSpec = {
+const BACKUP: CommandUsage = {
   name: "backup",
   summary: "copies the SQLite store while the server runs; marks a store that was restored",
   forms: [
@@ -83,7 +83,7 @@ const BACKUP: CommandSpec = {
   example: "mandate backup /backup/mandate.sqlite --config /etc/mandate/config.json",
 };
 
-const MIGRATE: CommandSpec = {
+const MIGRATE: CommandUsage = {
   name: "migrate",
   summary: "brings the tables of the store up to this version",
   forms: [
@@ -118,7 +118,7 @@ const TOKENS_END = [
   "config",
 ];
 
-const TOKENS: CommandSpec = {
+const TOKENS: CommandUsage = {
   name: "tokens",
   summary: "ends tokens by what they have in common, and shows one",
   forms: [
@@ -158,7 +158,7 @@ const TOKENS: CommandSpec = {
   example: "mandate tokens end --actor spiffe://td.example/agents/planner --dry-run",
 };
 
-const TRUST: CommandSpec = {
+const TRUST: CommandUsage = {
   name: "trust",
   summary: "shows the trust bundles and key sets of others, and fetches one now",
   forms: [
@@ -179,7 +179,7 @@ const TRUST: CommandSpec = {
   example: "mandate trust fetch td.example --config /etc/mandate/config.json",
 };
 
-const CHECK: CommandSpec = {
+const CHECK: CommandUsage = {
   name: "check",
   summary: "reads the configuration as serve would, with store, files and servers, and says what to do",
   forms: [{ words: "", options: ["json", "config"], says: "prints a line for each thing it looked at" }],
@@ -190,7 +190,7 @@ const CHECK: CommandSpec = {
   example: "mandate check --config /etc/mandate/config.json",
 };
 
-const CONFIG_SCHEMA: CommandSpec = {
+const CONFIG_SCHEMA: CommandUsage = {
   name: "config-schema",
   summary: "prints the JSON Schema of the configuration, for editors",
   forms: [{ words: "", says: "prints the schema; the server checks more than it can say" }],
@@ -200,17 +200,17 @@ const CONFIG_SCHEMA: CommandSpec = {
 };
 
 export const COMMANDS: readonly CommandRow[] = [
-  { spec: AUDIT, load: async () => (await import("./audit.ts")).auditCommand },
-  { spec: BACKUP, load: async () => (await import("./backup.ts")).backupCommand },
-  { spec: CHECK, load: async () => (await import("./check.ts")).checkCommand },
-  { spec: CLIENTS, load: async () => (await import("./clients.ts")).clientsCommand },
-  { spec: CONFIG_SCHEMA, load: async () => (await import("./config-schema.ts")).configSchemaCommand },
-  { spec: CONSENTS, load: async () => (await import("./consents.ts")).consentsCommand },
-  { spec: EXPLAIN, load: async () => (await import("./explain.ts")).explainCommand },
-  { spec: INIT, load: async () => (await import("./init.ts")).initCommand },
-  { spec: KEYS, load: async () => (await import("./keys.ts")).keysCommand },
-  { spec: MIGRATE, load: async () => (await import("./migrate.ts")).migrateCommand },
-  { spec: POLICY, load: async () => (await import("./policy.ts")).policyCommand },
-  { spec: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
-  { spec: TRUST, load: async () => (await import("./trust.ts")).trustCommand },
+  { usage: AUDIT, load: async () => (await import("./audit.ts")).auditCommand },
+  { usage: BACKUP, load: async () => (await import("./backup.ts")).backupCommand },
+  { usage: CHECK, load: async () => (await import("./check.ts")).checkCommand },
+  { usage: CLIENTS, load: async () => (await import("./clients.ts")).clientsCommand },
+  { usage: CONFIG_SCHEMA, load: async () => (await import("./config-schema.ts")).configSchemaCommand },
+  { usage: CONSENTS, load: async () => (await import("./consents.ts")).consentsCommand },
+  { usage: EXPLAIN, load: async () => (await import("./explain.ts")).explainCommand },
+  { usage: INIT, load: async () => (await import("./init.ts")).initCommand },
+  { usage: KEYS, load: async () => (await import("./keys.ts")).keysCommand },
+  { usage: MIGRATE, load: async () => (await import("./migrate.ts")).migrateCommand },
+  { usage: POLICY, load: async () => (await import("./policy.ts")).policyCommand },
+  { usage: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
+  { usage: TRUST, load: async () => (await import("./trust.ts")).trustCommand },
 ];

@@ -2,7 +2,7 @@
 
 import { EXIT } from "../limits.ts";
 import { COMMANDS, SERVE } from "./commands.ts";
-import type { CommandForm, CommandSpec } from "./options.ts";
+import type { CommandForm, CommandUsage } from "./options.ts";
 
 const WIDTH = 110;
 
@@ -11,7 +11,7 @@ export type Emphasis = (heading: string) => string;
 
 /** Every command with its summary. */
 export function overview(emphasis: Emphasis): string {
-  const specs = [SERVE, ...COMMANDS.map(({ spec }) => spec)];
+  const usages = [SERVE, ...COMMANDS.map(({ usage }) => usage)];
   return [
     emphasis("Usage:"),
     "  mandate [--config FILE]             starts the server",
@@ -20,7 +20,7 @@ export function overview(emphasis: Emphasis): string {
     "  mandate --version",
     "",
     emphasis("Commands:"),
-    ...table(specs.map(({ name, summary }) => [name, summary])),
+    ...table(usages.map(({ name, summary }) => [name, summary])),
     "",
     "On this machine `mandate` is `npm run mandate --` in the folder of the project, or `node src/main.ts`.",
     "",
@@ -29,26 +29,26 @@ export function overview(emphasis: Emphasis): string {
   ].join("\n");
 }
 
-/** How one command is called. */
-export function usageOf(spec: CommandSpec, emphasis: Emphasis): string {
-  return [emphasis("Usage:"), ...spec.forms.flatMap((form) => wrap(synopsis(spec, form), 2, 6))].join("\n");
+/** The forms of one command, as the usage lists them. */
+export function synopsesOf(usage: CommandUsage, emphasis: Emphasis): string {
+  return [emphasis("Usage:"), ...usage.forms.flatMap((form) => wrap(synopsis(usage, form), 2, 6))].join("\n");
 }
 
-export function helpOf(spec: CommandSpec, emphasis: Emphasis): string {
-  const forms = spec.forms.flatMap((form) => [
-    ...wrap(synopsis(spec, form), 2, 6),
+export function helpOf(usage: CommandUsage, emphasis: Emphasis): string {
+  const forms = usage.forms.flatMap((form) => [
+    ...wrap(synopsis(usage, form), 2, 6),
     ...wrap(form.says, 10, 10),
   ]);
-  const options = Object.entries(spec.options).map(([name, { value = "", says }]) => {
+  const options = Object.entries(usage.options).map(([name, { value = "", says }]) => {
     return [`--${name} ${value}`.trim(), says] as const;
   });
   return [
-    ...[`mandate ${spec.name}: ${spec.summary}`, "", emphasis("Usage:"), ...forms, ""],
+    ...[`mandate ${usage.name}: ${usage.summary}`, "", emphasis("Usage:"), ...forms, ""],
     ...(options.length === 0 ? [] : [emphasis("Options:"), ...table(options), ""]),
-    ...spec.notes.flatMap((note) => wrap(note, 0, 0)),
-    ...(spec.notes.length === 0 ? [] : [""]),
+    ...usage.notes.flatMap((note) => wrap(note, 0, 0)),
+    ...(usage.notes.length === 0 ? [] : [""]),
     emphasis("Example:"),
-    `  ${spec.example}`,
+    `  ${usage.example}`,
   ].join("\n");
 }
 
@@ -59,10 +59,10 @@ const EXIT_CODES = [
   [`${EXIT.unavailable}`, "the store, or a server that was asked, cannot be reached or does not work"],
 ] as const;
 
-function synopsis({ name, options: specs }: CommandSpec, form: CommandForm): string {
+function synopsis({ name, options: described }: CommandUsage, form: CommandForm): string {
   const { words, takes = [], requires = [], options = [] } = form;
   const shown = (option: string): string => {
-    const { value, many } = specs[option] ?? {};
+    const { value, many } = described[option] ?? {};
     return [`--${option}`, value, many && "…"].filter((part) => part !== undefined).join(" ");
   };
   const parts = [words, ...takes, ...requires.map(shown), ...options.map((option) => `[${shown(option)}]`)];

@@ -12,8 +12,8 @@ import type { Result } from "../result.ts";
 import type { Command, CommandRow, Terminal } from "./command.ts";
 import type { Invocation } from "./command-line.ts";
 import type { Emphasis } from "./help.ts";
-import { helpOf, overview, usageOf } from "./help.ts";
-import type { CommandSpec } from "./options.ts";
+import { helpOf, overview, synopsesOf } from "./help.ts";
+import type { CommandUsage } from "./options.ts";
 import { readGiven } from "./options.ts";
 import { describeFileFault, escapeUnsafe } from "./text.ts";
 
@@ -38,19 +38,19 @@ export async function runOnHost(
   switch (invocation.kind) {
     case "help": {
       const emphasis = bold(stdout);
-      const { spec } = invocation;
-      terminal.print(spec === undefined ? overview(emphasis) : helpOf(spec, emphasis));
+      const { usage } = invocation;
+      terminal.print(usage === undefined ? overview(emphasis) : helpOf(usage, emphasis));
       return EXIT.done;
     }
     case "version":
       terminal.print(`mandate ${readVersion()}`);
       return EXIT.done;
     case "wrong":
-      return tellUsage(stderr, invocation.problem, invocation.spec);
+      return tellUsage(stderr, invocation.problem, invocation.usage);
     default: {
       const { row, args } = invocation;
       const command = await readCommand(row, args);
-      if (!command.ok) return tellUsage(stderr, command.error, row.spec);
+      if (!command.ok) return tellUsage(stderr, command.error, row.usage);
       return run(command.value, terminal).catch((fault) => tellFault(fault, terminal));
     }
   }
@@ -58,10 +58,10 @@ export async function runOnHost(
 
 /** What the arguments of a command ask for; nothing is opened. */
 export async function readCommand(
-  { spec, load }: CommandRow,
+  { usage, load }: CommandRow,
   args: readonly string[],
 ): Promise<Result<Command, string>> {
-  const given = readGiven(spec, args);
+  const given = readGiven(usage, args);
   return given.ok ? (await load())(given.value) : given;
 }
 
@@ -86,10 +86,10 @@ async function run(command: Command, terminal: Terminal): Promise<number> {
   }
 }
 
-function tellUsage(stderr: NodeJS.WritableStream, problem: string, spec?: CommandSpec): number {
+function tellUsage(stderr: NodeJS.WritableStream, problem: string, usage?: CommandUsage): number {
   const emphasis = bold(stderr);
-  const usage = spec === undefined ? overview(emphasis) : usageOf(spec, emphasis);
-  stderr.write(`${escapeUnsafe(problem)}\n\n${usage}\n`);
+  const text = usage === undefined ? overview(emphasis) : synopsesOf(usage, emphasis);
+  stderr.write(`${escapeUnsafe(problem)}\n\n${text}\n`);
   return EXIT.unusable;
 }
 

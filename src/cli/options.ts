@@ -22,7 +22,7 @@ export type CommandForm = {
   readonly says: string;
 };
 
-export type CommandSpec = {
+export type CommandUsage = {
   readonly name: string;
   readonly summary: string;
   readonly forms: readonly CommandForm[];
@@ -45,20 +45,20 @@ export const configOf = (given: CommandArguments): string => given.one("config")
 
 type Values = Readonly<Record<string, readonly (string | boolean)[] | undefined>>;
 
-export function readGiven(spec: CommandSpec, args: readonly string[]): Result<CommandArguments, string> {
-  const parsed = attempt(() => parse(spec, args));
+export function readGiven(usage: CommandUsage, args: readonly string[]): Result<CommandArguments, string> {
+  const parsed = attempt(() => parse(usage, args));
   if (!parsed.ok) return parsed;
   const { values, positionals } = parsed.value;
-  const found = findForm(spec, positionals);
+  const found = findForm(usage, positionals);
   if (!found.ok) return found;
   const form = found.value;
-  const name = [spec.name, form.words].join(" ").trim();
+  const name = [usage.name, form.words].join(" ").trim();
   const rest = positionals.slice(wordsOf(form).length);
   const { takes = [] } = form;
   if (rest.length !== takes.length) {
     return err(`"${name}" takes ${takes.length === 0 ? "options only" : takes.join(" and ")}`);
   }
-  const wrong = findWrongOption(spec, form, name, values);
+  const wrong = findWrongOption(usage, form, name, values);
   if (wrong !== undefined) return err(wrong);
   const texts = (option: string): readonly string[] | undefined => values[option]?.map(String);
   return ok({
@@ -73,7 +73,10 @@ export function readGiven(spec: CommandSpec, args: readonly string[]): Result<Co
 const wordsOf = ({ words }: CommandForm): readonly string[] => (words === "" ? [] : words.split(" "));
 
 /** The form with the most words that begin the line; a form without words is that of a line that begins otherwise. */
-function findForm({ name, forms }: CommandSpec, positionals: readonly string[]): Result<CommandForm, string> {
+function findForm(
+  { name, forms }: CommandUsage,
+  positionals: readonly string[],
+): Result<CommandForm, string> {
   const fitting = forms.filter((form) => wordsOf(form).every((word, index) => positionals[index] === word));
   const [best] = fitting.toSorted((a, b) => wordsOf(b).length - wordsOf(a).length);
   const isUnknown = best === undefined || (best.words === "" && best.takes === undefined);
@@ -85,7 +88,7 @@ function findForm({ name, forms }: CommandSpec, positionals: readonly string[]):
 
 /** The first problem with the options of a form. */
 function findWrongOption(
-  spec: CommandSpec,
+  usage: CommandUsage,
   { requires = [], options = [] }: CommandForm,
   name: string,
   values: Values,
@@ -94,7 +97,7 @@ function findWrongOption(
   for (const [option, given = []] of Object.entries(values)) {
     if (!allowed.includes(option)) return `"${name}" has no option --${option}`;
     // Refused, because taking the last of two would silently ignore the first.
-    if (!spec.options[option]?.many && given.length > 1) return `--${option} is given twice`;
+    if (!usage.options[option]?.many && given.length > 1) return `--${option} is given twice`;
     if (given.includes("")) return `--${option} is empty`;
   }
   const missing = requires.filter((option) => values[option] === undefined);
@@ -105,8 +108,8 @@ function findWrongOption(
 /** One of our random ids, or ids of keys, in 64 begins with a hyphen and must not be read as an option. */
 const HYPHEN_ID = /^-[\w-]{21}(?:[\w-]{21})?$/;
 
-function parse({ options: specs }: CommandSpec, args: readonly string[]) {
-  const entries = Object.entries(specs).map(([name, { value }]) => {
+function parse({ options: described }: CommandUsage, args: readonly string[]) {
+  const entries = Object.entries(described).map(([name, { value }]) => {
     return [name, { type: value === undefined ? "boolean" : "string", multiple: true }] as const;
   });
   const options = Object.fromEntries(entries);

@@ -27,36 +27,36 @@ for (const [words, configFile] of served) {
 }
 
 test("every command has a row: its help names each option of its forms, and its example is accepted", async () => {
-  for (const spec of [SERVE, ...COMMANDS.map((row) => row.spec)]) {
-    const help = helpOf(spec, (heading) => heading);
-    for (const { words, requires = [], options = [] } of spec.forms) {
-      assert.ok(help.includes(`mandate ${spec.name} ${words}`.trim()), help);
+  for (const usage of [SERVE, ...COMMANDS.map((row) => row.usage)]) {
+    const help = helpOf(usage, (heading) => heading);
+    for (const { words, requires = [], options = [] } of usage.forms) {
+      assert.ok(help.includes(`mandate ${usage.name} ${words}`.trim()), help);
       for (const option of [...requires, ...options]) {
-        assert.ok(spec.options[option] !== undefined, `${spec.name} --${option} is not described`);
+        assert.ok(usage.options[option] !== undefined, `${usage.name} --${option} is not described`);
         assert.match(help, new RegExp(`^  --${option}\\b`, "m"));
       }
     }
-    const unused = Object.keys(spec.options).filter(
+    const unused = Object.keys(usage.options).filter(
       (option) =>
-        !spec.forms.some(({ requires = [], options = [] }) => [...requires, ...options].includes(option)),
+        !usage.forms.some(({ requires = [], options = [] }) => [...requires, ...options].includes(option)),
     );
-    assert.deepEqual(unused, [], spec.name);
+    assert.deepEqual(unused, [], usage.name);
     for (const line of help.split("\n")) assert.ok(line.length <= 110 || /example/i.test(line), line);
     // As a shell reads it: quotes hold a value together, and what follows > is not an argument.
-    const words = [...(spec.example.split(" > ")[0] ?? "").matchAll(/"([^"]*)"|(\S+)/g)].map(
+    const words = [...(usage.example.split(" > ")[0] ?? "").matchAll(/"([^"]*)"|(\S+)/g)].map(
       ([, quoted, bare]) => quoted ?? bare ?? "",
     );
     assert.equal(words.shift(), "mandate");
-    if (spec === SERVE) assert.equal(readCommandLine(words).kind, "serve");
-    else assert.ok((await parseCommand(words)).ok, spec.example);
+    if (usage === SERVE) assert.equal(readCommandLine(words).kind, "serve");
+    else assert.ok((await parseCommand(words)).ok, usage.example);
   }
 });
 
 test("--help and --version answer on standard output and exit with 0, without colours where that is no terminal", async () => {
   const all = await spawnCommandLine(["--help"]);
   assert.deepEqual([all.code, all.err], [0, ""]);
-  for (const { spec } of COMMANDS)
-    assert.match(all.out, new RegExp(`^  ${spec.name} +${spec.summary.slice(0, 20)}`, "m"));
+  for (const { usage } of COMMANDS)
+    assert.match(all.out, new RegExp(`^  ${usage.name} +${usage.summary.slice(0, 20)}`, "m"));
   const one = await run("tokens", "end", "--help");
   assert.deepEqual([one.code, one.err], [0, ""]);
   assert.match(one.out, /^mandate tokens: /);

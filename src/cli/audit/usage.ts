@@ -1,7 +1,7 @@
 /** How `mandate audit` is called. */
-import type { CommandSpec } from "../options.ts";
+import type { CommandUsage } from "../options.ts";
 
-export const AUDIT: CommandSpec = {
+export const AUDIT: CommandUsage = {
   name: "audit",
   summary: "prints and verifies the audit trail, and ends the log of an instance",
   forms: [

@@ -1,7 +1,7 @@
 /** How `mandate clients` is called. */
-import type { CommandSpec } from "../options.ts";
+import type { CommandUsage } from "../options.ts";
 
-export const CLIENTS: CommandSpec = {
+export const CLIENTS: CommandUsage = {
   name: "clients",
   summary: "clients with a secret and initial access tokens, which the store keeps",
   forms: [

@@ -1,7 +1,7 @@
 /** How `mandate init` is called. */
-import type { CommandSpec } from "../options.ts";
+import type { CommandUsage } from "../options.ts";
 
-export const INIT: CommandSpec = {
+export const INIT: CommandUsage = {
   name: "init",
   summary: "writes a configuration for production into a new folder, with its keys",
   forms: [

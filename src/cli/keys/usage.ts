@@ -1,7 +1,7 @@
 /** How `mandate keys` is called. */
-import type { CommandSpec } from "../options.ts";
+import type { CommandUsage } from "../options.ts";
 
-export const KEYS: CommandSpec = {
+export const KEYS: CommandUsage = {
   name: "keys",
   summary: "the signing keys of this server, and the key that they are encrypted with",
   forms: [

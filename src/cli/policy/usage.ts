@@ -1,7 +1,7 @@
 /** How `mandate policy` is called. */
-import type { CommandSpec } from "../options.ts";
+import type { CommandUsage } from "../options.ts";
 
-export const POLICY: CommandSpec = {
+export const POLICY: CommandUsage = {
   name: "policy",
   summary: "checks a policy before it is in force, without store, secrets or keys",
   forms: [
