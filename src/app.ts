@@ -1,9 +1,7 @@
 /** The route table: every endpoint of the service. */
-import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
+
 import type { Dress } from "./http/answers.ts";
-import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
-import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
 import {
   consentsEndpoint,
   deleteConsentEndpoint,
@@ -14,8 +12,6 @@ import { makeCors } from "./http/cors.ts";
 import { documentsOf, relyingPartyKeysEndpoint } from "./http/discovery.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
-import { dressPages } from "./http/page-answers.ts";
-import { pushEndpoint } from "./http/par.ts";
 import { explainEndpoint } from "./http/policy.ts";
 import {
   deleteRegistrationEndpoint,
@@ -27,9 +23,19 @@ import { revocationsEndpoint } from "./http/revocations.ts";
 import { revokeEndpoint } from "./http/revoke.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
-import { callbackEndpoint, signedOutEndpoint, signInEndpoint, signOutEndpoint } from "./http/sign-in.ts";
 import { tokenEndpoint } from "./http/token.ts";
 import { FETCH_TIMEOUT_MS } from "./limits.ts";
+import { accountEndpoint, takeBackEndpoint } from "./people/http/account.ts";
+import { askEndpoint, decideAskEndpoint } from "./people/http/ask.ts";
+import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./people/http/authorize.ts";
+import { dressPages } from "./people/http/page-answers.ts";
+import { pushEndpoint } from "./people/http/par.ts";
+import {
+  callbackEndpoint,
+  signedOutEndpoint,
+  signInEndpoint,
+  signOutEndpoint,
+} from "./people/http/sign-in.ts";
 import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
 
 export function app(ports: Ports): Handler {

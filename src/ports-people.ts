@@ -1,5 +1,6 @@
 /** Interfaces only: what sign-in, consent, refresh tokens and the pages of people need from the outside world. */
 
+import type { ProviderMetadata } from "./people/spec/oidc.ts";
 import type { Origin } from "./policy/ask.ts";
 import type {
   FamilyFacts,
@@ -10,7 +11,6 @@ import type {
   WaitingBodies,
 } from "./records.ts";
 import type { Result } from "./result.ts";
-import type { ProviderMetadata } from "./spec/oidc.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 
 /** What users gave to clients, as long as refresh tokens of it may be used and an hour longer; ended families too. */

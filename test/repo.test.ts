@@ -71,8 +71,10 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   result: [],
 };
 
+/** The people's wing has the layers of the trunk; its pages belong to http. */
 function layerOf(file: string): string {
-  const [first = ""] = file.split("/");
+  const [first = "", second = ""] = file.split("/");
+  if (first === "people") return second === "pages" ? "http" : second;
   return first.replace(/\.ts$/, "");
 }
 
@@ -220,7 +222,7 @@ test("no spread hides members from the type check, or packs lines for the format
 const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], lines: readonly string[]][] = [
   [
     "the pure core and the flows know no clock, no timer, no chance and nothing of the platform",
-    /^(?:spec|audit|settings|policy|flows)\//,
+    /^(?:people\/)?(?:spec|audit|settings|policy|flows)\//,
     [
       /\bDate(?:\.now\b|\(\))|\bnew Date\b(?!\()|\b(?:Temporal|performance)\b/,
       /\bset(?:Timeout|Interval|Immediate)\b|\bqueueMicrotask\b/,
@@ -240,14 +242,14 @@ const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], li
   ],
   [
     "the pure core does not wait",
-    /^(?:spec|audit|settings|policy)\//,
+    /^(?:people\/)?(?:spec|audit|settings|policy)\//,
     [/\b(?:async|await)\b/],
     ["export async function decide() {", "const key = await keys.find();"],
   ],
   [
     // A map, a set or a list of a module has a type that lets nothing change it.
     "the modules of the pure core and of the flows keep nothing between two calls",
-    /^(?:spec|audit|settings|policy|flows)\//,
+    /^(?:people\/)?(?:spec|audit|settings|policy|flows)\//,
     [
       /^(?:export )?(?:let|var) /m,
       /^(?:export )?const \w+(?:: (?!Readonly(?:Map|Set)<)[^;{]*)? =\s+new (?:Weak)?(?:Map|Set)\b/m,
@@ -269,7 +271,7 @@ const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], li
   [
     "the pure core and the flows know no status code and no header field of HTTP",
     // An event of the audit trail tells the status of an answer that another server gave.
-    /^(?:spec|settings|policy|flows)\//,
+    /^(?:people\/)?(?:spec|settings|policy|flows)\//,
     [/\bstatus(?:Code)?\b|\bheaders\b/],
     ["return { status: 403, headers: {} };", "return { status, headers };", "response.statusCode = 403;"],
   ],
@@ -320,7 +322,7 @@ test("every module says what it is, and specification modules name their documen
     const text = readFileSync(join(SRC, file), "utf8");
     assert.match(text, /^\/\*\*/, `${file} has no header`);
     const header = text.slice(0, text.indexOf("*/"));
-    if (/^spec\/(rfc|spiffe\/)/.test(file))
+    if (/^(?:people\/)?spec\/(rfc|spiffe\/)/.test(file))
       assert.match(header, /\b[Cc]overs\b/, `${file} does not say what it covers`);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * Where a document is enforced outside of its own module. The head of each module in src/spec says it, so that a reader
- * who opens the document's module first finds the rest; `npm run clauses` checks that it is true.
+ * Where a document is enforced outside of its own module. The head of each module of src/spec and src/people/spec says
+ * it, so that a reader who opens the document's module first finds the rest; `npm run clauses` checks that it is true.
  */
 import type { Register, Source } from "./register.ts";
 import { findLines } from "./register.ts";
@@ -27,19 +27,20 @@ const HOMES: ReadonlyMap<string, string> = new Map([
 ]);
 
 const SOURCES = "src/";
-const SPEC = `${SOURCES}spec/`;
+const SPECS = ["spec/", "people/spec/"].map((folder) => SOURCES + folder);
 
 /** For each module of a document, the text that its head must end with; undefined where there is nothing elsewhere. */
 export function elsewhere(register: Register, code: readonly Source[]): Map<string, string | undefined> {
-  const modules = new Set(code.map(({ file }) => file).filter((file) => file.startsWith(SPEC)));
+  const isModule = (file: string) => SPECS.some((folder) => file.startsWith(folder));
+  const modules = new Set(code.map(({ file }) => file).filter(isModule));
   const found = new Map<string, Map<string, Set<string>>>();
   for (const [id, lines] of findLines(register, [...code])) {
     const [, prefix = "", section = ""] = /^([^-]+)-([^-]+)-/.exec(id) ?? [];
-    const name = `${SPEC}${HOMES.get(prefix) ?? prefix.toLowerCase()}`;
-    const home = `${name}.ts`;
-    if (!modules.has(home)) continue;
+    const homes = SPECS.map((folder) => folder + (HOMES.get(prefix) ?? prefix.toLowerCase()));
+    const home = homes.map((name) => `${name}.ts`).find((file) => modules.has(file));
+    if (home === undefined) continue;
     const isElsewhere = (file: string) =>
-      file.startsWith(SOURCES) && file !== home && !file.startsWith(`${name}-`);
+      file.startsWith(SOURCES) && file !== home && !homes.some((name) => file.startsWith(`${name}-`));
     const files = lines.map((line) => line.replace(/:\d+$/, "")).filter(isElsewhere);
     if (files.length === 0) continue;
     const sections = found.get(home) ?? new Map<string, Set<string>>();

@@ -41,7 +41,7 @@ export async function openVersions(
   const abilities = {
     introspection: has(oldest, "src/http/introspect.ts"),
     revocation: has(oldest, "src/http/revoke.ts"),
-    refresh: has(oldest, "src/flows/people/refresh.ts"),
+    refresh: has(oldest, "src/flows/people/refresh.ts") || has(oldest, "src/people/flows/refresh.ts"),
   };
   // The first versions left TLS to the driver, which reads no file of authorities.
   const tls = has(oldest, "src/config/store.ts") ? "verify-full&sslrootcert=database-ca.pem" : "require";

@@ -1,5 +1,6 @@
 /** From a decision to a token: event and row are written where the facts still hold, then the token is signed. */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
+import { askUser } from "../people/flows/ask-user.ts";
 import type { Trace } from "../policy/ask.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
@@ -13,7 +14,6 @@ import type { Json } from "../spec/rfc8259.ts";
 import type { Decided } from "./ask/decide-order.ts";
 import { decideOrder, toFailure } from "./ask/decide-order.ts";
 import type { FamilyStep, Order } from "./ask/order.ts";
-import { askUser } from "./ask-user.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";

@@ -1,4 +1,7 @@
 /** A token request, once its client is authenticated: the grant reads it, the policy decides it, a token is issued. */
+
+import { readCode } from "../people/flows/redeem-code.ts";
+import { endSurplusFamilies, readRefresh } from "../people/flows/refresh.ts";
 import type { Ports } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -11,8 +14,6 @@ import type { GrantType } from "./ask/grant-type.ts";
 import { checkGrantType } from "./ask/grant-type.ts";
 import type { Order } from "./ask/order.ts";
 import { issue } from "./issue.ts";
-import { readCode } from "./people/redeem-code.ts";
-import { endSurplusFamilies, readRefresh } from "./people/refresh.ts";
 import type { ShownKeys } from "./prove-keys.ts";
 import { proveKeysOf } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";

@@ -1,27 +1,27 @@
 /**
  * RFC 6749, The OAuth 2.0 Authorization Framework: https://www.rfc-editor.org/rfc/rfc6749.html
  * Covers 2.3.1 client password, 3.2 token endpoint parameters, 3.3 scope, 5 responses, appendix A and B grammars.
- * Elsewhere: 2 spec/rfc7591.ts; 2.2 cli/clients/secret-clients.ts, spec/rfc7521.ts, spec/rfc7591.ts; 2.3 spec/rfc7521.ts;
- * 2.3.1 adapters/proof-queue.ts, adapters/throttle.ts, config/clients.ts, flows/authenticate-client.ts,
- * flows/verify-assertion.ts, flows/verify-secret.ts, http/bearer.ts, http/form.ts, spec/rfc7521.ts; 2.3.2
- * spec/rfc8705.ts, spec/spiffe/client-auth.ts; 3.1 flows/people/authorize.ts; 3.1.2 spec/rfc8252.ts, spec/rfc9207.ts;
- * 3.1.2.2 config/client-schema.ts, spec/rfc7591.ts; 3.1.2.4 flows/people/read-authorization.ts; 3.2 config/schema.ts,
- * http/answers.ts, http/router.ts; 3.2.1 flows/authenticate-client.ts, spec/rfc7521.ts; 3.3 cli/policy/vectors.ts,
- * policy/judge.ts; 4.1.1 flows/people/read-authorization.ts; 4.1.2 flows/people/decide-review.ts,
- * flows/people/redeem-code.ts, flows/people/told.ts, flows/refusal.ts, limits.ts; 4.1.2.1 flows/people/authorize.ts,
- * flows/people/decide-review.ts, flows/people/read-authorization.ts, flows/people/told.ts, spec/rfc9207.ts; 4.1.3
- * flows/people/redeem-code.ts, flows/verify-public.ts, records.ts; 4.4 http/token.ts; 4.4.2 flows/ask/grant-type.ts,
- * http/token.ts; 4.5 flows/ask/grant-type.ts; 5.1 flows/issue.ts, http/answers.ts, http/token.ts; 5.2
- * flows/ask-user.ts, flows/ask/decide-order.ts, flows/ask/grant-type.ts, flows/verify-secret.ts, http/answers.ts,
- * http/errors.ts, http/form.ts, http/message.ts, http/token.ts; 6 flows/people/judge-refresh.ts,
- * flows/people/refresh.ts, flows/verify-public.ts; 7 flows/authorize-api.ts; 10.1 http/token.ts,
- * settings/client-metadata.ts; 10.2 flows/verify-public.ts, http/token.ts, spec/rfc7591.ts; 10.3
- * adapters/crypto/signer.ts, http/log.ts; 10.4 flows/people/judge-refresh.ts, flows/people/refresh.ts; 10.5
- * flows/people/redeem-code.ts, flows/refusal.ts, records.ts; 10.6 config/client-schema.ts,
- * flows/people/read-authorization.ts, flows/people/redeem-code.ts; 10.10 adapters/crypto/system.ts,
- * cli/clients/secret-clients.ts, flows/register-client.ts, ports.ts; 10.12 flows/people/asked.ts,
- * flows/people/decide-review.ts; 10.13 http/page-answers.ts; 10.14 flows/ask/subject.ts, http/message.ts,
- * policy/consent.ts, policy/targets.ts; B http/body.ts, http/handler.ts.
+ * Elsewhere: 2 spec/rfc7591.ts; 2.2 cli/clients/secret-clients.ts, spec/rfc7521.ts, spec/rfc7591.ts; 2.3
+ * spec/rfc7521.ts; 2.3.1 adapters/proof-queue.ts, adapters/throttle.ts, config/clients.ts,
+ * flows/authenticate-client.ts, flows/verify-assertion.ts, flows/verify-secret.ts, http/bearer.ts, http/form.ts,
+ * spec/rfc7521.ts; 2.3.2 spec/rfc8705.ts, spec/spiffe/client-auth.ts; 3.1 people/flows/authorize.ts; 3.1.2
+ * people/spec/rfc9207.ts, spec/rfc8252.ts; 3.1.2.2 config/client-schema.ts, spec/rfc7591.ts; 3.1.2.4
+ * people/flows/read-authorization.ts; 3.2 config/schema.ts, http/answers.ts, http/router.ts; 3.2.1
+ * flows/authenticate-client.ts, spec/rfc7521.ts; 3.3 cli/policy/vectors.ts, policy/judge.ts; 4.1.1
+ * people/flows/read-authorization.ts; 4.1.2 flows/refusal.ts, limits.ts, people/flows/decide-review.ts,
+ * people/flows/redeem-code.ts, people/flows/told.ts; 4.1.2.1 people/flows/authorize.ts, people/flows/decide-review.ts,
+ * people/flows/read-authorization.ts, people/flows/told.ts, people/spec/rfc9207.ts; 4.1.3 flows/verify-public.ts,
+ * people/flows/redeem-code.ts, records.ts; 4.4 http/token.ts; 4.4.2 flows/ask/grant-type.ts, http/token.ts; 4.5
+ * flows/ask/grant-type.ts; 5.1 flows/issue.ts, http/answers.ts, http/token.ts; 5.2 flows/ask/decide-order.ts,
+ * flows/ask/grant-type.ts, flows/verify-secret.ts, http/answers.ts, http/errors.ts, http/form.ts, http/message.ts,
+ * http/token.ts, people/flows/ask-user.ts; 6 flows/verify-public.ts, people/flows/judge-refresh.ts,
+ * people/flows/refresh.ts; 7 flows/authorize-api.ts; 10.1 http/token.ts, settings/client-metadata.ts; 10.2
+ * flows/verify-public.ts, http/token.ts, spec/rfc7591.ts; 10.3 adapters/crypto/signer.ts, http/log.ts; 10.4
+ * people/flows/judge-refresh.ts, people/flows/refresh.ts; 10.5 flows/refusal.ts, people/flows/redeem-code.ts,
+ * records.ts; 10.6 config/client-schema.ts, people/flows/read-authorization.ts, people/flows/redeem-code.ts; 10.10
+ * adapters/crypto/system.ts, cli/clients/secret-clients.ts, flows/register-client.ts, ports.ts; 10.12
+ * people/flows/asked.ts, people/flows/decide-review.ts; 10.13 people/http/page-answers.ts; 10.14 flows/ask/subject.ts,
+ * http/message.ts, policy/consent.ts, policy/targets.ts; B http/body.ts, http/handler.ts.
  */
 
 import type { Result } from "../result.ts";

@@ -1,7 +1,7 @@
 /**
  * RFC 8252, OAuth 2.0 for Native Apps: https://www.rfc-editor.org/rfc/rfc8252.html
  * Covers 7.1 private-use schemes, 7.2 https, 7.3 loopback, 8.3 and 8.4 which redirect URIs may be registered.
- * Elsewhere: 7.3 spec/rfc6749-authorization.ts.
+ * Elsewhere: 7.3 people/spec/rfc6749-authorization.ts.
  */
 
 import { STRING_BYTES_MAX } from "../limits.ts";

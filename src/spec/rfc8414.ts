@@ -7,10 +7,10 @@
  */
 
 import { JSON_DEPTH_MAX } from "../limits.ts";
+import { CHALLENGE_METHODS } from "../people/spec/rfc7636.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
-import { CHALLENGE_METHODS } from "./rfc7636.ts";
 import type { JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 

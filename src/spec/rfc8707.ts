@@ -1,7 +1,7 @@
 /**
  * RFC 8707, Resource Indicators for OAuth 2.0: https://www.rfc-editor.org/rfc/rfc8707.html
  * Covers 2 the resource parameter, 2.2 its meaning at the token endpoint, together with `audience` of RFC 8693 2.1.
- * Elsewhere: 2 http/errors.ts, spec/rfc6749.ts; 2.2 flows/people/refresh.ts.
+ * Elsewhere: 2 http/errors.ts, spec/rfc6749.ts; 2.2 people/flows/refresh.ts.
  */
 
 import { STRING_BYTES_MAX } from "../limits.ts";

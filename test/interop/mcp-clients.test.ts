@@ -9,11 +9,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { discoverAuthorizationServerMetadata } from "@modelcontextprotocol/client";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { parseProviderMetadata } from "../../src/people/spec/oidc.ts";
 import type { Ports } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import { clientOfDocument, parseClientDocument } from "../../src/settings/client-metadata.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
-import { parseProviderMetadata } from "../../src/spec/oidc.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
 import type { Asked } from "../support/people.ts";
 import {

@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("flows/**/*");
+await runFiles("{flows,people/flows}/**/*");

@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("http/**/*");
+await runFiles("{http,people/http,people/pages}/**/*");

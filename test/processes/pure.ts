@@ -1,3 +1,6 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("{spec,audit,settings,policy,config}/**/*", "{app,clauses,clocks,patterns,repo,result}");
+await runFiles(
+  "{spec,audit,settings,policy,config,people/spec,people/audit}/**/*",
+  "{app,clauses,clocks,patterns,repo,result}",
+);

@@ -5,8 +5,8 @@ import { createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo, Server } from "node:net";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
-import { LANGUAGES } from "../../src/http/pages/language.ts";
-import { styleOf } from "../../src/http/pages/style.ts";
+import { LANGUAGES } from "../../src/people/pages/language.ts";
+import { styleOf } from "../../src/people/pages/style.ts";
 import { ACCENT } from "../../src/settings/colours.ts";
 import { SAMPLES, writtenIn } from "./sample-pages.ts";
 

@@ -1,16 +1,16 @@
 /** Each of our pages, in the forms that it has. */
-import type { AccountView } from "../../src/http/pages/account-page.ts";
-import { accountPage } from "../../src/http/pages/account-page.ts";
-import type { AskView } from "../../src/http/pages/ask-page.ts";
-import { askPage } from "../../src/http/pages/ask-page.ts";
-import type { ConsentView } from "../../src/http/pages/consent-page.ts";
-import { consentPage } from "../../src/http/pages/consent-page.ts";
-import { LANGUAGES } from "../../src/http/pages/language.ts";
-import { noticePage } from "../../src/http/pages/notice-page.ts";
-import type { Page } from "../../src/http/pages/page.ts";
-import { frame } from "../../src/http/pages/page.ts";
-import { signInPage } from "../../src/http/pages/sign-in-page.ts";
-import type { Texts } from "../../src/http/pages/texts.ts";
+import type { AccountView } from "../../src/people/pages/account-page.ts";
+import { accountPage } from "../../src/people/pages/account-page.ts";
+import type { AskView } from "../../src/people/pages/ask-page.ts";
+import { askPage } from "../../src/people/pages/ask-page.ts";
+import type { ConsentView } from "../../src/people/pages/consent-page.ts";
+import { consentPage } from "../../src/people/pages/consent-page.ts";
+import { LANGUAGES } from "../../src/people/pages/language.ts";
+import { noticePage } from "../../src/people/pages/notice-page.ts";
+import type { Page } from "../../src/people/pages/page.ts";
+import { frame } from "../../src/people/pages/page.ts";
+import { signInPage } from "../../src/people/pages/sign-in-page.ts";
+import type { Texts } from "../../src/people/pages/texts.ts";
 import { ACCENT } from "../../src/settings/colours.ts";
 import { ISSUER } from "./world.ts";
 

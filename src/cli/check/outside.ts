@@ -8,7 +8,6 @@ import { clock, encryptionKeysOf } from "../../adapters/crypto/system.ts";
 import { whyNotFree } from "../../adapters/free-ports.ts";
 import { openCustody } from "../../adapters/remote/key-service.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
-import { lookAtProvider } from "../../adapters/remote/providers.ts";
 import { differsBy, measureClock } from "../../adapters/store/clock-difference.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
 import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
@@ -16,6 +15,7 @@ import { DatabaseTooNew, NoTables, StoreMisplaced } from "../../adapters/store/s
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
 import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits.ts";
+import { lookAtProvider } from "../../people/adapters/providers.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";

@@ -2,10 +2,14 @@
 import { readFileSync } from "node:fs";
 import { FetchFailed, fetchDocument } from "../../adapters/remote/fetch.ts";
 import { METADATA_BYTES_MAX } from "../../limits.ts";
+import {
+  describeMetadataFailure,
+  parseProviderMetadata,
+  providerMetadataUrl,
+} from "../../people/spec/oidc.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { RemoteDocument } from "../../settings/settings.ts";
-import { describeMetadataFailure, parseProviderMetadata, providerMetadataUrl } from "../../spec/oidc.ts";
 import { ASSERTION_ALGORITHMS } from "../../spec/rfc8725.ts";
 
 export type FoundProvider = {

@@ -1,0 +1,252 @@
+/** The OpenID Providers at which users sign in: their metadata, polled, and their token endpoints, asked with a code. */
+
+import type { EncryptionKeys } from "../../adapters/crypto/system.ts";
+import type { Posted } from "../../adapters/remote/fetch.ts";
+import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "../../adapters/remote/fetch.ts";
+import type { FetchResult } from "../../adapters/remote/fetch-timer.ts";
+import { timeFetch } from "../../adapters/remote/fetch-timer.ts";
+import type { Pause } from "../../adapters/remote/pause.ts";
+import { makePause } from "../../adapters/remote/pause.ts";
+import type { PolledDocument } from "../../adapters/remote/polled-document.ts";
+import { pollDocument } from "../../adapters/remote/polled-document.ts";
+import { LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits.ts";
+import type { Clock, Random, Timers } from "../../ports.ts";
+import type { ProviderFailure, Providers } from "../../ports-people.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import type { Provider, RemoteDocument } from "../../settings/settings.ts";
+import { JWT_BEARER } from "../../spec/rfc7523.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import { freshSeconds } from "../../spec/rfc9111.ts";
+import type { ProviderMetadata } from "../spec/oidc.ts";
+import {
+  buildClientAssertion,
+  describeMetadataFailure,
+  parseProviderMetadata,
+  parseTokenAnswer,
+  parseTokenError,
+  providerMetadataUrl,
+} from "../spec/oidc.ts";
+import type { ProviderKey } from "./provider-keys.ts";
+import { deriveProviderKey } from "./provider-keys.ts";
+
+export type ProviderOptions = {
+  clock: Clock;
+  timers: Timers;
+  random: Random;
+  encryptionKeys: EncryptionKeys;
+  /** Called at the end of each request, with the name of the provider and the result. */
+  onFetch: (name: string, note: FetchResult) => void;
+  /** Once for each copy of its metadata: a user has another `sub` at every client of it. */
+  onPairwise: (name: string) => void;
+};
+
+export type OpenProviders = Providers & {
+  configure(providers: ReadonlyMap<string, Provider>): void;
+  stop(): void;
+};
+
+/** The first key signs; all are published, so that the provider knows the next one before it signs. */
+type Source = {
+  provider: Provider;
+  keys: readonly [ProviderKey, ...ProviderKey[]];
+  metadata: PolledDocument<ProviderMetadata>;
+  /** Each browser would wait for a provider that is silent. */
+  pause: Pause;
+};
+
+type Redeemed = Parameters<Providers["redeem"]>[1];
+
+/** RFC 6749 5.2: the statuses of a token endpoint's errors, whose code is on record. */
+const ERRORS: readonly number[] = [400, 401];
+const UNAVAILABLE = err<ProviderFailure>({ reason: "provider_unavailable" });
+
+export function openProviders(options: ProviderOptions): OpenProviders {
+  let sources = new Map<string, Source>();
+
+  const metadataOf = async (name: string): Promise<Result<ProviderMetadata, ProviderFailure>> => {
+    const source = sources.get(name);
+    if (source === undefined || source.pause.on()) return UNAVAILABLE;
+    const { metadata, pause } = source;
+    const known = metadata.state().state !== "none";
+    const found = known ? await metadata.current() : await pause.ask(() => lookFor(metadata), isThere);
+    return found === undefined ? UNAVAILABLE : ok(found);
+  };
+  return {
+    metadata: metadataOf,
+    async redeem(name, asked) {
+      const source = sources.get(name);
+      const metadata = await metadataOf(name);
+      if (source === undefined || !metadata.ok) return UNAVAILABLE;
+      const redeemed = await source.pause.ask(
+        () => redeemAt(metadata.value, source, asked, options),
+        (result) => result !== UNAVAILABLE,
+      );
+      return redeemed ?? UNAVAILABLE;
+    },
+    published: () => [...sources.values()].flatMap(({ keys }) => keys.map(({ publicJwk }) => publicJwk)),
+    configure(providers) {
+      const next = new Map<string, Source>();
+      for (const [name, provider] of providers) {
+        const old = sources.get(name);
+        const same = JSON.stringify(old?.provider) === JSON.stringify(provider);
+        next.set(name, same && old !== undefined ? old : open(provider, options));
+      }
+      for (const [name, old] of sources) if (next.get(name) !== old) old.metadata.stop();
+      sources = next;
+    },
+    stop() {
+      for (const { metadata } of sources.values()) metadata.stop();
+    },
+  };
+}
+
+const isThere = (found: ProviderMetadata | undefined): boolean => found !== undefined;
+
+/** The provider may have come up since the last poll. */
+async function lookFor(metadata: Source["metadata"]): Promise<ProviderMetadata | undefined> {
+  const known = await metadata.current();
+  if (known !== undefined) return known;
+  for await (const _ of metadata.looks()) {
+    const found = await metadata.current();
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+async function redeemAt(
+  metadata: ProviderMetadata,
+  source: Source,
+  asked: Redeemed,
+  options: ProviderOptions,
+): Promise<Result<string, ProviderFailure>> {
+  const { provider } = source;
+  const { auth } = provider;
+  const pinned = auth.method === "private_key_jwt" ? auth.tokenEndpoint : undefined;
+  const post = tokenRequest(source, asked, options.clock.nowSeconds(), options.random.id());
+  const end = timeFetch(options.clock, (note) => options.onFetch(provider.name, note));
+  try {
+    const place = at(provider, pinned ?? metadata.tokenEndpoint);
+    const { status, text } = await fetchDocument(place, METADATA_BYTES_MAX, { post });
+    if (ERRORS.includes(status)) {
+      end(`the status is ${status}`);
+      const error = parseTokenError(text);
+      return err({ reason: "provider_refused", said: defined<JsonObject>({ status, error }) });
+    }
+    end();
+    const idToken = parseTokenAnswer(text);
+    return idToken.ok ? idToken : err({ reason: idToken.error.kind, said: { status } });
+  } catch (fault) {
+    if (!(fault instanceof FetchFailed)) throw fault;
+    end(fault.message);
+    const { reason, status } = fault;
+    if (reason !== "status") return UNAVAILABLE;
+    return err({ reason: "provider_refused", said: defined<JsonObject>({ status }) });
+  }
+}
+
+/** The metadata of a provider, fetched once; or why it cannot be used. */
+export async function lookAtProvider(provider: Provider): Promise<Result<ProviderMetadata, string>> {
+  try {
+    const { text } = await fetchDocument(
+      at(provider, providerMetadataUrl(provider.issuer)),
+      METADATA_BYTES_MAX,
+    );
+    const metadata = parseProviderMetadata(text, provider.issuer);
+    return metadata.ok ? metadata : err(describeMetadataFailure(metadata.error));
+  } catch (fault) {
+    if (fault instanceof FetchFailed) return err(fault.message);
+    throw fault;
+  }
+}
+
+function open(provider: Provider, options: ProviderOptions): Source {
+  const { clock, timers, encryptionKeys, onPairwise } = options;
+  const { name, issuer } = provider;
+  const pause = makePause(clock);
+  const load = async () => {
+    const end = timeFetch(clock, (note) => options.onFetch(name, note));
+    try {
+      // OIDCD-4-1, OIDCD-4.2-1, OIDCD-7.1-1
+      const fetched = await fetchDocument(at(provider, providerMetadataUrl(issuer)), METADATA_BYTES_MAX);
+      const metadata = parseProviderMetadata(fetched.text, issuer);
+      const failure = metadata.ok ? undefined : describeMetadataFailure(metadata.error);
+      end(failure);
+      if (!metadata.ok) throw new Error(failure);
+      return {
+        value: metadata.value,
+        text: fetched.text,
+        refreshSeconds: freshSeconds(fetched, FRESH_BOUNDS),
+      };
+    } catch (fault) {
+      if (fault instanceof FetchFailed) end(fault.message);
+      throw fault;
+    }
+  };
+  const metadata = pollDocument<ProviderMetadata>({
+    load: async () => {
+      const loaded = await load();
+      pause.end();
+      if (!loaded.value.hasPublicSubjects) onPairwise(name);
+      return loaded;
+    },
+    accepts: () => true,
+    same: (old, next) => JSON.stringify(old) === JSON.stringify(next),
+    onChange: () => undefined,
+    clock,
+    timers,
+    lastGoodSeconds: LAST_GOOD_SECONDS,
+  });
+  const [first, ...others] = encryptionKeys;
+  const derive = (one: Uint8Array): ProviderKey => deriveProviderKey(one, name);
+  return { provider, keys: [derive(first), ...others.map(derive)], metadata, pause };
+}
+
+/** What the operator permits for the issuer does not extend to an endpoint on another origin. */
+function at({ issuer, ca, privateNetworks }: Provider, url: string): RemoteDocument {
+  const within = new URL(url).origin === new URL(issuer).origin;
+  return within ? defined<RemoteDocument>({ url, ca, privateNetworks }) : { url, privateNetworks: [] };
+}
+
+/** OIDC-3.1.3.1-1: the code, with the one method that is agreed with the provider. */
+function tokenRequest(
+  { provider: { auth, clientId }, keys: [key] }: Source,
+  { code, verifier, redirectUri }: Redeemed,
+  nowSeconds: number,
+  jti: string,
+): Posted {
+  const form = new URLSearchParams({
+    grant_type: "authorization_code",
+    code,
+    redirect_uri: redirectUri,
+    code_verifier: verifier,
+  });
+  const post = (authorization?: string): Posted =>
+    defined<Posted>({
+      contentType: "application/x-www-form-urlencoded",
+      text: form.toString(),
+      authorization,
+      errors: ERRORS,
+    });
+  switch (auth.method) {
+    case "client_secret_basic": {
+      // RFC 6749 2.3.1: both halves are form-encoded before they are joined.
+      const [name, secret] = [clientId, auth.secret].map((half) =>
+        new URLSearchParams({ h: half }).toString().slice(2),
+      );
+      return post(`Basic ${Buffer.from(`${name}:${secret}`).toString("base64")}`);
+    }
+    case "client_secret_post":
+      form.set("client_id", clientId);
+      form.set("client_secret", auth.secret);
+      return post();
+    case "private_key_jwt":
+      form.set("client_id", clientId);
+      form.set("client_assertion_type", JWT_BEARER);
+      form.set(
+        "client_assertion",
+        key.sign(buildClientAssertion({ clientId, audience: auth.audience }, nowSeconds, jti)),
+      );
+      return post();
+  }
+}

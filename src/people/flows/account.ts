@@ -1,0 +1,362 @@
+/** The account page: what a user allowed, what was done in their name, and how they take it back. */
+import type { AuditEvent } from "../../audit/event.ts";
+import type { AuditPosition, Span } from "../../audit/query.ts";
+import { encodeListing, readListing } from "../../audit/query.ts";
+import type { Reason } from "../../audit/reasons.ts";
+import { subjectTerm } from "../../audit/terms.ts";
+import type { Manager } from "../../flows/consents.ts";
+import { withdrawConsent } from "../../flows/consents.ts";
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import {
+  ACCOUNT_CONSENTS,
+  ACCOUNT_EVENTS,
+  ACCOUNT_EVENTS_READ,
+  ACCOUNT_STRETCH,
+  ACCOUNT_USES_READ,
+  WITHDRAWN_AT_ONCE,
+} from "../../limits.ts";
+import type { Origin } from "../../policy/ask.ts";
+import type { Ports } from "../../ports.ts";
+import type { AuditQuery, AuditRecord, Family, FamilyFacts, StandingConsent } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { Client } from "../../settings/settings.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { OwnEvent } from "../audit/own-events.ts";
+import { readOwnEvent, readUse } from "../audit/own-events.ts";
+import { endOf, inForce } from "./judge-refresh.ts";
+import type { Outcome } from "./outcome.ts";
+import { notice } from "./outcome.ts";
+import type { OpenSession } from "./session.ts";
+import { findSession } from "./session.ts";
+import { SIGN_OUT } from "./sign-out.ts";
+
+/** What of the account is looked at. `toMs` is exclusive. */
+export type AccountQuery = {
+  /** The id of the last consent of the page before. */
+  afterConsent?: string;
+  fromMs?: number;
+  toMs?: number;
+  /** Where the list of events goes on, from a page of the same user and range. */
+  cursor?: string;
+};
+
+/** The last use of a consent, if the events that were read have one; else since when there is none in them. */
+export type LastUse = { atMs: number } | { noneSinceMs: number } | "none";
+
+export type AccountConsent = StandingConsent & {
+  lastUse: LastUse;
+  formToken: string;
+  /** Families of refresh tokens that may still be used. */
+  families: readonly Family[];
+  /** REFRESH-D-7: when a family ended last because two parties had its token. */
+  reusedAtMs?: number;
+  /** REFRESH-D-21: whether the token of one that still stands was sent again from another source. */
+  renewedElsewhere: boolean;
+};
+
+export type Account = {
+  next: "page";
+  session: OpenSession;
+  consents: readonly AccountConsent[];
+  /** The id after which more consents follow. */
+  moreAfter?: string;
+  events: readonly OwnEvent[];
+  /** The cursor of what is older. */
+  older?: string;
+  /** The clients among the parties shown, by `client_id`; others are known by their id alone. */
+  clients: ReadonlyMap<string, Client>;
+  takeAllToken: string;
+  signOutToken: string;
+};
+
+/** PAGE-D-15: shows what belongs to the origin of the session and nothing else. */
+export async function openAccount(
+  ports: Ports,
+  note: AuditedRequest,
+  key: string | undefined,
+  query: AccountQuery,
+): Promise<Account | { next: "sign_in" } | Outcome> {
+  const session = await findSession(ports, key);
+  return session === undefined ? { next: "sign_in" } : showAccount(ports, note, session, query);
+}
+
+async function showAccount(
+  ports: Ports,
+  note: AuditedRequest,
+  session: OpenSession,
+  query: AccountQuery,
+): Promise<Account | Outcome> {
+  const { origin } = session;
+  const after = query.cursor === undefined ? undefined : readCursor(ports, origin, query);
+  if (query.cursor !== undefined && after === undefined) return refuseForm(ports, note);
+  const heads = await ports.audit.heads();
+  const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+  // PAGE-D-15, AUDIT-D-6: on record before anything is shown.
+  await ports.journal.record({ event: readingEvent(ports, note, session, query) });
+  const nowSeconds = ports.clock.nowSeconds();
+  const [standing, families, trail] = await Promise.all([
+    readStanding(ports, origin, nowSeconds, query.afterConsent),
+    ports.families.list(origin),
+    readTrail(ports, origin, defined<TrailQuery>({ ...timesOf(query), spans, after })),
+  ]);
+  const shown = standing.slice(0, ACCOUNT_CONSENTS);
+  const { events, last } = trail;
+  const uses = await readUses(ports, origin, spans, new Set(shown.map(({ id }) => id)));
+  const parties = [
+    ...shown.map(({ actor }) => actor),
+    ...events.flatMap(({ agents }) => agents.map(({ id }) => id)),
+  ];
+  return defined<Account>({
+    next: "page",
+    session,
+    consents: shown.map((consent) => ({
+      ...consent,
+      lastUse: uses(consent.id),
+      formToken: ports.formTokens.of(session.key, takeBackSubject(consent.id)),
+      ...familiesOf(ports, families, consent.id, nowSeconds),
+    })),
+    moreAfter: standing.length > shown.length ? shown.at(-1)?.id : undefined,
+    events,
+    older: last && cursorAt(ports, origin, query, last),
+    clients: await findClients(ports, parties),
+    takeAllToken: ports.formTokens.of(session.key, TAKE_ALL),
+    signOutToken: ports.formTokens.of(session.key, SIGN_OUT),
+  });
+}
+
+/** From the start where nothing follows: what is allowed is not to seem nothing because of a link. */
+async function readStanding(
+  { consents }: Pick<Ports, "consents">,
+  origin: Origin,
+  nowSeconds: number,
+  afterId: string | undefined,
+): Promise<readonly StandingConsent[]> {
+  const page = { nowSeconds, limit: ACCOUNT_CONSENTS + 1 };
+  if (afterId === undefined) return consents.standing(origin, page);
+  const following = await consents.standing(origin, { ...page, afterId });
+  return following.length > 0 ? following : consents.standing(origin, page);
+}
+
+function readingEvent(
+  { settings }: Pick<Ports, "settings">,
+  note: AuditedRequest,
+  { origin, key }: OpenSession,
+  query: AccountQuery,
+): AuditEvent {
+  const { afterConsent, cursor, ...times } = query;
+  return {
+    type: "admin.access",
+    outcome: "allow",
+    reason: "by_subject",
+    request: note,
+    subject: { ...origin, kind: "user", token: { type: "session", fingerprint: key } },
+    policy: { digest: settings().policy.digest },
+    detail: defined<JsonObject>({ query: times, continued: (afterConsent ?? cursor) !== undefined }),
+  };
+}
+
+/** REFRESH-D-13: with their ends as they are in force, since a refresh is refused after those. */
+function familiesOf(
+  { settings }: Pick<Ports, "settings">,
+  all: readonly FamilyFacts[],
+  consent: string,
+  nowSeconds: number,
+): Pick<AccountConsent, "families" | "reusedAtMs" | "renewedElsewhere"> {
+  const given = all.filter(({ family }) => family.consentId === consent);
+  const refresh = settings().signIn?.refresh;
+  const usable = given.filter(
+    ({ family, ended }) =>
+      refresh !== undefined && ended === undefined && nowSeconds < endOf(family, refresh),
+  );
+  const reused = given.flatMap(({ ended }) => (ended?.reason === REUSED ? [ended.atMs] : []));
+  return defined<Pick<AccountConsent, "families" | "reusedAtMs" | "renewedElsewhere">>({
+    families: usable.flatMap(({ family }) => (refresh === undefined ? [] : [inForce(family, refresh)])),
+    renewedElsewhere: usable.some(({ retriedElsewhere }) => retriedElsewhere),
+    reusedAtMs: reused.length === 0 ? undefined : Math.max(...reused),
+  });
+}
+
+const REUSED: Reason = "refresh_token_reused";
+
+/** Names of clients as they are known here; nothing is fetched for a page that may show many. */
+async function findClients(ports: Ports, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
+  const found = await Promise.all([...new Set(ids)].map((id) => ports.clients.find(id)));
+  return new Map(
+    found.flatMap((client) => (client === undefined ? [] : [[client.clientId, client] as const])),
+  );
+}
+
+// --- events -----------------------------------------------------------------------------------------------------
+
+type TrailQuery = Pick<AuditQuery, "fromMs" | "toMs" | "spans" | "after">;
+
+/**
+ * Records about exactly this origin, the newest first; that it acted for others is another term. So many at most are
+ * read in one stretch and in all, whatever they hold, so that no trail makes a page expensive.
+ */
+async function* readNewest(
+  ports: Ports,
+  { iss, sub }: Origin,
+  query: TrailQuery,
+  readMax: number,
+): AsyncGenerator<AuditRecord> {
+  const terms = [[subjectTerm(iss, sub)]];
+  const limit = ACCOUNT_STRETCH;
+  let from = query;
+  for (let read = 0; read < readMax; read += limit) {
+    const records = await ports.audit.find({ ...from, terms, newestFirst: true, limit });
+    yield* records;
+    const after = records.at(-1);
+    if (after === undefined || records.length < limit) return;
+    from = { ...query, after };
+  }
+}
+
+/** One page of events that a user reads; `last`: the record after which older ones may follow. */
+async function readTrail(
+  ports: Ports,
+  origin: Origin,
+  query: TrailQuery,
+): Promise<{ events: readonly OwnEvent[]; last?: AuditPosition }> {
+  const events: OwnEvent[] = [];
+  let read = 0;
+  let last: AuditPosition | undefined;
+  for await (const record of readNewest(ports, origin, query, ACCOUNT_EVENTS_READ)) {
+    const event = readOwnEvent(record.body);
+    if (event !== undefined && events.length === ACCOUNT_EVENTS) return { events, last: last ?? record };
+    if (event !== undefined) events.push(event);
+    read++;
+    last = record;
+  }
+  return defined({ events, last: read < ACCOUNT_EVENTS_READ ? undefined : last });
+}
+
+/**
+ * When each consent last gave a token, by the newest events of the user: the trail knows it already, so that no token
+ * costs more for it.
+ */
+async function readUses(
+  ports: Ports,
+  origin: Origin,
+  spans: readonly Span[],
+  consents: ReadonlySet<string>,
+): Promise<(id: string) => LastUse> {
+  const found = new Map<string, number>();
+  let read = 0;
+  let oldestMs = 0;
+  if (consents.size > 0) {
+    for await (const { body, timeMs } of readNewest(ports, origin, { spans }, ACCOUNT_USES_READ)) {
+      const consent = readUse(body);
+      if (consent !== undefined && consents.has(consent) && !found.has(consent)) found.set(consent, timeMs);
+      read++;
+      oldestMs = timeMs;
+      if (found.size === consents.size) break;
+    }
+  }
+  return (id) => {
+    const atMs = found.get(id);
+    if (atMs !== undefined) return { atMs };
+    return read < ACCOUNT_USES_READ ? "none" : { noneSinceMs: oldestMs };
+  };
+}
+
+const timesOf = ({ fromMs, toMs }: AccountQuery): Pick<AccountQuery, "fromMs" | "toMs"> =>
+  defined<Pick<AccountQuery, "fromMs" | "toMs">>({ fromMs, toMs });
+
+/** A cursor is good for one user and one range alone. */
+const sealedIn = (
+  { iss, sub }: Origin,
+  { fromMs, toMs }: AccountQuery,
+  place: string,
+): [user: string, about: string] => [
+  JSON.stringify([iss, sub]),
+  `account ${fromMs ?? ""} ${toMs ?? ""} ${place}`,
+];
+
+function cursorAt(
+  ports: Ports,
+  origin: Origin,
+  query: AccountQuery,
+  { timeMs, log, seq }: AuditPosition,
+): string {
+  const place = encodeListing({ spans: [], after: { timeMs, log, seq } });
+  return `${place}.${ports.formTokens.of(...sealedIn(origin, query, place))}`;
+}
+
+function readCursor(ports: Ports, origin: Origin, query: AccountQuery): AuditPosition | undefined {
+  const [place = "", seal = ""] = (query.cursor ?? "").split(".");
+  if (!ports.formTokens.accepts(seal, ...sealedIn(origin, query, place))) return undefined;
+  const listing = readListing(new Map([["cursor", place]]));
+  return listing.ok ? listing.value?.after : undefined;
+}
+
+// --- taking back ------------------------------------------------------------------------------------------------
+
+/** What the form token of a withdrawal is about; no id of a request has a space. */
+const takeBackSubject = (id: string): string => `take-back ${id}`;
+const TAKE_ALL = "take-all-back";
+
+/** The form of the account page, as it was sent: one consent, or all of them, which has a box of its own. */
+export type TakeBack = { formToken: string } & ({ consent: string } | { all: true; confirmed: boolean });
+
+/** `problem`: the page again, because the box is not ticked. */
+export async function takeBack(
+  ports: Ports,
+  note: AuditedRequest,
+  key: string | undefined,
+  form: TakeBack,
+): Promise<(Account & { problem: "unconfirmed" }) | { next: "account" } | Outcome> {
+  const session = await findSession(ports, key);
+  if (session === undefined) {
+    ports.authFailures.note(note, "session_missing");
+    const onwards = { page: "account" } as const;
+    return { next: "notice", notice: { kind: "session_over", reason: "session_missing", onwards } };
+  }
+  const about = "consent" in form ? takeBackSubject(form.consent) : TAKE_ALL;
+  // PAGE-D-5: made for this session and this consent, so that it is the user's own, and no other page can have sent it.
+  if (!ports.formTokens.accepts(form.formToken, session.key, about)) return refuseForm(ports, note);
+  const manager: Manager = {
+    by: "subject",
+    origin: session.origin,
+    token: { type: "session", fingerprint: session.key },
+  };
+  if ("consent" in form) {
+    // PAGE-D-16: whatever its version is by now: a user who takes back wants less. Durable before the answer.
+    const taken = await withdrawConsent(ports, manager, note, { id: form.consent, expected: undefined });
+    if (taken.ok) return { next: "account" };
+    const onwards = { page: "account" } as const;
+    return { next: "notice", notice: { kind: "taken_back_before", reason: taken.error.kind, onwards } };
+  }
+  if (!form.confirmed) {
+    const account = await showAccount(ports, note, session, {});
+    return account.next === "page" ? { ...account, problem: "unconfirmed" } : account;
+  }
+  await takeAllBack(ports, manager, note, session.origin);
+  return { next: "account" };
+}
+
+/** A stretch at a time, each one durable before the next; a consent that is withdrawn elsewhere meanwhile needs nothing more. */
+async function takeAllBack(
+  ports: Ports,
+  manager: Manager,
+  note: AuditedRequest,
+  origin: Origin,
+): Promise<void> {
+  let afterId: string | undefined;
+  do {
+    const nowSeconds = ports.clock.nowSeconds();
+    const page = defined<StandingPage>({ nowSeconds, afterId, limit: WITHDRAWN_AT_ONCE });
+    const standing = await ports.consents.standing(origin, page);
+    await Promise.all(
+      standing.map(({ id }) => withdrawConsent(ports, manager, note, { id, expected: undefined })),
+    );
+    afterId = standing.at(-1)?.id;
+  } while (afterId !== undefined);
+}
+
+type StandingPage = Parameters<Ports["consents"]["standing"]>[1];
+
+function refuseForm(ports: Ports, note: AuditedRequest): Outcome {
+  ports.authFailures.note(note, "form_token_wrong");
+  return notice("form_refused", "form_token_wrong");
+}

@@ -1,0 +1,64 @@
+/**
+ * Ask your user: an agent that only lacks its user's consent gets a link with the refusal, at which exactly that user
+ * can give exactly that consent (PAGE-D-23); the page behind it is asked.ts.
+ */
+import type { AskedUser } from "../../audit/event.ts";
+import type { Order } from "../../flows/ask/order.ts";
+import {
+  PENDING_PER_ACTOR_AND_SUBJECT_MAX,
+  PENDING_PER_ACTOR_MAX,
+  PENDING_PER_SUBJECT_MAX,
+  REQUEST_SECONDS,
+} from "../../limits.ts";
+import type { MissingConsent } from "../../policy/ask.ts";
+import type { Ports } from "../../ports.ts";
+import type { PendingConsent } from "../../records.ts";
+
+const CAPS = {
+  perActor: PENDING_PER_ACTOR_MAX,
+  perSubject: PENDING_PER_SUBJECT_MAX,
+  perPair: PENDING_PER_ACTOR_AND_SUBJECT_MAX,
+};
+
+/** The link for the agent, absent where too many are pending; and what the audit trail has of it. */
+export type Link = { errorUri?: string; asked: AskedUser };
+
+/**
+ * The same request of the same agent has the same link while that lives, also after the user has refused: the agent
+ * learns nothing of a refusal.
+ */
+export async function askUser(
+  {
+    settings,
+    hash,
+    random,
+    pendingConsents,
+  }: Pick<Ports, "settings" | "hash" | "random" | "pendingConsents">,
+  { ask }: Pick<Order, "ask">,
+  { target, scope }: MissingConsent,
+  nowSeconds: number,
+): Promise<Link> {
+  const { subject, workload, clientId } = ask;
+  const actor = workload ?? clientId;
+  const user = [subject?.origin.iss, subject?.origin.sub];
+  const about = [...user, actor, target.names[0], scope.toSorted()];
+  const fresh: PendingConsent = {
+    id: random.id(),
+    version: 1,
+    asked: hash.sha256(JSON.stringify(about)),
+    actor,
+    subject: hash.sha256(JSON.stringify(user)),
+    // The user is asked for these scopes, whatever the rule allows later.
+    ask: { ...ask, scope },
+    startedAtSeconds: nowSeconds,
+    renewals: 0,
+    expiresAtSeconds: nowSeconds + REQUEST_SECONDS,
+  };
+  const pending = await pendingConsents.open(fresh, { ...CAPS, nowSeconds });
+  if (pending === undefined) return { asked: { refused: "pending_consents_too_many" } };
+  // RFC6749-5.2-12: both halves are of characters that a URI may have: our issuer, and base64url.
+  return {
+    errorUri: `${settings().issuer}/ask?r=${pending.id}`,
+    asked: { pending: hash.sha256(pending.id) },
+  };
+}

@@ -1,0 +1,137 @@
+/** GET /authorize: a request waits for its user in the browser; and POST /par, by which a client leaves one beforehand. */
+
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits.ts";
+import type { Ports } from "../../ports.ts";
+import type { PendingRequest, ShortLived } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
+import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
+import { isReference, parseRequestUri } from "../spec/rfc9126.ts";
+import type { AuthorizationError } from "../spec/rfc9207.ts";
+import type { NoticeFacts, NoticeKind, Outcome } from "./outcome.ts";
+import { notice } from "./outcome.ts";
+import type { ReadRequest, RequestRefused, Told, Wrong } from "./read-authorization.ts";
+import { readAuthorizationRequest } from "./read-authorization.ts";
+import { errorOf, locationAtClient } from "./told.ts";
+
+/** `browser` is the digest of its cookie. */
+export async function authorize(
+  ports: Ports,
+  note: AuditedRequest,
+  query: string,
+  browser: string,
+): Promise<Outcome> {
+  const form = parseAuthorizationForm(query);
+  const refuse = (outcome: Outcome & { next: "notice" }): Outcome => {
+    ports.authFailures.note(note, outcome.notice.reason);
+    return outcome;
+  };
+  // RFC6749-3.1-6: what comes twice is read differently by different readers, so none of it is believed.
+  if (!form.ok) {
+    const { kind: reason, parameter } = form.error;
+    const facts = defined<NoticeFacts>({ kind: "request_invalid", reason, parameter });
+    return refuse({ next: "notice", notice: facts });
+  }
+  const { request_uri: uri } = form.value;
+  const opened = uri && (await openPushed(ports, uri, form.value, browser));
+  if (opened) return opened;
+  const read = await readAuthorizationRequest(ports, form.value, note.source_ip);
+  if (!read.ok) {
+    const isGone = uri !== undefined && isReference(uri);
+    const outcome = isGone ? requestGone(ports, read.error) : refusedRequest(ports, read.error);
+    ports.authFailures.note(note, isGone ? "request_uri_unknown" : read.error.reason);
+    return outcome;
+  }
+  return { next: "review", request: ports.waiting.seal("request", browser, read.value.request) };
+}
+
+const NOTICES = {
+  client: "client_unknown",
+  document: "client_unreachable",
+  redirect: "redirect_refused",
+} as const satisfies Record<Wrong, NoticeKind>;
+
+function refusedRequest(ports: Ports, refused: RequestRefused): Outcome {
+  const { reason } = refused;
+  // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and nothing leads on.
+  if ("wrong" in refused) return notice(NOTICES[refused.wrong], reason);
+  return tellClient(ports, refused.told, refused.error, { kind: "request_invalid", reason });
+}
+
+/** RFC9126-4-2: of what was pushed nothing is known any more, not even a state: the user decides whether to go back. */
+function requestGone(ports: Ports, refused: RequestRefused): Outcome {
+  const reason = "request_uri_unknown";
+  const back = "told" in refused ? locationAtClient(ports, refused.told, errorOf(reason)) : undefined;
+  return { next: "notice", notice: defined<NoticeFacts>({ kind: "request_gone", reason, back }) };
+}
+
+/**
+ * PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-2: before a sign-in clients of the operator are told at once; for any other
+ * the user decides, on this notice.
+ */
+export function tellClient(
+  ports: Ports,
+  told: Told,
+  error: AuthorizationError,
+  otherwise: NoticeFacts,
+): Outcome {
+  const location = locationAtClient(ports, told, error);
+  return told.client.source === "configuration"
+    ? { next: "client", location, refused: otherwise.reason }
+    : { next: "notice", notice: { ...otherwise, back: location } };
+}
+
+// --- pushed requests (RFC 9126) ---------------------------------------------------------------------------------
+
+/**
+ * RFC9126-2.2-1, RFC9126-2.2-4: a reference, which is bound to the client: of a row; but where a client only named itself,
+ * anyone could fill the store with rows, so there the reference holds the request itself.
+ */
+export function pushRequest(
+  ports: Ports,
+  { client, request }: ReadRequest,
+  isProven: boolean,
+): { reference: string; rows: readonly ShortLived<"request">[] } {
+  const body = { ...request, pushed: true, expiresAtSeconds: ports.clock.nowSeconds() + PUSHED_SECONDS };
+  const { id: key, expiresAtSeconds } = body;
+  return isProven
+    ? { reference: key, rows: [{ kind: "request", key, version: 1, body, expiresAtSeconds }] }
+    : { reference: ports.waiting.seal("pushed", ports.hash.sha256(client.clientId), body), rows: [] };
+}
+
+/**
+ * RFC9126-4-1, RFC9126-4-5: from now on it waits in this browser, which may load it again until the user has decided. Of
+ * a row it is the only one.
+ */
+async function openPushed(
+  ports: Ports,
+  uri: string,
+  form: AuthorizationForm,
+  browser: string,
+): Promise<Outcome | undefined> {
+  const reference = parseRequestUri(uri) ?? "";
+  const nowSeconds = ports.clock.nowSeconds();
+  const client = ports.hash.sha256(form.client_id ?? "");
+  const request =
+    ports.waiting.open("pushed", client, reference, nowSeconds) ??
+    (await takeRow(ports, reference, form, browser));
+  if (request === undefined) return undefined;
+  if ((await ports.shortLived.find("decision", request.id, nowSeconds)) !== undefined) return undefined;
+  const waits = { ...request, expiresAtSeconds: nowSeconds + REQUEST_SECONDS };
+  return { next: "review", request: ports.waiting.seal("request", browser, waits) };
+}
+
+async function takeRow(
+  { shortLived, clock }: Ports,
+  key: string,
+  form: AuthorizationForm,
+  holder: string,
+): Promise<PendingRequest | undefined> {
+  const row = await shortLived.find("request", key, clock.nowSeconds());
+  if (row === undefined || row.body.clientId !== form.client_id) return undefined;
+  // The row of a version before holds no id.
+  const request = { ...row.body, id: key };
+  if (row.holder !== undefined) return row.holder === holder ? request : undefined;
+  return (await shortLived.replace({ ...row, version: row.version + 1, holder })) ? request : undefined;
+}

@@ -1,0 +1,248 @@
+/** What a user's look at the page of a request, and their click on it, come to. */
+import type { AuditEvent } from "../../audit/event.ts";
+import type { Reason } from "../../audit/reasons.ts";
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import {
+  CODE_KEPT_SECONDS,
+  CODE_SECONDS,
+  CODES_PER_USER_MAX,
+  PUSHED_SECONDS,
+  RENEWALS_MAX,
+  REQUEST_SECONDS,
+} from "../../limits.ts";
+import type { Ports } from "../../ports.ts";
+import type { CodeRecord, DecisionRecord, PendingRequest, RowChange } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { SignInSettings } from "../../settings/settings.ts";
+import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
+import type { AuthorizationError } from "../spec/rfc9207.ts";
+import { recordConsent } from "./consent.ts";
+import { comesWithRefresh, offerTo } from "./offer.ts";
+import type { Outcome } from "./outcome.ts";
+import { notice } from "./outcome.ts";
+import { isRedeemed } from "./redeem-code.ts";
+import type { Found, Review, SignInFirst, Visitor } from "./review.ts";
+import { demandSignIn, findRequest, mayRepeat, mustConfirm, renewed, shownOn, showReview } from "./review.ts";
+import { describeAsked, holderOf } from "./session.ts";
+import { DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
+
+export async function openReview(
+  ports: Ports,
+  note: AuditedRequest,
+  id: string,
+  visitor: Visitor,
+  renew: boolean,
+): Promise<Review | SignInFirst | Outcome> {
+  const found = await findRequest(ports, note, id, visitor);
+  if ("next" in found) return found;
+  const { request, client, session } = found;
+  const seal = (changed: PendingRequest) => ports.waiting.seal("request", visitor.browser ?? "", changed);
+  const longer = renew ? renewed(ports, request) : undefined;
+  if (longer !== undefined) return { next: "review", request: seal(longer) };
+  const offer = offerTo(ports, client, request, session);
+  if (offer.ok) return showReview(ports, found, offer.value);
+  const demanded = demandSignIn(ports, request, offer.error);
+  if (demanded !== undefined) return { next: "sign_in", request: seal(demanded) };
+  // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told, but not why.
+  const error = offer.error.kind === "scope_refused" ? SCOPE_DENIED : DENIED;
+  return refuse(ports, note, found, LOOK, offer.error.reason, error);
+}
+
+/** The form of the page, as it was sent. */
+export type Decision = {
+  allows: boolean;
+  scopes: readonly string[];
+  /** The box that takes every scope. */
+  all: boolean;
+  /** The box that PAGE-D-8 requires. */
+  confirmed: boolean;
+  formToken: string;
+};
+
+/** `problem`: the page again, because a required box is not ticked. */
+export async function decideReview(
+  ports: Ports,
+  signIn: SignInSettings,
+  note: AuditedRequest,
+  id: string,
+  visitor: Visitor,
+  decision: Decision,
+): Promise<(Review & { problem: "unconfirmed" }) | SignInFirst | Outcome> {
+  const found = await findRequest(ports, note, id, visitor);
+  if ("next" in found) return found;
+  const { request, client, session } = found;
+  // PAGE-D-5, RFC6749-10.12-1: made for this session and this request, so no other page can have sent it.
+  const [formToken = "", shown = ""] = decision.formToken.split(".");
+  if (!ports.formTokens.accepts(formToken, session.key, request.id)) {
+    ports.authFailures.note(note, "form_token_wrong");
+    return notice("form_refused", "form_token_wrong");
+  }
+  const click = clickOf(ports, decision);
+  if (!decision.allows) return refuse(ports, note, found, click, "user_refused", DENIED);
+  // RFC9126-4-6, RFC9126-7.4-1: decided anew, as policy and client may have changed since the page was shown.
+  const offer = offerTo(ports, client, request, session);
+  if (!offer.ok) return refuse(ports, note, found, click, offer.error.reason, DENIED);
+  if (!ports.formTokens.accepts(shown, session.key, shownOn(ports, found, offer.value))) {
+    ports.authFailures.note(note, "form_token_wrong");
+    const onwards = { page: "review", id } as const;
+    return { next: "notice", notice: { kind: "form_refused", reason: "form_token_wrong", onwards } };
+  }
+  if (mustConfirm(client, request.redirectUri) && !decision.confirmed) {
+    return { ...showReview(ports, found, offer.value), problem: "unconfirmed" };
+  }
+  // PAGE-D-11: of what is offered, what was ticked.
+  const given = offer.value.scope.filter((one) => decision.all || decision.scopes.includes(one));
+  if (given.length === 0) return refuse(ports, note, found, click, "nothing_ticked", DENIED);
+  const { rule, target, scope } = offer.value;
+  const code = ports.random.secret();
+  const refresh = comesWithRefresh(client, offer.value)
+    ? timesOf(signIn.refresh, request, decision, ports.clock.nowSeconds())
+    : undefined;
+  // PAGE-D-4: one entry, so that nothing of it is without the rest; of two decisions, on whatever instances, one is made.
+  const recorded = await recordConsent(ports, {
+    session,
+    actor: client.clientId,
+    target,
+    asked: scope,
+    given,
+    consentSeconds: signIn.consentSeconds,
+    event: {
+      request: note,
+      ...describeAsked(client, session),
+      policy: { digest: ports.settings().policy.digest, rule_id: rule.id },
+    },
+    rows: (consentId) => [
+      decisionRow(ports, found, click, { sealed: ports.successors.seal(click.secret, code) }),
+      codeRow(ports, found, code, { scopes: given, consentId, refresh }),
+    ],
+  });
+  return recorded
+    ? { next: "client", location: locationAtClient(ports, request, { code }) }
+    : answerAgain(ports, found, click);
+}
+
+/** REFRESH-D-2, REFRESH-D-13: from the click on, and as long as the page said. */
+function timesOf(
+  { seconds, idleSeconds, briefSeconds }: SignInSettings["refresh"],
+  asked: PendingRequest,
+  { all, scopes }: Decision,
+  nowSeconds: number,
+): NonNullable<CodeRecord["refresh"]> {
+  const offline = asked.offline === true && (all || scopes.includes(OFFLINE_ACCESS));
+  return defined<NonNullable<CodeRecord["refresh"]>>({
+    offline,
+    startedAtSeconds: nowSeconds,
+    endsAtSeconds: nowSeconds + (offline ? seconds : briefSeconds),
+    idleEndsAtSeconds: offline ? nowSeconds + idleSeconds : undefined,
+  });
+}
+
+/** RFC6749-4.1.2.1-2: the client learns that nothing is given; why, the auditor alone. */
+async function refuse(
+  ports: Ports,
+  note: AuditedRequest,
+  found: Found,
+  click: Click,
+  reason: Reason,
+  error: AuthorizationError,
+): Promise<Outcome> {
+  const { request, client, session } = found;
+  const { target, scope } = request;
+  const event: AuditEvent = defined<AuditEvent>({
+    type: "authorization.denied",
+    outcome: "deny",
+    reason,
+    request: note,
+    ...describeAsked(client, session),
+    requested: defined({ audience: [target], resource: [], scope: scope?.join(" ") }),
+    policy: { digest: ports.settings().policy.digest },
+  });
+  const rows = [decisionRow(ports, found, click, error)];
+  const recorded = await ports.journal.record({ event, rows });
+  return recorded.ok
+    ? { next: "client", location: locationAtClient(ports, request, error), refused: reason }
+    : answerAgain(ports, found, click);
+}
+
+// --- once, and the same again -----------------------------------------------------------------------------------
+
+/** The digest of all that a form says, and the secret in it. */
+type Click = { digest: string; secret: string };
+
+/** A refusal by the policy needs no click. */
+const LOOK: Click = { digest: "look", secret: "" };
+
+const clickOf = ({ hash }: Ports, { formToken, allows, all, confirmed, scopes }: Decision): Click => ({
+  digest: hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted()])),
+  secret: formToken,
+});
+
+function decisionRow(
+  { hash, clock }: Ports,
+  { request, session }: Found,
+  click: Click,
+  gives: DecisionRecord["gives"],
+): RowChange {
+  const add = {
+    kind: "decision",
+    key: request.id,
+    version: 1,
+    holder: holderOf(hash, session),
+    body: { session: session.key, click: click.digest, atSeconds: clock.nowSeconds(), gives },
+    // As long as the request can wait.
+    expiresAtSeconds: request.startedAtSeconds + PUSHED_SECONDS + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
+  } as const;
+  return { add };
+}
+
+/** RFC6749-4.1.2-5, RFC7636-4.4-1: bound to all that the request said, and to who decided; found by its digest alone. */
+function codeRow(
+  { hash, clock }: Ports,
+  { request, client, session }: Found,
+  code: string,
+  given: Pick<CodeRecord, "scopes" | "consentId"> & { refresh: CodeRecord["refresh"] },
+): RowChange {
+  const nowSeconds = clock.nowSeconds();
+  const { redirectUri, redirectUriSent, challenge, jkt, target } = request;
+  const body = defined<CodeRecord>({
+    clientId: client.clientId,
+    redirectUri,
+    redirectUriSent,
+    challenge,
+    jkt,
+    target,
+    origin: session.origin,
+    sub: session.sub,
+    signedInAtSeconds: session.authTimeSeconds ?? session.startedAtSeconds,
+    authTimeSeconds: session.authTimeSeconds,
+    acr: session.acr,
+    ...given,
+    usableUntilSeconds: nowSeconds + CODE_SECONDS,
+  });
+  const add = {
+    kind: "code",
+    key: hash.sha256(code),
+    version: 1,
+    holder: holderOf(hash, session),
+    body,
+    expiresAtSeconds: nowSeconds + CODE_KEPT_SECONDS,
+  } as const;
+  return { add, most: CODES_PER_USER_MAX };
+}
+
+/** PAGE-D-4: a click whose answer was lost gets that answer; nothing is decided twice, and a code that was used is used. */
+async function answerAgain(ports: Ports, { request, session }: Found, click: Click): Promise<Outcome> {
+  const nowSeconds = ports.clock.nowSeconds();
+  const row = await ports.shortLived.find("decision", request.id, nowSeconds);
+  // The consent was changed at the same time, again and again.
+  if (row === undefined) return notice("unavailable", "version_differs");
+  const { gives } = row.body;
+  if (row.body.click !== click.digest || !mayRepeat(row.body, session, nowSeconds)) return DECIDED;
+  if ("error" in gives) return { next: "client", location: locationAtClient(ports, request, gives) };
+  const code = ports.successors.open(click.secret, gives.sealed);
+  return (await isRedeemed(ports, code))
+    ? DECIDED
+    : { next: "client", location: locationAtClient(ports, request, { code }) };
+}
+
+const DECIDED = notice("request_decided", "request_decided");

@@ -1,0 +1,120 @@
+/** The authorization request of a client (RFC 6749 4.1.1), read to the end before a user is asked anything. */
+import type { Reason } from "../../audit/reasons.ts";
+import { findClient } from "../../flows/find-client.ts";
+import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits.ts";
+import type { PolicySet, Target } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { PendingRequest } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import type { Client } from "../../settings/settings.ts";
+import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
+import { isAccepted } from "../../spec/rfc8252.ts";
+import { requestedTarget } from "../../spec/rfc8707.ts";
+import type { AuthorizationForm, AuthorizationRequest } from "../spec/rfc6749-authorization.ts";
+import { isState, matchRedirectUri, readAuthorization } from "../spec/rfc6749-authorization.ts";
+import { splitOffline } from "../spec/rfc6749-refresh.ts";
+import type { AuthorizationError } from "../spec/rfc9207.ts";
+import type { ToldReason } from "./told.ts";
+import { errorOf } from "./told.ts";
+
+/** The client is unknown, its document does not answer (MCPC-D-17), or the redirect URI is not its own. */
+export type Wrong = "client" | "document" | "redirect";
+
+/** The user is told of what is wrong; or the client is, where that is known to be its own. */
+export type RequestRefused = { reason: Reason } & (
+  | { wrong: Wrong }
+  | { error: AuthorizationError; told: Told }
+);
+
+export type Told = { client: Client; redirectUri: string; state?: string };
+
+export type ReadRequest = { client: Client; request: PendingRequest };
+
+/** RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to. */
+export function redirectOf({ settings }: Ports, client: Client, sent: string | undefined) {
+  const { redirects } = settings();
+  return matchRedirectUri(sent, {
+    // MCPC-D-3, MCPC-D-4: what the operator does not accept never matches, and spoils nothing beside it.
+    registered: (client.redirectUris ?? []).filter((uri) => isAccepted(uri, redirects)),
+    isPublic: client.auth.method === "none",
+    localhostExact: redirects.localhost === "exact",
+  });
+}
+
+/** RFC6749-4.1.1-2, PAGE-D-2: client and redirect URI first, as without them there is no place to tell anything. */
+export async function readAuthorizationRequest(
+  ports: Ports,
+  form: AuthorizationForm,
+  address: string,
+): Promise<Result<ReadRequest, RequestRefused>> {
+  const { client_id: clientId, redirect_uri: sent, state } = form;
+  const refuse = (reason: Reason, wrong: Wrong) => err<RequestRefused>({ reason, wrong });
+  if (clientId === undefined) return refuse("client_id_missing", "client");
+  const found = await findClient(ports, clientId, address);
+  if (!found.ok) return refuse(found.error.reason, found.error.unreachable ? "document" : "client");
+  const client = found.value;
+  const { policy, dpop } = ports.settings();
+  const redirect = redirectOf(ports, client, sent);
+  if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
+  // MCPC-D-15: it would have to go back as it came.
+  if (state !== undefined && !isState(state)) return refuse("state_too_long", "redirect");
+  const told = defined<Told>({ client, redirectUri: redirect.value, state });
+  const tell = (reason: ToldReason) => err<RequestRefused>({ reason, error: errorOf(reason), told });
+
+  if (!client.grantTypes.includes(AUTHORIZATION_CODE)) return tell("grant_type_not_registered");
+  const read = readAuthorization(form);
+  if (!read.ok) return tell(read.error.kind);
+  const { resource, challenge, jkt, wishes } = read.value;
+  // A client that names its key expects a bound token, so without DPoP it gets no code.
+  if (jkt !== undefined && dpop.algorithms.length === 0) return tell("dpop_jkt_unsupported");
+  const { offline, scope } = splitOffline(read.value.scope);
+  const aimed = aim(policy, client, resource, scope);
+  if (!aimed.ok) return tell(aimed.error);
+  const nowSeconds = ports.clock.nowSeconds();
+  const request = defined<PendingRequest>({
+    id: ports.random.id(),
+    clientId,
+    redirectUri: redirect.value,
+    redirectUriSent: sent !== undefined,
+    state,
+    challenge,
+    jkt,
+    ...aimed.value,
+    offline: offline ? true : undefined,
+    wishes,
+    startedAtSeconds: nowSeconds,
+    renewals: 0,
+    expiresAtSeconds: nowSeconds + REQUEST_SECONDS,
+  });
+  const { length } = new TextEncoder().encode(JSON.stringify(request));
+  if (length > WAITING_BYTES_MAX) return tell("request_too_long");
+  return ok({ client, request });
+}
+
+/** MCPC-D-13, MCPC-D-14: the target is fixed here, and of the scopes those that it has; others fall away. */
+function aim(
+  policy: PolicySet,
+  { defaultTarget }: Client,
+  resource: AuthorizationRequest["resource"],
+  scope: readonly string[] | undefined,
+): Result<{ target: string; scope?: readonly string[] }, ToldReason> {
+  const named = requestedTarget(resource, [], policy);
+  if (!named.ok) return err(named.error.kind);
+  const forPeople = [...new Set(policy.targets.values())].filter(({ people }) => people);
+  const isForPeople = (name: string): boolean => policy.targets.get(name)?.people ?? false;
+  const ownDefault = defaultTarget !== undefined && isForPeople(defaultTarget) ? defaultTarget : undefined;
+  const name = named.value ?? ownDefault ?? implied(forPeople, scope)?.names[0];
+  if (name === undefined) return err("target_missing");
+  const target = policy.targets.get(name);
+  if (!target?.people) return err("target_unknown");
+  const wanted = scope?.filter((one) => target.scopes.includes(one));
+  if (wanted?.length === 0) return err("scope_empty");
+  return ok(defined({ target: name, scope: wanted }));
+}
+
+/** The only target that has any of the scopes. */
+function implied(targets: readonly Target[], scope: readonly string[] | undefined): Target | undefined {
+  const fitting = targets.filter(({ scopes }) => scope?.some((one) => scopes.includes(one)) ?? true);
+  return fitting.length === 1 ? fitting[0] : undefined;
+}

@@ -1,0 +1,223 @@
+/** RFC 6749 4.1.3: an authorization code, once and by its own client, for an access token of the user who allowed it. */
+
+import type { FamilyStep, Order, Refused, RequestingClient, ResolvedSubject } from "../../flows/ask/order.ts";
+import { readOrder } from "../../flows/ask/read-order.ts";
+import { describeRequest } from "../../flows/audit-fields.ts";
+import { endTokens } from "../../flows/endings.ts";
+import { jktOf } from "../../flows/prove-keys.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
+import { checkSubject } from "../../flows/still-covers.ts";
+import type { TokenRequest } from "../../flows/token-request.ts";
+import { refuseRequest } from "../../flows/token-request.ts";
+import { CODE_SECONDS } from "../../limits.ts";
+import type { Allowed } from "../../policy/ask.ts";
+import type { EndingKey } from "../../policy/endings.ts";
+import { grantKeys, selectorKey } from "../../policy/endings.ts";
+import type { Ports } from "../../ports.ts";
+import type { CodeRecord, Family, Guard } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import { requestedTarget } from "../../spec/rfc8707.ts";
+import type { SignInFacts } from "../spec/oidc.ts";
+import { buildRefreshToken } from "../spec/rfc6749-refresh.ts";
+import { isVerifier } from "../spec/rfc7636.ts";
+import { comesWithRefresh } from "./offer.ts";
+
+const MODE = { mode: "authorization_code" } as const;
+
+export async function readCode(ports: Ports, request: TokenRequest): Promise<Result<Order, RefusedRequest>> {
+  const { client, form } = request;
+  const known = { ...MODE, requested: describeRequest(form) };
+  const { code } = form;
+  // RFC6749-4.1.3-1
+  if (code === undefined) {
+    return refuseRequest(request, { kind: "request_malformed", reason: "code_missing" }, known);
+  }
+  const key = ports.hash.sha256(code);
+  const row = await ports.shortLived.find("code", key, ports.clock.nowSeconds());
+  // RFC6749-4.1.3-5, RFC6749-10.5-3: another client's code stays as it was, so that none can be spoiled from outside.
+  if (row === undefined || row.body.clientId !== client.clientId) {
+    return refuseRequest(request, { kind: "grant_refused", reason: "code_unknown" }, known);
+  }
+  // RFC7636-4.6-1, RFC9700-4.2.4-3: used up by the first attempt of its client, so that no verifier is tried twice.
+  const spends = guardOf(ports, key, row.expiresAtSeconds);
+  const refuse = (refused: { ok: false; error: RefusedRequest }) => err({ ...refused.error, spends });
+  const failure = checkRequest(ports, request, row.body);
+  if (failure !== undefined) return refuse(refuseRequest(request, failure, known));
+  const subject = (): Promise<Result<ResolvedSubject, Refused>> =>
+    Promise.resolve(subjectOf(ports, key, row.body, spends));
+  const { target, scopes } = row.body;
+  const order = await readOrder(
+    ports,
+    plainClient(client),
+    { ...MODE, audience: [target], resource: [], scope: scopes.join(" ") },
+    { subject },
+  );
+  const grant = {
+    id: grantOf(ports, key),
+    step: (allowed: Allowed) => startOf(ports, client, key, row.body, allowed),
+  };
+  if (order.ok) {
+    return ok({ ...order.value, jti: tokenOf(ports, key), consentId: row.body.consentId, grant });
+  }
+  const { failure: why, parties } = order.error;
+  return refuse(refuseRequest(request, why, { ...known, ...parties }));
+}
+
+const guardOf = ({ settings }: Pick<Ports, "settings">, key: string, expiresAtSeconds: number) =>
+  ({ kind: "code_fresh", issuer: `${settings().issuer}/code`, jti: key, expiresAtSeconds }) satisfies Guard;
+
+/** The `jti` of the token that a code gives, so that a second use finds it; from 256 random bits, and not back to them. */
+const tokenOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
+  hash.sha256(JSON.stringify(["token of code", key])).slice(0, 22);
+
+/** Whether the code has given a token. */
+export const isRedeemed = async (ports: Pick<Ports, "hash" | "facts">, code: string): Promise<boolean> =>
+  (await ports.facts.token(tokenOf(ports, ports.hash.sha256(code)))) !== undefined;
+
+/** What the user gave with this code, for as long as anything comes of it; found by the code alone, in the same way. */
+const grantOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
+  hash.sha256(JSON.stringify(["grant of code", key])).slice(0, 22);
+
+/** The consent names the client and not its workload: it is no actor before it exchanges what it gets here. */
+export const plainClient = ({
+  clientId,
+  registrationClass,
+  scopes,
+  bindsBy,
+  keys,
+}: TokenRequest["client"]): RequestingClient =>
+  defined<RequestingClient>({ clientId, registrationClass, scopes, bindsBy, keys });
+
+/** What the token request has to repeat of the authorization request (RFC6749-4.1.3-6, RFC6749-10.6-1). */
+function checkRequest(
+  { settings, clock, hash }: Ports,
+  { client, form }: TokenRequest,
+  code: CodeRecord,
+): Failure | undefined {
+  // RFC6749-4.1.2-1
+  if (clock.nowSeconds() >= code.usableUntilSeconds) return { kind: "grant_refused", reason: "code_expired" };
+  // RFC6749-4.1.3-7, RFC9700-4.5.3-1: the URI that was used, byte for byte, port and all.
+  const { redirect_uri: redirectUri, code_verifier: verifier } = form;
+  if (redirectUri === undefined ? code.redirectUriSent : redirectUri !== code.redirectUri) {
+    return { kind: "grant_refused", reason: "code_redirect_uri_differs" };
+  }
+  // RFC9700-2.1.1-4, RFC7636-4.5-1: every code has a challenge, and the method is that of the code.
+  if (verifier === undefined) return { kind: "request_malformed", reason: "code_verifier_missing" };
+  // RFC7636-4.2-2: the method is S256.
+  if (!isVerifier(verifier) || !hash.equal(hash.sha256(verifier), code.challenge)) {
+    return { kind: "grant_refused", reason: "code_verifier_wrong" };
+  }
+  // RFC9449-10-1, RFC9449-10.1-1: of no use to any holder of the code but the one that has the key.
+  if (code.jkt !== undefined && code.jkt !== jktOf(client.keys)) {
+    return { kind: "grant_refused", reason: "code_key_not_proven" };
+  }
+  // MCPC-D-13: fixed at the authorization endpoint; here it is left out or the same.
+  const { policy } = settings();
+  const named = requestedTarget(form.resource, [], policy);
+  if (!named.ok) return { kind: "target_refused", reason: named.error.kind };
+  const differs =
+    named.value !== undefined && policy.targets.get(named.value) !== policy.targets.get(code.target);
+  return differs ? { kind: "target_refused", reason: "code_target_differs" } : undefined;
+}
+
+function subjectOf(
+  ports: Ports,
+  key: string,
+  code: CodeRecord,
+  spends: Guard,
+): Result<ResolvedSubject, Refused> {
+  const { settings, clock } = ports;
+  const { origin, sub, scopes, authTimeSeconds, acr } = code;
+  const parties = {
+    subject: { ...origin, kind: "user", token: { type: "code", fingerprint: key } },
+  } as const;
+  const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
+  const known = checkSubject(settings(), origin, sub);
+  if (!known.ok) return err({ reason: known.error, parties });
+  return ok(
+    defined<ResolvedSubject>({
+      sub,
+      subject: {
+        tokenType: "code",
+        origin,
+        audiences: [],
+        scopes,
+        expiresAtSeconds: clock.nowSeconds(),
+        chain: [],
+        issuer: origin.iss,
+        signIn,
+      },
+      root: { keys: keysOf(ports, key, code) },
+      signIn,
+      spends,
+      parties,
+    }),
+  );
+}
+
+const keysOf = (
+  { hash }: Pick<Ports, "hash">,
+  key: string,
+  { clientId, origin, consentId, signedInAtSeconds, usableUntilSeconds }: CodeRecord,
+): readonly EndingKey[] =>
+  grantKeys(hash.sha256, {
+    id: grantOf({ hash }, key),
+    clientId,
+    origin,
+    consentId,
+    signedInAtSeconds,
+    startedAtSeconds: usableUntilSeconds - CODE_SECONDS,
+  });
+
+/** REFRESH-D-1: a refresh token, where client, rule and page allow it; RFC9700-4.14.2-1: that is the operator's decision. */
+function startOf(
+  ports: Ports,
+  client: TokenRequest["client"],
+  key: string,
+  code: CodeRecord,
+  allowed: Allowed,
+): FamilyStep | undefined {
+  const { clientId, method, grantTypes = [] } = client;
+  const { refresh, origin, sub, target, scopes, consentId, authTimeSeconds, acr } = code;
+  if (refresh === undefined || !comesWithRefresh({ grantTypes }, allowed)) return undefined;
+  const { hash, random, clock } = ports;
+  const gives = buildRefreshToken(random.secret());
+  const rule = selectorKey(hash.sha256, { by: "rule", id: allowed.rule.id });
+  const rotates = method === "none";
+  const start = defined<Family>({
+    ...refresh,
+    id: grantOf(ports, key),
+    clientId,
+    // REFRESH-D-3, OAUTH21-4.3.1-1: a client that proves itself is bound by that.
+    rotates,
+    origin,
+    sub,
+    target,
+    scopes,
+    consentId,
+    // RFC9449-5-5, RFC9449-5-9, REFRESH-D-18
+    jkt: rotates ? jktOf(client.keys) : undefined,
+    authTimeSeconds,
+    acr,
+    usedAtSeconds: clock.nowSeconds(),
+    generation: 1,
+    endingKeys: [...keysOf(ports, key, code), { key: rule, sinceMs: refresh.startedAtSeconds * 1000 }],
+  });
+  return { type: "refresh.issued", generation: 1, family: { start, digest: hash.sha256(gives) }, gives };
+}
+
+/** RFC6749-4.1.2-4, RFC6749-10.5-4, RFC9700-4.2.4-4: a code that comes twice was stolen once, so what it gave ends. */
+export async function endReplayed(
+  ports: Ports,
+  request: AuditedRequest,
+  { jti: key }: Extract<Guard, { kind: "code_fresh" }>,
+): Promise<void> {
+  const given = await ports.facts.token(tokenOf(ports, key));
+  if (given === undefined) return;
+  const id = grantOf(ports, key);
+  const own = selectorKey(ports.hash.sha256, { by: "grant", id });
+  // Once is enough.
+  if (await ports.endings.isEnded([{ key: own, sinceMs: 0 }])) return;
+  await endTokens(ports, { by: "grant", id }, { reason: "code_replayed", request, grant: { id } });
+}

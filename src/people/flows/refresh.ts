@@ -1,0 +1,219 @@
+/** RFC 6749 section 6: a refresh token, for another access token of what its user gave; each one is decided anew. */
+import type { AuditEvent } from "../../audit/event.ts";
+import type { Reason } from "../../audit/reasons.ts";
+import type { FamilyStep, Order, Parties, ResolvedSubject } from "../../flows/ask/order.ts";
+import { readOrder } from "../../flows/ask/read-order.ts";
+import { describeFamily, describeRequest } from "../../flows/audit-fields.ts";
+import { recordEnding } from "../../flows/endings.ts";
+import { jktOf } from "../../flows/prove-keys.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
+import { checkSubject } from "../../flows/still-covers.ts";
+import type { TokenRequest } from "../../flows/token-request.ts";
+import { refuseRequest } from "../../flows/token-request.ts";
+import { FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../limits.ts";
+import { buildEnding } from "../../policy/endings.ts";
+import type { PolicySet } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { Family, FamilyChange, PresentedFamily } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import { defined, ok } from "../../result.ts";
+import type { RefreshSettings, Settings } from "../../settings/settings.ts";
+import { networkOf } from "../../spec/rfc4291.ts";
+import type { Form } from "../../spec/rfc6749.ts";
+import { requestedTarget } from "../../spec/rfc8707.ts";
+import type { SignInFacts } from "../spec/oidc.ts";
+import {
+  buildRefreshToken,
+  isRefreshToken,
+  parseRefresh,
+  readNarrowedScope,
+} from "../spec/rfc6749-refresh.ts";
+import type { JudgedRefresh, Presenter } from "./judge-refresh.ts";
+import { absoluteEnd, endOf, judgeRefresh } from "./judge-refresh.ts";
+import { plainClient } from "./redeem-code.ts";
+
+const MODE = { mode: "authorization_code" } as const;
+
+export async function readRefresh(
+  ports: Ports,
+  request: TokenRequest,
+): Promise<Result<Order, RefusedRequest>> {
+  const { client, form } = request;
+  const known = { ...MODE, requested: describeRequest(form) };
+  const sent = parseRefresh(form);
+  if (!sent.ok) return refuseRequest(request, { kind: "request_malformed", reason: sent.error.kind }, known);
+  const token = sent.value;
+  const found = isRefreshToken(token) ? await ports.families.find(ports.hash.sha256(token)) : undefined;
+  const settings = ports.settings();
+  // RFC6749-6-5, RFC6749-10.4-3
+  if (found === undefined || settings.signIn === undefined) {
+    return refuseRequest(request, { kind: "grant_refused", reason: "refresh_token_unknown" }, known);
+  }
+  const { refresh } = settings.signIn;
+  const { family, presented } = found;
+  const parties = describeFamily(family);
+  const about = { ...known, ...parties, grant: { id: family.id, generation: presented } };
+  const source = sourceOf(ports, request, token);
+  const judged = judge(found, presenterOf(client, source), settings, refresh, ports.clock.nowSeconds());
+  if ("refused" in judged) return refuseRefresh(ports, request, about, judged);
+  const asked = readParameters(form, family, settings.policy);
+  if (!asked.ok) return refuseRequest(request, asked.error, about);
+  const subject = async () => ok(subjectOf(family, refresh, parties));
+  const scope = asked.value.join(" ");
+  const wanted = { ...MODE, audience: [family.target], resource: [], scope };
+  const order = await readOrder(ports, plainClient(client), wanted, { subject });
+  if (!order.ok) return refuseRequest(request, order.error.failure, about);
+  const step = stepOf(ports, { token, source }, found, judged, refresh);
+  const grant = { id: family.id, generation: presented, step: () => step };
+  return ok({ ...order.value, consentId: family.consentId, grant });
+}
+
+/** REFRESH-D-21: under the token, of which the store has a digest, so that the store alone tells no address. */
+const sourceOf = ({ hash }: Pick<Ports, "hash">, { request }: TokenRequest, token: string): string =>
+  hash.sha256(JSON.stringify(["source of refresh", token, networkOf(request.source_ip)]));
+
+const presenterOf = (client: TokenRequest["client"], source: string): Presenter =>
+  defined<Presenter>({
+    source,
+    clientId: client.clientId,
+    isPublic: client.method === "none",
+    jkt: jktOf(client.keys),
+  });
+
+/** REFRESH-D-10, REFRESH-D-15: what the configuration does not have any more ends what was given for it. */
+function judge(
+  found: PresentedFamily,
+  presenter: Presenter,
+  settings: Settings,
+  refresh: RefreshSettings,
+  nowSeconds: number,
+): JudgedRefresh {
+  const judged = judgeRefresh(found, presenter, refresh, nowSeconds);
+  if ("refused" in judged) return judged;
+  const gone = goneFor(found.family, settings);
+  return gone === undefined ? judged : { refused: gone, ends: true };
+}
+
+function goneFor({ origin, sub, target }: Family, settings: Settings): Reason | undefined {
+  const { policy, signIn } = settings;
+  const standing = checkSubject(settings, origin, sub);
+  if (!standing.ok) return standing.error;
+  const providers = [...(signIn?.providers.values() ?? [])];
+  if (!providers.some(({ issuer }) => issuer === origin.iss)) return "origin_not_trusted";
+  return policy.targets.get(target)?.people ? undefined : "target_unknown";
+}
+
+/** REFRESH-D-7, REFRESH-D-9: where the family dies, that is written in one step with the event. */
+function refuseRefresh(
+  { hash, clock }: Pick<Ports, "hash" | "clock">,
+  request: TokenRequest,
+  about: Pick<AuditEvent, "mode" | "requested" | "subject"> & { grant: NonNullable<AuditEvent["grant"]> },
+  { refused: reason, ends }: Extract<JudgedRefresh, { refused: Reason }>,
+): { ok: false; error: RefusedRequest } {
+  const refusal = refuseRequest(request, { kind: "grant_refused", reason }, about);
+  if (!ends) return refusal;
+  const { event } = refusal.error;
+  const type = reason === "refresh_token_reused" ? "refresh.reuse_detected" : "refresh.ended";
+  const ending = buildEnding(hash.sha256, { by: "grant", id: about.grant.id }, clock.nowMs());
+  return { ok: false, error: { ...refusal.error, event: { ...event, type }, ending } };
+}
+
+/**
+ * RFC6749-6-2, RFC8707-2.2-3, RFC9700-4.14.2-2, OAUTH21-4.3-1, REFRESH-D-11: less than was given, never more and never
+ * elsewhere.
+ */
+function readParameters(
+  { scope, resource, audience }: Form,
+  { scopes, offline, target }: Family,
+  policy: PolicySet,
+): Result<readonly string[], Failure> {
+  const narrowed = readNarrowedScope(scope, scopes, offline);
+  if (!narrowed.ok) return { ok: false, error: { kind: "scope_refused", reason: narrowed.error.kind } };
+  const named = requestedTarget(resource, audience, policy);
+  if (!named.ok) return { ok: false, error: { kind: "target_refused", reason: named.error.kind } };
+  const differs = named.value !== undefined && policy.targets.get(named.value) !== policy.targets.get(target);
+  if (differs) return { ok: false, error: { kind: "target_refused", reason: "refresh_target_differs" } };
+  return narrowed;
+}
+
+/** REFRESH-D-12, RFC9068-2.2.1-2: the user and the sign-in are those of the click, and nothing outlives the grant. */
+function subjectOf(family: Family, settings: RefreshSettings, parties: Parties): ResolvedSubject {
+  const { origin, sub, scopes, endingKeys, authTimeSeconds, acr } = family;
+  const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
+  return {
+    sub,
+    subject: {
+      tokenType: "refresh_token",
+      origin,
+      audiences: [],
+      scopes,
+      expiresAtSeconds: absoluteEnd(family, settings),
+      chain: [],
+      issuer: origin.iss,
+      signIn,
+    },
+    // REFRESH-D-14
+    root: { keys: endingKeys },
+    signIn,
+    parties,
+  };
+}
+
+function stepOf(
+  { clock, random, hash, successors }: Ports,
+  { token, source }: { token: string; source: string },
+  { family, presented }: PresentedFamily,
+  judged: Exclude<JudgedRefresh, { refused: Reason }>,
+  { idleSeconds, retryMs: windowMs }: RefreshSettings,
+): FamilyStep {
+  const atSeconds = clock.nowSeconds();
+  const idleEndsAtSeconds = family.idleEndsAtSeconds === undefined ? undefined : atSeconds + idleSeconds;
+  const used = defined<FamilyChange & { use: string }>({
+    use: family.id,
+    presented,
+    atSeconds,
+    idleEndsAtSeconds,
+  });
+  if (judged.use === "keep") return { type: "token.refreshed", generation: presented, family: used };
+  if (judged.use === "again") {
+    const { sealed, elsewhere } = judged;
+    const again = { windowMs, retriesMax: REFRESH_RETRIES_MAX, elsewhere };
+    return {
+      type: elsewhere ? "refresh.retried_elsewhere" : "refresh.retried",
+      generation: presented,
+      family: { ...used, again },
+      gives: successors.open(token, sealed),
+    };
+  }
+  // RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3: the next one, with all that the grant has (RFC6749-6-7).
+  const gives = buildRefreshToken(random.secret());
+  const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source };
+  return { type: "token.refreshed", generation: presented, family: { ...used, next }, gives };
+}
+
+/** Of more families than one user may have for one client and target, those end that were used longest ago. */
+export async function endSurplusFamilies(
+  ports: Ports,
+  request: AuditedRequest,
+  { clientId, origin, target }: Pick<Family, "clientId" | "origin" | "target">,
+): Promise<void> {
+  const { policy, signIn } = ports.settings();
+  if (signIn === undefined) return;
+  const nowSeconds = ports.clock.nowSeconds();
+  const alike = (await ports.families.list(origin)).filter(
+    ({ family, ended }) =>
+      ended === undefined &&
+      endOf(family, signIn.refresh) > nowSeconds &&
+      family.clientId === clientId &&
+      policy.targets.get(family.target) === policy.targets.get(target),
+  );
+  for (const { family } of alike.slice(FAMILIES_MAX)) {
+    const by = {
+      type: "refresh.ended",
+      reason: "families_too_many",
+      request,
+      ...describeFamily(family),
+    } as const;
+    await recordEnding(ports, { by: "grant", id: family.id }, { ...by, grant: { id: family.id } });
+  }
+}

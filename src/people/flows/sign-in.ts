@@ -1,0 +1,290 @@
+/** Sign-in at the company's provider, of which this server is a relying party: the way there, and the way back. */
+import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
+import type { Reason } from "../../audit/reasons.ts";
+import { mapSubject, subjectOf } from "../../flows/ask/subject.ts";
+import { describeToken } from "../../flows/audit-fields.ts";
+import { findClient } from "../../flows/find-client.ts";
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import { SIGN_IN_SECONDS } from "../../limits.ts";
+import type { Ports } from "../../ports.ts";
+import type { PagePlace, PendingRequest, RowChange, Session, SignInAttempt } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import type { Provider, SignInSettings } from "../../settings/settings.ts";
+import { parseJws } from "../../spec/rfc7515.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { AuthenticationRequest, AuthenticationResponse, IdTokenRule } from "../spec/oidc.ts";
+import {
+  buildAuthenticationUrl,
+  checkIdToken,
+  checkIdTokenHeader,
+  checkResponseIssuer,
+  displayName,
+  maxAgeOf,
+  parseAuthenticationResponse,
+  readErrorCode,
+  verifiedMail,
+} from "../spec/oidc.ts";
+import type { SignInWishes } from "../spec/rfc6749-authorization.ts";
+import { tellClient } from "./authorize.ts";
+import type { NoticeKind, Outcome } from "./outcome.ts";
+import { notice } from "./outcome.ts";
+import type { Told } from "./read-authorization.ts";
+import { redirectOf } from "./read-authorization.ts";
+import { buildSession } from "./session.ts";
+import { errorOfSignIn, locationAtClient, SIGN_IN_FAILED } from "./told.ts";
+
+/** OIDC-D-1: one for each provider, so that the path tells whose response it is. */
+const callbackOf = (issuer: string, { name }: Provider): string => `${issuer}/callback/${name}`;
+
+// --- there ------------------------------------------------------------------------------------------------------
+
+/** Sends the browser to the provider, on its way to this page; `again`: to choose another account there. */
+export async function beginSignIn(
+  ports: Ports,
+  provider: Provider,
+  place: PagePlace,
+  browser: string,
+  again: boolean,
+): Promise<Outcome> {
+  const nowSeconds = ports.clock.nowSeconds();
+  const from = openPlace(ports, place, browser);
+  if (from === undefined) return notice("request_gone", "request_unknown");
+  const metadata = await ports.providers.metadata(provider.name);
+  if (!metadata.ok) return goOn("provider_down", metadata.error.reason, place);
+  const [nonce, verifier] = [ports.random.secret(), ports.random.secret()];
+  const wished = from.page === "review" ? from.request.wishes : NO_WISHES;
+  const wishes: SignInWishes = again
+    ? { ...wished, prompt: [...new Set([...wished.prompt, "select_account" as const])] }
+    : wished;
+  const attempt: SignInAttempt = {
+    provider: provider.name,
+    nonce,
+    verifier,
+    place: from,
+    wishes,
+    startedAtSeconds: nowSeconds,
+    expiresAtSeconds: nowSeconds + SIGN_IN_SECONDS,
+  };
+  // OIDC-3.1.2.1-3: bound to the browser, in which it waits, since no one is known yet for whom a row could be kept.
+  const state = ports.waiting.seal("attempt", browser, attempt);
+  const asked = defined<AuthenticationRequest>({
+    clientId: provider.clientId,
+    redirectUri: callbackOf(ports.settings().issuer, provider),
+    scopes: provider.scopes,
+    state,
+    nonce,
+    challenge: ports.hash.sha256(verifier),
+    wishes,
+    maxAgeSeconds: provider.maxAgeSeconds,
+    acrValues: provider.requiredAcr,
+  });
+  return { next: "provider", location: buildAuthenticationUrl(metadata.value.authorizationEndpoint, asked) };
+}
+
+const NO_WISHES: SignInWishes = { prompt: [], acrValues: [] };
+
+const goOn = (kind: NoticeKind, reason: Reason, onwards: PagePlace): Outcome => ({
+  next: "notice",
+  notice: { kind, reason, onwards },
+});
+
+/** The place with the request that waits there; undefined where this browser has no such page. */
+function openPlace(ports: Ports, place: PagePlace, browser: string): SignInAttempt["place"] | undefined {
+  if (place.page !== "review") return place;
+  const request = ports.waiting.open("request", browser, place.id, ports.clock.nowSeconds());
+  return request && { page: "review", request };
+}
+
+/** The page again; `session`: the user has signed in for the request (OIDC-D-5). */
+function placeOf(ports: Ports, place: SignInAttempt["place"], browser: string, session?: string): PagePlace {
+  if (place.page !== "review") return place;
+  const request = defined<PendingRequest>({ ...place.request, session: session ?? place.request.session });
+  return { page: "review", id: ports.waiting.seal("request", browser, request) };
+}
+
+// --- and back ---------------------------------------------------------------------------------------------------
+
+export type SignedIn = { next: "signed_in"; place: PagePlace; secret: string };
+
+/** What the browser brings back: the name of the path, the query, and the digests of its cookies. */
+export type Returned = {
+  name: string;
+  query: string;
+  browser: string | undefined;
+  session: string | undefined;
+};
+
+export async function finishSignIn(
+  ports: Ports,
+  { providers }: SignInSettings,
+  note: AuditedRequest,
+  { name, query, browser, session }: Returned,
+): Promise<Outcome | SignedIn> {
+  const refuse = (reason: Reason): Outcome => {
+    ports.authFailures.note(note, reason);
+    return goOn("sign_in_failed", reason, { page: "account" });
+  };
+  const response = parseAuthenticationResponse(query);
+  if (!response.ok) return refuse(response.error.kind);
+  // OIDC-3.1.2.7-1, OIDC-3.1.2.1-3, OIDC-D-2: a callback from another browser changes nothing.
+  if (browser === undefined) return refuse("attempt_of_other_browser");
+  const nowSeconds = ports.clock.nowSeconds();
+  const attempt = ports.waiting.open("attempt", browser, response.value.state, nowSeconds);
+  if (attempt === undefined) return refuse("attempt_unknown");
+  const used = goOn("sign_in_used", "attempt_spent", placeOf(ports, attempt.place, browser));
+  if ((await ports.shortLived.find("attempt", attempt.nonce, nowSeconds)) !== undefined) return used;
+  const provider = providers.get(attempt.provider);
+  const read: Result<Read, Failed> =
+    provider === undefined || provider.name !== name
+      ? err({ reason: "attempt_of_other_provider" })
+      : await readSession(ports, provider, attempt, response.value);
+  if (read.ok) return (await complete(ports, note, read.value, { attempt, browser, session })) ?? used;
+  await noteFailure(ports, note, name, read.error);
+  return failedSignIn(ports, note, attempt, browser, read.error);
+}
+
+/** OIDC-D-8: one response may come again and again, so what its source sends too often is counted and fills no trail. */
+async function noteFailure(
+  ports: Ports,
+  note: AuditedRequest,
+  provider: string,
+  { reason, said }: Failed,
+): Promise<void> {
+  if (ports.throttle.failed(note.source_ip, undefined) > 0) {
+    ports.authFailures.note(note, reason);
+    return;
+  }
+  // With our own reason, and of the provider its code, but none of its texts.
+  const detail = { provider, ...said };
+  await ports.journal.record({
+    event: { type: "user.signin_failed", outcome: "deny", reason, request: note, detail },
+  });
+}
+
+/** The user may try again, or goes back to the client, which is told; at once where the user gave up (PAGE-D-3). */
+async function failedSignIn(
+  ports: Ports,
+  { source_ip: address }: AuditedRequest,
+  { place }: SignInAttempt,
+  browser: string,
+  { reason, said }: Failed,
+): Promise<Outcome> {
+  const kind = reason === "provider_unavailable" ? "provider_down" : "sign_in_failed";
+  const onwards = placeOf(ports, place, browser);
+  const stay = { kind, reason, onwards } as const;
+  if (place.page !== "review") return { next: "notice", notice: stay };
+  const { clientId, redirectUri, state } = place.request;
+  const client = await findClient(ports, clientId, address);
+  if (!client.ok || !redirectOf(ports, client.value, redirectUri).ok) return { next: "notice", notice: stay };
+  const told = defined<Told>({ client: client.value, redirectUri, state });
+  const error = errorOfSignIn(typeof said?.error === "string" ? said.error : undefined);
+  if (reason === "provider_refused" && error !== undefined) return tellClient(ports, told, error, stay);
+  return { next: "notice", notice: { ...stay, back: locationAtClient(ports, told, SIGN_IN_FAILED) } };
+}
+
+/** The session to be, and the ID token that it comes from. */
+type Read = { session: Session; token: AuditedToken };
+
+type Failed = { reason: Reason; said?: JsonObject };
+
+async function readSession(
+  ports: Ports,
+  provider: Provider,
+  attempt: SignInAttempt,
+  response: AuthenticationResponse,
+): Promise<Result<Read, Failed>> {
+  const metadata = await ports.providers.metadata(provider.name);
+  if (!metadata.ok) return metadata;
+  const issued = checkResponseIssuer(response, provider.issuer, metadata.value);
+  if (!issued.ok) return err({ reason: issued.error.kind });
+  // OIDC-3.1.2.6-1: the user gave up, or the provider refused.
+  if (response.code === undefined) {
+    const error = readErrorCode(response.error);
+    return err({ reason: "provider_refused", said: defined<JsonObject>({ error }) });
+  }
+  const idToken = await ports.providers.redeem(provider.name, {
+    code: response.code,
+    verifier: attempt.verifier,
+    redirectUri: callbackOf(ports.settings().issuer, provider),
+  });
+  if (!idToken.ok) return idToken;
+  return readIdToken(ports, provider, attempt, idToken.value);
+}
+
+async function readIdToken(
+  ports: Ports,
+  provider: Provider,
+  attempt: SignInAttempt,
+  compact: string,
+): Promise<Result<Read, { reason: Reason }>> {
+  const nowSeconds = ports.clock.nowSeconds();
+  const issuer = ports.settings().trustedIssuers.get(provider.issuer);
+  if (issuer === undefined) return err({ reason: "issuer_unknown" });
+  const parsed = parseJws(compact);
+  if (!parsed.ok) return err({ reason: parsed.error.kind });
+  const { header, claims } = parsed.value;
+  const rule = defined<IdTokenRule>({
+    issuer: provider.issuer,
+    clientId: provider.clientId,
+    algorithm: provider.idTokenAlg,
+    nonce: attempt.nonce,
+    nowSeconds,
+    startedAtSeconds: attempt.startedAtSeconds,
+    maxAgeSeconds: maxAgeOf(attempt.wishes, provider.maxAgeSeconds),
+    requiredAcr: provider.requiredAcr,
+  });
+  const named = checkIdTokenHeader(header, rule);
+  if (!named.ok) return err({ reason: named.error.kind });
+  // OIDC-3.1.3.7-5, OIDC-3.1.3.7-6: always verified, also over the connection to the provider itself.
+  const key = await ports.issuers.key(provider.issuer, header);
+  if (!key.ok) return err({ reason: `issuer_${key.error}` });
+  if (!(await ports.verifier.verify(parsed.value, key.value))) return err({ reason: "signature_invalid" });
+  const facts = checkIdToken(claims, rule);
+  if (!facts.ok) return err({ reason: facts.error.kind });
+  // OIDC-5.7-1, OIDC-D-3: the same claim and the same mapping as for subject tokens of this issuer.
+  const sub = subjectOf(issuer, claims);
+  if (!sub.ok) return err({ reason: sub.error.kind });
+  const mapped = await mapSubject(ports, issuer, sub.value);
+  if (!mapped.ok) return mapped;
+  const session = defined<Session>({
+    ...facts.value,
+    ...mapped.value,
+    provider: provider.name,
+    displayName: displayName(claims),
+    mail: verifiedMail(claims),
+    startedAtSeconds: nowSeconds,
+  });
+  return ok({ session, token: describeToken(ports, parsed.value, "id_token") });
+}
+
+/**
+ * OIDC-D-8, OIDC-D-2: the event is durable before there is a session, and one entry with it; of two callbacks of one
+ * attempt, on whatever instances, one opens a session. Undefined for the other.
+ */
+async function complete(
+  ports: Ports,
+  note: AuditedRequest,
+  { session, token }: Read,
+  at: { attempt: SignInAttempt; browser: string; session: string | undefined },
+): Promise<SignedIn | undefined> {
+  const { origin, provider, authTimeSeconds, acr } = session;
+  const { nonce: key, place, expiresAtSeconds } = at.attempt;
+  const event: AuditEvent = {
+    type: "user.signed_in",
+    outcome: "allow",
+    reason: "signed_in",
+    request: note,
+    subject: { ...origin, kind: "user", token },
+    detail: defined({ provider, auth_time: authTimeSeconds, acr }),
+  };
+  const opened = buildSession(ports, session, at.session);
+  const spent: RowChange = { add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds } };
+  const recorded = await ports.journal.record({ event, rows: [spent, ...opened.rows] });
+  if (!recorded.ok) return undefined;
+  return {
+    next: "signed_in",
+    place: placeOf(ports, place, at.browser, opened.key),
+    secret: opened.secret,
+  };
+}

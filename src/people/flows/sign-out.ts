@@ -1,0 +1,36 @@
+/** Sign-out here; the provider's own session is another matter, and so is what the user allowed to clients. */
+
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import type { Ports } from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import { describeUser, findSession } from "./session.ts";
+
+/** What the form token of a sign-out is about. */
+export const SIGN_OUT = "sign-out";
+
+/** Where the session was. Refused: the form was not made for it. A session that is over already needs no ending. */
+export async function signOut(
+  ports: Ports,
+  note: AuditedRequest,
+  key: string | undefined,
+  formToken: string,
+): Promise<Result<{ provider?: string }, undefined>> {
+  const session = await findSession(ports, key);
+  if (session === undefined) return ok({});
+  if (!ports.formTokens.accepts(formToken, session.key, SIGN_OUT)) {
+    ports.authFailures.note(note, "form_token_wrong");
+    return err(undefined);
+  }
+  await ports.journal.record({
+    event: {
+      type: "user.signed_out",
+      outcome: "allow",
+      reason: "signed_out",
+      request: note,
+      ...describeUser(session),
+    },
+    rows: [{ remove: "session", key: session.key }],
+  });
+  return ok({ provider: session.provider });
+}

@@ -1,0 +1,87 @@
+/** What a client is told at its redirect URI: the code of each failure, and fixed words for its developer. */
+import type { Reason } from "../../audit/reasons.ts";
+import type { Ports } from "../../ports.ts";
+import { defined } from "../../result.ts";
+import type { AuthorizationError, AuthorizationResponse } from "../spec/rfc9207.ts";
+import { buildRedirect } from "../spec/rfc9207.ts";
+
+/** RFC6749-4.1.2.1-2, RFC6749-4.1.2.1-3: of a malformed request, which needs no user to be refused. */
+export const TOLD = {
+  grant_type_not_registered: ["unauthorized_client", "the client is not registered for authorization_code"],
+  response_type_missing: ["invalid_request", "response_type is missing"],
+  response_type_unsupported: ["unsupported_response_type", "response_type has to be code"],
+  response_mode_unsupported: ["invalid_request", "response_mode has to be query"],
+  // RFC9126-3-1, OIDC Core 3.1.2.6: neither by value nor by a reference that is not of our /par.
+  request_object_unsupported: ["request_not_supported", "request objects are not supported"],
+  request_uri_unsupported: ["request_uri_not_supported", "request_uri has to be a reference that /par gave"],
+  request_uri_unknown: ["invalid_request_uri", "request_uri is unknown, used or expired"],
+  authorization_details_unsupported: ["invalid_request", "authorization_details are not supported"],
+  // RFC7636-4.4.1-2
+  challenge_missing: ["invalid_request", "code_challenge is missing"],
+  challenge_method_refused: ["invalid_request", "code_challenge_method has to be S256"],
+  challenge_malformed: ["invalid_request", "code_challenge is not the base64url of a SHA-256"],
+  dpop_jkt_malformed: ["invalid_request", "dpop_jkt is not the base64url of a SHA-256"],
+  dpop_jkt_unsupported: ["invalid_request", "DPoP is off, so dpop_jkt is not supported"],
+  scope_malformed: ["invalid_scope", "scope is malformed"],
+  resource_malformed: ["invalid_target", "resource is not an absolute URI"],
+  target_malformed: ["invalid_target", "resource is too long"],
+  targets_several: ["invalid_target", "a request is for one resource"],
+  target_missing: ["invalid_target", "resource is missing, and the scope does not tell it"],
+  target_unknown: ["invalid_target", "the resource is not available to users"],
+  scope_empty: ["invalid_scope", "the resource has none of the scopes"],
+  prompt_malformed: ["invalid_request", "prompt is malformed"],
+  // PAGE-D-1: nothing is given without a click.
+  prompt_none: ["interaction_required", "the user has to be asked, so prompt may not be none"],
+  max_age_malformed: ["invalid_request", "max_age is not a number of seconds"],
+  locales_malformed: ["invalid_request", "ui_locales is malformed"],
+  request_too_long: ["invalid_request", "the request is too long"],
+} as const satisfies Partial<Record<Reason, readonly [AuthorizationError["error"], string]>>;
+
+export type ToldReason = keyof typeof TOLD;
+
+export function errorOf(reason: ToldReason): AuthorizationError {
+  const [error, error_description] = TOLD[reason];
+  return { error, error_description };
+}
+
+/** RFC6749-4.1.2.1-2: one text for whatever the policy or the user decided; why, the auditor alone learns. */
+export const DENIED: AuthorizationError = {
+  error: "access_denied",
+  error_description: "the request was not allowed",
+};
+export const SCOPE_DENIED: AuthorizationError = {
+  error: "invalid_scope",
+  error_description: "the scope is not available",
+};
+
+/** OIDC-3.1.2.6-1: what a provider said that signed no user in, by what that is to a client. */
+const NOT_SIGNED_IN: AuthorizationError = {
+  error: "login_required",
+  error_description: "the user could not be signed in",
+};
+const SIGN_INS: ReadonlyMap<string, AuthorizationError> = new Map([
+  ["access_denied", { error: "access_denied", error_description: "the user did not sign in" }],
+  ["login_required", NOT_SIGNED_IN],
+  ["interaction_required", NOT_SIGNED_IN],
+  ["consent_required", NOT_SIGNED_IN],
+  ["account_selection_required", NOT_SIGNED_IN],
+]);
+
+/** Undefined where the user gave nothing up, so that they may try again before the client is told. */
+export const errorOfSignIn = (code: string | undefined): AuthorizationError | undefined =>
+  SIGN_INS.get(code ?? "");
+
+export const SIGN_IN_FAILED: AuthorizationError = {
+  error: "server_error",
+  error_description: "the sign-in failed",
+};
+
+/** RFC6749-4.1.2-6: with the state of the request, as it was. */
+export function locationAtClient(
+  { settings }: Pick<Ports, "settings">,
+  { redirectUri, state }: { redirectUri: string; state?: string },
+  result: AuthorizationError | { code: string },
+): string {
+  const response = defined<AuthorizationResponse>({ ...result, state });
+  return buildRedirect(redirectUri, settings().issuer, response);
+}

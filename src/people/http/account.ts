@@ -1,0 +1,196 @@
+/** GET /account, the page of a user, and POST /account/withdraw, by which they take back what they allowed. */
+
+import { hasMediaType, readText } from "../../http/body.ts";
+import type { Handler, HttpRequest } from "../../http/handler.ts";
+import { BODY_BYTES_MAX } from "../../limits.ts";
+import type { Target } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { Family } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { Client } from "../../settings/settings.ts";
+import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
+import type { Account, AccountConsent, AccountQuery, TakeBack } from "../flows/account.ts";
+import { openAccount, takeBack } from "../flows/account.ts";
+import { furtherAgents } from "../flows/offer.ts";
+import type {
+  AccountView,
+  AllowedView,
+  EventView,
+  PartyView,
+  PermissionView,
+} from "../pages/account-page.ts";
+import { accountPage } from "../pages/account-page.ts";
+import { knownAs, shownTarget, shownUser } from "./known-as.ts";
+import {
+  digestOf,
+  hostOf,
+  onPage,
+  outcomeAnswer,
+  pageAnswer,
+  pageUrl,
+  redirectAnswer,
+  signInUrl,
+} from "./page-answers.ts";
+
+export function accountEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, note, query }) => {
+    const asked = readQuery(query);
+    const account = await openAccount(ports, note, digestOf(ports, request, "session"), asked.query);
+    if (account.next === "sign_in")
+      return redirectAnswer(ports, signInUrl(ports.settings().issuer, { page: "account" }));
+    if (account.next !== "page") return outcomeAnswer(ports, account);
+    return pageAnswer(ports, accountPage(viewOf(ports, account, asked)), "account");
+  });
+}
+
+export function takeBackEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, note }) => {
+    const form = await readTakeBack(request);
+    const taken = await takeBack(ports, note, digestOf(ports, request, "session"), form);
+    // PAGE-D-12: a GET shows what is left, and a reload sends no form again.
+    if (taken.next === "account") {
+      return redirectAnswer(ports, pageUrl(ports.settings().issuer, { page: "account" }));
+    }
+    if (taken.next !== "page") return outcomeAnswer(ports, taken);
+    return pageAnswer(ports, accountPage(viewOf(ports, taken, NO_DAYS)), "account");
+  });
+}
+
+/** The form as it was sent; anything else has no form token, and is refused for that. */
+async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
+  const isForm = hasMediaType(request, "application/x-www-form-urlencoded");
+  const body = isForm ? await readText(request, BODY_BYTES_MAX) : undefined;
+  const form = new URLSearchParams(body?.ok ? body.value : "");
+  const formToken = form.get("token") ?? "";
+  const consent = form.get("consent");
+  return consent === null
+    ? { formToken, all: true, confirmed: form.get("confirm") === "1" }
+    : { formToken, consent };
+}
+
+// --- what is asked for ------------------------------------------------------------------------------------------
+
+/** `firstDay`, `lastDay`: as they were written, or empty for what is no day. */
+type Asked = { query: AccountQuery; firstDay: string; lastDay: string; wrong: boolean; turned: boolean };
+
+const NO_DAYS: Asked = { query: {}, firstDay: "", lastDay: "", wrong: false, turned: false };
+const DAY_MS = 24 * 3600 * 1000;
+
+function readQuery(parameters: URLSearchParams): Asked {
+  const [firstDay, lastDay] = [parameters.get("from") ?? "", parameters.get("to") ?? ""];
+  const [fromMs, lastMs] = [dayMs(firstDay), dayMs(lastDay)];
+  const cursor = parameters.get("before") ?? undefined;
+  const afterConsent = parameters.get("after") ?? undefined;
+  const turned = cursor !== undefined;
+  // A range that cannot be read shows no events, so that nothing is taken for all of them.
+  const wrong = Number.isNaN(fromMs) || Number.isNaN(lastMs) || (fromMs ?? 0) > (lastMs ?? Number.MAX_VALUE);
+  const query = wrong
+    ? { toMs: 0 }
+    : { fromMs, toMs: lastMs === undefined ? undefined : lastMs + DAY_MS, cursor, afterConsent };
+  // A field for a day takes nothing else.
+  const days = {
+    firstDay: Number.isNaN(fromMs) ? "" : firstDay,
+    lastDay: Number.isNaN(lastMs) ? "" : lastDay,
+  };
+  return { query: defined<AccountQuery>(query), ...days, wrong, turned };
+}
+
+/** The begin of a day in UTC; undefined where none is named, and NaN for what is none. */
+function dayMs(day: string): number | undefined {
+  if (day === "") return undefined;
+  const ms = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN;
+  // A day that the month does not have would be read as one of the next month.
+  return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== day ? Number.NaN : ms;
+}
+
+// --- what is shown ----------------------------------------------------------------------------------------------
+
+function viewOf(ports: Ports, account: Account & { problem?: "unconfirmed" }, asked: Asked): AccountView {
+  const { issuer, policy } = ports.settings();
+  const { session, moreAfter, older, takeAllToken, signOutToken } = account;
+  const { firstDay, lastDay, wrong, turned } = asked;
+  const days = { from: firstDay || undefined, to: lastDay || undefined };
+  const here = (parameters: Record<string, string | undefined>): string =>
+    `${issuer}/account?${new URLSearchParams(defined<Record<string, string>>(parameters))}`;
+  const seconds = [...policy.rules.values()].map(({ lifetimeSeconds }) => lifetimeSeconds);
+  return defined<AccountView>({
+    base: issuer,
+    user: shownUser(session),
+    signOutToken,
+    allowed: account.consents.map((consent) => allowedView(ports, account, consent)),
+    moreAllowed: moreAfter && here({ after: moreAfter }),
+    firstAllowed: asked.query.afterConsent === undefined ? undefined : here({}),
+    minutesAfter: Math.ceil(Math.max(0, ...seconds) / 60),
+    takeAllToken,
+    events: account.events.map((event) => eventView(ports, account, event)),
+    firstDay,
+    lastDay,
+    older: older && here({ ...days, before: older }),
+    newest: turned ? here(days) : undefined,
+    problem: wrong ? "day" : account.problem,
+  });
+}
+
+function allowedView(
+  { settings }: Ports,
+  { session, clients }: Account,
+  consent: AccountConsent,
+): AllowedView {
+  const { id, formToken, actor, targets, scopes, lastUse, families, reusedAtMs, renewedElsewhere } = consent;
+  const { policy } = settings();
+  const agents = targets.flatMap((name) => {
+    const target = policy.targets.get(name);
+    return target === undefined ? [] : furtherAgents(policy, target, scopes, session);
+  });
+  return defined<AllowedView>({
+    id,
+    formToken,
+    party: partyView(clients, { id: actor }),
+    permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
+    agents: [...new Set(agents)].filter((agent) => agent !== actor),
+    sinceSeconds: consent.givenAtSeconds,
+    untilSeconds: consent.expiresAtSeconds,
+    lastUse,
+    goesOn: families.map(grantView),
+    reusedAtMs,
+    renewedElsewhere,
+  });
+}
+
+const grantView = (family: Family): AllowedView["goesOn"][number] =>
+  defined<AllowedView["goesOn"][number]>({
+    sinceSeconds: family.startedAtSeconds,
+    usedSeconds: family.usedAtSeconds,
+    untilSeconds: family.endsAtSeconds,
+    idleUntilSeconds: family.idleEndsAtSeconds,
+  });
+
+function eventView({ settings }: Ports, { clients }: Account, event: OwnEvent): EventView {
+  const { policy } = settings();
+  const { kind, timeMs: atMs, agents, targets, scopes } = event;
+  // What was refused was named by its caller: only words that the operator knows are shown.
+  const shown = kind === "refused" ? targets.filter((name) => policy.targets.has(name)) : targets;
+  return {
+    kind,
+    atMs,
+    parties: agents.map((agent) => partyView(clients, agent)),
+    permissions: shown.map((name) => permissionView(policy.targets.get(name), name, scopes)),
+  };
+}
+
+/** The scopes that the target knows, in the operator's words; of a target that is no more, all as they are. */
+function permissionView(target: Target | undefined, name: string, scopes: readonly string[]): PermissionView {
+  const known = scopes.filter((scope) => target?.scopes.includes(scope) ?? true);
+  const sentences = known.map((scope) => target?.sentences[scope] ?? scope);
+  return { target: shownTarget(target, name), sentences };
+}
+
+function partyView(clients: ReadonlyMap<string, Client>, { id, toldBy }: OwnAgent): PartyView {
+  if (toldBy !== undefined) return { id, toldBy };
+  const client = clients.get(id);
+  if (client !== undefined) {
+    const known = knownAs(client);
+    return defined({ known, claimedName: "operatorName" in known ? undefined : client.title });
+  }
+  return id.startsWith("https://") ? { known: { host: hostOf(id) } } : { id };
+}

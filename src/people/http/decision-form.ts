@@ -1,0 +1,49 @@
+/** What the two pages have in common on which a user decides: the visitor, the id in the URL, and the form as it was sent. */
+
+import { hasMediaType, readText } from "../../http/body.ts";
+import type { HttpRequest } from "../../http/handler.ts";
+import { BODY_BYTES_MAX } from "../../limits.ts";
+import type { Target } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import { defined } from "../../result.ts";
+import type { Decision } from "../flows/decide-review.ts";
+import type { Visitor } from "../flows/review.ts";
+import type { DecisionView } from "../pages/decision-parts.ts";
+import { digestOf } from "./page-answers.ts";
+
+export const MALFORMED = {
+  next: "notice",
+  notice: { kind: "form_refused", reason: "form_token_wrong" },
+} as const;
+
+export const idOf = (query: URLSearchParams): string => query.get("r") ?? "";
+
+export const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
+  defined<Visitor>({
+    browser: digestOf(ports, request, "browser"),
+    session: digestOf(ports, request, "session"),
+  });
+
+/** Each scope in the operator's words. */
+export const shownScopes = ({ sentences }: Target, scope: readonly string[]): DecisionView["scopes"] =>
+  scope.map((value) => ({ value, sentence: sentences[value] ?? value }));
+
+export const minutesUntil = (expiresAtSeconds: number, nowSeconds: number): number =>
+  Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60));
+
+/** The form of a page; undefined for anything else. */
+export async function readDecision(request: HttpRequest): Promise<Decision | undefined> {
+  if (!hasMediaType(request, "application/x-www-form-urlencoded")) return undefined;
+  const body = await readText(request, BODY_BYTES_MAX);
+  if (!body.ok) return undefined;
+  const form = new URLSearchParams(body.value);
+  const decision = form.get("decision");
+  if (decision !== "allow" && decision !== "refuse") return undefined;
+  return {
+    allows: decision === "allow",
+    scopes: form.getAll("scope"),
+    all: form.get("all") === "1",
+    confirmed: form.get("confirm") === "1",
+    formToken: form.get("token") ?? "",
+  };
+}

@@ -1,0 +1,265 @@
+/** What page handlers have in common: who asks, what is refused before anything is looked up, and how pages are sent. */
+
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import type { Dress } from "../../http/answers.ts";
+import { notFound } from "../../http/answers.ts";
+import { parameterOf } from "../../http/form.ts";
+import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "../../http/handler.ts";
+import { auditedRequest, pathOf } from "../../http/handler.ts";
+import { REQUEST_SECONDS } from "../../limits.ts";
+import type { Ports } from "../../ports.ts";
+import { StoreUnavailable } from "../../ports.ts";
+import type { PagePlace } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { SignInSettings } from "../../settings/settings.ts";
+import type { NoticeKind, Outcome } from "../flows/outcome.ts";
+import { textsFor } from "../pages/language.ts";
+import type { NoticeView } from "../pages/notice-page.ts";
+import { noticePage } from "../pages/notice-page.ts";
+import type { Page } from "../pages/page.ts";
+import { frame } from "../pages/page.ts";
+import { styleOf } from "../pages/style.ts";
+import { readCookie, setCookie } from "./cookies.ts";
+import { isForeign } from "./fetch-metadata.ts";
+
+// --- pages and redirects ----------------------------------------------------------------------------------------
+
+/** Browsers apply form-action to every redirect after a form, so the consent page must have none. */
+type Kind = "plain" | "consent" | "account";
+
+function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string> {
+  // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: nothing loaded, nothing framed.
+  const digest = hash.sha256(styleOf(settings().pages.colours));
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${Buffer.from(digest, "base64url").toString("base64")}'`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    // CSP-6.4.1-1
+    ...(kind === "consent" ? [] : ["form-action 'self'"]),
+  ];
+  return defined<Record<string, string>>({
+    "Content-Security-Policy": policy.join("; "),
+    "X-Frame-Options": "DENY", // RFC6749-10.13-1
+    "Referrer-Policy": "no-referrer", // RFC9700-4.2.4-2
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    // Not on the way to the consent page: a web client that opened it in a window of its own would lose that window.
+    "Cross-Origin-Opener-Policy": kind === "account" ? "same-origin" : undefined,
+    "Strict-Transport-Security": settings().production ? "max-age=31536000" : undefined,
+  });
+}
+
+/** An answer whose page is written last, when its language is known. */
+type PageAnswer = HttpResponse & { readonly page?: Page; readonly uiLocales?: string };
+
+/** `uiLocales`: the languages that the client named for this user. */
+export const pageAnswer = (
+  ports: Ports,
+  page: Page,
+  kind: Kind = "plain",
+  uiLocales?: string,
+): PageAnswer => {
+  const headers = { ...headersOf(ports, kind), "Content-Type": "text/html; charset=utf-8" };
+  return defined<PageAnswer>({ status: page.status, headers, body: "", page, uiLocales });
+};
+
+/** PAGE-D-17: in the language of the user, as the client knows it or else the browser. */
+function written({ settings }: Ports, request: HttpRequest, answer: PageAnswer): HttpResponse {
+  const { page, uiLocales, ...rest } = answer;
+  if (page === undefined) return rest;
+  const named = uiLocales ?? new URL(request.url).searchParams.get("ui_locales") ?? undefined;
+  const texts = textsFor(named, request.headers.get("accept-language"));
+  return { ...rest, body: frame(page, { texts, ...settings().pages }) };
+}
+
+/** PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: a GET follows, whatever the request was, and no body goes along. */
+export const redirectAnswer = (ports: Ports, location: string): HttpResponse => ({
+  status: 303,
+  headers: { ...headersOf(ports, "plain"), Location: location },
+  body: "",
+});
+
+const STATUS: Record<NoticeKind, number> = {
+  request_invalid: 400,
+  client_unknown: 400,
+  client_unreachable: 503,
+  redirect_refused: 400,
+  request_gone: 400,
+  request_decided: 409,
+  sign_in_failed: 400,
+  sign_in_used: 409,
+  form_refused: 403,
+  session_over: 403,
+  taken_back_before: 409,
+  provider_down: 503,
+  busy: 503,
+  unavailable: 503,
+  ask_gone: 400,
+  ask_allowed: 200,
+  ask_refused: 200,
+};
+
+/** The answer to what a flow came to. */
+export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
+  const { issuer } = ports.settings();
+  switch (outcome.next) {
+    case "client": {
+      const { location, refused } = outcome;
+      const answer = redirectAnswer(ports, location);
+      return refused === undefined ? answer : { ...answer, refused: { reason: refused } };
+    }
+    case "provider":
+      return redirectAnswer(ports, outcome.location);
+    case "review":
+      return redirectAnswer(ports, pageUrl(issuer, { page: "review", id: outcome.request }));
+    case "notice": {
+      const { kind, reason, parameter, back, onwards } = outcome.notice;
+      const view = defined<NoticeView>({
+        kind,
+        status: STATUS[kind],
+        back: back === undefined ? undefined : { href: back, host: hostOf(back) },
+        onwards: onwards && pageUrl(issuer, onwards),
+      });
+      const page = pageAnswer(ports, noticePage(view));
+      if (STATUS[kind] < 400) return page;
+      const refused = defined<LoggedRefusal>({ reason, parameter: parameterOf({ parameter }) });
+      const answer = { ...page, refused };
+      return STATUS[kind] === 503 ? withHeader(answer, "Retry-After", "10") : answer;
+    }
+  }
+}
+
+const PATHS: Record<PagePlace["page"], string> = {
+  review: "/authorize/review",
+  ask: "/ask",
+  account: "/account",
+};
+
+export const pageUrl = (issuer: string, place: PagePlace): string =>
+  `${issuer}${PATHS[place.page]}${"id" in place ? `?r=${encodeURIComponent(place.id)}` : ""}`;
+
+/** The parameter of /signin that names the page to which it leads; without one that is the account page. */
+export const SIGN_IN_FOR = { review: "r", ask: "ask" } as const;
+
+export function signInUrl(issuer: string, place: PagePlace, more: Record<string, string> = {}): string {
+  const leadsTo = "id" in place ? { [SIGN_IN_FOR[place.page]]: place.id } : {};
+  const query = new URLSearchParams({ ...leadsTo, ...more }).toString();
+  return query === "" ? `${issuer}/signin` : `${issuer}/signin?${query}`;
+}
+
+/** Host and port as they stand in the URI (PAGE-D-7); of an app's own scheme the scheme. */
+export const hostOf = (uri: string): string =>
+  /^https?:\/\/([^/?]+)/.exec(uri)?.[1] ?? uri.slice(0, uri.indexOf(":") + 1);
+
+export const withHeader = (answer: PageAnswer, name: string, value: string): PageAnswer => ({
+  ...answer,
+  headers: { ...answer.headers, [name]: value },
+});
+
+// --- answers that no page made ------------------------------------------------------------------------------------
+
+const PAGE_PATHS = ["/authorize", "/ask", "/signin", "/callback", "/signout", "/signed-out", "/account"];
+
+/** At the paths of pages a refusal or fault is a page as well, for a person reads it. Everything else stays as it is. */
+export function dressPages(ports: Ports): Dress {
+  const base = new URL(ports.settings().issuer).pathname.replace(/\/$/, "");
+  const isPage = (path: string): boolean =>
+    PAGE_PATHS.some((one) => path === base + one || path.startsWith(`${base}${one}/`));
+  return ({ path, acceptLanguage }, answer) => {
+    const { signIn, pages } = ports.settings();
+    if (signIn === undefined || !isPage(path)) return answer;
+    const { status, headers } = answer;
+    const kind = status === 503 ? "unavailable" : status >= 500 ? "fault" : "request_invalid";
+    const { Allow, "Retry-After": retryAfter } = headers;
+    return {
+      status,
+      headers: defined<Record<string, string>>({
+        ...pageAnswer(ports, noticePage({ kind, status })).headers,
+        Allow,
+        "Retry-After": retryAfter,
+      }),
+      body: frame(noticePage({ kind, status }), { texts: textsFor(undefined, acceptLanguage), ...pages }),
+    };
+  };
+}
+
+// --- requests ---------------------------------------------------------------------------------------------------
+
+export type PageRequest = {
+  request: HttpRequest;
+  peer: Peer;
+  note: AuditedRequest;
+  signIn: SignInSettings;
+  query: URLSearchParams;
+  /** The query as it was sent. */
+  rawQuery: string;
+};
+
+/** A page handler; without sign-in there are no pages. */
+export function onPage(
+  ports: Ports,
+  serve: (asked: PageRequest) => PageAnswer | Promise<PageAnswer>,
+): Handler {
+  return async (request, peer) => {
+    const { signIn } = ports.settings();
+    if (signIn === undefined) return notFound();
+    const note = auditedRequest(peer, pathOf(request));
+    const attempt = async (): Promise<PageAnswer> => {
+      const { search, searchParams: query } = new URL(request.url);
+      try {
+        return await serve({ request, peer, note, signIn, query, rawQuery: search.slice(1) });
+      } catch (fault) {
+        // Pages answer with pages; any other fault is a bug, of which nothing is shown.
+        if (fault instanceof StoreUnavailable) return storeLost(ports, request);
+        throw fault;
+      }
+    };
+    return written(ports, request, admit(ports, request, note) ?? (await attempt()));
+  };
+}
+
+/** Undefined where the request may go on. */
+function admit(ports: Ports, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
+  const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many"): PageAnswer => {
+    ports.authFailures.note(note, reason);
+    return { ...pageAnswer(ports, noticePage({ kind, status })), refused: { reason } };
+  };
+  // PAGE-D-18
+  const waitSeconds = ports.throttle.visit(note.source_ip);
+  if (waitSeconds > 0) {
+    return withHeader(refuse("busy", 429, "visits_too_many"), "Retry-After", String(waitSeconds));
+  }
+  const { origin } = new URL(ports.settings().issuer);
+  return isForeign(request, origin) ? refuse("form_refused", 403, "cross_site") : undefined;
+}
+
+/** What was asked may be on record or not; it can be asked again, by the page that it is asked on where it was a form. */
+function storeLost(ports: Ports, request: HttpRequest): PageAnswer {
+  const { issuer } = ports.settings();
+  const isForm = [PATHS.review, PATHS.ask].some((path) => request.url.startsWith(`${issuer}${path}?`));
+  const hasPage = request.method === "GET" || isForm;
+  const onwards = hasPage ? request.url : pageUrl(issuer, { page: "account" });
+  const page = pageAnswer(ports, noticePage({ kind: "unavailable", status: 503, onwards }));
+  return withHeader({ ...page, refused: { reason: "store_unavailable" } }, "Retry-After", "10");
+}
+
+export const digestOf = (
+  ports: Ports,
+  request: HttpRequest,
+  name: "browser" | "session",
+): string | undefined => {
+  const value = readCookie(request, name);
+  return value === undefined ? undefined : ports.hash.sha256(value);
+};
+
+/** The browser by its cookie, or by a new one; the answer renews it. */
+export function knowBrowser(ports: Ports, request: HttpRequest) {
+  const value = readCookie(request, "browser") ?? ports.random.secret();
+  return {
+    browser: ports.hash.sha256(value),
+    remember: (answer: HttpResponse): HttpResponse =>
+      withHeader(answer, "Set-Cookie", setCookie("browser", value, REQUEST_SECONDS)),
+  };
+}

@@ -1,0 +1,120 @@
+/** POST /par (RFC 9126): a client leaves its authorization request here, and gets a reference that its user brings. */
+import type { AuditEvent } from "../../audit/event.ts";
+import type { Reason } from "../../audit/reasons.ts";
+import { describeClient } from "../../flows/audit-fields.ts";
+import { proveKeysOf } from "../../flows/prove-keys.ts";
+import type { Failure } from "../../flows/refusal.ts";
+import { spendProof } from "../../flows/spend-proof.ts";
+import { notFound, privateJson } from "../../http/answers.ts";
+import { hasMediaType, readText } from "../../http/body.ts";
+import {
+  authenticateForm,
+  authorizationOf,
+  parameterOf,
+  recordRefusal,
+  refuse,
+  shownBy,
+  withNonce,
+} from "../../http/form.ts";
+import type { Handler, HttpResponse } from "../../http/handler.ts";
+import { auditedRequest } from "../../http/handler.ts";
+import { BODY_BYTES_MAX, PUSHED_SECONDS } from "../../limits.ts";
+import type { Ports } from "../../ports.ts";
+import { defined } from "../../result.ts";
+import { parseForm } from "../../spec/rfc6749.ts";
+import { pushRequest } from "../flows/authorize.ts";
+import { readAuthorizationRequest } from "../flows/read-authorization.ts";
+import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
+import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
+import { buildPushedAnswer, checkPushed } from "../spec/rfc9126.ts";
+import type { AuthorizationError } from "../spec/rfc9207.ts";
+
+const ENDPOINT = "/par";
+
+export function pushEndpoint(ports: Ports): Handler {
+  const answer = makeAnswer(ports);
+  return async (request, peer) =>
+    ports.settings().signIn === undefined
+      ? notFound()
+      : withNonce(ports, request, await answer(request, peer));
+}
+
+function makeAnswer(ports: Ports): Handler {
+  return async (request, peer) => {
+    const audited = auditedRequest(peer, ENDPOINT);
+    const authorization = authorizationOf(request);
+    const challenged = authorization !== undefined;
+    const malformed = (reason: Reason, parameter?: string) =>
+      refuse(defined<Failure>({ kind: "request_malformed", reason, parameter }), challenged);
+    if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
+      return malformed("content_type_unsupported");
+    }
+    const body = await readText(request, BODY_BYTES_MAX);
+    if (!body.ok) return malformed(body.error.kind);
+    // One form, read as a token request for the client's proof, and as an authorization request for the rest.
+    const form = parseForm(body.value);
+    if (!form.ok) return malformed(form.error.kind, parameterOf(form.error));
+    const asked = parseAuthorizationForm(body.value);
+    if (!asked.ok) return malformed(asked.error.kind, parameterOf(asked.error));
+    // RFC9126-2-5, RFC9126-2.1-3: as at the token endpoint; a public client is known by its client_id.
+    const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
+    if (!client.ok) {
+      const { failure, refused } = client.error;
+      return { ...refuse(failure, challenged), refused };
+    }
+    // PAGE-D-18: a public client is anyone who knows its name, so its requests are limited as those for pages are.
+    const waitSeconds = client.value.method === "none" ? ports.throttle.visit(peer.address) : 0;
+    if (waitSeconds > 0) {
+      ports.authFailures.note(audited, "visits_too_many");
+      return refuse({ kind: "throttled", reason: "visits_too_many", waitSeconds }, challenged);
+    }
+    const refuseWith = async (
+      failure: Failure,
+      answer: HttpResponse = refuse(failure, challenged),
+    ): Promise<HttpResponse> => {
+      const { reason } = failure;
+      if (client.value.method === "none") ports.authFailures.note(audited, reason);
+      else {
+        const event: AuditEvent = {
+          type: "authorization.denied",
+          outcome: "deny",
+          reason,
+          request: audited,
+          client: describeClient(client.value),
+        };
+        await recordRefusal(ports, { failure, event }, client.value.spends);
+      }
+      return answer;
+    };
+    const pushed = checkPushed(asked.value);
+    if (!pushed.ok) return refuseWith({ kind: "request_malformed", reason: pushed.error.kind });
+    // RFC9449-10.1-1, RFC9449-10.1-2: the key of a proof is read as if the request had named it.
+    const proven = await proveKeysOf(ports, form.value, shownBy(request, peer));
+    if (!proven.ok) return refuseWith(proven.error);
+    const { jkt: shown } = proven.value.keys;
+    const { dpop_jkt: jkt = shown } = asked.value;
+    // RFC9449-10.1-3
+    if (shown !== undefined && jkt !== shown) {
+      return refuseWith({ kind: "request_malformed", reason: "dpop_jkt_differs" });
+    }
+    // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself, which is the one that the form names, if any.
+    const { clientId } = client.value;
+    const named = defined<AuthorizationForm>({ ...asked.value, client_id: clientId, dpop_jkt: jkt });
+    const read = await readAuthorizationRequest(ports, named, peer.address);
+    if (!read.ok) {
+      const { reason } = read.error;
+      const error = "error" in read.error ? read.error.error : NOT_ITS_OWN;
+      const answer = { ...privateJson(400, error), refused: { reason } };
+      return refuseWith({ kind: "request_malformed", reason }, answer);
+    }
+    const { reference, rows } = pushRequest(ports, read.value, client.value.method !== "none");
+    const spent = await spendProof(ports, client.value, audited, rows);
+    if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
+    return privateJson(201, buildPushedAnswer(reference, PUSHED_SECONDS));
+  };
+}
+
+const NOT_ITS_OWN: AuthorizationError = {
+  error: "invalid_request",
+  error_description: "the client or its redirect_uri is not accepted",
+};

@@ -1,0 +1,112 @@
+/** The page on which a user allows a client what it asks for, or refuses (PAGE-D-6 to PAGE-D-11). */
+import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
+import type { DecisionView, Ways } from "./decision-parts.ts";
+import { decisionForm, fact, factsOf } from "./decision-parts.ts";
+import type { Html } from "./html.ts";
+import { html } from "./html.ts";
+import { dayOf } from "./language.ts";
+import type { NamedClient } from "./names.ts";
+import { isolated, shownHost, shownName } from "./names.ts";
+import type { Page } from "./page.ts";
+import type { Texts } from "./texts.ts";
+
+export type ConsentView = DecisionView & {
+  client: NamedClient;
+  /** What the client calls itself. */
+  claimedName?: string;
+  /** Host and port of the redirect URI, or the scheme where it has none. */
+  redirectHost: string;
+  loopback: boolean;
+  /** Whether the redirect URI is at another host than the client's document. */
+  differs: boolean;
+  mustConfirm: boolean;
+  /** Refresh tokens come of it, for so long; `asksOffline`: longer if the user ticks that. */
+  refresh?: { hours: number; days: number; idleDays: number; asksOffline: boolean };
+  problem?: "unconfirmed";
+};
+
+export const consentPage = (view: ConsentView): Page => ({
+  status: view.problem === undefined ? 200 : 400,
+  show: (texts) => {
+    const name = nameOf(view, texts);
+    const ways = waysOf(view);
+    return {
+      title: view.problem === undefined ? texts.consentTitle(name) : texts.unconfirmedTitle,
+      body: html`
+${problemOf(view, texts)}
+<h1>${texts.consentHeading(isolated(name))}</h1>
+${claimOf(view, texts)}
+${warnings(view, texts)}
+${factsOf(view, ways, texts, ownFacts(view, texts))}
+${decisionForm(withOffline(view, texts), ways, texts, confirmation(view, texts))}`,
+    };
+  },
+});
+
+function waysOf({ base, request }: ConsentView): Ways {
+  const id = encodeURIComponent(request);
+  return { action: `${base}/authorize/review?r=${id}`, again: `${base}/signin?r=${id}&again=1` };
+}
+
+function nameOf({ client }: ConsentView, texts: Texts): string {
+  if ("host" in client) return shownHost(client.host);
+  if ("operatorName" in client) return shownName(client.operatorName) ?? texts.selfRegisteredClient;
+  return texts.selfRegisteredClient;
+}
+
+/** PAGE-D-7: the host is the heading, and the name a claim in quotation marks. */
+function claimOf({ claimedName }: ConsentView, texts: Texts): Html | undefined {
+  const name = shownName(claimedName);
+  return name === undefined ? undefined : html`<p>${texts.claimedName(isolated(name))}</p>`;
+}
+
+/** WCAG-3.3.1-1: which box, and what to do. */
+const problemOf = ({ problem }: ConsentView, texts: Texts): Html | undefined =>
+  problem === undefined
+    ? undefined
+    : html`<div class="warning" role="alert"><p><strong>${texts.unconfirmedTitle}.</strong></p><p id="unconfirmed">${texts.unconfirmed}</p></div>`;
+
+/** WCAG-1.4.1-1: in words, beside the colour. */
+function warnings(view: ConsentView, texts: Texts): Html | undefined {
+  const { client, loopback, differs, redirectHost, mustConfirm } = view;
+  const lines = [
+    "registeredAtSeconds" in client
+      ? html`<p>${texts.selfRegistered(dayOf(client.registeredAtSeconds, texts))}</p>`
+      : undefined,
+    // PAGE-D-8
+    loopback ? html`<p>${texts.loopback}</p>` : undefined,
+    // PAGE-D-9
+    differs
+      ? html`<p>${texts.redirectDiffers(isolated(shownHost(redirectHost)), isolated(nameOf(view, texts)))}</p>`
+      : undefined,
+    mustConfirm ? html`<p><strong>${texts.onlyIfYou}</strong></p>` : undefined,
+  ].filter((line) => line !== undefined);
+  if (lines.length === 0) return undefined;
+  return html`<div class="warning"><h2>${texts.beforeYouGoOn}</h2>${lines}</div>`;
+}
+
+const ownFacts = (view: ConsentView, texts: Texts): readonly Html[] => {
+  const redirect = fact(texts.answerGoesTo, redirectOf(view, texts));
+  const { refresh } = view;
+  // REFRESH-D-1: for how long the client gets on by itself.
+  return refresh === undefined
+    ? [redirect]
+    : [redirect, fact(texts.goesOnFor, html`${texts.hours(refresh.hours)}`)];
+};
+
+/** REFRESH-D-2: that it gets on for longer is a box of its own. */
+function withOffline(view: ConsentView, texts: Texts): ConsentView {
+  const { refresh, scopes } = view;
+  if (!refresh?.asksOffline) return view;
+  return { ...view, scopes: [...scopes, { value: OFFLINE_ACCESS, sentence: texts.goOnWithoutMe(refresh) }] };
+}
+
+const redirectOf = ({ redirectHost, loopback }: ConsentView, texts: Texts): Html =>
+  html`${isolated(shownHost(redirectHost))}${loopback ? html` (${texts.onThisComputer})` : undefined}`;
+
+/** PAGE-D-8: a browser asks for the box itself, though not of a user who refuses; the server asks in any case. */
+function confirmation({ mustConfirm, problem }: ConsentView, texts: Texts): Html | undefined {
+  if (!mustConfirm) return undefined;
+  const wrong = problem === undefined ? undefined : html` aria-invalid="true" aria-describedby="unconfirmed"`;
+  return html`<label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.confirm}</span></label>`;
+}

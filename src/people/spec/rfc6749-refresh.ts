@@ -1,0 +1,54 @@
+/**
+ * RFC 6749, The OAuth 2.0 Authorization Framework: https://www.rfc-editor.org/rfc/rfc6749.html
+ * Covers 6 refreshing an access token; with the form of our refresh tokens and the scope `offline_access` of OpenID
+ * Connect Core 1.0 section 11.
+ */
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { Form } from "../../spec/rfc6749.ts";
+import { parseScope } from "../../spec/rfc6749.ts";
+
+/** REFRESH-D-2: asked for by a client that wants to go on without the user; of no target, and in no access token. */
+export const OFFLINE_ACCESS = "offline_access";
+
+/** The scope of an authorization request without that wish; one that names nothing else names no scope. */
+export function splitOffline(scope: readonly string[] | undefined): {
+  offline: boolean;
+  scope: readonly string[] | undefined;
+} {
+  const offline = scope?.includes(OFFLINE_ACCESS) ?? false;
+  const others = scope?.filter((one) => one !== OFFLINE_ACCESS) ?? [];
+  return { offline, scope: others.length === 0 ? undefined : others };
+}
+
+const PREFIX = "mrt_";
+
+/** RFC6749-10.4-6: of 256 random bits, base64url. */
+export const buildRefreshToken = (secret: string): string => `${PREFIX}${secret}`;
+
+/** Whether the text has the form of a refresh token of ours. */
+export const isRefreshToken = (text: string): boolean => /^mrt_[A-Za-z0-9_-]{43}$/.test(text);
+
+export type RefreshFailure = { kind: "refresh_token_missing" };
+
+/** RFC6749-6-1 */
+export function parseRefresh({ refresh_token: token }: Form): Result<string, RefreshFailure> {
+  return token === undefined ? err({ kind: "refresh_token_missing" }) : ok(token);
+}
+
+/**
+ * RFC6749-6-2: the scopes of the access token that is asked for: those of the grant, or some of them. Whether the client
+ * may go on without the user is no matter of one access token.
+ */
+export function readNarrowedScope(
+  scope: string | undefined,
+  granted: readonly string[],
+  offline: boolean,
+): Result<readonly string[], { kind: "scope_malformed" | "scope_exceeds_grant" }> {
+  if (scope === undefined) return ok(granted);
+  const parsed = parseScope(scope);
+  if (!parsed.ok) return parsed;
+  const asked = parsed.value.filter((one) => !(offline && one === OFFLINE_ACCESS));
+  if (!asked.every((one) => granted.includes(one))) return err({ kind: "scope_exceeds_grant" });
+  return ok(asked.length === 0 ? granted : asked);
+}

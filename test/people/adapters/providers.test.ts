@@ -1,0 +1,163 @@
+/** Sign-in providers that do not answer: after some failures users are told at once, provider by provider, for a while. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { issueServerCertificate, makeAuthority } from "../../../scripts/dev-pki.ts";
+import { random } from "../../../src/adapters/crypto/system.ts";
+import { EARLY_LOOK_SECONDS, PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../../src/limits.ts";
+import { openProviders } from "../../../src/people/adapters/providers.ts";
+import type { Provider } from "../../../src/settings/settings.ts";
+import { inTime } from "../../support/in-time.ts";
+import { makeTime, makeTimers } from "../../support/timers.ts";
+import { until } from "../../support/until.ts";
+import { LOOPBACK } from "../../support/web.ts";
+
+/** `mode`: what it does with each request; `asked`: the paths. One that is silent keeps its requests. */
+async function startSite(t: TestContext) {
+  const authority = await makeAuthority("Authority of a provider");
+  const { keyPem: key, certPem: cert } = await issueServerCertificate(authority, ["localhost"]);
+  const site = { issuer: "", ca: authority.certPem, mode: "answers" as "answers" | "cuts" | "silent" };
+  const [asked, kept] = [[] as string[], [] as ServerResponse[]];
+  const answer = (path: string, response: ServerResponse): void => {
+    const { issuer } = site;
+    const endpoints = { authorization_endpoint: `${issuer}/login`, token_endpoint: `${issuer}/token` };
+    const body =
+      path === "/token" ? { error: "invalid_grant" } : { issuer, ...endpoints, jwks_uri: `${issuer}/jwks` };
+    response.writeHead(path === "/token" ? 400 : 200, { "content-type": "application/json" });
+    response.end(JSON.stringify(body));
+  };
+  const server = createServer({ key, cert }, (request, response) => {
+    asked.push(request.url ?? "");
+    if (site.mode === "cuts") request.destroy();
+    else if (site.mode === "silent") kept.push(response);
+    else answer(request.url ?? "", response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  site.issuer = `https://localhost:${(server.address() as AddressInfo).port}`;
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { ...{ asked, kept, answer }, site };
+}
+
+async function open(t: TestContext, mode: "answers" | "cuts") {
+  const [one, two] = [await startSite(t), await startSite(t)];
+  one.site.mode = mode;
+  const time = makeTime(0);
+  const timers = makeTimers();
+  const providers = openProviders({
+    ...{ clock: time.clock, timers, random, encryptionKeys: [randomBytes(32)] },
+    ...{ onFetch: () => undefined, onPairwise: () => undefined },
+  });
+  t.after(() => providers.stop());
+  const settings = (name: string, { site: { issuer, ca } }: typeof one): [string, Provider] => [
+    name,
+    {
+      ...{ name, issuer, title: name, clientId: "us", idTokenAlg: "ES256", scopes: [], requiredAcr: [] },
+      ...{ ca, privateNetworks: LOOPBACK, auth: { method: "client_secret_post", secret: "s" } },
+    },
+  ];
+  providers.configure(new Map([settings("one", one), settings("two", two)]));
+  const asked = { code: "c", verifier: "v", redirectUri: "https://as.example/callback/one" };
+  const reasonOf = async (answer: Promise<{ ok: true } | { ok: false; error: { reason: string } }>) => {
+    const got = await answer;
+    return got.ok ? "ok" : got.error.reason;
+  };
+  const redeem = (name = "one") => reasonOf(providers.redeem(name, asked));
+  return {
+    ...{ one, time, timers },
+    begin: (name = "one") => reasonOf(providers.metadata(name)),
+    redeem,
+    /** The provider keeps the request for a while, and then breaks the connection. */
+    async waitInVain() {
+      one.site.mode = "silent";
+      const asking = redeem();
+      await until(() => one.kept.length === 1, "it is asked");
+      time.nowMs += PAUSE_SLOW_MS;
+      one.kept.pop()?.destroy();
+      return asking;
+    },
+    pass(ms: number) {
+      time.nowMs += ms;
+      timers.pass(ms);
+    },
+  };
+}
+
+const [DOWN, REFUSED] = ["provider_unavailable", "provider_refused"];
+const tokens = (asked: readonly string[]): number => asked.filter((path) => path === "/token").length;
+
+test("after three redemptions that waited in vain users are told at once, and the provider is not asked, for 30 s", async (t) => {
+  const { one, begin, redeem, waitInVain, pass } = await open(t, "answers");
+  assert.equal(await redeem(), REFUSED);
+  for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) {
+    assert.equal(await begin(), "ok", "its metadata are known");
+    assert.equal(await waitInVain(), DOWN);
+  }
+  const before = one.asked.length;
+  for (let times = 0; times < 10; times++) assert.deepEqual([await begin(), await redeem()], [DOWN, DOWN]);
+  assert.equal(one.asked.length, before);
+  assert.deepEqual([await begin("two"), await redeem("two")], ["ok", REFUSED], "another one is asked");
+  pass(PAUSE_MS - 1);
+  assert.equal(await begin(), DOWN);
+});
+
+test("after the pause one request tries the provider, and the others are told at once until it has its answer", async (t) => {
+  const { one, begin, redeem, waitInVain, pass } = await open(t, "answers");
+  assert.equal(await begin(), "ok");
+  for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) await waitInVain();
+  pass(PAUSE_MS);
+  assert.equal(await waitInVain(), DOWN, "the one that tries fails");
+  assert.equal(await begin(), DOWN, "so the pause begins anew");
+  pass(PAUSE_MS);
+  one.site.mode = "silent";
+  const before = tokens(one.asked);
+  const trying = redeem();
+  await until(() => one.kept.length === 1, "it is asked");
+  assert.deepEqual(await Promise.all([redeem(), redeem(), begin()]), [DOWN, DOWN, DOWN]);
+  assert.equal(tokens(one.asked), before + 1);
+  one.site.mode = "answers";
+  const [kept] = one.kept;
+  assert.ok(kept);
+  one.answer("/token", kept);
+  assert.equal(await trying, REFUSED, "an error of the provider is an answer");
+  assert.deepEqual([await begin(), await redeem()], ["ok", REFUSED]);
+});
+
+test("codes for which the provider breaks the connection at once, such as those of an attacker, keep no one else out", async (t) => {
+  const { one, begin, redeem } = await open(t, "answers");
+  assert.equal(await begin(), "ok");
+  one.site.mode = "cuts";
+  for (let failures = 0; failures < 2 * PAUSE_FAILURES_MAX; failures++) assert.equal(await redeem(), DOWN);
+  one.site.mode = "answers";
+  assert.deepEqual([await begin(), await redeem()], ["ok", REFUSED]);
+});
+
+test("a provider whose metadata never came is asked by three users, then by none; the first copy ends the pause", async (t) => {
+  const { one, begin, pass } = await open(t, "cuts");
+  for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) {
+    const asking = begin();
+    let ended = false;
+    void asking.finally(() => {
+      ended = true;
+    });
+    await until(() => {
+      pass(1_000 * EARLY_LOOK_SECONDS);
+      return ended;
+    }, "it was looked for");
+    assert.equal(await asking, DOWN);
+  }
+  assert.equal(await inTime(begin(), "it is told"), DOWN);
+  one.site.mode = "answers";
+  assert.equal(await begin(), DOWN);
+  // The next poll, which is not that of a user, comes long before the end of the pause.
+  pass(1_000 * EARLY_LOOK_SECONDS);
+  await until(async () => (await begin()) === "ok", "it is known");
+});

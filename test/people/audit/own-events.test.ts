@@ -1,0 +1,35 @@
+/** What a user reads of the refresh tokens that they gave. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EventType } from "../../../src/audit/event.ts";
+import { readOwnEvent, readUse } from "../../../src/people/audit/own-events.ts";
+
+const bodyOf = (type: EventType): string =>
+  JSON.stringify({
+    type,
+    time: "2026-11-22T10:00:00.000Z",
+    reason: "rule_match",
+    client: { client_id: "desk-app" },
+    policy: { consent: "page-1" },
+    granted: { aud: "https://notes.example", scope: "notes.read" },
+  });
+
+const cases = [
+  ["refresh.issued", "token_given", [{ id: "desk-app" }]],
+  ["refresh.retried_elsewhere", "renewed_elsewhere", [{ id: "desk-app" }]],
+  ["refresh.reuse_detected", "ended", [{ id: "desk-app" }]],
+  ["refresh.ended", "ended", []],
+] as const;
+for (const [type, kind, agents] of cases) {
+  test(`REFRESH-D-7, REFRESH-D-19, REFRESH-D-21 the user reads ${type} as ${kind}`, () => {
+    const event = readOwnEvent(bodyOf(type));
+    assert.deepEqual([event?.kind, event?.agents], [kind, agents]);
+  });
+}
+
+test("a use of a refresh token is a use of the consent, and no line of its own", () => {
+  for (const type of ["token.refreshed", "refresh.retried"] as const) {
+    assert.equal(readUse(bodyOf(type)), "page-1");
+    assert.equal(readOwnEvent(bodyOf(type)), undefined);
+  }
+});

@@ -1,0 +1,75 @@
+/** The account page, as a flow, while the operator changes settings under it. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { makeFormTokens } from "../../../src/adapters/crypto/system.ts";
+import { ACCOUNT_EVENTS } from "../../../src/limits.ts";
+import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
+import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
+import type { Ports } from "../../../src/ports.ts";
+import type { RefreshFlow } from "../../support/refresh.ts";
+import { ALICE, openRefresh, withRefresh } from "../../support/refresh.ts";
+
+const DAY = 24 * 3600;
+const NOTE = { id: "r-1", endpoint: "/account", source_ip: "192.0.2.1" };
+
+/** A session of Alice, by its key. */
+async function signIn({ ports }: RefreshFlow, key: string): Promise<string> {
+  const nowSeconds = ports.clock.nowSeconds();
+  const body = { origin: ALICE, sub: "company:alice", provider: "company", startedAtSeconds: nowSeconds };
+  const row = { kind: "session", key, version: 1, body, expiresAtSeconds: nowSeconds + 900 } as const;
+  await ports.shortLived.add(row);
+  return key;
+}
+
+async function open(ports: Ports, key: string, query: AccountQuery = {}): Promise<Account> {
+  const account = await openAccount(ports, NOTE, key, query);
+  return account.next === "page" ? account : assert.fail(`${account.next} instead of the page`);
+}
+
+/** The ports before the key-encryption key was replaced, and after. */
+async function openTwice(t: TestContext) {
+  const [one, other] = [randomBytes(32), randomBytes(32)];
+  const flow = await openRefresh(t);
+  return {
+    flow,
+    before: { ...flow.ports, formTokens: makeFormTokens([one]) },
+    after: { ...flow.ports, formTokens: makeFormTokens([other, one]) },
+  };
+}
+
+test("PAGE-D-15, REFRESH-D-13 a shorter time is what the account page tells, and what it cut off is not shown", async (t) => {
+  const flow = await openRefresh(t);
+  const startedAtSeconds = flow.nowSeconds;
+  await flow.start();
+  flow.pass(DAY);
+  const key = await signIn(flow, "one");
+  const shown = async () =>
+    (await open(flow.ports, key)).consents.map(({ families }) =>
+      families.map(({ endsAtSeconds, idleEndsAtSeconds = Number.NaN }) =>
+        [endsAtSeconds, idleEndsAtSeconds].map((end) => (end - startedAtSeconds) / DAY),
+      ),
+    );
+  assert.deepEqual(await shown(), [[[30, 7]]]);
+  flow.reload(withRefresh({ days: 3, idleDays: 2 }));
+  assert.deepEqual(await shown(), [[[3, 2]]]);
+  flow.reload(withRefresh({ days: 1 }));
+  assert.deepEqual(await shown(), [[]]);
+});
+
+test("PAGE-D-5, PAGE-D-16 what was shown before the key-encryption key was replaced is still good: the forms, and the link to older events", async (t) => {
+  const { flow, before, after } = await openTwice(t);
+  await flow.start();
+  const key = await signIn(flow, "one");
+  const subject = { ...ALICE, kind: "user", token: { type: "session", fingerprint: key } } as const;
+  const event = { type: "user.signed_in", outcome: "allow", reason: "signed_in", subject } as const;
+  await Promise.all(Array.from({ length: ACCOUNT_EVENTS }, () => flow.ports.journal.record({ event })));
+  const { consents, takeAllToken, older = assert.fail() } = await open(before, key);
+  assert.ok((await open(after, key, { cursor: older })).events.length > 0);
+  const [{ id, formToken } = assert.fail()] = consents;
+  const taken = await takeBack(after, NOTE, key, { formToken, consent: id });
+  assert.equal(taken.next, "account");
+  const all = await takeBack(after, NOTE, key, { formToken: takeAllToken, all: true, confirmed: true });
+  assert.equal(all.next, "account");
+});

@@ -1,0 +1,100 @@
+/** The page of ask-your-user, as a flow, while the operator changes settings between the page and the click. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decideAsked, openAsked } from "../../../src/people/flows/asked.ts";
+import type { Ports } from "../../../src/ports.ts";
+import { NOTES, SCOPES } from "../../support/people.ts";
+import { ALICE, forRefresh, LOGIN, openRefresh } from "../../support/refresh.ts";
+import { ISSUER, workload } from "../../support/world.ts";
+
+const NOTE = { id: "r-1", endpoint: "/ask", source_ip: "192.0.2.1" };
+const VISITOR = { browser: "browser", session: "session" };
+const ID = "link";
+const ACTOR = workload("agents/planner");
+const CAPS = { perActor: 9, perSubject: 9, perPair: 9 };
+
+const withAsking = (scopes: readonly string[], consentDays = 30) =>
+  forRefresh(({ policies }) => ({
+    authorize: { consentDays },
+    policies: [
+      ...policies,
+      {
+        id: "asking",
+        allow: "delegation",
+        actors: [ACTOR],
+        subjects: { issuers: [LOGIN] },
+        subjectToken: { audiences: [ISSUER] },
+        consent: "record",
+        askUser: true,
+        targets: [NOTES],
+        scopes,
+      },
+    ],
+  }));
+
+const changes = [
+  ["a scope", withAsking(SCOPES.slice(0, 1)), withAsking(SCOPES), true],
+  ["a longer time", withAsking(SCOPES, 30), withAsking(SCOPES, 60), true],
+  ["nothing", withAsking(SCOPES), withAsking(SCOPES), false],
+] as const;
+for (const [what, before, after, refused] of changes) {
+  test(`PAGE-D-11, PAGE-D-23 a click gives an agent what its page showed: a reload in between adds ${what}`, async (t) => {
+    const flow = await openRefresh(t, before);
+    const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
+    const nowSeconds = ports.clock.nowSeconds();
+    const session = {
+      origin: ALICE,
+      sub: "company:alice",
+      provider: "company",
+      startedAtSeconds: nowSeconds,
+    };
+    const row = { version: 1, expiresAtSeconds: nowSeconds + 600 };
+    await ports.shortLived.add({ ...row, kind: "session", key: VISITOR.session, body: session });
+    const subject = {
+      tokenType: "id_token",
+      origin: ALICE,
+      audiences: [ISSUER],
+      scopes: SCOPES,
+      expiresAtSeconds: nowSeconds + 300,
+      chain: [],
+      issuer: LOGIN,
+    } as const;
+    const ask = {
+      mode: "delegation",
+      clientId: ACTOR,
+      workload: ACTOR,
+      subject,
+      target: NOTES,
+      scope: SCOPES,
+    } as const;
+    const pending = {
+      ...row,
+      id: ID,
+      asked: "a",
+      actor: ACTOR,
+      subject: "s",
+      ask,
+      startedAtSeconds: nowSeconds,
+      renewals: 0,
+    };
+    assert.ok(await ports.pendingConsents.open(pending, { ...CAPS, nowSeconds }));
+    const click = async () => {
+      const page = await openAsked(ports, NOTE, ID, VISITOR, false);
+      assert.ok(page.next === "page", JSON.stringify(page));
+      return () => {
+        const { signIn = assert.fail() } = ports.settings();
+        const decision = { allows: true, all: true, scopes: [], formToken: page.formToken };
+        return decideAsked(ports, signIn, NOTE, ID, VISITOR, decision);
+      };
+    };
+    const kindOf = async (outcome: ReturnType<Awaited<ReturnType<typeof click>>>) => {
+      const came = await outcome;
+      return came.next === "notice" ? came.notice.kind : came.next;
+    };
+    const first = await click();
+    flow.reload(after);
+    assert.equal(await kindOf(first()), refused ? "form_refused" : "ask_allowed");
+    // The link waits: the page that shows what holds now is decided as ever.
+    if (refused) assert.equal(await kindOf((await click())()), "ask_allowed");
+  });
+}

@@ -1,0 +1,377 @@
+/** Every page in every language, without a browser: how it is built, and that nothing from outside changes that. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { accountPage } from "../../../src/people/pages/account-page.ts";
+import type { AskView } from "../../../src/people/pages/ask-page.ts";
+import { askPage } from "../../../src/people/pages/ask-page.ts";
+import type { ConsentView } from "../../../src/people/pages/consent-page.ts";
+import { consentPage } from "../../../src/people/pages/consent-page.ts";
+import { LANGUAGES } from "../../../src/people/pages/language.ts";
+import { noticePage } from "../../../src/people/pages/notice-page.ts";
+import type { Page } from "../../../src/people/pages/page.ts";
+import { signInPage } from "../../../src/people/pages/sign-in-page.ts";
+import { styleOf, TONES } from "../../../src/people/pages/style.ts";
+import { ACCENT, contrast, GROUNDS, isReadable } from "../../../src/settings/colours.ts";
+import type { Element } from "../../support/markup.ts";
+import { elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
+import { prng } from "../../support/prng.ts";
+import { ACCOUNT, ASK, CONSENT, LOOPBACK, OPERATOR, SAMPLES, writtenIn } from "../../support/sample-pages.ts";
+
+const [en = assert.fail()] = LANGUAGES;
+const english = (page: Page): string => writtenIn(en, page);
+const attributesOf = (elements: readonly Element[], name: string): string[] =>
+  elements.flatMap(({ attributes }) => attributes.get(name) ?? []);
+
+const ELEMENTS = new Set(
+  "html head meta title style body header main h1 h2 h3 p strong bdi a ul ol li dl div dt dd form fieldset legend label input span button".split(
+    " ",
+  ),
+);
+const ATTRIBUTES = new Set(
+  "lang charset name content class href method action autocomplete type value id for required role aria-describedby aria-invalid formnovalidate".split(
+    " ",
+  ),
+);
+
+for (const texts of LANGUAGES) {
+  for (const [name, page] of Object.entries(SAMPLES)) {
+    describe(`${name} in ${texts.language}`, () => {
+      const root = parseMarkup(writtenIn(texts, page));
+      const elements = elementsOf(root);
+      const named = (...names: string[]): Element[] => elements.filter((one) => names.includes(one.name));
+
+      test("CSP-6.1.3-1, PAGE-D-19 there is no script, no image, no frame, and nothing is loaded", () => {
+        for (const element of elements) {
+          assert.ok(ELEMENTS.has(element.name), element.name);
+          for (const attribute of element.attributes.keys()) assert.ok(ATTRIBUTES.has(attribute), attribute);
+        }
+        assert.equal(named("style").length, 1);
+        assert.doesNotMatch(textOfStyle(root), /url\(|@import|@font-face|expression/i);
+      });
+
+      test("WCAG-3.3.8-1 nothing is asked for but a choice", () => {
+        for (const { attributes } of named("input")) {
+          assert.match(attributes.get("type") ?? "text", /^(?:hidden|checkbox|date)$/);
+        }
+      });
+
+      test("PAGE-D-13, CSP-6.4.1-1 forms are sent to this server, and links lead there or to where the view says", () => {
+        for (const action of attributesOf(elements, "action"))
+          assert.match(action, /^https:\/\/as\.example\//);
+        const known = ["https://as.example/", "https://app.example/cb?", "https://idp.example/end"];
+        for (const href of attributesOf(elements, "href")) {
+          assert.ok(
+            known.some((start) => href.startsWith(start)),
+            href,
+          );
+        }
+      });
+
+      test("WCAG-3.1.1-1, WCAG-2.4.2-1 the page says its language and has a title that begins with what it is about", () => {
+        assert.equal(root.attributes.get("lang"), texts.language);
+        const [title = assert.fail()] = named("title").map(textOf);
+        assert.ok(title.endsWith(` – ${OPERATOR}`));
+        assert.ok(title.length > OPERATOR.length + 5);
+      });
+
+      test("WCAG-1.3.1-1, WCAG-3.3.1-1 headings, labels and groups are those of HTML", () => {
+        assert.equal(named("h1").length, 1);
+        assert.equal(named("main").length, 1);
+        const [first] = named("h1", "h2");
+        assert.equal(first?.name, "h1");
+        const labelled = named("label").flatMap(elementsOf);
+        for (const input of named("input")) {
+          assert.ok(input.attributes.get("type") === "hidden" || labelled.includes(input));
+        }
+        for (const label of named("label", "button", "a", "legend", "dt", "dd", "li")) {
+          assert.notEqual(textOf(label), "");
+        }
+        for (const group of named("fieldset")) assert.equal((group.children[0] as Element).name, "legend");
+        for (const { children } of named("dl").flatMap(({ children }) => children.filter(isElement))) {
+          assert.deepEqual(
+            children.filter(isElement).map(({ name }) => name),
+            ["dt", "dd"],
+          );
+        }
+      });
+
+      test("WCAG-1.3.1-1 every id stands once, and what refers to one finds it", () => {
+        const ids = attributesOf(elements, "id");
+        assert.equal(new Set(ids).size, ids.length);
+        for (const to of attributesOf(elements, "aria-describedby")) assert.ok(ids.includes(to), to);
+      });
+
+      test("WCAG-2.1.1-1, PAGE-D-10 nothing takes the focus or leaves the order, and nothing is ticked", () => {
+        for (const attribute of ["autofocus", "tabindex", "accesskey", "checked", "disabled", "hidden"]) {
+          assert.deepEqual(attributesOf(elements, attribute), []);
+        }
+      });
+    });
+  }
+}
+
+const isElement = (child: Element | string): child is Element => typeof child === "object";
+
+const textOfStyle = (root: Element): string =>
+  elementsOf(root)
+    .filter(({ name }) => name === "style")
+    .flatMap(({ children }) => children.filter((child) => typeof child === "string"))
+    .join("");
+
+// --- the page of an agent ---------------------------------------------------------------------------------------
+
+test("PAGE-D-25 the page says which agent asks, who works for whom, at what, until when, and whom it asks", () => {
+  const shown = shownBy(english(askPage(ASK)));
+  for (const part of [
+    "Booking agent asks to act for you",
+    "The agent spiffe://td.example/agents/booking",
+    "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as.partner.example) this agent",
+    "You are signed in as alice@company.example (Alice Example) · Not you?",
+    "At Trips (api.example) it asks to",
+    "book trips for you, which your company pays",
+    "lasts until February 19, 2027",
+    "What you allow can be taken back at any time: Your account",
+    "without asking you again: spiffe://td.example/agents/sorting",
+  ]) {
+    assert.ok(shown.includes(part), `${part}: ${shown}`);
+  }
+});
+
+test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", () => {
+  const hostile = '"><script>x</script>\u202e\u2066';
+  const usual = parseMarkup(english(askPage(ASK)));
+  const view: AskView = {
+    ...ASK,
+    agent: { id: hostile, title: hostile },
+    before: ASK.before.map((one) => ({ ...one, id: hostile })),
+    user: { id: hostile, name: `${hostile}x` },
+    target: { title: hostile, host: hostile },
+    agents: [hostile],
+  };
+  const document = english(askPage(view));
+  assert.deepEqual(shapeOf(parseMarkup(document)), shapeOf(usual));
+  assert.doesNotMatch(shownBy(document), /[\u202e\u2066]/u);
+});
+
+// --- the consent page -------------------------------------------------------------------------------------------
+
+const consent = (extra: Partial<ConsentView> = {}): string =>
+  shownBy(english(consentPage({ ...CONSENT, ...extra })));
+
+test("PAGE-D-6 the page says who asks, by what it is known, where the answer goes, at what, until when, and who is asked", () => {
+  const shown = consent();
+  for (const part of [
+    "claude.ai asks for access",
+    "It calls itself “Claude”.",
+    "You are signed in as alice@company.example (Alice Example) · Not you?",
+    "The answer goes to claude.ai",
+    "At Notes (notes.example) it asks to",
+    "read your notes",
+    "lasts until February 19, 2027",
+  ]) {
+    assert.ok(shown.includes(part), `${part}: ${shown}`);
+  }
+});
+
+const headings = [
+  ["the host of its document", { client: { host: "claude.ai" } }, "claude.ai asks for access"],
+  ["the name that the operator gave it", { client: { operatorName: "Web app" } }, "Web app asks for access"],
+  [
+    "when it registered itself",
+    { client: { registeredAtSeconds: 0 } },
+    "This program registered itself on January 1, 1970. Its name was not checked.",
+  ],
+] as const;
+for (const [name, view, part] of headings) {
+  test(`PAGE-D-6 a client is known by ${name}`, () => assert.ok(consent(view).includes(part), consent(view)));
+}
+
+test("PAGE-D-7 without a name that can be shown the host stands alone", () => {
+  for (const claimedName of ["", "\u200b\u202e", " "]) {
+    assert.doesNotMatch(consent({ claimedName }), /calls itself|“/);
+  }
+});
+
+test("PAGE-D-7 names and hosts are set apart from the text around them", () => {
+  const elements = elementsOf(parseMarkup(english(consentPage(LOOPBACK))));
+  const apart = elements.filter(({ name }) => name === "bdi").map(textOf);
+  for (const part of [
+    "Desk app",
+    "127.0.0.1:49152",
+    "Notes",
+    "notes.example",
+    "Alice Example",
+    ...LOOPBACK.agents,
+  ]) {
+    assert.ok(apart.includes(part), part);
+  }
+});
+
+test("PAGE-D-8, WCAG-1.4.1-1 a loopback client is warned of in words, and needs a box of its own", () => {
+  const shown = consent(LOOPBACK);
+  assert.match(shown, /Any program on it could be the one/);
+  assert.match(shown, /Go on only if you started this yourself just now\./);
+  assert.match(shown, /127\.0\.0\.1:49152 \(on this computer\)/);
+  assert.doesNotMatch(consent(CONSENT), /on this computer/);
+  const [box = assert.fail()] = boxesOf(consentPage(LOOPBACK)).filter((one) => one.get("name") === "confirm");
+  assert.ok(box.has("required"));
+  assert.equal(boxesOf(consentPage(CONSENT)).filter((one) => one.get("name") === "confirm").length, 0);
+});
+
+test("PAGE-D-8, PAGE-D-10 a user who refuses needs no box", () => {
+  const buttons = elementsOf(parseMarkup(english(consentPage(LOOPBACK)))).filter(
+    ({ name }) => name === "button",
+  );
+  const refuse = buttons.find(({ attributes }) => attributes.get("value") === "refuse");
+  assert.ok(refuse?.attributes.has("formnovalidate"));
+});
+
+test("PAGE-D-9, WCAG-1.4.1-1 an answer to another host is said in words", () => {
+  const shown = consent({ differs: true, redirectHost: "other.example" });
+  assert.match(shown, /The answer goes to other\.example, which is another host than claude\.ai\./);
+  assert.doesNotMatch(consent(), /another host/);
+});
+
+test("PAGE-D-10 two buttons alike, one box for each scope and one for all", () => {
+  const elements = elementsOf(parseMarkup(english(consentPage(CONSENT))));
+  const buttons = elements.filter(({ name, attributes }) => name === "button" && attributes.has("value"));
+  assert.deepEqual(
+    buttons.map(({ attributes }) => [
+      attributes.get("name"),
+      attributes.get("value"),
+      attributes.get("class"),
+    ]),
+    [
+      ["decision", "refuse", undefined],
+      ["decision", "allow", undefined],
+    ],
+  );
+  assert.deepEqual(
+    boxesOf(consentPage(CONSENT)).map((box) => [box.get("name"), box.get("value")]),
+    [
+      ["scope", "notes.read"],
+      ["scope", "notes.write"],
+      ["all", "1"],
+    ],
+  );
+});
+
+const boxesOf = (page: Page): Element["attributes"][] =>
+  elementsOf(parseMarkup(english(page)))
+    .map(({ attributes }) => attributes)
+    .filter((attributes) => attributes.get("type") === "checkbox");
+
+test("WCAG-3.3.1-1, WCAG-2.4.2-1 a missing box is named, in the title too, with what to do", () => {
+  const page = consentPage({ ...LOOPBACK, problem: "unconfirmed" });
+  assert.equal(page.status, 400);
+  const elements = elementsOf(parseMarkup(english(page)));
+  const alert = elements.find(({ attributes }) => attributes.get("role") === "alert") ?? assert.fail();
+  assert.match(textOf(alert), /One box is missing\. Tick “I started this myself just now”/);
+  assert.match(textOf(elements.find(({ name }) => name === "title") ?? assert.fail()), /^One box is missing/);
+  const box = boxesOf(page).find((one) => one.get("name") === "confirm");
+  assert.equal(box?.get("aria-invalid"), "true");
+  assert.equal(box?.get("aria-describedby"), "unconfirmed");
+});
+
+test("WCAG-2.2.1-1 the time is told, and more of it is a link while there is more", () => {
+  assert.match(consent(), /Time to decide 9 minutes · Give me more time/);
+  assert.match(consent({ minutesLeft: 1, renewable: false }), /Time to decide 1 minute (?!·)/);
+});
+
+// --- what comes from outside --------------------------------------------------------------------------------------
+
+const NASTY = [
+  ..."<>&\"'`=/\\ \n\t\u0000\u202e\u200b“”-:;#%{}()$",
+  "<script>alert(1)</script>",
+  '"><img src=x onerror=alert(1)>',
+  "' autofocus onfocus='x",
+  "</style><style>*{display:none}</style>",
+  "</title><h1>",
+  "<!--",
+  "]]>",
+  "&#60;b&#62;",
+  "&lt;b",
+  "$&$`$'",
+  "javascript:alert(1)",
+  "<style></style>",
+  "é",
+  "中",
+  "🙂",
+];
+
+/** The view with each string in it replaced by what `change` makes of it. */
+function withStrings<T>(view: T, change: (text: string) => string, kept: readonly string[] = []): T {
+  if (typeof view === "string") return change(view) as T;
+  if (Array.isArray(view)) return view.map((one) => withStrings(one, change, kept)) as T;
+  if (typeof view !== "object" || view === null) return view;
+  const members = Object.entries(view).map(([key, value]) => [
+    key,
+    kept.includes(key) ? value : withStrings(value, change, kept),
+  ]);
+  return Object.fromEntries(members);
+}
+
+const subjects = [
+  ["consent", (change: (text: string) => string) => consentPage(withStrings(CONSENT, change))],
+  ["consent of a loopback client", (change) => consentPage(withStrings(LOOPBACK, change))],
+  [
+    "consent with an operator's name",
+    (change) =>
+      consentPage(withStrings({ ...CONSENT, client: { operatorName: "x" }, differs: true }, change)),
+  ],
+  [
+    "account",
+    (change) =>
+      accountPage(
+        withStrings(ACCOUNT, change, ["kind", "lastUse", "older", "newest", "moreAllowed", "firstAllowed"]),
+      ),
+  ],
+  [
+    "notice",
+    (change) => {
+      const way = { href: "https://app.example/", host: "app.example" };
+      return noticePage(
+        withStrings(
+          { kind: "busy", status: 503, back: way, further: way, onwards: "https://a.example/" },
+          change,
+          ["kind"],
+        ),
+      );
+    },
+  ],
+  [
+    "sign-in",
+    (change) => signInPage(withStrings({ providers: [{ title: "x", href: "https://a.example/" }] }, change)),
+  ],
+] as const satisfies readonly [string, (change: (text: string) => string) => Page][];
+
+for (const [name, build] of subjects) {
+  test(`PAGE-D-6 whatever stands in a view of ${name}, the markup around it is the same`, () => {
+    // A visible letter in front keeps a name from counting as none, and a scheme from being another one.
+    const plain = shapeOf(parseMarkup(english(build((text) => text))));
+    for (const [seed, texts] of LANGUAGES.entries()) {
+      const random = prng(seed + 1);
+      const nasty = (): string =>
+        Array.from({ length: 1 + random.below(5) }, () => random.pick(NASTY)).join("");
+      for (let round = 0; round < 60; round++) {
+        const page = build((text) => `${text}${nasty()}`);
+        const root = parseMarkup(writtenIn(texts, page));
+        assert.deepEqual(shapeOf(root), plain);
+        assert.equal(textOfStyle(root), styleOf(ACCENT));
+      }
+    }
+  });
+}
+
+// --- colours ------------------------------------------------------------------------------------------------------
+
+for (const scheme of ["light", "dark"] as const) {
+  test(`WCAG-1.4.3-1 in the ${scheme} scheme all text can be read where it stands`, () => {
+    const { ink, quiet, notice, edge } = TONES[scheme];
+    const grounds = [...GROUNDS[scheme], notice];
+    for (const ground of grounds) assert.ok(contrast(ink, ground) >= 7, `ink on ${ground}`);
+    for (const ground of GROUNDS[scheme]) assert.ok(contrast(quiet, ground) >= 4.5, `quiet on ${ground}`);
+    assert.ok(isReadable(ACCENT[scheme], scheme));
+    assert.ok(contrast(edge, GROUNDS[scheme][0] ?? "") >= 3);
+  });
+}
