@@ -32,11 +32,23 @@ const LAYERS = [
   "policy",
   "audit",
   "spec",
+  "setting",
   "limits",
   "result",
 ] as const;
 /** Beside the layers: what adapters and the configuration may build on. */
-const BASE = ["ports", "ports-people", "records", "settings", "policy", "audit", "spec", "limits", "result"];
+const BASE = [
+  "ports",
+  "ports-people",
+  "records",
+  "settings",
+  "policy",
+  "audit",
+  "spec",
+  "setting",
+  "limits",
+  "result",
+];
 /** What each may import from outside the project. */
 const OUTSIDE: Record<string, readonly RegExp[]> = {
   main: [],
@@ -67,6 +79,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   policy: [/^valibot$/],
   audit: [/^valibot$/],
   limits: [],
+  setting: [/^valibot$/],
   spec: [/^(valibot|ipaddr\.js)$/],
   result: [],
 };

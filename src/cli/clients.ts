@@ -1,6 +1,6 @@
 /** `mandate clients`: which of its forms was called, and with what. */
 import { INITIAL_TOKEN_SECONDS } from "../limits.ts";
-import { isClassName } from "../policy/rules.ts";
+import { isClassName } from "../policy/rule-members.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";

@@ -3,111 +3,37 @@
  * finds the few rules that name a caller. A rule only allows; there are no denying rules.
  */
 import * as v from "valibot";
-import {
-  ACCESS_TOKEN_SECONDS,
-  ACCESS_TOKEN_SECONDS_MAX,
-  ACT_HOPS_MAX,
-  GRANT_SECONDS,
-  GRANT_SECONDS_MAX,
-  TOKEN_SECONDS_MIN,
-} from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import { setting } from "../setting.ts";
 import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
+import {
+  accessToken,
+  acknowledgeText,
+  actorsText,
+  allow,
+  asAccessToken,
+  asGrant,
+  common,
+  consentText,
+  delegation,
+  forWhom,
+  impersonation,
+  maxChainDepth,
+  who,
+} from "./rule-members.ts";
 import type { Partner } from "./targets.ts";
-import { names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
+import { names, PartnerServer, ResourceServer, readPartner } from "./targets.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
-
-const patterns = v.pipe(v.array(pattern), v.minLength(1));
-
-const common = {
-  id: v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/)),
-  targets: names,
-  scopes,
-};
-
-const lifetimeSeconds = (otherwise: number, max: number) =>
-  v.optional(v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(max)), otherwise);
-
-// RFC6750-5.2-9, RFC6750-5.3-2, RFC9449-11.2-1: access tokens are valid for at most an hour.
-const accessToken = { lifetimeSeconds: lifetimeSeconds(ACCESS_TOKEN_SECONDS, ACCESS_TOKEN_SECONDS_MAX) };
-
-/** The product of an exchange, which does not depend on the mode; each product has its own fields. */
-const asAccessToken = {
-  issues: v.optional(v.literal("access_token")),
-  ...accessToken,
-};
-const asGrant = {
-  issues: v.literal("grant"),
-  // IDC-5.5-1, EMA-7.4.2-1: grants are short-lived.
-  lifetimeSeconds: lifetimeSeconds(GRANT_SECONDS, GRANT_SECONDS_MAX),
-  /** IDJAG-4.3-3: the kinds of subject token for which an ID-JAG is issued; only ID tokens by default. */
-  idJagSubjects: v.optional(v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1))),
-};
-
-const maxChainDepth = v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(ACT_HOPS_MAX)));
-
-/** PROD-2.6-4: the subjects, and how they consent. */
-const forWhom = {
-  subjects: v.strictObject({ issuers: names, subs: v.optional(names) }),
-  consent: v.picklist(["record", "may_act", "implied"]),
-  acknowledge: v.optional(v.literal("subjects-not-asked")),
-};
-
-const exchange = {
-  ...common,
-  ...forWhom,
-  /** PROD-2.6-5, PROD-2.6-9: at least one of the two is required; a subject token matches by any one of the values. */
-  subjectToken: v.pipe(
-    v.strictObject({ audiences: v.optional(names), scopes: v.optional(scopes) }),
-    v.check(
-      ({ audiences, scopes }) => audiences !== undefined || scopes !== undefined,
-      "names neither audiences nor scopes",
-    ),
-  ),
-  /** Which callers may exchange a bound token: the holder of its key only (`proof`, the default), or its audience too. */
-  boundSubject: v.optional(v.picklist(["proof", "audience"])),
-  /** Whether an unbound token may come out of a bound one. */
-  unbound: v.optional(v.boolean()),
-};
-
-/** Whether the text can name a class of registered clients; initial access tokens put clients into classes. */
-export const isClassName = (text: string): boolean => /^[a-z0-9-]{1,63}$/.test(text);
-
-const who = {
-  actors: v.optional(patterns),
-  clients: v.optional(names),
-  classes: v.optional(
-    v.pipe(
-      v.array(
-        v.pipe(v.string(), v.check(isClassName, "is not a class name: 1 to 63 characters of a-z, 0-9 and -")),
-      ),
-      v.minLength(1),
-    ),
-  ),
-};
-
-const delegation = {
-  allow: v.literal("delegation"),
-  actors: patterns,
-  maxChainDepth,
-  /**
-   * Whether the agent gets a link at which the user can give a consent that alone is missing. Not in an impersonation,
-   * because a user is asked about agents that the token shows.
-   */
-  askUser: v.optional(v.boolean()),
-  ...exchange,
-};
-const impersonation = { allow: v.literal("impersonation"), ...who, ...exchange };
 
 /** One rule; a field that its mode does not use is an error. */
 export const Rule = v.pipe(
   v.variant("allow", [
-    v.strictObject({ allow: v.literal("client_credentials"), ...who, ...common, ...accessToken }),
+    v.strictObject({ allow: allow("client_credentials"), ...who, ...common, ...accessToken }),
     v.variant("issues", [
       v.strictObject({ ...delegation, ...asAccessToken }),
       v.strictObject({ ...delegation, ...asGrant }),
@@ -116,7 +42,7 @@ export const Rule = v.pipe(
     ]),
     // Without `subjectToken`: a grant names this server and its client itself.
     v.strictObject({
-      allow: v.literal("redemption"),
+      allow: allow("redemption"),
       ...who,
       ...common,
       ...forWhom,
@@ -125,22 +51,34 @@ export const Rule = v.pipe(
     }),
     // The user signs in and is asked on our own page, so the consent is always the one on record.
     v.strictObject({
-      allow: v.literal("authorization_code"),
+      allow: allow("authorization_code"),
       clients: who.clients,
       classes: who.classes,
       /** A client of people is no actor before it exchanges what it got, so there is none to name. */
-      actors: v.optional(v.never()),
+      actors: setting(v.optional(v.never()), actorsText),
       ...common,
       subjects: forWhom.subjects,
-      consent: v.optional(v.literal("record"), "record"),
-      acknowledge: v.optional(v.never()),
-      /** REFRESH-D-1: whether the client may get refresh tokens. */
-      refresh: v.optional(v.boolean(), false),
-      /** OIDC-D-7: the context classes of which the user's sign-in must have one, and how old it may be. */
-      acr: v.optional(names),
-      signInSecondsMax: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
-      /** MCPC-D-20: whether the client has to push its request. */
-      pushed: v.optional(v.boolean(), false),
+      consent: setting(v.optional(v.literal("record"), "record"), consentText),
+      acknowledge: setting(v.optional(v.never()), acknowledgeText),
+      /** REFRESH-D-1 */
+      refresh: setting(
+        v.optional(v.boolean(), false),
+        "Whether the clients may get refresh tokens of their users; false by default.",
+      ),
+      /** OIDC-D-7: the sign-in of the user, also of the next setting. */
+      acr: setting(
+        v.optional(names),
+        "The authentication context classes of which the sign-in of the user must have one.",
+      ),
+      signInSecondsMax: setting(
+        v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
+        "How many seconds ago the user may have signed in, at most; with refresh tokens, also at each refresh.",
+      ),
+      /** MCPC-D-20 */
+      pushed: setting(
+        v.optional(v.boolean(), false),
+        "Whether the client has to push its authorization request (RFC 9126); false by default.",
+      ),
       ...accessToken,
     }),
   ]),

@@ -1,11 +1,11 @@
 /**
- * Targets of tokens: resource servers get access tokens; partners, which are authorization servers of other domains,
- * get
+ * Targets of tokens: resource servers get access tokens; partners, which are authorization servers of other domains, get
  * JWT authorization grants and nothing else (PROD-1.7-3). A partner's entry holds the agreement with it (IDC-2.5-2,
  * IDJAG-5-1): its names for clients and subjects, the claims that are carried over, and its APIs.
  */
 import * as v from "valibot";
 import { OFFLINE_ACCESS } from "../people/spec/rfc6749-refresh.ts";
+import { setting } from "../setting.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { SubjectThere } from "../spec/identity-chaining.ts";
 import { OWN_CLAIMS } from "../spec/identity-chaining.ts";
@@ -41,15 +41,24 @@ const shown = v.pipe(
 );
 
 const common = {
-  scopes,
-  /** What users are shown: its name, and by scope what a client with it may do. */
-  title: v.optional(shown),
-  sentences: v.optional(v.record(name, shown), {}),
+  scopes: setting(scopes, "The scopes that exist at this target."),
+  title: setting(v.optional(shown), "Its name as users are shown it."),
+  sentences: setting(
+    v.optional(v.record(name, shown), {}),
+    "By scope: what a client with it may do, as users are shown it.",
+  ),
   // RFC8725-3.2-v3: the algorithm is set for each target, so it can be changed without affecting others.
-  alg: v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
-  /** The part of the chain of actors that this target may see. */
-  chain: v.optional(v.picklist(["all", "current"]), "all"),
+  alg: setting(
+    v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
+    "The signature algorithm of its tokens; ES256 by default.",
+  ),
+  chain: setting(
+    v.optional(v.picklist(["all", "current"]), "all"),
+    'The actors that its tokens show: "all" (the default), or the "current" one only.',
+  ),
 };
+const kindText =
+  '"resource" (the default): a resource server; "partner": the authorization server of another company.';
 
 /** One client by its client_id, not a prefix or an origin. */
 const oneClient = v.pipe(
@@ -62,16 +71,24 @@ const oneClient = v.pipe(
 
 /** A resource server, which a request names by any of `names`, compared exactly. */
 export const ResourceServer = v.strictObject({
-  kind: v.optional(v.literal("resource")),
-  names,
-  /** The workloads of this server: a token for the target is meant for them. */
-  owners: v.optional(v.array(pattern), []),
-  /** Clients that may ask about its tokens beside its owners. */
-  introspectors: v.optional(v.array(oneClient), []),
-  /** What tokens for this server must be bound by; "any": by either. */
-  binding: v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
-  /** Whether clients of people may ask a user for access to it. */
-  people: v.optional(v.boolean(), false),
+  kind: setting(v.optional(v.literal("resource")), kindText),
+  names: setting(names, "The names by which requests name it, compared exactly."),
+  owners: setting(
+    v.optional(v.array(pattern), []),
+    "The SPIFFE IDs of its own workloads: they may exchange tokens for it, and ask about them.",
+  ),
+  introspectors: setting(
+    v.optional(v.array(oneClient), []),
+    "The client_ids of clients that may ask about its tokens beside its owners.",
+  ),
+  binding: setting(
+    v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
+    'What its tokens must be bound by: "none" (the default), "certificate", "dpop", or "any" of the two.',
+  ),
+  people: setting(
+    v.optional(v.boolean(), false),
+    "Whether clients may ask a user for access to it; false by default.",
+  ),
   ...common,
 });
 
@@ -95,36 +112,35 @@ const sub = v.pipe(
   v.check((text) => !/\p{Cc}/u.test(text), "has control characters"),
 );
 
+const prefix = v.pipe(
+  sub,
+  v.check(
+    (text) => !/^(https?|spiffe)(:|$)|:\/\//i.test(text),
+    "would make subjects look like URLs or SPIFFE IDs",
+  ),
+);
+const subThere = v.pipe(
+  sub,
+  v.check((text) => !text.includes("://"), "is a URL or SPIFFE ID"),
+);
+const table = v.pipe(
+  v.record(sub, subThere),
+  // IDJAG-3.1-2: a `sub` at the partner identifies one subject.
+  v.check(
+    (table) => new Set(Object.values(table)).size === Object.keys(table).length,
+    "maps two subjects to the same subject at the partner",
+  ),
+);
+
 /**
  * IDC-2.5-3, IDJAG-5-2, PROD-3-4: how subjects are named at the partner; a subject that a table lacks gets no grant.
  */
 const subjects = v.union(
   [
     v.literal("keep"),
+    v.strictObject({ prefix: setting(prefix, "A text put before each `sub`.") }),
     v.strictObject({
-      prefix: v.pipe(
-        sub,
-        v.check(
-          (text) => !/^(https?|spiffe)(:|$)|:\/\//i.test(text),
-          "would make subjects look like URLs or SPIFFE IDs",
-        ),
-      ),
-    }),
-    v.strictObject({
-      table: v.pipe(
-        v.record(
-          sub,
-          v.pipe(
-            sub,
-            v.check((text) => !text.includes("://"), "is a URL or SPIFFE ID"),
-          ),
-        ),
-        // IDJAG-3.1-2: a `sub` at the partner identifies one subject.
-        v.check(
-          (table) => new Set(Object.values(table)).size === Object.keys(table).length,
-          "maps two subjects to the same subject at the partner",
-        ),
-      ),
+      table: setting(table, "The name here for each `sub`; a subject that is not in it is refused."),
     }),
   ],
   'is neither "keep", { "prefix": … } nor { "table": … }',
@@ -146,17 +162,29 @@ const resource = v.pipe(
 /** A partner: a target with names like any other, but without owners. */
 export const PartnerServer = v.pipe(
   v.strictObject({
-    kind: v.literal("partner"),
-    issuer: foreignIssuer,
-    aliases: v.optional(v.array(name), []),
+    kind: setting(v.literal("partner"), kindText),
+    issuer: setting(foreignIssuer, "The issuer identifier of the partner."),
+    aliases: setting(v.optional(v.array(name), []), "Further names by which requests may name the partner."),
     ...common,
-    /** The client_id at the partner, by the client_id here (IDJAG-3.1-5: each client has its own). */
-    clients: v.optional(v.record(oneClient, clientThere), {}),
-    subjects: v.optional(subjects, "keep"),
-    /** IDC-2.5-2: the claims of the subject token that the partner needs. */
-    claims: v.optional(v.array(claim), []),
-    /** EMA-7.6.1-1: the APIs there that an ID-JAG may name. */
-    resources: v.optional(v.array(resource), []),
+    /** IDJAG-3.1-5: each client has its own. */
+    clients: setting(
+      v.optional(v.record(oneClient, clientThere), {}),
+      "By client_id or SPIFFE ID here: its client_id at the partner.",
+    ),
+    subjects: setting(
+      v.optional(subjects, "keep"),
+      'How subjects are named at the partner: "keep", { "prefix": … } or { "table": … }.',
+    ),
+    /** IDC-2.5-2 */
+    claims: setting(
+      v.optional(v.array(claim), []),
+      "Claims about the subject that are carried over into the grant.",
+    ),
+    /** EMA-7.6.1-1 */
+    resources: setting(
+      v.optional(v.array(resource), []),
+      "The APIs behind the partner that a request may name as resource.",
+    ),
   }),
   v.transform(({ kind: _, issuer, aliases, clients, subjects, claims, resources, ...rest }) => ({
     ...rest,

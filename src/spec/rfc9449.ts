@@ -13,7 +13,7 @@
  * adapters/crypto/system.ts, http/bearer.ts, http/errors.ts, http/form.ts, ports.ts; 8.1 adapters/crypto/system.ts; 8.2
  * http/bearer.ts, http/form.ts; 9 adapters/crypto/system.ts; 10 people/flows/redeem-code.ts; 10.1
  * people/flows/redeem-code.ts, people/http/par.ts; 11.1 adapters/store/sqlite/append.ts, flows/issue.ts,
- * flows/prove-keys.ts, flows/refusal.ts, http/bearer.ts, records.ts; 11.2 policy/rules.ts; 11.6 spec/rfc8725.ts.
+ * flows/prove-keys.ts, flows/refusal.ts, http/bearer.ts, records.ts; 11.2 policy/rule-members.ts; 11.6 spec/rfc8725.ts.
  */
 import { PROOF_JTI_CHARS_MAX, PROOF_SECONDS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";

@@ -1,16 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
+import { isClassName } from "../../src/policy/rule-members.ts";
 import type { Caller } from "../../src/policy/rules.ts";
-import {
-  candidates,
-  compilePolicy,
-  isClassName,
-  isNamed,
-  kindsFor,
-  Rule,
-  Target,
-} from "../../src/policy/rules.ts";
+import { candidates, compilePolicy, isNamed, kindsFor, Rule, Target } from "../../src/policy/rules.ts";
 
 const issuer = "https://as.example";
 const planner = "spiffe://td.example/agents/planner";

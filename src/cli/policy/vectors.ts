@@ -5,7 +5,7 @@ import type { Explanation } from "../../flows/explain.ts";
 import { formatExplanation } from "../../flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
 import { parseQuestion } from "../../policy/question.ts";
-import { isClassName } from "../../policy/rules.ts";
+import { isClassName } from "../../policy/rule-members.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";

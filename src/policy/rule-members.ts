@@ -1,0 +1,138 @@
+/** The members of rules as they are written (PROD-2.6-7), each with what it is for; rules.ts says which mode has which. */
+import * as v from "valibot";
+import {
+  ACCESS_TOKEN_SECONDS,
+  ACCESS_TOKEN_SECONDS_MAX,
+  ACT_HOPS_MAX,
+  GRANT_SECONDS,
+  GRANT_SECONDS_MAX,
+  TOKEN_SECONDS_MIN,
+} from "../limits.ts";
+import { setting } from "../setting.ts";
+import { names, pattern, scopes } from "./targets.ts";
+
+const patterns = v.pipe(v.array(pattern), v.minLength(1));
+
+export const common = {
+  id: setting(
+    v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/)),
+    "The name of the rule, which the audit trail records.",
+  ),
+  targets: setting(names, "The targets, each by one of its names."),
+  scopes: setting(scopes, "The most that is granted."),
+};
+
+const lifetimeSeconds = (otherwise: number, max: number) =>
+  setting(
+    v.optional(v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(max)), otherwise),
+    "How many seconds what it issues is valid: a token 300 by default and 3600 at most, a grant 60 and 300.",
+  );
+
+// RFC6750-5.2-9, RFC6750-5.3-2, RFC9449-11.2-1: access tokens are valid for at most an hour.
+export const accessToken = {
+  lifetimeSeconds: lifetimeSeconds(ACCESS_TOKEN_SECONDS, ACCESS_TOKEN_SECONDS_MAX),
+};
+
+/** The product of an exchange, which does not depend on the mode; each product has its own fields. */
+const issuesText = 'What the rule issues: "access_token" (the default), or "grant" for a partner.';
+export const asAccessToken = {
+  issues: setting(v.optional(v.literal("access_token")), issuesText),
+  ...accessToken,
+};
+export const asGrant = {
+  issues: setting(v.literal("grant"), issuesText),
+  // IDC-5.5-1, EMA-7.4.2-1: grants are short-lived.
+  lifetimeSeconds: lifetimeSeconds(GRANT_SECONDS, GRANT_SECONDS_MAX),
+  /** IDJAG-4.3-3 */
+  idJagSubjects: setting(
+    v.optional(v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1))),
+    "The kinds of subject token for which an ID-JAG is issued; ID tokens by default.",
+  ),
+};
+
+export const maxChainDepth = setting(
+  v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(ACT_HOPS_MAX))),
+  "The longest chain of actors in the issued token.",
+);
+
+/** PROD-2.6-4: the subjects, and how they consent. */
+export const consentText =
+  'How the subject agrees: "record" (a consent on record), "may_act" (the token names the actor), or "implied", which needs `acknowledge`.';
+export const acknowledgeText = 'For "implied" consent: "subjects-not-asked".';
+export const forWhom = {
+  subjects: setting(
+    v.strictObject({
+      issuers: setting(names, "The issuers that they come from."),
+      subs: setting(v.optional(names), "Only these, by their `sub` there; without it, all."),
+    }),
+    "The subjects that the rule is for.",
+  ),
+  consent: setting(v.picklist(["record", "may_act", "implied"]), consentText),
+  acknowledge: setting(v.optional(v.literal("subjects-not-asked")), acknowledgeText),
+};
+
+const exchange = {
+  ...common,
+  ...forWhom,
+  /** PROD-2.6-5, PROD-2.6-9: at least one of the two is required; a subject token matches by any one of the values. */
+  subjectToken: setting(
+    v.pipe(
+      v.strictObject({
+        audiences: setting(
+          v.optional(names),
+          'Audiences; "self" stands for every target that the actor owns.',
+        ),
+        scopes: setting(v.optional(scopes), "Scopes."),
+      }),
+      v.check(
+        ({ audiences, scopes }) => audiences !== undefined || scopes !== undefined,
+        "names neither audiences nor scopes",
+      ),
+    ),
+    "What a subject token must have to be exchanged: one of `audiences`, or one of `scopes`.",
+  ),
+  boundSubject: setting(
+    v.optional(v.picklist(["proof", "audience"])),
+    'Which callers may exchange a bound token: "proof" (the default), those with its key; "audience", also the target it is for.',
+  ),
+  unbound: setting(
+    v.optional(v.boolean()),
+    "Whether an unbound token may come out of a bound one; false by default.",
+  ),
+};
+
+/** Whether the text can name a class of registered clients; initial access tokens put clients into classes. */
+export const isClassName = (text: string): boolean => /^[a-z0-9-]{1,63}$/.test(text);
+
+const className = v.pipe(
+  v.string(),
+  v.check(isClassName, "is not a class name: 1 to 63 characters of a-z, 0-9 and -"),
+);
+export const actorsText = "The callers by SPIFFE ID, or by a prefix that ends in /*.";
+export const who = {
+  actors: setting(v.optional(patterns), actorsText),
+  clients: setting(
+    v.optional(names),
+    "The callers by client_id, or all metadata documents of an origin (https://agents.example/*).",
+  ),
+  classes: setting(
+    v.optional(v.pipe(v.array(className), v.minLength(1))),
+    "The callers by the class in which they registered.",
+  ),
+};
+
+export const allow = <const M extends string>(mode: M) =>
+  setting(v.literal(mode), "The mode: what kind of request the rule allows.");
+
+export const delegation = {
+  allow: allow("delegation"),
+  actors: setting(patterns, actorsText),
+  maxChainDepth,
+  /** Not in an impersonation, because a user is asked about agents that the token shows. */
+  askUser: setting(
+    v.optional(v.boolean()),
+    "Whether a refused agent gets a link at which the user can give the consent that alone is missing; false by default.",
+  ),
+  ...exchange,
+};
+export const impersonation = { allow: allow("impersonation"), ...who, ...exchange };
