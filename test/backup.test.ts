@@ -138,7 +138,7 @@ test("SQLite: a copy that was made while the server ran is restored, and its fir
     assert.equal(statSync(file).mode & 0o777, 0o600);
     assert.match((await command(world, "backup", file)).err, /exists, and is not overwritten/);
     await assertNotMarked(world);
-    assert.match((await command(world, "tokens", "show", jti)).out, /It stands/);
+    assert.match((await command(world, "tokens", "show", jti)).out, /It is valid/);
     await issue(world);
     await world.server.stop();
     for (const end of ["-wal", "-shm"]) rmSync(join(world.folder, `mandate.sqlite${end}`), { force: true });

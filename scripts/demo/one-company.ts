@@ -222,7 +222,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   const booking = workload("agents/booking");
   const before = await introspectAsApi(carried.token);
   check(before.body.active === true, `the API is told that the token is active: ${before.text}`);
-  print("The API that received the last token may ask whether it still stands (POST /introspect):");
+  print("The API that received the last token may ask whether it is still valid (POST /introspect):");
   const { active, sub, client_id } = before.body;
   printJson({ active, sub, client_id });
   print("The operator looks first (npm run mandate -- tokens end --actor … --dry-run), then ends:");
@@ -247,7 +247,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     above.body.active === true,
     `the token of the planner, above the booking agent, stands: ${above.text}`,
   );
-  print("The planner's token, which is above that of the booking agent, still stands.");
+  print("The planner's token, which is above that of the booking agent, is still valid.");
 
   step("The audit trail: one event for each decision, each linked to the one before by its hash");
   printOutput(await runOnHost(folder, "audit", { limit: "4" }));

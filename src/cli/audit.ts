@@ -28,10 +28,10 @@ function verify(given: CommandArguments): Result<Command, string> {
   const [file, checkpoints, witness, jwks] = ["export", "checkpoints", "witness", "jwks"].map(given.one);
   if (file === undefined) {
     const alone = (checkpoints ?? witness ?? jwks) !== undefined;
-    if (alone) return err("--checkpoints, --witness and --jwks are only for --export");
+    if (alone) return err("--checkpoints, --witness and --jwks require --export");
     return onStore(given, (admin) => verifyLogs(admin, json));
   }
-  if (given.has("config")) return err("--export needs no --config");
+  if (given.has("config")) return err("--export cannot be combined with --config");
   const files = defined<Files>({ export: file, checkpoints, witness, jwks });
   return onFiles((terminal) => verifyExport(terminal, files, json));
 }

@@ -33,9 +33,9 @@ async function copyStore(admin: Admin, file: string): Promise<number> {
   // AUDIT-D-6: recorded before it is done, and so in the copy.
   await recordAccess(admin, { command: "backup", file });
   await store.copyTo(file, clock.nowMs());
-  print(`${file} is a copy of the store, as of now, readable by this user only.`);
+  print(`${file} is a copy of the store as it is now; only this user can read it.`);
   print(
-    "Keep it apart from the key-encryption key (keys.encryptionKey): together they are all secrets of the server.",
+    "Keep it apart from the key-encryption key (keys.encryptionKey): the two together hold every secret of the server.",
   );
   print("The first start on it ends every token that was issued, and answers no request for some minutes.");
   return EXIT.done;

@@ -39,7 +39,7 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
   const everything = given.has("everything");
   const upToSeconds = upTo === undefined ? undefined : Math.ceil(Date.parse(upTo) / 1000);
   if (upTo !== undefined && !(everything && Number.isInteger(upToSeconds))) {
-    return err("--up-to is a time like 2026-11-21T08:00:00Z, and only for --everything");
+    return err("--up-to requires --everything, and a time like 2026-11-21T08:00:00Z");
   }
   if (subject !== undefined && issuer === undefined) return err("--subject requires --issuer");
   const named = defined<JsonObject>({
@@ -56,7 +56,7 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
     everything: everything ? defined<JsonObject>({ upTo: upToSeconds }) : undefined,
   });
   if (Object.keys(named).length !== 1) {
-    return err("give exactly one option that says what is ended; --subject is together with --issuer");
+    return err("give exactly one option that selects tokens; --issuer and --subject together count as one");
   }
   const order = parseRevocation(named);
   return order.ok ? ok(order.value.selector) : err(order.error.join("; "));
@@ -81,10 +81,12 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
     admin.print(jsonLine(defined<ShownEnd>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId })));
     return EXIT.done;
   }
-  const upTo = cutOffMs === undefined ? "" : `, and what is issued up to ${time(cutOffMs)}`;
-  admin.print(`Ended: ${more ? "more than " : ""}${count} tokens that still stood${upTo}.`);
+  const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;
+  admin.print(`Ended: ${more ? "more than " : ""}${count} tokens that were still valid${upTo}.`);
   if (selector.by === "grant" || selector.by === "every_grant") {
-    admin.print("Refresh tokens that were given before give nothing any more, whether or not a token stood.");
+    admin.print(
+      "Refresh tokens that were issued before are refused from now on, whether or not a token was still valid.",
+    );
   }
   admin.print("To keep a party out, change the configuration. Resource servers that verify tokens offline");
   admin.print("accept an ended token until it expires.");
@@ -114,7 +116,7 @@ async function showOne(admin: Admin, jti: string, json: boolean): Promise<number
   const facts = await ports.facts.token(jti);
   if (facts === undefined) {
     admin.printError(
-      `There is no record of a token ${word(jti)}: it never was, or it expired an hour ago or more.`,
+      `There is no record of a token ${word(jti)}: it never existed, or it expired an hour ago or more.`,
     );
     return EXIT.refused;
   }
@@ -140,7 +142,7 @@ async function stateOf(ports: EndingPorts, facts: TokenFacts): Promise<TokenStat
 
 function stateLine({ ended, refused }: TokenState): string {
   if (ended !== undefined) return `It was ended at ${time(ended.at_ms)} by event ${word(ended.event)}.`;
-  return refused === undefined ? "It stands." : `It is refused (${refused}): ${REASONS[refused]}.`;
+  return refused === undefined ? "It is valid." : `It is refused (${refused}): ${REASONS[refused]}.`;
 }
 
 function tokenLine(record: TokenRecord): string {

@@ -157,7 +157,7 @@ async function fetchNow(
     const shown = defined<JsonObject>({ ...shownOf(trusted, looked.value), same_as_kept });
     print(json ? jsonLine(shown) : lineOf(shown, undefined));
     if (!isKept && !trusted.isFile && !json)
-      print("The servers keep another copy: SIGHUP makes them fetch this one.");
+      print("The servers use another copy: SIGHUP makes them fetch this one.");
   }
   return code;
 }

@@ -477,8 +477,8 @@ test("the command prints its result and sets its exit code", async (t) => {
   const wrong: [words: string[], complaint: RegExp][] = [
     [["--export", join(made.folder, "none")], /none"?: there is no such file, or no such folder for it\n$/],
     [["--other", "x"], /^Unknown option '--other'\n\nUsage:\n {2}mandate audit /],
-    [["--jwks", "x"], /^--checkpoints, --witness and --jwks are only for --export\n/],
-    [["--export", "x", "--config", "y"], /^--export needs no --config\n/],
+    [["--jwks", "x"], /^--checkpoints, --witness and --jwks require --export\n/],
+    [["--export", "x", "--config", "y"], /^--export cannot be combined with --config\n/],
   ];
   for (const [words, complaint] of wrong) {
     const result = await run(...words);

@@ -101,7 +101,7 @@ test("an instance that was retired is an error", async () => {
   await journal.close();
   assert.match(
     (await says()).says,
-    /^development has a log of \d+ events in the store, and no process has the name$/,
+    /^development has a log of \d+ events in the store, and no process uses the name$/,
   );
   const loaded = loadConfig(join(folder, "config.json"));
   assert.ok(loaded.ok);

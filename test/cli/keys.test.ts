@@ -199,8 +199,8 @@ test("what a withdrawn key signed is refused at once, and the announced key sign
   const { code, out } = await keys("withdraw", kid);
   assert.equal(code, 0);
   const [ended, signs] = out.split("\n");
-  assert.equal(ended, `Withdrawn: ${kid}. Ended: 4 tokens that it signed and that still stood.`);
-  assert.equal(signs, `${next} signs now, and was announced before.`);
+  assert.equal(ended, `Withdrawn: ${kid}. Ended: 4 tokens that it signed and that were still valid.`);
+  assert.equal(signs, `${next} signs now; it was announced before, so verifiers know it.`);
   // Before the service has read the keys again.
   assert.deepEqual(await Promise.all([token, child].map(isActive)), [false, false]);
   assert.equal((await exchange(token)).status, 400);
@@ -232,7 +232,7 @@ test("where no successor was announced, a withdrawn key gets one, and verifiers 
   assert.equal(code, 0);
   const next = await kidOf("active");
   assert.notEqual(next, kid);
-  const says = `${next} signs now. It was not announced for long: verifiers learn of it within 300 s, when they fetch /jwks again.`;
+  const says = `${next} signs now. It was announced only shortly before: verifiers learn of it within 300 s, when they fetch /jwks again.`;
   assert.equal(out.split("\n")[1], says);
   assert.equal(headerOf(await tokenFor("planner")).kid, next);
 });

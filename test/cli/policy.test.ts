@@ -750,7 +750,7 @@ test("PROD-2.6-1 diff of two equal policies shows no difference", async () => {
   assert.equal(code, 0);
   assert.deepEqual(out, [
     "Nothing is newly allowed or denied.",
-    "No question was compared: no rule differs, or none that does can be asked about.",
+    "No question was compared: no rule differs, or no question can be derived from a rule that differs.",
   ]);
 });
 

@@ -96,7 +96,7 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   const fields = `client=desk subject=desk issuer=${ISSUER} target=planner`;
   assert.ok(ancestor.startsWith(`${jtiOf(first)} ${fields}`), ancestor);
   assert.ok(itself.includes(`chain=${planner} target=booking scope=trips.read rule=planner`), itself);
-  assert.equal(state, "It stands.");
+  assert.equal(state, "It is valid.");
 
   const preview = await admin("tokens", "end", "--jti", jtiOf(first), "--dry-run");
   assert.deepEqual([preview.code, preview.err], [0, ""]);
@@ -121,7 +121,7 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   assert.deepEqual([ended.code, ended.err], [0, ""]);
   assert.match(
     ended.out,
-    /^Ended: 2 tokens that still stood\.\nTo keep a party out, change the configuration\./,
+    /^Ended: 2 tokens that were still valid\.\nTo keep a party out, change the configuration\./,
   );
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
   const gone = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
@@ -139,11 +139,11 @@ test("RFC7009-3-1 everything that was issued before now ends by one command", as
   const none = await admin("tokens", "end", "--everything", "--up-to", "2020-01-01T00:00:00Z");
   assert.match(
     none.out,
-    /^Ended: 0 tokens that still stood, and what is issued up to 2020-01-01T00:00:00\.000Z\.\n/,
+    /^Ended: 0 tokens that were still valid, and every token that is issued up to 2020-01-01T00:00:00\.000Z\.\n/,
   );
   assert.equal(await isActive(second), true);
   const all = await admin("tokens", "end", "--everything");
-  assert.match(all.out, /^Ended: \d+ tokens that still stood, and what is issued up to 20/);
+  assert.match(all.out, /^Ended: \d+ tokens that were still valid, and every token that is issued up to 20/);
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
   const gone = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
   assert.deepEqual([gone.stands, typeof gone.ended.event], [false, "string"]);
@@ -156,14 +156,14 @@ test("an unknown token is not shown", async () => {
 });
 
 const WRONG: [words: string[], problem: RegExp][] = [
-  [[], /^give exactly one option that says what is ended/],
-  [["--jti", "a", "--client", "b"], /^give exactly one option that says what is ended/],
-  [["--everything", "--client", "b"], /^give exactly one option that says what is ended/],
+  [[], /^give exactly one option that selects tokens/],
+  [["--jti", "a", "--client", "b"], /^give exactly one option that selects tokens/],
+  [["--everything", "--client", "b"], /^give exactly one option that selects tokens/],
   [["--subject", "alice"], /--subject requires --issuer/],
   [["--actor", "planner"], /actor: is not the SPIFFE ID of a workload/],
   [["--trust-domain", "spiffe://td.example"], /trustDomain: is not the name of a trust domain/],
-  [["--everything", "--up-to", "yesterday"], /--up-to is a time/],
-  [["--client", "a", "--up-to", "2020-01-01T00:00:00Z"], /--up-to is a time/],
+  [["--everything", "--up-to", "yesterday"], /--up-to requires --everything, and a time/],
+  [["--client", "a", "--up-to", "2020-01-01T00:00:00Z"], /--up-to requires --everything, and a time/],
   [["--client", ""], /--client is empty/],
   [["--scope", "a"], /Unknown option '--scope'/],
 ];

@@ -240,12 +240,15 @@ test("REFRESH-D-15, RFC9700-4.14.2-5 an operator ends one grant, and those of al
   };
   assert.match(
     await end("--grant", id),
-    /^Ended: 1 tokens that still stood\.\nRefresh tokens that were given before/,
+    /^Ended: 1 tokens that were still valid\.\nRefresh tokens that were issued before/,
   );
   assert.equal((await refresh(one.token)).body.error, "invalid_grant");
   const next = await refresh(other.token);
   assert.equal(next.status, 200);
-  assert.match(await end("--all-refresh"), /\nRefresh tokens that were given before give nothing any more/);
+  assert.match(
+    await end("--all-refresh"),
+    /\nRefresh tokens that were issued before are refused from now on/,
+  );
   assert.equal((await refresh(String(next.body.refresh_token))).body.error, "invalid_grant");
   assert.equal(await isActive(next), false);
   // What users give after the cut-off goes on.

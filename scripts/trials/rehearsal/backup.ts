@@ -36,7 +36,7 @@ export async function startRestored(scene: Scene): Promise<Found> {
   const wrong = claims({
     "it says why it waits": waits !== undefined,
     "it waits": answers === undefined,
-    "a token of before stands": there?.out.includes("It stands") === true,
+    "a token of before is valid": there?.out.includes("It is valid") === true,
     "on the copy it was ended": here?.out.includes("It was ended") === true,
   });
   return { figures: waits ?? "", wrong };

@@ -29,7 +29,7 @@ export const AUDIT: CommandUsage = {
     limit: { value: "N", says: "the last N events" },
     jti: {
       value: "JTI",
-      says: "the events of a token and of its ancestors; of the other options only --json and --config",
+      says: "the events of a token and of its ancestors; can be combined with --json and --config only",
     },
     json: { says: "each event as it is stored, or each result, one JSON object a line" },
     export: {
@@ -46,7 +46,7 @@ export const AUDIT: CommandUsage = {
   },
   notes: [
     "The audit trail records that it was read or verified in the store, and by which user of this machine.",
-    "Fetch an export last: a checkpoint, or a witness's file, that is younger covers records that it does not have.",
+    "Fetch the export after the checkpoints and the witness's file: a later checkpoint covers records that the export does not have.",
   ],
   example: "mandate audit --type token_exchange.denied --limit 20",
 };

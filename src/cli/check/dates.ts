@@ -7,8 +7,8 @@ import type { Finding } from "./finding.ts";
 
 const REMEDIES: Record<Dated["kind"], string> = {
   certificate: "renew it; a running server takes the files into use",
-  authority: "replace the file by that of the next one; a running server takes it into use",
-  secret: "give the client another one, and add it here",
+  authority: "replace the file by that of the next authority; a running server takes it into use",
+  secret: "give the client another secret, and add it here",
 };
 
 export const datesOf = (config: Config, nowSeconds: number): readonly Finding[] =>

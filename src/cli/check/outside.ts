@@ -99,13 +99,13 @@ async function instanceOf({ log, names }: Store, name: string): Promise<Finding>
   const holder = await names.holder(name);
   if (holder !== undefined && !isGone(holder)) {
     const since = new Date(holder.sinceMs).toISOString();
-    const says = `${name} is in use by process ${holder.pid} on ${holder.host} since ${since}: a second one is refused`;
+    const says = `${name} is in use by process ${holder.pid} on ${holder.host} since ${since}: a second process with this name is refused`;
     return { level: "ok", where, says };
   }
   const says =
     head === undefined
       ? `${name} begins a log of its own`
-      : `${name} has a log of ${head.seq + 1} events in the store, and no process has the name`;
+      : `${name} has a log of ${head.seq + 1} events in the store, and no process uses the name`;
   return { level: "ok", where, says };
 }
 
@@ -128,7 +128,13 @@ async function clockOf(store: Store, where: string): Promise<readonly Finding[]>
   const seconds = (Math.abs(measured.differenceMs) / 1000).toFixed(1);
   const says = `the clock of this machine is ${seconds} s ${measured.differenceMs > 0 ? "ahead of" : "behind"} the database's`;
   return differsBy(measured, CLOCK_DIFFERENCE_MS_MAX)
-    ? [{ level: "error", where, says: `${says}, so that no start is ready: correct the time service` }]
+    ? [
+        {
+          level: "error",
+          where,
+          says: `${says}, so that a server that starts does not become ready: correct the time service`,
+        },
+      ]
     : [{ level: "ok", where, says }];
 }
 
@@ -140,7 +146,7 @@ function missingFile(file: string): Finding {
     return {
       level: "error",
       where,
-      says: `the folder ${folder} does not exist: make it, writable for the server`,
+      says: `the folder ${folder} does not exist: make it, and let the server write to it`,
     };
   }
   if (!isWritable(folder)) {
@@ -238,7 +244,7 @@ export async function portsOf({ fixed }: Config): Promise<readonly Finding[]> {
     const why = port === 0 ? undefined : await whyNotFree(one);
     if (why === undefined) found.push({ level: "ok", where, says: `${host}:${port} is free` });
     else if (why === "EADDRINUSE") {
-      const says = `${host}:${port} is in use, by this server if it runs: otherwise stop the process that listens there, or change it`;
+      const says = `${host}:${port} is in use, by this server if it runs; otherwise stop the process that listens there, or change the port`;
       found.push({ level: "warning", where, says });
     } else {
       const says = `${host}:${port} cannot be listened on (${why}): change "${name}.host" or "${name}.port"`;

@@ -59,7 +59,7 @@ export const CLIENTS: CommandUsage = {
     "default-target": { value: "NAME", says: "the target of a request that names none" },
     expires: {
       value: "SECONDS",
-      says: "when it expires; without it, a secret is valid until it is rotated out, and an initial access token for one day",
+      says: "when the secret or token expires; without it, a secret is valid until it is rotated out, and an initial access token for one day",
     },
     overlap: {
       value: "SECONDS",
@@ -69,8 +69,8 @@ export const CLIENTS: CommandUsage = {
       value: "NAME",
       says: "the class by which policy rules name the clients that register with the token",
     },
-    scope: { value: '"SCOPE …"', says: "what such clients get at most" },
-    uses: { value: "N", says: "how many clients may register with it (default: 1)" },
+    scope: { value: '"SCOPE …"', says: "the scopes that clients of this token can have at most" },
+    uses: { value: "N", says: "how many clients may register with the token (default: 1)" },
     json: { says: "one JSON object, in a list one a line" },
     config: { value: "FILE", says: "the configuration (default: data/config.json)" },
   },

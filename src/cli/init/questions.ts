@@ -67,13 +67,13 @@ const QUESTIONS = [
   {
     option: "client-id",
     below: "provider",
-    asks: "client_id of this server there, for users to sign in here; empty for no sign-in",
+    asks: "client_id of this server at the provider, for users to sign in here; empty for no sign-in",
     member: "signIn.providers.*.clientId",
   },
   {
     option: "client-secret",
     below: "client-id",
-    asks: "File with the client secret there; empty for a key",
+    asks: "File with the secret of this server at the provider; empty to prove itself by a key",
     member: "signIn.providers.*.method",
   },
   {
@@ -103,20 +103,20 @@ const QUESTIONS = [
   {
     option: "agent-client-id",
     below: "agent",
-    asks: "client_id of its app at the provider, whose ID tokens it exchanges",
+    asks: "client_id of the agent's app at the provider, whose ID tokens the agent exchanges",
     required: true,
   },
   {
     option: "api",
     below: "agent",
-    asks: "The API for which it gets tokens",
+    asks: "The API for which the agent gets tokens",
     member: "targets.*.names",
     required: true,
   },
   {
     option: "scope",
     below: "agent",
-    asks: "Its scopes there",
+    asks: "The agent's scopes at that API",
     member: "policies.*.scopes",
     required: true,
     check: isScope,
@@ -143,7 +143,7 @@ export async function collectAnswers(
     else if (required) return err(`--${option} is missing${below === undefined ? "" : ` beside --${below}`}`);
   }
   if (answers.agent === answers.administrator)
-    return err("--agent is the administrator: give it another name");
+    return err("--agent and --administrator are the same: give the agent another name");
   return ok(answers);
 }
 

@@ -26,7 +26,7 @@ export const INIT: CommandUsage = {
         "api",
         "scope",
       ],
-      says: "asks on a terminal for what the options leave open; without one, takes defaults and requires --issuer",
+      says: "asks on a terminal for what the options do not give; without a terminal, takes the defaults and requires --issuer",
     },
   ],
   options: {
@@ -50,9 +50,12 @@ export const INIT: CommandUsage = {
     },
     "client-secret": {
       value: "FILE",
-      says: "a file with the secret of this server there; without it, it proves itself by a key (private_key_jwt)",
+      says: "a file with the secret of this server at the provider; without it, this server proves itself by a key (private_key_jwt)",
     },
-    "provider-ca": { value: "FILE", says: "a private authority of the provider's certificate, in PEM" },
+    "provider-ca": {
+      value: "FILE",
+      says: "the private authority that issued the provider's certificate, in PEM",
+    },
     "provider-network": {
       value: "CIDR",
       many: true,
@@ -66,14 +69,14 @@ export const INIT: CommandUsage = {
     },
     agent: {
       value: "SPIFFE_ID|NAME",
-      says: "the first agent, a workload or a client with a new secret; requires --provider and the next three",
+      says: "the first agent, a workload or a client with a new secret; requires --provider and the three options below",
     },
     "agent-client-id": {
       value: "ID",
       says: "the client_id of the agent's app at the provider: ID tokens for it are what the agent exchanges",
     },
     api: { value: "NAME", says: "the target at which the agent may act for a user who has consented" },
-    scope: { value: '"SCOPE …"', says: "what it may do there" },
+    scope: { value: '"SCOPE …"', says: "what the agent may do at that target" },
   },
   notes: [
     "Nothing is overwritten: the folder is new or empty. Its files are readable by the user that runs this.",

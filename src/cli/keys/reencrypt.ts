@@ -33,6 +33,6 @@ export async function reencryptKeys(admin: Admin, json: boolean): Promise<number
     return EXIT.done;
   }
   print(`Encrypted anew: ${keys.length} of ${rows.length} keys.`);
-  print("No key in the store needs keys.otherEncryptionKey any more; backups of it do.");
+  print("No key in the store needs keys.otherEncryptionKey any more; backups of the store still need it.");
   return EXIT.done;
 }

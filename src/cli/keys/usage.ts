@@ -9,13 +9,13 @@ export const KEYS: CommandUsage = {
     {
       words: "rotate",
       options: ["purpose", "alg", "json", "config"],
-      says: "lets the announced keys sign in place of the active ones, as soon as they were announced for keys.announceSeconds",
+      says: "lets the announced keys sign in place of the active ones, once they have been announced for keys.announceSeconds",
     },
     {
       words: "withdraw",
       takes: ["KID"],
       options: ["dry-run", "json", "config"],
-      says: "for a key that leaked: ends all that it signed, removes it from /jwks, and lets the announced key sign, at once and on every instance",
+      says: "is for a key that leaked: ends all tokens that it signed, removes it from /jwks, and lets the announced key sign, at once and on every instance",
     },
     {
       words: "reencrypt",

@@ -69,7 +69,7 @@ const isSuccessor = (one: KeyRow, { purpose, alg }: KeyRow): boolean =>
 function refusalOf(kid: string, key: KeyRow | undefined): string | undefined {
   if (key === undefined) return 'there is no such key; see "keys list"';
   return key.purpose === "checkpoint"
-    ? `it signs checkpoints, and without it those that it signed prove nothing. Let another one sign ("keys rotate --purpose checkpoint"); the witness proves what ${word(kid)} signed before`
+    ? `it signs checkpoints, and the checkpoints that it signed prove nothing without it. Let another key sign ("keys rotate --purpose checkpoint"); the witness proves what ${word(kid)} signed before`
     : undefined;
 }
 
@@ -96,10 +96,12 @@ function report(
     state !== "active" || signs === undefined
       ? []
       : wasAnnounced
-        ? [`${word(signs)} signs now, and was announced before.`]
-        : [`${word(signs)} signs now. It was not announced for long: verifiers learn of it ${fetched}.`];
+        ? [`${word(signs)} signs now; it was announced before, so verifiers know it.`]
+        : [
+            `${word(signs)} signs now. It was announced only shortly before: verifiers learn of it ${fetched}.`,
+          ];
   return [
-    `Withdrawn: ${word(kid)}. Ended: ${count} tokens that it signed and that still stood.`,
+    `Withdrawn: ${word(kid)}. Ended: ${count} tokens that it signed and that were still valid.`,
     ...successor,
     verifiers,
   ];

@@ -31,7 +31,10 @@ export function formatDifferences({ asked, cut, differences, vectors }: Comparis
   }
   if (lines.length === 0) lines.push("Nothing is newly allowed or denied.");
   if (asked === 0)
-    return [...lines, "No question was compared: no rule differs, or none that does can be asked about."];
+    return [
+      ...lines,
+      "No question was compared: no rule differs, or no question can be derived from a rule that differs.",
+    ];
   lines.push(`Questions compared: ${asked}${cut ? "; the remaining questions were not compared" : ""}.`);
   return lines;
 }

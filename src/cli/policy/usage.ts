@@ -20,10 +20,10 @@ export const POLICY: CommandUsage = {
     },
   ],
   options: {
-    vectors: { value: "VECTORS", says: "further questions" },
+    vectors: { value: "VECTORS", says: "a file with further questions" },
     "fail-on": {
       value: "CHANGE",
-      says: "exits with 1 if the change allows more (allow), denies more (deny), or either (any); a longer lifetime counts as allowed, and so do questions that were too many to compare",
+      says: "exits with 1 if the change allows more (allow), denies more (deny), or either (any); also if a lifetime gets longer (allow) or shorter (deny), or if there were too many questions to compare them all",
     },
     json: { says: "one JSON object, for test one a line" },
     config: { value: "FILE", says: "the configuration (default: data/config.json)" },
