@@ -5,7 +5,7 @@
 import { writeSync } from "node:fs";
 import { LOG_PIPE_RETRY_MS, LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../limits.ts";
 
-export type LineWriter = {
+type LineWriter = {
   /** Whether the whole line was written now; otherwise it waits, or fell away. */
   write(line: string): boolean;
   /** At the end of this turn of the event loop, in one piece with the other lines of the turn. */
@@ -17,7 +17,7 @@ export type LineWriter = {
 
 export type LogStatus = { waitingBytes: number; lostLines: number };
 
-export type LineWriterOptions = {
+type LineWriterOptions = {
   /** Writes some of the bytes and returns their number, or throws. */
   writeSome: (bytes: Uint8Array) => number;
   /** A line that says how many were lost; written when lines can be written again. */

@@ -1,6 +1,6 @@
 /** A cache bounded by entries and bytes; beyond the bounds, the least recently used entries are dropped. */
 
-export type LruCache<E> = {
+type LruCache<E> = {
   find(key: string): E | undefined;
   keep(key: string, entry: E): void;
 };

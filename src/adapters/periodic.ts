@@ -8,7 +8,7 @@ export type PeriodicWork = {
   close(): Promise<void>;
 };
 
-export type PeriodicOptions = {
+type PeriodicOptions = {
   /** Stands before the message of each fault. */
   name: string;
   everyMs: number;

@@ -7,7 +7,7 @@ const US_PER_SECOND = 1e6;
 /** How often the event loop is asked. */
 const LOOP_RESOLUTION_MS = 20;
 
-export type ProcessState = {
+type ProcessState = {
   version: string;
   node: string;
   cpuSeconds: number;

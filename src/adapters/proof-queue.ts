@@ -10,7 +10,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Rate } from "../settings/settings.ts";
 
-export type ProofQueueOptions = {
+type ProofQueueOptions = {
   clock: Pick<Clock, "monotonicMs">;
   /** CPU time of this thread so far: a machine that stands still for a while charges no caller for it. */
   cpuMs: () => number;

@@ -13,7 +13,7 @@ const BUCKETS_MAX = 10_000;
 
 type Bucket = { tokens: number; atMs: number };
 
-export type Buckets = {
+type Buckets = {
   /** Whole seconds until there is a token again; 0 where there is one. */
   waitSeconds(key: string): number;
   take(key: string): void;

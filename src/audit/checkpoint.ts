@@ -34,7 +34,7 @@ export type Checkpoint = {
   heads: ReadonlyMap<string, LogHead>;
 };
 
-export type CheckpointFailure = { kind: "checkpoint_type_refused" | "checkpoint_malformed" };
+type CheckpointFailure = { kind: "checkpoint_type_refused" | "checkpoint_malformed" };
 
 /** The claims of a checkpoint. */
 export function buildCheckpoint({ issuer, log, root, tree, hash, timeMs, heads }: Checkpoint): JsonObject {

@@ -44,7 +44,7 @@ export const onConfig = (
 export const onFiles = (run: Work<Terminal>): Result<Command, never> => ok({ on: "files", run });
 
 /** Checks the values that were given, before anything is opened. */
-export type ReadCommand = (given: CommandArguments) => Result<Command, string>;
+type ReadCommand = (given: CommandArguments) => Result<Command, string>;
 
 /** A row of the table of commands; its code is loaded when it is called. */
 export type CommandRow = { readonly usage: CommandUsage; readonly load: () => Promise<ReadCommand> };

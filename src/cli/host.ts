@@ -18,7 +18,7 @@ import { readGiven } from "./options.ts";
 import { describeFileFault, escapeUnsafe } from "./text.ts";
 
 /** Where a command line writes: the streams of a process, or what stands for them. */
-export type Streams = { stdout: NodeJS.WritableStream; stderr: NodeJS.WritableStream };
+type Streams = { stdout: NodeJS.WritableStream; stderr: NodeJS.WritableStream };
 
 /** Only where the stream is a terminal. */
 const bold =

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
-export const DEVELOPMENT_CONFIG = "data/config.json";
+const DEVELOPMENT_CONFIG = "data/config.json";
 
 /** With `value`, the name of its value in the usage; without, a flag. */
 export type Option = {

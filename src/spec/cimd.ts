@@ -33,7 +33,7 @@ export function isDocumentUrl(clientId: string): boolean {
   return clientId.startsWith("https://");
 }
 
-export type DocumentUrlFailure = UrlFailure | { kind: "url_query" | "url_path_bare" };
+type DocumentUrlFailure = UrlFailure | { kind: "url_query" | "url_path_bare" };
 
 /** The text, by which it is compared (CIMD-3-8), and the parsed URL, so that a request parses it once. */
 export type DocumentUrl = { readonly text: string; readonly parsed: FetchUrl };
@@ -67,7 +67,7 @@ type Reason =
   | "method_unsupported"
   | "methods_disagree"
   | "public";
-export type DocumentFailure = { kind: `document_${Reason}` };
+type DocumentFailure = { kind: `document_${Reason}` };
 
 const refused = (reason: Reason) => err({ kind: `document_${reason}` } satisfies DocumentFailure);
 
@@ -130,7 +130,7 @@ function readMethod<M extends string>(
 const isTexts = (value: Json): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === "string");
 
-export type KeysOriginFailure = { kind: "document_keys_foreign" };
+type KeysOriginFailure = { kind: "document_keys_foreign" };
 
 /** Keys at another origin would let that origin decide who the client is. */
 export function checkKeysOrigin(document: URL, jwksUri: string): Result<undefined, KeysOriginFailure> {

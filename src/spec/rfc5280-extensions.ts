@@ -11,7 +11,7 @@ import type { Der } from "./x690.ts";
 import * as der from "./x690.ts";
 import { childrenOf, readBits, readBoolean, readDer, readInteger, readOid } from "./x690.ts";
 
-export type KeyUsage =
+type KeyUsage =
   | "digitalSignature"
   | "nonRepudiation"
   | "keyEncipherment"

@@ -69,7 +69,7 @@ type Repeatable = (typeof REPEATABLE)[number];
 export type Form = Readonly<Partial<Record<Single, string>>> &
   Readonly<Record<Repeatable, readonly string[]>>;
 
-export type FormFailure =
+type FormFailure =
   | { kind: "form_encoding_malformed"; parameter?: never }
   | { kind: "parameter_repeated"; parameter: string }
   | { kind: "parameter_malformed"; parameter: string };
@@ -140,7 +140,7 @@ function hasControl(text: string): boolean {
 
 // --- client password (2.3.1) ------------------------------------------------------------------------------------
 
-export type ClientPassword = { clientId: string; secret: string };
+type ClientPassword = { clientId: string; secret: string };
 
 /** The client's credentials in an `Authorization: Basic` header; the scheme is compared without case. */
 export function parseAuthorization(

@@ -7,7 +7,7 @@
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
-export type BearerFailure = { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed" };
+type BearerFailure = { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed" };
 
 /** RFC6750-2.1-3: the scheme in any case, one or more spaces, and a b64token; nothing else. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;

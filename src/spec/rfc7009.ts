@@ -9,7 +9,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 
-export type TokenFormFailure = { kind: "token_missing" };
+type TokenFormFailure = { kind: "token_missing" };
 
 /**
  * The token that the request is about. RFC7009-2.1-4, RFC7009-2.1-5, RFC7009-2.2-3, RFC7009-5-3, RFC7662-2.1-4,

@@ -14,7 +14,7 @@ import { stripBlanks } from "./rfc9110.ts";
 export const FORWARDED_FIELDS = ["Forwarded", "X-Forwarded-For"] as const;
 export type ForwardedField = (typeof FORWARDED_FIELDS)[number];
 
-export type ForwardedFailure = { kind: "forwarded_for_missing" | "forwarded_malformed" };
+type ForwardedFailure = { kind: "forwarded_for_missing" | "forwarded_malformed" };
 
 /**
  * The address of the client as the last proxy tells it, in canonical form; undefined where that proxy hides it. `value`:

@@ -32,7 +32,7 @@ export type Jws = {
   compact: string;
 };
 
-export type JwsPart = "header" | "payload" | "signature";
+type JwsPart = "header" | "payload" | "signature";
 
 export type JwsFailure =
   | { kind: "jws_too_large" }

@@ -17,8 +17,8 @@ import { isJsonObject, parseJson } from "./rfc8259.ts";
 
 type Named = { kid?: string; alg?: string };
 export type EcJwk = Named & { kty: "EC"; crv: string; x: string; y: string };
-export type OkpJwk = Named & { kty: "OKP"; crv: "Ed25519"; x: string };
-export type RsaJwk = Named & { kty: "RSA"; n: string; e: string };
+type OkpJwk = Named & { kty: "OKP"; crv: "Ed25519"; x: string };
+type RsaJwk = Named & { kty: "RSA"; n: string; e: string };
 /** A checked public key that may verify signatures; every value except `kid` is plain ASCII. */
 export type Jwk = EcJwk | OkpJwk | RsaJwk;
 
@@ -29,7 +29,7 @@ export type JwkSetFailure =
   | { kind: "jwk_set_too_large" }
   | { kind: "jwk_set_private" };
 
-export type KeyChoiceFailure = { kind: "key_unknown" | "key_unsuitable" | "key_ambiguous" };
+type KeyChoiceFailure = { kind: "key_unknown" | "key_unsuitable" | "key_ambiguous" };
 
 type Curve = { alg: string; bytes: number; prime: bigint; b: bigint };
 

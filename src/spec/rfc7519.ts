@@ -11,7 +11,7 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
-export type TimeClaim = "exp" | "nbf" | "iat";
+type TimeClaim = "exp" | "nbf" | "iat";
 
 export type TimeFailure =
   | { kind: "jwt_time_missing"; claim: "exp" | "iat" }

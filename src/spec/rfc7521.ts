@@ -18,7 +18,7 @@ export type PresentedAssertion = { by: "assertion"; type: string; assertion: str
 export type PresentedCertificate = { by: "certificate"; clientId?: string };
 export type Presented = PresentedSecret | PresentedAssertion | PresentedCertificate;
 
-export type PresentedFailure =
+type PresentedFailure =
   | { kind: "request_malformed"; reason: "secrets_several" | "client_id_differs" }
   | {
       kind: "client_refused";

@@ -32,14 +32,9 @@ import {
 export const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /** The claims of an unverified assertion by which keys are selected. */
-export type ClientAssertion = { issuer: string; subject: string };
+type ClientAssertion = { issuer: string; subject: string };
 
-export type AssertionFailure =
-  | JwtAlgorithmFailure
-  | JwtTypeFailure
-  | ClaimFailure
-  | AudienceFailure
-  | TimeFailure;
+type AssertionFailure = JwtAlgorithmFailure | JwtTypeFailure | ClaimFailure | AudienceFailure | TimeFailure;
 
 /** The result is unverified: it may only be used to select keys. */
 export function parseClientAssertion({ header, claims }: Jws): Result<ClientAssertion, AssertionFailure> {
@@ -68,7 +63,7 @@ export type AssertionRule = {
   singleUseSecondsMax?: number;
 };
 
-export type CheckedAssertion = { audience: string; jti?: string; expiresAtSeconds: number };
+type CheckedAssertion = { audience: string; jti?: string; expiresAtSeconds: number };
 
 /**
  * Does not check the signature: the result counts only under a key of the assertion's issuer (RFC8725-3.8-1,

@@ -101,7 +101,7 @@ export type Members = v.InferOutput<ReturnType<typeof membersFor>>;
 
 // --- jwks -----------------------------------------------------------------------------------------------------
 
-export type KeysFailure = {
+type KeysFailure = {
   kind: "jwks_refused" | "keys_private" | "keys_unusable" | "certificates_missing";
 };
 

@@ -23,7 +23,7 @@ const OF_SERVER: readonly string[] = [
   "client_id_issued_at",
 ];
 
-export type ClientUpdate = {
+type ClientUpdate = {
   /** It must be a current secret (RFC7592-2.2-7), and never sets a new one (RFC7592-2.2-8). */
   clientSecret?: string;
   /** The whole new record, read like a registration (RFC7592-2.2-3, RFC7592-2.2-4). */

@@ -9,7 +9,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 
-export type RedirectUriFailure = {
+type RedirectUriFailure = {
   kind:
     | "redirect_uri_malformed"
     | "redirect_uri_fragment"
@@ -51,7 +51,7 @@ const DOTS = /\/\.{1,2}(?:[/?]|$)|%2e/i;
 const refused = (kind: RedirectUriFailure["kind"]) => err({ kind });
 
 /** What stands behind a redirect URI: a site, a program on the user's computer by address or by name, or an app. */
-export type RedirectKind = "https" | "loopback" | "localhost" | "private_use";
+type RedirectKind = "https" | "loopback" | "localhost" | "private_use";
 
 /** RFC7591-5-3: https, http to the local machine, or a private-use scheme; the URI is stored byte for byte. */
 export function readRedirectUri(text: string): Result<RedirectKind, RedirectUriFailure> {
@@ -115,7 +115,7 @@ export function isAccepted(uri: string, { localhost, privateUse }: RedirectRules
   return kind.value !== "localhost" || localhost !== "off";
 }
 
-export type PrivateUseFailure = { kind: "redirect_uri_not_private_use" | "redirect_uri_incomplete" };
+type PrivateUseFailure = { kind: "redirect_uri_not_private_use" | "redirect_uri_incomplete" };
 
 /** RFC8252-8.4-2, RFC8252-8.4-3: a URI that the operator lists; `shared`: its scheme is no reversed domain name. */
 export function checkPrivateUse(uri: string): Result<{ shared: boolean }, PrivateUseFailure> {

@@ -129,9 +129,9 @@ export function discoveryUrls(issuer: string): readonly string[] {
 // --- of others (3.2, 3.3) ---------------------------------------------------------------------------------------
 
 /** The part of it that is used. */
-export type IssuerMetadata = { jwksUri: string };
+type IssuerMetadata = { jwksUri: string };
 
-export type IssuerMetadataFailure =
+type IssuerMetadataFailure =
   | { kind: "metadata_malformed"; cause: "not_object" | JsonFailure["kind"] }
   | { kind: "metadata_issuer_differs" }
   | { kind: "metadata_jwks_uri_missing" }

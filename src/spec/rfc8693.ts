@@ -29,9 +29,9 @@ export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 
 // --- request (2.1) ----------------------------------------------------------------------------------------------
 
-export type SubjectTokenType = typeof ACCESS_TOKEN | typeof JWT | typeof ID_TOKEN;
+type SubjectTokenType = typeof ACCESS_TOKEN | typeof JWT | typeof ID_TOKEN;
 
-export type ActorTokenType = typeof JWT | typeof ACCESS_TOKEN;
+type ActorTokenType = typeof JWT | typeof ACCESS_TOKEN;
 
 /** `jwt` is a plain authorization grant for another server. */
 export type RequestedType = "access_token" | "jwt" | "id-jag";
@@ -45,7 +45,7 @@ export type Exchange = {
   requestedType?: RequestedType;
 };
 
-export type ExchangeFailure =
+type ExchangeFailure =
   | { kind: "subject_token_missing" }
   | { kind: "subject_token_type_missing" }
   | { kind: "subject_token_type_unsupported" }
@@ -113,7 +113,7 @@ export type Hop = {
 /** A chain, current actor first (RFC8693-4.1-5). */
 export type Chain = readonly Hop[];
 
-export type ActFailure = { kind: "act_malformed" } | { kind: "act_too_deep" } | { kind: "act_too_large" };
+type ActFailure = { kind: "act_malformed" } | { kind: "act_too_deep" } | { kind: "act_too_large" };
 
 /**
  * Reads the `act` claim of a token issued by `issuer`; without the claim the chain is empty. `us` is this server, whose

@@ -39,7 +39,7 @@ export const SUBJECT_PARAMETERS = [
   "tls_client_auth_san_ip",
   "tls_client_auth_san_email",
 ] as const;
-export type SubjectParameter = (typeof SUBJECT_PARAMETERS)[number];
+type SubjectParameter = (typeof SUBJECT_PARAMETERS)[number];
 
 export type ExpectedSubject =
   | { parameter: "tls_client_auth_subject_dn"; rdns: readonly (readonly ExpectedAttribute[])[] }
@@ -48,7 +48,7 @@ export type ExpectedSubject =
   | { parameter: "tls_client_auth_san_email"; name: string }
   | { parameter: "tls_client_auth_san_ip"; bytes: Uint8Array };
 
-export type SubjectFailure =
+type SubjectFailure =
   | { kind: "subject_missing" }
   | { kind: "subject_repeated" }
   | { kind: "subject_malformed"; parameter: SubjectParameter };
@@ -102,7 +102,7 @@ function readAddress(text: string): Uint8Array | undefined {
 
 // --- PKI method: the certificate ----------------------------------------------------------------------------
 
-export type ClientCertificateFailure = {
+type ClientCertificateFailure = {
   kind:
     | "client_certificate_is_ca"
     | "client_certificate_may_not_sign"
@@ -154,7 +154,7 @@ function isSubject({ subject, subjectAltNames }: Certificate, expected: Expected
 
 // --- self-signed method -------------------------------------------------------------------------------------
 
-export type RegisteredCertificateFailure =
+type RegisteredCertificateFailure =
   | { kind: "registered_certificate_missing" }
   | { kind: "registered_certificate_malformed" }
   | { kind: "registered_certificate_refused"; cause: CertificateFailure["kind"] }
@@ -186,7 +186,7 @@ function decodeBase64(text: string): Uint8Array | undefined {
   return BASE64.test(text) ? Uint8Array.fromBase64(text) : undefined;
 }
 
-export type SelfSignedFailure = {
+type SelfSignedFailure = {
   kind: "certificate_not_registered" | "certificate_not_yet_valid" | "certificate_expired";
 };
 

@@ -14,9 +14,9 @@ import { stripBlanks } from "./rfc9110.ts";
 export type ClientCertFields = { clientCert: readonly string[]; chain: readonly string[] };
 
 /** DER, not parsed yet. */
-export type ForwardedCertificates = { leaf: Uint8Array; chain: readonly Uint8Array[] };
+type ForwardedCertificates = { leaf: Uint8Array; chain: readonly Uint8Array[] };
 
-export type ClientCertFailure = {
+type ClientCertFailure = {
   kind:
     | "client_cert_missing"
     | "client_cert_repeated"

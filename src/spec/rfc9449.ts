@@ -29,7 +29,7 @@ import { isJsonObject } from "./rfc8259.ts";
 import type { JwtAlgorithmFailure, JwtTypeFailure } from "./rfc8725.ts";
 import { checkAlgorithm, checkType, JWT_TYPES } from "./rfc8725.ts";
 
-export type ProofFailure =
+type ProofFailure =
   | { kind: "repeated" }
   | JwsFailure
   | JwtTypeFailure
@@ -43,7 +43,7 @@ export type ProofFailure =
 // --- syntax (4.2) -----------------------------------------------------------------------------------------------
 
 /** The key signs for itself: that it made the signature is still to be verified. */
-export type ParsedProof = { jws: Jws; key: Jwk };
+type ParsedProof = { jws: Jws; key: Jwk };
 
 /** RFC9449-4.1-1: the value of the field `DPoP`, byte for byte; several fields arrive joined by commas. */
 export function parseProof(value: string, algorithms: readonly string[]): Result<ParsedProof, ProofFailure> {
@@ -81,7 +81,7 @@ export type ProofRule = {
 };
 
 /** `endSeconds`: from then on the proof is too old to be accepted. */
-export type CheckedProof = { jti: string; endSeconds: number };
+type CheckedProof = { jti: string; endSeconds: number };
 
 /** Does not check the signature: the result counts only under the key of the proof. */
 export function checkProof({ claims }: Jws, rule: ProofRule): Result<CheckedProof, ProofFailure> {

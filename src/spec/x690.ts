@@ -30,16 +30,16 @@ export type DerFailure = {
 
 export const BOOLEAN = 0x01;
 export const INTEGER = 0x02;
-export const BIT_STRING = 0x03;
+const BIT_STRING = 0x03;
 export const OCTET_STRING = 0x04;
 export const NULL = 0x05;
-export const OBJECT_IDENTIFIER = 0x06;
+const OBJECT_IDENTIFIER = 0x06;
 export const ENUMERATED = 0x0a;
 export const UTF8_STRING = 0x0c;
 export const PRINTABLE_STRING = 0x13;
 export const IA5_STRING = 0x16;
-export const UTC_TIME = 0x17;
-export const GENERALIZED_TIME = 0x18;
+const UTC_TIME = 0x17;
+const GENERALIZED_TIME = 0x18;
 export const SEQUENCE = 0x30;
 export const SET = 0x31;
 

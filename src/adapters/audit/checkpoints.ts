@@ -46,7 +46,7 @@ export type CheckpointOptions = {
 };
 
 /** `ageSeconds`: since the witness accepted a checkpoint; absent if it has accepted none from this process. */
-export type WitnessState = { works: boolean; ageSeconds?: number };
+type WitnessState = { works: boolean; ageSeconds?: number };
 
 /**
  * A stored checkpoint with a valid signature of ours, else undefined: write access to the store is not enough to forge

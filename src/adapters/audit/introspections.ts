@@ -13,7 +13,7 @@ type Kind = { client: NonNullable<AuditEvent["client"]>; target?: string; reason
 
 const MANY_CLIENTS = { client_id: "many clients", auth_method: "many methods" };
 
-export type IntrospectionCounter = Introspections & { close(): Promise<void> };
+type IntrospectionCounter = Introspections & { close(): Promise<void> };
 
 /** Starts counting; every minute the counts are recorded as events. `onLost` is told what `close` could not record. */
 export function countIntrospections(

@@ -12,9 +12,9 @@ const MINUTE_MS = 60_000;
 const KINDS_MAX = 1_000;
 
 /** `since`: when counting began, ISO 8601; `requests`: the ids of the first of them (AUDIT-D-9). */
-export type Count<Kind> = { kind: Kind; count: number; since: string; requests: string[] };
+type Count<Kind> = { kind: Kind; count: number; since: string; requests: string[] };
 
-export type MinuteCountOptions<Kind> = {
+type MinuteCountOptions<Kind> = {
   toEvent(count: Count<Kind>): AuditEvent;
   /** The kind under which further kinds are counted together. */
   restOf(kind: Kind): Kind;
@@ -22,7 +22,7 @@ export type MinuteCountOptions<Kind> = {
   onUnwritten(counts: readonly Count<Kind>[]): readonly Count<Kind>[];
 };
 
-export type MinuteCounts<Kind> = {
+type MinuteCounts<Kind> = {
   note(kind: Kind, requestId: string): void;
   /** Records the remaining counts; those that could not be written are returned. */
   close(): Promise<readonly Count<Kind>[]>;

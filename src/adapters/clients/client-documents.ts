@@ -11,7 +11,7 @@ import type { ClientDocument } from "../../spec/cimd.ts";
 import type { FetchContext } from "../remote/cached-document.ts";
 import { makeDocumentCache } from "../remote/cached-document.ts";
 
-export type DocumentOptions = FetchContext & { settings: () => DocumentSettings };
+type DocumentOptions = FetchContext & { settings: () => DocumentSettings };
 
 type Document = ClientDocument<AuthMethod>;
 type Found = Result<Client, FetchRefused>;

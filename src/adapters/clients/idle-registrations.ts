@@ -19,7 +19,7 @@ import { runPeriodically } from "../periodic.ts";
 import { inSlices } from "../store/slices.ts";
 import type { Store } from "../store/store.ts";
 
-export type RegistrationsOptions = {
+type RegistrationsOptions = {
   store: Pick<Store, "registrations" | "sliceMs">;
   journal: Journal;
   clock: Clock;

@@ -16,7 +16,7 @@ import { KeysUnusable } from "./seal.ts";
 import type { OpenedKey } from "./signer.ts";
 import { makeSigner } from "./signer.ts";
 
-export type KeyRingOptions = {
+type KeyRingOptions = {
   store: Pick<Store, "keys">;
   custody: KeyCustody;
   clock: Pick<Clock, "nowSeconds">;
@@ -179,7 +179,7 @@ async function canOpen(
 }
 
 /** One key becomes active, and the one before it retires. */
-export const swapKeys = (
+const swapKeys = (
   { kid }: Pick<KeyFacts, "kid">,
   retires: Pick<KeyFacts, "kid"> | undefined,
   sinceSeconds: number,

@@ -22,7 +22,7 @@ export class KeysUnusable extends Error {
 /** What makes the signatures of one key over the bytes of a text. */
 export type Hand = (input: string) => Uint8Array | Promise<Uint8Array>;
 
-export type MadeKey = Pick<KeyRow, "kid" | "publicJwk" | "privateJwe">;
+type MadeKey = Pick<KeyRow, "kid" | "publicJwk" | "privateJwe">;
 
 export interface KeyCustody {
   make(alg: string): Promise<MadeKey>;
@@ -30,7 +30,7 @@ export interface KeyCustody {
   open(row: KeyRow): Promise<OpenedAt>;
 }
 
-export type OpenedAt = { publicJwk: Jwk; hand: Hand; at: "store" | "service" };
+type OpenedAt = { publicJwk: Jwk; hand: Hand; at: "store" | "service" };
 
 const WRAPPING = { alg: "dir", enc: "A256GCM" } as const;
 

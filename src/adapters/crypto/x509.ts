@@ -18,7 +18,7 @@ import { checkPath } from "../../spec/rfc5280-path.ts";
 import { sameBytes } from "../../spec/x690.ts";
 import { hash } from "./system.ts";
 
-export type VerifyPathFailure =
+type VerifyPathFailure =
   | CertificateFailure
   | PathFailure
   | { kind: "certificate_missing" }

@@ -49,7 +49,7 @@ export type DocumentKind<T> = {
   lastGoodSeconds: number;
 };
 
-export type DocumentCache<T> = {
+type DocumentCache<T> = {
   get(where: SuppliedDocument, source: string, until?: KeyWait): Promise<Result<T, FetchRefused>>;
   /** The copy, then that after each early look, for a request that needs what the copy lacks. */
   copies(

@@ -6,7 +6,7 @@
 import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../limits.ts";
 import type { Clock, KeyWait, Timers, WaitEnd } from "../../ports.ts";
 
-export type EarlyLookOptions = {
+type EarlyLookOptions = {
   /** Fetches the document. */
   look: () => Promise<unknown> | undefined;
   /** The fetch of this document under way, for whatever reason it began. */

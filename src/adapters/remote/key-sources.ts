@@ -33,7 +33,7 @@ import { timeFetch } from "./fetch-timer.ts";
 import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
 import { pollDocument } from "./polled-document.ts";
 
-export type SourceChange = (name: string, change: Change) => void;
+type SourceChange = (name: string, change: Change) => void;
 
 export type SourceOptions = {
   clock: Clock;

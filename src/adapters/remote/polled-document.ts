@@ -31,7 +31,7 @@ export type Memory<T> = {
   redate(loadedAtMs: number, nextMs: number): Promise<void>;
 };
 
-export type PollOptions<T> = {
+type PollOptions<T> = {
   /** `latest` is the newest copy, of whatever age. */
   load: (latest: T | undefined) => Promise<Loaded<T>>;
   /** Whether the new copy may replace the old one. */

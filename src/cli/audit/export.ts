@@ -62,7 +62,7 @@ async function parseCheckpoint(
 }
 
 export type Files = { export: string; checkpoints?: string; witness?: string; jwks?: string };
-export type Verdict = { code: 0 | 1 | 2; lines: readonly string[] };
+type Verdict = { code: 0 | 1 | 2; lines: readonly string[] };
 
 export async function verifyAudit(files: Files): Promise<Verdict> {
   const lines: string[] = [];

@@ -65,7 +65,7 @@ async function* merge(logs: readonly AsyncGenerator<StoredEvent, void>[]): Async
 const lineOf = (event: StoredEvent, json: boolean): string =>
   json ? escapeUnsafe(event.body) : eventLine(event);
 
-export type AuditFilter = {
+type AuditFilter = {
   log?: string | undefined;
   type?: string | undefined;
   /** The id of a request: only the events that it caused (AUDIT-D-9). */

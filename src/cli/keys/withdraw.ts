@@ -13,7 +13,7 @@ import { jsonLine, word } from "../text.ts";
 import { endingPortsOf } from "../tokens.ts";
 import { keeperOf, whyUnusable, withOperator } from "./rotate.ts";
 
-export type Withdrawal = { kid: string; dryRun: boolean; json: boolean };
+type Withdrawal = { kid: string; dryRun: boolean; json: boolean };
 
 export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawal): Promise<number> {
   const { store, settings, print, printError } = admin;

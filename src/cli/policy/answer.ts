@@ -14,7 +14,7 @@ import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
 
 /** A consent of the question's subject to the question's actor. */
-export type ConsentOnRecord = { targets: readonly string[]; scopes: readonly string[] };
+type ConsentOnRecord = { targets: readonly string[]; scopes: readonly string[] };
 
 export type Asked = {
   question: Question;

@@ -84,7 +84,7 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
   return problems.length > 0 ? err(problems) : ok(vectors);
 }
 
-export type VectorResult = { vector: Vector; got: Explanation; wrong?: string };
+type VectorResult = { vector: Vector; got: Explanation; wrong?: string };
 
 export async function runVectors(
   settings: Settings,

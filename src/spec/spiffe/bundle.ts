@@ -29,7 +29,7 @@ export type Bundle = {
   x509Authorities: string[];
 };
 
-export type BundleFailure =
+type BundleFailure =
   | JwkSetFailure
   | { kind: "bundle_sequence_malformed" }
   | { kind: "bundle_refresh_hint_malformed" };

@@ -20,7 +20,7 @@ export const JWT_SPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiff
 /** Which workloads of a trust domain are clients without registration. */
 export type Admission = "all" | "none" | readonly string[];
 
-export type ClientFailure = { kind: "client_id_missing" | "client_id_differs" | "workload_not_admitted" };
+type ClientFailure = { kind: "client_id_missing" | "client_id_differs" | "workload_not_admitted" };
 
 /** RFC6749-2.3.2-2, PROD-2.1-6: the `client_id` of a proven workload is its SPIFFE ID, if its trust domain admits it. */
 export function resolveClient(

@@ -17,9 +17,9 @@ export type SpiffeId = {
   path: string;
 };
 
-export type SpiffeIdFailure = { kind: "spiffe_id_malformed" };
+type SpiffeIdFailure = { kind: "spiffe_id_malformed" };
 
-export type SpiffePatternFailure = { kind: "spiffe_pattern_malformed" };
+type SpiffePatternFailure = { kind: "spiffe_pattern_malformed" };
 
 // SID-2.1-3, SID-2.1-4, SID-2.1-1: only these characters, so there is no userinfo, port or percent-encoding.
 const TRUST_DOMAIN = /^[a-z0-9._-]+$/;

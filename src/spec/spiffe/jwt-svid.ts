@@ -18,22 +18,22 @@ import type { SpiffeId } from "./id.ts";
 import { isWorkloadId, parseSpiffeId } from "./id.ts";
 
 /** What an unverified JWT-SVID says; it may only be used to select the bundle. */
-export type JwtSvid = { spiffeId: SpiffeId; trustDomain: string };
+type JwtSvid = { spiffeId: SpiffeId; trustDomain: string };
 
-export type JwtSvidFailure =
+type JwtSvidFailure =
   | JwtAlgorithmFailure
   | JwtTypeFailure
   | { kind: "svid_header_refused"; member: string }
   | { kind: "svid_subject_malformed" };
 
-export type JwtSvidRule = {
+type JwtSvidRule = {
   audiences: readonly string[];
   nowSeconds: number;
   skewSeconds: number;
   remainingSecondsMax?: number;
 };
 
-export type CheckedJwtSvid = Times & { audience: string };
+type CheckedJwtSvid = Times & { audience: string };
 
 const HEADER_MEMBERS: ReadonlySet<string> = new Set(["alg", "kid", "typ"]);
 

@@ -16,7 +16,7 @@ import { isWorkloadId, parseSpiffeId } from "./id.ts";
 export const SERVER_AUTH = "1.3.6.1.5.5.7.3.1";
 export const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 
-export type X509SvidFailure = {
+type X509SvidFailure = {
   kind:
     | "svid_uri_missing"
     | "svid_uri_repeated"
@@ -31,7 +31,7 @@ export type X509SvidFailure = {
     | "svid_names_not_critical";
 };
 
-export type SvidSignerFailure =
+type SvidSignerFailure =
   | { kind: "svid_signer_uri_repeated"; at: number }
   | { kind: "svid_signer_id_malformed"; at: number }
   | { kind: "svid_signer_id_with_path"; at: number }
