@@ -8,7 +8,7 @@ import { createServer } from "node:https";
 import { join } from "node:path";
 import { hash, random } from "../src/adapters/crypto/system.ts";
 import { listen } from "../src/http/listen.ts";
-import { BODY_BYTES_MAX } from "../src/limits.ts";
+import { BODY_BYTES_MAX } from "../src/limits/connections.ts";
 import { html } from "../src/people/pages/html.ts";
 import { defined } from "../src/result.ts";
 import type { JsonObject } from "../src/spec/rfc8259.ts";

@@ -24,7 +24,7 @@ import { revokeEndpoint } from "./http/revoke.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { tokenEndpoint } from "./http/token.ts";
-import { FETCH_TIMEOUT_MS } from "./limits.ts";
+import { FETCH_TIMEOUT_MS } from "./limits/fetching.ts";
 import { accountEndpoint, takeBackEndpoint } from "./people/http/account.ts";
 import { askEndpoint, decideAskEndpoint } from "./people/http/ask.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./people/http/authorize.ts";

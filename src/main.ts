@@ -13,7 +13,10 @@ if (invocation.kind === "serve") {
   await run(invocation.configFile, signals);
 } else {
   await signals.release();
-  const [{ runOnHost }, { EXIT }] = await Promise.all([import("./cli/host.ts"), import("./limits.ts")]);
+  const [{ runOnHost }, { EXIT }] = await Promise.all([
+    import("./cli/host.ts"),
+    import("./limits/process.ts"),
+  ]);
   // The reader of standard output has closed it (`audit | head`), which is not an error.
   process.stdout.on("error", () => process.exit(EXIT.refused));
   process.exitCode = await runOnHost(invocation, process);

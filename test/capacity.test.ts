@@ -8,7 +8,7 @@ import { startServer } from "../scripts/server-process.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import type { Config } from "../src/config/config.ts";
 import type { Notice } from "../src/http/log-events.ts";
-import { CONNECTIONS_MAX, CONNECTIONS_TOLD_MS } from "../src/limits.ts";
+import { CONNECTIONS_MAX, CONNECTIONS_TOLD_MS } from "../src/limits/connections.ts";
 import { connectionsThatFit, fitConnections, tellRefusals } from "../src/start/capacity.ts";
 import { makeTime } from "./support/timers.ts";
 import { until } from "./support/until.ts";

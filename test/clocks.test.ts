@@ -5,7 +5,7 @@ import { makeClock } from "../src/adapters/crypto/system.ts";
 import { measureClock } from "../src/adapters/store/clock-difference.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import type { Notice } from "../src/http/log-events.ts";
-import { CLOCK_LOOK_MS } from "../src/limits.ts";
+import { CLOCK_LOOK_MS } from "../src/limits/process.ts";
 import { watchClocks } from "../src/start/clocks.ts";
 import { migratedFile } from "./support/migrated.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";

@@ -10,7 +10,7 @@ import { derOf } from "../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority } from "../scripts/dev-pki.ts";
 import { basic } from "../scripts/http-client.ts";
 import { freePorts } from "../scripts/server-process.ts";
-import { FILES_LOOK_MS } from "../src/limits.ts";
+import { FILES_LOOK_MS } from "../src/limits/process.ts";
 import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
 import type { World } from "./support/world.ts";

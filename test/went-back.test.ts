@@ -6,7 +6,7 @@ import type { Loss } from "../src/adapters/audit/journal.ts";
 import { hash } from "../src/adapters/crypto/system.ts";
 import type { Store } from "../src/adapters/store/store.ts";
 import type { Notice } from "../src/http/log-events.ts";
-import { STORE_LOOK_MS } from "../src/limits.ts";
+import { STORE_LOOK_MS } from "../src/limits/store.ts";
 import { buildEnding } from "../src/policy/endings.ts";
 import { StoreUnavailable } from "../src/ports.ts";
 import { markWentBack, watchStore } from "../src/start/went-back.ts";

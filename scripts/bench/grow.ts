@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { buildBlock } from "../../src/adapters/audit/indexing.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
-import { AUDIT_BLOCK_EVENTS } from "../../src/limits.ts";
+import { AUDIT_BLOCK_EVENTS } from "../../src/limits/audit.ts";
 import type { AuditQuery } from "../../src/records.ts";
 import { end } from "./children.ts";
 import { Line } from "./client.ts";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
-import { RETENTION_INTERVAL_MS } from "../../src/limits.ts";
+import { RETENTION_INTERVAL_MS } from "../../src/limits/audit.ts";
 import { setClock } from "../clock-file.ts";
 import { fill } from "./fill.ts";
 import type { startLoad } from "./rounds.ts";

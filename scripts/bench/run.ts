@@ -5,7 +5,7 @@
 import { statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { parseArgs } from "node:util";
-import { CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
+import { CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits/connections.ts";
 import { defined } from "../../src/result.ts";
 import { end } from "./children.ts";
 import type { GrowOptions, Growth } from "./grow.ts";

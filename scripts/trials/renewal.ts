@@ -5,7 +5,7 @@ import { Agent } from "node:https";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
-import { FILES_LOOK_MS } from "../../src/limits.ts";
+import { FILES_LOOK_MS } from "../../src/limits/process.ts";
 import type { Authority } from "../dev-keys.ts";
 import { derOf } from "../dev-keys.ts";
 import { issueServerCertificate, makeAuthority } from "../dev-pki.ts";

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Key } from "../../test/support/documents.ts";
 import { bearer, makeKey } from "../../test/support/documents.ts";

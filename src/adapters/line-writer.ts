@@ -3,7 +3,7 @@
  * order; while too many wait, new ones fall away and are counted. No failure of it ends the process or reaches a caller.
  */
 import { writeSync } from "node:fs";
-import { LOG_PIPE_RETRY_MS, LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../limits.ts";
+import { LOG_PIPE_RETRY_MS, LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../limits/process.ts";
 
 type LineWriter = {
   /** Whether the whole line was written now; otherwise it waits, or fell away. */

@@ -4,7 +4,7 @@
  * those from sources with recent failures behind the others (PROD-8.3-1). A failure ends a fixed time after its
  * verification began, so that its time does not tell whether there is such a client, and where.
  */
-import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits.ts";
+import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits/connections.ts";
 import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";

@@ -3,13 +3,8 @@
  * `GET /audit/checkpoints` and the cursors by which both continue a listing.
  */
 import * as v from "valibot";
-import {
-  AUDIT_CURSOR_BYTES_MAX,
-  AUDIT_PAGE,
-  AUDIT_PAGE_MAX,
-  CLAIMS_DEPTH_MAX,
-  STRING_BYTES_MAX,
-} from "../limits.ts";
+import { AUDIT_CURSOR_BYTES_MAX, AUDIT_PAGE, AUDIT_PAGE_MAX } from "../limits/audit.ts";
+import { CLAIMS_DEPTH_MAX, STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { decodeFormText } from "../spec/rfc6749.ts";

@@ -2,7 +2,7 @@
 import { clock } from "../adapters/crypto/system.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { datesOf } from "./check/dates.ts";
 import type { Finding } from "./check/finding.ts";

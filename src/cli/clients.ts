@@ -1,5 +1,5 @@
 /** `mandate clients`: which of its forms was called, and with what. */
-import { INITIAL_TOKEN_SECONDS } from "../limits.ts";
+import { INITIAL_TOKEN_SECONDS } from "../limits/clients.ts";
 import { isClassName } from "../policy/rule-members.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";

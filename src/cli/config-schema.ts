@@ -1,6 +1,6 @@
 /** `mandate config-schema`: prints the JSON Schema of the configuration file, which is made from the sources. */
 import { readFileSync } from "node:fs";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import type { Command } from "./command.ts";
 import { onFiles } from "./command.ts";

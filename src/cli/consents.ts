@@ -2,7 +2,7 @@
 import { clock, random } from "../adapters/crypto/system.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { showConsent } from "../flows/shown.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import type { Consent } from "../policy/ask.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";

@@ -1,6 +1,6 @@
 /** The texts of --help and of a wrong command line, made from the table of commands. */
 
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import { COMMANDS, SERVE } from "./commands.ts";
 import type { CommandForm, CommandUsage } from "./options.ts";
 

@@ -6,7 +6,7 @@ import { openCustody } from "../adapters/remote/key-service.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import { loadConfig } from "../config/config.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
 import type { Command, CommandRow, Terminal } from "./command.ts";

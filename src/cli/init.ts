@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { loadSettings } from "../config/config.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Result } from "../result.ts";
 import { defined, ok } from "../result.ts";

@@ -1,6 +1,6 @@
 /** `mandate migrate`: brings the tables up to this version, as a role that may do what the server may not. */
 import { openStore, pendingScripts } from "../adapters/store/open.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import type { Command } from "./command.ts";
 import { onConfig } from "./command.ts";

@@ -1,6 +1,6 @@
 /** `mandate policy`: checks a policy before it is in force. It opens no store, secret or key. */
 import { loadSettings } from "../config/config.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";

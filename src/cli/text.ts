@@ -1,7 +1,7 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
 import * as v from "valibot";
 import type { StoredEvent } from "../adapters/store/store.ts";
-import { CLAIMS_DEPTH_MAX } from "../limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { parseJson } from "../spec/rfc8259.ts";

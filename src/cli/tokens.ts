@@ -6,7 +6,7 @@ import type { EndingPorts } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
 import { showToken } from "../flows/shown.ts";
 import { within } from "../flows/standing.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import type { Journal } from "../ports.ts";

@@ -2,7 +2,7 @@
 import { clock } from "../adapters/crypto/system.ts";
 import { lookAtBundle, lookAtKeySet } from "../adapters/remote/key-sources.ts";
 import type { PolledKind, PolledRow } from "../adapters/store/store.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { defined, ok } from "../result.ts";
 import type { IssuerKeys, Settings, TrustDomain } from "../settings/settings.ts";

@@ -1,6 +1,6 @@
 /** The `audit` section: when checkpoints are signed, where they are sent, and how long events are kept. */
 import { resolve } from "node:path";
-import { LEASE_SECONDS } from "../limits.ts";
+import { LEASE_SECONDS } from "../limits/store.ts";
 import { defined } from "../result.ts";
 import type { WitnessPlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";

@@ -5,7 +5,7 @@ import {
   CLIENT_UNUSED_SECONDS,
   CLIENT_UNUSED_SECONDS_OPEN,
   CLIENTS_REGISTERED_MAX,
-} from "../limits.ts";
+} from "../limits/clients.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
 import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, isScopeToken, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";

@@ -1,7 +1,7 @@
 /** Configured clients: maps the names of the file, reads the files that it names, and reports problems by path. */
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
-import { CLIENT_SECRET_BITS_MIN, CLIENT_SECRET_CHARS_MIN } from "../limits.ts";
+import { CLIENT_SECRET_BITS_MIN, CLIENT_SECRET_CHARS_MIN } from "../limits/clients.ts";
 import { apiNames } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";

@@ -5,7 +5,8 @@
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import * as v from "valibot";
-import { CLAIMS_DEPTH_MAX, DRAIN_SECONDS } from "../limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
+import { DRAIN_SECONDS } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";

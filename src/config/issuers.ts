@@ -2,7 +2,7 @@
  * The `trustedIssuers` section: the tokens that are accepted, and how the subjects of each issuer are mapped to ours.
  */
 import * as v from "valibot";
-import { KEY_SET_BYTES_MAX } from "../limits.ts";
+import { KEY_SET_BYTES_MAX } from "../limits/fetching.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { defined } from "../result.ts";
 import type { IssuerKeys, SubjectMapping, TrustedIssuer } from "../settings/settings.ts";

@@ -1,13 +1,13 @@
 /** The schema of the section `keys`. */
 import * as v from "valibot";
+import { PUBLISHED_SECONDS } from "../limits/connections.ts";
 import {
   KEY_ANNOUNCE_SECONDS,
   KEY_CACHE_SECONDS_MAX,
   KEY_RETIRE_SECONDS,
   KEY_ROTATE_SECONDS,
   KEY_SECONDS_MAX,
-  PUBLISHED_SECONDS,
-} from "../limits.ts";
+} from "../limits/keys.ts";
 import { remote, seconds, secret } from "./values.ts";
 
 const span = (fallback: number, max = KEY_SECONDS_MAX) =>

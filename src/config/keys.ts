@@ -1,5 +1,5 @@
 /** The `keys` section: the key-encryption key, and when signing keys change. */
-import { KEY_CACHE_SECONDS_MIN, KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../limits.ts";
+import { KEY_CACHE_SECONDS_MIN, KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../limits/keys.ts";
 import { defined } from "../result.ts";
 import type { KeySchedule } from "../settings/key-life.ts";
 import type { KeyServicePlace } from "../settings/settings.ts";

@@ -1,18 +1,10 @@
 /** The schema of the configuration file; each text is the error that an operator reads for an invalid value. */
 import * as v from "valibot";
-import {
-  ASSERTION_SECONDS_MAX,
-  CHECKPOINT_EVENTS,
-  CHECKPOINT_SECONDS,
-  CLIENT_ASSERTION_SECONDS_MAX,
-  DRAIN_SECONDS_MAX,
-  LEASE_SECONDS_MAX,
-  PROOFS_MS_PER_SECOND,
-  RETENTION_DAYS,
-  SKEW_SECONDS,
-  STORE_CONNECTIONS_MAX,
-  STORE_START_SECONDS,
-} from "../limits.ts";
+import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, RETENTION_DAYS } from "../limits/audit.ts";
+import { PROOFS_MS_PER_SECOND } from "../limits/connections.ts";
+import { DRAIN_SECONDS_MAX } from "../limits/process.ts";
+import { LEASE_SECONDS_MAX, STORE_CONNECTIONS_MAX, STORE_START_SECONDS } from "../limits/store.ts";
+import { ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX, SKEW_SECONDS } from "../limits/tokens.ts";
 import { Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";

@@ -1,6 +1,6 @@
 /** The parts of rules in memory: in a large policy many rules have the same targets, scopes and subjects. */
 import * as v from "valibot";
-import { SHARED_VALUES_MAX } from "../limits.ts";
+import { SHARED_VALUES_MAX } from "../limits/process.ts";
 import { Rule } from "../policy/rules.ts";
 
 /** Parts that rules often have in common, and lists that most have to themselves. */

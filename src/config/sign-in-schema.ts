@@ -11,7 +11,7 @@ import {
   REFRESH_IDLE_DAYS,
   REFRESH_RETRY_SECONDS,
   REFRESH_RETRY_SECONDS_MAX,
-} from "../limits.ts";
+} from "../limits/people.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";

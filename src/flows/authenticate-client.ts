@@ -1,5 +1,5 @@
 /** Authenticates the client of a token request: by one mechanism, and by the method that it has on record. */
-import { CLIENT_UNREACHABLE_SECONDS } from "../limits.ts";
+import { CLIENT_UNREACHABLE_SECONDS } from "../limits/clients.ts";
 import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
 import type { FetchRefused, Ports, ProofsTooMany } from "../ports.ts";

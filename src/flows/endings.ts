@@ -3,7 +3,7 @@
  * exists; keeping a party out is configuration.
  */
 import type { AuditEvent } from "../audit/event.ts";
-import { ENDING_COUNT_MS } from "../limits.ts";
+import { ENDING_COUNT_MS } from "../limits/tokens.ts";
 import type { Ending, EndingSelector } from "../policy/endings.ts";
 import { buildEnding, cutOffShown } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";

@@ -3,7 +3,7 @@
  * limit that is narrowed or removed reaches what is out, from the next request on; nothing is written for that.
  */
 import type { TokenReason } from "../audit/reasons.ts";
-import { ACT_HOPS_MAX } from "../limits.ts";
+import { ACT_HOPS_MAX } from "../limits/tokens.ts";
 import { demandOfClient, isUnbound, meets } from "../policy/binding.ts";
 import { workloadOf } from "../policy/endings.ts";
 import type { Caller, Rule, Target } from "../policy/rules.ts";

@@ -18,7 +18,7 @@ import {
 import type { Term } from "../audit/terms.ts";
 import type { ApiCaller } from "../flows/authorize-api.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import { CLAIMS_DEPTH_MAX } from "../limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { Ports } from "../ports.ts";
 import type { AuditRecord } from "../records.ts";
 import { defined } from "../result.ts";

@@ -1,6 +1,7 @@
 /** The body of a request as a handler reads it: its media type, its text, its JSON. */
 
-import { BODY_BYTES_MAX, CLAIMS_DEPTH_MAX } from "../limits.ts";
+import { BODY_BYTES_MAX } from "../limits/connections.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";

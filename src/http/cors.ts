@@ -2,7 +2,7 @@
  * Which answers a page of another origin may read: the CORS protocol, https://fetch.spec.whatwg.org/#http-cors-protocol
  * No answer allows credentials, so a browser sends no cookie.
  */
-import { PREFLIGHT_SECONDS } from "../limits.ts";
+import { PREFLIGHT_SECONDS } from "../limits/connections.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Dress, Unanswered } from "./answers.ts";

@@ -1,6 +1,6 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
-import { PUBLISHED_SECONDS } from "../limits.ts";
+import { PUBLISHED_SECONDS } from "../limits/connections.ts";
 import { OFFLINE_ACCESS } from "../people/spec/rfc6749-refresh.ts";
 import type { ApiPath } from "../policy/own-target.ts";
 import { API_PATHS, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";

@@ -6,7 +6,7 @@ import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate
 import type { ShownKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
-import { BODY_BYTES_MAX } from "../limits.ts";
+import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { endReplayed } from "../people/flows/redeem-code.ts";
 import { isAuthorizationParameter } from "../people/spec/rfc6749-authorization.ts";
 import type { Ports } from "../ports.ts";

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
-import { DISCARD_BYTES_MAX } from "../limits.ts";
+import { DISCARD_BYTES_MAX } from "../limits/connections.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseCertificate } from "../spec/rfc5280.ts";

@@ -2,7 +2,7 @@
  * Health and metrics for the operator's tools, by plain HTTP on a listener of its own. Requests are not authenticated,
  * so no answer names a client or user: there are only numbers, and the names of trust domains and issuers.
  */
-import * as limits from "../limits.ts";
+import * as limits from "../limits/connections.ts";
 import type { SourceState } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Counters } from "./counters.ts";

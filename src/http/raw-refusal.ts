@@ -3,7 +3,7 @@
  * and the connection ends with it.
  */
 import type { Duplex } from "node:stream";
-import { LINGER_MS } from "../limits.ts";
+import { LINGER_MS } from "../limits/connections.ts";
 import type { HttpRefusal } from "./answers.ts";
 import { PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
 import type { Connection } from "./connections.ts";

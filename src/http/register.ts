@@ -5,7 +5,7 @@ import { removeClient, updateClient } from "../flows/manage-client.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { Registered, RegistrationFailure } from "../flows/register-client.ts";
 import { registerClient } from "../flows/register-client.ts";
-import { JSON_DEPTH_MAX } from "../limits.ts";
+import { JSON_DEPTH_MAX } from "../limits/input.ts";
 import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import { defined, err } from "../result.ts";

@@ -9,7 +9,7 @@
 import type { Server as HttpsServer } from "node:https";
 import { createServer } from "node:https";
 import net from "node:net";
-import * as limits from "../limits.ts";
+import * as limits from "../limits/connections.ts";
 import type { Dress } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
 import type { ShownCertificates } from "./connections.ts";

@@ -1,6 +1,6 @@
 /** What is known of a request from its first byte on, and the log entry that it ends in. */
 import { randomUUID } from "node:crypto";
-import { LOG_PATH_CHARS_MAX } from "../limits.ts";
+import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
 import { defined } from "../result.ts";
 import type { HttpResponse } from "./handler.ts";
 import type { LogEntry } from "./log.ts";

@@ -2,7 +2,7 @@
  * Bound tokens: which key an issued token is bound to (RFC 8705 3, RFC 9449 5), and whether a caller proved the key
  * that a token it presents is bound to.
  */
-import { TOKEN_SECONDS_MIN } from "../limits.ts";
+import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";

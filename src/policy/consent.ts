@@ -3,7 +3,7 @@
  * it could never match.
  */
 import * as v from "valibot";
-import { STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseScope } from "../spec/rfc6749.ts";

@@ -3,12 +3,9 @@
  * token is never changed by an ending. It carries the keys of its own names and of the tokens behind it, each with the
  * time since which what it names exists, and is ended when one of them is on record with a later cut-off.
  */
-import {
-  ACCESS_TOKEN_SECONDS_MAX,
-  ENDING_KEPT_SECONDS,
-  ENDING_REACH_MS,
-  REFRESH_DAYS_MAX,
-} from "../limits.ts";
+
+import { REFRESH_DAYS_MAX } from "../limits/people.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../limits/tokens.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { Origin } from "./ask.ts";

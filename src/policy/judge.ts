@@ -1,6 +1,6 @@
 /** One rule of the exchange policy (PROD-2.6-7), and whether it allows what is asked for at a target. */
 
-import { ACT_HOPS_MAX, SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits.ts";
+import { ACT_HOPS_MAX, SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";

@@ -1,6 +1,6 @@
 /** Redundant rules of a policy (clauses PROD-2.6): another rule allows everything that the rule allows. */
 
-import { ACT_HOPS_MAX } from "../limits.ts";
+import { ACT_HOPS_MAX } from "../limits/tokens.ts";
 import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { isUnbound } from "./binding.ts";

@@ -1,6 +1,7 @@
 /** An order to end tokens, as `/revocations` and the operator's command take it: one selector, and how to show it first. */
 import * as v from "valibot";
-import { ENDED_PAGE, ENDED_PAGE_MAX, STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
+import { ENDED_PAGE, ENDED_PAGE_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";

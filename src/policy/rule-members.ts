@@ -7,7 +7,7 @@ import {
   GRANT_SECONDS,
   GRANT_SECONDS_MAX,
   TOKEN_SECONDS_MIN,
-} from "../limits.ts";
+} from "../limits/tokens.ts";
 import { setting } from "../setting.ts";
 import { names, pattern, scopes } from "./targets.ts";
 

@@ -4,7 +4,7 @@
  * can take its place at once when a key has to be withdrawn.
  */
 import { CHECKPOINT_ALGORITHM } from "../audit/checkpoint.ts";
-import { KEY_UNUSED_SECONDS } from "../limits.ts";
+import { KEY_UNUSED_SECONDS } from "../limits/keys.ts";
 import type { PolicySet } from "../policy/rules.ts";
 
 export type KeyState = "announced" | "active" | "retired";

@@ -12,7 +12,7 @@
  * adapters/remote/fetch.ts; CIMD 8.9 settings/client-metadata.ts.
  */
 
-import { JSON_DEPTH_MAX } from "../limits.ts";
+import { JSON_DEPTH_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { FetchUrl, UrlFailure } from "./rfc3986.ts";

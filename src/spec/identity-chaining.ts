@@ -9,7 +9,8 @@
  * flows/ask/grant.ts, flows/issue.ts, flows/refusal.ts, policy/rule-members.ts, records.ts, spec/rfc7523.ts.
  */
 
-import { CLAIM_VALUES_MAX, STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
+import { CLAIM_VALUES_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Confirmation } from "./rfc7800.ts";

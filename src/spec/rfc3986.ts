@@ -4,7 +4,7 @@
  * it, so that every reader of the URL sees the same host and path. Covers 6.2.2 and 6.2.3, the normal form of https URLs
  * that are compared.
  */
-import { STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 

@@ -3,7 +3,7 @@
  * Covers 6.1 path validation without the signatures, which the caller checks, and 4.2.1.10 name constraints.
  */
 
-import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "../limits.ts";
+import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Certificate } from "./rfc5280.ts";

@@ -5,7 +5,7 @@
  * not supported: a path with critical ones is refused. Revocation lists are not read: SVIDs are short-lived.
  */
 
-import { CERTIFICATE_BYTES_MAX } from "../limits.ts";
+import { CERTIFICATE_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { ExtensionFailure, Extensions } from "./rfc5280-extensions.ts";

@@ -8,7 +8,7 @@
  * people/spec/rfc9207.ts, spec/rfc8252.ts; 3.1.2.2 config/client-schema.ts, spec/rfc7591.ts; 3.1.2.4
  * people/flows/read-authorization.ts; 3.2 config/schema.ts, http/answers.ts, http/router.ts; 3.2.1
  * flows/authenticate-client.ts, spec/rfc7521.ts; 3.3 cli/policy/vectors.ts, policy/judge.ts; 4.1.1
- * people/flows/read-authorization.ts; 4.1.2 flows/refusal.ts, limits.ts, people/flows/decide-review.ts,
+ * people/flows/read-authorization.ts; 4.1.2 flows/refusal.ts, limits/people.ts, people/flows/decide-review.ts,
  * people/flows/redeem-code.ts, people/flows/told.ts; 4.1.2.1 people/flows/authorize.ts, people/flows/decide-review.ts,
  * people/flows/read-authorization.ts, people/flows/told.ts, people/spec/rfc9207.ts; 4.1.3 flows/verify-public.ts,
  * people/flows/redeem-code.ts, records.ts; 4.4 http/token.ts; 4.4.2 flows/ask/grant-type.ts, http/token.ts; 4.5

@@ -5,7 +5,7 @@
  * Elsewhere: 8.1 http/proxy.ts.
  */
 import ipaddr from "ipaddr.js";
-import { FORWARDED_NODE_CHARS_MAX } from "../limits.ts";
+import { FORWARDED_NODE_CHARS_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { stripBlanks } from "./rfc9110.ts";

@@ -8,7 +8,7 @@
  * spec/rfc7517.ts; 10.12 spec/rfc8259.ts; 10.13 spec/rfc8259.ts.
  */
 
-import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "../limits.ts";
+import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { JsonFailure, JsonObject, Utf8Failure } from "./rfc8259.ts";

@@ -7,7 +7,7 @@
  * spec/rfc7515.ts; RFC8037 2 spec/rfc7638.ts.
  */
 
-import { JSON_DEPTH_MAX, KEYS_MAX, KID_CHARS_MAX, RSA_BITS_MAX, RSA_BITS_MIN } from "../limits.ts";
+import { JSON_DEPTH_MAX, KEYS_MAX, KID_CHARS_MAX, RSA_BITS_MAX, RSA_BITS_MIN } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { JwsHeader } from "./rfc7515.ts";

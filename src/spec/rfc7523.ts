@@ -10,7 +10,7 @@
  * spec/rfc8725.ts; B7523 D config/config.ts.
  */
 
-import { ASSERTION_SECONDS_MAX } from "../limits.ts";
+import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseScope } from "./rfc6749.ts";

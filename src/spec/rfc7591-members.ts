@@ -4,13 +4,8 @@
  * draft-ietf-oauth-spiffe-client-auth-02 5.1.
  */
 import * as v from "valibot";
-import {
-  CERTIFICATE_BYTES_MAX,
-  CLIENT_NAME_CHARS_MAX,
-  JWT_BYTES_MAX,
-  METADATA_LIST_MAX,
-  STRING_BYTES_MAX,
-} from "../limits.ts";
+import { CLIENT_NAME_CHARS_MAX, METADATA_LIST_MAX } from "../limits/clients.ts";
+import { CERTIFICATE_BYTES_MAX, JWT_BYTES_MAX, STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";

@@ -13,7 +13,7 @@
  * flows/register-client.ts.
  */
 import * as v from "valibot";
-import { METADATA_LIST_MAX } from "../limits.ts";
+import { METADATA_LIST_MAX } from "../limits/clients.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN } from "./rfc6749.ts";

@@ -9,7 +9,7 @@
  * records.ts; B flows/authorize-registration.ts, http/register.ts.
  */
 
-import { STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
 import type { MetadataFailure } from "./rfc7591-errors.ts";

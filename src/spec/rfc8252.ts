@@ -4,7 +4,7 @@
  * Elsewhere: 7.3 people/spec/rfc6749-authorization.ts.
  */
 
-import { STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";

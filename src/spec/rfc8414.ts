@@ -6,7 +6,7 @@
  * adapters/remote/fetch.ts.
  */
 
-import { JSON_DEPTH_MAX } from "../limits.ts";
+import { JSON_DEPTH_MAX } from "../limits/input.ts";
 import { CHALLENGE_METHODS } from "../people/spec/rfc7636.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";

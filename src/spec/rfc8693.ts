@@ -10,7 +10,7 @@
  * policy/decide.ts, policy/judge.ts, spec/identity-chaining.ts, spec/rfc7662.ts.
  */
 
-import { ACT_BYTES_MAX, ACT_HOPS_MAX } from "../limits.ts";
+import { ACT_BYTES_MAX, ACT_HOPS_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Form } from "./rfc6749.ts";

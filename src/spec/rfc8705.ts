@@ -15,7 +15,7 @@
  */
 
 import ipaddr from "ipaddr.js";
-import { STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { ExpectedAttribute } from "./rfc4514.ts";

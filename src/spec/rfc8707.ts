@@ -4,7 +4,7 @@
  * Elsewhere: 2 http/errors.ts, spec/rfc6749.ts; 2.2 people/flows/refresh.ts.
  */
 
-import { STRING_BYTES_MAX } from "../limits.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 

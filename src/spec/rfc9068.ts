@@ -7,7 +7,7 @@
  * config/issuers.ts, flows/ask/subject.ts, policy/rules.ts.
  */
 
-import { ISSUED_TOKEN_BYTES_MAX } from "../limits.ts";
+import { ISSUED_TOKEN_BYTES_MAX } from "../limits/tokens.ts";
 import { defined } from "../result.ts";
 import type { Confirmation } from "./rfc7800.ts";
 import type { JsonObject } from "./rfc8259.ts";

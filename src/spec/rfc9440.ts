@@ -5,7 +5,7 @@
  * Elsewhere: 2.4 http/proxy.ts; 4 http/message.ts, http/proxy.ts.
  */
 
-import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits.ts";
+import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { stripBlanks } from "./rfc9110.ts";

@@ -15,7 +15,8 @@
  * people/flows/redeem-code.ts, people/http/par.ts; 11.1 adapters/store/sqlite/append.ts, flows/issue.ts,
  * flows/prove-keys.ts, flows/refusal.ts, http/bearer.ts, records.ts; 11.2 policy/rule-members.ts; 11.6 spec/rfc8725.ts.
  */
-import { PROOF_JTI_CHARS_MAX, PROOF_SECONDS_MAX } from "../limits.ts";
+import { PROOF_JTI_CHARS_MAX } from "../limits/input.ts";
+import { PROOF_SECONDS_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { normalizeHttps } from "./rfc3986.ts";

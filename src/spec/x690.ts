@@ -4,7 +4,7 @@
  * has one encoding, so that two readers of a certificate cannot read it differently.
  */
 
-import { DER_DEPTH_MAX } from "../limits.ts";
+import { DER_DEPTH_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 

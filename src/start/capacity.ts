@@ -4,11 +4,11 @@ import type { Config } from "../config/config.ts";
 import {
   CONNECTIONS_MAX,
   CONNECTIONS_TOLD_MS,
-  FETCHES_IN_FLIGHT_MAX,
   FILES_RESERVED,
   OPERATIONS_CONNECTIONS_MAX,
-  STORE_CONNECTIONS_MAX,
-} from "../limits.ts";
+} from "../limits/connections.ts";
+import { FETCHES_IN_FLIGHT_MAX } from "../limits/fetching.ts";
+import { STORE_CONNECTIONS_MAX } from "../limits/store.ts";
 import type { Clock } from "../ports.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";

@@ -4,7 +4,7 @@
  */
 import { differsBy, measureClock } from "../adapters/store/clock-difference.ts";
 import type { Store } from "../adapters/store/store.ts";
-import { CLOCK_DIFFERENCE_MS_MAX, CLOCK_LOOK_MS } from "../limits.ts";
+import { CLOCK_DIFFERENCE_MS_MAX, CLOCK_LOOK_MS } from "../limits/process.ts";
 import type { Clock, Timers } from "../ports.ts";
 import type { Log } from "./log.ts";
 

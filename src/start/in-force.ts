@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { Dated } from "../config/dated.ts";
 import { datedOf } from "../config/dated.ts";
 import type { ConfigurationState } from "../http/operations.ts";
-import { DAY_SECONDS, END_WARNING_DAYS } from "../limits.ts";
+import { DAY_SECONDS, END_WARNING_DAYS } from "../limits/process.ts";
 import type { Clock } from "../ports.ts";
 import type { Log } from "./log.ts";
 

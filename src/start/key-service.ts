@@ -7,7 +7,7 @@ import type { PeriodicWork } from "../adapters/periodic.ts";
 import { runPeriodically } from "../adapters/periodic.ts";
 import { KeyServiceUnavailable } from "../adapters/remote/key-service.ts";
 import type { Watch } from "../http/operations.ts";
-import { KEY_SERVICE_FAILURES_MAX, KEY_SERVICE_LOOK_MS, KEY_SERVICE_QUIET_MS } from "../limits.ts";
+import { KEY_SERVICE_FAILURES_MAX, KEY_SERVICE_LOOK_MS, KEY_SERVICE_QUIET_MS } from "../limits/keys.ts";
 import type { Clock, Timers } from "../ports.ts";
 import type { KeyFacts } from "../settings/key-life.ts";
 import type { Log } from "./log.ts";

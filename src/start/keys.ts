@@ -8,7 +8,7 @@ import { runPeriodically } from "../adapters/periodic.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Counters } from "../http/counters.ts";
 import type { Watch } from "../http/operations.ts";
-import { KEY_POLL_SECONDS } from "../limits.ts";
+import { KEY_POLL_SECONDS } from "../limits/keys.ts";
 import type { Clock, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { KeyFacts, KeySchedule } from "../settings/key-life.ts";

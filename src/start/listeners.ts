@@ -15,7 +15,7 @@ import {
   CONNECTIONS_PER_SOURCE_MAX,
   PROXY_HEADER_BYTES_MAX,
   PROXY_UNPROVEN_PER_SOURCE_MAX,
-} from "../limits.ts";
+} from "../limits/connections.ts";
 import type { Refusal } from "./capacity.ts";
 import { connectionsOfSource, fitConnections, tellRefusals } from "./capacity.ts";
 import type { Log } from "./log.ts";

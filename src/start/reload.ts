@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import type { FileDigests } from "../config/watched.ts";
 import { digestsOf, isSame } from "../config/watched.ts";
-import { FILES_LOOK_MS } from "../limits.ts";
+import { FILES_LOOK_MS } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";

@@ -9,7 +9,7 @@ import { bundleSources, jwksSources } from "../adapters/remote/key-sources.ts";
 import type { Change } from "../adapters/remote/polled-document.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
-import { LOG_PATH_CHARS_MAX } from "../limits.ts";
+import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
 import { openProviders } from "../people/adapters/providers.ts";
 import type { Clock, Random, Timers } from "../ports.ts";
 import { defined } from "../result.ts";

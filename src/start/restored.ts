@@ -5,7 +5,7 @@
  */
 import type { RestoredMark } from "../adapters/store/store.ts";
 import { recordEnding } from "../flows/endings.ts";
-import { ASSERTION_SECONDS_MAX } from "../limits.ts";
+import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
 import type { Ports, Timers } from "../ports.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Log } from "./log.ts";

@@ -4,7 +4,7 @@ import { KeyServiceUnavailable } from "../adapters/remote/key-service.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT } from "../limits/process.ts";
 import { StoreUnavailable } from "../ports.ts";
 import { makeInForce } from "./in-force.ts";
 import type { Listeners } from "./listeners.ts";

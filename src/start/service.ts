@@ -41,7 +41,7 @@ import type { Config } from "../config/config.ts";
 import type { Counters } from "../http/counters.ts";
 import { makeCounters } from "../http/counters.ts";
 import type { Watch } from "../http/operations.ts";
-import { FAILURE_MS } from "../limits.ts";
+import { FAILURE_MS } from "../limits/connections.ts";
 import type { Ports, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";

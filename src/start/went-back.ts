@@ -7,7 +7,7 @@ import { compareLog, compareWithWitness } from "../adapters/audit/compare-witnes
 import type { Loss, OpenJournal } from "../adapters/audit/journal.ts";
 import type { RestoredMark, Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
-import { STORE_LOOK_MS, STORE_RETRY_MS } from "../limits.ts";
+import { STORE_LOOK_MS, STORE_RETRY_MS } from "../limits/store.ts";
 import { buildEnding } from "../policy/endings.ts";
 import type { Clock, Hash, Timers } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { makeLineWriter } from "../../src/adapters/line-writer.ts";
-import { LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../../src/limits.ts";
+import { LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../../src/limits/process.ts";
 
 /** A descriptor that fails with `code` while there is one, and takes at most `atOnce` bytes. */
 function makeDescriptor(t: TestContext) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as settle } from "node:timers/promises";
 import { makeProofQueue } from "../../src/adapters/proof-queue.ts";
-import { PROOF_MS, PROOFS_WAITING_MAX } from "../../src/limits.ts";
+import { PROOF_MS, PROOFS_WAITING_MAX } from "../../src/limits/connections.ts";
 import type { Paths, WaitEnd } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import { makeTimers } from "../support/timers.ts";

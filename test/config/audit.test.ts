@@ -4,7 +4,8 @@ import * as v from "valibot";
 import { readAudit } from "../../src/config/audit.ts";
 import { makeReader } from "../../src/config/reader.ts";
 import { ConfigFile as Schema } from "../../src/config/schema.ts";
-import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, LEASE_SECONDS, RETENTION_DAYS } from "../../src/limits.ts";
+import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, RETENTION_DAYS } from "../../src/limits/audit.ts";
+import { LEASE_SECONDS } from "../../src/limits/store.ts";
 
 const FOLDER = "/etc/mandate";
 const STORE = { sqlite: "mandate.sqlite", startSeconds: 0 };

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import { KEY_SET_BYTES_MAX } from "../../src/limits.ts";
+import { KEY_SET_BYTES_MAX } from "../../src/limits/fetching.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";

@@ -6,7 +6,8 @@ import { readEncryptionKey, readKeySchedule, readOtherEncryptionKey } from "../.
 import { makeReader } from "../../src/config/reader.ts";
 import type { ConfigFile } from "../../src/config/schema.ts";
 import { ConfigFile as Schema } from "../../src/config/schema.ts";
-import { KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN, SKEW_SECONDS } from "../../src/limits.ts";
+import { KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../../src/limits/keys.ts";
+import { SKEW_SECONDS } from "../../src/limits/tokens.ts";
 
 function read(keys: object, production = true) {
   const parsed = v.safeParse(Schema.entries.keys, { encryptionKey: { file: "kek" }, ...keys });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import { SharingRule, shareParts } from "../../src/config/shared.ts";
-import { SHARED_VALUES_MAX } from "../../src/limits.ts";
+import { SHARED_VALUES_MAX } from "../../src/limits/process.ts";
 import type { Rule } from "../../src/policy/rules.ts";
 
 /** What becomes of a part. */

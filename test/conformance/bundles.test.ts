@@ -22,7 +22,7 @@ import {
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS, UNKNOWN_AGE_SECONDS } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS, UNKNOWN_AGE_SECONDS } from "../../src/limits/fetching.ts";
 import { openDatabaseProxy } from "../support/database-proxy.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";

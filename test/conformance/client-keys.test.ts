@@ -11,7 +11,7 @@ import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts"
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { runClient } from "../support/host.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";

@@ -24,7 +24,7 @@ import {
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
-import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { reloadBundle } from "../support/reload.ts";
 import { stop } from "../support/stop.ts";
 import { whilePassing } from "../support/until.ts";

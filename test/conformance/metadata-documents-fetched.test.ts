@@ -14,7 +14,7 @@ import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { startServer } from "../../scripts/server-process.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Key, Page, Publisher } from "../support/documents.ts";

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { bundle, mintJwtSvid } from "../../scripts/dev-keys.ts";
 import { issueClientCertificate, makeAuthority, makeTrustDomain } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
-import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../src/limits/fetching.ts";
 import type { ForwardedField } from "../../src/spec/rfc7239.ts";
 import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";

@@ -9,7 +9,7 @@ import { runCommandLine } from "../../scripts/command-line.ts";
 import { issueClientCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
-import { ENDING_REACH_MS } from "../../src/limits.ts";
+import { ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import { makeProver } from "../support/dpop.ts";
 import { shownBy } from "../support/markup.ts";
 import type { Asked } from "../support/people.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EndingEvent } from "../../src/flows/endings.ts";
 import { endTokens, previewEnding } from "../../src/flows/endings.ts";
-import { ENDING_COUNT_MS, ENDING_REACH_MS } from "../../src/limits.ts";
+import { ENDING_COUNT_MS, ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import type { EndingSelector } from "../../src/policy/endings.ts";
 import type { Issued } from "../support/office.ts";
 import { booking, KINDS, kiosk, OTHER_DOMAIN, openOffice, PARTNER, planner } from "../support/office.ts";

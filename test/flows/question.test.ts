@@ -14,7 +14,7 @@ import { answerTokenRequest } from "../../src/flows/token.ts";
 import { readExchange } from "../../src/flows/token-exchange.ts";
 import type { TokenRequest } from "../../src/flows/token-request.ts";
 import { readRequest } from "../../src/flows/token-request.ts";
-import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../../src/limits/input.ts";
 import type { Question } from "../../src/policy/question.ts";
 import { parseQuestion } from "../../src/policy/question.ts";
 import { DRAFT as ID_JAG_DRAFT, ID_JAG_TYP } from "../../src/spec/id-jag.ts";

@@ -2,12 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hash } from "../../src/adapters/crypto/system.ts";
-import {
-  ACCESS_TOKEN_SECONDS_MAX,
-  ENDING_KEPT_SECONDS,
-  ENDING_REACH_MS,
-  REFRESH_DAYS_MAX,
-} from "../../src/limits.ts";
+import { REFRESH_DAYS_MAX } from "../../src/limits/people.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import type { Endable, EndingSelector, Root } from "../../src/policy/endings.ts";
 import { buildEnding, endingKeys } from "../../src/policy/endings.ts";
 

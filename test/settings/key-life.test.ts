@@ -1,7 +1,7 @@
 /** The life of signing keys, as a pure function of what is known of them and of the time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KEY_UNUSED_SECONDS } from "../../src/limits.ts";
+import { KEY_UNUSED_SECONDS } from "../../src/limits/keys.ts";
 import { apiTarget } from "../../src/policy/own-target.ts";
 import { compilePolicy } from "../../src/policy/rules.ts";
 import type { KeyFacts, KeySchedule, KeyState, KeyStep, KeyUse } from "../../src/settings/key-life.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { derOf } from "../../scripts/dev-keys.ts";
 import { makeTrustDomain, mintX509Svid } from "../../scripts/dev-pki.ts";
-import { CERTIFICATE_BYTES_MAX, CERTIFICATE_PATH_MAX } from "../../src/limits.ts";
+import { CERTIFICATE_BYTES_MAX, CERTIFICATE_PATH_MAX } from "../../src/limits/input.ts";
 import type { Certificate } from "../../src/spec/rfc5280.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import { checkPath } from "../../src/spec/rfc5280-path.ts";

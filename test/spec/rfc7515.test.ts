@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KID_CHARS_MAX } from "../../src/limits.ts";
+import { KID_CHARS_MAX } from "../../src/limits/input.ts";
 import { decodeBase64url, encodeBase64url, mediaType, parseJws } from "../../src/spec/rfc7515.ts";
 import { mutate, prng } from "../support/prng.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { KEYS_MAX, KID_CHARS_MAX } from "../../src/limits.ts";
+import { KEYS_MAX, KID_CHARS_MAX } from "../../src/limits/input.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/spec/rfc7515.ts";
 import type { Jwk } from "../../src/spec/rfc7517.ts";
 import { algorithmsOf, parseJwk, parseJwkSet, RSA_ALGORITHMS, selectKey } from "../../src/spec/rfc7517.ts";

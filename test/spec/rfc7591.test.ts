@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { JSON_DEPTH_MAX } from "../../src/limits.ts";
+import { JSON_DEPTH_MAX } from "../../src/limits/input.ts";
 import { defined } from "../../src/result.ts";
 import { parseClientMetadata } from "../../src/settings/client-metadata.ts";
 import type { Ceiling } from "../../src/spec/rfc7591.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../src/limits.ts";
+import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../src/limits/fetching.ts";
 import { freshSeconds } from "../../src/spec/rfc9111.ts";
 import { mutate, prng } from "../support/prng.ts";
 

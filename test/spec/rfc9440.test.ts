@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CERTIFICATE_BYTES_MAX } from "../../src/limits.ts";
+import { CERTIFICATE_BYTES_MAX } from "../../src/limits/input.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import type { ClientCertFields } from "../../src/spec/rfc9440.ts";
 import { parseClientCert } from "../../src/spec/rfc9440.ts";

@@ -10,7 +10,7 @@ import type { ServerProcess } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
-import { ENDING_REACH_MS } from "../../src/limits.ts";
+import { ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import type { EndingSelector } from "../../src/policy/endings.ts";
 import { buildEnding } from "../../src/policy/endings.ts";
 import { reload } from "./reload.ts";

@@ -6,7 +6,7 @@ import type { JournalEntry, JournalOptions, OpenJournal } from "../../src/adapte
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { makeClock } from "../../src/adapters/crypto/system.ts";
 import type { EventLog, Store, StoredEvent } from "../../src/adapters/store/store.ts";
-import { STORE_RETRY_MS } from "../../src/limits.ts";
+import { STORE_RETRY_MS } from "../../src/limits/store.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 
 const NOW_MS = 1_790_000_000_000;

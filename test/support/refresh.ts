@@ -5,7 +5,7 @@ import type { TestContext } from "node:test";
 import { hash } from "../../src/adapters/crypto/system.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { recordRefusal } from "../../src/http/form.ts";
-import { CODE_SECONDS } from "../../src/limits.ts";
+import { CODE_SECONDS } from "../../src/limits/people.ts";
 import type { CodeRecord, FamilyFacts, StoredConsent } from "../../src/records.ts";
 import { defined } from "../../src/result.ts";
 import type { TokenAnswer } from "../../src/spec/rfc6749.ts";

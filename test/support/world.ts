@@ -19,7 +19,7 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
-import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { SHARED_FOLDER } from "./run-folder.ts";
 import { whilePassing } from "./until.ts";

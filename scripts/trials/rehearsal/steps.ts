@@ -1,7 +1,7 @@
 /** What the operator does, step by step, by the recipes of scripts/README.md, and what has to be true after it. */
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FILES_LOOK_MS } from "../../../src/limits.ts";
+import { FILES_LOOK_MS } from "../../../src/limits/process.ts";
 import { audited, backUp, exported, restoredServes, startRestored } from "./backup.ts";
 import { lookAt } from "./protocols.ts";
 import type { Found, Scene } from "./scene.ts";

@@ -4,7 +4,7 @@
  */
 
 import { GENESIS_PREV, LOG_END } from "../../audit/event.ts";
-import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";

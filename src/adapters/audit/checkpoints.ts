@@ -15,7 +15,7 @@ import {
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Sha256, Tree } from "../../audit/tree.ts";
 import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
-import { CHECKPOINT_HEADS_MAX } from "../../limits.ts";
+import { CHECKPOINT_HEADS_MAX } from "../../limits/audit.ts";
 import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
 import type { CheckpointRow } from "../../records.ts";
 import { defined } from "../../result.ts";

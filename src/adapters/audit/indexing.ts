@@ -11,8 +11,8 @@ import {
   AUDIT_BLOCKS_PER_ROUND,
   AUDIT_EVENTS_READ,
   AUDIT_INDEX_INTERVAL_MS,
-  STORE_SWEEP_MAX,
-} from "../../limits.ts";
+} from "../../limits/audit.ts";
+import { STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { Clock, Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";

@@ -5,7 +5,7 @@
  */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LEASE_SECONDS_MAX, NAME_RENEWALS, NAME_RETRY_MS } from "../../limits.ts";
+import { LEASE_SECONDS_MAX, NAME_RENEWALS, NAME_RETRY_MS } from "../../limits/store.ts";
 import { defined } from "../../result.ts";
 import type { Held, InstanceNames, NameTaken } from "../store/store.ts";
 

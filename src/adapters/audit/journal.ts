@@ -12,7 +12,7 @@ import {
   JOURNAL_DOUBTED_MAX,
   JOURNAL_PENDING_MAX,
   STORE_TIMEOUT_MS,
-} from "../../limits.ts";
+} from "../../limits/store.ts";
 import type { Clock, Journal, Random } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";

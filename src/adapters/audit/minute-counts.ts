@@ -4,7 +4,7 @@
  */
 
 import type { AuditEvent } from "../../audit/event.ts";
-import { FAILED_REQUESTS_MAX } from "../../limits.ts";
+import { FAILED_REQUESTS_MAX } from "../../limits/audit.ts";
 import type { Clock, Journal, Timers } from "../../ports.ts";
 
 const MINUTE_MS = 60_000;

@@ -4,7 +4,8 @@
  * the same time.
  */
 import type { LogHead } from "../../audit/checkpoint.ts";
-import { EXPIRED_GRACE_SECONDS, RETENTION_INTERVAL_MS } from "../../limits.ts";
+import { RETENTION_INTERVAL_MS } from "../../limits/audit.ts";
+import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
 import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";

@@ -5,7 +5,8 @@
 import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { open, stat } from "node:fs/promises";
-import { CLAIMS_DEPTH_MAX, WITNESS_READ_BYTES_MAX } from "../../limits.ts";
+import { WITNESS_READ_BYTES_MAX } from "../../limits/audit.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import { defined } from "../../result.ts";
 import type { WitnessPlace } from "../../settings/settings.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";

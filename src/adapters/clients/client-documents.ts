@@ -1,6 +1,6 @@
 /** Clients by the URL of their metadata document, which is fetched when it is needed. */
 
-import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
+import { DOCUMENT_BYTES_MAX } from "../../limits/fetching.ts";
 import type { ClientDocuments, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { AuthMethod } from "../../settings/authentication-methods.ts";

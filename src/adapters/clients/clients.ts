@@ -1,6 +1,6 @@
 /** Clients by `client_id`: from the configuration, or from the store (made by the operator, or registered). */
 
-import { REGISTRATION_CACHE_BYTES_MAX, REGISTRATION_CACHE_MAX } from "../../limits.ts";
+import { REGISTRATION_CACHE_BYTES_MAX, REGISTRATION_CACHE_MAX } from "../../limits/clients.ts";
 import type { Clients } from "../../ports.ts";
 import type { RegisteredClient } from "../../records.ts";
 import { clientOfRegistration } from "../../settings/client-metadata.ts";

@@ -4,13 +4,10 @@
  * and several may do it at the same time.
  */
 import type { Reason } from "../../audit/reasons.ts";
-import {
-  ACCESS_TOKEN_SECONDS_MAX,
-  EXPIRED_GRACE_SECONDS,
-  LAST_TOKEN_LAG_SECONDS,
-  RETENTION_INTERVAL_MS,
-  STORE_SWEEP_MAX,
-} from "../../limits.ts";
+import { RETENTION_INTERVAL_MS } from "../../limits/audit.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../../limits/clients.ts";
+import { EXPIRED_GRACE_SECONDS, STORE_SWEEP_MAX } from "../../limits/store.ts";
+import { ACCESS_TOKEN_SECONDS_MAX } from "../../limits/tokens.ts";
 import type { Clock, Journal, Timers } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { OWN_CLASSES } from "../../spec/rfc7591.ts";

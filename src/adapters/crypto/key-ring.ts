@@ -4,7 +4,7 @@
  * it takes until every instance and every verifier knows them, so no instance waits for another.
  */
 import type { AuditEvent } from "../../audit/event.ts";
-import { KEY_USED_LAG_SECONDS } from "../../limits.ts";
+import { KEY_USED_LAG_SECONDS } from "../../limits/keys.ts";
 import type { Clock, Signer } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { KeyFacts, KeyPurpose, KeySchedule, KeyStep, KeyUse } from "../../settings/key-life.ts";

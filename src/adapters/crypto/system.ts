@@ -8,7 +8,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from "node:crypto";
-import { NONCE_SECONDS } from "../../limits.ts";
+import { NONCE_SECONDS } from "../../limits/tokens.ts";
 import type { Clock, Hash, Nonces, Random, RegistrationTokens, Timers } from "../../ports.ts";
 import type { FormTokens, Successors, Waiting } from "../../ports-people.ts";
 

@@ -1,7 +1,11 @@
 /** Checks signatures that others made, and our own, with the platform's synchronous primitives. */
 import type { KeyObject } from "node:crypto";
 import { createPublicKey, hash, verify } from "node:crypto";
-import { PARSED_REMEMBERED_CHARS_MAX, PARSED_REMEMBERED_MAX, SIGNED_REMEMBERED_MAX } from "../../limits.ts";
+import {
+  PARSED_REMEMBERED_CHARS_MAX,
+  PARSED_REMEMBERED_MAX,
+  SIGNED_REMEMBERED_MAX,
+} from "../../limits/input.ts";
 import type { Verifier } from "../../ports.ts";
 import { ok } from "../../result.ts";
 import type { Jws } from "../../spec/rfc7515.ts";

@@ -8,7 +8,7 @@ import {
   CERTIFICATE_PATH_MAX,
   CERTIFICATES_SENT_MAX,
   SIGNATURE_CHECKS_MAX,
-} from "../../limits.ts";
+} from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Certificate, CertificateFailure } from "../../spec/rfc5280.ts";

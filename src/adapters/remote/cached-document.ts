@@ -10,7 +10,7 @@ import {
   FETCHED_CACHE_MAX,
   REFETCH_SECONDS,
   UNKNOWN_AGE_SECONDS,
-} from "../../limits.ts";
+} from "../../limits/fetching.ts";
 import type { Clock, FetchRefused, KeyWait, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";

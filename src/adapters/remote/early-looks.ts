@@ -3,7 +3,7 @@
  * their own, which scheduled fetches do not use up: the first look at once, then one in `EARLY_LOOK_SECONDS`. Requests
  * wait for the look that begins after them, since an earlier answer may be older than their key.
  */
-import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../limits.ts";
+import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../limits/fetching.ts";
 import type { Clock, KeyWait, Timers, WaitEnd } from "../../ports.ts";
 
 type EarlyLookOptions = {

@@ -8,7 +8,7 @@ import {
   FETCHES_IN_FLIGHT_BY_HOST_MAX,
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
-} from "../../limits.ts";
+} from "../../limits/fetching.ts";
 import type { Clock } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";

@@ -10,6 +10,7 @@ import type { LookupFunction } from "node:net";
 import { isIP } from "node:net";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { connect } from "node:tls";
+import { HEADER_BYTES_MAX } from "../../limits/connections.ts";
 import {
   FETCH_ADDRESSES_MAX,
   FETCH_TIMEOUT_MS,
@@ -17,8 +18,7 @@ import {
   FETCHED_SECONDS,
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
-  HEADER_BYTES_MAX,
-} from "../../limits.ts";
+} from "../../limits/fetching.ts";
 import { defined } from "../../result.ts";
 import { mayConnect } from "../../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../../settings/settings.ts";

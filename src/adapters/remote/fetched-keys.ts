@@ -1,6 +1,6 @@
 /** Keys of clients that named the URL of their key set themselves, in a registration or a metadata document. */
 
-import { CLIENT_LAST_GOOD_SECONDS, KEY_SET_BYTES_MAX } from "../../limits.ts";
+import { CLIENT_LAST_GOOD_SECONDS, KEY_SET_BYTES_MAX } from "../../limits/fetching.ts";
 import type { FetchedKeys, FetchRefused } from "../../ports.ts";
 import { err } from "../../result.ts";
 import { narrowKeys } from "../../settings/client.ts";

@@ -3,7 +3,8 @@
  * Our own interface, two POST requests with JSON: src/adapters/crypto/README.md describes it.
  */
 import * as v from "valibot";
-import { JSON_DEPTH_MAX, KEY_SERVICE_BYTES_MAX } from "../../limits.ts";
+import { JSON_DEPTH_MAX } from "../../limits/input.ts";
+import { KEY_SERVICE_BYTES_MAX } from "../../limits/keys.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { KeyServicePlace } from "../../settings/settings.ts";

@@ -10,7 +10,7 @@ import {
   KEY_SET_BYTES_MAX,
   LAST_GOOD_SECONDS,
   METADATA_BYTES_MAX,
-} from "../../limits.ts";
+} from "../../limits/fetching.ts";
 import type { Bundles, Clock, KeyFailure, KeySource, KeyWait, SourceState, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";

@@ -3,7 +3,7 @@
  * while, so that callers are told at once; then one request tries it, and the others wait for nothing until that has its
  * answer. A connection that breaks at once costs no one time, and may be due to what an attacker put into the request.
  */
-import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../limits.ts";
+import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../limits/people.ts";
 import type { Clock } from "../../ports.ts";
 
 export type Pause = {

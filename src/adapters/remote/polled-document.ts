@@ -4,7 +4,8 @@
  * a restart.
  */
 
-import { REFETCH_SECONDS, SKEW_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits.ts";
+import { REFETCH_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits/fetching.ts";
+import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Clock, KeyWait, SourceState, Timers } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { EarlyLooks } from "./early-looks.ts";

@@ -1,6 +1,6 @@
 /** The one place where a store is opened; it comes back migrated and ready. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { STORE_RETRY_MS, STORE_TIMEOUT_MS } from "../../limits.ts";
+import { STORE_RETRY_MS, STORE_TIMEOUT_MS } from "../../limits/store.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { StorePlace } from "../../settings/settings.ts";

@@ -13,7 +13,7 @@ import {
   AUDIT_BLOCKS_READ_MAX,
   AUDIT_BLOCKS_READ_MIN,
   AUDIT_EVENTS_READ,
-} from "../../limits.ts";
+} from "../../limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../records.ts";
 import { termKey, termsOfBody } from "./encoding.ts";
 import { boundsOf } from "./rows.ts";

@@ -1,6 +1,6 @@
 /** Removes rows in slices of time, because SQLite holds the event loop meanwhile and requests share what PostgreSQL has. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { SLICE_PAUSES, SLICE_ROWS_MIN, STORE_SWEEP_MAX } from "../../limits.ts";
+import { SLICE_PAUSES, SLICE_ROWS_MIN, STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { Store } from "./store.ts";
 
 /**

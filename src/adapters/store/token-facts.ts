@@ -1,6 +1,6 @@
 /** What a store knows of tokens: their rows and those behind them, put together as in both stores. */
 import { hash } from "node:crypto";
-import { ENDING_STRETCH_MAX } from "../../limits.ts";
+import { ENDING_STRETCH_MAX } from "../../limits/store.ts";
 import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
 import { buildEnding, endingKeys } from "../../policy/endings.ts";
 import type { EndingReach, Facts } from "../../ports.ts";

@@ -8,7 +8,7 @@ import { verifier } from "../../adapters/crypto/verifier.ts";
 import type { Checkpoint } from "../../audit/checkpoint.ts";
 import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../../audit/checkpoint.ts";
 import { LOG_END } from "../../audit/event.ts";
-import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { err } from "../../result.ts";
 import { parseJws } from "../../spec/rfc7515.ts";

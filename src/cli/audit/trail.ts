@@ -3,7 +3,7 @@ import type { ChainFailure } from "../../adapters/audit/chain.ts";
 import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
 import type { Term } from "../../audit/terms.ts";
-import { EXIT } from "../../limits.ts";
+import { EXIT } from "../../limits/process.ts";
 import { defined } from "../../result.ts";
 import { recordAccess } from "../admin-log.ts";
 import type { Admin } from "../command.ts";

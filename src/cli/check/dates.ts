@@ -2,7 +2,7 @@
 import type { Config } from "../../config/config.ts";
 import type { Dated } from "../../config/dated.ts";
 import { datedOf } from "../../config/dated.ts";
-import { DAY_SECONDS, END_WARNING_DAYS } from "../../limits.ts";
+import { DAY_SECONDS, END_WARNING_DAYS } from "../../limits/process.ts";
 import type { Finding } from "./finding.ts";
 
 const REMEDIES: Record<Dated["kind"], string> = {

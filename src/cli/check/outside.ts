@@ -14,7 +14,7 @@ import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
 import { DatabaseTooNew, NoTables, StoreMisplaced } from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
-import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits.ts";
+import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits/process.ts";
 import { lookAtProvider } from "../../people/adapters/providers.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";

@@ -4,7 +4,7 @@
  */
 import { clock, hash, random } from "../../adapters/crypto/system.ts";
 import { INITIAL_TOKEN_PREFIX } from "../../flows/authorize-registration.ts";
-import { EXIT } from "../../limits.ts";
+import { EXIT } from "../../limits/process.ts";
 import type { InitialToken } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";

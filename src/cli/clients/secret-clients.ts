@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { clock, hash, random } from "../../adapters/crypto/system.ts";
 import type { SecretClient, StoredClient } from "../../adapters/store/store.ts";
 import type { AuditEvent } from "../../audit/event.ts";
-import { EXIT } from "../../limits.ts";
+import { EXIT } from "../../limits/process.ts";
 import { defined } from "../../result.ts";
 import type { SecretDigest, Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";

@@ -1,7 +1,7 @@
 /** Looks at the OpenID Provider that `mandate init` was told, over HTTPS, and finds how this server fits it. */
 import { readFileSync } from "node:fs";
 import { FetchFailed, fetchDocument } from "../../adapters/remote/fetch.ts";
-import { METADATA_BYTES_MAX } from "../../limits.ts";
+import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
 import {
   describeMetadataFailure,
   parseProviderMetadata,

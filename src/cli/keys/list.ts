@@ -1,5 +1,5 @@
 /** `mandate keys list`: each key with its state and its next change. */
-import { EXIT } from "../../limits.ts";
+import { EXIT } from "../../limits/process.ts";
 import { defined } from "../../result.ts";
 import type { KeyFacts, KeySchedule } from "../../settings/key-life.ts";
 import { nextChange } from "../../settings/key-life.ts";

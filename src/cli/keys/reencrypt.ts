@@ -1,7 +1,7 @@
 /** `mandate keys reencrypt`: the stored signing keys are encrypted with the key-encryption key that replaces another. */
 import { KeysUnusable, sealAnew } from "../../adapters/crypto/seal.ts";
 import type { KeyChange } from "../../adapters/store/store.ts";
-import { EXIT } from "../../limits.ts";
+import { EXIT } from "../../limits/process.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { jsonLine } from "../text.ts";

@@ -4,7 +4,7 @@ import { keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
 import { checkKeys, KeysUnusable } from "../../adapters/crypto/seal.ts";
 import { clock } from "../../adapters/crypto/system.ts";
 import type { KeyRow } from "../../adapters/store/store.ts";
-import { EXIT } from "../../limits.ts";
+import { EXIT } from "../../limits/process.ts";
 import type { KeyPurpose } from "../../settings/key-life.ts";
 import { keysInUse, nextChange } from "../../settings/key-life.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";

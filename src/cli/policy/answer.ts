@@ -2,7 +2,7 @@
 import { clock, makeClock, random } from "../../adapters/crypto/system.ts";
 import type { ExplainPorts, Explanation } from "../../flows/explain.ts";
 import { explain } from "../../flows/explain.ts";
-import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../limits.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../limits/tokens.ts";
 import type { Consent } from "../../policy/ask.ts";
 import type { Question } from "../../policy/question.ts";
 import type { Rule } from "../../policy/rules.ts";

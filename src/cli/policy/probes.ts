@@ -1,5 +1,5 @@
 /** Derives questions from the values of a rule, each with a description for the output. */
-import { ACT_HOPS_MAX } from "../../limits.ts";
+import { ACT_HOPS_MAX } from "../../limits/tokens.ts";
 import type { Question } from "../../policy/question.ts";
 import type { ExchangeRule, Rule, SubjectRule, Target } from "../../policy/rules.ts";
 import { classesOf, clientsOf, isExchange, SELF, targetsOf } from "../../policy/rules.ts";

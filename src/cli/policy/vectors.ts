@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import type { Explanation } from "../../flows/explain.ts";
 import { formatExplanation } from "../../flows/explain.ts";
-import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import { parseQuestion } from "../../policy/question.ts";
 import { isClassName } from "../../policy/rule-members.ts";
 import type { Result } from "../../result.ts";

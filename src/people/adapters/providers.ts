@@ -9,7 +9,7 @@ import type { Pause } from "../../adapters/remote/pause.ts";
 import { makePause } from "../../adapters/remote/pause.ts";
 import type { PolledDocument } from "../../adapters/remote/polled-document.ts";
 import { pollDocument } from "../../adapters/remote/polled-document.ts";
-import { LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits.ts";
+import { LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits/fetching.ts";
 import type { Clock, Random, Timers } from "../../ports.ts";
 import type { ProviderFailure, Providers } from "../../ports-people.ts";
 import type { Result } from "../../result.ts";

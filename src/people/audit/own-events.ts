@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import type { EventType } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
-import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import { defined } from "../../result.ts";
 import { parseJson } from "../../spec/rfc8259.ts";
 

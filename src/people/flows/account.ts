@@ -14,7 +14,7 @@ import {
   ACCOUNT_STRETCH,
   ACCOUNT_USES_READ,
   WITHDRAWN_AT_ONCE,
-} from "../../limits.ts";
+} from "../../limits/people.ts";
 import type { Origin } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
 import type { AuditQuery, AuditRecord, Family, FamilyFacts, StandingConsent } from "../../records.ts";

@@ -9,7 +9,7 @@ import {
   PENDING_PER_ACTOR_MAX,
   PENDING_PER_SUBJECT_MAX,
   REQUEST_SECONDS,
-} from "../../limits.ts";
+} from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
 import type { PendingConsent } from "../../records.ts";

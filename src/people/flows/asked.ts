@@ -2,7 +2,7 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits.ts";
+import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
 import type { Ports } from "../../ports.ts";

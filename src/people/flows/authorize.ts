@@ -1,7 +1,7 @@
 /** GET /authorize: a request waits for its user in the browser; and POST /par, by which a client leaves one beforehand. */
 
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits.ts";
+import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { Ports } from "../../ports.ts";
 import type { PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";

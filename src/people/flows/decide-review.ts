@@ -9,7 +9,7 @@ import {
   PUSHED_SECONDS,
   RENEWALS_MAX,
   REQUEST_SECONDS,
-} from "../../limits.ts";
+} from "../../limits/people.ts";
 import type { Ports } from "../../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";

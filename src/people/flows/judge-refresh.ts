@@ -1,6 +1,6 @@
 /** Whether a refresh token that was presented gives anything, by the state of its family; pure. */
 import type { Reason } from "../../audit/reasons.ts";
-import { REFRESH_RETRIES_MAX } from "../../limits.ts";
+import { REFRESH_RETRIES_MAX } from "../../limits/people.ts";
 import type { Family, PresentedFamily } from "../../records.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
 

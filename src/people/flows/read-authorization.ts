@@ -1,7 +1,7 @@
 /** The authorization request of a client (RFC 6749 4.1.1), read to the end before a user is asked anything. */
 import type { Reason } from "../../audit/reasons.ts";
 import { findClient } from "../../flows/find-client.ts";
-import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits.ts";
+import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { PendingRequest } from "../../records.ts";

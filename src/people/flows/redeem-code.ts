@@ -9,7 +9,7 @@ import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusa
 import { checkSubject } from "../../flows/still-covers.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
-import { CODE_SECONDS } from "../../limits.ts";
+import { CODE_SECONDS } from "../../limits/people.ts";
 import type { Allowed } from "../../policy/ask.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";

@@ -10,7 +10,7 @@ import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusa
 import { checkSubject } from "../../flows/still-covers.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
-import { FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../limits.ts";
+import { FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../limits/people.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";

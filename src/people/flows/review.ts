@@ -2,7 +2,8 @@
 
 import { findClient } from "../../flows/find-client.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { CODE_SECONDS, RENEWALS_MAX, REQUEST_SECONDS, SKEW_SECONDS } from "../../limits.ts";
+import { CODE_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Allowed, Denied } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
 import type { DecisionRecord, PendingRequest } from "../../records.ts";

@@ -2,7 +2,7 @@
 
 import type { AuditEvent } from "../../audit/event.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
-import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits.ts";
+import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits/people.ts";
 import { foreignKeys } from "../../policy/endings.ts";
 import type { Ports } from "../../ports.ts";
 import type { RowChange, Session } from "../../records.ts";

@@ -5,7 +5,7 @@ import { mapSubject, subjectOf } from "../../flows/ask/subject.ts";
 import { describeToken } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { SIGN_IN_SECONDS } from "../../limits.ts";
+import { SIGN_IN_SECONDS } from "../../limits/people.ts";
 import type { Ports } from "../../ports.ts";
 import type { PagePlace, PendingRequest, RowChange, Session, SignInAttempt } from "../../records.ts";
 import type { Result } from "../../result.ts";

@@ -2,7 +2,7 @@
 
 import { hasMediaType, readText } from "../../http/body.ts";
 import type { Handler, HttpRequest } from "../../http/handler.ts";
-import { BODY_BYTES_MAX } from "../../limits.ts";
+import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Family } from "../../records.ts";

@@ -6,7 +6,7 @@ import { notFound } from "../../http/answers.ts";
 import { parameterOf } from "../../http/form.ts";
 import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "../../http/handler.ts";
 import { auditedRequest, pathOf } from "../../http/handler.ts";
-import { REQUEST_SECONDS } from "../../limits.ts";
+import { REQUEST_SECONDS } from "../../limits/people.ts";
 import type { Ports } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { PagePlace } from "../../records.ts";

@@ -18,7 +18,8 @@ import {
 } from "../../http/form.ts";
 import type { Handler, HttpResponse } from "../../http/handler.ts";
 import { auditedRequest } from "../../http/handler.ts";
-import { BODY_BYTES_MAX, PUSHED_SECONDS } from "../../limits.ts";
+import { BODY_BYTES_MAX } from "../../limits/connections.ts";
+import { PUSHED_SECONDS } from "../../limits/people.ts";
 import type { Ports } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import { parseForm } from "../../spec/rfc6749.ts";

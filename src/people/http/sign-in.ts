@@ -3,7 +3,8 @@
 import { readText } from "../../http/body.ts";
 import type { Handler } from "../../http/handler.ts";
 import { pathOf } from "../../http/handler.ts";
-import { BODY_BYTES_MAX, SESSION_SECONDS_MAX } from "../../limits.ts";
+import { BODY_BYTES_MAX } from "../../limits/connections.ts";
+import { SESSION_SECONDS_MAX } from "../../limits/people.ts";
 import type { Ports } from "../../ports.ts";
 import type { PagePlace } from "../../records.ts";
 import { beginSignIn, finishSignIn } from "../flows/sign-in.ts";

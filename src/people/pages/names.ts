@@ -1,7 +1,7 @@
 /**
  * How foreign names and hosts are shown (PAGE-D-7): a name is made harmless and short; a host is shown whole, in ASCII.
  */
-import { NAME_CHARS_MAX } from "../../limits.ts";
+import { NAME_CHARS_MAX } from "../../limits/people.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 

@@ -12,7 +12,10 @@
  * people/adapters/providers.ts; OIDCD 4.2 people/adapters/providers.ts; OIDCD 7.1 people/adapters/providers.ts; OIDCL
  * R3 people/http/sign-in.ts.
  */
-import { JSON_DEPTH_MAX, METADATA_BYTES_MAX, SKEW_SECONDS } from "../../limits.ts";
+
+import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
+import { JSON_DEPTH_MAX } from "../../limits/input.ts";
+import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import { parseFetchUrl } from "../../spec/rfc3986.ts";

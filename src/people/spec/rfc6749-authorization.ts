@@ -3,7 +3,7 @@
  * Covers 3.1 the authorization endpoint, 3.1.2 redirection, 4.1.1 the authorization request; with `resource` (RFC 8707),
  * the challenge (RFC 7636), the key of a code (RFC 9449), and of OpenID Connect the parameters that a provider may be asked to heed.
  */
-import { STATE_BYTES_MAX } from "../../limits.ts";
+import { STATE_BYTES_MAX } from "../../limits/people.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import { decodeFormText, parseScope } from "../../spec/rfc6749.ts";

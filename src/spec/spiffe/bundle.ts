@@ -11,7 +11,7 @@
  * adapters/remote/key-sources.ts, http/log.ts, start/remote.ts.
  */
 
-import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../limits.ts";
+import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../limits/fetching.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Jwk, JwkSetFailure } from "../rfc7517.ts";

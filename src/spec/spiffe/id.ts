@@ -5,7 +5,7 @@
  * flows/verify-svid.ts.
  */
 
-import { SPIFFE_ID_BYTES_MAX, TRUST_DOMAIN_BYTES_MAX } from "../../limits.ts";
+import { SPIFFE_ID_BYTES_MAX, TRUST_DOMAIN_BYTES_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 

@@ -6,7 +6,7 @@
  * spec/spiffe/bundle.ts; JSV 6.2 spec/spiffe/bundle.ts.
  */
 
-import { SVID_SECONDS_MAX } from "../../limits.ts";
+import { SVID_SECONDS_MAX } from "../../limits/tokens.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Jws } from "../rfc7515.ts";

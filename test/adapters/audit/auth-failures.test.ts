@@ -10,7 +10,7 @@ import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import type { Reason } from "../../../src/audit/reasons.ts";
-import { FAILED_REQUESTS_MAX } from "../../../src/limits.ts";
+import { FAILED_REQUESTS_MAX } from "../../../src/limits/audit.ts";
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import { migratedFile } from "../../support/migrated.ts";

@@ -16,7 +16,7 @@ import type { StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { Checkpoint } from "../../../src/audit/checkpoint.ts";
 import { buildCheckpoint, readCheckpoint } from "../../../src/audit/checkpoint.ts";
 import { appendLeaf, EMPTY_TREE, rootOf } from "../../../src/audit/tree.ts";
-import { EXPIRED_GRACE_SECONDS } from "../../../src/limits.ts";
+import { EXPIRED_GRACE_SECONDS } from "../../../src/limits/store.ts";
 import type { Entry } from "../../../src/records.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { openSigner } from "../../support/signer.ts";

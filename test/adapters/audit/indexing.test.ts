@@ -4,7 +4,11 @@ import { test } from "node:test";
 import { startIndexing } from "../../../src/adapters/audit/indexing.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
-import { AUDIT_BLOCK_EVENTS, AUDIT_BLOCK_WAIT_SECONDS, AUDIT_BLOCKS_PER_ROUND } from "../../../src/limits.ts";
+import {
+  AUDIT_BLOCK_EVENTS,
+  AUDIT_BLOCK_WAIT_SECONDS,
+  AUDIT_BLOCKS_PER_ROUND,
+} from "../../../src/limits/audit.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 

@@ -12,7 +12,7 @@ import {
   JOURNAL_BATCH_MAX,
   JOURNAL_COMPANY_MS,
   JOURNAL_PENDING_MAX,
-} from "../../../src/limits.ts";
+} from "../../../src/limits/store.ts";
 import { buildEnding } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { Guard } from "../../../src/records.ts";

@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { startIdleRegistrations } from "../../../src/adapters/clients/idle-registrations.ts";
-import {
-  ACCESS_TOKEN_SECONDS_MAX,
-  EXPIRED_GRACE_SECONDS,
-  LAST_TOKEN_LAG_SECONDS,
-} from "../../../src/limits.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits/clients.ts";
+import { EXPIRED_GRACE_SECONDS } from "../../../src/limits/store.ts";
+import { ACCESS_TOKEN_SECONDS_MAX } from "../../../src/limits/tokens.ts";
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { RegisteredClient } from "../../../src/records.ts";

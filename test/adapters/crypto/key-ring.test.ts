@@ -16,12 +16,8 @@ import { clock, makeClock, random } from "../../../src/adapters/crypto/system.ts
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
-import {
-  ACCESS_TOKEN_SECONDS_MAX,
-  KEY_POLL_SECONDS,
-  KEY_RETIRE_SECONDS_MIN,
-  SKEW_SECONDS,
-} from "../../../src/limits.ts";
+import { KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../../../src/limits/keys.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, SKEW_SECONDS } from "../../../src/limits/tokens.ts";
 import type { KeyPurpose } from "../../../src/settings/key-life.ts";
 import { nextChange } from "../../../src/settings/key-life.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";

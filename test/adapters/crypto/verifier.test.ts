@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { test } from "node:test";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
-import { SIGNED_REMEMBERED_MAX } from "../../../src/limits.ts";
+import { SIGNED_REMEMBERED_MAX } from "../../../src/limits/input.ts";
 import type { Jws } from "../../../src/spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../../../src/spec/rfc7515.ts";
 import type { Jwk } from "../../../src/spec/rfc7517.ts";

@@ -8,7 +8,11 @@ import { derOf } from "../../../scripts/dev-keys.ts";
 import { makeIntermediate, makeTrustDomain, mintX509Svid } from "../../../scripts/dev-pki.ts";
 import { hash } from "../../../src/adapters/crypto/system.ts";
 import { verifyPresented } from "../../../src/adapters/crypto/x509.ts";
-import { CERTIFICATE_PATH_MAX, CERTIFICATES_SENT_MAX, SIGNATURE_CHECKS_MAX } from "../../../src/limits.ts";
+import {
+  CERTIFICATE_PATH_MAX,
+  CERTIFICATES_SENT_MAX,
+  SIGNATURE_CHECKS_MAX,
+} from "../../../src/limits/input.ts";
 import { parseX509Svid } from "../../../src/spec/spiffe/x509-svid.ts";
 import { readDer } from "../../../src/spec/x690.ts";
 import type { Bytes, Content, Key } from "../../fixtures/x509/build.ts";

@@ -14,7 +14,7 @@ import {
   FETCHED_SECONDS_MIN,
   REFETCH_SECONDS,
   UNKNOWN_AGE_SECONDS,
-} from "../../../src/limits.ts";
+} from "../../../src/limits/fetching.ts";
 import { err, ok } from "../../../src/result.ts";
 import type { Rate, SuppliedDocument } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { makeEarlyLooks } from "../../../src/adapters/remote/early-looks.ts";
-import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../../src/limits.ts";
+import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../../src/limits/fetching.ts";
 import type { KeyWait } from "../../../src/ports.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 

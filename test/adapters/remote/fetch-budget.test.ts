@@ -6,7 +6,7 @@ import {
   FETCHES_IN_FLIGHT_BY_HOST_MAX,
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
-} from "../../../src/limits.ts";
+} from "../../../src/limits/fetching.ts";
 import type { Rate } from "../../../src/settings/settings.ts";
 
 const HERE = "192.0.2.1";

@@ -13,7 +13,7 @@ import type { Authority } from "../../../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../../scripts/dev-pki.ts";
 import type { FetchOptions, FetchReason, Judge, Resolver } from "../../../src/adapters/remote/fetch.ts";
 import { FetchFailed, fetchDocument } from "../../../src/adapters/remote/fetch.ts";
-import { FETCH_ADDRESSES_MAX } from "../../../src/limits.ts";
+import { FETCH_ADDRESSES_MAX } from "../../../src/limits/fetching.ts";
 import type { RemoteDocument } from "../../../src/settings/settings.ts";
 
 const BYTES_MAX = 1_000;

@@ -12,7 +12,7 @@ import {
   EARLY_LOOK_SECONDS,
   FETCHED_SECONDS,
   KEY_SET_BYTES_MAX,
-} from "../../../src/limits.ts";
+} from "../../../src/limits/fetching.ts";
 import type { KeySetPlace } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import { answer, countSockets, makeUnderworld, NAME, startNasty, supplied } from "../../support/nasty.ts";

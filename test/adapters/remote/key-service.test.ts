@@ -11,7 +11,11 @@ import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import { openCustody } from "../../../src/adapters/remote/key-service.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Notice } from "../../../src/http/log-events.ts";
-import { KEY_SERVICE_FAILURES_MAX, KEY_SERVICE_LOOK_MS, KEY_SERVICE_QUIET_MS } from "../../../src/limits.ts";
+import {
+  KEY_SERVICE_FAILURES_MAX,
+  KEY_SERVICE_LOOK_MS,
+  KEY_SERVICE_QUIET_MS,
+} from "../../../src/limits/keys.ts";
 import type { KeyServicePlace } from "../../../src/settings/settings.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { OWN_ALGORITHMS } from "../../../src/spec/rfc8725.ts";

@@ -31,7 +31,7 @@ import {
   KEY_SET_BYTES_MAX,
   LAST_GOOD_SECONDS,
   UNKNOWN_AGE_SECONDS,
-} from "../../../src/limits.ts";
+} from "../../../src/limits/fetching.ts";
 import type { RemoteDocument, SpiffeEndpoint } from "../../../src/settings/settings.ts";
 import type { JwsHeader } from "../../../src/spec/rfc7515.ts";
 import { parseBundle } from "../../../src/spec/spiffe/bundle.ts";

@@ -8,9 +8,9 @@ import {
   EARLY_LOOK_SECONDS,
   LAST_GOOD_SECONDS,
   REFETCH_SECONDS,
-  SKEW_SECONDS,
   UNKNOWN_AGE_SECONDS,
-} from "../../../src/limits.ts";
+} from "../../../src/limits/fetching.ts";
+import { SKEW_SECONDS } from "../../../src/limits/tokens.ts";
 import { inTime } from "../../support/in-time.ts";
 import type { TestTime } from "../../support/timers.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";

@@ -9,7 +9,7 @@ import type { AuditEvent } from "../../../src/audit/event.ts";
 import { sealEvent } from "../../../src/audit/event.ts";
 import type { Span } from "../../../src/audit/query.ts";
 import type { Term } from "../../../src/audit/terms.ts";
-import { AUDIT_BLOCKS_READ_MIN } from "../../../src/limits.ts";
+import { AUDIT_BLOCKS_READ_MIN } from "../../../src/limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../../src/records.ts";
 import { prng } from "../../support/prng.ts";
 import type { Harness } from "./store.contract.ts";

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { startForgetting } from "../../../src/adapters/store/forget-successors.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
-import { REFRESH_FORGET_MS, REFRESH_RETRY_SECONDS_MAX } from "../../../src/limits.ts";
+import { REFRESH_FORGET_MS, REFRESH_RETRY_SECONDS_MAX } from "../../../src/limits/people.ts";
 import { makeTimers } from "../../support/timers.ts";
 import { until } from "../../support/until.ts";
 import { makeFamily, rotation } from "./families.contract.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Store, StoreEntry } from "../../../src/adapters/store/store.ts";
-import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits/clients.ts";
 import type { InitialToken, RegisteredClient, RegistrationChange } from "../../../src/records.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Harness } from "./store.contract.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inSlices } from "../../../src/adapters/store/slices.ts";
 import { openDatabase } from "../../../src/adapters/store/sqlite/database.ts";
-import { SLICE_ROWS_MIN, STORE_SWEEP_MAX } from "../../../src/limits.ts";
+import { SLICE_ROWS_MIN, STORE_SWEEP_MAX } from "../../../src/limits/store.ts";
 
 const SLICE = { sliceMs: 4 };
 

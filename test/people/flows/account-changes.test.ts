@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { makeFormTokens } from "../../../src/adapters/crypto/system.ts";
-import { ACCOUNT_EVENTS } from "../../../src/limits.ts";
+import { ACCOUNT_EVENTS } from "../../../src/limits/people.ts";
 import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
 import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
 import type { Ports } from "../../../src/ports.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { basic } from "../../../scripts/http-client.ts";
-import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_STRETCH } from "../../../src/limits.ts";
+import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_STRETCH } from "../../../src/limits/people.ts";
 import { parseMarkup, shownBy } from "../../support/markup.ts";
 import {
   Browser,

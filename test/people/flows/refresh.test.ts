@@ -5,7 +5,7 @@ import { successors } from "../../../src/adapters/crypto/system.ts";
 import { recordEnding } from "../../../src/flows/endings.ts";
 import { introspect } from "../../../src/flows/introspect.ts";
 import { revoke } from "../../../src/flows/revoke.ts";
-import { CODE_SECONDS, FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits.ts";
+import { CODE_SECONDS, FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits/people.ts";
 import { judgeRefresh } from "../../../src/people/flows/judge-refresh.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";

@@ -1,7 +1,7 @@
 /** Sessions of users, over the embedded store in memory and a clock that stands. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX } from "../../../src/limits.ts";
+import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX } from "../../../src/limits/people.ts";
 import { buildSession, findSession } from "../../../src/people/flows/session.ts";
 import { ALICE, openRefresh } from "../../support/refresh.ts";
 

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
-import { CODES_PER_USER_MAX, SESSIONS_PER_USER_MAX } from "../../../src/limits.ts";
+import { CODES_PER_USER_MAX, SESSIONS_PER_USER_MAX } from "../../../src/limits/people.ts";
 import type { Asked } from "../../support/people.ts";
 import {
   Browser,

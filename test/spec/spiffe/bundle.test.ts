@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN, KEYS_MAX } from "../../../src/limits.ts";
+import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../../src/limits/fetching.ts";
+import { KEYS_MAX } from "../../../src/limits/input.ts";
 import { RSA_ALGORITHMS, selectKey } from "../../../src/spec/rfc7517.ts";
 import type { Json, JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Bundle } from "../../../src/spec/spiffe/bundle.ts";

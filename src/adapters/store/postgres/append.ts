@@ -1,5 +1,5 @@
 /** The one statement that writes the journal on PostgreSQL: guards and writes of a batch, all or nothing. */
-import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../../../limits/clients.ts";
 import { isFreshGuard, spentJti } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";

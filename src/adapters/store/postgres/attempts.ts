@@ -1,5 +1,5 @@
 /** When the next connection to a database may be tried, so that one that refuses or is gone is not flooded. */
-import { STORE_CONNECTS_MAX, STORE_CONNECTS_WINDOW_MS, STORE_RETRY_MS } from "../../../limits.ts";
+import { STORE_CONNECTS_MAX, STORE_CONNECTS_WINDOW_MS, STORE_RETRY_MS } from "../../../limits/store.ts";
 import type { StoreUnavailable } from "../../../ports.ts";
 
 export type Attempts = ReturnType<typeof makeAttempts>;

@@ -1,5 +1,5 @@
 /** The index of the audit trail on PostgreSQL: its blocks, and the events that a search reads. */
-import { AUDIT_BLOCK_EVENTS } from "../../../limits.ts";
+import { AUDIT_BLOCK_EVENTS } from "../../../limits/audit.ts";
 import type { AuditRow, BlockRow, PartRow } from "../rows.ts";
 import { fromAuditRow, fromBlockRow, fromPartRow, toBlockRow } from "../rows.ts";
 import type { TrailRows } from "../search.ts";

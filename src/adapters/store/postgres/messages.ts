@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
-import { SCRAM_ITERATIONS_MAX } from "../../../limits.ts";
+import { SCRAM_ITERATIONS_MAX } from "../../../limits/store.ts";
 import { failed } from "./socket.ts";
 
 /** A kind, and the length of what follows with itself. */

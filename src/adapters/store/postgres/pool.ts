@@ -6,7 +6,7 @@
  */
 import type { Socket } from "node:net";
 import postgres from "postgres";
-import { STORE_CONNECT_TIMEOUT_MS, STORE_GRACE_MS, STORE_RENEW_MS } from "../../../limits.ts";
+import { STORE_CONNECT_TIMEOUT_MS, STORE_GRACE_MS, STORE_RENEW_MS } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { DatabaseTls } from "../../../settings/settings.ts";
 import type { Store } from "../store.ts";

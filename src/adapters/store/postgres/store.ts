@@ -3,7 +3,7 @@
  * when a connection dies in a transaction. append.ts writes, clients.ts and audit.ts read their parts, pool.ts
  * connects.
  */
-import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts";
+import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits/store.ts";
 import type { Consent } from "../../../policy/ask.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";

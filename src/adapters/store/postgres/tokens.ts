@@ -1,5 +1,5 @@
 /** Tokens on PostgreSQL: the facts of one, and the tokens that an ending reaches. */
-import { ENDING_STRETCH_MAX } from "../../../limits.ts";
+import { ENDING_STRETCH_MAX } from "../../../limits/store.ts";
 import type { EndingReach, Facts } from "../../../ports.ts";
 import type { EndedRow, FoundToken, TokenQueries } from "../token-facts.ts";
 import { endingReach, tokenFacts } from "../token-facts.ts";

@@ -1,6 +1,6 @@
 /** Writes the journal on node:sqlite: the guards and writes of a batch in one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
-import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../../../limits/clients.ts";
 import type { ConsentChange, Guard } from "../../../records.ts";
 import { isFreshGuard, spentJti } from "../encoding.ts";
 import type { EventRow, TokenRow } from "../rows.ts";

@@ -1,7 +1,7 @@
 /** The index of the audit trail on node:sqlite: its blocks, and the events that a search reads. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Span } from "../../../audit/query.ts";
-import { AUDIT_BLOCK_EVENTS } from "../../../limits.ts";
+import { AUDIT_BLOCK_EVENTS } from "../../../limits/audit.ts";
 import type { AuditRow, BlockRow, PartRow } from "../rows.ts";
 import { fromAuditRow, fromBlockRow, fromPartRow, toBlockRow } from "../rows.ts";
 import type { TrailRows } from "../search.ts";

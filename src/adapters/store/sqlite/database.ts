@@ -6,7 +6,7 @@ import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits.ts";
+import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { meaningOf } from "../meanings.ts";
 import type { OpenOptions } from "../store.ts";

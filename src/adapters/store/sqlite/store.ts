@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
-import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits.ts";
+import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
 import type {

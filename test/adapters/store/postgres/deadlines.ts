@@ -1,7 +1,7 @@
 /** How long a call to a PostgreSQL that is away may take, and how it ends. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { STORE_RETRY_MS } from "../../../../src/limits.ts";
+import { STORE_RETRY_MS } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 
 /** Of every call, for a store under test. */

@@ -7,7 +7,7 @@ import {
   STORE_GRACE_MS,
   STORE_RETRY_MS,
   STORE_TIMEOUT_MS,
-} from "../../../../src/limits.ts";
+} from "../../../../src/limits/store.ts";
 import type { PgFault } from "../../../support/pg-faults.ts";
 import { meetPgFault, PG_FAULTS } from "../../../support/pg-faults.ts";
 import type { DatabaseServer, Transport } from "../../../support/pg-transports.ts";

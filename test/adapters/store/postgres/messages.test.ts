@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../../../src/adapters/store/open.ts";
-import { SCRAM_ITERATIONS_MAX } from "../../../../src/limits.ts";
+import { SCRAM_ITERATIONS_MAX } from "../../../../src/limits/store.ts";
 
 /** Time in which the driver would do what it does outside of any promise. */
 const SETTLED_MS = 20;

@@ -7,7 +7,7 @@ import postgres from "postgres";
 import type { OpenJournal } from "../../../../src/adapters/audit/journal.ts";
 import { openStore } from "../../../../src/adapters/store/open.ts";
 import type { Store } from "../../../../src/adapters/store/store.ts";
-import { JOURNAL_BATCH_MAX } from "../../../../src/limits.ts";
+import { JOURNAL_BATCH_MAX } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { assertChain, open as openJournal, untilRecorded } from "../../../support/journal.ts";
 import type { Postgres } from "../../../support/postgres.ts";

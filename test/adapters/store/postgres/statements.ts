@@ -10,7 +10,7 @@ import { openStore } from "../../../../src/adapters/store/open.ts";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
-import { STORE_TIMEOUT_MS } from "../../../../src/limits.ts";
+import { STORE_TIMEOUT_MS } from "../../../../src/limits/store.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshSchema } from "./schema.ts";
 

@@ -10,7 +10,7 @@ import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.t
 import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { LogConflict } from "../../../../src/adapters/store/store.ts";
-import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
+import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";

@@ -24,7 +24,7 @@ import { sqliteFamilies } from "../../../../src/adapters/store/sqlite/families.t
 import { sqlitePendingConsents } from "../../../../src/adapters/store/sqlite/pending-consents.ts";
 import { sqliteShortLived } from "../../../../src/adapters/store/sqlite/short-lived.ts";
 import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
-import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
+import { STORE_WAL_BYTES_MAX } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { migratedFile } from "../../../support/migrated.ts";
 import { testAuditRows } from "../audit.contract.ts";

@@ -1,0 +1,31 @@
+/** What a parser or a verifier takes: sizes, depths, counts. */
+
+export const JWT_BYTES_MAX = 16 * 1024;
+export const KEYS_MAX = 64;
+export const JSON_DEPTH_MAX = 8;
+export const CLAIMS_DEPTH_MAX = 16;
+export const STRING_BYTES_MAX = 2 * 1024;
+export const KID_CHARS_MAX = 256;
+/** Tokens of one key whose valid signature is remembered; beyond it, the older half is forgotten. */
+export const SIGNED_REMEMBERED_MAX = 4_096;
+/** Tokens that came again and are kept as they read, and the length of their texts together. */
+export const PARSED_REMEMBERED_MAX = 4_096;
+export const PARSED_REMEMBERED_CHARS_MAX = 4 * 1024 * 1024;
+export const PROOF_JTI_CHARS_MAX = 256;
+/** The name that a proxy gives its client: an address, or a token of the proxy for it. */
+export const FORWARDED_NODE_CHARS_MAX = 256;
+export const SPIFFE_ID_BYTES_MAX = 2048;
+export const TRUST_DOMAIN_BYTES_MAX = 255;
+export const RSA_BITS_MIN = 2048;
+export const RSA_BITS_MAX = 4096;
+export const CERTIFICATE_BYTES_MAX = 16 * 1024;
+/** Certificates that a peer may send, leaf included. */
+export const CERTIFICATES_SENT_MAX = 10;
+/** Certificates of a path, leaf and anchor included. */
+export const CERTIFICATE_PATH_MAX = 5;
+/** Signatures that are verified in search of one path. */
+export const SIGNATURE_CHECKS_MAX = 20;
+export const CERTIFICATE_CACHE_MAX = 1024;
+/** Comparisons for one path: its names times the name constraints above them. */
+export const NAME_CHECKS_MAX = 10_000;
+export const DER_DEPTH_MAX = 16;
