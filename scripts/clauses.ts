@@ -78,8 +78,8 @@ const problems = [...findProblems(register, tree, evidence), ...findStaleHeads(r
 function show(clauses: Clause[]): string[] {
   if (view === "quiet") return [counts(clauses)];
   if (view === "decisions") {
-    const chosen = decisions(clauses);
-    return [`decisions: ${chosen.length}`, ...chosen];
+    const chosen = clauses.filter(({ status }) => status === "decision");
+    return [`decisions: ${chosen.length}`, ...decisions(chosen, named)];
   }
   if (view === "open") {
     const open = planned(clauses);

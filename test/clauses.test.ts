@@ -20,9 +20,11 @@ const root = join(import.meta.dirname, "..");
 const tested: Clause = { id: "DOC-2.1-1", level: "MUST", summary: "A rule.", status: "tested" };
 const planned: Clause = { ...tested, status: "planned", note: "operations" };
 const exception: Clause = { ...tested, status: "exception", note: "a reason" };
-const decision: Clause = { ...tested, status: "decision", note: "this, since it is safer" };
+const decision: Clause = { ...tested, status: "decision", note: "it is safer" };
+const untestable: Clause = { ...decision, untested: "nothing observes it" };
 const advice: Clause = { ...tested, level: "SHOULD" };
 const permission: Clause = { ...tested, level: "MAY" };
+const ours = { status: "decision" } as const;
 const other: Clause = { ...tested, id: "DOC-3-1" };
 const restating: Clause = { ...tested, id: "DOC-4-1", same: ["DOC-2.1-1", "DOC-3-1"] };
 const { note: _, ...unexplained } = exception;
@@ -40,7 +42,9 @@ const fits: [string, Clause[], string, Evidence][] = [
   ["a tested permission without a test", [permission], "", passed()],
   ["a planned clause without a test", [planned], "", passed()],
   ["an exception with a reason, and a test", [exception], "", passed("DOC-2.1-1")],
-  ["a decision with a reason", [decision], "", passed()],
+  ["a decision with its test", [decision], "DOC-2.1-1", passed("DOC-2.1-1")],
+  ["a decision that binds no one, with its test", [{ ...advice, ...ours }], "", passed("DOC-2.1-1")],
+  ["a decision that no test can show, with the reason", [untestable], "", passed()],
   ["what is not offered", [{ ...exception, status: "not-offered" }], "", passed()],
   [
     "a restatement of tested clauses",
@@ -121,12 +125,41 @@ const misfits: [string, Clause[], string, Evidence, string][] = [
     "DOC-7-7 is not in the register",
   ],
   ["an exception without a reason", [unexplained], "", passed(), "is exception without a note"],
+  ["a decision without a test", [decision], "DOC-2.1-1", passed(), "is decision, but no test names it"],
   [
-    "a decision without a reason",
-    [{ ...unexplained, status: "decision" }],
+    "a decision whose test failed",
+    [decision],
+    "DOC-2.1-1",
+    new Map([["DOC-2.1-1", "failed"]]),
+    "is decision, but a test that names it failed",
+  ],
+  [
+    "a decision whose test could not run here",
+    [decision],
+    "DOC-2.1-1",
+    new Map([["DOC-2.1-1", "not run here"]]),
+    "is decision, but its test could not run here",
+  ],
+  [
+    "a binding decision that no line, row or reason enforces",
+    [decision],
     "",
+    passed("DOC-2.1-1"),
+    "is decision, but no line, row or reason says what enforces it",
+  ],
+  [
+    "a decision that no test can show, and that one shows",
+    [untestable],
+    "",
+    passed("DOC-2.1-1"),
+    "says that no test can show it, but one names it",
+  ],
+  [
+    "a rule of a document that no test can show",
+    [{ ...untestable, status: "tested" }],
+    "DOC-2.1-1",
     passed(),
-    "is decision without a note",
+    "says why no test shows it, but is tested",
   ],
   [
     "a service not offered without a reason",
@@ -447,7 +480,7 @@ test("what is open: planned binding clauses", () => {
   assert.deepEqual(plannedRows(clauses), ["DOC-2.1-1 MUST [operations] A rule."]);
 });
 
-test("a row is printed with its lines of code and its tests, a decision with its reason", () => {
+test("a row is printed with its lines of code and its tests", () => {
   const register = registerOf(tested);
   const explained: Clause = { ...other, note: "of old", enforced: "row DOC-2.1-1", same: ["DOC-2.1-1"] };
   const lines = findLines(register, source("\n// DOC-2.1-1: here"));
@@ -462,7 +495,22 @@ test("a row is printed with its lines of code and its tests, a decision with its
     "    test test/a.test.ts:7 DOC-3-1 refuses a (failed)",
     "    test test/a.test.ts:7 DOC-3-1 refuses b (passed)",
   ]);
-  assert.deepEqual(decisions([tested, decision]), ["DOC-2.1-1 MUST A rule.\n    this, since it is safer"]);
+});
+
+test("a decision is printed with its reason and the first of its tests, or why no test can show it", () => {
+  const tests = findRuns(registerOf(decision, other), runs);
+  const restating: Clause = { ...decision, id: "DOC-5-2", same: ["DOC-3-1"] };
+  assert.deepEqual(decisions([decision, restating, untestable], tests), [
+    "DOC-2.1-1 MUST A rule.",
+    "    it is safer",
+    "    test test/a.test.ts:7 DOC-2.1-1, DOC-2.1-v2 of a suite > in plain words, not DOC-6-1 (passed)",
+    "DOC-5-2 MUST A rule.",
+    "    it is safer",
+    "    test test/a.test.ts:7 DOC-3-1 refuses a (failed) and 1 more",
+    "DOC-2.1-1 MUST A rule.",
+    "    it is safer",
+    "    no test: nothing observes it",
+  ]);
 });
 
 test("AUDIT-D-2 --reasons prints every reason with its sentence, in alphabetical order", () => {

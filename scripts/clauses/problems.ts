@@ -8,6 +8,7 @@ import {
   ID,
   idFinder,
   isBinding,
+  isMet,
   needsTest,
   STATUSES,
 } from "./register.ts";
@@ -38,7 +39,7 @@ export function findProblems(
   const capabilities = new Set([...CAPABILITIES, ...NOT_BUILT.values()]);
   const byId = new Map<string, Clause>();
   for (const clause of allClauses(register)) {
-    const { id, level, status, note, enforced } = clause;
+    const { id, level, status, note, enforced, untested } = clause;
     const check = (fits: boolean, problem: string) => fits || found.push(`${id}: ${problem}`);
     const outcome = outcomeOf(evidence, clause);
     const met = outcome === "passed" || outcome === "named";
@@ -47,13 +48,15 @@ export function findProblems(
     check(new RegExp(`^${ID}$`).test(id), "is not an id");
     check(LEVEL.test(level), `has an unknown level, ${level}`);
     check(STATUSES.includes(status), `has an unknown status, ${status}`);
-    check(status !== "tested" || outcome !== "failed", "is tested, but a test that names it failed");
-    check(!needsTest(clause) || outcome !== undefined, "is tested, but no test names it");
-    check(!needsTest(clause) || outcome !== "not run here", "is tested, but its test could not run here");
+    check(!isMet(clause) || outcome !== "failed", `is ${status}, but a test that names it failed`);
+    check(!needsTest(clause) || outcome !== undefined, `is ${status}, but no test names it`);
+    check(!needsTest(clause) || outcome !== "not run here", `is ${status}, but its test could not run here`);
+    check(untested === undefined || status === "decision", `says why no test shows it, but is ${status}`);
+    check(untested === undefined || outcome === undefined, "says that no test can show it, but one names it");
     check(status !== "planned" || !met, "is planned, but a test names it: set it to tested");
-    check(status === "tested" || Boolean(note), `is ${status} without a note`);
+    check(isMet(clause) || Boolean(note), `is ${status} without a note`);
     check(status !== "planned" || !note || capabilities.has(note), `has an unknown capability, ${note}`);
-    check(enforced === undefined || status === "tested", `says what enforces it, but is ${status}`);
+    check(enforced === undefined || isMet(clause), `says what enforces it, but is ${status}`);
     check(enforced === undefined || ENFORCED.test(enforced), `says unclearly what enforces it, ${enforced}`);
   }
   // A server loads nothing of scripts.
@@ -64,14 +67,15 @@ export function findProblems(
   const hasLineOrReason = (id: string) => lines.has(id) || REASON.test(byId.get(id)?.enforced ?? "");
   const isEnforced = (id: string) => lines.has(id) || byId.get(id)?.enforced !== undefined;
   for (const clause of byId.values()) {
-    const isRule = clause.status === "tested" && isBinding(clause);
+    const isRule = needsTest(clause) && isBinding(clause);
     if (isRule && !isEnforced(clause.id) && !clause.same?.every(isEnforced))
-      found.push(`${clause.id}: is tested, but no line, row or reason says what enforces it`);
+      found.push(`${clause.id}: is ${clause.status}, but no line, row or reason says what enforces it`);
     for (const id of [...(clause.same ?? []), ...enforcers(clause)]) {
       if (!byId.has(id)) found.push(`${clause.id}: ${id} is not in the register`);
     }
     for (const id of enforcers(clause)) {
-      if (byId.get(id)?.status !== "tested")
+      const enforcer = byId.get(id);
+      if (enforcer === undefined || !isMet(enforcer))
         found.push(`${clause.id}: is enforced by ${id}, which is not tested`);
       else if (!hasLineOrReason(id))
         found.push(`${clause.id}: is enforced by ${id}, which has neither a line nor a reason`);

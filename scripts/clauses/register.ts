@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 /**
  * `same`: the clauses that this one restates, whose tests and lines are its own.
  * `enforced`: what enforces a clause that no line of code cites.
+ * `untested`: why no test can show a decision.
  */
 export type Clause = {
   id: string;
@@ -15,6 +16,7 @@ export type Clause = {
   note?: string;
   enforced?: string;
   same?: string[];
+  untested?: string;
 };
 export type Document = { title: string; source: string; clauses: Clause[] };
 export type Register = Map<string, Document>;
@@ -34,9 +36,12 @@ export const allClauses = (register: Register): Clause[] =>
 
 export const isBinding = ({ level }: Clause): boolean => /^(MUST|MUST NOT|DECIDE)†?$/.test(level);
 
-/** A permission may stand as tested without a test that uses it; a rule or a recommendation may not. */
-export const needsTest = ({ level, status }: Clause): boolean =>
-  status === "tested" && !level.startsWith("MAY");
+/** What the server does, by the document or by our own decision. */
+export const isMet = ({ status }: Clause): boolean => status === "tested" || status === "decision";
+
+/** A permission may stand as tested without a test that uses it; a rule, a recommendation or a decision may not. */
+export const needsTest = (clause: Clause): boolean =>
+  isMet(clause) && !clause.level.startsWith("MAY") && clause.untested === undefined;
 
 /** One whole id. Any RFC number counts, so that a mistyped one is found; other prefixes must be known. */
 function idPattern(register: Register): string {

@@ -25,10 +25,11 @@ export const counts = (clauses: Clause[]): string =>
 
 /** Each row with its lines of code and its tests. */
 export function rows(clauses: Clause[], lines: Places, tests: Places): string[] {
-  return clauses.flatMap(({ id, level, status, summary, note, enforced, same = [] }) => [
+  return clauses.flatMap(({ id, level, status, summary, note, enforced, untested, same = [] }) => [
     `${id} ${level} ${status}: ${summary}`,
     ...(note === undefined ? [] : [`    note: ${note}`]),
     ...(enforced === undefined ? [] : [`    enforced by ${enforced}`]),
+    ...(untested === undefined ? [] : [`    no test: ${untested}`]),
     ...(same.length === 0 ? [] : [`    same as ${same.join(", ")}`]),
     ...(lines.get(id) ?? []).map((place) => `    code ${place}`),
     ...(tests.get(id) ?? []).map((place) => `    test ${place}`),
@@ -41,11 +42,19 @@ export const planned = (clauses: Clause[]): string[] =>
     .filter((clause) => clause.status === "planned" && isBinding(clause))
     .map(({ id, level, note, summary }) => `${id} ${level} [${note}] ${summary}`);
 
-/** What we chose where a document leaves a choice. */
-export const decisions = (clauses: Clause[]): string[] =>
-  clauses
-    .filter(({ status }) => status === "decision")
-    .map(({ id, level, summary, note }) => `${id} ${level} ${summary}\n    ${note}`);
+/** Decisions, each with its reason and the first test that shows it. */
+export function decisions(clauses: Clause[], tests: Places): string[] {
+  const shown = ({ id, same = [], untested }: Clause): string => {
+    if (untested !== undefined) return `no test: ${untested}`;
+    const [first, ...more] = tests.get(id) ?? same.flatMap((other) => tests.get(other) ?? []);
+    return `test ${first ?? "missing"}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+  };
+  return clauses.flatMap((clause) => [
+    `${clause.id} ${clause.level} ${clause.summary}`,
+    ...(clause.note === undefined ? [] : [`    ${clause.note}`]),
+    `    ${shown(clause)}`,
+  ]);
+}
 
 /** The reasons that an audit event may have, each with its sentence. */
 export const reasons = (): string[] =>

@@ -746,6 +746,11 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "drafts.0: is not a draft that this version follows",
   ],
   [
+    "CHG-D-1 the name of an RFC that was a draft",
+    { drafts: ["rfc7523bis"] },
+    "drafts.0: is not a draft that this version follows",
+  ],
+  [
     "CHG-D-3 a later revision of the draft for ID-JAGs",
     { drafts: ["draft-ietf-oauth-identity-assertion-authz-grant-05"] },
     "drafts.0: is not a draft that this version follows",

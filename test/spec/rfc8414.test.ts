@@ -79,6 +79,7 @@ const members = [
   ],
   ["RFC8705-5-1 has no aliases if certificates use the same endpoint", "mtls_endpoint_aliases", undefined],
   ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
+  ["PRM-D-2 lists no resources", "protected_resources", undefined],
   ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
   ["PROD-4.4-12 does not announce metadata documents", "client_id_metadata_document_supported", undefined],
 ] as const;
