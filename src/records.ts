@@ -4,12 +4,12 @@
 
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
-import type { SignInFacts } from "./people/spec/oidc.ts";
 import type { SignInWishes } from "./people/spec/rfc6749-authorization.ts";
 import type { AuthorizationError } from "./people/spec/rfc9207.ts";
 import type { Ask, Consent, Origin } from "./policy/ask.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
+import type { SignInFacts } from "./spec/oidc-user.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
 import type { Confirmation } from "./spec/rfc7800.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";

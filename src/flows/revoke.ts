@@ -1,13 +1,13 @@
 /** A client ends a token that was issued to it, and with it every token that descends from it (RFC 7009). */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
-import { isRefreshToken } from "../people/spec/rfc6749-refresh.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Family } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
+import { isRefreshToken } from "../spec/rfc6749.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";

@@ -1,7 +1,6 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits/connections.ts";
-import { OFFLINE_ACCESS } from "../people/spec/rfc6749-refresh.ts";
 import type { ApiPath } from "../policy/own-target.ts";
 import { API_PATHS, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";
 import type { Target } from "../policy/rules.ts";
@@ -11,6 +10,7 @@ import { defined } from "../result.ts";
 import { certificateBase } from "../settings/audiences.ts";
 import { servedMethods } from "../settings/authentication-methods.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
+import { OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import type { Offer } from "../spec/rfc8414.ts";
 import { buildMetadata, metadataPaths } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";

@@ -8,13 +8,12 @@ import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.t
 import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { endReplayed } from "../people/flows/redeem-code.ts";
-import { isAuthorizationParameter } from "../people/spec/rfc6749-authorization.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
 import type { ErrorAnswer, Form } from "../spec/rfc6749.ts";
-import { isTokenParameter, parseForm } from "../spec/rfc6749.ts";
+import { isKnownParameter, isTokenParameter, parseForm } from "../spec/rfc6749.ts";
 import { claimedClient } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
@@ -45,8 +44,7 @@ export async function readForm(request: HttpRequest): Promise<Result<Form, Failu
 
 /** The name for the log; of an unknown parameter it may be anything, a secret that was put in the wrong place too. */
 export function parameterOf({ parameter }: { parameter?: string | undefined }): string | undefined {
-  const known = parameter === undefined || isTokenParameter(parameter) || isAuthorizationParameter(parameter);
-  return known ? parameter : "other";
+  return parameter === undefined || isKnownParameter(parameter) ? parameter : "other";
 }
 
 export type RefusedClient = { failure: Failure; refused: LoggedRefusal };

@@ -1,5 +1,5 @@
 /** What the policy is asked, and what it answers: the types that the decision and the judgement of one rule share. */
-import type { SignInFacts } from "../people/spec/oidc.ts";
+import type { SignInFacts } from "../spec/oidc-user.ts";
 import type { GrantProfile } from "../spec/rfc7523.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";

@@ -4,13 +4,12 @@
  * IDJAG-5-1): its names for clients and subjects, the claims that are carried over, and its APIs.
  */
 import * as v from "valibot";
-import { OFFLINE_ACCESS } from "../people/spec/rfc6749-refresh.ts";
 import { setting } from "../setting.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { SubjectThere } from "../spec/identity-chaining.ts";
 import { OWN_CLAIMS } from "../spec/identity-chaining.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
-import { isScopeToken } from "../spec/rfc6749.ts";
+import { isScopeToken, OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { parsePattern } from "../spec/spiffe/id.ts";

@@ -80,6 +80,30 @@ const isRepeatable = (name: string): name is Repeatable => (REPEATABLE as readon
 /** Whether a form may hold this parameter, which therefore must not be sent in the request URI. */
 export const isTokenParameter = (name: string): boolean => isSingle(name) || isRepeatable(name);
 
+/** The names of an authorization request (3.1), of which each may come once; `resource` is not among them. */
+export const AUTHORIZATION_PARAMETERS = [
+  "response_type",
+  "client_id",
+  "redirect_uri",
+  "scope",
+  "state",
+  "code_challenge",
+  "code_challenge_method",
+  "response_mode",
+  "prompt",
+  "max_age",
+  "acr_values",
+  "ui_locales",
+  "request",
+  "request_uri",
+  "authorization_details",
+  "dpop_jkt",
+] as const;
+
+/** Whether a parameter of any endpoint has this name; any other name may be a secret in the wrong place. */
+export const isKnownParameter = (name: string): boolean =>
+  isTokenParameter(name) || (AUTHORIZATION_PARAMETERS as readonly string[]).includes(name);
+
 /** Parses the `application/x-www-form-urlencoded` body of a request that authenticates a client. */
 export function parseForm(body: string): Result<Form, FormFailure> {
   const single: Partial<Record<Single, string>> = {};
@@ -211,3 +235,16 @@ export type ErrorCode =
   | "use_dpop_nonce"
   | "temporarily_unavailable"
   | "server_error";
+
+// --- refresh tokens (6, 10.4) -----------------------------------------------------------------------------------
+
+/** REFRESH-D-2: asked for by a client that wants to go on without the user; of no target, and in no access token. */
+export const OFFLINE_ACCESS = "offline_access";
+
+const PREFIX = "mrt_";
+
+/** RFC6749-10.4-6: of 256 random bits, base64url. */
+export const buildRefreshToken = (secret: string): string => `${PREFIX}${secret}`;
+
+/** Whether the text has the form of a refresh token of ours. */
+export const isRefreshToken = (text: string): boolean => /^mrt_[A-Za-z0-9_-]{43}$/.test(text);

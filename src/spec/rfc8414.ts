@@ -7,7 +7,6 @@
  */
 
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
-import { CHALLENGE_METHODS } from "../people/spec/rfc7636.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
@@ -15,6 +14,9 @@ import type { JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 
 // --- ours (2) ---------------------------------------------------------------------------------------------------
+
+/** RFC7636-7.2-1, RFC9700-2.1.1-7: the only method, as it is published. */
+export const CHALLENGE_METHODS = ["S256"] as const;
 
 export type Offer = {
   issuer: string;

@@ -2,12 +2,12 @@
 
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
-import type { SignInFacts } from "../../people/spec/oidc.ts";
 import type { Allowed, Ask, Subject } from "../../policy/ask.ts";
 import type { Root } from "../../policy/endings.ts";
 import type { Mode } from "../../policy/rules.ts";
 import type { FamilyChange, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
+import type { SignInFacts } from "../../spec/oidc-user.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
 import type { Authenticated } from "../authenticate-client.ts";

@@ -1,6 +1,5 @@
 /** Reads the claims of a subject token into the subject that the policy is asked about, verified or told by a question. */
 import type { TokenReason } from "../../audit/reasons.ts";
-import { checkIdTokenUser } from "../../people/spec/oidc.ts";
 import type { Origin, Subject } from "../../policy/ask.ts";
 import type { Root } from "../../policy/endings.ts";
 import { apiNames } from "../../policy/own-target.ts";
@@ -10,6 +9,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
+import { checkIdTokenUser } from "../../spec/oidc-user.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { TimeRule, Times } from "../../spec/rfc7519.ts";
 import {

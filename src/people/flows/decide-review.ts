@@ -14,7 +14,7 @@ import type { Ports } from "../../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
-import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
+import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
 import { comesWithRefresh, offerTo } from "./offer.ts";

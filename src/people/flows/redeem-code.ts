@@ -17,9 +17,9 @@ import type { Ports } from "../../ports.ts";
 import type { CodeRecord, Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
+import type { SignInFacts } from "../../spec/oidc-user.ts";
+import { buildRefreshToken } from "../../spec/rfc6749.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
-import type { SignInFacts } from "../spec/oidc.ts";
-import { buildRefreshToken } from "../spec/rfc6749-refresh.ts";
 import { isVerifier } from "../spec/rfc7636.ts";
 import { comesWithRefresh } from "./offer.ts";
 

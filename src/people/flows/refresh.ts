@@ -18,16 +18,12 @@ import type { Family, FamilyChange, PresentedFamily } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
 import type { RefreshSettings, Settings } from "../../settings/settings.ts";
+import type { SignInFacts } from "../../spec/oidc-user.ts";
 import { networkOf } from "../../spec/rfc4291.ts";
 import type { Form } from "../../spec/rfc6749.ts";
+import { buildRefreshToken, isRefreshToken } from "../../spec/rfc6749.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
-import type { SignInFacts } from "../spec/oidc.ts";
-import {
-  buildRefreshToken,
-  isRefreshToken,
-  parseRefresh,
-  readNarrowedScope,
-} from "../spec/rfc6749-refresh.ts";
+import { parseRefresh, readNarrowedScope } from "../spec/rfc6749-refresh.ts";
 import type { JudgedRefresh, Presenter } from "./judge-refresh.ts";
 import { absoluteEnd, endOf, judgeRefresh } from "./judge-refresh.ts";
 import { plainClient } from "./redeem-code.ts";

@@ -1,5 +1,5 @@
 /** The page on which a user allows a client what it asks for, or refuses (PAGE-D-6 to PAGE-D-11). */
-import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
+import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { DecisionView, Ways } from "./decision-parts.ts";
 import { decisionForm, fact, factsOf } from "./decision-parts.ts";
 import type { Html } from "./html.ts";

@@ -18,11 +18,12 @@ import { JSON_DEPTH_MAX } from "../../limits/input.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
+import type { IdTokenUserFailure, SignInFacts } from "../../spec/oidc-user.ts";
+import { checkIdTokenUser } from "../../spec/oidc-user.ts";
 import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { decodeFormText } from "../../spec/rfc6749.ts";
 import type { JwsHeader } from "../../spec/rfc7515.ts";
-import type { ClaimFailure, TimeFailure } from "../../spec/rfc7519.ts";
-import { audiences, checkTimes, numberClaim, stringClaim } from "../../spec/rfc7519.ts";
+import { audiences, checkTimes } from "../../spec/rfc7519.ts";
 import type { Json, JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import { checkAlgorithm, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
@@ -236,9 +237,6 @@ export type IdTokenRule = {
   requiredAcr: readonly string[];
 };
 
-/** Of the ID token: what is kept of the sign-in. Absent stays absent (OIDC-D-7). */
-export type SignInFacts = { authTimeSeconds?: number; acr?: string };
-
 export type IdTokenFailure =
   | (ReturnType<typeof checkType> & { ok: false })["error"]
   | (ReturnType<typeof checkAlgorithm> & { ok: false })["error"]
@@ -268,20 +266,6 @@ export function checkIdTokenHeader(
   if (!type.ok) return type;
   // OIDC-3.1.3.7-7, OIDC-3.1.3.7-8: the one algorithm that is agreed with the provider, never a symmetric one or none.
   return checkAlgorithm(header, [algorithm]);
-}
-
-export type IdTokenUserFailure = ClaimFailure | TimeFailure | { kind: "id_token_sub_refused" };
-
-/** OIDC-2-1: at most 255 characters of ASCII, for every reader the same; no Cyrillic letter passes for a Latin one. */
-const SUB = /^\p{ASCII}{1,255}$/u;
-
-/** OIDC-2-1: what an ID token says of its user, at sign-in and as the subject token of an exchange. */
-export function checkIdTokenUser(claims: JsonObject): Result<undefined, IdTokenUserFailure> {
-  const sub = stringClaim(claims, "sub");
-  if (!sub.ok) return sub;
-  if (!SUB.test(sub.value)) return err({ kind: "id_token_sub_refused" });
-  const iat = numberClaim(claims, "iat");
-  return iat.ok ? ok(undefined) : iat;
 }
 
 /** OIDC-3.1.3.7, clause by clause; the signature was verified with a key of the issuer (OIDC-3.1.3.7-6). */

@@ -6,7 +6,7 @@
 import { STATE_BYTES_MAX } from "../../limits/people.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
-import { decodeFormText, parseScope } from "../../spec/rfc6749.ts";
+import { AUTHORIZATION_PARAMETERS, decodeFormText, parseScope } from "../../spec/rfc6749.ts";
 import type { TargetFailure } from "../../spec/rfc8707.ts";
 import { checkResources } from "../../spec/rfc8707.ts";
 import type { KeyParameterFailure } from "../../spec/rfc9449.ts";
@@ -16,34 +16,15 @@ import { parseChallenge } from "./rfc7636.ts";
 
 // --- the form (3.1) ---------------------------------------------------------------------------------------------
 
-const SINGLE = [
-  "response_type",
-  "client_id",
-  "redirect_uri",
-  "scope",
-  "state",
-  "code_challenge",
-  "code_challenge_method",
-  "response_mode",
-  "prompt",
-  "max_age",
-  "acr_values",
-  "ui_locales",
-  "request",
-  "request_uri",
-  "authorization_details",
-  "dpop_jkt",
-] as const;
-type Single = (typeof SINGLE)[number];
+type Single = (typeof AUTHORIZATION_PARAMETERS)[number];
 
 /** The parameters of an authorization request that we know, each decoded once. */
 export type AuthorizationForm = Readonly<Partial<Record<Single, string>>> & {
   readonly resource: readonly string[];
 };
 
-const isSingle = (name: string): name is Single => (SINGLE as readonly string[]).includes(name);
-
-export const isAuthorizationParameter = (name: string): boolean => isSingle(name) || name === "resource";
+const isSingle = (name: string): name is Single =>
+  (AUTHORIZATION_PARAMETERS as readonly string[]).includes(name);
 
 export type AuthorizationFormFailure = {
   kind: "form_encoding_malformed" | "parameter_repeated" | "parameter_malformed";

@@ -1,15 +1,11 @@
 /**
  * RFC 6749, The OAuth 2.0 Authorization Framework: https://www.rfc-editor.org/rfc/rfc6749.html
- * Covers 6 refreshing an access token; with the form of our refresh tokens and the scope `offline_access` of OpenID
- * Connect Core 1.0 section 11.
+ * Covers 6 refreshing an access token; with the scope `offline_access` of OpenID Connect Core 1.0 section 11.
  */
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Form } from "../../spec/rfc6749.ts";
-import { parseScope } from "../../spec/rfc6749.ts";
-
-/** REFRESH-D-2: asked for by a client that wants to go on without the user; of no target, and in no access token. */
-export const OFFLINE_ACCESS = "offline_access";
+import { OFFLINE_ACCESS, parseScope } from "../../spec/rfc6749.ts";
 
 /** The scope of an authorization request without that wish; one that names nothing else names no scope. */
 export function splitOffline(scope: readonly string[] | undefined): {
@@ -20,14 +16,6 @@ export function splitOffline(scope: readonly string[] | undefined): {
   const others = scope?.filter((one) => one !== OFFLINE_ACCESS) ?? [];
   return { offline, scope: others.length === 0 ? undefined : others };
 }
-
-const PREFIX = "mrt_";
-
-/** RFC6749-10.4-6: of 256 random bits, base64url. */
-export const buildRefreshToken = (secret: string): string => `${PREFIX}${secret}`;
-
-/** Whether the text has the form of a refresh token of ours. */
-export const isRefreshToken = (text: string): boolean => /^mrt_[A-Za-z0-9_-]{43}$/.test(text);
 
 export type RefreshFailure = { kind: "refresh_token_missing" };
 

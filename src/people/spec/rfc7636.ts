@@ -2,13 +2,10 @@
  * RFC 7636, Proof Key for Code Exchange: https://www.rfc-editor.org/rfc/rfc7636.html
  * Covers 4.1 the verifier, 4.2 and 4.3 the challenge, 4.6 their comparison; S256 alone, with the updates of RFC 9700.
  * Elsewhere: 4.2 people/flows/redeem-code.ts; 4.4 people/flows/decide-review.ts; 4.4.1 people/flows/told.ts; 4.5
- * people/flows/redeem-code.ts; 4.6 people/flows/redeem-code.ts.
+ * people/flows/redeem-code.ts; 4.6 people/flows/redeem-code.ts; 7.2 spec/rfc8414.ts.
  */
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-
-/** RFC7636-7.2-1, RFC9700-2.1.1-7: the only method, as it is published. */
-export const CHALLENGE_METHODS = ["S256"] as const;
 
 export type ChallengeFailure = {
   kind: "challenge_missing" | "challenge_method_refused" | "challenge_malformed";

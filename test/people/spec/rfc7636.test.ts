@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { CHALLENGE_METHODS, isVerifier, parseChallenge } from "../../../src/people/spec/rfc7636.ts";
+import { isVerifier, parseChallenge } from "../../../src/people/spec/rfc7636.ts";
+import { CHALLENGE_METHODS } from "../../../src/spec/rfc8414.ts";
 
 const VERIFIER = "lqHI9GSHdMQSQtv8WnvjxBRw4d2u4lCUsG2MLBKJMwA";
 const CHALLENGE = "5cGoPkAhNhiffXjDfzU5A691dVulekRyh7-oxITWxZo";

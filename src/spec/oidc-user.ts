@@ -1,0 +1,26 @@
+/**
+ * OpenID Connect Core 1.0 (errata set 2): https://openid.net/specs/openid-connect-core-1_0.html
+ * Covers 2 what an ID token says of its user, whether they sign in here or a client presents it.
+ */
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { ClaimFailure, TimeFailure } from "./rfc7519.ts";
+import { numberClaim, stringClaim } from "./rfc7519.ts";
+import type { JsonObject } from "./rfc8259.ts";
+
+/** What is kept of the sign-in. Absent stays absent (OIDC-D-7). */
+export type SignInFacts = { authTimeSeconds?: number; acr?: string };
+
+export type IdTokenUserFailure = ClaimFailure | TimeFailure | { kind: "id_token_sub_refused" };
+
+/** OIDC-2-1: at most 255 characters of ASCII, for every reader the same; no Cyrillic letter passes for a Latin one. */
+const SUB = /^\p{ASCII}{1,255}$/u;
+
+/** OIDC-2-1: what an ID token says of its user, at sign-in and as the subject token of an exchange. */
+export function checkIdTokenUser(claims: JsonObject): Result<undefined, IdTokenUserFailure> {
+  const sub = stringClaim(claims, "sub");
+  if (!sub.ok) return sub;
+  if (!SUB.test(sub.value)) return err({ kind: "id_token_sub_refused" });
+  const iat = numberClaim(claims, "iat");
+  return iat.ok ? ok(undefined) : iat;
+}
