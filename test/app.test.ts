@@ -9,15 +9,11 @@ import { makeTrustDomain } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic } from "../scripts/http-client.ts";
 import { openJournal } from "../src/adapters/audit/journal.ts";
-import {
-  clock,
-  hash,
-  makeNonces,
-  makeRegistrationTokens,
-  makeWaiting,
-  random,
-  successors,
-} from "../src/adapters/crypto/system.ts";
+import { clock } from "../src/adapters/clock.ts";
+import { hash } from "../src/adapters/crypto/hash.ts";
+import { makeNonces } from "../src/adapters/crypto/nonces.ts";
+import { random } from "../src/adapters/crypto/random.ts";
+import { makeRegistrationTokens } from "../src/adapters/crypto/registration-tokens.ts";
 import { verifier } from "../src/adapters/crypto/verifier.ts";
 import { verifyPath } from "../src/adapters/crypto/x509.ts";
 import { openStore } from "../src/adapters/store/open.ts";
@@ -25,6 +21,7 @@ import { makeThrottle } from "../src/adapters/throttle.ts";
 import { app } from "../src/app.ts";
 import { loadConfig } from "../src/config/config.ts";
 import type { Peer } from "../src/http/handler.ts";
+import { makeWaiting, successors } from "../src/people/adapters/sealed.ts";
 import type { KeySource, Ports } from "../src/ports.ts";
 import { err, ok } from "../src/result.ts";
 import type { Client } from "../src/settings/settings.ts";

@@ -1,7 +1,7 @@
 /** The clock of an instance beside that of its database: told and not ready beyond 2 s, and ready again afterwards. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makeClock } from "../src/adapters/crypto/system.ts";
+import { makeClock } from "../src/adapters/clock.ts";
 import { measureClock } from "../src/adapters/store/clock-difference.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import type { Notice } from "../src/http/log-events.ts";

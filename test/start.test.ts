@@ -28,7 +28,7 @@ import type { ServerProcess } from "../scripts/server-process.ts";
 import { freePorts, launchServer, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
-import { hash } from "../src/adapters/crypto/system.ts";
+import { hash } from "../src/adapters/crypto/hash.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import { parseExposition } from "./support/exposition.ts";
 import { openFlags } from "./support/open-flags.ts";

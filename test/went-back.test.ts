@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { Loss } from "../src/adapters/audit/journal.ts";
-import { hash } from "../src/adapters/crypto/system.ts";
+import { hash } from "../src/adapters/crypto/hash.ts";
 import type { Store } from "../src/adapters/store/store.ts";
 import type { Notice } from "../src/http/log-events.ts";
 import { STORE_LOOK_MS } from "../src/limits/store.ts";

@@ -10,7 +10,7 @@ import postgres from "postgres";
 import { startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
-import { clock } from "../src/adapters/crypto/system.ts";
+import { clock } from "../src/adapters/clock.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import type { DatabaseServer } from "./support/pg-transports.ts";
 import { startDatabaseServer } from "./support/pg-transports.ts";

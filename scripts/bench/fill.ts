@@ -5,7 +5,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { JournalEntry } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { hash, random } from "../../src/adapters/crypto/system.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import type { EventLog, StoreEntry } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import { endingKeys } from "../../src/policy/endings.ts";

@@ -7,7 +7,8 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { clock } from "../../src/adapters/clock.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { defined } from "../../src/result.ts";

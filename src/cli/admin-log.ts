@@ -1,7 +1,8 @@
 /** Operator commands write to a log of their own, because the log of an instance has one writer: its server. */
 import type { JournalEntry, OpenJournal } from "../adapters/audit/journal.ts";
 import { openJournal } from "../adapters/audit/journal.ts";
-import { clock, random } from "../adapters/crypto/system.ts";
+import { clock } from "../adapters/clock.ts";
+import { random } from "../adapters/crypto/random.ts";
 import type { Store } from "../adapters/store/store.ts";
 import { LogConflict } from "../adapters/store/store.ts";
 import type { Journal } from "../ports.ts";

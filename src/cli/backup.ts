@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import type { InstanceName } from "../adapters/audit/instance-name.ts";
 import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
-import { clock } from "../adapters/crypto/system.ts";
+import { clock } from "../adapters/clock.ts";
 import { EXIT } from "../limits/process.ts";
 import { LEASE_SECONDS } from "../limits/store.ts";
 import type { Result } from "../result.ts";

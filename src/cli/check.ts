@@ -1,5 +1,5 @@
 /** `mandate check`: reads everything as `serve` would, looks at what lies outside, and says what to do. */
-import { clock } from "../adapters/crypto/system.ts";
+import { clock } from "../adapters/clock.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";

@@ -1,6 +1,7 @@
 /** What a command is once its command line was read. */
+
+import type { EncryptionKeys } from "../adapters/crypto/encryption-keys.ts";
 import type { KeyCustody } from "../adapters/crypto/seal.ts";
-import type { EncryptionKeys } from "../adapters/crypto/system.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import type { Result } from "../result.ts";

@@ -1,5 +1,6 @@
 /** `mandate consents`: consent records (PROD-2.6-3) that the operator keeps for subjects who consented elsewhere. */
-import { clock, random } from "../adapters/crypto/system.ts";
+import { clock } from "../adapters/clock.ts";
+import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { showConsent } from "../flows/shown.ts";
 import { EXIT } from "../limits/process.ts";

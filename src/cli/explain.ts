@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { openClientDocuments } from "../adapters/clients/client-documents.ts";
 import { openClients } from "../adapters/clients/clients.ts";
-import { clock, random, timers } from "../adapters/crypto/system.ts";
+import { clock, timers } from "../adapters/clock.ts";
+import { random } from "../adapters/crypto/random.ts";
 import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import { EXIT } from "../limits/process.ts";

@@ -1,6 +1,6 @@
 /** Runs what the command line says, on this host: opens the store for a command that works on it, and reports errors. */
 import { styleText } from "node:util";
-import { encryptionKeysOf } from "../adapters/crypto/system.ts";
+import { encryptionKeysOf } from "../adapters/crypto/encryption-keys.ts";
 import { readVersion } from "../adapters/process.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
 import { openExistingStore } from "../adapters/store/open.ts";

@@ -1,6 +1,7 @@
 /** `mandate tokens`: ends tokens by what they have in common, and shows one with what has become of it. */
 import { openClients } from "../adapters/clients/clients.ts";
-import { clock, hash } from "../adapters/crypto/system.ts";
+import { clock } from "../adapters/clock.ts";
+import { hash } from "../adapters/crypto/hash.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { EndingPorts } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";

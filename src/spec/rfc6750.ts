@@ -1,8 +1,8 @@
 /**
  * RFC 6750, Bearer Token Usage: https://www.rfc-editor.org/rfc/rfc6750.html
  * Covers 2.1 the Authorization header, 3 the challenge, 3.1 its error codes. Tokens in a body or a query are refused.
- * Elsewhere: 3 http/bearer.ts; 3.1 http/bearer.ts; 4 spec/rfc6749.ts; 5.2 adapters/crypto/signer.ts,
- * adapters/crypto/system.ts, http/answers.ts, policy/rule-members.ts; 5.3 policy/rule-members.ts.
+ * Elsewhere: 3 http/bearer.ts; 3.1 http/bearer.ts; 4 spec/rfc6749.ts; 5.2 adapters/crypto/registration-tokens.ts,
+ * adapters/crypto/signer.ts, http/answers.ts, policy/rule-members.ts; 5.3 policy/rule-members.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";

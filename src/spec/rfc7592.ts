@@ -4,9 +4,9 @@
  * Elsewhere: 2 flows/authorize-registration.ts; 2.1 flows/authorize-registration.ts, http/register.ts; 2.2
  * adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/manage-client.ts,
  * http/register.ts, spec/rfc7591.ts; 2.3 adapters/store/token-facts.ts, flows/manage-client.ts, http/register.ts; 3
- * http/register.ts, spec/rfc7591.ts; 5 adapters/crypto/system.ts, adapters/store/postgres/client-changes.ts,
- * adapters/store/sqlite/client-changes.ts, flows/authorize-registration.ts, ports.ts; A.1 flows/manage-client.ts,
- * records.ts; B flows/authorize-registration.ts, http/register.ts.
+ * http/register.ts, spec/rfc7591.ts; 5 adapters/crypto/registration-tokens.ts,
+ * adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/authorize-registration.ts,
+ * ports.ts; A.1 flows/manage-client.ts, records.ts; B flows/authorize-registration.ts, http/register.ts.
  */
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";

@@ -10,8 +10,8 @@
  * settings/client-metadata.ts, settings/client.ts, settings/settings.ts, spec/rfc7591-members.ts; 6
  * flows/authorize-api.ts; 6.1 flows/prove-keys.ts, spec/rfc9068.ts; 6.2 spec/rfc7662.ts; 7 http/bearer.ts; 7.1
  * flows/authorize-api.ts, http/bearer.ts, spec/rfc6750.ts; 7.2 flows/authorize-api.ts, http/bearer.ts; 8
- * adapters/crypto/system.ts, http/bearer.ts, http/errors.ts, http/form.ts, ports.ts; 8.1 adapters/crypto/system.ts; 8.2
- * http/bearer.ts, http/form.ts; 9 adapters/crypto/system.ts; 10 people/flows/redeem-code.ts; 10.1
+ * adapters/crypto/nonces.ts, http/bearer.ts, http/errors.ts, http/form.ts, ports.ts; 8.1 adapters/crypto/nonces.ts; 8.2
+ * http/bearer.ts, http/form.ts; 9 adapters/crypto/nonces.ts; 10 people/flows/redeem-code.ts; 10.1
  * people/flows/redeem-code.ts, people/http/par.ts; 11.1 adapters/store/sqlite/append.ts, flows/issue.ts,
  * flows/prove-keys.ts, flows/refusal.ts, http/bearer.ts, records.ts; 11.2 policy/rule-members.ts; 11.6 spec/rfc8725.ts.
  */

@@ -1,6 +1,6 @@
 /** What is fetched from others: trust bundles, key sets, clients' documents; each request to them is a log line. */
 import { openClientDocuments } from "../adapters/clients/client-documents.ts";
-import type { EncryptionKeys } from "../adapters/crypto/system.ts";
+import type { EncryptionKeys } from "../adapters/crypto/encryption-keys.ts";
 import { makeFetchBudget } from "../adapters/remote/fetch-budget.ts";
 import type { FetchResult } from "../adapters/remote/fetch-timer.ts";
 import { openFetchedKeys } from "../adapters/remote/fetched-keys.ts";

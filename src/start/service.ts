@@ -13,20 +13,12 @@ import { startRetention } from "../adapters/audit/retention.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations, startKeptCeilings } from "../adapters/clients/idle-registrations.ts";
-import {
-  cpuMs,
-  encryptionKeysOf,
-  hash,
-  makeFormTokens,
-  makeNonces,
-  makeRegistrationTokens,
-  makeWaiting,
-  random,
-  successors,
-  clock as systemClock,
-  timers as systemTimers,
-} from "../adapters/crypto/system.ts";
-import { openTestClock } from "../adapters/crypto/test-clock.ts";
+import { cpuMs, clock as systemClock, timers as systemTimers } from "../adapters/clock.ts";
+import { encryptionKeysOf } from "../adapters/crypto/encryption-keys.ts";
+import { hash } from "../adapters/crypto/hash.ts";
+import { makeNonces } from "../adapters/crypto/nonces.ts";
+import { random } from "../adapters/crypto/random.ts";
+import { makeRegistrationTokens } from "../adapters/crypto/registration-tokens.ts";
 import { verifier } from "../adapters/crypto/verifier.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
 import { watchProcess } from "../adapters/process.ts";
@@ -35,6 +27,7 @@ import { openCustody } from "../adapters/remote/key-service.ts";
 import { startForgetting } from "../adapters/store/forget-successors.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { EventLog, RestoredMark, Store } from "../adapters/store/store.ts";
+import { openTestClock } from "../adapters/test-clock.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import type { Config } from "../config/config.ts";
@@ -42,6 +35,8 @@ import type { Counters } from "../http/counters.ts";
 import { makeCounters } from "../http/counters.ts";
 import type { Watch } from "../http/operations.ts";
 import { FAILURE_MS } from "../limits/connections.ts";
+import { makeFormTokens } from "../people/adapters/form-tokens.ts";
+import { makeWaiting, successors } from "../people/adapters/sealed.ts";
 import type { Ports, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { makeClock } from "../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../src/adapters/clock.ts";
 import { makeThrottle } from "../../src/adapters/throttle.ts";
 import type { Throttle } from "../../src/ports.ts";
 import type { Rates } from "../../src/settings/settings.ts";

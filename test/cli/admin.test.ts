@@ -12,7 +12,8 @@ import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts"
 import type { ChainHead } from "../../src/adapters/audit/chain.ts";
 import { checkRecord } from "../../src/adapters/audit/chain.ts";
 import { eventHash, openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock, makeClock, random } from "../../src/adapters/crypto/system.ts";
+import { clock, makeClock } from "../../src/adapters/clock.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { clock } from "../../src/adapters/clock.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { removeClient } from "../../src/flows/manage-client.ts";
 import type { Settings } from "../../src/settings/settings.ts";

@@ -1,7 +1,7 @@
 /** The readers of the claims of subject tokens and grants: each rule with an accepting and a refusing case. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makeClock } from "../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../src/adapters/clock.ts";
 import { grantIssuer, readGrant } from "../../src/flows/ask/grant.ts";
 import {
   mapSubject,

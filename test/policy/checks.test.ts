@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import { cpuMs } from "../../src/adapters/crypto/system.ts";
+import { cpuMs } from "../../src/adapters/clock.ts";
 import type { Ask, Consent } from "../../src/policy/ask.ts";
 import type { ConfiguredParties } from "../../src/policy/checks.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";

@@ -1,7 +1,7 @@
 /** The keys of a token, which endings reach, and how far they reach. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hash } from "../../src/adapters/crypto/system.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
 import { REFRESH_DAYS_MAX } from "../../src/limits/people.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import type { Endable, EndingSelector, Root } from "../../src/policy/endings.ts";

@@ -6,18 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import {
-  hash,
-  makeClock,
-  makeFormTokens,
-  makeWaiting,
-  random,
-  successors,
-} from "../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../src/adapters/clock.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
+import { makeFormTokens } from "../../src/people/adapters/form-tokens.ts";
+import { makeWaiting, successors } from "../../src/people/adapters/sealed.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import type { KeySource, Ports } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";

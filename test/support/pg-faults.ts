@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { clock } from "../../src/adapters/clock.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { DatabaseServer, PgProxy, Transport } from "./pg-transports.ts";

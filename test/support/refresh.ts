@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
-import { hash } from "../../src/adapters/crypto/system.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { recordRefusal } from "../../src/http/form.ts";
 import { CODE_SECONDS } from "../../src/limits/people.ts";

@@ -1,12 +1,12 @@
 /** Signing keys of one purpose in a store, as the server has them; what changes them is recorded in a log of their own. */
 import assert from "node:assert/strict";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
+import type { EncryptionKeys } from "../../src/adapters/crypto/encryption-keys.ts";
 import type { KeyRing } from "../../src/adapters/crypto/key-ring.ts";
 import { openKeyRing } from "../../src/adapters/crypto/key-ring.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import type { KeyCustody } from "../../src/adapters/crypto/seal.ts";
 import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
-import type { EncryptionKeys } from "../../src/adapters/crypto/system.ts";
-import { random } from "../../src/adapters/crypto/system.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
 import type { KeyPurpose, KeySchedule } from "../../src/settings/key-life.ts";

@@ -1,5 +1,5 @@
 /** Clocks that only a test moves, and timers that become due when it lets time pass, and never before. */
-import { makeClock } from "../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../src/adapters/clock.ts";
 import type { Clock, Timers } from "../../src/ports.ts";
 
 /** `nowMs` moves both clocks; `wallAheadMs` is by how much the wall clock alone was set. */

@@ -5,7 +5,8 @@ import type { CheckpointOptions, Checkpoints } from "../../src/adapters/audit/ch
 import { startCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
 import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { makeClock, random } from "../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../src/adapters/clock.ts";
+import { random } from "../../src/adapters/crypto/random.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";

@@ -10,9 +10,9 @@ import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet } from "../../spec/rfc7517.ts";
 import { thumbprintInput } from "../../spec/rfc7638.ts";
 import type { KeyRow } from "../store/store.ts";
+import type { EncryptionKeys } from "./encryption-keys.ts";
+import { hash } from "./hash.ts";
 import { primitiveOf } from "./primitives.ts";
-import type { EncryptionKeys } from "./system.ts";
-import { hash } from "./system.ts";
 
 /** The signing keys in the store cannot be used, and only the operator can change that. */
 export class KeysUnusable extends Error {

@@ -16,7 +16,7 @@ import { parseCertificate } from "../../spec/rfc5280.ts";
 import type { PathFailure } from "../../spec/rfc5280-path.ts";
 import { checkPath } from "../../spec/rfc5280-path.ts";
 import { sameBytes } from "../../spec/x690.ts";
-import { hash } from "./system.ts";
+import { hash } from "./hash.ts";
 
 type VerifyPathFailure =
   | CertificateFailure

@@ -14,7 +14,7 @@ import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Rates } from "../../settings/settings.ts";
 import { networkOf } from "../../spec/rfc4291.ts";
-import { hash } from "../crypto/system.ts";
+import { hash } from "../crypto/hash.ts";
 import { makeBuckets } from "../throttle.ts";
 
 export type FetchBudget = {

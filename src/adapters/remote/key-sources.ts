@@ -23,7 +23,7 @@ import { freshSeconds } from "../../spec/rfc9111.ts";
 import type { Bundle } from "../../spec/spiffe/bundle.ts";
 import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../spec/spiffe/bundle.ts";
 import { checkSigners, parseX509Svid } from "../../spec/spiffe/x509-svid.ts";
-import { hash } from "../crypto/system.ts";
+import { hash } from "../crypto/hash.ts";
 import { verifyPresented } from "../crypto/x509.ts";
 import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
 import type { Judge } from "./fetch.ts";

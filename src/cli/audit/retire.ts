@@ -2,7 +2,8 @@
 import type { InstanceName } from "../../adapters/audit/instance-name.ts";
 import { NameInUse, takeName } from "../../adapters/audit/instance-name.ts";
 import { LogEnded, openJournal } from "../../adapters/audit/journal.ts";
-import { clock, random } from "../../adapters/crypto/system.ts";
+import { clock } from "../../adapters/clock.ts";
+import { random } from "../../adapters/crypto/random.ts";
 import { EXIT } from "../../limits/process.ts";
 import { LEASE_SECONDS } from "../../limits/store.ts";
 import { StoreUnavailable } from "../../ports.ts";

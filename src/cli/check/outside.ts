@@ -2,9 +2,10 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
+import { clock } from "../../adapters/clock.ts";
+import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
+import { encryptionKeysOf } from "../../adapters/crypto/encryption-keys.ts";
 import { checkKeys, sealAnew } from "../../adapters/crypto/seal.ts";
-import type { EncryptionKeys } from "../../adapters/crypto/system.ts";
-import { clock, encryptionKeysOf } from "../../adapters/crypto/system.ts";
 import { whyNotFree } from "../../adapters/free-ports.ts";
 import { openCustody } from "../../adapters/remote/key-service.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";

@@ -2,7 +2,9 @@
  * `mandate clients initial-token`: initial access tokens (RFC 7591 3). A token permits a number of registrations until it
  * expires, and limits the grant types and scopes that they may have.
  */
-import { clock, hash, random } from "../../adapters/crypto/system.ts";
+import { clock } from "../../adapters/clock.ts";
+import { hash } from "../../adapters/crypto/hash.ts";
+import { random } from "../../adapters/crypto/random.ts";
 import { INITIAL_TOKEN_PREFIX } from "../../flows/authorize-registration.ts";
 import { EXIT } from "../../limits/process.ts";
 import type { InitialToken } from "../../records.ts";

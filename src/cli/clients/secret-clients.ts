@@ -1,6 +1,8 @@
 /** `mandate clients create`, `rotate`, `disable`, `list` (RFC 6749 2.2, 2.3.1): each change and its event are one step. */
 import { randomBytes } from "node:crypto";
-import { clock, hash, random } from "../../adapters/crypto/system.ts";
+import { clock } from "../../adapters/clock.ts";
+import { hash } from "../../adapters/crypto/hash.ts";
+import { random } from "../../adapters/crypto/random.ts";
 import type { SecretClient, StoredClient } from "../../adapters/store/store.ts";
 import type { AuditEvent } from "../../audit/event.ts";
 import { EXIT } from "../../limits/process.ts";

@@ -1,8 +1,9 @@
 /** `mandate keys rotate`: announced keys sign in place of the active ones, as soon as verifiers know them. */
+
+import { clock } from "../../adapters/clock.ts";
 import type { KeeperOptions } from "../../adapters/crypto/key-ring.ts";
 import { keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
 import { checkKeys, KeysUnusable } from "../../adapters/crypto/seal.ts";
-import { clock } from "../../adapters/crypto/system.ts";
 import type { KeyRow } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits/process.ts";
 import type { KeyPurpose } from "../../settings/key-life.ts";

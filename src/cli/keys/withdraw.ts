@@ -1,6 +1,8 @@
 /** `mandate keys withdraw`: a key that leaked ends with all that it signed, in one step with the event that says so. */
+
+import { clock } from "../../adapters/clock.ts";
+import { hash } from "../../adapters/crypto/hash.ts";
 import { keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
-import { clock, hash } from "../../adapters/crypto/system.ts";
 import type { KeyChange, KeyRow } from "../../adapters/store/store.ts";
 import { previewEnding } from "../../flows/endings.ts";
 import { KEY_POLL_SECONDS } from "../../limits/keys.ts";

@@ -1,5 +1,6 @@
 /** Answers one question as the token endpoint would, with the consents that accompany the question. */
-import { clock, makeClock, random } from "../../adapters/crypto/system.ts";
+import { clock, makeClock } from "../../adapters/clock.ts";
+import { random } from "../../adapters/crypto/random.ts";
 import type { ExplainPorts, Explanation } from "../../flows/explain.ts";
 import { explain } from "../../flows/explain.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../limits/tokens.ts";

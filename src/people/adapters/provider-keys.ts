@@ -5,8 +5,8 @@
  */
 import type { KeyObject } from "node:crypto";
 import { createECDH, createPrivateKey, createPublicKey, hkdfSync, sign } from "node:crypto";
+import { hash } from "../../adapters/crypto/hash.ts";
 import { primitiveOf } from "../../adapters/crypto/primitives.ts";
-import { hash } from "../../adapters/crypto/system.ts";
 import { encodeBase64url } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { thumbprintInput } from "../../spec/rfc7638.ts";

@@ -1,6 +1,6 @@
 /** The OpenID Providers at which users sign in: their metadata, polled, and their token endpoints, asked with a code. */
 
-import type { EncryptionKeys } from "../../adapters/crypto/system.ts";
+import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import type { Posted } from "../../adapters/remote/fetch.ts";
 import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "../../adapters/remote/fetch.ts";
 import type { FetchResult } from "../../adapters/remote/fetch-timer.ts";

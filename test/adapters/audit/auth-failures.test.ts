@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { AuthFailureCounter } from "../../../src/adapters/audit/auth-failures.ts";
 import { countAuthFailures } from "../../../src/adapters/audit/auth-failures.ts";
 import { openJournal } from "../../../src/adapters/audit/journal.ts";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../../src/adapters/clock.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import type { Reason } from "../../../src/audit/reasons.ts";

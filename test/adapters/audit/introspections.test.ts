@@ -4,7 +4,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { countIntrospections } from "../../../src/adapters/audit/introspections.ts";
 import { openJournal } from "../../../src/adapters/audit/journal.ts";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../../src/adapters/clock.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import type { Introspections, Journal } from "../../../src/ports.ts";

@@ -4,7 +4,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { JournalEntry } from "../../../src/adapters/audit/journal.ts";
 import { eventHash } from "../../../src/adapters/audit/journal.ts";
-import { hash } from "../../../src/adapters/crypto/system.ts";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { EventLog, Store } from "../../../src/adapters/store/store.ts";
 import {

@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { CryptoKey } from "jose";
 import { CompactSign, compactDecrypt, exportJWK, generateKeyPair, importJWK } from "jose";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../../src/adapters/clock.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { KeyRow, Store } from "../../../src/adapters/store/store.ts";

@@ -6,7 +6,7 @@ import { before, test } from "node:test";
 import type { Authority, TrustDomain } from "../../../scripts/dev-keys.ts";
 import { derOf } from "../../../scripts/dev-keys.ts";
 import { makeIntermediate, makeTrustDomain, mintX509Svid } from "../../../scripts/dev-pki.ts";
-import { hash } from "../../../src/adapters/crypto/system.ts";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { verifyPresented } from "../../../src/adapters/crypto/x509.ts";
 import {
   CERTIFICATE_PATH_MAX,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
+import { makeClock } from "../../../src/adapters/clock.ts";
 import { makeDocumentCache } from "../../../src/adapters/remote/cached-document.ts";
 import { queryNames } from "../../../src/adapters/remote/dns.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import type { JSONWebKeySet } from "jose";
 import { compactDecrypt, createLocalJWKSet, jwtVerify } from "jose";
 import { basic } from "../../../scripts/http-client.ts";
-import { clock } from "../../../src/adapters/crypto/system.ts";
+import { clock } from "../../../src/adapters/clock.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import { openCustody } from "../../../src/adapters/remote/key-service.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";

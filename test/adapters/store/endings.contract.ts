@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { hash } from "../../../src/adapters/crypto/system.ts";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import { ENDING_STRETCH_MAX } from "../../../src/limits/store.ts";
 import { ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../../src/limits/tokens.ts";

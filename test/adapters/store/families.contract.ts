@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { hash } from "../../../src/adapters/crypto/system.ts";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { buildEnding, grantKeys } from "../../../src/policy/endings.ts";
 import type { Family, FamilyChange } from "../../../src/records.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { hash } from "../../../src/adapters/crypto/system.ts";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
 import type {
   ClientChange,
   KeyRow,

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { issueServerCertificate, makeAuthority } from "../../../scripts/dev-pki.ts";
-import { random } from "../../../src/adapters/crypto/system.ts";
+import { random } from "../../../src/adapters/crypto/random.ts";
 import { EARLY_LOOK_SECONDS } from "../../../src/limits/fetching.ts";
 import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../../src/limits/people.ts";
 import { openProviders } from "../../../src/people/adapters/providers.ts";

@@ -1,11 +1,11 @@
 /** Refresh tokens: what a use of one gives, and what ends them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { successors } from "../../../src/adapters/crypto/system.ts";
 import { recordEnding } from "../../../src/flows/endings.ts";
 import { introspect } from "../../../src/flows/introspect.ts";
 import { revoke } from "../../../src/flows/revoke.ts";
 import { CODE_SECONDS, FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits/people.ts";
+import { successors } from "../../../src/people/adapters/sealed.ts";
 import { judgeRefresh } from "../../../src/people/flows/judge-refresh.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { openTestClock } from "../../../src/adapters/crypto/test-clock.ts";
-import { until } from "../../support/until.ts";
+import { openTestClock } from "../../src/adapters/test-clock.ts";
+import { until } from "../support/until.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
-import type { Clock, Timers } from "../../ports.ts";
-import { makeClock } from "./system.ts";
+import type { Clock, Timers } from "../ports.ts";
+import { makeClock } from "./clock.ts";
 
 /** A timer notices this late that the clock was moved. */
 const POLL_MS = 20;

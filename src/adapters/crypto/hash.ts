@@ -1,0 +1,12 @@
+/** Digests, and the comparison of secrets in constant time. */
+import { hash as oneDigest, timingSafeEqual } from "node:crypto";
+import type { Hash } from "../../ports.ts";
+
+export const hash: Hash = {
+  sha256: (data) => oneDigest("sha256", data, "base64url"),
+  equal(a, b) {
+    // By bytes: texts of one length may be of several lengths in UTF-8.
+    const [one, other] = [Buffer.from(a), Buffer.from(b)];
+    return one.length === other.length && timingSafeEqual(one, other);
+  },
+};

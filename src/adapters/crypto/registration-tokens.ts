@@ -1,0 +1,8 @@
+/** Registration access tokens, which are derived and not stored. */
+import type { RegistrationTokens } from "../../ports.ts";
+import type { EncryptionKeys } from "./encryption-keys.ts";
+import { deriver } from "./encryption-keys.ts";
+
+/** RFC7592-5-4, RFC6750-5.2-1: 256 bits, unguessable without the key-encryption key. */
+export const makeRegistrationTokens = (encryptionKeys: EncryptionKeys): RegistrationTokens =>
+  deriver<[clientId: string, generation: number]>(encryptionKeys, "registration access token");

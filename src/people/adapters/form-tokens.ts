@@ -1,0 +1,8 @@
+/** The tokens of the forms of a session, which are derived and not stored. */
+import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
+import { deriver } from "../../adapters/crypto/encryption-keys.ts";
+import type { FormTokens } from "../../ports-people.ts";
+
+/** PAGE-D-5: 256 bits, the same on every instance. */
+export const makeFormTokens = (encryptionKeys: EncryptionKeys): FormTokens =>
+  deriver<[session: string, subject: string]>(encryptionKeys, "form token");

@@ -1,0 +1,61 @@
+/** What is encrypted until it is presented again: the successor of a refresh token, a request that waits in a browser. */
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
+import { deriveKey } from "../../adapters/crypto/encryption-keys.ts";
+import type { Successors, Waiting } from "../../ports-people.ts";
+
+const CIPHER = "aes-256-gcm";
+const [IV_BYTES, TAG_BYTES] = [12, 16];
+
+function encrypt(key: Uint8Array, text: string): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv(CIPHER, key, iv);
+  const parts = [iv, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()];
+  return Buffer.concat(parts).toString("base64url");
+}
+
+/** Throws for what was not encrypted with this key. */
+function decrypt(key: Uint8Array, sealed: string): string {
+  const bytes = Buffer.from(sealed, "base64url");
+  const [iv, tag] = [bytes.subarray(0, IV_BYTES), bytes.subarray(-TAG_BYTES)];
+  const decipher = createDecipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES });
+  decipher.setAuthTag(tag);
+  const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
+  return Buffer.concat([text, decipher.final()]).toString("utf8");
+}
+
+const SUCCESSOR = "refresh token successor";
+const successorKey = (presented: string): Uint8Array => deriveKey(Buffer.from(presented), SUCCESSOR);
+
+/** REFRESH-D-6: encrypted under a key that is derived from the token before, of which the store has the digest alone. */
+export const successors: Successors = {
+  seal: (presented, successor) => encrypt(successorKey(presented), successor),
+  open: (presented, sealed) => decrypt(successorKey(presented), sealed),
+};
+
+const WAITING = "waiting in a browser";
+
+/**
+ * PAGE-D-4: under a key for each kind and holder, so that nothing opens elsewhere, and no key encrypts so much that
+ * random initialisation vectors could meet.
+ */
+export function makeWaiting(encryptionKeys: EncryptionKeys): Waiting {
+  const keyOf = (one: Uint8Array, kind: string, holder: string): Uint8Array =>
+    deriveKey(one, JSON.stringify([WAITING, kind, holder]));
+  return {
+    seal(kind, holder, body) {
+      return encrypt(keyOf(encryptionKeys[0], kind, holder), JSON.stringify(body));
+    },
+    open(kind, holder, sealed, nowSeconds) {
+      for (const one of encryptionKeys) {
+        try {
+          const body = JSON.parse(decrypt(keyOf(one, kind, holder), sealed));
+          return body.expiresAtSeconds > nowSeconds ? body : undefined;
+        } catch {
+          // Not with this key.
+        }
+      }
+      return undefined;
+    },
+  };
+}
