@@ -23,9 +23,10 @@ import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { OwnEvent } from "../audit/own-events.ts";
 import { readOwnEvent, readUse } from "../audit/own-events.ts";
+import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
-import { notice } from "./outcome.ts";
+import { countedNotice, notice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
 import { findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
@@ -69,15 +70,17 @@ export type Account = {
   signOutToken: string;
 };
 
+const HERE = { page: "account" } as const;
+
 /** PAGE-D-15: shows what belongs to the origin of the session and nothing else. */
 export async function openAccount(
   ports: Ports,
   note: AuditedRequest,
   key: string | undefined,
   query: AccountQuery,
-): Promise<Account | { next: "sign_in" } | Outcome> {
+): Promise<Account | Outcome> {
   const session = await findSession(ports, key);
-  return session === undefined ? { next: "sign_in" } : showAccount(ports, note, session, query);
+  return session === undefined ? { next: "sign_in", place: HERE } : showAccount(ports, note, session, query);
 }
 
 async function showAccount(
@@ -88,7 +91,8 @@ async function showAccount(
 ): Promise<Account | Outcome> {
   const { origin } = session;
   const after = query.cursor === undefined ? undefined : readCursor(ports, origin, query);
-  if (query.cursor !== undefined && after === undefined) return refuseForm(ports, note);
+  if (query.cursor !== undefined && after === undefined)
+    return countedNotice(ports, note, "form_refused", "form_token_wrong");
   const heads = await ports.audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
   // PAGE-D-15, AUDIT-D-6: on record before anything is shown.
@@ -305,16 +309,13 @@ export async function takeBack(
   note: AuditedRequest,
   key: string | undefined,
   form: TakeBack,
-): Promise<(Account & { problem: "unconfirmed" }) | { next: "account" } | Outcome> {
+): Promise<(Account & { problem: "unconfirmed" }) | Outcome> {
   const session = await findSession(ports, key);
-  if (session === undefined) {
-    ports.authFailures.note(note, "session_missing");
-    const onwards = { page: "account" } as const;
-    return { next: "notice", notice: { kind: "session_over", reason: "session_missing", onwards } };
-  }
+  if (session === undefined) return countedNotice(ports, note, "session_over", "session_missing", HERE);
   const about = "consent" in form ? takeBackSubject(form.consent) : TAKE_ALL;
-  // PAGE-D-5: made for this session and this consent, so that it is the user's own, and no other page can have sent it.
-  if (!ports.formTokens.accepts(form.formToken, session.key, about)) return refuseForm(ports, note);
+  // The token of this consent is made for its own user alone.
+  const foreign = checkForm(ports, note, session, { formToken: form.formToken, about });
+  if (foreign !== undefined) return foreign;
   const manager: Manager = {
     by: "subject",
     origin: session.origin,
@@ -323,16 +324,15 @@ export async function takeBack(
   if ("consent" in form) {
     // PAGE-D-16: whatever its version is by now: a user who takes back wants less. Durable before the answer.
     const taken = await withdrawConsent(ports, manager, note, { id: form.consent, expected: undefined });
-    if (taken.ok) return { next: "account" };
-    const onwards = { page: "account" } as const;
-    return { next: "notice", notice: { kind: "taken_back_before", reason: taken.error.kind, onwards } };
+    if (taken.ok) return { next: "place", place: HERE };
+    return notice("taken_back_before", taken.error.kind, HERE);
   }
   if (!form.confirmed) {
     const account = await showAccount(ports, note, session, {});
     return account.next === "page" ? { ...account, problem: "unconfirmed" } : account;
   }
   await takeAllBack(ports, manager, note, session.origin);
-  return { next: "account" };
+  return { next: "place", place: HERE };
 }
 
 /** A stretch at a time, each one durable before the next; a consent that is withdrawn elsewhere meanwhile needs nothing more. */
@@ -355,8 +355,3 @@ async function takeAllBack(
 }
 
 type StandingPage = Parameters<Ports["consents"]["standing"]>[1];
-
-function refuseForm(ports: Ports, note: AuditedRequest): Outcome {
-  ports.authFailures.note(note, "form_token_wrong");
-  return notice("form_refused", "form_token_wrong");
-}

@@ -43,8 +43,18 @@ export async function authorize(
     ports.authFailures.note(note, isGone ? "request_uri_unknown" : read.error.reason);
     return outcome;
   }
-  return { next: "review", request: ports.waiting.seal("request", browser, read.value.request) };
+  return toReview(ports, browser, read.value.request);
 }
+
+/** PAGE-D-4: from now on the request waits in this browser. */
+const toReview = (
+  { waiting }: Pick<Ports, "waiting">,
+  browser: string,
+  request: PendingRequest,
+): Outcome => ({
+  next: "place",
+  place: { page: "review", id: waiting.seal("request", browser, request) },
+});
 
 const NOTICES = {
   client: "client_unknown",
@@ -118,8 +128,7 @@ async function openPushed(
     (await takeRow(ports, reference, form, browser));
   if (request === undefined) return undefined;
   if ((await ports.shortLived.find("decision", request.id, nowSeconds)) !== undefined) return undefined;
-  const waits = { ...request, expiresAtSeconds: nowSeconds + REQUEST_SECONDS };
-  return { next: "review", request: ports.waiting.seal("request", browser, waits) };
+  return toReview(ports, browser, { ...request, expiresAtSeconds: nowSeconds + REQUEST_SECONDS });
 }
 
 async function takeRow(

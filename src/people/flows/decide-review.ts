@@ -10,19 +10,22 @@ import {
   RENEWALS_MAX,
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
+import type { Allowed } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { SignInSettings } from "../../settings/settings.ts";
+import type { RefreshSettings, SignInSettings } from "../../settings/settings.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
-import { comesWithRefresh, offerTo } from "./offer.ts";
+import type { Decision, Visitor } from "./decision.ts";
+import { decideOffer, renewed } from "./decision.ts";
+import { offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
 import { isRedeemed } from "./redeem-code.ts";
-import type { Found, Review, SignInFirst, Visitor } from "./review.ts";
-import { demandSignIn, findRequest, mayRepeat, mustConfirm, renewed, shownOn, showReview } from "./review.ts";
+import type { Found, Review } from "./review.ts";
+import { demandSignIn, findRequest, mayRepeat, mustConfirm, refreshOf, showReview } from "./review.ts";
 import { describeAsked, holderOf } from "./session.ts";
 import { DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 
@@ -32,32 +35,21 @@ export async function openReview(
   id: string,
   visitor: Visitor,
   renew: boolean,
-): Promise<Review | SignInFirst | Outcome> {
+): Promise<Review | Outcome> {
   const found = await findRequest(ports, note, id, visitor);
   if ("next" in found) return found;
   const { request, client, session } = found;
   const seal = (changed: PendingRequest) => ports.waiting.seal("request", visitor.browser ?? "", changed);
   const longer = renew ? renewed(ports, request) : undefined;
-  if (longer !== undefined) return { next: "review", request: seal(longer) };
+  if (longer !== undefined) return { next: "place", place: { page: "review", id: seal(longer) } };
   const offer = offerTo(ports, client, request, session);
   if (offer.ok) return showReview(ports, found, offer.value);
   const demanded = demandSignIn(ports, request, offer.error);
-  if (demanded !== undefined) return { next: "sign_in", request: seal(demanded) };
+  if (demanded !== undefined) return { next: "sign_in", place: { page: "review", id: seal(demanded) } };
   // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told, but not why.
   const error = offer.error.kind === "scope_refused" ? SCOPE_DENIED : DENIED;
   return refuse(ports, note, found, LOOK, offer.error.reason, error);
 }
-
-/** The form of the page, as it was sent. */
-export type Decision = {
-  allows: boolean;
-  scopes: readonly string[];
-  /** The box that takes every scope. */
-  all: boolean;
-  /** The box that PAGE-D-8 requires. */
-  confirmed: boolean;
-  formToken: string;
-};
 
 /** `problem`: the page again, because a required box is not ticked. */
 export async function decideReview(
@@ -67,44 +59,46 @@ export async function decideReview(
   id: string,
   visitor: Visitor,
   decision: Decision,
-): Promise<(Review & { problem: "unconfirmed" }) | SignInFirst | Outcome> {
+): Promise<Unconfirmed | Outcome> {
   const found = await findRequest(ports, note, id, visitor);
   if ("next" in found) return found;
   const { request, client, session } = found;
-  // PAGE-D-5, RFC6749-10.12-1: made for this session and this request, so no other page can have sent it.
-  const [formToken = "", shown = ""] = decision.formToken.split(".");
-  if (!ports.formTokens.accepts(formToken, session.key, request.id)) {
-    ports.authFailures.note(note, "form_token_wrong");
-    return notice("form_refused", "form_token_wrong");
-  }
   const click = clickOf(ports, decision);
-  if (!decision.allows) return refuse(ports, note, found, click, "user_refused", DENIED);
-  // RFC9126-4-6, RFC9126-7.4-1: decided anew, as policy and client may have changed since the page was shown.
-  const offer = offerTo(ports, client, request, session);
-  if (!offer.ok) return refuse(ports, note, found, click, offer.error.reason, DENIED);
-  if (!ports.formTokens.accepts(shown, session.key, shownOn(ports, found, offer.value))) {
-    ports.authFailures.note(note, "form_token_wrong");
-    const onwards = { page: "review", id } as const;
-    return { next: "notice", notice: { kind: "form_refused", reason: "form_token_wrong", onwards } };
-  }
-  if (mustConfirm(client, request.redirectUri) && !decision.confirmed) {
-    return { ...showReview(ports, found, offer.value), problem: "unconfirmed" };
-  }
-  // PAGE-D-11: of what is offered, what was ticked.
-  const given = offer.value.scope.filter((one) => decision.all || decision.scopes.includes(one));
-  if (given.length === 0) return refuse(ports, note, found, click, "nothing_ticked", DENIED);
-  const { rule, target, scope } = offer.value;
+  const confirmed = decision.confirmed || !mustConfirm(client, request.redirectUri);
+  return decideOffer<Allowed, Unconfirmed>(ports, note, decision, {
+    ...found,
+    // RFC9126-4-6, RFC9126-7.4-1
+    offer: offerTo(ports, client, request, session),
+    refreshOf: (offer) => refreshOf(ports, client, offer),
+    lacks: (offer) =>
+      confirmed ? undefined : { ...showReview(ports, found, offer), problem: "unconfirmed" },
+    refuse: (reason) => refuse(ports, note, found, click, reason, DENIED),
+    give: (offer, scopes) => give(ports, signIn, { note, found, click, decision }, offer, scopes),
+  });
+}
+
+type Unconfirmed = Review & { problem: "unconfirmed" };
+
+/** A consent to these scopes, and a code for the client. */
+async function give(
+  ports: Ports,
+  signIn: SignInSettings,
+  { note, found, click, decision }: { note: AuditedRequest; found: Found; click: Click; decision: Decision },
+  offer: Allowed,
+  scopes: readonly string[],
+): Promise<Outcome> {
+  const { request, client, session } = found;
+  const { rule, target, scope } = offer;
   const code = ports.random.secret();
-  const refresh = comesWithRefresh(client, offer.value)
-    ? timesOf(signIn.refresh, request, decision, ports.clock.nowSeconds())
-    : undefined;
+  const goesOn = refreshOf(ports, client, offer);
+  const refresh = goesOn && timesOf(goesOn, request, decision, ports.clock.nowSeconds());
   // PAGE-D-4: one entry, so that nothing of it is without the rest; of two decisions, on whatever instances, one is made.
   const recorded = await recordConsent(ports, {
     session,
     actor: client.clientId,
     target,
     asked: scope,
-    given,
+    given: scopes,
     consentSeconds: signIn.consentSeconds,
     event: {
       request: note,
@@ -113,7 +107,7 @@ export async function decideReview(
     },
     rows: (consentId) => [
       decisionRow(ports, found, click, { sealed: ports.successors.seal(click.secret, code) }),
-      codeRow(ports, found, code, { scopes: given, consentId, refresh }),
+      codeRow(ports, found, code, { scopes, consentId, refresh }),
     ],
   });
   return recorded
@@ -123,7 +117,7 @@ export async function decideReview(
 
 /** REFRESH-D-2, REFRESH-D-13: from the click on, and as long as the page said. */
 function timesOf(
-  { seconds, idleSeconds, briefSeconds }: SignInSettings["refresh"],
+  { seconds, idleSeconds, briefSeconds }: RefreshSettings,
   asked: PendingRequest,
   { all, scopes }: Decision,
   nowSeconds: number,

@@ -1,6 +1,9 @@
 /** What a browser is given next: a place to go to, or a page; `http/` alone knows how that is said. */
 import type { Reason } from "../../audit/reasons.ts";
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import type { Ports } from "../../ports.ts";
 import type { PagePlace } from "../../records.ts";
+import { defined } from "../../result.ts";
 
 /** What a notice says, by the text of the catalogue. */
 export type NoticeKind =
@@ -39,10 +42,22 @@ export type Outcome =
   /** To the client, with a code, or with an error: then `refused` is the reason, for the log. */
   | { next: "client"; location: string; refused?: Reason }
   | { next: "provider"; location: string }
-  /** To our own page about this pending request. */
-  | { next: "review"; request: string };
+  /** To a page of our own, or to the sign-in that leads to it. */
+  | { next: "place" | "sign_in"; place: PagePlace };
 
-export const notice = (kind: NoticeKind, reason: Reason): { next: "notice"; notice: NoticeFacts } => ({
+export const notice = (kind: NoticeKind, reason: Reason, onwards?: PagePlace): Outcome => ({
   next: "notice",
-  notice: { kind, reason },
+  notice: defined<NoticeFacts>({ kind, reason, onwards }),
 });
+
+/** The notice of a refusal that is counted and has no event of its own, so that no page lets a visitor fill the trail. */
+export function countedNotice(
+  { authFailures }: Pick<Ports, "authFailures">,
+  note: AuditedRequest,
+  kind: NoticeKind,
+  reason: Reason,
+  onwards?: PagePlace,
+): Outcome {
+  authFailures.note(note, reason);
+  return notice(kind, reason, onwards);
+}

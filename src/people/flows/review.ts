@@ -2,86 +2,58 @@
 
 import { findClient } from "../../flows/find-client.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { CODE_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import { CODE_SECONDS } from "../../limits/people.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Allowed, Denied } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
 import type { DecisionRecord, PendingRequest } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { Client } from "../../settings/settings.ts";
+import type { Client, RefreshSettings } from "../../settings/settings.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
+import type { DecisionPage, Visitor, Waits } from "./decision.ts";
+import { showOffer } from "./decision.ts";
 import { comesWithRefresh } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
-import { notice } from "./outcome.ts";
+import { countedNotice } from "./outcome.ts";
 import { redirectOf } from "./read-authorization.ts";
 import type { OpenSession } from "./session.ts";
 import { findSession } from "./session.ts";
-import { SIGN_OUT } from "./sign-out.ts";
-
-/** What the browser brings: digests of its two cookies, absent where it has none of our form. */
-export type Visitor = { browser?: string; session?: string };
 
 /** What the page shows. */
-export type Review = {
-  next: "page";
-  id: string;
+export type Review = DecisionPage<Allowed> & {
   client: Client;
   redirectUri: string;
-  offer: Allowed;
-  session: OpenSession;
-  /** Bound to session and request (PAGE-D-5). */
-  formToken: string;
-  /** The same for a sign-out. */
-  signOutToken: string;
   /** PAGE-D-8: anything may be behind the client, so the user confirms that they began this themselves. */
   mustConfirm: boolean;
   /** Refresh tokens come of it; `asksOffline`: the client asks to go on without the user. */
   refresh?: { asksOffline: boolean };
-  expiresAtSeconds: number;
-  renewable: boolean;
   /** The languages of the user, as the client knows them. */
   uiLocales?: string;
 };
 
-/** The user has to sign in first. */
-export type SignInFirst = { next: "sign_in"; request: string };
-
-/** A request of this browser, about which this session may decide; `id` is the request as the browser has it. */
-export type Found = {
-  id: string;
-  request: PendingRequest;
-  client: Client;
-  session: OpenSession;
-};
+/** A request of this browser, about which this session may decide; `place` has the request as the browser has it. */
+export type Found = Waits & { request: PendingRequest; client: Client };
 
 export function showReview(ports: Ports, found: Found, offer: Allowed): Review {
-  const { id, request, client, session } = found;
-  const { redirectUri, renewals, wishes, offline = false, expiresAtSeconds } = request;
+  const { request, client } = found;
+  const { redirectUri, wishes, offline = false } = request;
+  const refresh = refreshOf(ports, client, offer);
   return defined<Review>({
-    next: "page",
-    id,
+    ...showOffer(ports, found, offer, request, refresh),
     client,
     redirectUri,
-    offer,
-    session,
-    formToken: [request.id, shownOn(ports, found, offer)]
-      .map((about) => ports.formTokens.of(session.key, about))
-      .join("."),
-    signOutToken: ports.formTokens.of(session.key, SIGN_OUT),
     mustConfirm: mustConfirm(client, redirectUri),
-    refresh: comesWithRefresh(client, offer) ? { asksOffline: offline } : undefined,
-    expiresAtSeconds,
-    renewable: renewals < RENEWALS_MAX,
+    refresh: refresh && { asksOffline: offline },
     uiLocales: wishes.uiLocales,
   });
 }
 
-/** PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, and for how long; settings may change before the click. */
-export function shownOn({ settings }: Ports, { request, client }: Found, offer: Allowed): string {
-  const { consentSeconds, refresh } = settings().signIn ?? {};
-  const goesOn = comesWithRefresh(client, offer) ? refresh : undefined;
-  return JSON.stringify(["shown", request.id, offer.scope, consentSeconds, goesOn]);
-}
+/** REFRESH-D-1: how long refresh tokens that come of it are good. */
+export const refreshOf = (
+  { settings }: Ports,
+  client: Client,
+  offer: Allowed,
+): RefreshSettings | undefined => (comesWithRefresh(client, offer) ? settings().signIn?.refresh : undefined);
 
 /** PAGE-D-8, MCPC-D-10 */
 export const mustConfirm = ({ source }: Client, redirectUri: string): boolean =>
@@ -93,31 +65,28 @@ export async function findRequest(
   note: AuditedRequest,
   id: string,
   { browser, session: cookie }: Visitor,
-): Promise<Found | SignInFirst | Outcome> {
-  const refused = (outcome: Outcome & { next: "notice" }): Outcome => {
-    ports.authFailures.note(note, outcome.notice.reason);
-    return outcome;
-  };
+): Promise<Found | Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
+  const place = { page: "review", id } as const;
   // PAGE-D-4: it is worth nothing in another browser.
   const request = browser && ports.waiting.open("request", browser, id, nowSeconds);
-  if (!request) return refused(notice("request_gone", "request_unknown"));
+  if (!request) return countedNotice(ports, note, "request_gone", "request_unknown");
   const session = await findSession(ports, cookie);
   const decided = await ports.shortLived.find("decision", request.id, nowSeconds);
   if (decided !== undefined && !mayRepeat(decided.body, session, nowSeconds)) {
-    return refused(notice("request_decided", "request_decided"));
+    return countedNotice(ports, note, "request_decided", "request_decided");
   }
-  if (session === undefined || needsSignIn(ports, request, session)) return { next: "sign_in", request: id };
+  if (session === undefined || needsSignIn(ports, request, session)) return { next: "sign_in", place };
   // RFC9126-7.4-1: as it is now, since it may have been removed or changed meanwhile.
   const client = await findClient(ports, request.clientId, note.source_ip);
   if (!client.ok) {
     const { reason, unreachable } = client.error;
-    return refused(notice(unreachable ? "client_unreachable" : "client_unknown", reason));
+    return countedNotice(ports, note, unreachable ? "client_unreachable" : "client_unknown", reason);
   }
   // PAGE-D-13: the redirect URI as well, because a code must not go to a place that the client no longer has.
   const redirect = redirectOf(ports, client.value, request.redirectUri);
-  if (!redirect.ok) return refused(notice("redirect_refused", redirect.error.kind));
-  return { id, request, client: client.value, session };
+  if (!redirect.ok) return countedNotice(ports, note, "redirect_refused", redirect.error.kind);
+  return { about: request.id, place, request, client: client.value, session };
 }
 
 /** In case the answer to a click was lost: in its own session, and for as long as a code is good. */
@@ -165,13 +134,3 @@ export function demandSignIn(
   // The sign-in that was done for this request is not enough, so it does not count as done.
   return { ...request, wishes: demanded, demanded: true };
 }
-
-/** WCAG-2.2.1-1: as long again, a limited number of times. */
-export const renewed = ({ clock }: Ports, request: PendingRequest): PendingRequest | undefined =>
-  request.renewals >= RENEWALS_MAX
-    ? undefined
-    : {
-        ...request,
-        renewals: request.renewals + 1,
-        expiresAtSeconds: clock.nowSeconds() + REQUEST_SECONDS,
-      };

@@ -27,8 +27,8 @@ import {
 } from "../spec/oidc.ts";
 import type { SignInWishes } from "../spec/rfc6749-authorization.ts";
 import { tellClient } from "./authorize.ts";
-import type { NoticeKind, Outcome } from "./outcome.ts";
-import { notice } from "./outcome.ts";
+import type { Outcome } from "./outcome.ts";
+import { countedNotice, notice } from "./outcome.ts";
 import type { Told } from "./read-authorization.ts";
 import { redirectOf } from "./read-authorization.ts";
 import { buildSession } from "./session.ts";
@@ -51,7 +51,7 @@ export async function beginSignIn(
   const from = openPlace(ports, place, browser);
   if (from === undefined) return notice("request_gone", "request_unknown");
   const metadata = await ports.providers.metadata(provider.name);
-  if (!metadata.ok) return goOn("provider_down", metadata.error.reason, place);
+  if (!metadata.ok) return notice("provider_down", metadata.error.reason, place);
   const [nonce, verifier] = [ports.random.secret(), ports.random.secret()];
   const wished = from.page === "review" ? from.request.wishes : NO_WISHES;
   const wishes: SignInWishes = again
@@ -83,11 +83,6 @@ export async function beginSignIn(
 }
 
 const NO_WISHES: SignInWishes = { prompt: [], acrValues: [] };
-
-const goOn = (kind: NoticeKind, reason: Reason, onwards: PagePlace): Outcome => ({
-  next: "notice",
-  notice: { kind, reason, onwards },
-});
 
 /** The place with the request that waits there; undefined where this browser has no such page. */
 function openPlace(ports: Ports, place: PagePlace, browser: string): SignInAttempt["place"] | undefined {
@@ -121,10 +116,8 @@ export async function finishSignIn(
   note: AuditedRequest,
   { name, query, browser, session }: Returned,
 ): Promise<Outcome | SignedIn> {
-  const refuse = (reason: Reason): Outcome => {
-    ports.authFailures.note(note, reason);
-    return goOn("sign_in_failed", reason, { page: "account" });
-  };
+  const refuse = (reason: Reason): Outcome =>
+    countedNotice(ports, note, "sign_in_failed", reason, { page: "account" });
   const response = parseAuthenticationResponse(query);
   if (!response.ok) return refuse(response.error.kind);
   // OIDC-3.1.2.7-1, OIDC-3.1.2.1-3, OIDC-D-2: a callback from another browser changes nothing.
@@ -132,7 +125,7 @@ export async function finishSignIn(
   const nowSeconds = ports.clock.nowSeconds();
   const attempt = ports.waiting.open("attempt", browser, response.value.state, nowSeconds);
   if (attempt === undefined) return refuse("attempt_unknown");
-  const used = goOn("sign_in_used", "attempt_spent", placeOf(ports, attempt.place, browser));
+  const used = notice("sign_in_used", "attempt_spent", placeOf(ports, attempt.place, browser));
   if ((await ports.shortLived.find("attempt", attempt.nonce, nowSeconds)) !== undefined) return used;
   const provider = providers.get(attempt.provider);
   const read: Result<Read, Failed> =

@@ -21,23 +21,12 @@ import type {
 } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import { knownAs, shownTarget, shownUser } from "./known-as.ts";
-import {
-  digestOf,
-  hostOf,
-  onPage,
-  outcomeAnswer,
-  pageAnswer,
-  pageUrl,
-  redirectAnswer,
-  signInUrl,
-} from "./page-answers.ts";
+import { digestOf, hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function accountEndpoint(ports: Ports): Handler {
   return onPage(ports, async ({ request, note, query }) => {
     const asked = readQuery(query);
     const account = await openAccount(ports, note, digestOf(ports, request, "session"), asked.query);
-    if (account.next === "sign_in")
-      return redirectAnswer(ports, signInUrl(ports.settings().issuer, { page: "account" }));
     if (account.next !== "page") return outcomeAnswer(ports, account);
     return pageAnswer(ports, accountPage(viewOf(ports, account, asked)), "account");
   });
@@ -48,9 +37,6 @@ export function takeBackEndpoint(ports: Ports): Handler {
     const form = await readTakeBack(request);
     const taken = await takeBack(ports, note, digestOf(ports, request, "session"), form);
     // PAGE-D-12: a GET shows what is left, and a reload sends no form again.
-    if (taken.next === "account") {
-      return redirectAnswer(ports, pageUrl(ports.settings().issuer, { page: "account" }));
-    }
     if (taken.next !== "page") return outcomeAnswer(ports, taken);
     return pageAnswer(ports, accountPage(viewOf(ports, taken, NO_DAYS)), "account");
   });

@@ -6,22 +6,13 @@ import { defined } from "../../result.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
 import { authorize } from "../flows/authorize.ts";
 import { decideReview, openReview } from "../flows/decide-review.ts";
-import { furtherAgents } from "../flows/offer.ts";
 import type { Review } from "../flows/review.ts";
 import type { ConsentView } from "../pages/consent-page.ts";
 import { consentPage } from "../pages/consent-page.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
-import { idOf, MALFORMED, minutesUntil, readDecision, shownScopes, visitorOf } from "./decision-form.ts";
-import { knownAs, shownTarget, shownUser } from "./known-as.ts";
-import {
-  hostOf,
-  knowBrowser,
-  onPage,
-  outcomeAnswer,
-  pageAnswer,
-  redirectAnswer,
-  signInUrl,
-} from "./page-answers.ts";
+import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decision-form.ts";
+import { knownAs } from "./known-as.ts";
+import { hostOf, knowBrowser, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function authorizeEndpoint(ports: Ports): Handler {
   return onPage(ports, async ({ request, note, rawQuery }) => {
@@ -51,49 +42,27 @@ export function decideEndpoint(ports: Ports): Handler {
 type Reviewed = Awaited<ReturnType<typeof openReview | typeof decideReview>>;
 
 function answer(ports: Ports, request: HttpRequest, review: Reviewed): HttpResponse {
-  switch (review.next) {
-    case "page":
-      return knowBrowser(ports, request).remember(
-        pageAnswer(ports, consentPage(viewOf(ports, review)), "consent", review.uiLocales),
-      );
-    case "sign_in":
-      return redirectAnswer(
-        ports,
-        signInUrl(ports.settings().issuer, { page: "review", id: review.request }),
-      );
-    default:
-      return outcomeAnswer(ports, review);
-  }
+  if (review.next !== "page") return outcomeAnswer(ports, review);
+  const page = pageAnswer(ports, consentPage(viewOf(ports, review)), "consent", review.uiLocales);
+  return knowBrowser(ports, request).remember(page);
 }
 
 /** PAGE-D-6 */
-function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconfirmed" }): ConsentView {
-  const { issuer, policy, signIn } = settings();
-  const { client, offer, session, redirectUri, expiresAtSeconds } = review;
-  const { target, scope } = offer;
+function viewOf(ports: Ports, review: Review & { problem?: "unconfirmed" }): ConsentView {
+  const { signIn } = ports.settings();
+  const { client, offer, redirectUri, mustConfirm, problem } = review;
   const loopback = isOnComputer(redirectUri);
-  const nowSeconds = clock.nowSeconds();
   const known = knownAs(client);
   return defined<ConsentView>({
+    ...decisionView(ports, review, offer.audience),
     client: known,
     claimedName: "operatorName" in known ? undefined : client.title,
     redirectHost: hostOf(redirectUri),
     loopback,
     differs: "host" in known && !loopback && hostOf(redirectUri) !== known.host,
-    mustConfirm: review.mustConfirm,
-    target: shownTarget(target, offer.audience),
-    scopes: shownScopes(target, scope),
+    mustConfirm,
     refresh: signIn && review.refresh && { ...shownTimes(signIn.refresh), ...review.refresh },
-    untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
-    agents: furtherAgents(policy, target, scope, session),
-    user: shownUser(session),
-    formToken: review.formToken,
-    signOutToken: review.signOutToken,
-    request: review.id,
-    base: issuer,
-    minutesLeft: minutesUntil(expiresAtSeconds, nowSeconds),
-    renewable: review.renewable,
-    problem: review.problem,
+    problem,
   });
 }
 

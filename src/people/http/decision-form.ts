@@ -3,12 +3,12 @@
 import { hasMediaType, readText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
-import type { Target } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { Decision } from "../flows/decide-review.ts";
-import type { Visitor } from "../flows/review.ts";
+import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision.ts";
+import { furtherAgents } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
+import { shownTarget, shownUser } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
 
 export const MALFORMED = {
@@ -24,12 +24,29 @@ export const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
     session: digestOf(ports, request, "session"),
   });
 
-/** Each scope in the operator's words. */
-export const shownScopes = ({ sentences }: Target, scope: readonly string[]): DecisionView["scopes"] =>
-  scope.map((value) => ({ value, sentence: sentences[value] ?? value }));
-
-export const minutesUntil = (expiresAtSeconds: number, nowSeconds: number): number =>
-  Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60));
+/** `audience`: the name of the target that the page shows. */
+export function decisionView(
+  { settings, clock }: Pick<Ports, "settings" | "clock">,
+  { id, session, offer: { target, scope }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
+  audience: string,
+): DecisionView {
+  const { issuer, policy, signIn } = settings();
+  const nowSeconds = clock.nowSeconds();
+  return {
+    target: shownTarget(target, audience),
+    // Each in the operator's words.
+    scopes: scope.map((value) => ({ value, sentence: target.sentences[value] ?? value })),
+    untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
+    agents: furtherAgents(policy, target, scope, session),
+    user: shownUser(session),
+    formToken: page.formToken,
+    signOutToken: page.signOutToken,
+    request: id,
+    base: issuer,
+    minutesLeft: Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60)),
+    renewable: page.renewable,
+  };
+}
 
 /** The form of a page; undefined for anything else. */
 export async function readDecision(request: HttpRequest): Promise<Decision | undefined> {

@@ -112,8 +112,10 @@ export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
     }
     case "provider":
       return redirectAnswer(ports, outcome.location);
-    case "review":
-      return redirectAnswer(ports, pageUrl(issuer, { page: "review", id: outcome.request }));
+    case "place":
+      return redirectAnswer(ports, pageUrl(issuer, outcome.place));
+    case "sign_in":
+      return redirectAnswer(ports, signInUrl(issuer, outcome.place));
     case "notice": {
       const { kind, reason, parameter, back, onwards } = outcome.notice;
       const view = defined<NoticeView>({

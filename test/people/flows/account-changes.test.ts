@@ -69,7 +69,7 @@ test("PAGE-D-5, PAGE-D-16 what was shown before the key-encryption key was repla
   assert.ok((await open(after, key, { cursor: older })).events.length > 0);
   const [{ id, formToken } = assert.fail()] = consents;
   const taken = await takeBack(after, NOTE, key, { formToken, consent: id });
-  assert.equal(taken.next, "account");
+  assert.deepEqual(taken, { next: "place", place: { page: "account" } });
   const all = await takeBack(after, NOTE, key, { formToken: takeAllToken, all: true, confirmed: true });
-  assert.equal(all.next, "account");
+  assert.deepEqual(all, { next: "place", place: { page: "account" } });
 });

@@ -1,0 +1,140 @@
+/** A user decides on a page of ours: what the page is bound to, what was offered, and what of it the form gives. */
+
+import type { Reason } from "../../audit/reasons.ts";
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import type { Target } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { PagePlace } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import type { RefreshSettings } from "../../settings/settings.ts";
+import type { Outcome } from "./outcome.ts";
+import { countedNotice } from "./outcome.ts";
+import type { OpenSession } from "./session.ts";
+import { SIGN_OUT } from "./sign-out.ts";
+
+/** What the browser brings: digests of its two cookies, absent where it has none of our form. */
+export type Visitor = { browser?: string; session?: string };
+
+/** The form of a page, as it was sent. */
+export type Decision = {
+  allows: boolean;
+  scopes: readonly string[];
+  /** The box that takes every scope. */
+  all: boolean;
+  /** The box that PAGE-D-8 requires. */
+  confirmed: boolean;
+  formToken: string;
+};
+
+export type Offered = { target: Target; scope: readonly string[] };
+
+/** What waits for a decision of this session: `about` is the id that its form tokens are bound to. */
+export type Waits = { about: string; place: PagePlace & { id: string }; session: OpenSession };
+
+/** What a page shows on which a user decides. */
+export type DecisionPage<O extends Offered> = {
+  next: "page";
+  /** As the URL of the page has it. */
+  id: string;
+  session: OpenSession;
+  offer: O;
+  /** Bound to session and request, and to what the page shows (PAGE-D-5). */
+  formToken: string;
+  /** The same for a sign-out. */
+  signOutToken: string;
+  expiresAtSeconds: number;
+  renewable: boolean;
+};
+
+/** `refresh`: how long refresh tokens that come of it are good. */
+export function showOffer<O extends Offered>(
+  ports: Pick<Ports, "settings" | "formTokens">,
+  { about, place, session }: Waits,
+  offer: O,
+  { renewals, expiresAtSeconds }: { renewals: number; expiresAtSeconds: number },
+  refresh?: RefreshSettings,
+): DecisionPage<O> {
+  const tokenOf = (subject: string): string => ports.formTokens.of(session.key, subject);
+  return {
+    next: "page",
+    id: place.id,
+    session,
+    offer,
+    formToken: `${tokenOf(about)}.${tokenOf(shownOn(ports, about, offer, refresh))}`,
+    signOutToken: tokenOf(SIGN_OUT),
+    expiresAtSeconds,
+    renewable: renewals < RENEWALS_MAX,
+  };
+}
+
+/** PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, and for how long; settings may change before the click. */
+const shownOn = (
+  { settings }: Pick<Ports, "settings">,
+  about: string,
+  { target, scope }: Offered,
+  refresh: RefreshSettings | undefined,
+): string =>
+  JSON.stringify(["shown", about, target.names[0], scope, settings().signIn?.consentSeconds, refresh]);
+
+/** WCAG-2.2.1-1: as long again, a limited number of times; undefined after the last of them. */
+export const renewed = <T extends { renewals: number; expiresAtSeconds: number }>(
+  { clock }: Pick<Ports, "clock">,
+  waits: T,
+): T | undefined =>
+  waits.renewals >= RENEWALS_MAX
+    ? undefined
+    : {
+        ...waits,
+        renewals: waits.renewals + 1,
+        expiresAtSeconds: clock.nowSeconds() + REQUEST_SECONDS,
+      };
+
+// --- the form ---------------------------------------------------------------------------------------------------
+
+/** What a page asks of this flow: `offer` is decided anew, as policy and client may have changed since it was shown. */
+export type Decidable<O extends Offered, P> = Waits & {
+  offer: Result<O, { reason: Reason }>;
+  /** As for `showOffer`. */
+  refreshOf?: (offer: O) => RefreshSettings | undefined;
+  /** The page again, where a box is missing without which nothing is given. */
+  lacks?: (offer: O) => P | undefined;
+  refuse(reason: Reason): Promise<Outcome>;
+  give(offer: O, scopes: readonly string[]): Promise<Outcome>;
+};
+
+export async function decideOffer<O extends Offered, P = never>(
+  ports: Pick<Ports, "settings" | "formTokens" | "authFailures">,
+  note: AuditedRequest,
+  { allows, scopes, all, formToken }: Omit<Decision, "confirmed">,
+  { about, place, session, offer, refreshOf, lacks, refuse, give }: Decidable<O, P>,
+): Promise<Outcome | P> {
+  const [made = "", shown = ""] = formToken.split(".");
+  const foreign = checkForm(ports, note, session, { formToken: made, about });
+  if (foreign !== undefined) return foreign;
+  if (!allows) return refuse("user_refused");
+  if (!offer.ok) return refuse(offer.error.reason);
+  const seen = shownOn(ports, about, offer.value, refreshOf?.(offer.value));
+  const changed = checkForm(ports, note, session, { formToken: shown, about: seen }, place);
+  if (changed !== undefined) return changed;
+  const again = lacks?.(offer.value);
+  if (again !== undefined) return again;
+  // PAGE-D-11: of what is offered, what was ticked.
+  const given = offer.value.scope.filter((one) => all || scopes.includes(one));
+  return given.length === 0 ? refuse("nothing_ticked") : give(offer.value, given);
+}
+
+/**
+ * PAGE-D-5, RFC6749-10.12-1: undefined for a form that was made for this session and about this, so that no other page
+ * can have sent it.
+ */
+export function checkForm(
+  ports: Pick<Ports, "formTokens" | "authFailures">,
+  note: AuditedRequest,
+  { key }: OpenSession,
+  { formToken, about }: { formToken: string; about: string },
+  onwards?: PagePlace,
+): Outcome | undefined {
+  if (ports.formTokens.accepts(formToken, key, about)) return undefined;
+  return countedNotice(ports, note, "form_refused", "form_token_wrong", onwards);
+}
