@@ -20,8 +20,8 @@
  * people/flows/judge-refresh.ts, people/flows/refresh.ts; 10.5 flows/refusal.ts, people/flows/redeem-code.ts,
  * records.ts; 10.6 config/client-schema.ts, people/flows/read-authorization.ts, people/flows/redeem-code.ts; 10.10
  * adapters/crypto/random.ts, cli/clients/secret-clients.ts, flows/register-client.ts, ports.ts; 10.12
- * people/flows/asked.ts, people/flows/decide-review.ts; 10.13 people/http/page-answers.ts; 10.14 flows/ask/subject.ts,
- * http/message.ts, policy/consent.ts, policy/targets.ts; B http/body.ts, http/handler.ts.
+ * people/flows/decision.ts; 10.13 people/http/page-answers.ts; 10.14 flows/ask/subject.ts, http/message.ts,
+ * policy/consent.ts, policy/targets.ts; B http/body.ts, http/handler.ts.
  */
 
 import type { Result } from "../result.ts";
