@@ -3,6 +3,7 @@
  * Covers the fields of one event, and the bytes that are hashed into the chain of one log.
  */
 
+import type { Mode } from "../modes.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
@@ -110,7 +111,7 @@ export type AuditEvent = {
     /** The thumbprint of the key that its DPoP proof proved. */
     jkt?: string;
   };
-  mode?: "client_credentials" | "delegation" | "impersonation" | "redemption" | "authorization_code";
+  mode?: Mode;
   subject?: { iss: string; sub: string; kind: "user" | "workload"; token: AuditedToken };
   actor?: { iss: string; sub: string; token: AuditedToken };
   /** The whole chain of the subject token, current actor first. */

@@ -1,4 +1,5 @@
 /** The token that a decision allows: its claims, and the kind of token that holds them; nothing is signed here. */
+import { MODES } from "../modes.ts";
 import type { Allowed } from "../policy/ask.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -42,7 +43,7 @@ export function buildToken(
   jti: string,
 ): Result<BuiltToken, BuildFailure> {
   // RFC8693-1.1-1, PROD-3-9: an impersonation shows neither earlier actors nor the party that may act.
-  const mayAct = ask.mode === "impersonation" ? undefined : ask.subject?.mayAct;
+  const mayAct = MODES[ask.mode].chain === "hidden" ? undefined : ask.subject?.mayAct;
   const common = {
     issuer,
     audience,

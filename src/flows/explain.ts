@@ -2,11 +2,11 @@
  * The policy explains itself: a question is read and decided by the code that reads and decides token requests, and
  * the result is told. Nothing is issued.
  */
+import type { Mode } from "../modes.ts";
 import type { Allowed, Fallen, MissingConsent, Trace } from "../policy/ask.ts";
 import { formatTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
-import type { Mode } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";

@@ -1,10 +1,10 @@
 /** From a decision to a token: event and row are written where the facts still hold, then the token is signed. */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
+import { exchanges, MODES } from "../modes.ts";
 import { askUser } from "../people/flows/ask-user.ts";
 import type { Trace } from "../policy/ask.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
-import type { Mode } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
 import type { Entry, Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -25,14 +25,6 @@ import { refuseRequest } from "./token-request.ts";
 const DECISIONS_MAX = 2;
 /** Rules of a trace that are recorded, so that no policy makes events of any length. */
 const TRACE_MAX = 16;
-
-const ALLOWED_TYPES: Record<Mode, AuditEvent["type"]> = {
-  client_credentials: "token.issued",
-  delegation: "token_exchange.delegation",
-  impersonation: "token_exchange.impersonation",
-  redemption: "grant.redeemed",
-  authorization_code: "token.issued",
-};
 
 /** What follows from a condition that did not hold: a replay is told, the request fails, or it is decided anew. */
 type Lost =
@@ -69,6 +61,7 @@ export async function issue(
   order: Order,
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { digest } = ports.settings().policy;
+  const row = MODES[order.ask.mode];
   const nowSeconds = ports.clock.nowSeconds();
   const refuse = (failure: Failure, trace: Trace, asked?: AskedUser) => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
@@ -76,15 +69,14 @@ export async function issue(
       ...knownOf(request, order),
       policy: defined({ digest, asked, trace: shown }),
     });
-    const spends = order.ask.mode === "authorization_code" ? order.spends : undefined;
+    const spends = row.brings === "code" ? order.spends : undefined;
     return err(defined<RefusedRequest>({ ...refused.error, spends }));
   };
   for (let decisions = 0; decisions < DECISIONS_MAX; decisions++) {
     const decided = await decideOrder(ports, order, nowSeconds);
     if (!decided.ok) {
       const { failure, trace, missing } = decided.error;
-      // A client of people asks its user by another authorization request.
-      if (missing === undefined || order.ask.mode === "authorization_code") return refuse(failure, trace);
+      if (missing === undefined || row.asks !== "by_link") return refuse(failure, trace);
       const { errorUri, asked } = await askUser(ports, order, missing, nowSeconds);
       return refuse(defined<Failure>({ ...failure, errorUri }), trace, asked);
     }
@@ -183,7 +175,7 @@ function eventOf(
 ): AuditEvent {
   return defined<AuditEvent>({
     ...knownOf(request, order),
-    type: step?.type ?? ALLOWED_TYPES[order.ask.mode],
+    type: step?.type ?? MODES[order.ask.mode].issued,
     grant: order.grant && defined({ id: order.grant.id, generation: step?.generation }),
     outcome: "allow",
     reason: "rule_match",
@@ -198,7 +190,7 @@ function eventOf(
     }),
     granted: defined({
       jti,
-      issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined,
+      issued_token_type: exchanges(order.ask.mode) ? kind.issuedTokenType : undefined,
       token_type: kind.tokenType,
       sub: String(claims.sub),
       aud: audience,
@@ -212,8 +204,6 @@ function eventOf(
   });
 }
 
-const isExchange = ({ ask: { mode } }: Order): boolean => mode === "delegation" || mode === "impersonation";
-
 /** RFC6749-5.1-2, RFC6749-5.1-4: always with lifetime and scope, both from what was written. */
 function answer(
   order: Order,
@@ -224,7 +214,7 @@ function answer(
 ): TokenAnswer {
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
-    issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3
+    issued_token_type: exchanges(order.ask.mode) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3
     token_type: kind.tokenType, // RFC8693-2.2.1-4
     expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
     scope: token.scope, // IDJAG-4.3.4-2

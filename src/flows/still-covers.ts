@@ -3,11 +3,11 @@
  * limit that is narrowed or removed reaches what is out, from the next request on; nothing is written for that.
  */
 import type { TokenReason } from "../audit/reasons.ts";
-import { ACT_HOPS_MAX } from "../limits/tokens.ts";
+import { MODES } from "../modes.ts";
 import { demandOfClient, isUnbound, meets } from "../policy/binding.ts";
 import { workloadOf } from "../policy/endings.ts";
 import type { Caller, Rule, Target } from "../policy/rules.ts";
-import { candidates, GRANT_TYPES } from "../policy/rules.ts";
+import { candidates, hasSubject, hopsMaxOf } from "../policy/rules.ts";
 import type { StoredConsent, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -131,17 +131,17 @@ function isTrustedFor(
 ): boolean {
   const trusted = trustedIssuers.get(origin.iss);
   if (origin.iss === issuer || trusted === undefined) return origin.iss === issuer;
-  if (allow === "redemption") return trusted.grants !== undefined;
+  const { brings } = MODES[allow];
+  if (brings === "grant") return trusted.grants !== undefined;
   // What was exchanged from a token of ours is judged with that token.
-  const presented = (allow === "delegation" || allow === "impersonation") && ancestors.length === 0;
-  return !presented || trusted.acceptAs.length > 0;
+  return brings !== "subject_token" || ancestors.length > 0 || trusted.acceptAs.length > 0;
 }
 
 function mayHave(client: Client | undefined, rule: Rule, record: TokenRecord): boolean {
   if (client === undefined) return true;
   const { grantTypes, scopes } = client;
   return (
-    grantTypes.includes(GRANT_TYPES[rule.allow]) &&
+    grantTypes.includes(MODES[rule.allow].grantType) &&
     (scopes === undefined || scopesOf(record).every((one) => scopes.includes(one)))
   );
 }
@@ -161,13 +161,11 @@ function allows(
   if (!namesCaller(rule, record, client, target, limits)) return false;
   if (!scopesOf(record).every((one) => rule.scopes.includes(one))) return false;
   if (issuedAtSeconds + rule.lifetimeSeconds <= nowSeconds) return false;
-  if (rule.allow === "client_credentials") return origin.iss === limits.issuer && origin.sub === clientId;
+  if (!hasSubject(rule)) return origin.iss === limits.issuer && origin.sub === clientId;
   const { issuers, subs } = rule.subjects;
   if (!issuers.includes(origin.iss) || subs?.includes(origin.sub) === false) return false;
-  // An impersonation shows no chain, and a code begins none.
-  if (rule.allow === "impersonation") return true;
-  if (rule.allow === "authorization_code") return chain.length === 0;
-  return chain.length <= (rule.maxChainDepth ?? ACT_HOPS_MAX);
+  const { chain: shown } = MODES[rule.allow];
+  return shown === "hidden" || chain.length <= (shown === "none" ? 0 : hopsMaxOf(rule));
 }
 
 /** Whether the rule still names this caller, and this target. */
@@ -197,9 +195,9 @@ function checkConsent(
   nowSeconds: number,
 ): Judged {
   if (record.consentId === undefined) {
-    if (rule.allow === "client_credentials") return STANDS;
+    if (!hasSubject(rule)) return STANDS;
     // An impersonation shows no `may_act`, and its record has none either.
-    const named = rule.allow === "impersonation" || record.mayAct !== undefined;
+    const named = MODES[rule.allow].chain === "hidden" || record.mayAct !== undefined;
     const lacks = rule.consent === "record" || (rule.consent === "may_act" && !named);
     return lacks ? err("token_rule_narrowed") : STANDS;
   }

@@ -1,12 +1,11 @@
 /** A token request of an authenticated client: how its form becomes an order, and how a refusal of it is recorded. */
 import type { AuditEvent } from "../audit/event.ts";
+import { MODES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
-import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
-import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { Evidence, Order, Requested, RequestingClient } from "./ask/order.ts";
 import { readOrder } from "./ask/read-order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
@@ -59,7 +58,6 @@ export function refuseRequest(
   return err({ failure, event });
 }
 
-function deniedType({ grant_type }: Form): AuditEvent["type"] {
-  if (grant_type === TOKEN_EXCHANGE) return "token_exchange.denied";
-  return grant_type === JWT_BEARER_GRANT ? "grant.denied" : "token.denied";
-}
+/** By the grant type, because a malformed request has no mode. */
+const deniedType = ({ grant_type }: Form): AuditEvent["type"] =>
+  Object.values(MODES).find(({ grantType }) => grantType === grant_type)?.denied ?? "token.denied";

@@ -8,12 +8,13 @@
  * reload were refused while a rule still names a removed issuer, that issuer would stay trusted.
  */
 
+import { MODES } from "../modes.ts";
 import { CLIENT_ID_PREFIX, OWN_CLASSES } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId, prefixesOver } from "../spec/spiffe/id.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
-import { asksUser, classesOf, clientsOf, GRANT_TYPES, issuesGrants, SELF, targetsOf } from "./rules.ts";
+import { asksUser, classesOf, clientsOf, hasSubject, isFor, issuesGrants, SELF, targetsOf } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
 
 type ByName<T> = { readonly [name: string]: T };
@@ -57,7 +58,7 @@ export function checkPolicy(
   const problems: string[] = [];
   const warnings: string[] = [];
   const bySubject = indexBySubject(rules);
-  const redeemed = new Set(rules.flatMap((one) => (one.allow === "redemption" ? one.subjects.issuers : [])));
+  const redeemed = new Set(rules.flatMap((one) => (isFor(one, "grant") ? one.subjects.issuers : [])));
   const owners = indexOwners(policy.targets.values());
   for (const rule of rules) {
     const found = [...findProblems(policy, rule, owners)];
@@ -120,8 +121,8 @@ function* findProblems(policy: PolicySet, rule: Rule, owners: Owners): Generator
   if (invalid.length > 0) {
     yield `has entries in "clients" that are neither a client_id nor an https origin (${list(invalid)}): only an origin may end in /*, and workloads belong in "actors"`;
   }
-  if (rule.allow === "client_credentials") return;
-  if (rule.allow === "authorization_code") {
+  if (!hasSubject(rule)) return;
+  if (isFor(rule, "code")) {
     // MCPC-D-14: what a client gets by asking a user is for targets that the operator marked for that, never our own.
     const others = targets.filter(({ people }) => !people).flatMap(({ names }) => names.slice(0, 1));
     if (others.length > 0) {
@@ -129,7 +130,7 @@ function* findProblems(policy: PolicySet, rule: Rule, owners: Owners): Generator
     }
     return;
   }
-  if (rule.allow === "redemption") {
+  if (isFor(rule, "grant")) {
     // PROD-4.1v9-4: our own grants are never redeemed here.
     if (rule.subjects.issuers.every((one) => one === policy.issuer)) {
       yield "can never match: subjects.issuers names only this server, whose own grants are not redeemed here";
@@ -189,19 +190,19 @@ function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: Parties):
   // A rule with classes can still match through them.
   const rest = classesOf(rule) ?? [];
   yield* warnOfNames("client", "not configured", clients, (one) => isClient(one, parties), rest);
-  const grantType = GRANT_TYPES[rule.allow];
+  const { grantType } = MODES[rule.allow];
   const allowed = (one: string) => member(parties.clients, one)?.grantTypes?.includes(grantType) ?? true;
   yield* warnOfNames("client", `not allowed the grant type ${grantType}`, clients, allowed, rest);
   const both = clients.length > 0 && actors.length > 0 && rest.length === 0;
   if (both && !clients.some((client) => actors.some((actor) => canBe(client, actor, parties)))) {
     yield 'can never match: no workload of its "clients" is among its "actors"';
   }
-  if (rule.allow === "client_credentials") return;
+  if (!hasSubject(rule)) return;
 
   const { issuers, subs } = rule.subjects;
-  if (rule.allow === "authorization_code") {
+  if (isFor(rule, "code")) {
     yield* warnOfNames("subject issuer", "no provider of signIn", issuers, (one) => signsIn(one, parties));
-  } else if (rule.allow === "redemption") {
+  } else if (isFor(rule, "grant")) {
     yield* warnOfNames("subject issuer", "not trusted for grants", issuers, (one) => hasGrants(one, parties));
   } else {
     yield* warnOfNames(
@@ -300,14 +301,14 @@ function* warnOfWidth(rule: Rule): Generator<string> {
   for (const origin of (clientsOf(rule) ?? []).filter((name) => name.endsWith("/*"))) {
     yield `lets every metadata document under ${origin} ask: name the documents in "clients" unless that is intended`;
   }
-  if (rule.allow === "client_credentials") return;
+  if (!hasSubject(rule)) return;
   const { issuers, subs } = rule.subjects;
   const subjects = subs === undefined ? `any subject of ${list(issuers)}` : list(subs);
   // PROD-2.6-4, PROD-2.6-8: the subjects are not asked, so the operator is reminded at every load.
   if (rule.consent === "implied") {
     yield `takes the consent of ${subjects} as implied, without asking`;
   }
-  if (rule.allow === "impersonation" && subs === undefined) {
+  if (MODES[rule.allow].chain === "hidden" && subs === undefined) {
     // PROD-4.1v7-3: with a grant, the server that cannot see the impersonation is in another domain.
     const where = issuesGrants(rule) ? " in another domain" : "";
     yield `lets its callers impersonate ${subjects}${where}, which no token shows: name the subjects in subjects.subs`;
@@ -324,7 +325,7 @@ function* warnOfCircles(
   redeemed: ReadonlySet<string>,
   parties: Parties,
 ): Generator<string> {
-  if (rule.allow !== "impersonation" || !issuesGrants(rule)) return;
+  if (!hasSubject(rule) || MODES[rule.allow].chain !== "hidden" || !issuesGrants(rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {
     const issuer = partner?.issuer ?? "";
     if (!rule.subjects.issuers.includes(issuer) || !hasGrants(issuer, parties) || !redeemed.has(issuer))
@@ -347,7 +348,7 @@ function* warnOfUselessEntries(policy: PolicySet, rule: Rule, owners: Owners): G
       yield `grants nothing at the target ${quote(target.names[0] ?? "")}, which has none of its scopes`;
     }
   }
-  if (rule.allow === "delegation" || rule.allow === "impersonation") {
+  if (isFor(rule, "subject_token")) {
     for (const name of rule.subjectToken.audiences ?? []) {
       if (name === SELF && !canOwn(owners, rule)) {
         yield `names the audience ${quote(SELF)}, but its callers own no target: set "owners" of a target or remove it`;

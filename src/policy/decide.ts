@@ -4,6 +4,7 @@
  * as a trace.
  */
 
+import { exchanges, MODES, redeems } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
@@ -11,7 +12,7 @@ import type { Allowed, Ask, Condition, Denied, MissingConsent, Product, Subject,
 import type { Judged } from "./judge.ts";
 import { holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
-import { asksUser, candidates, kindsFor } from "./rules.ts";
+import { asksUser, candidates, consentOf, kindsFor } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
 
 const deny = (kind: Denied["kind"], reason: Denied["reason"], trace: Trace = []) =>
@@ -19,7 +20,7 @@ const deny = (kind: Denied["kind"], reason: Denied["reason"], trace: Trace = [])
 
 export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
   const { subject } = ask;
-  if (ask.mode === "delegation" && ask.workload === undefined) {
+  if (MODES[ask.mode].chain === "grows" && ask.workload === undefined) {
     return deny("policy_denied", "actor_without_workload"); // PROD-2.6-3
   }
   if (subject !== undefined) {
@@ -78,7 +79,7 @@ function refusal(policy: PolicySet, ask: Ask, judged: readonly Judged[], trace: 
 }
 
 /** Rules whose consent a user is asked for: by the link of an agent, or whenever a client of people wants a code. */
-const isAskedFor = (rule: Rule): boolean => asksUser(rule) || rule.allow === "authorization_code";
+const isAskedFor = (rule: Rule): boolean => asksUser(rule) || MODES[rule.allow].asks === "by_request";
 
 /** PROD-2.6-4: what such a rule would grant if the user had consented to all that the target has. */
 function missingConsent(
@@ -116,14 +117,12 @@ const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["subject_token", "subject_token_does_not_permit"],
 ];
 
-const isExchangeMode = (mode: Ask["mode"]): boolean => mode === "delegation" || mode === "impersonation";
-
 /** What the subject token rules out by itself, whatever the rules allow. */
 function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["reason"] | undefined {
   const { issuer } = policy;
-  const parties = ask.mode === "delegation" ? [ask.workload] : [ask.clientId, ask.workload];
+  const parties = MODES[ask.mode].chain === "grows" ? [ask.workload] : [ask.clientId, ask.workload];
   // IDJAG-9.9-3, IDJAG-9.9-4: a bound grant is redeemed by the holder of its key alone.
-  if (ask.mode === "redemption" && !holdsKey(ask, subject)) return "subject_key_not_proven";
+  if (redeems(ask.mode) && !holdsKey(ask, subject)) return "subject_key_not_proven";
   const { mayAct } = subject;
   if (mayAct !== undefined) {
     // RFC8693-4.4-2: `may_act` only restricts; a rule still has to allow the party that it names.
@@ -134,7 +133,7 @@ function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["
   }
   if (subject.origin.iss === issuer && parties.includes(subject.origin.sub)) return "actor_is_subject";
   // PROD-4.1v6-5: a delegated token is exchanged onward only by the party that received it; a grant has us as audience.
-  const delegated = ask.mode !== "redemption" && subject.chain.length > 0;
+  const delegated = exchanges(ask.mode) && subject.chain.length > 0;
   if (delegated && !meantForCaller(policy, ask, subject)) return "not_meant_for_caller";
   return undefined;
 }
@@ -150,7 +149,7 @@ function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Ta
     // IDC-2.3.3-2, IDJAG-3.1-4, IDJAG-4.3-2: a grant's audience is the partner's issuer, by whatever name it was requested.
     return ok({ audience: target.partner?.issuer ?? ask.target, target });
   }
-  if (isExchangeMode(ask.mode)) {
+  if (exchanges(ask.mode)) {
     return deny("target_refused", "target_missing"); // PROD-4.1-30
   }
   const allowed = new Set<Target>();
@@ -179,7 +178,7 @@ function productOf(ask: Ask, target: Target): Result<Product, Denied> {
   const { mode, requestedType = "jwt", resources = [] } = ask;
   const { partner } = target;
   // A client alone has no subject to convey, and another domain's grant is first redeemed for a token of ours.
-  if (partner !== undefined && !isExchangeMode(mode)) {
+  if (partner !== undefined && !exchanges(mode)) {
     return deny("target_refused", "target_is_partner");
   }
   if (!fitsKind(ask, target)) return deny("policy_denied", "token_type_not_for_target");
@@ -219,16 +218,14 @@ function mayActElsewhere(policy: PolicySet, ask: Ask): boolean {
     return target === undefined ? [] : [target];
   };
   return (
-    kindsFor(policy, ask).some((rule) => {
-      const onRecord = rule.allow !== "client_credentials" && rule.consent === "record";
-      return (
-        !onRecord &&
+    kindsFor(policy, ask)
+      .filter((rule) => consentOf(rule) !== "record")
+      .some((rule) =>
         rule.targets
           .slice(0, 1)
           .flatMap(known)
-          .some((target) => allows(rule, target))
-      );
-    }) ||
+          .some((target) => allows(rule, target)),
+      ) ||
     ask.consents
       .flatMap(({ targets }) => targets.flatMap(known))
       .some((target) => candidates(policy, ask, target).some((rule) => allows(rule, target)))

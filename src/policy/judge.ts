@@ -1,14 +1,15 @@
 /** One rule of the exchange policy (PROD-2.6-7), and whether it allows what is asked for at a target. */
 
-import { ACT_HOPS_MAX, SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
+import { SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
+import { MODES } from "../modes.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Ask, Condition, Consent, Fallen, Subject } from "./ask.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
-import type { ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
-import { allowsRefresh, idJagSubjectsOf, isExchange, SELF } from "./rules.ts";
+import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
+import { allowsRefresh, consentOf, hasSubject, hopsMaxOf, idJagSubjectsOf, isFor, SELF } from "./rules.ts";
 
 export type Judged = {
   rule: Rule;
@@ -27,8 +28,7 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
   const failed = unmet(policy, ask, rule);
   if (failed !== undefined) return fail(failed);
 
-  const consents =
-    rule.allow === "client_credentials" || rule.consent !== "record" ? [undefined] : ask.consents;
+  const consents = consentOf(rule) === "record" ? ask.consents : [undefined];
   const fitting = consents.filter((one) => one === undefined || covers(policy, one, ask, target));
   if (fitting.length === 0) return fail("consent"); // PROD-2.6-4
 
@@ -43,7 +43,7 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
   );
   // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
   // REFRESH-D-12: a refresh token lasts, and nothing that it gives lasts longer.
-  const isBounded = isExchange(rule) || subject?.tokenType === "refresh_token";
+  const isBounded = isFor(rule, "subject_token") || subject?.tokenType === "refresh_token";
   const ends = isBounded ? subject?.expiresAtSeconds : undefined;
   const expiresAtSeconds = Math.min(longest, ends ?? longest);
   if (expiresAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
@@ -72,14 +72,14 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
   ) {
     return "actor"; // PROD-2.6-2, PROD-7.3-2
   }
-  if (rule.allow === "client_credentials") return undefined;
+  if (!hasSubject(rule)) return undefined;
   if (subject === undefined) return "subject";
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
   if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
-  if (isExchange(rule) && !permits(policy, ask, rule, subject)) return "subject_token";
+  if (isFor(rule, "subject_token") && !permits(policy, ask, rule, subject)) return "subject_token";
   // REFRESH-D-10: a rule that stops to allow it stops what was allowed before.
   if (subject.tokenType === "refresh_token" && !allowsRefresh(rule)) return "subject_token";
-  if (rule.allow === "authorization_code") {
+  if (isFor(rule, "code")) {
     if (!isSignedIn(rule, subject, ask.nowSeconds)) return "sign_in";
     // MCPC-D-20, RFC9126-4-4: asked where the request is at hand, and not again when its code is redeemed.
     if (rule.pushed && ask.pushed === false) return "pushed";
@@ -92,7 +92,7 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
 
 /** OIDC-D-7: what the provider did not say does not count, so an absent class or time meets no demand. */
 function isSignedIn(
-  { acr, signInSecondsMax }: Extract<Rule, { allow: "authorization_code" }>,
+  { acr, signInSecondsMax }: CodeRule,
   { signIn = {} }: Subject,
   nowSeconds: number,
 ): boolean {
@@ -104,10 +104,11 @@ function isSignedIn(
 
 /** PROD-4.1v6-6: a delegation adds the caller as a hop; a redemption adds none, as the redeeming client is not an actor. */
 export function isTooDeep(policy: PolicySet, { workload, subject }: Ask, rule: Rule): boolean {
-  if (rule.allow !== "delegation" && rule.allow !== "redemption") return false;
+  const { chain } = MODES[rule.allow];
+  if (chain !== "grows" && chain !== "kept") return false;
   const hop = { sub: workload ?? "", iss: policy.issuer };
-  const chain = [...(rule.allow === "delegation" ? [hop] : []), ...(subject?.chain ?? [])];
-  return chain.length > (rule.maxChainDepth ?? ACT_HOPS_MAX) || !fitsAct(chain);
+  const hops = [...(chain === "grows" ? [hop] : []), ...(subject?.chain ?? [])];
+  return hops.length > hopsMaxOf(rule) || !fitsAct(hops);
 }
 
 /**

@@ -3,12 +3,12 @@
  * vectors of a policy ask it.
  */
 import * as v from "valibot";
+import type { Mode } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
-import type { Mode } from "./rules.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 

@@ -1,11 +1,20 @@
 /** Redundant rules of a policy (clauses PROD-2.6): another rule allows everything that the rule allows. */
 
-import { ACT_HOPS_MAX } from "../limits/tokens.ts";
 import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { isUnbound } from "./binding.ts";
-import type { Caller, PolicySet, Rule } from "./rules.ts";
-import { asksUser, classesOf, clientsOf, idJagSubjectsOf, isExchange, listsFor, targetsOf } from "./rules.ts";
+import type { Caller, CodeRule, PolicySet, Rule } from "./rules.ts";
+import {
+  asksUser,
+  classesOf,
+  clientsOf,
+  hasSubject,
+  hopsMaxOf,
+  idJagSubjectsOf,
+  isFor,
+  listsFor,
+  targetsOf,
+} from "./rules.ts";
 
 /**
  * A rule that makes `rule` redundant, if there is one. Of two rules that allow the same, the greater id is redundant.
@@ -34,7 +43,7 @@ export function findWiderRule(policy: PolicySet, rule: Rule, bySubject: BySubjec
 export type BySubject = ReadonlyMap<string | undefined, readonly Rule[]>;
 
 const subjectsOf = (rule: Rule): readonly (string | undefined)[] =>
-  (rule.allow === "client_credentials" ? undefined : rule.subjects.subs) ?? [undefined];
+  (hasSubject(rule) ? rule.subjects.subs : undefined) ?? [undefined];
 
 /** The index for findWiderRule. */
 export function indexBySubject(rules: readonly Rule[]): BySubject {
@@ -67,17 +76,17 @@ function isWider(policy: PolicySet, wider: Rule, rule: Rule): boolean {
 /** Compares the fields that depend on the mode. `issues` is not compared, because it follows from the targets. */
 function isWiderMode(wider: Rule, rule: Rule): boolean {
   if (wider.allow !== rule.allow) return false;
-  if (wider.allow === "client_credentials" || rule.allow === "client_credentials") return true;
+  if (!hasSubject(wider) || !hasSubject(rule)) return true;
   const forWhom =
     within(rule.subjects.subs, wider.subjects.subs) &&
     within(rule.subjects.issuers, wider.subjects.issuers) &&
     (wider.consent === rule.consent || wider.consent === "implied") &&
     (!asksUser(rule) || asksUser(wider) || wider.consent === "implied") &&
-    depthOf(rule) <= depthOf(wider);
-  if (rule.allow === "authorization_code" && wider.allow === "authorization_code") {
+    hopsMaxOf(rule) <= hopsMaxOf(wider);
+  if (isFor(rule, "code") && isFor(wider, "code")) {
     return forWhom && demandsNoMore(wider, rule) && (!rule.refresh || wider.refresh);
   }
-  if (!forWhom || !isExchange(wider) || !isExchange(rule)) return forWhom;
+  if (!forWhom || !isFor(wider, "subject_token") || !isFor(rule, "subject_token")) return forWhom;
   return (
     within(rule.subjectToken.audiences ?? [], wider.subjectToken.audiences ?? []) &&
     within(rule.subjectToken.scopes ?? [], wider.subjectToken.scopes ?? []) &&
@@ -86,8 +95,6 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
     within(idJagSubjectsOf(rule), idJagSubjectsOf(wider))
   );
 }
-
-type CodeRule = Extract<Rule, { allow: "authorization_code" }>;
 
 /** Of the sign-in and of the request. */
 const demandsNoMore = (wider: CodeRule, rule: CodeRule): boolean =>
@@ -107,9 +114,6 @@ function hasWiderCallers(wider: Rule, rule: Rule): boolean {
     within(classesOf(rule) ?? [], classesOf(wider) ?? [])
   );
 }
-
-const depthOf = (rule: Rule): number =>
-  ("maxChainDepth" in rule ? rule.maxChainDepth : undefined) ?? ACT_HOPS_MAX;
 
 /** Whether `wider` contains all names; absent means every name. */
 function within(names: readonly string[] | undefined, wider: readonly string[] | undefined): boolean {

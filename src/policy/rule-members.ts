@@ -8,6 +8,7 @@ import {
   GRANT_SECONDS_MAX,
   TOKEN_SECONDS_MIN,
 } from "../limits/tokens.ts";
+import type { Mode } from "../modes.ts";
 import { setting } from "../setting.ts";
 import { names, pattern, scopes } from "./targets.ts";
 
@@ -121,7 +122,7 @@ export const who = {
   ),
 };
 
-export const allow = <const M extends string>(mode: M) =>
+export const allow = <const M extends Mode>(mode: M) =>
   setting(v.literal(mode), "The mode: what kind of request the rule allows.");
 
 export const delegation = {

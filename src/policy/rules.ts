@@ -3,12 +3,12 @@
  * finds the few rules that name a caller. A rule only allows; there are no denying rules.
  */
 import * as v from "valibot";
+import { ACT_HOPS_MAX } from "../limits/tokens.ts";
+import type { Brought, Mode, ModeWith } from "../modes.ts";
+import { MODE_NAMES, MODES } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { setting } from "../setting.ts";
-import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
-import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
-import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
 import {
   accessToken,
@@ -31,103 +31,108 @@ import { names, PartnerServer, ResourceServer, readPartner } from "./targets.ts"
 // --- rules and targets as written -------------------------------------------------------------------------------
 
 /** One rule; a field that its mode does not use is an error. */
-export const Rule = v.pipe(
-  v.variant("allow", [
-    v.strictObject({ allow: allow("client_credentials"), ...who, ...common, ...accessToken }),
-    v.variant("issues", [
-      v.strictObject({ ...delegation, ...asAccessToken }),
-      v.strictObject({ ...delegation, ...asGrant }),
-      v.strictObject({ ...impersonation, ...asAccessToken }),
-      v.strictObject({ ...impersonation, ...asGrant }),
-    ]),
-    // Without `subjectToken`: a grant names this server and its client itself.
-    v.strictObject({
-      allow: allow("redemption"),
-      ...who,
-      ...common,
-      ...forWhom,
-      ...accessToken,
-      maxChainDepth,
-    }),
-    // The user signs in and is asked on our own page, so the consent is always the one on record.
-    v.strictObject({
-      allow: allow("authorization_code"),
-      clients: who.clients,
-      classes: who.classes,
-      /** A client of people is no actor before it exchanges what it got, so there is none to name. */
-      actors: setting(v.optional(v.never()), actorsText),
-      ...common,
-      subjects: forWhom.subjects,
-      consent: setting(v.optional(v.literal("record"), "record"), consentText),
-      acknowledge: setting(v.optional(v.never()), acknowledgeText),
-      /** REFRESH-D-1 */
-      refresh: setting(
-        v.optional(v.boolean(), false),
-        "Whether the clients may get refresh tokens of their users; false by default.",
-      ),
-      /** OIDC-D-7: the sign-in of the user, also of the next setting. */
-      acr: setting(
-        v.optional(names),
-        "The authentication context classes of which the sign-in of the user must have one.",
-      ),
-      signInSecondsMax: setting(
-        v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
-        "How many seconds ago the user may have signed in, at most; with refresh tokens, also at each refresh.",
-      ),
-      /** MCPC-D-20 */
-      pushed: setting(
-        v.optional(v.boolean(), false),
-        "Whether the client has to push its authorization request (RFC 9126); false by default.",
-      ),
-      ...accessToken,
-    }),
+const Variant = v.variant("allow", [
+  v.strictObject({ allow: allow("client_credentials"), ...who, ...common, ...accessToken }),
+  v.variant("issues", [
+    v.strictObject({ ...delegation, ...asAccessToken }),
+    v.strictObject({ ...delegation, ...asGrant }),
+    v.strictObject({ ...impersonation, ...asAccessToken }),
+    v.strictObject({ ...impersonation, ...asGrant }),
   ]),
+  // Without `subjectToken`: a grant names this server and its client itself.
+  v.strictObject({
+    allow: allow("redemption"),
+    ...who,
+    ...common,
+    ...forWhom,
+    ...accessToken,
+    maxChainDepth,
+  }),
+  // The user signs in and is asked on our own page, so the consent is always the one on record.
+  v.strictObject({
+    allow: allow("authorization_code"),
+    clients: who.clients,
+    classes: who.classes,
+    /** A client of people is no actor before it exchanges what it got, so there is none to name. */
+    actors: setting(v.optional(v.never()), actorsText),
+    ...common,
+    subjects: forWhom.subjects,
+    consent: setting(v.optional(v.literal("record"), "record"), consentText),
+    acknowledge: setting(v.optional(v.never()), acknowledgeText),
+    /** REFRESH-D-1 */
+    refresh: setting(
+      v.optional(v.boolean(), false),
+      "Whether the clients may get refresh tokens of their users; false by default.",
+    ),
+    /** OIDC-D-7: the sign-in of the user, also of the next setting. */
+    acr: setting(
+      v.optional(names),
+      "The authentication context classes of which the sign-in of the user must have one.",
+    ),
+    signInSecondsMax: setting(
+      v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
+      "How many seconds ago the user may have signed in, at most; with refresh tokens, also at each refresh.",
+    ),
+    /** MCPC-D-20 */
+    pushed: setting(
+      v.optional(v.boolean(), false),
+      "Whether the client has to push its authorization request (RFC 9126); false by default.",
+    ),
+    ...accessToken,
+  }),
+]);
+export type Rule = v.InferOutput<typeof Variant>;
+
+export const Rule = v.pipe(
+  Variant,
   v.check(
-    (rule) => rule.allow === "delegation" || (rule.actors ?? rule.clients ?? rule.classes) !== undefined,
+    (rule) => (rule.actors ?? clientsOf(rule) ?? classesOf(rule)) !== undefined,
     "names neither actors, clients nor classes",
   ),
   // PROD-2.6-8: implied consent is the operator's responsibility, which the rule has to acknowledge.
   v.check(
-    (rule) =>
-      rule.allow === "client_credentials" ||
-      (rule.consent === "implied") === (rule.acknowledge !== undefined),
+    (rule) => !hasSubject(rule) || (rule.consent === "implied") === (rule.acknowledge !== undefined),
     'consent "implied" requires "acknowledge": "subjects-not-asked", which no other consent may have',
   ),
   // PROD-2.6-4: what a user gives on our page is a consent on record, and helps no other rule.
   v.check(
-    (rule) => rule.allow !== "delegation" || rule.askUser !== true || rule.consent === "record",
+    (rule) => !asksUser(rule) || consentOf(rule) === "record",
     '"askUser" requires consent "record", because no other consent is given on our page',
   ),
 );
-export type Rule = v.InferOutput<typeof Rule>;
-export type Mode = Rule["allow"];
-/** The grant type of a request in each mode, for which the client has to be registered. */
-export const GRANT_TYPES = {
-  client_credentials: CLIENT_CREDENTIALS,
-  delegation: TOKEN_EXCHANGE,
-  impersonation: TOKEN_EXCHANGE,
-  redemption: JWT_BEARER_GRANT,
-  authorization_code: AUTHORIZATION_CODE,
-} as const satisfies Record<Mode, string>;
 
-/** Rules that involve a subject; of these, the ones that exchange a subject token. */
-export type SubjectRule = Exclude<Rule, { allow: "client_credentials" }>;
-export type ExchangeRule = Exclude<SubjectRule, { allow: "redemption" | "authorization_code" }>;
+type RuleOf<M extends Rule["allow"]> = Extract<Rule, { allow: M }>;
+/** The rules for requests that bring this. */
+type RuleFor<B extends Brought> = RuleOf<ModeWith<{ brings: B }>>;
+
+export type SubjectRule = RuleFor<"subject_token" | "grant" | "code">;
+export type ExchangeRule = RuleFor<"subject_token">;
+export type CodeRule = RuleFor<"code">;
+
+export const isFor = <B extends Brought>(rule: Rule, brought: B): rule is RuleFor<B> =>
+  MODES[rule.allow].brings === brought;
+
+export const hasSubject = (rule: Rule): rule is SubjectRule => !isFor(rule, "nothing");
+
+/** PROD-2.6-4: how its subjects consent. */
+export const consentOf = (rule: Rule): SubjectRule["consent"] | undefined =>
+  hasSubject(rule) ? rule.consent : undefined;
 
 /** Whether the rule lets its clients go on with refresh tokens. */
-export const allowsRefresh = (rule: Rule): boolean => rule.allow === "authorization_code" && rule.refresh;
+export const allowsRefresh = (rule: Rule): boolean => "refresh" in rule && rule.refresh;
 
-export const isExchange = (rule: Rule): rule is ExchangeRule =>
-  rule.allow === "delegation" || rule.allow === "impersonation";
-
-/** Whether users are asked for the consent that the rule requires. */
-export const asksUser = (rule: Rule): boolean => rule.allow === "delegation" && rule.askUser === true;
+/** Whether the rule gives its callers a link, at which users are asked for the consent that it requires. */
+export const asksUser = (rule: Rule): boolean => "askUser" in rule && rule.askUser === true;
 
 /** The clients and classes that a rule names; a delegation names actors only, because its token shows the actor. */
 export const clientsOf = (rule: Rule): readonly string[] | undefined =>
-  rule.allow === "delegation" ? undefined : rule.clients;
+  "clients" in rule ? rule.clients : undefined;
 export const classesOf = (rule: Rule): readonly string[] | undefined =>
-  rule.allow === "delegation" ? undefined : rule.classes;
+  "classes" in rule ? rule.classes : undefined;
+
+/** The most hops that the chain of an issued token may have. */
+export const hopsMaxOf = (rule: Rule): number =>
+  ("maxChainDepth" in rule ? rule.maxChainDepth : undefined) ?? ACT_HOPS_MAX;
 
 /** Whether the rule issues grants for partners; all others issue access tokens. */
 export const issuesGrants = (rule: Rule): boolean => "issues" in rule && rule.issues === "grant";
@@ -288,9 +293,7 @@ function rulesFor(
 
 /** Whether any rule of any mode names this caller. */
 export function isNamed(policy: PolicySet, caller: Omit<Caller, "mode">): boolean {
-  return (Object.keys(GRANT_TYPES) as Mode[]).some(
-    (mode) => listsFor(policy, { ...caller, mode }).length > 0,
-  );
+  return MODE_NAMES.some((mode) => listsFor(policy, { ...caller, mode }).length > 0);
 }
 
 /** One rule of each group that names this caller and differs in targets and scopes only. */

@@ -13,9 +13,9 @@ import type {
   ResolvedSubject,
 } from "../../src/flows/ask/order.ts";
 import { readOrder } from "../../src/flows/ask/read-order.ts";
+import type { Mode } from "../../src/modes.ts";
+import { MODES } from "../../src/modes.ts";
 import type { Subject } from "../../src/policy/ask.ts";
-import type { Mode } from "../../src/policy/rules.ts";
-import { GRANT_TYPES } from "../../src/policy/rules.ts";
 import { err, ok } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 
@@ -338,7 +338,9 @@ test("PROD-6.1-1 a refusal tells which parties were known by then", async () => 
 
 // --- before it is read, and after it is decided -------------------------------------------------------------------
 
-const { client_credentials: own, delegation: exchange, redemption } = GRANT_TYPES;
+const { grantType: own } = MODES.client_credentials;
+const { grantType: exchange } = MODES.delegation;
+const { grantType: redemption } = MODES.redemption;
 const redeems = { trustedIssuers: new Map([[idp, { grants: {} }]]) } as unknown as Settings;
 const closed = { trustedIssuers: new Map([[idp, {}]]) } as unknown as Settings;
 const grantTypes: [name: string, by: object, form: object, settings: Settings, want: string][] = [

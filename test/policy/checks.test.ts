@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import { cpuMs } from "../../src/adapters/clock.ts";
+import type { Mode } from "../../src/modes.ts";
 import type { Ask, Consent } from "../../src/policy/ask.ts";
 import type { ConfiguredParties } from "../../src/policy/checks.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";
-import type { Mode, PolicySet } from "../../src/policy/rules.ts";
+import type { PolicySet } from "../../src/policy/rules.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 import { prng } from "../support/prng.ts";
 

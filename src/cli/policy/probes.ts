@@ -1,8 +1,17 @@
 /** Derives questions from the values of a rule, each with a description for the output. */
-import { ACT_HOPS_MAX } from "../../limits/tokens.ts";
+import { MODES } from "../../modes.ts";
 import type { Question } from "../../policy/question.ts";
 import type { ExchangeRule, Rule, SubjectRule, Target } from "../../policy/rules.ts";
-import { classesOf, clientsOf, isExchange, SELF, targetsOf } from "../../policy/rules.ts";
+import {
+  classesOf,
+  clientsOf,
+  consentOf,
+  hasSubject,
+  hopsMaxOf,
+  isFor,
+  SELF,
+  targetsOf,
+} from "../../policy/rules.ts";
 import { defined } from "../../result.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
@@ -33,7 +42,7 @@ type Names = {
 export function namesIn(rules: readonly Rule[], clients: readonly Client[]): Names {
   const unique = (texts: readonly string[]): readonly string[] => [...new Set(texts)];
   const subs = rules.flatMap((rule) => {
-    if (rule.allow === "client_credentials") return [];
+    if (!hasSubject(rule)) return [];
     const { issuers, subs = [] } = rule.subjects;
     return issuers.flatMap((iss) => subs.map((sub) => ({ iss, sub })));
   });
@@ -71,20 +80,20 @@ function probe(
 ): Probe {
   const { client, workload, registrationClass } = caller;
   const [name = ""] = target.names;
-  const onRecord = rule.allow !== "client_credentials" && rule.consent === "record";
+  const { brings, chain } = MODES[rule.allow];
   const question = defined<Question>({
     client,
     target: name,
     scope,
-    workload: rule.allow === "authorization_code" ? undefined : workload,
-    actor: rule.allow === "delegation" ? (workload ?? client) : undefined,
+    workload: brings === "code" ? undefined : workload,
+    actor: chain === "grows" ? (workload ?? client) : undefined,
     ...token?.sent({ ...token.claims, scope: [scope, ...token.scopes].join(" ") }),
     ...variant.asked,
   });
   return {
     asked: defined<Asked>({
       question,
-      consents: onRecord ? [{ targets: [name], scopes: [scope] }] : [],
+      consents: consentOf(rule) === "record" ? [{ targets: [name], scopes: [scope] }] : [],
       registrationClass,
     }),
     facts: {
@@ -191,7 +200,7 @@ function* tokensOf(
   caller: Caller,
   names: Names,
 ): Generator<Token | undefined> {
-  if (rule.allow === "client_credentials") return yield undefined;
+  if (!hasSubject(rule)) return yield undefined;
   const mayAct = { may_act: { sub: caller.workload ?? caller.client, iss: settings.issuer } };
   const consented = rule.consent === "may_act" ? mayAct : {};
   const asked = {
@@ -201,9 +210,9 @@ function* tokensOf(
   };
   for (const { label, ...origin } of subjectsOf(settings, rule, names)) {
     const subject = `${label}${asked[rule.consent]}`;
-    const tokens = isExchange(rule)
+    const tokens = isFor(rule, "subject_token")
       ? subjectTokensOf(settings, rule, caller, origin)
-      : rule.allow === "redemption"
+      : isFor(rule, "grant")
         ? grantsOf(settings, rule, caller, origin)
         : codesOf(origin);
     for (const token of tokens) yield { ...token, subject, claims: { ...token.claims, ...consented } };
@@ -238,7 +247,7 @@ function* subjectTokensOf(
       };
     }
     // Also a token from this server, without a chain and with the longest chain that the rule accepts.
-    const longest = rule.allow === "delegation" ? (rule.maxChainDepth ?? ACT_HOPS_MAX) - 1 : 0;
+    const longest = MODES[rule.allow].chain === "grows" ? hopsMaxOf(rule) - 1 : 0;
     for (const hops of new Set([0, longest])) {
       yield {
         label: `from this server, ${label}`,
@@ -264,12 +273,12 @@ const codesOf = (origin: Origin): readonly Bare[] => [
 /** Grants from the issuer, in each profile that it is trusted for. */
 function* grantsOf(
   { issuer, trustedIssuers }: Settings,
-  { maxChainDepth = ACT_HOPS_MAX }: SubjectRule & { allow: "redemption" },
+  rule: Rule,
   { client }: Caller,
   origin: Origin,
 ): Generator<Bare> {
   for (const grantProfile of trustedIssuers.get(origin.iss)?.grants?.profiles ?? []) {
-    for (const hops of [0, maxChainDepth]) {
+    for (const hops of [0, hopsMaxOf(rule)]) {
       yield {
         label: grantProfile === "id-jag" ? "ID-JAG" : "JWT grant",
         earlier: `${hops}`,

@@ -1,5 +1,6 @@
 /** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
 import type { Reason } from "../../audit/reasons.ts";
+import { MODES, redeems } from "../../modes.ts";
 import type { Allowed, Consent, Denied, MissingConsent, Trace } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
 import type { Ports } from "../../ports.ts";
@@ -55,12 +56,12 @@ export function toFailure(
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
 ): Failure {
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
-  if (mode === "client_credentials" && reason === "no_rule") return { kind: "client_unauthorized", reason };
+  if (MODES[mode].brings === "nothing" && reason === "no_rule")
+    return { kind: "client_unauthorized", reason };
   // IDC-2.4.2-5: a denial by the policy is an invalid grant; EMA-7.6.2-1: so is a target that only the grant names.
   // IDJAG-9.9-6: so is a missing proof; a proof that the target excludes is not the grant's fault.
   const others = kind === "scope_refused" || reason === "binding_excluded";
   const ofGrant = kind === "target_refused" ? targetFromGrant : !others;
   // RFC6749-5.2-6: so is a code whose consent or rule is gone since it was issued.
-  const redeemed = mode === "redemption" || mode === "authorization_code";
-  return { kind: redeemed && ofGrant ? "grant_refused" : kind, reason };
+  return { kind: redeems(mode) && ofGrant ? "grant_refused" : kind, reason };
 }

@@ -1,27 +1,29 @@
 /** Which grant types are served, and which of them a client may use: checked before anything else of a request is read. */
-import type { Mode } from "../../policy/rules.ts";
-import { GRANT_TYPES } from "../../policy/rules.ts";
+import type { Brought, Mode } from "../../modes.ts";
+import { MODES } from "../../modes.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Form } from "../../spec/rfc6749.ts";
-import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../../spec/rfc6749.ts";
-import { JWT_BEARER_GRANT } from "../../spec/rfc7523.ts";
+import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import type { Failure } from "../refusal.ts";
 
-export type GrantType = (typeof GRANT_TYPES)[Mode] | typeof REFRESH_TOKEN;
+export type GrantType = (typeof MODES)[Mode]["grantType"] | typeof REFRESH_TOKEN;
 
 /** PROD-4.4-12: what is advertised is what is served. */
 export function grantTypesOn({
   trustedIssuers,
   signIn,
 }: Pick<Settings, "trustedIssuers" | "signIn">): readonly GrantType[] {
-  // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants.
-  const redeems = [...trustedIssuers.values()].some(({ grants }) => grants !== undefined);
-  const off = new Set<GrantType>();
-  if (!redeems) off.add(JWT_BEARER_GRANT);
-  if (signIn === undefined) for (const type of [AUTHORIZATION_CODE, REFRESH_TOKEN] as const) off.add(type);
-  return [...new Set<GrantType>([...Object.values(GRANT_TYPES), REFRESH_TOKEN]).difference(off)];
+  const isOn: Record<Brought, boolean> = {
+    nothing: true,
+    subject_token: true,
+    // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants.
+    grant: [...trustedIssuers.values()].some(({ grants }) => grants !== undefined),
+    code: signIn !== undefined,
+  };
+  const on = Object.values(MODES).filter(({ brings }) => isOn[brings]);
+  return [...new Set(on.map(({ grantType }) => grantType)), ...(isOn.code ? ([REFRESH_TOKEN] as const) : [])];
 }
 
 export function checkGrantType(

@@ -2,9 +2,9 @@
 
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
+import type { Mode } from "../../modes.ts";
 import type { Allowed, Ask, Subject } from "../../policy/ask.ts";
 import type { Root } from "../../policy/endings.ts";
-import type { Mode } from "../../policy/rules.ts";
 import type { FamilyChange, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";

@@ -1,8 +1,8 @@
 /** A question in claims, as the order that the same request would make: without proof of the client, without signatures. */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
+import { MODES } from "../../modes.ts";
 import type { Question } from "../../policy/question.ts";
 import { modeOf } from "../../policy/question.ts";
-import { GRANT_TYPES } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -42,7 +42,9 @@ export async function readQuestion(
   const mode = modeOf(question);
   const client = await findNamedClient(ports, question);
   if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
-  const grantType = checkGrantType(ports.settings(), client.value, { grant_type: GRANT_TYPES[mode] });
+  const grantType = checkGrantType(ports.settings(), client.value, {
+    grant_type: MODES[mode].grantType,
+  });
   if (!grantType.ok) return grantType;
   // IDJAG-4.3-1: a request for an ID-JAG names the server by `audience`.
   if (requestedType === "id-jag" && target === undefined) {

@@ -3,7 +3,9 @@
  * name, become the order that the policy decides. Every grant and every question passes the same checks in one order.
  */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
-import type { Mode, PolicySet } from "../../policy/rules.ts";
+import type { Mode } from "../../modes.ts";
+import { exchanges, MODES, redeems } from "../../modes.ts";
+import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -110,13 +112,8 @@ function readParameters(
   return ok(defined<Parameters>({ target: target.value, scope: scope?.value, resources }));
 }
 
-/** Whether what the request brings is a grant, and not a subject token of an exchange. */
-const isRedeemed = (mode: Mode): boolean => mode === "redemption" || mode === "authorization_code";
-
 const subjectFailure = (mode: Mode, reason: TokenReason): Failure =>
-  isRedeemed(mode)
-    ? { kind: "grant_refused", reason }
-    : { kind: "token_refused", reason: `subject_${reason}` };
+  redeems(mode) ? { kind: "grant_refused", reason } : { kind: "token_refused", reason: `subject_${reason}` };
 
 /** PROD-4.1v5-4: the actor token is the caller's own, so that no client acts in the name of another. */
 function checkActor(
@@ -134,15 +131,16 @@ function targetOf(
   subject: ResolvedSubject | undefined,
   policy: PolicySet,
 ): Result<string | undefined, { reason: Reason }> {
-  if (mode === "delegation" || mode === "impersonation") {
+  if (exchanges(mode)) {
     return ok(requestedType === "id-jag" ? requested : (requested ?? defaultTarget));
   }
   return grantTarget(subject?.resources ?? [], requested, defaultTarget, policy);
 }
 
 function chainOf(mode: Mode, issuer: string, earlier: Chain, actor: ResolvedActor | undefined): Chain {
+  const { chain } = MODES[mode];
   // RFC8693-4.1-5, PROD-4.1v6-4: the caller outermost, every earlier actor beneath.
-  if (actor !== undefined) return [{ iss: issuer, sub: actor.sub }, ...earlier];
+  if (chain === "grows" && actor !== undefined) return [{ iss: issuer, sub: actor.sub }, ...earlier];
   // PROD-4.1v8-2: redemption carries the chain onward and adds no hop, as the redeeming client is not an actor.
-  return mode === "redemption" ? earlier : [];
+  return chain === "kept" ? earlier : [];
 }

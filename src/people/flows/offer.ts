@@ -2,7 +2,7 @@
 import type { Allowed, Ask, Consent, Denied } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
-import { allowsRefresh, isExchange, SELF } from "../../policy/rules.ts";
+import { allowsRefresh, isFor, SELF } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { PendingRequest, Session } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -63,7 +63,7 @@ export function furtherAgents(
       target.owners.some((owner) => matchesPattern(owner, actor) || matchesPattern(actor, owner)),
     );
   const takes = (rule: Rule): boolean => {
-    if (!isExchange(rule) || rule.consent === "record") return false;
+    if (!isFor(rule, "subject_token") || rule.consent === "record") return false;
     const { issuers, subs } = rule.subjects;
     if (!issuers.includes(origin.iss) || subs?.includes(origin.sub) === false) return false;
     const { audiences = [], scopes: byScope = [] } = rule.subjectToken;

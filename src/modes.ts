@@ -1,0 +1,85 @@
+/**
+ * The modes of the policy, in one table: what a request brings chooses one of them (PROD-3-2, PROD-3-3). Policy, flows
+ * and audit trail read from it how a mode differs from the others. A new mode is a row here, a variant in the format of
+ * rules, and a flow that reads its requests.
+ */
+
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "./spec/rfc6749.ts";
+import { JWT_BEARER_GRANT } from "./spec/rfc7523.ts";
+import { TOKEN_EXCHANGE } from "./spec/rfc8693.ts";
+
+export type Brought = "nothing" | "subject_token" | "grant" | "code";
+
+type Row = {
+  /** Of its requests; the client has to be registered for it. */
+  grantType: string;
+  /** What names the subject, which without it is the client. A subject token is exchanged, a grant or a code redeemed. */
+  brings: Brought;
+  /**
+   * The actors in the issued token: those before and the caller, which has to be a workload; those before; none, as it
+   * does not show them; or none, as there are none.
+   */
+  chain: "grows" | "kept" | "hidden" | "none";
+  /** How a user is asked for a consent that alone is missing: by a link where the rule says so, or by the next request. */
+  asks: "by_link" | "by_request" | "never";
+  /** The events of a request that gets a token, and of one that gets none. */
+  issued: `${string}.${string}`;
+  denied: `${string}.${string}`;
+};
+
+export const MODES = {
+  client_credentials: {
+    grantType: CLIENT_CREDENTIALS,
+    brings: "nothing",
+    chain: "none",
+    asks: "never",
+    issued: "token.issued",
+    denied: "token.denied",
+  },
+  delegation: {
+    grantType: TOKEN_EXCHANGE,
+    brings: "subject_token",
+    chain: "grows",
+    asks: "by_link",
+    issued: "token_exchange.delegation",
+    denied: "token_exchange.denied",
+  },
+  impersonation: {
+    grantType: TOKEN_EXCHANGE,
+    brings: "subject_token",
+    chain: "hidden",
+    asks: "never",
+    issued: "token_exchange.impersonation",
+    denied: "token_exchange.denied",
+  },
+  redemption: {
+    grantType: JWT_BEARER_GRANT,
+    brings: "grant",
+    chain: "kept",
+    asks: "never",
+    issued: "grant.redeemed",
+    denied: "grant.denied",
+  },
+  authorization_code: {
+    grantType: AUTHORIZATION_CODE,
+    brings: "code",
+    chain: "none",
+    asks: "by_request",
+    issued: "token.issued",
+    denied: "token.denied",
+  },
+} as const satisfies Record<string, Row>;
+
+export type Mode = keyof typeof MODES;
+
+/** The modes whose row says this. */
+export type ModeWith<Part extends Partial<Row>> = {
+  [M in Mode]: (typeof MODES)[M] extends Part ? M : never;
+}[Mode];
+
+export const MODE_NAMES = Object.keys(MODES) as readonly Mode[];
+
+export const exchanges = (mode: Mode): boolean => MODES[mode].brings === "subject_token";
+
+export const redeems = (mode: Mode): boolean =>
+  MODES[mode].brings === "grant" || MODES[mode].brings === "code";
