@@ -4,7 +4,7 @@
  * rules, and a flow that reads its requests.
  */
 
-import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "./spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN } from "./spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "./spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "./spec/rfc8693.ts";
 
@@ -78,6 +78,14 @@ export type ModeWith<Part extends Partial<Row>> = {
 }[Mode];
 
 export const MODE_NAMES = Object.keys(MODES) as readonly Mode[];
+
+/** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: the grant types by which a machine gets a token. */
+export const MACHINE_GRANT_TYPES: readonly string[] = [
+  ...new Set(MODE_NAMES.filter((mode) => MODES[mode].brings !== "code").map((mode) => MODES[mode].grantType)),
+];
+
+/** Those by which a client gets what a user gave it. */
+export const USER_GRANT_TYPES: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
 
 export const exchanges = (mode: Mode): boolean => MODES[mode].brings === "subject_token";
 

@@ -1,11 +1,12 @@
 /** `mandate clients`: which of its forms was called, and with what. */
 import { INITIAL_TOKEN_SECONDS } from "../limits/clients.ts";
+import { MACHINE_GRANT_TYPES } from "../modes.ts";
 import { isClassName } from "../policy/rule-members.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
 import { parseScope } from "../spec/rfc6749.ts";
-import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
+import { OWN_CLASSES } from "../spec/rfc7591.ts";
 import type { NewInitialToken } from "./clients/initial-tokens.ts";
 import { createInitialToken, listInitialTokens, revokeInitialToken } from "./clients/initial-tokens.ts";
 import type { NewClient, Rotation } from "./clients/secret-clients.ts";
@@ -105,7 +106,7 @@ function readInitialToken(given: CommandArguments): Result<NewInitialToken, stri
 }
 
 function readGrantTypes(given: CommandArguments): Result<readonly string[], string> {
-  const served: readonly string[] = SERVED_GRANT_TYPES;
+  const served = MACHINE_GRANT_TYPES;
   const wanted = given.all("grant-type") ?? served;
   const unknown = wanted.find((one) => !served.includes(one));
   if (unknown !== undefined) return err(`--grant-type ${unknown} is not one of ${served.join(", ")}`);

@@ -6,9 +6,9 @@ import {
   CLIENT_UNUSED_SECONDS_OPEN,
   CLIENTS_REGISTERED_MAX,
 } from "../limits/clients.ts";
+import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
-import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, isScopeToken, REFRESH_TOKEN } from "../spec/rfc6749.ts";
-import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
+import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import type { Credential } from "../spec/rfc7591-members.ts";
 import { readRedirectUri } from "../spec/rfc8252.ts";
 import {
@@ -32,8 +32,7 @@ const SecretFile = v.union(
   'is neither { "file": … } nor { "env": … }',
 );
 
-const OF_USERS: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
-const GRANT_TYPES: readonly string[] = [...SERVED_GRANT_TYPES, ...OF_USERS];
+const GRANT_TYPES: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES];
 
 const redirectUri = v.pipe(
   v.string(),
@@ -103,7 +102,7 @@ export const ClientFile = v.variant("method", [
     ...ofPeoplesClient,
     method: anyMethodWith("nothing"),
     redirectUris: v.pipe(v.array(redirectUri), v.minLength(1)),
-    grantTypes: v.optional(v.array(v.picklist(OF_USERS)), [...OF_USERS]),
+    grantTypes: v.optional(v.array(v.picklist(USER_GRANT_TYPES)), [...USER_GRANT_TYPES]),
     workload: v.optional(v.never()),
     actorAccessToken: v.optional(v.literal(false), false),
     defaultTarget: v.optional(text),
@@ -118,7 +117,7 @@ export const RegistrationFile = v.strictObject({
   /** For clients that come without an initial access token. */
   open: v.optional(
     v.strictObject({
-      grantTypes: v.optional(v.pipe(v.array(v.picklist(SERVED_GRANT_TYPES)), v.minLength(1)), [
+      grantTypes: v.optional(v.pipe(v.array(v.picklist(MACHINE_GRANT_TYPES)), v.minLength(1)), [
         CLIENT_CREDENTIALS,
       ]),
       scopes: v.pipe(

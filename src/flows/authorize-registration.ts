@@ -3,12 +3,13 @@
  * registration is enabled; each sets a ceiling. Authorizes the management of a client (RFC 7592 2) by its own token.
  */
 import type { Reason } from "../audit/reasons.ts";
+import { MACHINE_GRANT_TYPES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
-import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
+import { OWN_CLASSES } from "../spec/rfc7591.ts";
 import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
 import { authorizeToken, checkHolder } from "./authorize-api.ts";
 
@@ -76,7 +77,7 @@ async function byAdministrator(
   return ok({
     by: "administrator",
     registrationClass: OWN_CLASSES.administrator,
-    ceiling: { grantTypes: SERVED_GRANT_TYPES },
+    ceiling: { grantTypes: MACHINE_GRANT_TYPES },
     administrator: caller.value,
   });
 }

@@ -1,10 +1,9 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
 import { answerTokenRequest } from "../flows/token.ts";
+import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
 import type { Form } from "../spec/rfc6749.ts";
-import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
-import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import { privateJson } from "./answers.ts";
 import {
   authenticateForm,
@@ -19,8 +18,7 @@ import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/token";
-const OF_USERS: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
-const SERVED: readonly string[] = [...SERVED_GRANT_TYPES, ...OF_USERS];
+const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES];
 
 export function tokenEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
@@ -49,7 +47,7 @@ async function answerForm(
   const challenged = authorization !== undefined;
   // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.
   // MCPC-D-9: only for what a user gave: a code, whose challenge binds it to its client, or a refresh token, which rotates.
-  const admits = OF_USERS.includes(grantType) ? "public" : "proven";
+  const admits = USER_GRANT_TYPES.includes(grantType) ? "public" : "proven";
   const client = await authenticateForm(ports, form, authorization, audited, peer, admits);
   if (!client.ok) {
     const { failure, refused } = client.error;

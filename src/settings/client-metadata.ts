@@ -1,13 +1,14 @@
 /** Clients by the metadata that they supply, in a registration (RFC 7591) or in a document at their `client_id`. */
 
 import type { Reason } from "../audit/reasons.ts";
+import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { ClientDocument, DocumentUrl } from "../spec/cimd.ts";
 import { checkKeysOrigin, documentParser } from "../spec/cimd.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
-import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
 import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
 import {
   grantedScopes,
@@ -137,7 +138,7 @@ export function judgeRegistration(
   const registration =
     byAnybody && settings.signIn !== undefined && asksUsers(metadata.value)
       ? registerOpenly(metadata.value, ceiling, fromPage)
-      : registerMetadata(metadata.value, ceiling);
+      : registerMetadata(metadata.value, ceiling, MACHINE_GRANT_TYPES);
   if (!registration.ok) return registration;
   const { method } = registration.value;
   // RFC10017-6.3-3, RFC6749-10.1-1: what runs in a page cannot keep a secret; for others the operator answers.
@@ -191,7 +192,8 @@ function registerOpenly(
   const method = metadata.method ?? (isSite ? undefined : "none");
   const admitted: readonly AuthMethod[] = ["none", ...(isSite ? methodsWith("secrets", "registration") : [])];
   if (method !== undefined && !admitted.includes(method)) return methodRefused(metadata.members, admitted);
-  return registerMetadata(defined<Metadata>({ ...metadata, method }), { ...ceiling, grantTypes: [] });
+  const described = defined<Metadata>({ ...metadata, method });
+  return registerMetadata(described, { ...ceiling, grantTypes: [] }, MACHINE_GRANT_TYPES);
 }
 
 type RegistrationRecord = {
@@ -215,7 +217,8 @@ export function clientOfRegistration(
   const { method, scope } = metadata.value;
   const scopes = grantedScopes(scope, ceiling);
   if (method === undefined || !scopes.ok) return undefined;
-  const granted: Ceiling = defined({ grantTypes: servedTypes(metadata.value), scopes: scopes.value });
+  const grantTypes = servedTypes(metadata.value, MACHINE_GRANT_TYPES);
+  const granted: Ceiling = defined({ grantTypes, scopes: scopes.value });
   const permitted = narrow(granted, ceilingNow(record, registration));
   const client = toClient({
     clientId,
@@ -247,12 +250,10 @@ export function ceilingNow(
   return isOpen ? narrow(ceiling, open) : ceiling;
 }
 
-const INTERACTIVE: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
-
 const narrow = ({ grantTypes, scopes }: Ceiling, by: Ceiling): Ceiling =>
   defined<Ceiling>({
     // What users give needs no permission of the class: a rule and the user's consent decide about it.
-    grantTypes: grantTypes.filter((type) => INTERACTIVE.includes(type) || by.grantTypes.includes(type)),
+    grantTypes: grantTypes.filter((type) => USER_GRANT_TYPES.includes(type) || by.grantTypes.includes(type)),
     scopes:
       by.scopes === undefined ? scopes : (scopes?.filter((one) => by.scopes?.includes(one)) ?? by.scopes),
   });
@@ -298,7 +299,7 @@ export function clientOfDocument(
     clientId: url.text,
     source: "metadata_document",
     metadata,
-    grantTypes: servedTypes(metadata),
+    grantTypes: servedTypes(metadata, MACHINE_GRANT_TYPES),
     scopes,
     origins,
   });

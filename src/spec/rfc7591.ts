@@ -2,7 +2,7 @@
  * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
  * Covers 2 client metadata as a whole, 2.1 grant and response types, 2.2 languages, 3.1.1 software statements, 3.2.1
  * the answer. Client ID metadata documents hold the same members.
- * Elsewhere: 2 flows/register-client.ts, settings/authentication-methods.ts, settings/client-metadata.ts,
+ * Elsewhere: 2 flows/register-client.ts, modes.ts, settings/authentication-methods.ts, settings/client-metadata.ts,
  * start/service.ts; 2.3 flows/software-statement.ts, settings/settings.ts, spec/rfc8725.ts; 3
  * adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/authorize-registration.ts,
  * http/register.ts, records.ts; 3.1 flows/register-client.ts, settings/client-metadata.ts; 3.1.1
@@ -16,19 +16,14 @@ import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits/clients.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN } from "./rfc6749.ts";
-import { JWT_BEARER_GRANT } from "./rfc7523.ts";
+import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "./rfc6749.ts";
 import type { MetadataFailure, MetadataReason } from "./rfc7591-errors.ts";
 import { metadataInvalid } from "./rfc7591-errors.ts";
 import type { Credential, Members, Methods } from "./rfc7591-members.ts";
 import { HUMAN_READABLE, membersFor, parseKeys } from "./rfc7591-members.ts";
 import { readRedirectUri } from "./rfc8252.ts";
 import type { JsonObject } from "./rfc8259.ts";
-import { TOKEN_EXCHANGE } from "./rfc8693.ts";
 import { parseSubject } from "./rfc8705.ts";
-
-/** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: the grant types by which a machine gets a token. */
-export const SERVED_GRANT_TYPES: readonly string[] = [CLIENT_CREDENTIALS, TOKEN_EXCHANGE, JWT_BEARER_GRANT];
 
 // --- metadata (2, 2.2, 3.1.1) -------------------------------------------------------------------------------
 
@@ -210,13 +205,12 @@ const interactiveTypes = (asked: ReadonlySet<string>): readonly string[] =>
  * RFC7591-2-7, PROD-2.2-9, MCPC-D-6, REFRESH-D-1: the grant types that a client of these metadata can use. MCPC-D-9: a
  * public client proves nothing, so it has only what a user gives it.
  */
-export function servedTypes({
-  grantTypes,
-  redirectUris,
-  method,
-}: Pick<ClientMetadata, "grantTypes" | "redirectUris" | "method">): readonly string[] {
+export function servedTypes(
+  { grantTypes, redirectUris, method }: Pick<ClientMetadata, "grantTypes" | "redirectUris" | "method">,
+  ofMachines: readonly string[],
+): readonly string[] {
   const asked = new Set(grantTypes ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
-  const served = [...(method === "none" ? [] : SERVED_GRANT_TYPES), ...interactiveTypes(asked)];
+  const served = [...(method === "none" ? [] : ofMachines), ...interactiveTypes(asked)];
   return served.filter((type) => asked.has(type));
 }
 
@@ -248,10 +242,11 @@ export type Registration<M extends string = string> = {
 export function registerMetadata<M extends string>(
   metadata: ClientMetadata<M>,
   ceiling: Ceiling,
+  ofMachines: readonly string[],
 ): Result<Registration<M>, MetadataFailure> {
   const { members, method: named, grantTypes, responseTypes, scope } = metadata;
   // PROD-2.2-9: a registration is made for this server, so unlike a document it may name only what is known here.
-  const known = new Set([...SERVED_GRANT_TYPES, ...interactiveTypes(new Set(grantTypes))]);
+  const known = new Set([...ofMachines, ...interactiveTypes(new Set(grantTypes))]);
   if (grantTypes?.some((type) => !known.has(type))) return metadataInvalid("grant_types_refused");
   // RFC7591-2-9: `code` is the only response type of an authorization endpoint that we know.
   if (responseTypes?.some((type) => type !== "code")) return metadataInvalid("response_types_refused");

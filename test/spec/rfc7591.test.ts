@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { JSON_DEPTH_MAX } from "../../src/limits/input.ts";
+import { MACHINE_GRANT_TYPES } from "../../src/modes.ts";
 import { defined } from "../../src/result.ts";
 import { parseClientMetadata } from "../../src/settings/client-metadata.ts";
 import type { Ceiling } from "../../src/spec/rfc7591.ts";
@@ -11,7 +12,6 @@ import {
   grantedTypes,
   mergeStatement,
   registerMetadata,
-  SERVED_GRANT_TYPES,
   servedTypes,
 } from "../../src/spec/rfc7591.ts";
 import type { MetadataReason } from "../../src/spec/rfc7591-errors.ts";
@@ -691,13 +691,13 @@ test("RFC7591-3.2.1-11, RFC7591-3.2.1-12 keeps the statement unchanged and its v
 
 // --- grant types, response types, scope ---------------------------------------------------------------------
 
-const [CREDENTIALS = "", EXCHANGE = "", BEARER = ""] = SERVED_GRANT_TYPES;
+const [CREDENTIALS = "", EXCHANGE = "", BEARER = ""] = MACHINE_GRANT_TYPES;
 const CODE = "authorization_code";
 const REDIRECT = { redirect_uris: ["https://app.example/cb"] };
-const ALL: Ceiling = { grantTypes: SERVED_GRANT_TYPES };
+const ALL: Ceiling = { grantTypes: MACHINE_GRANT_TYPES };
 
 test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 supports three grant types", () => {
-  assert.deepEqual(SERVED_GRANT_TYPES, [
+  assert.deepEqual(MACHINE_GRANT_TYPES, [
     "client_credentials",
     "urn:ietf:params:oauth:grant-type:token-exchange",
     "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -715,16 +715,16 @@ const grants: readonly (readonly [string, readonly string[] | undefined, readonl
   ],
   ["PROD-2.2-8 refuses refresh_token alone", ["refresh_token"], [CREDENTIALS], "grant_types_unavailable"],
   ["RFC7591-2-21 refuses unknown types alone", ["implicit"], [EXCHANGE], "grant_types_unavailable"],
-  ["RFC7591-2-21 grants the requested type", [EXCHANGE], SERVED_GRANT_TYPES, [EXCHANGE]],
+  ["RFC7591-2-21 grants the requested type", [EXCHANGE], MACHINE_GRANT_TYPES, [EXCHANGE]],
   [
     "RFC7591-2-21 grants the requested types that are allowed",
     [CREDENTIALS, EXCHANGE],
     [EXCHANGE],
     [EXCHANGE],
   ],
-  ["RFC7591-2-21 drops unknown types", ["implicit", BEARER], SERVED_GRANT_TYPES, [BEARER]],
+  ["RFC7591-2-21 drops unknown types", ["implicit", BEARER], MACHINE_GRANT_TYPES, [BEARER]],
   ["PROD-2.2-8 records authorization_code beside another type", [CODE, BEARER], [BEARER], [CODE, BEARER]],
-  ["RFC7591-2-21 drops repeated types", [BEARER, BEARER], SERVED_GRANT_TYPES, [BEARER]],
+  ["RFC7591-2-21 drops repeated types", [BEARER, BEARER], MACHINE_GRANT_TYPES, [BEARER]],
   ["RFC7591-2-21 refuses a type that is not allowed", [CREDENTIALS], [EXCHANGE], "grant_types_unavailable"],
   [
     "RFC7591-2-21 drops a type that is not allowed beside authorization_code",
@@ -778,13 +778,13 @@ for (const [name, requested, ceiling, want] of scopes) {
 
 const registering = (metadata: object, ceiling = ALL): string => {
   const parsed = parse(metadata);
-  const got = parsed.ok ? registerMetadata(parsed.value, ceiling) : parsed;
+  const got = parsed.ok ? registerMetadata(parsed.value, ceiling, MACHINE_GRANT_TYPES) : parsed;
   return got.ok ? "ok" : got.error.reason;
 };
 function register(metadata: object, ceiling = ALL) {
   const parsed = parse(metadata);
   assert(parsed.ok, JSON.stringify(parsed));
-  const got = registerMetadata(parsed.value, ceiling);
+  const got = registerMetadata(parsed.value, ceiling, MACHINE_GRANT_TYPES);
   assert(got.ok, JSON.stringify(got));
   return got.value;
 }
@@ -820,7 +820,7 @@ const registrations = [
   ["PROD-2.2-9 accepts client credentials", { grant_types: [CREDENTIALS] }, "ok"],
   [
     "PROD-2.2-9 accepts all four grant types",
-    { grant_types: [...SERVED_GRANT_TYPES, CODE], ...REDIRECT },
+    { grant_types: [...MACHINE_GRANT_TYPES, CODE], ...REDIRECT },
     "ok",
   ],
   ["PROD-2.2-9 refuses implicit", { grant_types: ["implicit"] }, "grant_types_refused"],
@@ -933,14 +933,19 @@ test("RFC7591-2-7, RFC7591-2-10, RFC7591-5-2 records no grant type by default wi
 });
 
 test("RFC7591-2-7, PROD-2.2-9, MCPC-D-6, REFRESH-D-1 a client can use the grant types of its record that are served", () => {
-  assert.deepEqual(servedTypes({ redirectUris: [] }), []);
-  const named = (...grantTypes: string[]) => servedTypes({ redirectUris: [], grantTypes });
+  assert.deepEqual(servedTypes({ redirectUris: [] }, MACHINE_GRANT_TYPES), []);
+  const named = (...grantTypes: string[]) =>
+    servedTypes({ redirectUris: [], grantTypes }, MACHINE_GRANT_TYPES);
   assert.deepEqual(named(CODE, "refresh_token", "implicit"), [CODE, "refresh_token"]);
   assert.deepEqual(named("refresh_token"), []);
   const redirectUris = ["https://app.example/cb"];
-  assert.deepEqual(servedTypes({ redirectUris }), [CODE], "without grant_types no refresh token");
+  assert.deepEqual(
+    servedTypes({ redirectUris }, MACHINE_GRANT_TYPES),
+    [CODE],
+    "without grant_types no refresh token",
+  );
   const ofPublic = { redirectUris, method: "none", grantTypes: [CODE, "refresh_token", EXCHANGE] };
-  assert.deepEqual(servedTypes(ofPublic), [CODE, "refresh_token"]);
+  assert.deepEqual(servedTypes(ofPublic, MACHINE_GRANT_TYPES), [CODE, "refresh_token"]);
   assert.deepEqual(named(CODE, EXCHANGE), [EXCHANGE, CODE]);
 });
 
@@ -974,7 +979,7 @@ test("RFC8252-8.4-1, RFC7591-2-4 records the requested method", () => {
 const INFORMATION = {
   clientId: "c_1",
   issuedAtSeconds: 1_790_000_000,
-  metadata: register({ client_name: "a", grant_types: SERVED_GRANT_TYPES }).members,
+  metadata: register({ client_name: "a", grant_types: MACHINE_GRANT_TYPES }).members,
   registrationUri: "https://as.example/register/c_1",
   registrationToken: "t",
 };
@@ -985,7 +990,7 @@ test("RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-10, RFC7592-3-1, RFC7592-3
     client_id_issued_at: 1_790_000_000,
     client_name: "a",
     token_endpoint_auth_method: "client_secret_basic",
-    grant_types: SERVED_GRANT_TYPES,
+    grant_types: MACHINE_GRANT_TYPES,
     response_types: [],
     registration_client_uri: "https://as.example/register/c_1",
     registration_access_token: "t",
@@ -1054,7 +1059,9 @@ test("RFC7592-2.2-1, RFC7592-3-3 a response that is sent back registers the same
     const answer = buildClientInformation({ ...INFORMATION, metadata: first.members });
     assert.deepEqual(register(answer, ceiling), first);
     const { grantTypes } = first;
-    const used = servedTypes({ grantTypes, redirectUris: [] }).filter((type) => type !== CODE);
+    const used = servedTypes({ grantTypes, redirectUris: [] }, MACHINE_GRANT_TYPES).filter(
+      (type) => type !== CODE,
+    );
     assert.ok(used.every((type) => ceiling.grantTypes.includes(type)));
     const asked = Array.isArray(metadata.grant_types) ? metadata.grant_types : [];
     assert.ok(used.every((type) => asked.includes(type)));

@@ -1,7 +1,7 @@
 /** What clients publish of themselves, told page by page and counted, and the assertions by which they prove it. */
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
-import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
+import { MACHINE_GRANT_TYPES } from "../../src/modes.ts";
 import type { WebServer } from "./web.ts";
 import { LOOPBACK, startWebServer } from "./web.ts";
 import type { Form } from "./world.ts";
@@ -54,7 +54,7 @@ export function publish(
   members: object,
   rest: Page = {},
 ): string {
-  const usual = { client_name: "Cart agent", grant_types: SERVED_GRANT_TYPES };
+  const usual = { client_name: "Cart agent", grant_types: MACHINE_GRANT_TYPES };
   const document = { client_id: `${origin}${path}`, ...usual, ...members };
   pages.set(path, { body: JSON.stringify(document), ...rest });
   return `${origin}${path}`;

@@ -6,13 +6,13 @@ import { join } from "node:path";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
+import { MACHINE_GRANT_TYPES } from "../../src/modes.ts";
 import type { Event, World } from "./world.ts";
 import { claimsOf, ISSUER } from "./world.ts";
 
 export const API = "https://api.example";
 export const CC = { grant_type: "client_credentials" };
-export const GRANT_TYPES = [...SERVED_GRANT_TYPES];
+export const GRANT_TYPES = [...MACHINE_GRANT_TYPES];
 /** Nobody waits, unless a test is about that. */
 export const PATIENT = {
   ...{ failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },

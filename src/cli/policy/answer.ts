@@ -4,6 +4,7 @@ import { random } from "../../adapters/crypto/random.ts";
 import type { ExplainPorts, Explanation } from "../../flows/explain.ts";
 import { explain } from "../../flows/explain.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../limits/tokens.ts";
+import { MACHINE_GRANT_TYPES } from "../../modes.ts";
 import type { Consent } from "../../policy/ask.ts";
 import type { Question } from "../../policy/question.ts";
 import type { Rule } from "../../policy/rules.ts";
@@ -12,7 +13,7 @@ import { defined, ok } from "../../result.ts";
 import { documentPlace } from "../../settings/client-metadata.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
-import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
+import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 
 /** A consent of the question's subject to the question's actor. */
 type ConsentOnRecord = { targets: readonly string[]; scopes: readonly string[] };
@@ -53,7 +54,7 @@ function assumed({ question, registrationClass }: Asked, source: Client["source"
     clientId,
     source,
     auth: { method: "private_key_jwt", keys: [] },
-    grantTypes: [...SERVED_GRANT_TYPES, AUTHORIZATION_CODE],
+    grantTypes: [...MACHINE_GRANT_TYPES, AUTHORIZATION_CODE],
     workload,
     registrationClass,
   });
