@@ -48,6 +48,9 @@ export function launchServer(
   // Without these two, the platform ignores its cache of compiled modules.
   const cache = process.env.NODE_COMPILE_CACHE;
   if (cache !== undefined) permissions.push(`--allow-fs-read=${cache}`, `--allow-fs-write=${cache}/*`);
+  // Without these, the platform writes no coverage.
+  const coverage = process.env.NODE_V8_COVERAGE;
+  if (coverage !== undefined) permissions.push("--allow-inspector", `--allow-fs-write=${coverage}/*`);
   const flags = ["--disable-warning=ExperimentalWarning", ...permissions];
   const limited = filesMax === undefined ? [] : ["sh", "-c", `ulimit -n ${filesMax}; exec "$0" "$@"`];
   const [program = "", ...words] = [...limited, process.execPath, ...flags];

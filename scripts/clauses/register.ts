@@ -65,7 +65,7 @@ export function nameReader(register: Register): FindIds {
 }
 
 /** Text in which no comment is left and every line stands where it stood. */
-const withoutComments = (text: string): string =>
+export const withoutComments = (text: string): string =>
   text
     .replaceAll(/^\s*\/\*[\s\S]*?\*\//gm, (comment) => comment.replaceAll(/[^\n]/g, ""))
     .replaceAll(/(^|\s)\/\/.*$/gm, "$1");

@@ -6,12 +6,13 @@ import type { WitnessPlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
-type AuditFile = ConfigFile["audit"];
-export type AuditSettings = Omit<AuditFile, "instance" | "leaseSeconds" | "witness"> & {
+export type AuditSettings = {
   /** The name of this instance, and of its log. */
   instance: string;
   leaseSeconds: number;
+  checkpoint: { events: number; seconds: number };
   witness?: WitnessPlace;
+  retentionDays: number;
 };
 
 /** Reads the section; `folder` is where file names are relative to. */
@@ -20,17 +21,18 @@ export function readAudit(
   folder: string,
   reader: Reader,
 ): AuditSettings {
-  const { leaseSeconds = LEASE_SECONDS, witness } = audit;
+  const { leaseSeconds = LEASE_SECONDS, checkpoint, witness, retentionDays } = audit;
   if (audit.leaseSeconds !== undefined && "sqlite" in store) {
     reader.warnings.push(
       "audit.leaseSeconds: is without effect on SQLite, where the name of an instance is a locked file: remove it",
     );
   }
   return defined<AuditSettings>({
-    ...audit,
     instance: readInstance(audit.instance, reader),
     leaseSeconds,
+    checkpoint,
     witness: witness && readWitness(witness, folder, reader),
+    retentionDays,
   });
 }
 
@@ -38,7 +40,7 @@ const INSTANCE = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const RESERVED = "admin";
 
 /** From the file, or from the environment, where the instances share one file. */
-function readInstance(from: AuditFile["instance"], { problem, readEnv }: Reader): string {
+function readInstance(from: ConfigFile["audit"]["instance"], { problem, readEnv }: Reader): string {
   const path = typeof from === "string" ? "audit.instance" : "audit.instance.env";
   const name = typeof from === "string" ? from : readEnv("audit.instance", from);
   if (name === undefined) return "";
@@ -50,7 +52,7 @@ function readInstance(from: AuditFile["instance"], { problem, readEnv }: Reader)
 }
 
 function readWitness(
-  witness: NonNullable<AuditFile["witness"]>,
+  witness: NonNullable<ConfigFile["audit"]["witness"]>,
   folder: string,
   { readRemote, readSecret }: Reader,
 ): WitnessPlace {

@@ -69,7 +69,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   service.watchStore();
   serves = true;
 
-  const { drainSeconds } = config.fixed.listen;
+  const { drainSeconds } = config.fixed;
   let stopping = false;
   let endDrain = (): void => {};
   let stopLooking = (): void => {};

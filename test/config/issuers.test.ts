@@ -204,7 +204,7 @@ test("RFC7523-5-1 refuses an issuer that is trusted for nothing", () => {
 });
 
 test("RFC7591-2.3-1 software statements are accepted only if configured", () => {
-  assert.equal(partner()?.statements, false);
+  assert.equal(partner()?.statements, undefined);
   assert.equal(partner({ statements: true })?.statements, true);
 });
 

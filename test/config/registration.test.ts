@@ -73,7 +73,7 @@ test("RFC7591-3-4 open registration has the configured scopes, and client creden
 });
 
 test("RFC7591-5-5, RFC7591-3.2.1-7 reads the limits of clients and of their secrets", () => {
-  const { clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, clientSecretSeconds } = registration({
+  const { clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, secretSeconds } = registration({
     clientsMax: 1,
     unusedSeconds: 2,
     unusedOpenSeconds: 5,
@@ -81,7 +81,7 @@ test("RFC7591-5-5, RFC7591-3.2.1-7 reads the limits of clients and of their secr
     clientSecretSeconds: 4,
   });
   assert.deepEqual(
-    [clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, clientSecretSeconds],
+    [clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, secretSeconds],
     [1, 2, 5, 3, 4],
   );
 });

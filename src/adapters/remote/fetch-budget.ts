@@ -12,7 +12,7 @@ import {
 import type { Clock } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import type { Limits } from "../../settings/sections.ts";
+import type { Rates } from "../../settings/settings.ts";
 import { networkOf } from "../../spec/rfc4291.ts";
 import { hash } from "../crypto/hash.ts";
 import { makeBuckets } from "../throttle.ts";
@@ -32,13 +32,10 @@ const FULL_SECONDS = 1;
 /** One budget for all fetches of this process; rates are in fetches for each second, with a burst. */
 export function makeFetchBudget(
   clock: Pick<Clock, "monotonicMs">,
-  {
-    fetchesPerMinuteBySource,
-    fetchesPerMinuteByHost,
-  }: Pick<Limits, "fetchesPerMinuteBySource" | "fetchesPerMinuteByHost">,
+  { fetchesBySource, fetchesByHost }: Pick<Rates, "fetchesBySource" | "fetchesByHost">,
 ): FetchBudget {
-  const sources = makeBuckets(clock, fetchesPerMinuteBySource);
-  const places = makeBuckets(clock, fetchesPerMinuteByHost);
+  const sources = makeBuckets(clock, fetchesBySource);
+  const places = makeBuckets(clock, fetchesByHost);
   const underWay = countUnderWay();
   return {
     begin(source, place) {

@@ -7,7 +7,7 @@ import {
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
 } from "../../../src/limits/fetching.ts";
-import type { Rate } from "../../../src/settings/sections.ts";
+import type { Rate } from "../../../src/settings/settings.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
@@ -16,17 +16,14 @@ const PLENTY: Rate = { perSecond: 1_000, burst: 10_000 };
 const FEW: Rate = { perSecond: 0.1, burst: 2 };
 
 function setUp({
-  fetchesPerMinuteBySource = PLENTY,
-  fetchesPerMinuteByHost = PLENTY,
+  fetchesBySource = PLENTY,
+  fetchesByHost = PLENTY,
 }: {
-  fetchesPerMinuteBySource?: Rate;
-  fetchesPerMinuteByHost?: Rate;
+  fetchesBySource?: Rate;
+  fetchesByHost?: Rate;
 }) {
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const budget = makeFetchBudget(
-    { monotonicMs: () => time.nowMs },
-    { fetchesPerMinuteBySource, fetchesPerMinuteByHost },
-  );
+  const budget = makeFetchBudget({ monotonicMs: () => time.nowMs }, { fetchesBySource, fetchesByHost });
   /** A fetch that ends at once: the seconds to wait, or 0. */
   const spend = (source: string, place: string): number => {
     const begun = budget.begin(source, place);
@@ -37,7 +34,7 @@ function setUp({
 }
 
 test("PROD-8.3-1 limits the fetches of a source over all hosts and all its addresses", () => {
-  const { spend, time } = setUp({ fetchesPerMinuteBySource: FEW });
+  const { spend, time } = setUp({ fetchesBySource: FEW });
   assert.deepEqual(
     [spend("2001:db8::1", "a"), spend("2001:db8::2", "b"), spend("2001:db8::3", "c")],
     [0, 0, 10],
@@ -48,7 +45,7 @@ test("PROD-8.3-1 limits the fetches of a source over all hosts and all its addre
 });
 
 test("PROD-8.3-1 limits the fetches to a host over all sources", () => {
-  const { spend, time } = setUp({ fetchesPerMinuteByHost: FEW });
+  const { spend, time } = setUp({ fetchesByHost: FEW });
   assert.deepEqual([spend(HERE, "a"), spend(THERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   assert.equal(spend(HERE, "b"), 0);
   time.nowMs += 10_000;
@@ -56,10 +53,7 @@ test("PROD-8.3-1 limits the fetches to a host over all sources", () => {
 });
 
 test("PROD-8.3-1 reports the longer of two waits, and a refused fetch counts for neither limit", () => {
-  const { spend, time } = setUp({
-    fetchesPerMinuteBySource: { perSecond: 1, burst: 2 },
-    fetchesPerMinuteByHost: FEW,
-  });
+  const { spend, time } = setUp({ fetchesBySource: { perSecond: 1, burst: 2 }, fetchesByHost: FEW });
   assert.deepEqual([spend(HERE, "a"), spend(HERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   time.nowMs += 1_000;
   for (let round = 0; round < 100; round++) assert.equal(spend(HERE, "a"), 9);
@@ -88,7 +82,7 @@ test("limits simultaneous fetches of one source without delaying others", () => 
 });
 
 test("PROD-8.3-1 a renewal counts for no source and has its own limit", () => {
-  const { budget, spend } = setUp({ fetchesPerMinuteBySource: FEW, fetchesPerMinuteByHost: FEW });
+  const { budget, spend } = setUp({ fetchesBySource: FEW, fetchesByHost: FEW });
   const renew = (): boolean => {
     const begun = budget.begin(undefined, "known");
     if (begun.ok) begun.value();

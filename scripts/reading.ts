@@ -1,0 +1,110 @@
+/**
+ * `npm run reading [LIST …]`: what a reviewer reads, in order: each file of the lists of src/README.md with the first
+ * sentence of its head, its clauses and its lines. `--write` renews the sentences of that page.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import { idFinder, loadTree, withoutComments } from "./clauses/register.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+export const PAGE = "src/README.md";
+const SRC = dirname(PAGE);
+
+/** Of one list of the page; `section` is the heading below which it stands. */
+export type Entry = { list: string; section: string; file: string };
+
+const ENTRY = /^- \[([^\]]+)\]\(\1\)/;
+
+/** The entries of a page, in its order. */
+export function readEntries(page: string): Entry[] {
+  const entries: Entry[] = [];
+  let [list, section] = ["", ""];
+  for (const line of page.split("\n")) {
+    const heading = /^(##+) (.+)$/.exec(line);
+    if (heading?.[1] === "##") [list, section] = [heading[2] ?? "", ""];
+    else if (heading !== null) section = heading[2] ?? "";
+    const file = ENTRY.exec(line)?.[1];
+    if (file !== undefined) entries.push({ list, section, file });
+  }
+  return entries;
+}
+
+/** The first sentence of the comment at the top of a file; of a document's module, its title and what it covers. */
+export function sentenceOf(text: string): string {
+  const head = text.slice(text.indexOf("/**") + 3, text.indexOf("*/"));
+  const plain = head
+    .replaceAll(/^ *\* ?/gm, "")
+    .replaceAll(/\s+/g, " ")
+    .replaceAll(/[:,]? https?:\/\/[^\s,]+(?=,? |$)/g, "")
+    .trim()
+    .replace(/\.?,? Covers /, ": covers ");
+  return /^.*?\.(?= [A-Z]|$)/.exec(plain)?.[0] ?? `${plain}.`;
+}
+
+/** The page with the sentence of each file behind its name. */
+export const withSentences = (page: string, read: (file: string) => string): string =>
+  page.replaceAll(
+    /^- \[([^\]]+)\]\(\1\).*$/gm,
+    (_, file) => `- [${file}](${file}): ${sentenceOf(read(file))}`,
+  );
+
+/** Ids of clauses, of which each names its document only where it is another one than before. */
+function told(ids: readonly string[]): string {
+  const inOrder = [...new Set(ids)].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const byDocument = Map.groupBy(inOrder, (id) => id.slice(0, id.indexOf("-") + 1));
+  return [...byDocument]
+    .map(([document, of]) => document + of.map((id) => id.slice(document.length)).join(", "))
+    .join("; ");
+}
+
+const linesOf = (text: string): number => text.split("\n").length - 1;
+const codeLinesOf = (text: string): number =>
+  withoutComments(text)
+    .split("\n")
+    .filter((line) => line.trim() !== "").length;
+
+/** The lists of these names, or all of them. */
+function print(names: readonly string[]): string {
+  const { register, code } = loadTree(ROOT);
+  const idsOf = idFinder(register);
+  const texts = new Map(code.map(({ file, text }) => [file, text]));
+  const entries = readEntries(readFileSync(join(ROOT, PAGE), "utf8")).map((entry) => ({
+    ...entry,
+    text: texts.get(join(SRC, entry.file)) ?? "",
+  }));
+  const lists = Map.groupBy(entries, ({ list }) => list.toLowerCase());
+  const unknown = names.filter((name) => !lists.has(name));
+  if (unknown.length > 0)
+    return `There is no list ${unknown.join(", ")}. The lists are ${[...lists.keys()].join(", ")}.\n`;
+  const sum = (of: typeof entries, measure: (text: string) => number) =>
+    of.reduce((all, { text }) => all + measure(text), 0);
+  const printed = [...lists].filter(([name]) => names.length === 0 || names.includes(name));
+  return printed
+    .map(([, of]) => {
+      const sections = [...Map.groupBy(of, ({ section }) => section)].map(([section, files]) => {
+        const rows = files.map(({ file, text }) => {
+          const ids = told(idsOf(text));
+          return `${file}, ${linesOf(text)} lines\n    ${sentenceOf(text)}\n${ids === "" ? "" : `    ${ids}\n`}`;
+        });
+        return `${section === "" ? "" : `### ${section}\n\n`}${rows.join("")}`;
+      });
+      const size = `${of.length} files, ${sum(of, linesOf)} lines, ${sum(of, codeLinesOf)} of them code`;
+      return `## ${of[0]?.list}: ${size}\n\n${sections.join("\n")}`;
+    })
+    .join("\n");
+}
+
+if (import.meta.main) {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { write: { type: "boolean", default: false } },
+  });
+  if (values.write) {
+    const file = join(ROOT, PAGE);
+    const read = (name: string): string => readFileSync(join(ROOT, SRC, name), "utf8");
+    writeFileSync(file, withSentences(readFileSync(file, "utf8"), read));
+  } else {
+    process.stdout.write(print(positionals));
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * The reading list (src/README.md) against what servers load and call: as a reviewer of a deployment without users reads
+ * one part of src, that part is what runs there.
+ */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { PAGE, readEntries, withSentences } from "../scripts/reading.ts";
+import type { Coverage } from "./support/coverage.ts";
+import { readCoverage, writesCoverage } from "./support/coverage.ts";
+import { openMachines } from "./support/machines.ts";
+import { files, forPeople } from "./support/people.ts";
+import type { SharedPostgres } from "./support/postgres.ts";
+import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import type { TestProvider } from "./support/provider.ts";
+import { startProvider } from "./support/provider.ts";
+import { stop } from "./support/stop.ts";
+import { makeWorld } from "./support/world.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const SRC = join(ROOT, dirname(PAGE));
+const VARIANTS = join(ROOT, "test/conformance/product.test.ts");
+
+const page = readFileSync(join(ROOT, PAGE), "utf8");
+const entries = readEntries(page);
+const read = (file: string): string => readFileSync(join(SRC, file), "utf8");
+const sources = globSync("**/*.ts", { cwd: SRC }).sort();
+
+let folder: string;
+let database: SharedPostgres;
+let provider: TestProvider;
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "mandate reading "));
+  [database, provider] = await Promise.all([sharePostgres(), startProvider()]);
+});
+after(() => stop(provider, database, () => rmSync(folder, { recursive: true, force: true })));
+
+test("the lists name files of src, each with the first sentence of its head: npm run reading -- --write", () => {
+  const missing = entries.filter(({ file }) => !sources.includes(file));
+  assert.deepEqual(missing, []);
+  const renewed = withSentences(page, read).split("\n");
+  assert.deepEqual(
+    page.split("\n").filter((line, index) => line !== renewed[index]),
+    [],
+  );
+});
+
+/** What the servers load and call that `work` starts and stops. */
+async function coverageOf(name: string, work: () => Promise<unknown>): Promise<Coverage> {
+  const place = join(folder, name);
+  mkdirSync(place);
+  const before = { ...process.env };
+  // What this process starts inherits its environment.
+  Object.assign(process.env, writesCoverage(place));
+  try {
+    await work();
+  } finally {
+    process.env = before;
+  }
+  return readCoverage(place);
+}
+
+/** A server that is stopped at once. */
+async function startOnce(...of: Parameters<typeof makeWorld>): Promise<void> {
+  await (await makeWorld(...of)).stop();
+}
+
+async function playVariants(): Promise<void> {
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  await promisify(execFile)(process.execPath, [VARIANTS], { env });
+}
+
+async function playMachines(): Promise<void> {
+  const machines = await openMachines();
+  try {
+    await machines.play();
+  } finally {
+    await machines.stop();
+  }
+}
+
+const TRUNK = ["Core", "Options", "Operators", "Start", "Background", "Trail"];
+const BESIDE = ["Background", "Trail"];
+
+test("each file of src stands once in the lists, in that of the requests or processes that need it", async () => {
+  const variants = await coverageOf("variants", playVariants);
+  const machines = await coverageOf("machines", playMachines);
+  const postgres = await coverageOf("postgres", async () =>
+    startOnce({}, { postgres: await freshDatabase(database) }),
+  );
+  const people = await coverageOf("people", () => startOnce(forPeople(provider), { files: files(provider) }));
+  const alone = variants.loaded.union(machines.loaded);
+  const starting = variants.starting.union(machines.starting);
+  const functional = variants.functional.union(machines.functional);
+
+  /** The lists in which a file may stand, by what runs of it. */
+  function listsFor(file: string): readonly string[] {
+    if (file.startsWith("people/") && people.loaded.has(file)) return ["People"];
+    if (alone.has(file)) {
+      // A table of constants serves where it is loaded; the entry point runs as it is loaded.
+      if (!functional.has(file) || file === "main.ts") return [...TRUNK, "People"];
+      const serving = variants.serving.has(file) || machines.serving.has(file);
+      if (starting.has(file)) return serving ? TRUNK : ["Start", ...BESIDE];
+      // What works by itself may do so at any time.
+      if (variants.serving.has(file)) return ["Core", ...BESIDE];
+      return serving ? ["Core", "Options", "Operators", ...BESIDE] : ["Start", ...BESIDE, "People"];
+    }
+    if (postgres.loaded.has(file)) return ["PostgreSQL"];
+    if (people.loaded.has(file)) return ["People"];
+    return importersOf(file).flatMap((importer) =>
+      LOADERS.includes(importer) ? ["Commands"] : listOf(importer),
+    );
+  }
+
+  const wrong = sources.flatMap((file) => {
+    const [list = "none", ...more] = listOf(file);
+    const lists = [...new Set(listsFor(file))];
+    if (more.length === 0 && lists.includes(list)) return [];
+    return [
+      `${file} stands in ${[list, ...more].join(" and ")}, and belongs in ${lists.join(" or ") || "none"}`,
+    ];
+  });
+  assert.ok(wrong.length === 0, `the lists of ${PAGE}:\n${wrong.join("\n")}`);
+});
+
+const listOf = (file: string): string[] =>
+  entries.filter((entry) => entry.file === file).map(({ list }) => list);
+
+/** They load the commands, each when it is called. */
+const LOADERS = ["main.ts", "cli/commands.ts"];
+
+/** For a file that no server loads: a command, or types. */
+const importersOf = (file: string): string[] =>
+  sources.filter((source) =>
+    [...read(source).matchAll(/(?: from |\bimport\()"(\.[^"]+)"/g)].some(
+      ([, name = ""]) => join(dirname(source), name) === file,
+    ),
+  );

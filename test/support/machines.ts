@@ -1,0 +1,240 @@
+/**
+ * A deployment without users, where machines use what the nine variants of a token request do not: every other method of
+ * authentication, bound tokens, metadata documents, registration, a proxy, and each endpoint of the operator.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:tls";
+import { bundle, derOf, mintJwtSvid, publicJwk } from "../../scripts/dev-keys.ts";
+import { issueClientCertificate, makeAuthority, makeTrustDomain } from "../../scripts/dev-pki.ts";
+import type { Answer, Sent } from "../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
+import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
+import type { Key } from "./documents.ts";
+import {
+  byKey,
+  makeKey,
+  openTo,
+  bearer as proveBy,
+  publish,
+  publishKeys,
+  startPublisher,
+} from "./documents.ts";
+import { makeProver } from "./dpop.ts";
+import type { Foreign } from "./foreign.ts";
+import { makeForeign } from "./foreign.ts";
+import { stop } from "./stop.ts";
+import { LOOPBACK } from "./web.ts";
+import type { Certificate, Form, World, WorldOptions } from "./world.ts";
+import { ISSUER, JWT_SPIFFE, makeWorld } from "./world.ts";
+
+const SECRET = "machines-machines-machines-123456";
+const API = "https://api.example";
+const OWN = `${ISSUER}/api`;
+const SOFTWARE = "https://software.example";
+const ELSEWHERE = "elsewhere.example";
+const PROXY = "proxy.example";
+const CC = { grant_type: "client_credentials", audience: API };
+const DESK = { authorization: basic("desk", SECRET) };
+
+type Kept = Required<Certificate>;
+type Identities = { billing: Kept; pinned: Kept; proxy: Kept };
+
+export type Machines = { world: World; play(): Promise<void>; stop(): Promise<void> };
+
+export async function openMachines(options: Pick<WorldOptions, "postgres"> = {}): Promise<Machines> {
+  const [publisher, authority, elsewhere, software, key] = await Promise.all([
+    startPublisher(),
+    makeAuthority("Authority of the machines"),
+    makeTrustDomain(ELSEWHERE),
+    makeForeign(SOFTWARE),
+    makeKey("k1"),
+  ]);
+  const identity = async (name: string): Promise<Kept> => {
+    const { keyPem, certPem } = await issueClientCertificate(authority, [name]);
+    return { key: keyPem, cert: certPem };
+  };
+  const [billing, pinned, proxy] = [
+    await identity("billing"),
+    await identity("pinned"),
+    await identity(PROXY),
+  ];
+  const page = (path: string, body: object): { url: string; ca: object; privateNetworks: string[] } => {
+    publisher.pages.set(path, { body: JSON.stringify(body) });
+    return { url: `${publisher.origin}${path}`, ca: { file: "publisher.pem" }, privateNetworks: LOOPBACK };
+  };
+  const agent = publish(publisher, "/agent", byKey({ jwks_uri: publishKeys(publisher, "/keys", [key]) }));
+  const { clientOrigins, files } = openTo({ publisher });
+  const x5c = [derOf(pinned.cert).toString("base64")];
+  const rule = (id: string, rest: object) => ({
+    ...{ id, allow: "client_credentials", targets: [API], scopes: ["read"] },
+    ...rest,
+  });
+  const world = await makeWorld(
+    {
+      operations: { port: 0 },
+      proxy: {
+        ...{ host: "127.0.0.1", port: 0, name: PROXY, clientAddress: "Forwarded" },
+        tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
+        ca: { file: "authority.pem" },
+      },
+      audit: { instance: "test", witness: { file: "witness" }, checkpoint: { events: 2 } },
+      trustDomains: { [ELSEWHERE]: { bundle: page("/bundle", bundle(elsewhere)) } },
+      trustedIssuers: {
+        [SOFTWARE]: {
+          ...{ acceptAs: [], subjects: "keep", statements: true },
+          keys: page("/software", software.jwks),
+        },
+      },
+      clients: {
+        desk: { method: "client_secret_basic", secrets: [SECRET] },
+        signer: { method: "private_key_jwt", jwksUri: page("/keys", { keys: [key.jwk] }) },
+        billing: {
+          ...{ method: "tls_client_auth", tls_client_auth_subject_dn: "CN=billing" },
+          ca: { file: "authority.pem" },
+        },
+        pinned: {
+          method: "self_signed_tls_client_auth",
+          jwks: { keys: [{ ...publicJwk(pinned.key), x5c }] },
+        },
+      },
+      registration: { mode: "open", open: { scopes: ["read"] } },
+      clientMetadataDocuments: {},
+      clientOrigins,
+      drafts: [SPIFFE, DOCUMENTS],
+      targets: [{ names: [API], scopes: ["read"], introspectors: ["desk"] }],
+      policies: [
+        rule("clients", { clients: ["desk", "signer", "billing", "pinned", `${publisher.origin}/*`] }),
+        rule("workloads", { actors: [`spiffe://${ELSEWHERE}/*`] }),
+        rule("operators", {
+          ...{ clients: ["desk"], targets: [OWN] },
+          scopes: ["consent:manage", "policy:explain", "token:revoke", "audit:read"],
+        }),
+      ],
+    },
+    { ...options, files: { ...files, "authority.pem": authority.certPem } },
+  );
+  const svid = (kid = elsewhere.jwt.kid) =>
+    mintJwtSvid(elsewhere, { sub: `spiffe://${ELSEWHERE}/a`, aud: ISSUER, header: { alg: "ES256", kid } });
+  return {
+    world,
+    async play() {
+      await authenticate(world, { key, agent, svid, identities: { billing, pinned, proxy } });
+      await register(world, software);
+      await manage(world);
+      await watch(world);
+    },
+    stop: () => stop(world, publisher),
+  };
+}
+
+function granted(answer: Answer): string {
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}
+
+async function expect(status: number, asked: Promise<Answer>): Promise<Answer> {
+  const answer = await asked;
+  assert.equal(answer.status, status, answer.text);
+  return answer;
+}
+
+type Parties = { key: Key; agent: string; svid(kid?: string): Promise<string>; identities: Identities };
+
+async function authenticate(world: World, { key, agent, svid, identities }: Parties): Promise<void> {
+  const { billing, pinned, proxy } = identities;
+  const token = (form: Form, headers = {}, certificate: Certificate = {}, port = world.server.port) =>
+    world.token({ ...CC, ...form }, headers, certificate, port);
+  await expect(400, token({}));
+  await expect(400, token({ client_id: "desk", client_secret: "a guess" }));
+  // A name that no server of names knows.
+  await expect(400, token(proveBy("https://agent.invalid/agent", key)));
+  await expect(200, token(proveBy("signer", key)));
+  await expect(200, token(proveBy(agent, key)));
+  const bySvid = async (kid?: string): Promise<Answer> =>
+    token({ client_assertion_type: JWT_SPIFFE, client_assertion: await svid(kid) });
+  await expect(200, bySvid());
+  // For an unknown key the server looks at the bundle again.
+  await expect(400, bySvid("unknown"));
+  await expect(200, token({ client_id: "billing" }, {}, billing));
+  await expect(200, token({ client_id: "pinned" }, {}, pinned));
+  const prover = await makeProver();
+  const bound = granted(await token({}, { ...DESK, dpop: prover.prove(`${ISSUER}/token`) }));
+  const form = { method: "POST", headers: { ...DESK, "content-type": "application/x-www-form-urlencoded" } };
+  const body = encodeForm({ token: bound });
+  const { body: told } = await expect(200, world.get("/introspect", { ...form, body }));
+  assert.equal(told.active, true);
+  await expect(200, world.get("/revoke", { ...form, body }));
+  const [behind] = world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? []);
+  const forwarded = {
+    "client-cert": `:${derOf(billing.cert).toString("base64")}:`,
+    forwarded: "for=192.0.2.60",
+  };
+  await expect(200, token({ client_id: "billing" }, forwarded, proxy, Number(behind)));
+}
+
+async function register(world: World, software: Foreign): Promise<void> {
+  const send = (method: string, path: string, metadata?: object, token?: unknown): Promise<Answer> => {
+    const authorization: Record<string, string> =
+      token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const headers = { "content-type": "application/json", ...authorization };
+    return world.get(path, sent({ method, headers }, metadata));
+  };
+  const code = { grant_types: ["authorization_code"], redirect_uris: ["http://app.example/cb"] };
+  const keyless = { grant_types: ["client_credentials"], token_endpoint_auth_method: "private_key_jwt" };
+  for (const refused of [code, keyless]) await expect(400, send("POST", "/register", refused));
+  const members = { software_id: "job", grant_types: ["client_credentials"], scope: "read" };
+  const software_statement = await software.sign({ iss: SOFTWARE, ...members }, { typ: "JWT" });
+  const { body: client } = await expect(201, send("POST", "/register", { software_statement }));
+  const path = `/register/${client.client_id}`;
+  const token = client.registration_access_token;
+  await expect(200, send("GET", path, undefined, token));
+  const { client_id, client_secret } = client;
+  const update = { client_id, client_secret, grant_types: ["client_credentials"], scope: "read" };
+  const { body: next } = await expect(200, send("PUT", path, update, token));
+  await expect(204, send("DELETE", path, undefined, next.registration_access_token ?? token));
+}
+
+const sent = (rest: Partial<Sent>, body?: object): Partial<Sent> =>
+  body === undefined ? rest : { ...rest, body: JSON.stringify(body) };
+
+/** What operators and auditors ask. */
+async function manage(world: World): Promise<void> {
+  const scope = "consent:manage policy:explain token:revoke audit:read";
+  const token = granted(await world.token({ ...CC, audience: OWN, scope }, DESK));
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const ask = (method: string, path: string, body?: object) =>
+    world.get(path, sent({ method, headers }, body));
+  const consent = {
+    subject: { iss: SOFTWARE, sub: "u-1" },
+    ...{ actor: `spiffe://${ELSEWHERE}/a`, targets: [API], scope: "read" },
+  };
+  await expect(201, ask("PUT", "/consents/one", consent));
+  await expect(200, ask("GET", "/consents/one"));
+  await expect(200, ask("GET", "/consents"));
+  await expect(204, ask("DELETE", "/consents/one"));
+  await expect(200, ask("POST", "/policy/explain", { client: "desk", target: API, scope: "read" }));
+  await expect(200, ask("POST", "/revocations", { client: "signer", dryRun: true }));
+  await expect(200, ask("POST", "/revocations", { client: "signer" }));
+  await expect(200, ask("GET", "/audit/events?client=desk"));
+  await expect(200, ask("GET", "/audit/checkpoints"));
+  await expect(401, world.get("/audit/events"));
+}
+
+/** What is public, what the operator's tools ask, and what is no HTTP at all. */
+async function watch(world: World): Promise<void> {
+  const { server, ca } = world;
+  for (const path of ["oauth-authorization-server", "oauth-protected-resource/api"])
+    await expect(200, world.get(`/.well-known/${path}`));
+  await expect(200, world.get("/jwks"));
+  await expect(404, world.get("/nothing"));
+  await expect(405, world.get("/token"));
+  const [origin] = server.lines.flatMap((line) => /^Health and metrics are at (\S+)$/.exec(line)?.[1] ?? []);
+  for (const path of ["/readyz", "/metrics"]) assert.equal((await fetch(`${origin}${path}`)).status, 200);
+  const socket = connect({ host: "127.0.0.1", port: server.port, servername: "as.example", ca });
+  socket.end("NO HTTP\r\n\r\n");
+  const [answer] = await once(socket, "data");
+  assert.match(String(answer), /^HTTP\/1\.1 400 /);
+  assert.deepEqual(await server.reload(), []);
+}
