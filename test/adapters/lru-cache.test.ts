@@ -13,7 +13,7 @@ function left(use: (kept: ReturnType<typeof makeLruCache<{ bytes: number; name: 
 
 const entry = (name: string, bytes = 1) => [name, { name, bytes }] as const;
 
-test("keeps the last entries up to the limit", () => {
+test("the last entries are kept up to the limit", () => {
   assert.equal(
     left(({ keep }) => {
       for (const name of NAMES) keep(...entry(name));
@@ -22,7 +22,7 @@ test("keeps the last entries up to the limit", () => {
   );
 });
 
-test("evicts the least recently used entry", () => {
+test("the least recently used entry is evicted", () => {
   assert.equal(
     left(({ keep, find }) => {
       for (const name of ["a", "b", "c"]) keep(...entry(name));
@@ -44,7 +44,7 @@ test("large entries evict several others", () => {
   );
 });
 
-test("keeps an entry of the byte limit and drops a larger one", () => {
+test("an entry of the byte limit is kept, and a larger one is dropped", () => {
   assert.equal(
     left(({ keep }) => keep(...entry("a", 10))),
     "a",

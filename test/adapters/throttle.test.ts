@@ -129,7 +129,7 @@ test("PROD-8.3-1 a failure that is told to wait is not counted: the usual answer
   assert.deepEqual(fail(throttle, 2, HERE, "a"), [0, 20]);
 });
 
-test("PROD-8.3-1 counts the requests of an authenticated client, separately from other clients", () => {
+test("PROD-8.3-1 the requests of an authenticated client are counted separately from other clients", () => {
   const { throttle, pass } = setUp();
   assert.deepEqual([throttle.spend("a"), throttle.spend("a"), throttle.spend("a")], [0, 0, 1]);
   assert.equal(throttle.spend("b"), 0);
@@ -147,7 +147,7 @@ test("RFC6749-2.3.1-8 failed authentications and requests of a client are counte
   assert.deepEqual(fail(throttle, 1, THERE, "a"), [0]);
 });
 
-test("RFC7591-3-5 limits registrations by source, over all addresses of the source", () => {
+test("RFC7591-3-5 registrations are limited by source, over all addresses of the source", () => {
   const { throttle, pass } = setUp();
   const [here, beside, there] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
   assert.deepEqual([throttle.register(here), throttle.register(beside), throttle.register(here)], [0, 0, 30]);
@@ -173,7 +173,7 @@ test("PROD-8.3-1 a wall clock that is set forward or back neither adds nor remov
   }
 });
 
-test("RFC6749-2.3.1-8 keeps the latest sources up to the limit", () => {
+test("RFC6749-2.3.1-8 the latest sources are kept up to the limit", () => {
   const { throttle } = setUp({ failuresBySource: { perSecond: 1, burst: 1 } });
   fail(throttle, 1, "first");
   for (let i = 0; i < 9_999; i++) throttle.failed(`source ${i}`, undefined);

@@ -6,7 +6,7 @@ import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
 const event: AuditEvent = { type: "token_exchange.delegation", outcome: "allow", reason: "rule_match" };
 const place = { log: "as-1", seq: 4812, id: "0199f3c2-7a", timeMs: 1790000000120, prev: GENESIS_PREV };
 
-test("RFC8785-3.2.3-1, RFC8785-3.2-1 seals an event as one exact text", () => {
+test("RFC8785-3.2.3-1, RFC8785-3.2-1 an event is sealed as one exact text", () => {
   assert.equal(
     sealEvent({ ...event, chain: [{ sub: "b", iss: "i" }], mode: "delegation" }, place),
     '{"chain":[{"iss":"i","sub":"b"}],"id":"0199f3c2-7a","log":"as-1","mode":"delegation","outcome":"allow",' +
@@ -15,7 +15,7 @@ test("RFC8785-3.2.3-1, RFC8785-3.2-1 seals an event as one exact text", () => {
   );
 });
 
-test("RFC8785-3.2.3-1 seals an event as the same text in any order of its members", () => {
+test("RFC8785-3.2.3-1 an event is sealed as the same text in any order of its members", () => {
   const { type, outcome, reason } = event;
   assert.equal(sealEvent({ reason, outcome, type }, place), sealEvent(event, place));
 });
@@ -28,17 +28,17 @@ const places = [
   ["another previous hash", { prev: "1".repeat(64) }],
 ] as const;
 for (const [name, other] of places) {
-  test(`RFC8785-3.2.3-1 seals an event as another text with ${name}`, () => {
+  test(`RFC8785-3.2.3-1 an event with ${name} is sealed as another text`, () => {
     assert.notEqual(sealEvent(event, { ...place, ...other }), sealEvent(event, place));
   });
 }
 
-test("RFC8785-3.2.3-1 takes version, log, number, id, time and previous hash from the log, not from the event", () => {
+test("RFC8785-3.2.3-1 version, log, number, id, time and previous hash are taken from the log, not from the event", () => {
   const forged = { ...event, v: 9, log: "x", seq: 0, id: "x", time: "x", prev: "x" } as AuditEvent;
   assert.equal(sealEvent(forged, place), sealEvent(event, place));
 });
 
-test("RFC8785-3.2.2-1 keeps text from a request inside its string", () => {
+test("RFC8785-3.2.2-1 text from a request is kept inside its string", () => {
   const source_ip = '1"},"outcome":"deny"}\n{"seq":4813,\u0000\u202e\\';
   const sealed = sealEvent({ ...event, request: { id: "r", endpoint: "/token", source_ip } }, place);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not occur.
@@ -49,6 +49,6 @@ test("RFC8785-3.2.2-1 keeps text from a request inside its string", () => {
   assert.equal(read.seq, 4812);
 });
 
-test("RFC8785-3.2.2-1 refuses an unpaired surrogate", () => {
+test("RFC8785-3.2.2-1 an unpaired surrogate is refused", () => {
   assert.throws(() => sealEvent({ ...event, detail: { text: "\ud800" } }, place), TypeError);
 });

@@ -29,7 +29,7 @@ const ROOTS = [
   "e14e43627e473070de926fe026cc670820e60288089abd1f95f83f42fe81f7ab",
 ];
 for (const [size, root] of ROOTS.entries()) {
-  test(`RFC9162-2.1.1-1, RFC9162-2.1.1-2 computes the published root of ${size} leaves`, () => {
+  test(`RFC9162-2.1.1-1, RFC9162-2.1.1-2 the root of ${size} leaves is the published one`, () => {
     assert.equal(rootOf(grow(leavesOf(size)), sha256).toHex(), root);
     assert.equal(Buffer.from(treeHash(leavesOf(size))).toString("hex"), root);
   });
@@ -45,7 +45,7 @@ test("RFC9162-2.1.1-2 appending leaf by leaf yields the root of all leaves and k
   }
 });
 
-test("RFC9162-2.1.1-2 refuses a number of peaks that does not fit the size, and a peak that is not a hash", () => {
+test("RFC9162-2.1.1-2 a number of peaks that does not fit the size, and a peak that is not a hash, are refused", () => {
   const tree = grow(leavesOf(5));
   const [large = new Uint8Array(), small = new Uint8Array()] = tree.peaks;
   assert.ok(isTree(tree));

@@ -111,7 +111,7 @@ function rechain(made: Material, from: number, change: (body: string) => string 
   }
 }
 
-test("AUDIT-D-7, RFC9162-2.1.1-2 accepts an unchanged trail, and prints what is not proven", async (t) => {
+test("AUDIT-D-7, RFC9162-2.1.1-2 an unchanged trail is accepted, and what is not proven is printed", async (t) => {
   const made = await makeMaterial(t);
   const { code, text } = await verify(made);
   assert.equal(code, 0, text);
@@ -332,7 +332,7 @@ const tamperings: Record<string, Tampering> = {
 };
 
 for (const [what, { change, says, given = ALL }] of Object.entries(tamperings)) {
-  test(`AUDIT-D-7 names the first bad record: ${what}`, async (t) => {
+  test(`AUDIT-D-7 the first bad record is named: ${what}`, async (t) => {
     const made = await makeMaterial(t);
     change(made);
     const { code, text } = await verify(made, given);
@@ -352,7 +352,7 @@ const unseen: Record<string, (made: Material) => void> = {
   },
 };
 for (const [what, change] of Object.entries(unseen)) {
-  test(`AUDIT-D-7 prints that it cannot detect without a witness: ${what}`, async (t) => {
+  test(`AUDIT-D-7 what cannot be detected without a witness is printed: ${what}`, async (t) => {
     const made = await makeMaterial(t);
     change(made);
     const { code, text } = await verify(made, ["checkpoints", "jwks"]);

@@ -45,7 +45,7 @@ const witnesses: [string, unknown, object | string][] = [
   ],
 ];
 for (const [what, witness, want] of witnesses) {
-  test(`accepts as witness ${what}`, () => assert.deepEqual(read({ witness })?.value.witness, want));
+  test(`the witness ${what} is accepted`, () => assert.deepEqual(read({ witness })?.value.witness, want));
 }
 
 const refused: [string, object][] = [
@@ -62,10 +62,10 @@ const refused: [string, object][] = [
   ["a retention of half a day", { retentionDays: 0.5 }],
 ];
 for (const [what, audit] of refused) {
-  test(`refuses ${what}`, () => assert.equal(read(audit), undefined));
+  test(`${what} is refused`, () => assert.equal(read(audit), undefined));
 }
 
-test("refuses an inline secret of a sink in production", () => {
+test("an inline secret of a sink is refused in production", () => {
   const { problems = [] } = read({ witness: { url, authorization: "Bearer x" } }) ?? {};
   assert.deepEqual(problems, [
     'audit.witness.authorization: is inline, which the production profile refuses: use { "file": … } or { "env": … }',

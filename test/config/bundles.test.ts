@@ -132,7 +132,7 @@ test("an unknown member of a bundle is named", () => {
   assert.deepEqual(config.ok ? [] : config.error, [text]);
 });
 
-test("SFD-5.1-1, PROD-4.4-6 refuses an endpoint without a URL and a trust domain without a name", () => {
+test("SFD-5.1-1, PROD-4.4-6 an endpoint without a URL and a trust domain without a name are refused", () => {
   const nowhere = loadBundle({ ...spiffe, url: undefined });
   assert.match(nowhere.ok ? "" : nowhere.error.join(), /^trustDomains\.td\.example\.bundle: is neither/);
   const nameless = load({ trustDomains: { "": { bundle: { url: URL } } } });

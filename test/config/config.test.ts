@@ -157,7 +157,7 @@ const digest = (secret: string): string => createHash("sha256").update(secret).d
 
 // --- accepted -----------------------------------------------------------------------------------------------------
 
-test("PROD-9.3-1 loads a complete configuration, with files relative to it", () => {
+test("PROD-9.3-1 a complete configuration is loaded, with files relative to it", () => {
   const { settings, fixed } = load();
   assert.equal(settings.issuer, ISSUER);
   assert.deepEqual(assertionAudiences(settings), [ISSUER, `${ISSUER}/token`]);
@@ -169,7 +169,7 @@ test("PROD-9.3-1 loads a complete configuration, with files relative to it", () 
   assert.equal(fixed.audit.instance, "as-1");
 });
 
-test("PROD-2.6-7 loads a rule unchanged", () => {
+test("PROD-2.6-7 a rule is loaded unchanged", () => {
   const text = JSON.stringify({ ...BASE, policies: "RULE" }).replace('"RULE"', `[${EXAMPLE_RULE}]`);
   const { config } = loadText(text);
   assert.ok(config.ok, JSON.stringify(config));
@@ -178,7 +178,7 @@ test("PROD-2.6-7 loads a rule unchanged", () => {
   assert.deepEqual(candidates(config.value.settings.policy, caller), [RULE]);
 });
 
-test("PROD-9.3-1 keeps absolute paths", () => {
+test("PROD-9.3-1 absolute paths are kept", () => {
   const sqlite = join(folder, "elsewhere", "mandate.sqlite");
   assert.deepEqual(load({ store: { sqlite } }).fixed.store, { sqlite });
 });
@@ -354,7 +354,7 @@ const secrets: [name: string, from: unknown, environment: string | undefined, wa
   ["from the environment without its final line break", { env: "MANDATE_TEST" }, `${url}\n`, url],
 ];
 for (const [name, from, environment, want] of secrets) {
-  test(`reads a secret ${name}`, (t) => {
+  test(`a secret ${name} is read`, (t) => {
     t.after(() => delete process.env.MANDATE_TEST);
     if (environment !== undefined) process.env.MANDATE_TEST = environment;
     const { settings } = load({ clients: { report: { secrets: [{ file: "spare" }, from] } } });
@@ -426,7 +426,7 @@ test("a store with several hosts is refused in one line", (t) => {
   }
 });
 
-test("accepts an inline secret only in the development profile", () => {
+test("an inline secret is accepted only in the development profile", () => {
   const inline = { keys: { encryptionKey: KEY.toString("base64url") } };
   assert.deepEqual(Buffer.from(load({ ...DEVELOPMENT, ...inline }).fixed.encryptionKey), KEY);
   assert.deepEqual(problems(inline), [
@@ -1102,13 +1102,13 @@ const texts: [name: string, content: string | Buffer, want: string][] = [
   ["a byte order mark", "\ufeff{}", "is not UTF-8 without a byte order mark"],
 ];
 for (const [name, content, want] of texts) {
-  test(`refuses ${name} with one line that names the file`, () => {
+  test(`${name} is refused with one line that names the file`, () => {
     const { file, config } = loadText(content);
     assert.deepEqual(config, { ok: false, error: [`${file}: ${want}`] });
   });
 }
 
-test("refuses a missing file and one that is not a JSON object", () => {
+test("a missing file and one that is not a JSON object are refused", () => {
   const missing = join(folder, "nowhere.json");
   assert.deepEqual(loadConfig(missing), { ok: false, error: [`${missing}: cannot be read (ENOENT)`] });
   for (const content of ["[]", "null", "5"]) {

@@ -137,13 +137,13 @@ const wrongKeys: [string, unknown, string][] = [
   ],
 ];
 for (const [name, keys, want] of wrongKeys) {
-  test(`RFC8414-3-2 refuses keys that are ${name}`, () => {
+  test(`RFC8414-3-2 keys that are ${name} are refused`, () => {
     const [problem = "", ...more] = problems({ [PARTNER]: issuer({ keys }) });
     assert.deepEqual([problem.slice(0, want.length), more], [want, []]);
   });
 }
 
-test("RFC8414-3-2 opens loopback for metadata in production by its own networks alone", () => {
+test("RFC8414-3-2 loopback for metadata is opened in production by its own networks alone", () => {
   const about = (privateNetworks: readonly string[]) => {
     const found = problems(
       { [PARTNER]: issuer({ keys: { discover: true, privateNetworks } }) },
@@ -169,7 +169,7 @@ for (const [name, grants, want] of [
   ["with an unknown profile", { profiles: ["saml"] }, 'profiles.0: is not one of "jwt", "id-jag"'],
   ["with an unknown setting", { reusable: true }, "reusable: is not a known setting"],
 ] as const) {
-  test(`RFC7523-5-1 refuses grants ${name}`, () => {
+  test(`RFC7523-5-1 grants ${name} are refused`, () => {
     assert.deepEqual(problems({ [PARTNER]: issuer({ grants }) }), [`${PATH}.grants.${want}`]);
   });
 }
@@ -187,7 +187,7 @@ for (const [name, profiles, drafts, missing] of [
 }
 
 for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID-JAG+JWT"]) {
-  test(`RFC8725-3.12-v1 refuses ${type} as a type of subject tokens, which would make grants reusable by any client`, () => {
+  test(`RFC8725-3.12-v1 ${type} as a type of subject tokens, which would make grants reusable by any client, is refused`, () => {
     const words = `${PATH}.types: names the type of a grant, which is no subject token: use "grants" for it`;
     const acceptAs = ["jwt"];
     assert.deepEqual(problems({ [PARTNER]: issuer({ acceptAs, types: ["JWT", type] }) }), [words]);
@@ -195,7 +195,7 @@ for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID
   });
 }
 
-test("RFC7523-5-1 refuses an issuer that is trusted for nothing", () => {
+test("RFC7523-5-1 an issuer that is trusted for nothing is refused", () => {
   const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn`;
   assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined }) }), [words]);
   for (const one of [{ grants: {} }, { acceptAs: ["jwt"] }, { statements: true }, { vouches: {} }]) {

@@ -72,7 +72,7 @@ test("RFC7591-3-4 open registration has the configured scopes, and client creden
   }
 });
 
-test("RFC7591-5-5, RFC7591-3.2.1-7 reads the limits of clients and of their secrets", () => {
+test("RFC7591-5-5, RFC7591-3.2.1-7 the limits of clients and of their secrets are read", () => {
   const { clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, secretSeconds } = registration({
     clientsMax: 1,
     unusedSeconds: 2,
@@ -86,7 +86,7 @@ test("RFC7591-5-5, RFC7591-3.2.1-7 reads the limits of clients and of their secr
   );
 });
 
-test("RFC8705-2.1-1 reads the certificate authorities of clients that register for tls_client_auth", () => {
+test("RFC8705-2.1-1 the certificate authorities of clients that register for tls_client_auth are read", () => {
   const { tlsAnchors } = registration({ tlsAuthorities: { file: "authorities.pem" } });
   const want = [one, other].map((authority) => derOf(authority?.certPem ?? "").toString("base64"));
   assert.deepEqual(

@@ -74,14 +74,14 @@ for (const [name, value] of [
   ["retrySeconds", 61],
   ["retrySeconds", -1],
 ] as const) {
-  test(`refuses authorize.refresh.${name} of ${value}`, () => {
+  test(`authorize.refresh.${name} of ${value} is refused`, () => {
     const loaded = load({ signIn: SIGN_IN, authorize: { refresh: { [name]: value } } });
     assert.equal(loaded.ok, false);
     assert.match(JSON.stringify(loaded), new RegExp(`authorize\\.refresh\\.${name}`));
   });
 }
 
-test("REFRESH-D-2 refuses a target that has the scope offline_access, which is a reserved word", () => {
+test("REFRESH-D-2 a target that has the scope offline_access, which is a reserved word, is refused", () => {
   const targets = [{ names: ["https://notes.example"], scopes: ["notes.read", "offline_access"] }];
   const loaded = load({ signIn: SIGN_IN, targets });
   assert.equal(loaded.ok, false);

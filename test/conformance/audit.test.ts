@@ -247,7 +247,7 @@ const filters: [string, () => Query, (event: Found) => boolean][] = [
   ["jti that was issued", () => ({ jti: jtis[1] ?? "" }), ({ granted }) => granted?.jti === jtis[1]],
 ];
 for (const [what, query, fits] of filters) {
-  test(`PROD-6.3-3 shows events by ${what}, all of them and no others`, async () => {
+  test(`PROD-6.3-3 events by ${what} are shown, all of them and no others`, async () => {
     const found = await events(query());
     const all = (await events()).filter(fits);
     assert.ok(found.length > 0);
@@ -257,7 +257,7 @@ for (const [what, query, fits] of filters) {
   });
 }
 
-test("PROD-6.3-3 shows events of a period, its end excluded", async () => {
+test("PROD-6.3-3 events of a period are shown, its end excluded", async () => {
   const all = await events();
   const [from, to] = [all[3]?.time ?? "", all.at(-1)?.time ?? ""];
   const found = await events({ from, to });
@@ -293,7 +293,7 @@ const wrong: Record<string, string> = {
   "bytes that are not UTF-8": "client=%ff",
 };
 for (const [what, query] of Object.entries(wrong)) {
-  test(`PROD-6.3-3 refuses ${what}`, async () => {
+  test(`PROD-6.3-3 ${what} is refused`, async () => {
     const answer = await world.get(`/audit/events?${query}`, {
       headers: { authorization: `Bearer ${token}` },
     });
@@ -304,7 +304,7 @@ for (const [what, query] of Object.entries(wrong)) {
 
 // --- lineage --------------------------------------------------------------------------------------------------------
 
-test("AUDIT-D-5, PROD-6.1-3 shows the whole lineage of a token: ancestors, itself, descendants", async () => {
+test("AUDIT-D-5, PROD-6.1-3 the whole lineage of a token is shown: ancestors, itself, descendants", async () => {
   const [first, second, sibling] = jtis;
   const issued = async (jti = "") =>
     (await events({ jti, lineage: "1" })).flatMap(({ granted }) => granted?.jti ?? []);
@@ -387,7 +387,7 @@ async function exported(path: string): Promise<string> {
   return text;
 }
 
-test("AUDIT-D-7, RFC9162-2.1.1-1 exports the bytes that were hashed, and the verifier finds no error", async (t) => {
+test("AUDIT-D-7, RFC9162-2.1.1-1 the bytes that were hashed are exported, and the verifier finds no error", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate-export-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const save = (name: string, text: string): string => {

@@ -303,14 +303,14 @@ const malformed: [string, object | string, number][] = [
   ["a time with a fraction", { ...wish, expires_at: 4_000_000_000.5 }, 400],
 ];
 for (const [name, body, status] of malformed) {
-  test(`PROD-2.6-4 refuses ${name}`, async () => {
+  test(`PROD-2.6-4 ${name} is refused`, async () => {
     const answer = await call("PUT", "/jens-1", await page("jens"), { body });
     assert.deepEqual([answer.status, answer.body.error], [status, "invalid_request"], answer.text);
     assert.equal((await call("GET", "/jens-1", await page("jens"))).status, 404);
   });
 }
 
-test("PROD-2.6-4 refuses invalid ids, other content types and unknown filters", async () => {
+test("PROD-2.6-4 invalid ids, other content types and unknown filters are refused", async () => {
   const token = await page("jens");
   assert.equal((await call("PUT", "/a.b", token, { body: wish })).status, 404);
   assert.equal((await call("PUT", `/${"a".repeat(65)}`, token, { body: wish })).status, 404);
@@ -330,7 +330,7 @@ const good: [string, Partial<UserTokenInput>][] = [
   ["another typ that the configuration accepts", { header: { typ: "at+jwt" } }],
 ];
 for (const [name, input] of good) {
-  test(`PROD-2.6-4 accepts a user's own token with ${name}`, async () => {
+  test(`PROD-2.6-4 a user's own token with ${name} is accepted`, async () => {
     assert.equal((await call("GET", "", await page("karl", input))).status, 200);
   });
 }
@@ -353,14 +353,14 @@ const bad: [string, Partial<UserTokenInput>][] = [
   ["a subject that looks like a workload", { sub: planner }],
 ];
 for (const [name, input] of bad) {
-  test(`PROD-2.6-4, RFC6750-3.1-2 refuses a token with ${name}`, async () => {
+  test(`PROD-2.6-4, RFC6750-3.1-2 a token with ${name} is refused`, async () => {
     const answer = await call("PUT", "/lena-1", await page("lena", input), { body: wish });
     assert.deepEqual([answer.status, answer.body.error], [401, "invalid_token"], answer.text);
     assert.match(answer.headers["www-authenticate"] ?? "", /^Bearer realm=/);
   });
 }
 
-test("RFC6750-3.1-2 refuses a token that is no JWT", async () => {
+test("RFC6750-3.1-2 a token that is no JWT is refused", async () => {
   for (const token of ["abc", "a.b.c", `${await page("lena")}.d`]) {
     const answer = await call("GET", "", token);
     assert.deepEqual([answer.status, answer.body.error], [401, "invalid_token"], answer.text);

@@ -405,13 +405,13 @@ const tooMuch: [string, object, string][] = [
   ["a hop that is a string", { sub: "b", act: "c" }, "subject_act_malformed"],
 ];
 for (const [name, act, reason] of tooMuch) {
-  test(`PROD-4.1v6-6 refuses ${name}`, async () => {
+  test(`PROD-4.1v6-6 ${name} is refused`, async () => {
     const subject_token = await user({ claims: { act } });
     await assertRefused(await delegate({ subject_token }), "invalid_request", reason);
   });
 }
 
-test("PROD-4.1v6-6 refuses more than 12 KiB at issue", async () => {
+test("PROD-4.1v6-6 a token of more than 12 KiB is refused at issue", async () => {
   const claims = { act: actOf(3, 2600), may_act: { sub: hop("one"), note: "n".repeat(800) } };
   const answer = await delegate({ subject_token: await user({ claims }) });
   await assertRefused(answer, "invalid_request", "token_too_large");

@@ -190,7 +190,7 @@ for (const [id, what, page, reason] of ANSWERS) {
     assertPageRefused(reason, (clientId) => page(documentOf(clientId))));
 }
 
-test("CIMD-8.7-1, CIMD-4-4, PROD-8.4-2 accepts a document of 5 KiB, and one of a +json media type", async () => {
+test("CIMD-8.7-1, CIMD-4-4, PROD-8.4-2 a document of 5 KiB, and one of a +json media type, are accepted", async () => {
   const [large, special] = [newPath(), newPath()].map((path) => server.origin + path) as [string, string];
   server.pages.set(new URL(large).pathname, { body: padded(documentOf(large), DOCUMENT_BYTES_MAX) });
   server.pages.set(new URL(special).pathname, typed("application/client+json", documentOf(special)));
@@ -387,7 +387,7 @@ for (const [id, what, members, reason] of FORBIDDEN) {
   });
 }
 
-test("CIMD-4.3-1, RFC7591-2-20 accepts a document with unknown members and ignores them", async () => {
+test("CIMD-4.3-1, RFC7591-2-20 a document with unknown members is accepted, and they are ignored", async () => {
   const path = newPath();
   const clientId = server.origin + path;
   const more = { software_statement: "a.b.c", workload: cart, source: "operator", __proto__: { a: 1 } };

@@ -148,7 +148,7 @@ const reader = async (): Promise<Record<string, unknown>> => ({
 
 // --- the explanation ----------------------------------------------------------------------------------------------
 
-test("PROD-2.6-1, PROD-5r4-1 lists the rules, which scopes were dropped and why, and what would be issued", async () => {
+test("PROD-2.6-1, PROD-5r4-1 the rules, the dropped scopes with their reasons and what would be issued are listed", async () => {
   const before = (await world.events()).length;
   const { status, body } = await explain(await reader());
   assert.equal(status, 200);
@@ -256,7 +256,7 @@ const denials: [string, object, string, string, object][] = [
   ],
 ];
 for (const [name, change, error, reason, rules] of denials) {
-  test(`PROD-2.6-1, AUDIT-D-2 gives the reason of a refusal: ${name}`, async () => {
+  test(`PROD-2.6-1, AUDIT-D-2 the reason of a refusal is given: ${name}`, async () => {
     const { status, body } = await explain({ ...(await reader()), ...change });
     assert.equal(status, 200);
     assert.deepEqual(
@@ -278,7 +278,7 @@ for (const [whose, iss, sub, decision, reason] of [
   ["a trusted issuer that calls it otherwise", IDP, "u-2", "deny", "subject_token_issuer_narrowed"],
   ["an unknown issuer", "https://idp.other", "u-1", "deny", "subject_origin_not_trusted"],
 ] as const) {
-  test(`PROD-2.6-1 explains a token of ours whose subject is of ${whose}: ${decision}`, async () => {
+  test(`PROD-2.6-1 a token of ours whose subject is of ${whose} is explained: ${decision}`, async () => {
     const question = await reader();
     const subjectClaims = { ...(question.subjectClaims as object), iss: ISSUER };
     const { body } = await explain({ ...question, subjectClaims, origin: { iss, sub } });

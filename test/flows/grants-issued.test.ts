@@ -187,7 +187,7 @@ const unnamed: [string, Form, string][] = [
   ["a partner that no rule of the caller names", { audience: LEGACY }, "target_not_allowed"],
 ];
 for (const [name, form, reason] of unnamed) {
-  test(`IDC-2.3.1-1, IDC-2.3.2-1 names ${name}: invalid_target`, async () => {
+  test(`IDC-2.3.1-1, IDC-2.3.2-1 names ${name} are refused with invalid_target`, async () => {
     const by = reason === "target_not_allowed" ? { by: "only/delegates-grant" } : {};
     await travellers.assertRefused(await travellers.exchange(form, by), reason, "invalid_target");
   });

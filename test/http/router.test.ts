@@ -91,7 +91,7 @@ for (const [name, method, path, status, want] of cases) {
   });
 }
 
-test("RFC6749-10.14-1 does not treat an inherited property as a method", async () => {
+test("RFC6749-10.14-1 an inherited property is not treated as a method", async () => {
   const request = new Request("https://as.example/jwks", { method: "constructor" });
   const deadline = new AbortController().signal;
   const answer = await handler(request, { address: "", requestId: "", certificates: [], deadline });

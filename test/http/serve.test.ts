@@ -217,11 +217,11 @@ for (const [name, options, want] of handshakes) {
   });
 }
 
-test("RFC6749-3.2-3 serves TLS", async (t) => {
+test("RFC6749-3.2-3 a request over TLS is served", async (t) => {
   assert.equal((await ask(await start(t), get())).status, 200);
 });
 
-test("RFC6749-3.2-3 sends no answer on a connection without TLS", async (t) => {
+test("RFC6749-3.2-3 a connection without TLS gets no answer", async (t) => {
   const running = await start(t);
   const socket = net.connect(running.server.port, "127.0.0.1");
   let received = "";
@@ -236,7 +236,7 @@ test("RFC6749-3.2-3 sends no answer on a connection without TLS", async (t) => {
 });
 
 for (const version of VERSIONS) {
-  test(`RFC8705-2-2 resumes no session in ${version}, not even after the certificate was replaced`, async (t) => {
+  test(`RFC8705-2-2 no session in ${version} is resumed, not even after the certificate was replaced`, async (t) => {
     const running = await start(t);
     const certificate = await authority.issueClient();
     const options = { maxVersion: version, key: certificate.key, cert: certificate.cert };
@@ -258,7 +258,7 @@ for (const version of VERSIONS) {
   });
 }
 
-test("RFC8705-2-2 does not renegotiate", async (t) => {
+test("RFC8705-2-2 a renegotiation is refused", async (t) => {
   const client = new Client((await start(t)).server.port, { maxVersion: "TLSv1.2" });
   await client.ask(get());
   const refused = new Promise((resolve) => {
@@ -290,18 +290,18 @@ const pem = (...parts: { cert: string }[]): string => parts.map((part) => part.c
 const hex = (parts: readonly Uint8Array[]): string[] =>
   parts.map((part) => Buffer.from(part).toString("hex"));
 
-test("RFC8705-6.1-1 serves a peer without a certificate", async (t) => {
+test("RFC8705-6.1-1 a peer without a certificate is served", async (t) => {
   assert.deepEqual((await seenPeer(t, {})).certificates, []);
 });
 
 for (const version of VERSIONS) {
-  test(`RFC8705-6.1-2 accepts a certificate of no known authority in ${version}`, async (t) => {
+  test(`RFC8705-6.1-2 a certificate of no known authority is accepted in ${version}`, async (t) => {
     const alone = await createAuthority("self-signed");
     const seen = await seenPeer(t, { maxVersion: version, key: alone.key, cert: alone.cert });
     assert.deepEqual(hex(seen.certificates), hex([alone.der]));
   });
 
-  test(`passes on the chain as sent, including unrelated certificates, in ${version}`, async (t) => {
+  test(`the chain is passed on as sent, including unrelated certificates, in ${version}`, async (t) => {
     const intermediate = await authority.issueAuthority("intermediate");
     const leaf = await intermediate.issueClient({ uris: ["spiffe://td.example/agents/planner"] });
     const unrelated = await createAuthority("unrelated");
@@ -316,7 +316,7 @@ for (const version of VERSIONS) {
   });
 }
 
-test("RFC8705-2-2 gives every request of a connection its certificate, parsed once", async (t) => {
+test("RFC8705-2-2 every request of a connection gets its certificate, parsed once", async (t) => {
   const leaf = await authority.issueClient();
   const seen: Peer["leaf"][] = [];
   const running = await start(t, (_request, peer) => {
@@ -333,13 +333,13 @@ test("RFC8705-2-2 gives every request of a connection its certificate, parsed on
   assert.equal(seen[1], seen[0]);
 });
 
-test("RFC9440-4-1 takes no certificate from a header field", async (t) => {
+test("RFC9440-4-1 no certificate is taken from a header field", async (t) => {
   const leaf = await authority.issueClient();
   const field = `Client-Cert: :${Buffer.from(leaf.der).toString("base64")}:\r\n`;
   assert.deepEqual((await seenPeer(t, {}, field)).certificates, []);
 });
 
-test("RFC6749-3.2-3 replaces the certificate for new connections and keeps open ones", async (t) => {
+test("RFC6749-3.2-3 the certificate is replaced for new connections, and open ones are kept", async (t) => {
   const running = await start(t);
   const other = await createAuthority("next year's authority");
   const next = await other.issueServer();
@@ -352,7 +352,7 @@ test("RFC6749-3.2-3 replaces the certificate for new connections and keeps open 
   assert.equal(await handshake(running, {}), "refused");
 });
 
-test("RFC6749-3.2-3 keeps the old certificate if the new one does not fit its key", async (t) => {
+test("RFC6749-3.2-3 the old certificate is kept if the new one does not fit its key", async (t) => {
   const running = await start(t);
   const next = await authority.issueServer();
   assert.throws(() => running.server.replaceCertificate(identity.key, next.cert));
@@ -535,7 +535,7 @@ test("RFC6749-10.14-1 a random head never causes a fault", async (t) => {
   );
 });
 
-test("RFC6749-10.14-1 uses the configured origin, not Host or Forwarded", async (t) => {
+test("RFC6749-10.14-1 the configured origin is used, not Host or Forwarded", async (t) => {
   const answer = await ask(
     await start(t),
     "GET /token?x HTTP/1.1\r\nHost: evil.example\r\nForwarded: host=evil.example\r\n\r\n",
@@ -543,7 +543,7 @@ test("RFC6749-10.14-1 uses the configured origin, not Host or Forwarded", async 
   assert.equal(JSON.parse(answer.body).url, "https://as.example/token?x");
 });
 
-test("RFC6749-10.14-1 joins repeated fields with a comma", async (t) => {
+test("RFC6749-10.14-1 repeated fields are joined with a comma", async (t) => {
   const running = await start(t, ({ headers }) =>
     reply(JSON.stringify(["content-type", "Content-Type", "Accept"].map((name) => headers.get(name)))),
   );
@@ -551,7 +551,7 @@ test("RFC6749-10.14-1 joins repeated fields with a comma", async (t) => {
   assert.deepEqual(JSON.parse(body), ["text/a, text/b", "text/a, text/b", null]);
 });
 
-test("RFC6749-10.14-1 reports an IPv4 peer on an IPv6 listener by its IPv4 address", async (t) => {
+test("RFC6749-10.14-1 an IPv4 peer on an IPv6 listener is reported by its IPv4 address", async (t) => {
   const answer = await ask(await start(t, echo, { host: "::" }), get());
   assert.equal(JSON.parse(answer.body).address, "127.0.0.1");
 });
@@ -587,7 +587,7 @@ for (const [name, text, status] of bodies) {
   });
 }
 
-test("PROD-8.4-2 keeps the connection after a body that was too large", async (t) => {
+test("PROD-8.4-2 after a body that was too large the connection is kept", async (t) => {
   const client = new Client((await start(t, echo, small)).server.port);
   const answers = await client.ask(`${post(over)}${get()}`, 2);
   client.socket.destroy();
@@ -597,7 +597,7 @@ test("PROD-8.4-2 keeps the connection after a body that was too large", async (t
   );
 });
 
-test("closes the connection of an upload that does not end", async (t) => {
+test("the connection of an upload that does not end is closed", async (t) => {
   const client = new Client((await start(t, echo, small)).server.port);
   await client.ask(chunked(over));
   const piece = `4000\r\n${"a".repeat(0x4000)}\r\n`;
@@ -609,7 +609,7 @@ test("closes the connection of an upload that does not end", async (t) => {
   await client.gone();
 });
 
-test("sends 100 Continue for an expected body", async (t) => {
+test("an expected body gets 100 Continue", async (t) => {
   const client = new Client((await start(t)).server.port);
   const head = `POST / HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 1\r\n\r\n`;
   assert.equal((await client.ask(head))[0]?.status, 100);
@@ -617,7 +617,7 @@ test("sends 100 Continue for an expected body", async (t) => {
   client.socket.destroy();
 });
 
-test("PROD-8.4-2 refuses a body that is too large without 100 Continue", async (t) => {
+test("PROD-8.4-2 a body that is too large is refused without 100 Continue", async (t) => {
   const running = await start(t, echo, small);
   const head = `POST / HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n`;
   assertOAuthError(await ask(running, head), 413);
@@ -634,12 +634,12 @@ const patient = {
   checkIntervalMs: 20,
 };
 
-test("answers 408 to a head that stays incomplete", async (t) => {
+test("a head that stays incomplete is answered with 408", async (t) => {
   const running = await start(t, echo, { limits: { ...patient, headersTimeoutMs: 100 } });
   assertOAuthError(await ask(running, "GET / HTTP/1.1\r\nHost:"), 408);
 });
 
-test("answers 408 to a body that stays incomplete", async (t) => {
+test("a body that stays incomplete is answered with 408", async (t) => {
   const running = await start(t, echo, {
     limits: { ...patient, headersTimeoutMs: 100, requestTimeoutMs: 100 },
   });
@@ -652,28 +652,28 @@ test("answers 408 to a body that stays incomplete", async (t) => {
   );
 });
 
-test("closes a connection that is idle after the handshake", async (t) => {
+test("a connection that is idle after the handshake is closed", async (t) => {
   const running = await start(t, echo, { limits: { ...patient, idleTimeoutMs: 100 } });
   const client = new Client(running.server.port);
   await once(client.socket, "secureConnect");
   await client.gone();
 });
 
-test("closes a connection that is idle after a request", async (t) => {
+test("a connection that is idle after a request is closed", async (t) => {
   const running = await start(t, echo, { limits: { ...patient, idleTimeoutMs: 100 } });
   const client = new Client(running.server.port);
   assert.equal((await client.ask(get()))[0]?.status, 200);
   await client.gone();
 });
 
-test("closes a connection whose handshake does not begin", async (t) => {
+test("a connection whose handshake does not begin is closed", async (t) => {
   const running = await start(t, echo, { limits: { ...patient, handshakeTimeoutMs: 100 } });
   const socket = net.connect(running.server.port, "127.0.0.1");
   socket.on("error", () => undefined);
   await inTime(once(socket.resume(), "close"), "the connection closes", 2000);
 });
 
-test("checks timeouts at least every two seconds by default", () => {
+test("timeouts are checked at least every two seconds by default", () => {
   assert.ok(LIMITS.checkIntervalMs <= 2000);
 });
 
@@ -697,7 +697,7 @@ async function served(running: Running, localAddresses: readonly string[]): Prom
   return outcomes;
 }
 
-test("limits the connections of one source and counts closed ones no more", async (t) => {
+test("the connections of one source are limited, and closed ones count no more", async (t) => {
   const running = await start(t, echo, { limits: { connectionsPerSourceMax: 2 } });
   for (let round = 0; round < 2; round += 1) {
     const outcomes = await served(running, ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2"]);
@@ -705,7 +705,7 @@ test("limits the connections of one source and counts closed ones no more", asyn
   }
 });
 
-test("does not limit the connections of a source that has proven itself, nor count them for the others", async (t) => {
+test("the connections of a source that has proven itself are not limited, nor counted for the others", async (t) => {
   const leaf = await authority.issueClient();
   const isProven = ({ certificates: [first] }: ShownCertificates): boolean =>
     first !== undefined && Buffer.compare(leaf.der, first) === 0;
@@ -723,14 +723,14 @@ test("does not limit the connections of a source that has proven itself, nor cou
   assert.deepEqual(statuses, [200, 200, 200, 200, 200, 200, undefined]);
 });
 
-test("limits the number of all connections", async (t) => {
+test("the number of all connections is limited", async (t) => {
   const running = await start(t, echo, { limits: { connectionsMax: 2 } });
   for (let round = 0; round < 2; round += 1) {
     assert.deepEqual(await served(running, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]), [true, true, false]);
   }
 });
 
-test("limits the requests of one connection", async (t) => {
+test("the number of requests of one connection is limited", async (t) => {
   const running = await start(t, echo, { limits: { requestsPerConnectionMax: 2 } });
   const client = new Client(running.server.port);
   const answers = await client.ask(get("/1") + get("/2") + get("/3"), 3);
@@ -745,13 +745,13 @@ test("limits the requests of one connection", async (t) => {
   assert.equal(running.entries.length, 2);
 });
 
-test("closes a connection of HTTP/1.0 after its answer", async (t) => {
+test("a connection of HTTP/1.0 is closed after its answer", async (t) => {
   const client = new Client((await start(t)).server.port);
   await client.ask("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
   await client.gone();
 });
 
-test("RFC8705-2-2 limits the age of a connection", async (t) => {
+test("RFC8705-2-2 the age of a connection is limited", async (t) => {
   const running = await start(t, echo, { limits: { connectionAgeMaxMs: 300 } });
   const client = new Client(running.server.port);
   assert.equal((await client.ask(get()))[0]?.headers.get("connection"), "keep-alive");
@@ -762,7 +762,7 @@ test("RFC8705-2-2 limits the age of a connection", async (t) => {
 
 // --- answers and faults -------------------------------------------------------------------------------------
 
-test("RFC6749-5.1-5 sends status, fields and body of an answer", async (t) => {
+test("RFC6749-5.1-5 status, fields and body of an answer are sent", async (t) => {
   const running = await start(t, () => reply("grün", 201, { "X-A": "b" }));
   const { status, headers, body } = await ask(running, get());
   assert.equal(status, 201);
@@ -770,7 +770,7 @@ test("RFC6749-5.1-5 sends status, fields and body of an answer", async (t) => {
   assert.equal(Buffer.from(body, "latin1").toString(), "grün");
 });
 
-test("RFC6749-5.1-5 answers HEAD like GET without the body", async (t) => {
+test("RFC6749-5.1-5 HEAD is answered like GET without the body", async (t) => {
   const client = new Client((await start(t)).server.port);
   const [first] = await client.ask(get());
   await client.ask(`HEAD / HTTP/1.1\r\n${HOST}\r\n${get("/next")}`, 2).catch(() => undefined);
@@ -785,13 +785,13 @@ test("RFC6749-5.1-5 answers HEAD like GET without the body", async (t) => {
   assert.match(next, /^HTTP\/1\.1 200 /);
 });
 
-test("RFC6749-5.1-5 sends no length with 204", async (t) => {
+test("RFC6749-5.1-5 an answer with 204 has no length", async (t) => {
   const { status, headers } = await ask(await start(t, () => reply("", 204)), get());
   assert.equal(status, 204);
   assert.equal(headers.get("content-length"), null);
 });
 
-test("RFC6749-5.1-5 answers pipelined requests in their order", async (t) => {
+test("RFC6749-5.1-5 pipelined requests are answered in their order", async (t) => {
   const running = await start(t, async (request, peer) => {
     if (request.url.endsWith("/slow")) await sleep(30);
     return echo(request, peer);
@@ -805,7 +805,7 @@ test("RFC6749-5.1-5 answers pipelined requests in their order", async (t) => {
   );
 });
 
-test("RFC6749-5.1-5 answers many pipelined requests even if the client reads late", async (t) => {
+test("RFC6749-5.1-5 many pipelined requests are answered even if the client reads late", async (t) => {
   const running = await start(t, async () => {
     await sleep(1);
     return reply("x".repeat(50_000));
@@ -819,7 +819,7 @@ test("RFC6749-5.1-5 answers many pipelined requests even if the client reads lat
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
 });
 
-test("RFC6749-5.1-5 begins a pipelined request when the one before it is answered", async (t) => {
+test("RFC6749-5.1-5 a pipelined request is begun when the one before it is answered", async (t) => {
   const begun: string[] = [];
   const finished = Promise.withResolvers<void>();
   const running = await start(t, async (request, peer) => {
@@ -843,7 +843,7 @@ test("RFC6749-5.1-5 begins a pipelined request when the one before it is answere
   client.socket.destroy();
 });
 
-test("RFC6749-5.1-5 serves another client between the pipelined requests of many connections", async (t) => {
+test("RFC6749-5.1-5 between the pipelined requests of many connections another client is served", async (t) => {
   const paths: string[] = [];
   const running = await start(t, (request) => {
     paths.push(new URL(request.url).pathname);
@@ -863,7 +863,7 @@ test("RFC6749-5.1-5 serves another client between the pipelined requests of many
   for (const { socket } of [other, ...clients]) socket.destroy();
 });
 
-test("RFC6749-5.1-5 reads pipelined requests that are cut anywhere", async (t) => {
+test("RFC6749-5.1-5 pipelined requests that are cut anywhere are read", async (t) => {
   const running = await start(t);
   const text = [get(), post("a\r\n\r\nb"), chunked("c\r\n\r\n"), "0\r\n\r\n", get()].join("");
   for (let cut = 1; cut < text.length; cut += 3) {
@@ -882,7 +882,7 @@ test("RFC6749-5.1-5 reads pipelined requests that are cut anywhere", async (t) =
   }
 });
 
-test("RFC6749-10.14-1 sends the answer of a request before the refusal of a malformed next one", async (t) => {
+test("RFC6749-10.14-1 the answer of a request is sent before the refusal of a malformed next one", async (t) => {
   const begun = Promise.withResolvers<void>();
   const finished = Promise.withResolvers<void>();
   const running = await start(t, async (request, peer) => {
@@ -907,7 +907,7 @@ for (const [what, next] of [
   ["an unknown transfer coding", `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n`],
   ["CONNECT", `CONNECT as.example:443 HTTP/1.1\r\n${HOST}\r\n`],
 ] as const) {
-  test(`RFC6749-10.14-1 refuses ${what} in one piece with the end of a request after its answer`, async (t) => {
+  test(`RFC6749-10.14-1 ${what} in one piece with the end of a request is refused after its answer`, async (t) => {
     const running = await start(t);
     const client = new Client(running.server.port);
     await once(client.socket, "secureConnect");
@@ -920,7 +920,7 @@ for (const [what, next] of [
   });
 }
 
-test("RFC6749-10.14-1 logs a request that waits and whose client disconnects, and does not handle it", async (t) => {
+test("RFC6749-10.14-1 a request that waits and whose client disconnects is logged and not handled", async (t) => {
   let handled = 0;
   const late = answerAfter(t);
   const running = await start(t, () => {
@@ -936,7 +936,7 @@ test("RFC6749-10.14-1 logs a request that waits and whose client disconnects, an
   assert.deepEqual([running.entries[0]?.method, running.entries[0]?.status, handled], ["GET", 0, 1]);
 });
 
-test("RFC6749-5.2-1, PROD-7.5-1 turns a lost store into 503", async (t) => {
+test("RFC6749-5.2-1, PROD-7.5-1 a lost store is answered with 503", async (t) => {
   const running = await start(t, () => {
     throw new StoreUnavailable("postgres://secret@db");
   });
@@ -946,7 +946,7 @@ test("RFC6749-5.2-1, PROD-7.5-1 turns a lost store into 503", async (t) => {
   assert.equal(answer.body, '{"error":"temporarily_unavailable"}');
 });
 
-test("RFC6749-5.2-1, PROD-7.5-1 answers 503 when the steps of a handler together take too long", async (t) => {
+test("RFC6749-5.2-1, PROD-7.5-1 steps of a handler that together take too long are answered with 503", async (t) => {
   const steps: boolean[] = [];
   const finished = Promise.withResolvers<void>();
   const running = await start(
@@ -973,7 +973,7 @@ test("RFC6749-5.2-1, PROD-7.5-1 answers 503 when the steps of a handler together
   );
 });
 
-test("PROD-8.3-1 tells a handler that its peer left, and writes no answer then", async (t) => {
+test("PROD-8.3-1 a handler is told that its peer left, and no answer is written then", async (t) => {
   const waiting = Promise.withResolvers<void>();
   const running = await start(t, async (_request, { gone }) => {
     assert.ok(gone);
@@ -993,7 +993,7 @@ test("PROD-8.3-1 tells a handler that its peer left, and writes no answer then",
   );
 });
 
-test("RFC6749-5.2-1 counts the time to answer from the end of the request", async (t) => {
+test("RFC6749-5.2-1 the time to answer is counted from the end of the request", async (t) => {
   const running = await start(t, echo, { limits: { answerTimeoutMs: 100 } });
   const client = new Client(running.server.port);
   await once(client.socket, "secureConnect");
@@ -1049,7 +1049,7 @@ for (const [name, handler] of faults) {
   });
 }
 
-test("RFC6749-5.2-1 logs no fault if the client disconnects during its body", async (t) => {
+test("RFC6749-5.2-1 a client that disconnects during its body causes no fault in the log", async (t) => {
   const running = await start(t);
   const client = new Client(running.server.port);
   await once(client.socket, "secureConnect");
@@ -1063,7 +1063,7 @@ test("RFC6749-5.2-1 logs no fault if the client disconnects during its body", as
   );
 });
 
-test("RFC6749-5.2-1 logs no fault if the client disconnects before its answer", async (t) => {
+test("RFC6749-5.2-1 a client that disconnects before its answer causes no fault in the log", async (t) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const running = await start(t, async () => {
     await promise;
@@ -1085,7 +1085,7 @@ test("RFC6749-5.2-1 logs no fault if the client disconnects before its answer", 
 
 // --- the log ------------------------------------------------------------------------------------------------
 
-test("RFC6749-10.3-1 logs neither query nor fields nor body", async (t) => {
+test("RFC6749-10.3-1 neither query nor fields nor body are logged", async (t) => {
   const running = await start(t);
   await ask(
     running,
@@ -1097,7 +1097,7 @@ test("RFC6749-10.3-1 logs neither query nor fields nor body", async (t) => {
   assert.doesNotMatch(formatLogEntry(entry), /hush/);
 });
 
-test("RFC6749-10.3-1 logs the class and location of a fault, not its message", () => {
+test("RFC6749-10.3-1 the class and location of a fault are logged, not its message", () => {
   const cause = Object.assign(new RangeError("hush\n    at hush"), { code: "E_CAUSE" });
   const text = describeFault(new TypeError("hush", { cause }));
   assert.match(text, /^TypeError\n {4}at .*serve\.test\.ts/);
@@ -1123,14 +1123,14 @@ for (const [what, path] of [
   ["bidi marks", "/\u202e\u2066"],
   ["lone surrogates", "/\ud800"],
 ] as const) {
-  test(`RFC6749-10.14-1 escapes ${what} in the log`, () => {
+  test(`RFC6749-10.14-1 ${what} is escaped in the log`, () => {
     const line = formatLogEntry({ ...entry, path });
     assert.match(line, /^[ -~]+$/);
     assert.deepEqual(JSON.parse(line), { ...entry, path });
   });
 }
 
-test("RFC6749-10.14-1 truncates the client that a refused request named, and escapes it in the log", async (t) => {
+test("RFC6749-10.14-1 the client that a refused request named is truncated and escaped in the log", async (t) => {
   const refused = { reason: "secret_wrong", unprovenClient: `\n\u202e${"a".repeat(5000)}` } as const;
   const running = await start(t, () => ({ ...reply(), refused }));
   const answer = await ask(running, get("/"));
@@ -1141,13 +1141,13 @@ test("RFC6749-10.14-1 truncates the client that a refused request named, and esc
   assert.match(formatLogEntry(entry), /^[ -~]+$/);
 });
 
-test("RFC6749-10.14-1 truncates a long path in the log", async (t) => {
+test("RFC6749-10.14-1 a long path is truncated in the log", async (t) => {
   const running = await start(t);
   await ask(running, get(`/${"a".repeat(5000)}`));
   assert.equal(running.entries[0]?.path.length, 256);
 });
 
-test("RFC6749-10.14-1 gives each request its own id and ignores the client's", async (t) => {
+test("RFC6749-10.14-1 each request gets its own id, and the client's is ignored", async (t) => {
   const ids: string[] = [];
   const running = await start(t, (_request, peer) => {
     ids.push(peer.requestId);

@@ -362,10 +362,10 @@ for (const [name, change] of [
   ["an unknown boundSubject", { ...forThem, boundSubject: "issuer" }],
   ["a text as unbound", { ...forThem, unbound: "true" }],
 ] as const) {
-  test(`PROD-2.6-7 refuses ${name}`, () => assert.ok(!v.safeParse(Rule, change).success));
+  test(`PROD-2.6-7 ${name} is refused`, () => assert.ok(!v.safeParse(Rule, change).success));
 }
 
-test("PROD-2.6-7 refuses an unknown binding, and one of a partner", () => {
+test("PROD-2.6-7 an unknown binding, and one of a partner, are refused", () => {
   assert.ok(!v.safeParse(Target, { names: ["a"], scopes, binding: "mtls" }).success);
   assert.ok(!v.safeParse(Target, { ...targets[4], binding: "dpop" }).success);
 });

@@ -163,10 +163,10 @@ for (const [mode, target, want] of products) {
     const where = target === partner ? "a partner" : "a resource server";
     const what = `${mode} at ${where}, ${chain.length === 0 ? "with a subject's own token" : "with a delegated token"},`;
     const ask = asking({ mode, target, ...withSubject({ chain }) });
-    test(`PROD-4.1v7-4, PROD-4.1v7-3, PROD-1.7-3 decides ${what} by the rule for it`, () => {
+    test(`PROD-4.1v7-4, PROD-4.1v7-3, PROD-1.7-3 ${what} is decided by the rule for it`, () => {
       assert.equal(outcome(all, ask), want);
     });
-    test(`PROD-1.5-2 decides ${what} by no other rule`, () => {
+    test(`PROD-1.5-2 ${what} is decided by no other rule`, () => {
       const others = all.filter(({ id }) => !want.startsWith(`${id}:`));
       assert.equal(outcome(others, ask), "target_refused target_not_allowed");
     });
@@ -459,7 +459,7 @@ test("IDC-5.5-1 a grant expires after a minute or the rule's lifetime, at the la
   );
 });
 
-test("PROD-2.6-10 chooses the rule that grants more at a partner, then the smaller id", () => {
+test("PROD-2.6-10 the rule that grants more at a partner is chosen, then the smaller id", () => {
   const more = { ...grant, id: "z", scopes: ["trips.read", "stays.read"] };
   const wanted = asking({ scope: ["trips.read", "stays.read"] });
   assert.match(outcome([grant, more], wanted), /^z:/);
@@ -476,7 +476,7 @@ const machine = {
   scopes: ["trips.read"],
 };
 for (const mode of ["client_credentials", "redemption"] as const) {
-  test(`PROD-1.7-3 denies ${mode} at a partner`, () => {
+  test(`PROD-1.7-3 ${mode} at a partner is denied`, () => {
     const ask =
       mode === "redemption" ? asking({ target: "partner" }, redeeming) : asking({ mode, subject: undefined });
     assert.equal(outcome([machine, redemption], ask), "target_refused target_is_partner");
@@ -732,7 +732,7 @@ test("RFC7521-4.1-5, PROD-8.4-1 a token has the lifetime of the rule, not of the
   assert.deepEqual(seconds, [300, 300]);
 });
 
-test("PROD-2.6-10 examines one of ten thousand redemption rules, by client and by class", () => {
+test("PROD-2.6-10 of ten thousand redemption rules one is examined, by client and by class", () => {
   const many = Array.from({ length: 10_000 }, (_, index) => ({
     ...redemption,
     id: `r${index}`,
@@ -765,7 +765,7 @@ const registered: Ask = {
   nowSeconds: now,
 };
 
-test("PROD-2.6-6 grants a client only registered scopes and records where the others were dropped", () => {
+test("PROD-2.6-6 a client gets only registered scopes, and where the others were dropped is recorded", () => {
   for (const scope of [undefined, ["trips.book", "trips.read"]]) {
     const got = decide(compile([wide]), present({ ...registered, scope }) as Ask);
     assert.ok(got.ok);
@@ -774,7 +774,7 @@ test("PROD-2.6-6 grants a client only registered scopes and records where the ot
   }
 });
 
-test("PROD-2.6-6 grants a client only registered scopes even if the subject token has more", () => {
+test("PROD-2.6-6 a client gets only registered scopes even if the subject token has more", () => {
   const none = { clientScopes: ["x"], ...withSubject({}) };
   assert.equal(outcome([grant], asking(none)), "scope_refused scope_empty scope");
   assert.equal(
@@ -783,7 +783,7 @@ test("PROD-2.6-6 grants a client only registered scopes even if the subject toke
   );
 });
 
-test("PROD-2.6-6 grants the rule's scopes to a client without registered scopes", () => {
+test("PROD-2.6-6 a client without registered scopes gets the rule's scopes", () => {
   const { clientScopes: _, ...open } = registered;
   assert.equal(outcome([wide], open), "m: token at api, trips.read trips.book");
 });

@@ -475,7 +475,7 @@ for (const [name, rule, ...want] of warned) {
   });
 }
 
-test("PROD-4.1v7-3 warns of grants that two servers could exchange in a circle by impersonation", () => {
+test("PROD-4.1v7-3 grants that two servers could exchange in a circle by impersonation are warned of", () => {
   const subjects = { issuers: [idp, partner], subs: ["u"] };
   const out = { ...impersonation, ...plain, id: "out", subjects };
   const back = { ...redemption, id: "back" };
@@ -489,7 +489,7 @@ test("PROD-4.1v7-3 warns of grants that two servers could exchange in a circle b
   assert.deepEqual(circles({ ...out, allow: "delegation" }, back), []);
 });
 
-test("PROD-2.6-9 warns of a target that belongs to a whole trust domain", () => {
+test("PROD-2.6-9 a target that belongs to a whole trust domain is warned of", () => {
   const wide = {
     names: ["wide"],
     owners: ["spiffe://td.example/*", "spiffe://td.example/a/*"],
@@ -500,7 +500,7 @@ test("PROD-2.6-9 warns of a target that belongs to a whole trust domain", () => 
   ]);
 });
 
-test("RFC7662-4-8 warns of an introspector that is not configured", () => {
+test("RFC7662-4-8 an introspector that is not configured is warned of", () => {
   const introspectors = [
     "rapport",
     "report",
@@ -518,7 +518,7 @@ test("RFC7662-4-8 warns of an introspector that is not configured", () => {
   );
 });
 
-test("IDJAG-5-1 warns of a client_id at a partner for a client that is not configured", () => {
+test("IDJAG-5-1 a client_id at a partner for a client that is not configured is warned of", () => {
   const clients = {
     rapport: "a",
     [planner]: "b",
@@ -746,7 +746,7 @@ test("PROD-2.6-10 a rule of another mode makes none of several rules redundant",
   );
 });
 
-test("PROD-2.6-10 warns of all but one of several equal rules", () => {
+test("PROD-2.6-10 all but one of several equal rules are warned of", () => {
   const same = ["c", "a", "b"].map((id) => ({ ...machine, id }));
   assert.deepEqual(check(same).warnings, [
     'policies: rule "c" is redundant: rule "a" allows everything that it allows',
@@ -757,7 +757,7 @@ test("PROD-2.6-10 warns of all but one of several equal rules", () => {
 /** Of the thread, as it lengthens with the work and not with what else the machine does. */
 const CHECK_CPU_MS_MAX = 2_000;
 
-test("PROD-2.6-10 checks ten thousand rules for one actor and one target without comparing every pair", () => {
+test("PROD-2.6-10 ten thousand rules for one actor and one target are checked without comparing every pair", () => {
   const rules = Array.from({ length: 10_000 }, (_, index) => ({
     ...delegation,
     id: `r${index}`,
@@ -779,7 +779,7 @@ for (const [actor, owner] of [
   ["spiffe://td.example/desk/*", "spiffe://td.example/desk/7"],
   ["spiffe://td.example/desk/7/*", "spiffe://td.example/desk/*"],
 ] as const) {
-  test(`PROD-2.6-9 accepts self for ${actor} if ${owner} owns a target`, () => {
+  test(`PROD-2.6-9 self for ${actor} is accepted if ${owner} owns a target`, () => {
     const registry = [...targets, { names: ["desks"], owners: [owner], scopes: ["trips.read"] }];
     const rule = { ...delegation, actors: [actor], subjectToken: { audiences: ["self"] } };
     const { problems, warnings } = check([rule], registry);
@@ -787,7 +787,7 @@ for (const [actor, owner] of [
   });
 }
 
-test("PROD-2.6-9 checks ten thousand rules with self against as many owners without comparing every pair", () => {
+test("PROD-2.6-9 ten thousand rules with self are checked against as many owners without comparing every pair", () => {
   const owner = (index: number): string => `spiffe://td.example/desk/${index}`;
   const indices = Array.from({ length: 10_000 }, (_, index) => index);
   const desks = indices.map((index) => ({ names: [`t${index}`], owners: [owner(index)], scopes: ["x"] }));
@@ -818,7 +818,7 @@ for (const [actor, warns] of [
   });
 }
 
-test("PROD-2.6-3 checks ten thousand rules for workloads of as many clients without comparing every pair", () => {
+test("PROD-2.6-3 ten thousand rules for workloads of as many clients are checked without comparing every pair", () => {
   const workload = (index: number): string => `spiffe://elsewhere.example/desk/${index}`;
   const indices = Array.from({ length: 10_000 }, (_, index) => index);
   const clients = Object.fromEntries(indices.map((index) => [`c${index}`, { workload: workload(index) }]));

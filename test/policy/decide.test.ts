@@ -967,7 +967,7 @@ test("PROD-4.1r5-1 the audience is the requested name, unchanged", () => {
   }
 });
 
-test("PROD-2.6-4 names the consent that it is based on", () => {
+test("PROD-2.6-4 a decision names the consent that it is based on", () => {
   assert.deepEqual(decided([rule]).consent, { id: "consent-1", version: 3 });
   assert.equal(decided([{ ...rule, ...implied }]).consent, undefined);
 });
@@ -976,13 +976,13 @@ const consents = [
   { ...consent, id: "c", scopes: ["trips.read"] },
   { ...consent, id: "b", scopes: ["trips.book"] },
 ];
-test("PROD-2.6-6 uses one consent and never combines two", () => {
+test("PROD-2.6-6 one consent is used, and two are never combined", () => {
   for (const given of [consents, consents.toReversed()]) {
     const got = decided([rule], { consents: given });
     assert.deepEqual([got.consent?.id, got.scope], ["b", ["trips.book"]]);
   }
 });
-test("PROD-2.6-6 uses the consent that grants more", () => {
+test("PROD-2.6-6 the consent that grants more is used", () => {
   for (const given of [
     [...consents, { ...consent, id: "d" }],
     [{ ...consent, id: "d" }, ...consents],
@@ -992,7 +992,7 @@ test("PROD-2.6-6 uses the consent that grants more", () => {
   }
 });
 
-test("PROD-2.6-6 records where each scope was dropped", () => {
+test("PROD-2.6-6 where each scope was dropped is recorded", () => {
   const scope = ["a", "b", "c", "d", "trips.read"];
   const got = decided([{ ...rule, targets: ["api"], scopes: ["b", "c", "d", "trips.read", "trips.pay"] }], {
     scope: [...scope, "trips.pay"],
@@ -1014,7 +1014,7 @@ test("PROD-2.6-6 records where each scope was dropped", () => {
   ]);
 });
 
-test("RFC6749-3.3-4 records which scopes of the subject token were dropped if none is requested", () => {
+test("RFC6749-3.3-4 which scopes of the subject token were dropped if none is requested is recorded", () => {
   const got = decided([{ ...rule, scopes: ["x", "trips.read"] }], { scope: undefined });
   const fallen = ["trips.book", "trips.pay"].map((scope) => ({ scope, at: "rule" }));
   assert.deepEqual(got.trace, [{ rule: "crew", fallen }]);
@@ -1028,7 +1028,7 @@ test("PROD-2.6-10 the trace contains every examined rule, ordered by id", () => 
   assert.deepEqual(got.trace, [{ rule: "a", failed: "subject_issuer" }, { rule: "b" }]);
 });
 
-test("RFC8693-4.1-6, RFC8693-4.1-7, PROD-2.5r1-2, PROD-2.5r2-1 ignores earlier actors", () => {
+test("RFC8693-4.1-6, RFC8693-4.1-7, PROD-2.5r1-2, PROD-2.5r2-1 earlier actors are ignored", () => {
   const chains = [prior, { sub: planner, iss: issuer }, { sub: booking, iss: idp }, { sub: "x", iss: "y" }];
   const open = { ...rule, maxChainDepth: 2 };
   const [first, ...others] = chains.map((hop) => decided([open], withSubject({ chain: [hop] })));
@@ -1045,7 +1045,7 @@ test("RFC8693-4.1-6, RFC8693-4.1-7, PROD-2.5r1-2, PROD-2.5r2-1 ignores earlier a
   );
 });
 
-test("PROD-2.6-10 examines one of ten thousand rules", () => {
+test("PROD-2.6-10 of ten thousand rules one is examined", () => {
   const many = Array.from({ length: 10_000 }, (_, index) => ({
     ...rule,
     id: `r${index}`,

@@ -417,7 +417,7 @@ function each(checkOf: (sample: Sample) => (ask: Question, got: Sample["decided"
   }
 }
 
-test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does: rule, scope, audience and expiry", () => {
+test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 a decision is that of the oracle: rule, scope, audience and expiry", () => {
   const seen: { [what: string]: number } = {};
   each(({ files }) => (ask, got) => {
     const want = oracle(files, targetFiles, ask);
@@ -445,7 +445,7 @@ function describeProduct(product: Product): string {
   return [product.profile, product.clientIdThere, ...product.resources].join(" ");
 }
 
-test("PROD-1.7-3, RFC8693-2.1-14 issues access tokens only for resource servers, grants only for partners, and of those the requested type", () => {
+test("PROD-1.7-3, RFC8693-2.1-14 access tokens are issued only for resource servers, grants only for partners, and of those the requested type", () => {
   each(() => (ask, got) => {
     if (!got.ok) return;
     const { rule, target, product, audience } = got.value;

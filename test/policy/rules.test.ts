@@ -547,7 +547,7 @@ for (const [name, ruleSet, targetSet, problems] of sets) {
   });
 }
 
-test("IDC-2.5-3, IDJAG-5-1 does not treat the names of built-in members as names at a partner", () => {
+test("IDC-2.5-3, IDJAG-5-1 the names of built-in members are not treated as names at a partner", () => {
   const set = compile([], [{ ...partner, clients: { a: "b" }, subjects: { table: { u: "w" } } }]);
   assert.ok(set.ok);
   const { clients, subjects } = set.value.targets.get(partner.issuer)?.partner ?? {};
@@ -701,23 +701,23 @@ for (const [name, rule, caller, want] of finds) {
   });
 }
 
-test("PROD-2.6-10 finds a rule that names client, class and workload of a caller once", () => {
+test("PROD-2.6-10 a rule that names client, class and workload of a caller is found once", () => {
   const rule = { ...clients("c_1"), classes: ["staff"], actors: [planner] };
   assert.deepEqual(found([rule, { ...rule, id: "a" }], { ...ofClass, workload: planner }, "api"), ["a", "r"]);
 });
 
-test("PROD-2.6-1 finds a rule at its own targets only, by any of their names", () => {
+test("PROD-2.6-1 a rule is found at its own targets only, by any of their names", () => {
   assert.deepEqual(found([delegation], asPlanner, "https://api.example"), ["r"]);
   assert.deepEqual(found([delegation], asPlanner, "other"), []);
 });
 
-test("PROD-2.6-2 distinguishes names that contain blanks", () => {
+test("PROD-2.6-2 names that contain blanks are distinguished", () => {
   const rule = { ...machine, clients: ["c x"], targets: ["y"] };
   assert.deepEqual(found([rule], { mode: "client_credentials", clientId: "c x" }, "y"), ["r"]);
   assert.deepEqual(found([rule], { mode: "client_credentials", clientId: "c" }, "x y"), []);
 });
 
-test("PROD-2.6-10 finds every rule once, by id", () => {
+test("PROD-2.6-10 every rule is found once, by id", () => {
   const named = {
     ...delegation,
     actors: [planner, "spiffe://td.example/*"],

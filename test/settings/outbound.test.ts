@@ -29,7 +29,7 @@ const open = [
   "2003::1",
 ];
 for (const address of open) {
-  test(`B8725-3.10-2 connects to ${address}`, () => assert.equal(mayConnect(address, []), true));
+  test(`B8725-3.10-2 ${address} is connected to`, () => assert.equal(mayConnect(address, []), true));
 }
 
 /** The first and the last address of each special-purpose block. */
@@ -84,7 +84,7 @@ const blocks = [
   ["multicast IPv6", "ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
 ] as const;
 for (const [name, first, last] of blocks) {
-  test(`B8725-3.10-2 does not connect to ${name}`, () => {
+  test(`B8725-3.10-2 ${name} is not connected to`, () => {
     assert.equal(mayConnect(first, []), false);
     assert.equal(mayConnect(last, []), false);
   });
@@ -111,7 +111,7 @@ const wrapped = [
   ["broadcast", "255.255.255.255"],
 ] as const;
 for (const [name, address] of wrapped) {
-  test(`B8725-3.10-2 does not connect to ${name} even if every network is opened`, () => {
+  test(`B8725-3.10-2 ${name} is not connected to even if every network is opened`, () => {
     assert.equal(mayConnect(address, everything), false);
   });
 }
@@ -162,7 +162,7 @@ const spellings = [
   ["that is empty", ""],
 ] as const;
 for (const [name, address] of spellings) {
-  test(`B8725-3.10-2 does not connect to an address ${name}`, () => {
+  test(`B8725-3.10-2 an address ${name} is not connected to`, () => {
     assert.equal(mayConnect(address, everything), false);
   });
 }

@@ -146,7 +146,7 @@ function isIdentifier(text: string): boolean {
   return [text, text.replace(/^(https:\/\/[^/]*):443\//, "$1/")].includes(url?.href ?? "");
 }
 
-test("CIMD-3-8 agrees with the reference on random text and never throws", () => {
+test("CIMD-3-8 on random text the result is that of the reference, and nothing is thrown", () => {
   const random = prng(3986);
   const pieces = [
     ..."aZ09.-_~/:@?#%*[] \t\n\0é",
@@ -545,7 +545,7 @@ for (const [name, text, want] of texts) {
   });
 }
 
-test("PROD-2.2-16, CIMD-4.3-1 keeps the members it understands and drops all others", () => {
+test("PROD-2.2-16, CIMD-4.3-1 the members that are understood are kept, and all others dropped", () => {
   const got = parseClientDocument(
     ADDRESS,
     JSON.stringify({ ...app, software_statement: "a.b.c", scope: "trips.read", "x-team": 1 }),
@@ -572,12 +572,12 @@ test("PROD-2.2-16, CIMD-4.3-1 keeps the members it understands and drops all oth
   ]);
 });
 
-test("CIMD-8.2-4 records the method chosen from the list", () => {
+test("CIMD-8.2-4 the method chosen from the list is recorded", () => {
   const got = parseClientDocument(ADDRESS, JSON.stringify(withList(["none", "private_key_jwt"])));
   assert.equal(got.ok && got.value.members.token_endpoint_auth_method, "private_key_jwt");
 });
 
-test("CIMD-4-2, CIMD-3-8 treats the URL with its default port as another client", () => {
+test("CIMD-4-2, CIMD-3-8 the URL with its default port is treated as another client", () => {
   const other = "https://cart.example:443/oauth.json";
   assert.ok(parseClientDocument(other, JSON.stringify({ ...machine, client_id: other })).ok);
   assert.ok(!parseClientDocument(other, JSON.stringify(machine)).ok);

@@ -17,7 +17,7 @@ const us = "https://as.example";
 const there = "https://as.y.example";
 const api = "https://api.y.example";
 
-test("PROD-9.2-11 follows the draft at this revision", () => {
+test("PROD-9.2-11 the draft is followed at this revision", () => {
   assert.equal(DRAFT, "draft-ietf-oauth-identity-assertion-authz-grant-04");
 });
 
@@ -58,7 +58,7 @@ for (const [name, claim, want] of members) {
   test(name, () => assert.deepEqual(buildIdJagClaims(idJag)[claim], want));
 }
 
-test("IDJAG-4.3.3-8 writes several resources as an array and omits an empty list", () => {
+test("IDJAG-4.3.3-8 several resources are written as an array, and an empty list is omitted", () => {
   const resources = [api, "https://files.y.example"];
   assert.deepEqual(buildIdJagClaims({ ...idJag, resources }).resource, resources);
   assert.ok(!("resource" in buildIdJagClaims({ ...idJag, resources: [] })));

@@ -26,7 +26,7 @@ const grant: Grant = {
   claims: {},
 };
 
-test("PROD-9.2-11 follows the draft at this revision", () => {
+test("PROD-9.2-11 the draft is followed at this revision", () => {
   assert.equal(DRAFT, "draft-ietf-oauth-identity-chaining-17");
 });
 
@@ -59,16 +59,16 @@ test("IDC-2.5-2 a grant has these claims in this order and no others", () => {
   assert.equal(named.client_id, "c-b");
 });
 
-test("RFC8693-1.1-1 omits act if the chain is empty", () => {
+test("RFC8693-1.1-1 act is omitted if the chain is empty", () => {
   assert.ok(!("act" in buildGrantClaims({ ...grant, chain: [] })));
 });
 
-test("RFC8693-4.4-2 carries may_act into the grant, so that its restriction still holds there", () => {
+test("RFC8693-4.4-2 may_act is carried into the grant, so that its restriction still holds there", () => {
   const mayAct = { sub: planner.sub };
   assert.deepEqual(buildGrantClaims({ ...grant, mayAct }).may_act, mayAct);
 });
 
-test("IDC-2.5-2 appends transcribed claims and lets them replace none of its own", () => {
+test("IDC-2.5-2 transcribed claims are appended, and replace none of the grant's own", () => {
   const claims = { acr: "2", aud: "https://evil.example", sub: "u-1", jti: "x", amr: ["otp"] };
   const built = buildGrantClaims({ ...grant, claims });
   assert.deepEqual(built, { ...buildGrantClaims(grant), acr: "2", amr: ["otp"] });
@@ -145,7 +145,7 @@ for (const [name, claims, allowed, want] of transcriptions) {
   test(name, () => assert.deepEqual(transcribe(claims, allowed), want));
 }
 
-test("IDC-2.5-4 treats __proto__ and constructor as ordinary claim names", () => {
+test("IDC-2.5-4 __proto__ and constructor are treated as ordinary claim names", () => {
   const names = ["__proto__", "constructor", "toString"];
   assert.deepEqual(transcribe({}, names), {});
   const parsed = parseJson('{"__proto__":["a"],"constructor":"b"}', 8);

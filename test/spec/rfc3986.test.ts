@@ -19,7 +19,7 @@ const plain = [
   "https://[2606:4700::1111]:8443/",
 ];
 for (const url of plain) {
-  test(`accepts ${url} as a URL to fetch`, () => {
+  test(`${url} is accepted as a URL to fetch`, () => {
     const got = parseFetchUrl(url);
     assert.ok(got.ok);
     assert.ok(got.value.href === url || got.value.href === `${url}/`);
@@ -35,7 +35,7 @@ const spelledOut = [
   ["https://[2606::443]:443/", "https://[2606::443]/"],
 ] as const;
 for (const [url, href] of spelledOut) {
-  test(`CIMD-3-3, CIMD-3-8 accepts the explicit default port of ${url}`, () => {
+  test(`CIMD-3-3, CIMD-3-8 the explicit default port of ${url} is accepted`, () => {
     const got = parseFetchUrl(url);
     assert.deepEqual(got.ok ? [got.value.href, got.value.port] : got.error, [href, ""]);
   });
@@ -43,7 +43,7 @@ for (const [url, href] of spelledOut) {
 
 const long = (bytes: number) => `https://a.example/${"a".repeat(bytes - "https://a.example/".length)}`;
 
-test("accepts a URL of 2 KiB", () => assert.ok(parseFetchUrl(long(2048)).ok));
+test("a URL of 2 KiB is accepted", () => assert.ok(parseFetchUrl(long(2048)).ok));
 
 const refused = [
   ["an empty string", "", "url_not_https"],
@@ -129,7 +129,7 @@ const refused = [
   ["non-ASCII characters beyond 2 KiB", `https://a.example/${"é".repeat(2048)}`, "url_too_long"],
 ] as const;
 for (const [name, url, kind] of refused) {
-  test(`refuses a URL to fetch: ${name}`, () => {
+  test(`a URL to fetch is refused: ${name}`, () => {
     assert.deepEqual(parseFetchUrl(url), { ok: false, error: { kind } });
   });
 }

@@ -487,7 +487,7 @@ for (const [what, value, want] of bases) {
     assert.equal(judge(build({ extensions: [value] })), want));
 }
 
-test("X5S-5.1-1 reads every field of a certificate", () => {
+test("X5S-5.1-1 every field of a certificate is read", () => {
   const key = makeKey("P-384");
   const bytes = build({
     serial: tlv(0x02, hex("00c0ffee")),
@@ -552,7 +552,7 @@ test("X5S-5.1-1 reads every field of a certificate", () => {
   });
 });
 
-test("X5S-5.1-1 keeps a copy of the input, so that later changes to it have no effect", () => {
+test("X5S-5.1-1 a copy of the input is kept, so that later changes to it have no effect", () => {
   const bytes = build();
   const got = parseCertificate(bytes);
   assert(got.ok);
@@ -597,7 +597,7 @@ for (const file of readdirSync(FIXTURES).filter((entry) => entry.endsWith(".pem"
   });
 }
 
-test("RFC8705-2.1.2-3 reads a URI inside a DNS name as part of the DNS name", () => {
+test("RFC8705-2.1.2-3 a URI inside a DNS name is read as part of the DNS name", () => {
   const spoof = "a, URI:spiffe://td.example/admin";
   const { subjectAltNames } = certificate({ extensions: [altNames([dns(spoof)])] });
   assert.deepEqual([subjectAltNames?.uris, subjectAltNames?.dnsNames], [[], [spoof]]);
@@ -775,7 +775,7 @@ for (const [what, path, want] of paths) {
   test(what, () => assert.equal(verdict(path.map(certificate)), want));
 }
 
-test("X5S-5.1-1 refuses if the current time is not a number", () => {
+test("X5S-5.1-1 a path is refused if the current time is not a number", () => {
   assert.notEqual(verdict([LEAF, I1, ROOT].map(certificate), Number.NaN), "ok");
 });
 
@@ -1042,16 +1042,17 @@ const bounded: readonly (readonly [string, Content[], string])[] = [
 ];
 
 for (const [what, path, want] of bounded) {
-  test(`X5S-4.2-1 refuses because of ${what}`, () => assert.equal(verdict(path.map(certificate)), want));
+  test(`X5S-4.2-1 a path is refused because of ${what}`, () =>
+    assert.equal(verdict(path.map(certificate)), want));
 }
 
-test("X5S-4.2-1 accepts as many comparisons as the limit", () => {
+test("X5S-4.2-1 as many comparisons as the limit are accepted", () => {
   const leaf = { ...LEAF, extensions: [altNames(Array(100).fill(dns("a")))] };
   const above = signer("i1", "root", { extensions: [nameConstraints(Array(100).fill(dns("a")))] });
   assert.equal(verdict([leaf, above, ROOT].map(certificate)), "ok");
 });
 
-test("X5S-4.2-1 does not constrain a self-issued intermediate but constrains a self-issued leaf", () => {
+test("X5S-4.2-1 a self-issued intermediate is not constrained, and a self-issued leaf is", () => {
   const above = signer("i1", "i1", { extensions: [TD_ONLY] });
   const between = signer("i1", "i1", { extensions: [OTHER] });
   assert.equal(verdict([LEAF, between, above].map(certificate)), "ok");

@@ -127,7 +127,7 @@ for (const [name, body, want] of bodies) {
   test(name, () => assert.deepEqual(read(body), want));
 }
 
-test("RFC6749-3.2-6 parses a form without known parameters into an empty form", () => {
+test("RFC6749-3.2-6 a form without known parameters is parsed into an empty form", () => {
   const form = parseForm("x=1");
   assert.ok(form.ok);
   assert.deepEqual(Object.keys(form.value).sort(), ["audience", "resource"]);
@@ -137,7 +137,7 @@ const known =
   "grant_type scope client_id client_secret client_assertion_type client_assertion assertion subject_token " +
   "subject_token_type actor_token actor_token_type requested_token_type code redirect_uri refresh_token username password";
 
-test("RFC6749-3.2-7 refuses every repeated parameter except resource and audience", () => {
+test("RFC6749-3.2-7 every repeated parameter except resource and audience is refused", () => {
   for (const name of known.split(" ")) {
     assert.deepEqual(read(`${name}=a`), { [name]: "a" });
     assert.equal(read(`${name}=a&${name}=b`), `parameter_repeated ${name}`);
@@ -151,7 +151,7 @@ test("isTokenParameter recognises token parameters, which are refused in the req
     assert.equal(isTokenParameter(name), false);
 });
 
-test("RFC6749-B-2 reads seeded random forms as URLSearchParams does or refuses them", () => {
+test("RFC6749-B-2 seeded random forms are read as URLSearchParams reads them, or refused", () => {
   const random = prng(6749);
   const pieces = [
     "&",
@@ -282,7 +282,7 @@ for (const [name, scope, want] of scopes) {
   });
 }
 
-test("RFC6749-3.3-1 tries every character in a scope token", () => {
+test("RFC6749-3.3-1 every character in a scope token is accepted or refused as the grammar says", () => {
   for (let code = 0; code <= 0x100; code++) {
     const allowed = code >= 0x21 && code <= 0x7e && code !== 0x22 && code !== 0x5c;
     const token = `a${String.fromCharCode(code)}b`;

@@ -162,7 +162,7 @@ test("RFC7515-4.1.3-v1 never trusts a key in the header", () => {
   assert.equal(kind(jws(es256)), "ok");
 });
 
-test("RFC7515-5.2-v5 returns the signed bytes as received", () => {
+test("RFC7515-5.2-v5 the signed bytes are returned as received", () => {
   const compact = jws('{ "typ":"JWT", "alg":"ES256", "kid":"\\u006b1" }', '{ "sub" : "a" }');
   const got = parseJws(compact);
   assert(got.ok);
@@ -179,7 +179,7 @@ const SEED = 20261121;
 const ROUNDS = 5_000;
 const NOISE = [..."AQRgw9-_.+/=~ \n{\u00e9\ud800", "e30", "..", "fQ", "In0"];
 
-test("RFC7515-5.2-v2 accepts only the canonical encoding of a random token", () => {
+test("RFC7515-5.2-v2 of a random token only the canonical encoding is accepted", () => {
   const random = prng(SEED);
   const compact = jws({ alg: "ES256", kid: "k1", typ: "JWT" }, { sub: "a", exp: 1 });
   let accepted = 0;

@@ -151,7 +151,7 @@ for (const [name, value, want] of keys) {
   });
 }
 
-test("RFC7517-4-v2 keeps known members and drops all others", () => {
+test("RFC7517-4-v2 known members are kept, and all others dropped", () => {
   const got = parseJwk({ ...p256, kid: "k1", alg: "ES256", use: "sig", x5u: "https://a.example" });
   assert.deepEqual(got, { ok: true, value: { ...p256, kid: "k1", alg: "ES256" } });
 });
@@ -338,6 +338,6 @@ for (const [name, from, header, rsaAlgorithms, want] of choices) {
   });
 }
 
-test("RFC7517-5.1-1 chooses the same key in any order", () => {
+test("RFC7517-5.1-1 the same key is chosen in any order", () => {
   assert.deepEqual(selectKey([b, a], { alg: "ES256" }), selectKey([a, b], { alg: "ES256" }));
 });

@@ -102,7 +102,7 @@ for (const [name, limits, claims, want] of times) {
   });
 }
 
-test("RFC7519-2-v2 returns the times that are present", () => {
+test("RFC7519-2-v2 the times that are present are returned", () => {
   assert.deepEqual(checkTimes({ exp, iat: now, sub: "a" }, rule), { ok: true, value: { exp, iat: now } });
 });
 
@@ -221,7 +221,7 @@ for (const [name, claims, sole, contained] of named) {
   });
 }
 
-test("RFC7519-4.1.3-v2 lists all audiences in order", () => {
+test("RFC7519-4.1.3-v2 all audiences are listed in order", () => {
   assert.deepEqual(audiences({ aud: ["b", "a"] }), { ok: true, value: ["b", "a"] });
   assert.deepEqual(audiences({ aud: "b" }), { ok: true, value: ["b"] });
 });

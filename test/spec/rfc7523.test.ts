@@ -108,7 +108,7 @@ for (const [name, head, body, want] of heads) {
   });
 }
 
-test("RFC7523-3-4, RFC7521-5.1-1 returns issuer and subject unchanged", () => {
+test("RFC7523-3-4, RFC7521-5.1-1 issuer and subject are returned unchanged", () => {
   for (const name of ["HTTPS://AS.Example:443/%7e", "cafe\u0301", " c ", "__proto__"]) {
     const got = parseClientAssertion(jws(header, { ...claims, iss: name, sub: `${name}/` }));
     assert.deepEqual(got, { ok: true, value: { issuer: name, subject: `${name}/` } });
@@ -322,7 +322,7 @@ for (const [name, typ, aud, want] of typed) {
   });
 }
 
-test("RFC7523-3-14 returns the audience used, the jti and the expiry rounded up to a second", () => {
+test("RFC7523-3-14 the audience used, the jti and the expiry rounded up to a second are returned", () => {
   const fraction = { ...claims, aud: [endpoint], exp: now + 59.2 };
   assert.deepEqual(checkClientAssertion(jws(header, fraction), RULE), {
     ok: true,
@@ -428,7 +428,7 @@ for (const [name, head, body, want] of grantHeads) {
   });
 }
 
-test("RFC7523-3-4 returns the issuer of a grant unchanged", () => {
+test("RFC7523-3-4 the issuer of a grant is returned unchanged", () => {
   for (const iss of ["HTTPS://IdP.Example:443/%7e", "cafe\u0301", "__proto__"]) {
     const got = parseGrant(jws(grantHeader, { ...grant, iss }), us);
     assert.deepEqual(got, { ok: true, value: { issuer: iss, profile: "jwt" } });
@@ -701,7 +701,7 @@ for (const [name, body, rule, want] of grantBodies) {
   });
 }
 
-test("RFC7523-3-14 returns the claims of a grant and the second until which its jti is kept", () => {
+test("RFC7523-3-14 the claims of a grant and the second until which its jti is kept are returned", () => {
   const fraction = {
     ...grant,
     aud: [endpoint],

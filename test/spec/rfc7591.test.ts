@@ -97,11 +97,11 @@ const FULL = {
 
 // --- one member ---------------------------------------------------------------------------------------------
 
-test("RFC7591-3.2.1-8 keeps every understood member unchanged", () => {
+test("RFC7591-3.2.1-8 every understood member is kept unchanged", () => {
   assert.deepEqual(members(FULL), FULL);
 });
 
-test("PROD-2.2-1, PROD-2.2-6, PROD-2.2-7, PROD-2.2-11, PROD-2.2-13, PROD-4.2-4 reads the six fields of a metadata document", () => {
+test("PROD-2.2-1, PROD-2.2-6, PROD-2.2-7, PROD-2.2-11, PROD-2.2-13, PROD-4.2-4 the six fields of a metadata document are read", () => {
   const six = {
     client_id: "https://app.example/client.json",
     client_name: "App",
@@ -190,7 +190,7 @@ const exceptions: { [name: string]: readonly unknown[] } = {
   dpop_bound_access_tokens: [true],
 };
 for (const name of Object.keys(FULL)) {
-  test(`PROD-2.2-17 refuses ${name} of a wrong type`, () => {
+  test(`PROD-2.2-17 ${name} of a wrong type is refused`, () => {
     const want = `${name.replace("#fr", "")}_refused`;
     for (const value of wrong) {
       const allowed = exceptions[name]?.some((one) => JSON.stringify(one) === JSON.stringify(value));
@@ -201,7 +201,7 @@ for (const name of Object.keys(FULL)) {
       );
     }
   });
-  test(`RFC7592-2.2-4, RFC7592-2.2-5 treats ${name} of null as absent`, () => {
+  test(`RFC7592-2.2-4, RFC7592-2.2-5 ${name} of null is treated as absent`, () => {
     const { [name as "scope"]: _, ...rest } = FULL;
     const got = [parse({ ...rest, [name]: null }), parse(rest)];
     assert.deepEqual(got[0], got[1]);
@@ -212,7 +212,7 @@ const long = (name: string, bytes: number) => ({
   [name]: "é".repeat(bytes / 2 - 1).padEnd(bytes / 2 + 1, "a"),
 });
 for (const name of ["client_name", "client_name#fr"]) {
-  test(`MCPC-D-12, RFC7591-2.2-5 accepts ${name} of 256 characters of any script, and refuses more`, () => {
+  test(`MCPC-D-12, RFC7591-2.2-5 ${name} of 256 characters of any script is accepted, and of more is refused`, () => {
     for (const character of ["é", "字", "😀", "<", "("]) {
       assert.equal(reason({ [name]: character.repeat(256) }), "ok");
       assert.equal(reason({ [name]: character.repeat(257) }), "client_name_refused");
@@ -220,7 +220,7 @@ for (const name of ["client_name", "client_name#fr"]) {
   });
 }
 for (const name of ["software_id", "software_version"]) {
-  test(`RFC7591-2.2-5 accepts ${name} of 2 KiB, measured in bytes, and refuses more`, () => {
+  test(`RFC7591-2.2-5 ${name} of 2 KiB, measured in bytes, is accepted, and of more is refused`, () => {
     assert.equal(reason(long(name, 2048)), "ok");
     assert.equal(reason(long(name, 2050)), `${name}_refused`);
   });
@@ -245,7 +245,7 @@ const limits: readonly (readonly [string, (length: number) => object, number])[]
   ["contacts", (length) => ({ contacts: Array(length).fill("a") }), 64],
 ];
 for (const [name, make, most] of limits) {
-  test(`PROD-2.2-17 accepts ${name} of length ${most} and refuses more`, () => {
+  test(`PROD-2.2-17 ${name} of length ${most} is accepted, and of more is refused`, () => {
     assert.equal(reason(make(most)), "ok");
     assert.equal(reason(make(most + 1)), `${name}_refused`);
   });
@@ -374,7 +374,7 @@ const values = [
 ] as const;
 for (const [name, metadata, want] of values) test(name, () => assert.equal(reason(metadata), want));
 
-test("RFC7591-3.2.2-4, RFC7591-3.2.2-5, PROD-2.2-17 reports a bad redirect URI with another error than other bad members", () => {
+test("RFC7591-3.2.2-4, RFC7591-3.2.2-5, PROD-2.2-17 a bad redirect URI is reported with another error than other bad members", () => {
   const kinds = [
     [{ redirect_uris: ["https://a.example/#"] }, "redirect_uri_invalid", "redirect_uri_fragment"],
     [{ redirect_uris: ["https://a.example/", "a"] }, "redirect_uri_invalid", "redirect_uri_malformed"],
@@ -388,7 +388,7 @@ test("RFC7591-3.2.2-4, RFC7591-3.2.2-5, PROD-2.2-17 reports a bad redirect URI w
   }
 });
 
-test("RFC7591-2-3, RFC8252-8.4-2 keeps redirect URIs unchanged", () => {
+test("RFC7591-2-3, RFC8252-8.4-2 redirect URIs are kept unchanged", () => {
   const uris = ["https://app.example:443/cb", "https://app.example/%41?b=%2f", "http://127.0.0.1:80/cb"];
   const got = parse({ redirect_uris: uris });
   assert.ok(got.ok);
@@ -420,11 +420,11 @@ for (const [name, metadata, want] of languages) {
   });
 }
 
-test("RFC7591-2.2-2 treats a null under a differently cased tag as absent", () => {
+test("RFC7591-2.2-2 a null under a differently cased tag is treated as absent", () => {
   assert.deepEqual(members({ "client_name#fr": null, "client_name#FR": "a" }), { "client_name#FR": "a" });
 });
 
-test("RFC7591-2.2-1 accepts 64 language tags and refuses 65", () => {
+test("RFC7591-2.2-1 64 language tags are accepted, and 65 refused", () => {
   const tagged = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`client_name#x-${at}`, "a"]));
   assert.equal(reason(tagged(64)), "ok");
@@ -533,20 +533,20 @@ const notMethods = [
   "private_key_jwt ",
 ];
 for (const method of notMethods) {
-  test(`PROD-2.2-12, RFC7591-1.1-1 refuses the method ${method}`, () => {
+  test(`PROD-2.2-12, RFC7591-1.1-1 the method ${method} is refused`, () => {
     const everything = { ...KEYS, ...WORKLOAD, ...SUBJECT };
     assert.equal(reason(by(method, everything)), "token_endpoint_auth_method_refused");
   });
 }
 
 for (const method of [["private_key_jwt"], { name: "private_key_jwt" }, 7, true]) {
-  test(`PROD-2.2-10 refuses ${JSON.stringify(method)}, which is no string, as method`, () => {
+  test(`PROD-2.2-10 ${JSON.stringify(method)}, which is no string, is refused as method`, () => {
     const metadata = { ...KEYS, token_endpoint_auth_method: method };
     assert.equal(reason(metadata), "token_endpoint_auth_method_refused");
   });
 }
 
-test("RFC6749-10.2-2 refuses a public client that names no redirect URI, and accepts one that does", () => {
+test("RFC6749-10.2-2 a public client that names no redirect URI is refused, and one that does is accepted", () => {
   for (const none of [{}, { redirect_uris: [] }]) {
     assert.equal(reason(by("none", none)), "token_endpoint_auth_method_refused");
   }
@@ -554,7 +554,7 @@ test("RFC6749-10.2-2 refuses a public client that names no redirect URI, and acc
 });
 
 for (const alg of ["none", "HS256", "ES512", "RS384", "es256", "EdDSA "]) {
-  test(`RFC8725-3.2-v2 refuses assertions with the algorithm ${alg}`, () => {
+  test(`RFC8725-3.2-v2 assertions with the algorithm ${alg} are refused`, () => {
     const metadata = by("private_key_jwt", { ...KEY_URI, token_endpoint_auth_signing_alg: alg });
     assert.equal(reason(metadata), "token_endpoint_auth_signing_alg_refused");
   });
@@ -623,26 +623,26 @@ const keySets = [
 for (const [name, metadata, want] of keySets) test(name, () => assert.equal(reason(metadata), want));
 
 for (const member of ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"]) {
-  test(`RFC7517-9.2-1 refuses the secret member ${member} in a key of any type`, () => {
+  test(`RFC7517-9.2-1 the secret member ${member} is refused in a key of any type`, () => {
     for (const kty of ["EC", "OKP", "RSA", "AKP", "ec", undefined]) {
       assert.equal(reason(withKeys(EC, { kty, [member]: null })), "keys_private");
     }
   });
 }
 
-test("RFC7517-4-v2, RFC7517-5-v3 keeps the known members of a set and drops unknown keys", () => {
+test("RFC7517-4-v2, RFC7517-5-v3 the known members of a set are kept, and unknown keys dropped", () => {
   const known = { ...EC, kid: "k1", alg: "ES256", use: "sig", key_ops: ["verify"] };
   const more = { ...known, x5c: ["a"], x5t: "b", n: "c".repeat(9000), nested: { a: [1] } };
   const metadata = by("private_key_jwt", { jwks: { keys: [more, { kty: "AKP", pub: "a" }], version: 1 } });
   assert.deepEqual(members(metadata), by("private_key_jwt", { jwks: { keys: [known] } }));
 });
 
-test("RFC8725-3.1-v4 keeps only the keys that can sign an assertion", () => {
+test("RFC8725-3.1-v4 only the keys that can sign an assertion are kept", () => {
   assert.deepEqual(members(withKeys(P521, EC)).jwks, { keys: [EC] });
   assert.deepEqual(members(withAlg("RS256", RSA, EC, { ...RSA, alg: "PS256" })).jwks, { keys: [RSA] });
 });
 
-test("RFC8705-2.2.2-1 keeps certificates only for the method that compares them", () => {
+test("RFC8705-2.2.2-1 certificates are kept only for the method that compares them", () => {
   const jwks = { keys: [{ ...CERTIFIED, x5c: [CERTIFICATE, "AAAA"] }] };
   assert.deepEqual(members(by(SELF_SIGNED, { jwks })).jwks, jwks);
   const { x5c: _, ...key } = CERTIFIED;
@@ -662,7 +662,7 @@ test("RFC7591-2-22, RFC7591-3.1.1-2, RFC7591-5-11 values of the software stateme
   assert.deepEqual(members(mergeStatement(asked, stated)), { ...stated, scope: "a" });
 });
 
-test("RFC7591-3.1.1-2 treats no registered JWT claim as metadata", () => {
+test("RFC7591-3.1.1-2 no registered JWT claim is treated as metadata", () => {
   const claims = { iss: "a", sub: "b", aud: "c", exp: 2, nbf: 1, iat: 1, jti: "d", software_id: "e" };
   assert.deepEqual(members(mergeStatement({ client_name: "f" }, claims)), {
     client_name: "f",
@@ -670,17 +670,17 @@ test("RFC7591-3.1.1-2 treats no registered JWT claim as metadata", () => {
   });
 });
 
-test("RFC7591-3.1.1-2 keeps request members that the statement lacks", () => {
+test("RFC7591-3.1.1-2 request members that the statement lacks are kept", () => {
   assert.deepEqual(members(mergeStatement({ scope: "a" }, { scope: null })), { scope: "a" });
 });
 
-test("RFC7591-5-12 validates the merged statement and request", () => {
+test("RFC7591-5-12 the merged statement and request are validated", () => {
   assert.equal(reason(mergeStatement(KEYS, KEY_URI)), "keys_twice");
   assert.equal(reason(mergeStatement({ client_name: "a" }, { client_name: 1 })), "client_name_refused");
   assert.equal(reason(mergeStatement({ client_name: 1 }, { client_name: "a" })), "ok");
 });
 
-test("RFC7591-3.2.1-11, RFC7591-3.2.1-12 keeps the statement unchanged and its values as members", () => {
+test("RFC7591-3.2.1-11, RFC7591-3.2.1-12 the statement is kept unchanged, and its values as members", () => {
   const merged = mergeStatement({ software_statement: "a.b.c" }, { client_name: "Stated" });
   assert.deepEqual(register(merged).members, {
     ...register({}).members,
@@ -696,7 +696,7 @@ const CODE = "authorization_code";
 const REDIRECT = { redirect_uris: ["https://app.example/cb"] };
 const ALL: Ceiling = { grantTypes: MACHINE_GRANT_TYPES };
 
-test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 supports three grant types", () => {
+test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 three grant types are supported", () => {
   assert.deepEqual(MACHINE_GRANT_TYPES, [
     "client_credentials",
     "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -884,7 +884,7 @@ for (const [name, metadata, want] of registrations) {
   test(name, () => assert.equal(registering(metadata), want));
 }
 
-test("RFC7591-2-21 refuses grant types and scopes outside the ceiling", () => {
+test("RFC7591-2-21 grant types and scopes outside the ceiling are refused", () => {
   const ceiling = { grantTypes: [EXCHANGE], scopes: ["a"] };
   assert.equal(registering({ grant_types: [CREDENTIALS] }, ceiling), "grant_types_unavailable");
   assert.equal(registering({ scope: "b" }, ceiling), "scope_unavailable");
@@ -892,7 +892,7 @@ test("RFC7591-2-21 refuses grant types and scopes outside the ceiling", () => {
 
 // --- record and answer --------------------------------------------------------------------------------------
 
-test("RFC7591-2-4, RFC7591-2-7, RFC7591-2-10, RFC7591-3.1-2, RFC7591-3.2.1-8 records defaults", () => {
+test("RFC7591-2-4, RFC7591-2-7, RFC7591-2-10, RFC7591-3.1-2, RFC7591-3.2.1-8 defaults are recorded", () => {
   assert.deepEqual(register(REDIRECT, { grantTypes: [EXCHANGE], scopes: ["b", "c"] }), {
     members: {
       ...REDIRECT,
@@ -907,7 +907,7 @@ test("RFC7591-2-4, RFC7591-2-7, RFC7591-2-10, RFC7591-3.1-2, RFC7591-3.2.1-8 rec
   });
 });
 
-test("RFC7591-3.2.1-9, PROD-2.2-8 records authorization_code with the permitted types, and the redirect URIs", () => {
+test("RFC7591-3.2.1-9, PROD-2.2-8 authorization_code is recorded with the permitted types and the redirect URIs", () => {
   const shown = { grant_types: [CODE, CREDENTIALS, EXCHANGE], ...REDIRECT };
   const got = register(by("private_key_jwt", { ...shown, ...KEY_URI }), { grantTypes: [CREDENTIALS] });
   assert.deepEqual(got, {
@@ -922,12 +922,12 @@ test("RFC7591-3.2.1-9, PROD-2.2-8 records authorization_code with the permitted 
   });
 });
 
-test("RFC7591-2.1-1 records no response type without authorization_code", () => {
+test("RFC7591-2.1-1 no response type is recorded without authorization_code", () => {
   assert.deepEqual(register({ grant_types: [CREDENTIALS] }).members.response_types, []);
   assert.deepEqual(register({ response_types: [], ...REDIRECT }).members.response_types, ["code"]);
 });
 
-test("RFC7591-2-7, RFC7591-2-10, RFC7591-5-2 records no grant type by default without a redirect URI", () => {
+test("RFC7591-2-7, RFC7591-2-10, RFC7591-5-2 no grant type is recorded by default without a redirect URI", () => {
   const { members, grantTypes } = register({ response_types: ["code"] });
   assert.deepEqual([members.grant_types, members.response_types, grantTypes], [[], [], []]);
 });
@@ -949,19 +949,19 @@ test("RFC7591-2-7, PROD-2.2-9, MCPC-D-6, REFRESH-D-1 a client can use the grant 
   assert.deepEqual(named(CODE, EXCHANGE), [EXCHANGE, CODE]);
 });
 
-test("RFC7591-3.2.1-9 records the scopes that remain under the ceiling", () => {
+test("RFC7591-3.2.1-9 the scopes that remain under the ceiling are recorded", () => {
   const got = register({ scope: "a b c" }, { ...ALL, scopes: ["c", "a", "d"] });
   assert.deepEqual([got.members.scope, got.scopes], ["a c", ["a", "c"]]);
 });
 
-test("RFC7591-2-14 distinguishes an empty scope ceiling from no ceiling", () => {
+test("RFC7591-2-14 an empty scope ceiling is distinguished from no ceiling", () => {
   const none = register({}, { ...ALL, scopes: [] });
   assert.deepEqual([none.members.scope, none.scopes], [undefined, []]);
   const any = register({});
   assert.deepEqual([any.members.scope, any.scopes], [undefined, undefined]);
 });
 
-test("RFC8252-8.4-1, RFC7591-2-4 records the requested method", () => {
+test("RFC8252-8.4-1, RFC7591-2-4 the requested method is recorded", () => {
   for (const metadata of [
     by("client_secret_post"),
     by("private_key_jwt", KEYS),
@@ -984,7 +984,7 @@ const INFORMATION = {
   registrationToken: "t",
 };
 
-test("RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-10, RFC7592-3-1, RFC7592-3-2, RFC7592-3-5, PROD-4.2-5 answers with the members at the top level", () => {
+test("RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-10, RFC7592-3-1, RFC7592-3-2, RFC7592-3-5, PROD-4.2-5 the members of the answer are at the top level", () => {
   assert.deepEqual(buildClientInformation(INFORMATION), {
     client_id: "c_1",
     client_id_issued_at: 1_790_000_000,
@@ -997,7 +997,7 @@ test("RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-10, RFC7592-3-1, RFC7592-3
   });
 });
 
-test("RFC7591-3.2.1-7, PROD-2.7-2 returns a secret with its expiry", () => {
+test("RFC7591-3.2.1-7, PROD-2.7-2 a secret is returned with its expiry", () => {
   const { client_secret: secret, client_secret_expires_at: end } = buildClientInformation({
     ...INFORMATION,
     secret: "s",
@@ -1006,12 +1006,12 @@ test("RFC7591-3.2.1-7, PROD-2.7-2 returns a secret with its expiry", () => {
   assert.deepEqual([secret, end], ["s", 1_790_086_400]);
 });
 
-test("RFC7591-3.2.1-7 returns 0 as expiry of a secret that does not expire", () => {
+test("RFC7591-3.2.1-7 0 is returned as expiry of a secret that does not expire", () => {
   const answer = buildClientInformation({ ...INFORMATION, secret: "s" });
   assert.deepEqual([answer.client_secret, answer.client_secret_expires_at], ["s", 0]);
 });
 
-test("RFC7591-3.2.1-8, RFC7592-3-3 returns every recorded member", () => {
+test("RFC7591-3.2.1-8, RFC7592-3-3 every recorded member is returned", () => {
   const { members: record } = register({ ...FULL, "client_name#de": "b" });
   const answer = buildClientInformation({ ...INFORMATION, metadata: record });
   for (const [name, value] of Object.entries(record)) assert.deepEqual(answer[name], value, name);
@@ -1076,7 +1076,7 @@ test("RFC7592-2.2-1, RFC7592-3-3 a response that is sent back registers the same
 
 // --- error descriptions -------------------------------------------------------------------------------------
 
-test("RFC7591-3.2.2-2 describes each failure in plain ASCII and differently from the others", () => {
+test("RFC7591-3.2.2-2 each failure is described in plain ASCII and differently from the others", () => {
   const reasons: MetadataReason[] = [
     "not_an_object",
     "redirect_uri_malformed",

@@ -9,7 +9,7 @@ const reason = (json: JsonObject): string => {
   return got.ok ? "ok" : `${got.error.kind} ${got.error.reason}`;
 };
 
-test("RFC7592-2.2-3, RFC7592-2.2-4 takes every member of the new record from the update", () => {
+test("RFC7592-2.2-3, RFC7592-2.2-4 every member of the new record is taken from the update", () => {
   const json = { client_id: "c_1", client_name: "a", grant_types: ["client_credentials"] };
   assert.deepEqual(parseClientUpdate(json, CLIENT), {
     ok: true,
@@ -17,7 +17,7 @@ test("RFC7592-2.2-3, RFC7592-2.2-4 takes every member of the new record from the
   });
 });
 
-test("RFC7592-2.2-7, RFC7592-2.2-8 returns the secret for comparison, apart from the metadata", () => {
+test("RFC7592-2.2-7, RFC7592-2.2-8 the secret is returned for comparison, apart from the metadata", () => {
   assert.deepEqual(parseClientUpdate({ client_id: "c_1", client_secret: "s" }, CLIENT), {
     ok: true,
     value: { clientSecret: "s", metadata: {} },
@@ -31,11 +31,11 @@ const OF_SERVER: readonly (readonly [string, Json])[] = [
   ["client_id_issued_at", 1_790_000_000],
 ];
 for (const [name, value] of OF_SERVER) {
-  test(`RFC7592-2.2-2 refuses ${name}`, () => {
+  test(`RFC7592-2.2-2 ${name} is refused`, () => {
     const want = "client_metadata_invalid server_member_sent";
     for (const sent of [value, "", false, []]) assert.equal(reason({ client_id: "c_1", [name]: sent }), want);
   });
-  test(`RFC7592-2.2-2, RFC7592-2.2-5 treats ${name} of null as absent`, () => {
+  test(`RFC7592-2.2-2, RFC7592-2.2-5 ${name} of null is treated as absent`, () => {
     assert.equal(reason({ client_id: "c_1", [name]: null }), "ok");
   });
 }

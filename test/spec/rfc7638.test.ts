@@ -39,11 +39,11 @@ for (const [name, members, want] of vectors) {
   });
 }
 
-test("RFC7638-3.2.1-v1 computes the same thumbprint for a private key and its public key", () => {
+test("RFC7638-3.2.1-v1 the thumbprints of a private key and its public key are the same", () => {
   const secret = { ...ec, d: "AQID" };
   assert.equal(thumbprint(secret), thumbprint(ec));
 });
 
-test("RFC7638-3-v1 computes different thumbprints for different keys", () => {
+test("RFC7638-3-v1 the thumbprints of different keys differ", () => {
   assert.notEqual(thumbprint({ ...ec, y: ec.x }), thumbprint(ec));
 });

@@ -84,7 +84,7 @@ for (const [name, text, want] of refused) {
   });
 }
 
-test("RFC7515-10.13-v1 keeps __proto__ as an ordinary member", () => {
+test("RFC7515-10.13-v1 __proto__ is kept as an ordinary member", () => {
   const got = parseJson('{"__proto__":{"exp":1},"constructor":2}', DEPTH);
   assert(got.ok);
   assert.equal(Object.getPrototypeOf(got.value), null);
@@ -129,7 +129,7 @@ function randomJson(random: Prng, depth = 0): { text: string; duplicate: boolean
   return { text: `{${members.join(`${space},`)}}`, duplicate: duplicate || unescaped.size < names.length };
 }
 
-test("RFC7519-4-v1 refuses random objects exactly if they repeat a name", () => {
+test("RFC7519-4-v1 random objects are refused exactly if they repeat a name", () => {
   const random = prng(SEED);
   const seen = { ok: 0, json_duplicate_member: 0 };
   for (let round = 0; round < ROUNDS; round++) {
@@ -142,7 +142,7 @@ test("RFC7519-4-v1 refuses random objects exactly if they repeat a name", () => 
   assert(seen.ok > 100 && seen.json_duplicate_member > 100);
 });
 
-test("RFC7515-10.12-v1 reads random text as JSON.parse does or refuses it", () => {
+test("RFC7515-10.12-v1 random text is read as JSON.parse reads it, or refused", () => {
   const random = prng(SEED);
   let agreed = 0;
   for (let round = 0; round < ROUNDS; round++) {

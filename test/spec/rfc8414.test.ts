@@ -88,7 +88,7 @@ for (const [name, member, want] of members) {
   test(name, () => assert.deepEqual(buildMetadata(offer)[member], want));
 }
 
-test("PROD-4.4-12 lists only what is enabled", () => {
+test("PROD-4.4-12 only what is enabled is listed", () => {
   const metadata = buildMetadata({ ...offer, grantTypes: ["a"], authMethods: ["b"], scopes: ["c", "d"] });
   assert.equal(
     "dpop_signing_alg_values_supported" in buildMetadata({ ...offer, proofAlgorithms: [] }),
@@ -99,7 +99,7 @@ test("PROD-4.4-12 lists only what is enabled", () => {
   assert.deepEqual(metadata.scopes_supported, ["c", "d"]);
 });
 
-test("RFC8705-5-1, RFC8705-5-2 has an alias for certificates of each endpoint that authenticates clients", () => {
+test("RFC8705-5-1, RFC8705-5-2 each endpoint that authenticates clients has an alias for certificates", () => {
   const metadata = buildMetadata({ ...offer, mtlsBase: "https://mtls.as.example/t1" });
   assert.deepEqual(metadata.mtls_endpoint_aliases, {
     token_endpoint: "https://mtls.as.example/t1/token",
@@ -109,13 +109,13 @@ test("RFC8705-5-1, RFC8705-5-2 has an alias for certificates of each endpoint th
   assert.equal(metadata.token_endpoint, "https://as.example/t1/token");
 });
 
-test("RFC8414-2-7, PROD-4.4-2 has the registration endpoint below the issuer if clients can register", () => {
+test("RFC8414-2-7, PROD-4.4-2 the registration endpoint is below the issuer if clients can register", () => {
   const metadata = buildMetadata({ ...offer, registration: true });
   assert.equal(metadata.registration_endpoint, "https://as.example/t1/register");
   assert.ok(!("registration_endpoint" in buildMetadata({ ...offer, registration: false })));
 });
 
-test("PROD-4.4-1, MCP-R.1-7 announces metadata documents if they are enabled", () => {
+test("PROD-4.4-1, MCP-R.1-7 metadata documents are announced if they are enabled", () => {
   const metadata = buildMetadata({ ...offer, clientDocuments: true });
   assert.equal(metadata.client_id_metadata_document_supported, true);
   assert.ok(
@@ -123,23 +123,23 @@ test("PROD-4.4-1, MCP-R.1-7 announces metadata documents if they are enabled", (
   );
 });
 
-test("IDC-3-1, IDJAG-7.1-1 lists the token types of issued grants", () => {
+test("IDC-3-1, IDJAG-7.1-1 the token types of issued grants are listed", () => {
   const metadata = buildMetadata({ ...offer, requestedTokenTypes: [JWT, ID_JAG] });
   assert.deepEqual(metadata.identity_chaining_requested_token_types_supported, [JWT, ID_JAG]);
 });
 
-test("IDJAG-7.2-1, IDJAG-7.2-2, EMA-6-1 lists the profiles of redeemable grants", () => {
+test("IDJAG-7.2-1, IDJAG-7.2-2, EMA-6-1 the profiles of redeemable grants are listed", () => {
   const metadata = buildMetadata({ ...offer, grantProfiles: [ID_JAG_PROFILE] });
   assert.deepEqual(metadata.authorization_grant_profiles_supported, [ID_JAG_PROFILE]);
 });
 
-test("RFC8414-3.2-3, IDJAG-7.2-1 omits empty lists about grants", () => {
+test("RFC8414-3.2-3, IDJAG-7.2-1 empty lists about grants are omitted", () => {
   const names = Object.keys(buildMetadata(offer));
   assert.ok(!names.includes("identity_chaining_requested_token_types_supported"));
   assert.ok(!names.includes("authorization_grant_profiles_supported"));
 });
 
-test("RFC8414-3.2-3 omits an empty list of scopes", () => {
+test("RFC8414-3.2-3 an empty list of scopes is omitted", () => {
   assert.ok(!("scopes_supported" in buildMetadata({ ...offer, scopes: [] })));
 });
 
@@ -291,7 +291,7 @@ for (const [name, text, want] of documents) {
   });
 }
 
-test("RFC8414-4-2 compares issuers without Unicode normalization", () => {
+test("RFC8414-4-2 issuers are compared without Unicode normalization", () => {
   const [composed, decomposed] = ["https://idp.example/caf\u00e9", "https://idp.example/cafe\u0301"] as const;
   const got = parseIssuerMetadata(JSON.stringify({ ...document, issuer: decomposed }), composed);
   assert.deepEqual(got, { ok: false, error: { kind: "metadata_issuer_differs" } });

@@ -200,7 +200,7 @@ test("RFC6749-3.2-5, PROD-3-11 an actor token that is also sent empty counts onc
   assert.deepEqual(got.ok && got.value.actor, { token: "a", type: JWT });
 });
 
-test("IDJAG-4.3-1 refuses a request for an ID-JAG with two audiences", () => {
+test("IDJAG-4.3-1 a request for an ID-JAG with two audiences is refused", () => {
   const form = parseForm(
     `${new URLSearchParams({ ...subject, requested_token_type: ID_JAG })}&audience=a&audience=b`,
   );

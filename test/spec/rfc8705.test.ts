@@ -395,7 +395,7 @@ for (const [what, extensions, metadata, want] of leaves) {
   test(what, () => assert.equal(verdict(made({ extensions }), metadata), want));
 }
 
-test("RFC8705-2.1-5 accepts a renewed certificate with the same name", () => {
+test("RFC8705-2.1-5 a renewed certificate with the same name is accepted", () => {
   const extensions = withNames(uri("urn:a:b"));
   const renewed = made({ extensions, spki: makeKey().spki, notBefore: NOW, notAfter: NOW + 9 });
   assert.equal(verdict(renewed, URI), "ok");

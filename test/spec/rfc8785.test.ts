@@ -51,7 +51,7 @@ const faults: readonly (readonly [string, Json])[] = [
 
 for (const [name, value] of faults) test(name, () => assert.throws(() => canonicalize(value), TypeError));
 
-test("RFC8785-3.2.4-1 reproduces the hashes of a chain of audit events", () => {
+test("RFC8785-3.2.4-1 the hashes of a chain of audit events are reproduced", () => {
   const hash = (value: Json) => createHash("sha256").update("\0").update(canonicalize(value)).digest("hex");
   const genesis = hash({ type: "log.genesis", time: 1_790_000_000, seq: 0, prev: "0".repeat(64) });
   assert.equal(genesis, "722d8c1444a4b830093c5d854f9d61a7213c96371c43ecab23d9236ea6ced4ca");

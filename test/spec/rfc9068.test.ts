@@ -49,17 +49,17 @@ test("RFC9068-6-2, RFC8693-6-3 an access token has these claims and no others", 
   assert.deepEqual(Object.keys(buildAccessTokenClaims(token)), names);
 });
 
-test("PROD-2.5-4, PROD-2.5-6 names the actor beside the user", () => {
+test("PROD-2.5-4, PROD-2.5-6 the actor is named beside the user", () => {
   const { sub, act } = buildAccessTokenClaims({ ...token, chain: [planner] });
   assert.deepEqual({ sub, act }, { sub: "u-4821", act: { sub: planner.sub } });
 });
 
-test("PROD-2.5-7, PROD-2.5r1-1, PROD-2.5r2-3 nests earlier actors beneath the current one", () => {
+test("PROD-2.5-7, PROD-2.5r1-1, PROD-2.5r2-3 earlier actors are nested beneath the current one", () => {
   const { act } = buildAccessTokenClaims({ ...token, chain: [booking, planner] });
   assert.deepEqual(act, { sub: booking.sub, act: { sub: planner.sub } });
 });
 
-test("RFC8693-4.4-2 carries may_act over, so that its restriction still holds", () => {
+test("RFC8693-4.4-2 may_act is carried over, so that its restriction still holds", () => {
   const mayAct = { sub: planner.sub };
   assert.deepEqual(buildAccessTokenClaims({ ...token, mayAct }).may_act, mayAct);
 });

@@ -30,7 +30,7 @@ async function judge(proof: string, by: Partial<ProofRule> = {}): Promise<string
 const EXAMPLE =
   "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwiY3J2IjoiUC0yNTYiLCJ4IjoiUWx0aFRYLWR6Y0llTmpUQUMySlNjTllKMjV4em9xU3hxckNnbGJKZnE0dyIsInkiOiJkTGhwbDg2Qk8xWThDV1NERmxiTEFPNjVQOU1CWWlWbHVpNmlNc2V0d013In19.eyJqdGkiOiJ4OS0zZlEya1RuMGFMdzdiIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vYXMuZXhhbXBsZS90b2tlbiIsImlhdCI6MTc5MDAwMDAwMH0.KV_DVC75CHBAxw2rbztH_O_WzX5htD5yL4daN-2ungNK8alSKzZS90MU6ts_hnLGjYD4p6UDa2BvYAzh_pp73g";
 
-test("RFC9449-4.3-6 accepts a proof that another implementation made", async () => {
+test("RFC9449-4.3-6 a proof that another implementation made is accepted", async () => {
   assert.equal(await judge(EXAMPLE), "ok");
 });
 
@@ -91,13 +91,13 @@ for (const [name, header, want] of headers) {
 }
 
 for (const alg of ["ES256", "EdDSA"]) {
-  test(`RFC9449-4.3-5 accepts the algorithm ${alg}`, async () => {
+  test(`RFC9449-4.3-5 the algorithm ${alg} is accepted`, async () => {
     const one = await makeProver(alg);
     assert.equal(await judge(one.prove(URL_HERE, { claims })), "ok");
   });
 }
 
-test("RFC9449-4.3-5 accepts PS256 and, where the operator adds it, RS256", async () => {
+test("RFC9449-4.3-5 PS256 and, where the operator adds it, RS256 are accepted", async () => {
   const ps = { ...rsa.key, alg: "PS256" };
   const header = { kid: undefined, jwk: rsa.jwk };
   assert.equal(await judge(forge(ps, claims, { header })), "ok");
@@ -150,7 +150,7 @@ const SAME = [
   "https://as.example/%2E/token",
 ];
 for (const htu of SAME) {
-  test(`RFC9449-4.3-9, RFC9449-4.3-13 accepts ${htu}`, async () => {
+  test(`RFC9449-4.3-9, RFC9449-4.3-13 ${htu} is accepted`, async () => {
     assert.equal(await judge(prover.prove(htu, { claims: { ...claims, htu } })), "ok");
   });
 }
@@ -178,7 +178,7 @@ const OTHERS = [
   "https://as.exämple/token",
 ];
 for (const htu of OTHERS) {
-  test(`RFC9449-4.3-9 refuses ${JSON.stringify(htu)}`, async () => {
+  test(`RFC9449-4.3-9 ${JSON.stringify(htu)} is refused`, async () => {
     assert.equal(await judge(prover.prove(htu, { claims: { ...claims, htu } })), "url_differs");
   });
 }

@@ -200,13 +200,13 @@ test("X5S-5.1-1 DER reads a value only as its own type", () => {
   assert.deepEqual(readBits(node(hex("03020780"))), { unused: 7, bytes: hex("80") });
 });
 
-test("RFC8705-7.5-3 accepts only printable ASCII text", () => {
+test("RFC8705-7.5-3 only printable ASCII text is accepted", () => {
   assert.equal(readAscii(hex("612e 7e20")), "a.~ ");
   for (const text of ["6100", "610a", "617f", "61c3bc", "1f"])
     assert.equal(readAscii(hex(text)), undefined, text);
 });
 
-test("X5S-5.1-1 compares bytes in full", () => {
+test("X5S-5.1-1 bytes are compared in full", () => {
   assert.ok(sameBytes(hex("0102"), hex("0102")));
   for (const other of ["", "01", "010203", "0103"]) assert.ok(!sameBytes(hex("0102"), hex(other)));
 });

@@ -249,7 +249,7 @@ const tamperings = {
   ],
 } as const;
 for (const [what, [sql, message]] of Object.entries(tamperings)) {
-  test(`AUDIT-D-7 signs no further checkpoint and reports the failure if ${what}`, async (t) => {
+  test(`AUDIT-D-7 if ${what}, no further checkpoint is signed and the failure is reported`, async (t) => {
     const file = fileOf(t);
     const trail = await makeTrail(t, file);
     const first = await trail.journal("as-1");
@@ -373,7 +373,7 @@ for (const [what, value, want] of claims) {
     if (got.ok) assert.deepEqual(buildCheckpoint(got.value), CLAIMS);
   });
 }
-test("RFC8725-3.11-v1 refuses another type of JWT as checkpoint", () => {
+test("RFC8725-3.11-v1 another type of JWT as checkpoint is refused", () => {
   for (const typ of ["at+jwt", "JWT"]) {
     const got = readCheckpoint(asJws(CLAIMS, typ));
     assert.equal(got.ok ? undefined : got.error.kind, "checkpoint_type_refused");
@@ -398,7 +398,7 @@ async function makeOld(t: TestContext, file?: string) {
   return { trail, journal, checkpoints, retention, seqs };
 }
 
-test("removes only records that are older than the retention and covered by a checkpoint", async (t) => {
+test("only records that are older than the retention and covered by a checkpoint are removed", async (t) => {
   const { trail, retention, seqs } = await makeOld(t);
   await retention.run();
   assert.deepEqual(await seqs("as-1"), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
@@ -442,7 +442,7 @@ test("several instances prune at the same time without conflict", async (t) => {
   assert.deepEqual(faults, []);
 });
 
-test("removes nothing by a checkpoint with a wrong signature or one that does not fit the log", async (t) => {
+test("by a checkpoint with a wrong signature or one that does not fit the log nothing is removed", async (t) => {
   for (const sql of [
     "update checkpoint set jws = substr(jws, 1, length(jws) - 4) || 'AAAA'",
     "update event set body = replace(body, 'rule_match', 'other') where seq = 5 and log = 'as-1'; delete from event where log = 'admin'",
@@ -457,7 +457,7 @@ test("removes nothing by a checkpoint with a wrong signature or one that does no
   }
 });
 
-test("removes the rows of tokens that expired before the kept period", async (t) => {
+test("the rows of tokens that expired before the kept period are removed", async (t) => {
   const { trail, journal, retention } = await makeOld(t);
   const nowSeconds = trail.clock.nowSeconds();
   const ages = { gone: EXPIRED_GRACE_SECONDS + 60, kept: EXPIRED_GRACE_SECONDS - 60 };

@@ -98,7 +98,7 @@ const vectors = [
 ] as const;
 
 for (const [body, hash] of vectors) {
-  test(`RFC9162-2.1.1-1 hashes a leaf with the prefix of leaves: ${hash.slice(0, 8)}`, () => {
+  test(`RFC9162-2.1.1-1 a leaf is hashed with the prefix of leaves: ${hash.slice(0, 8)}`, () => {
     assert.equal(eventHash(body), hash);
   });
 }

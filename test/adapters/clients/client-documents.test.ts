@@ -188,7 +188,7 @@ const SPECIAL: [what: string, address: string][] = [
   ["unassigned space", "4000::1"],
 ];
 for (const [what, address] of SPECIAL) {
-  test(`CIMD-8.6-1, PROD-4.3r2-1 opens no socket to ${address} (${what}), as a literal or by name`, async (t) => {
+  test(`CIMD-8.6-1, PROD-4.3r2-1 to ${address} (${what}), as a literal or by name, no socket is opened`, async (t) => {
     const { find, url, asked, server } = await setUp(t, {
       settings: { clientOrigins: new Map() },
       addresses: [[address]],
@@ -237,7 +237,7 @@ const SPELLINGS = [
   ["percent-encoded", "https://%31%32%37.0.0.1/c", "url_host_refused"],
 ] as const;
 for (const [how, url, reason] of SPELLINGS) {
-  test(`CIMD-8.6-1 refuses an address written ${how}`, async (t) => {
+  test(`CIMD-8.6-1 an address written ${how} is refused`, async (t) => {
     const { find, asked } = await setUp(t);
     const opened = countSockets(t);
     assert.equal(await find(url), reason);
@@ -279,7 +279,7 @@ for (const [id, what, build, reason] of URLS) {
 
 // --- names with changing addresses --------------------------------------------------------------------------------
 
-test("CIMD-8.6-1 connects to the address that was checked, even if the name has another address by then", async (t) => {
+test("CIMD-8.6-1 the connection goes to the address that was checked, even if the name has another address by then", async (t) => {
   const { find, url, put, asked, server } = await setUp(t, { addresses: [[HERE], ["127.0.0.66"]] });
   const elsewhere = await watchAddress(t, "127.0.0.66", server.port);
   put(answer(documentOf(url)));
@@ -288,7 +288,7 @@ test("CIMD-8.6-1 connects to the address that was checked, even if the name has 
   assert.deepEqual([asked.length, opened(), server.connections(), elsewhere()], [1, 1, 1, 0]);
 });
 
-test("CIMD-8.6-1 refuses a name whose next look-up has a refused address", async (t) => {
+test("CIMD-8.6-1 a name whose next look-up has a refused address is refused", async (t) => {
   const { find, url, put, time, asked, server } = await setUp(t, { addresses: [[HERE], ["127.0.0.66"]] });
   const elsewhere = await watchAddress(t, "127.0.0.66", server.port);
   put(answer(documentOf(url)));
@@ -305,7 +305,7 @@ for (const addresses of [
   [HERE, HERE, HERE, "::1"],
   [HERE, "169.254.169.254"],
 ]) {
-  test(`CIMD-8.6-1 refuses a name if one of its addresses is refused: ${addresses.join(", ")}`, async (t) => {
+  test(`CIMD-8.6-1 a name is refused if one of its addresses is: ${addresses.join(", ")}`, async (t) => {
     const { find, url, put, server } = await setUp(t, { addresses: [addresses] });
     const elsewhere = await watchAddress(t, "127.0.0.66", server.port);
     put(answer(documentOf(url)));
@@ -315,7 +315,7 @@ for (const addresses of [
   });
 }
 
-test("CIMD-8.6-1 refuses a name without addresses", async (t) => {
+test("CIMD-8.6-1 a name without addresses is refused", async (t) => {
   const { find } = await setUp(t, { addresses: [[]] });
   const opened = countSockets(t);
   assert.equal(await find(), "document_name_unresolved");
@@ -334,7 +334,7 @@ const CERTIFICATES = [
   ["of an intermediate of another authority", "foreignWithIntermediate", "document_certificate_untrusted"],
 ] as const;
 for (const [what, certificate, reason] of CERTIFICATES) {
-  test(`PROD-4.3r1-1 sends no request to a server with a certificate ${what}`, async (t) => {
+  test(`PROD-4.3r1-1 a server with a certificate ${what} is sent no request`, async (t) => {
     const { find, url, put, server } = await setUp(t, { certificate });
     put(answer(documentOf(url)));
     assert.equal(await find(), reason);
@@ -342,7 +342,7 @@ for (const [what, certificate, reason] of CERTIFICATES) {
   });
 }
 
-test("PROD-4.3r1-1 refuses a server without TLS and one that never answers the handshake", async (t) => {
+test("PROD-4.3r1-1 a server without TLS and one that never answers the handshake are refused", async (t) => {
   const sockets: Socket[] = [];
   const plain = createTcpServer((socket) => {
     sockets.push(socket);
@@ -754,7 +754,7 @@ for (const [id, what, build] of GOOD) {
   });
 }
 
-test("CIMD-8.7-1 closes the connection even if the server would keep it", async (t) => {
+test("CIMD-8.7-1 the connection is closed even if the server would keep it", async (t) => {
   const { find, url, put } = await setUp(t);
   const closed = Promise.withResolvers<string>();
   put((socket) => {
@@ -798,7 +798,7 @@ test("CIMD-8.3-1 two URLs of one origin are two clients, each with its own docum
 
 // --- settings -----------------------------------------------------------------------------------------------------
 
-test("CIMD-8.9-1 accepts only documents of allowed origins, and none if documents are off", async (t) => {
+test("CIMD-8.9-1 only documents of allowed origins are accepted, and none if documents are off", async (t) => {
   const { find, url, origin, put, now, server } = await setUp(t);
   put(answer(documentOf(url)));
   const allow = (clientDocuments: DocumentSettings["clientDocuments"]) => {
@@ -833,7 +833,7 @@ test("CIMD-8.6-1 a cached document is refused while its network is not open", as
   assert.equal(server.requests.length, 1);
 });
 
-test("CIMD-8.2-3, CIMD-8.6-1 accepts keys of another origin than the document's only if the operator allows them", async (t) => {
+test("CIMD-8.2-3, CIMD-8.6-1 keys of another origin than the document's are accepted only if the operator allows them", async (t) => {
   const { documents, url, put, now, server } = await setUp(t);
   const keysAt = async (jwksUri: string) => {
     put(answer(documentOf(url, { jwks: undefined, jwks_uri: jwksUri })));

@@ -79,7 +79,7 @@ async function makeKept(t: TestContext) {
   };
 }
 
-test("RFC7591-5-5 removes a client that never had a token after its time, and records it", async (t) => {
+test("RFC7591-5-5 a client that never had a token is removed after its time, and the removal is recorded", async (t) => {
   const { register, kept, at, stands, removals } = await makeKept(t);
   const client = await register();
   at(UNUSED - 1);
@@ -95,7 +95,7 @@ test("RFC7591-5-5 removes a client that never had a token after its time, and re
   assert.equal((await removals()).length, 1);
 });
 
-test("MCPC-D-10 removes a client of people that registered without a token sooner, unless a user allowed it something", async (t) => {
+test("MCPC-D-10 a client of people that registered without a token is removed sooner, unless a user allowed it something", async (t) => {
   const { register, token, kept, at, stands, removals } = await makeKept(t);
   const people = { token_endpoint_auth_method: "none", grant_types: ["authorization_code"] };
   const [unused, used, machine] = [await register(people), await register(people), await register()];
@@ -112,7 +112,7 @@ test("MCPC-D-10 removes a client of people that registered without a token soone
   assert.equal(await stands(used), false);
 });
 
-test("RFC7591-5-5 removes an idle client after its last token, by the latest time at which that may have been issued", async (t) => {
+test("RFC7591-5-5 an idle client is removed after its last token, by the latest time at which that may have been issued", async (t) => {
   const { register, token, kept, at, stands, removals } = await makeKept(t);
   const [client, active] = [await register(), await register()];
   await token(client, 500);
@@ -130,7 +130,7 @@ test("RFC7591-5-5 removes an idle client after its last token, by the latest tim
   assert.deepEqual(await removals(), [[client.clientId, "idle"]]);
 });
 
-test("RFC7591-5-5 keeps a client that gets a token while it is being removed", async (t) => {
+test("RFC7591-5-5 a client that gets a token while it is being removed is kept", async (t) => {
   const { register, token, journal, keep, at, stands, removals } = await makeKept(t);
   const [unused, gone] = [await register(), await register()];
   at(UNUSED);
@@ -162,7 +162,7 @@ test("several instances remove each client once and record it once", async (t) =
   assert.deepEqual(removed.sort(), clients.map(({ clientId }) => clientId).sort());
 });
 
-test("RFC7592-2.3-2 keeps the row of a removed client until its last token has expired", async (t) => {
+test("RFC7592-2.3-2 the row of a removed client is kept until its last token has expired", async (t) => {
   const { register, token, kept, at, store, journal } = await makeKept(t);
   const client = await register();
   await token(client, 0);

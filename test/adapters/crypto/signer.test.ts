@@ -122,7 +122,7 @@ test("RFC8725-3.1-v2 an RSA key without alg verifies by the algorithm of the hea
   }
 });
 
-test("RFC7518-3.5-v2 refuses a PSS signature with another salt length", async () => {
+test("RFC7518-3.5-v2 a PSS signature with another salt length is refused", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
   assert.ok(key.ok);
@@ -144,7 +144,7 @@ const NAMES = ["EdDSA", "Ed25519"];
 for (const signedAs of NAMES) {
   for (const named of [undefined, ...NAMES]) {
     const keyAlg = named ?? "missing";
-    test(`RFC8037-3.1-v1 verifies a signature with alg ${signedAs} by an Ed25519 key whose alg is ${keyAlg}`, async () => {
+    test(`RFC8037-3.1-v1 a signature with alg ${signedAs} by an Ed25519 key whose alg is ${keyAlg} is verified`, async () => {
       const pair = await makePair("Ed25519");
       const privateKey = await importJWK(await exportJWK(pair.privateKey), signedAs);
       assert.ok(!(privateKey instanceof Uint8Array));
@@ -156,7 +156,7 @@ for (const signedAs of NAMES) {
   }
 }
 
-test("RFC7518-3.4-v1 accepts an ECDSA signature only as R and S in full length, not as DER or with another length", async () => {
+test("RFC7518-3.4-v1 an ECDSA signature is accepted only as R and S in full length, not as DER or with another length", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
   assert.ok(key.ok);
@@ -397,7 +397,7 @@ test("RFC7517-7-1, RFC8414-2-6, RFC7638-3-v1 the published key set has only publ
 });
 
 for (const alg of OWN_ALGORITHMS) {
-  test(`RFC9068-2.1-1, RFC7515-6-v1, RFC7515-5.1-v1 signs with ${alg} and names key and algorithm`, async (t) => {
+  test(`RFC9068-2.1-1, RFC7515-6-v1, RFC7515-5.1-v1 a signature with ${alg} names key and algorithm`, async (t) => {
     const signer = await open(await memory(t), [alg]);
     const key = await signer.current(alg);
     const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n: "ü" });
@@ -408,7 +408,7 @@ for (const alg of OWN_ALGORITHMS) {
   });
 }
 
-test("RFC7518-3.4-v2 signs with R and S in full length, including leading zero bytes", async (t) => {
+test("RFC7518-3.4-v2 R and S of a signature have their full length, including leading zero bytes", async (t) => {
   const signer = await open(await memory(t), ["ES256"]);
   const key = await signer.current("ES256");
   for (let n = 0, zeros = 0; zeros < 2; n++) {
@@ -446,7 +446,7 @@ test("RFC9068-4-12 an announced key is published but does not sign, and a retire
   assert.equal(await verifies(signer, old), true);
 });
 
-test("RFC9068-4-12 finds an own key only by its kid and for its algorithm", async (t) => {
+test("RFC9068-4-12 an own key is found only by its kid and for its algorithm", async (t) => {
   const signer = await open(await memory(t), OWN_ALGORITHMS);
   for (const alg of OWN_ALGORITHMS) {
     const { kid } = await signer.current(alg);

@@ -339,20 +339,20 @@ for (const [name, presented, anchors, want] of cases) {
   test(name, () => assert.equal(verdict(presented, anchors), want));
 }
 
-test("X5S-5.1-1 tries every authority of the same name", () => {
+test("X5S-5.1-1 every authority of the same name is tried", () => {
   const [first, second] = [by("A", "first"), by("A", "second")];
   const anchors = [ROOT, authority(first, first), authority(second, second)];
   for (const anchor of [A, first, second]) assert.equal(verdict([svid(anchor)], anchors), "ok 2");
 });
 
-test("X5S-5.1-1 finds the valid one of two intermediates with the same name and key", () => {
+test("X5S-5.1-1 of two intermediates with the same name and key the valid one is found", () => {
   const old = authority(I1, A, past);
   assert.equal(verdict([LEAF, old, INTERMEDIATE], [ROOT]), "ok 3");
   assert.equal(verdict([LEAF, INTERMEDIATE, old], [ROOT]), "ok 3");
   assert.equal(verdict([LEAF, old], [ROOT]), "certificate_expired at 1");
 });
 
-test("X5S-5.1-1 reports the failure of the most likely path", () => {
+test("X5S-5.1-1 the failure of the most likely path is reported", () => {
   const unmarked = (more: Content) =>
     build({
       subject: commonName("I1"),
@@ -369,13 +369,13 @@ test("X5S-5.1-1 reports the failure of the most likely path", () => {
   );
 });
 
-test("X5S-5.1-1 finds a path that avoids an expired anchor", () => {
+test("X5S-5.1-1 a path that avoids an expired anchor is found", () => {
   const crossSigned = authority(A, B);
   const anchors = [authority(A, A, past), authority(B, B)];
   assert.equal(verdict([LEAF, INTERMEDIATE, crossSigned], anchors), "ok 4");
 });
 
-test("X5S-5.1-1 terminates with authorities that signed each other", () => {
+test("X5S-5.1-1 with authorities that signed each other the search ends", () => {
   const circle = [authority(I1, I2), authority(I2, I1), authority(I1, B), authority(B, I2), authority(B, B)];
   assert.equal(verdict([LEAF, ...circle], [ROOT]), "issuer_unknown");
   assert.equal(verdict([LEAF, ...circle, INTERMEDIATE], [ROOT]), "ok 3");
@@ -385,7 +385,7 @@ test("X5S-5.1-1 terminates with authorities that signed each other", () => {
   assert.equal(verdict([svid(by("X", "x0")), ...same], [ROOT]), "signature_checks_exceeded");
 });
 
-test("X5S-5.1-1 accepts a path at our limit and refuses a longer one", () => {
+test("X5S-5.1-1 a path at our limit is accepted, and a longer one is refused", () => {
   const chain = (length: number) => {
     const signers = Array.from({ length: length - 1 }, (_, index) => by(`S${index}`));
     const top = signers.at(-1) ?? A;
@@ -399,13 +399,13 @@ test("X5S-5.1-1 accepts a path at our limit and refuses a longer one", () => {
   assert.equal(verdict([svid(by("S0")), ...long.slice(0, 2)], [ROOT]), "issuer_unknown");
 });
 
-test("X5S-5.1-1 accepts the largest number of sent certificates and refuses one more", () => {
+test("X5S-5.1-1 the largest number of sent certificates is accepted, and one more is refused", () => {
   const sent = (count: number) => [LEAF, INTERMEDIATE, ...Array(count - 2).fill(authority(B, B))];
   assert.equal(verdict(sent(CERTIFICATES_SENT_MAX), [ROOT]), "ok 3");
   assert.equal(verdict(sent(CERTIFICATES_SENT_MAX + 1), [ROOT]), "certificates_too_many");
 });
 
-test("X5S-5.1-1 checks a limited number of signatures, the likely ones first", () => {
+test("X5S-5.1-1 a limited number of signatures is checked, the likely ones first", () => {
   const others = Array.from({ length: SIGNATURE_CHECKS_MAX + 1 }, (_, index) => {
     const other = by("A", `other ${index}`);
     return authority(other, other);
@@ -423,14 +423,14 @@ test("X5S-5.1-1 checks a limited number of signatures, the likely ones first", (
 
 // --- paths that were accepted before --------------------------------------------------------------------------
 
-test("X5S-5.1-1 refuses an accepted path once it has expired", () => {
+test("X5S-5.1-1 an accepted path is refused once it has expired", () => {
   const presented = [svid(I1, { notAfter: NOW + 60 }), INTERMEDIATE];
   assert.equal(verdict(presented, [ROOT], NOW + 60), "ok 3");
   assert.equal(verdict(presented, [ROOT], NOW + 61), "certificate_expired at 0");
   assert.equal(verdict(presented, [ROOT], NOW), "ok 3");
 });
 
-test("X5S-6.2-3 refuses an accepted path once the anchor has left the bundle", () => {
+test("X5S-6.2-3 an accepted path is refused once the anchor has left the bundle", () => {
   assert.equal(verdict([LEAF, INTERMEDIATE], [ROOT]), "ok 3");
   assert.equal(verdict([LEAF, INTERMEDIATE], [authority(B, B)]), "issuer_unknown");
   assert.equal(verdict([LEAF, INTERMEDIATE], [authority(copied, copied)]), "issuer_signature_wrong");
@@ -498,7 +498,7 @@ before(async () => {
   nowSeconds = Math.floor(Date.now() / 1000);
 });
 
-test("X5S-5.1-1, SPCA-3.2-3 accepts an SVID of the development PKI only with its own bundle", async () => {
+test("X5S-5.1-1, SPCA-3.2-3 an SVID of the development PKI is accepted only with its own bundle", async () => {
   const other = await makeTrustDomain("td.example");
   assert.equal(verdict(presented, [derOf(domain.x509.certPem)], nowSeconds), "ok 3");
   assert.equal(verdict(presented, [derOf(other.x509.certPem)], nowSeconds), "issuer_signature_wrong");
@@ -541,7 +541,7 @@ function signedPart(bytes: Uint8Array): Uint8Array {
   return read.value.children[0].bytes;
 }
 
-test("X5S-5.1-1 refuses random octets as a certificate without throwing", () => {
+test("X5S-5.1-1 random octets as a certificate are refused without throwing", () => {
   const random = prng(7);
   for (const size of [0, 1, 100, 16_384, 16_385, 1_000_000]) {
     const noise = Uint8Array.from({ length: size }, () => random.below(256));
@@ -551,7 +551,7 @@ test("X5S-5.1-1 refuses random octets as a certificate without throwing", () => 
   }
 });
 
-test("X5S-5.1-1 refuses any octets as a signature without throwing", () => {
+test("X5S-5.1-1 any octets as a signature are refused without throwing", () => {
   const ed = generateKeyPairSync("ed25519").publicKey.export({ format: "der", type: "spki" });
   const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({
     format: "der",

@@ -189,7 +189,7 @@ test("CIMD-5.2-2 an unchanged document is not sent again and is fresh for as lon
   assert.deepEqual(tags, [undefined, '"1"', '"1"', '"3"']);
 });
 
-test("CIMD-5.2-2 keeps the tag if a 304 answer does not repeat it or a fetch fails", async (t) => {
+test("CIMD-5.2-2 the tag is kept if a 304 answer does not repeat it or a fetch fails", async (t) => {
   const { get, put, pass, server } = await setUp(t);
   put(tagged("one", '"1"'));
   await get();
@@ -226,7 +226,7 @@ test("CIMD-5.2-2 an unchanged document keeps its freshness time if the 304 answe
   }
 });
 
-test("CIMD-5-4 refuses a 304 answer to a request without a tag", async (t) => {
+test("CIMD-5-4 a 304 answer to a request without a tag is refused", async (t) => {
   const { get, put, pass } = await setUp(t);
   put(answer("", { status: "304 Not Modified" }));
   assert.equal(await get(), "document_status");

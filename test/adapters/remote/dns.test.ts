@@ -13,7 +13,7 @@ import { makeTimers } from "../../support/timers.ts";
 
 const NAME = "client.example";
 
-test("CIMD-8.6-1 returns every address of a name, of both families", async (t) => {
+test("CIMD-8.6-1 every address of a name, of both families, is returned", async (t) => {
   const { zone, address } = await startNameServer(t);
   const resolve = queryNames([address]);
   zone.A = ["93.184.215.14", "127.0.0.1"];
@@ -30,7 +30,7 @@ test("CIMD-8.6-1 returns every address of a name, of both families", async (t) =
   assert.deepEqual(await resolve(NAME), []);
 });
 
-test("CIMD-8.6-1 sends one query per family for each look-up, without caching", async (t) => {
+test("CIMD-8.6-1 each look-up sends one query per family, and nothing is cached", async (t) => {
   const { zone, asked, address } = await startNameServer(t);
   zone.A = ["93.184.215.14"];
   const resolve = queryNames([address]);
@@ -40,7 +40,7 @@ test("CIMD-8.6-1 sends one query per family for each look-up, without caching", 
   assert.deepEqual(await resolve(NAME), [{ address: "127.0.0.1", family: 4 }]);
 });
 
-test("PROD-4.3r3-1 gives up on a silent name server early and returns the addresses of the other family", async (t) => {
+test("PROD-4.3r3-1 a silent name server is given up early, and the addresses of the other family are returned", async (t) => {
   const { zone, asked, address } = await startNameServer(t);
   zone.A = ["93.184.215.14"];
   zone.AAAA = "silence";

@@ -33,7 +33,7 @@ function setUp({
   return { budget, spend, time };
 }
 
-test("PROD-8.3-1 limits the fetches of a source over all hosts and all its addresses", () => {
+test("PROD-8.3-1 the fetches of a source are limited over all hosts and all its addresses", () => {
   const { spend, time } = setUp({ fetchesBySource: FEW });
   assert.deepEqual(
     [spend("2001:db8::1", "a"), spend("2001:db8::2", "b"), spend("2001:db8::3", "c")],
@@ -44,7 +44,7 @@ test("PROD-8.3-1 limits the fetches of a source over all hosts and all its addre
   assert.deepEqual([spend("2001:db8::1", "a"), spend("2001:db8::1", "a")], [0, 10]);
 });
 
-test("PROD-8.3-1 limits the fetches to a host over all sources", () => {
+test("PROD-8.3-1 the fetches to a host are limited over all sources", () => {
   const { spend, time } = setUp({ fetchesByHost: FEW });
   assert.deepEqual([spend(HERE, "a"), spend(THERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   assert.equal(spend(HERE, "b"), 0);
@@ -52,7 +52,7 @@ test("PROD-8.3-1 limits the fetches to a host over all sources", () => {
   assert.deepEqual([spend(THERE, "a"), spend(THERE, "a")], [0, 10]);
 });
 
-test("PROD-8.3-1 reports the longer of two waits, and a refused fetch counts for neither limit", () => {
+test("PROD-8.3-1 the longer of two waits is reported, and a refused fetch counts for neither limit", () => {
   const { spend, time } = setUp({ fetchesBySource: { perSecond: 1, burst: 2 }, fetchesByHost: FEW });
   assert.deepEqual([spend(HERE, "a"), spend(HERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   time.nowMs += 1_000;
@@ -60,7 +60,7 @@ test("PROD-8.3-1 reports the longer of two waits, and a refused fetch counts for
   assert.equal(spend(HERE, "b"), 0);
 });
 
-test("limits simultaneous fetches to one host without delaying others", () => {
+test("simultaneous fetches to one host are limited without delaying others", () => {
   const { budget, spend } = setUp({});
   const begun = Array.from({ length: FETCHES_IN_FLIGHT_BY_HOST_MAX }, () => budget.begin(HERE, "a"));
   assert.ok(begun.every(({ ok }) => ok));
@@ -70,7 +70,7 @@ test("limits simultaneous fetches to one host without delaying others", () => {
   assert.equal(spend(HERE, "a"), 0);
 });
 
-test("limits simultaneous fetches of one source without delaying others", () => {
+test("simultaneous fetches of one source are limited without delaying others", () => {
   const { budget, spend } = setUp({});
   const begun = Array.from({ length: FETCHES_IN_FLIGHT_BY_SOURCE_MAX }, (_, at) =>
     budget.begin(HERE, `${at}`),
@@ -92,7 +92,7 @@ test("PROD-8.3-1 a renewal counts for no source and has its own limit", () => {
   assert.deepEqual([spend(HERE, "a"), spend(HERE, "b"), spend(HERE, "c")], [0, 0, 10]);
 });
 
-test("limits all simultaneous fetches", () => {
+test("the number of all simultaneous fetches is limited", () => {
   const { budget, spend } = setUp({});
   const begun = Array.from({ length: FETCHES_IN_FLIGHT_MAX }, (_, at) =>
     budget.begin(`198.51.100.${at}`, `place ${at}`),

@@ -152,7 +152,7 @@ const failsWith =
     return true;
   };
 
-test("RFC8414-6.1-2, RFC7515-8-v1, RFC7515-10.3-v1, SFD-5.2.1.4-1 accepts a document from a server with a valid certificate for its name", async () => {
+test("RFC8414-6.1-2, RFC7515-8-v1, RFC7515-10.3-v1, SFD-5.2.1.4-1 a document from a server with a valid certificate for its name is accepted", async () => {
   const { date, ...rest } = await attempt();
   assert.ok(Date.parse(date));
   assert.deepEqual(rest, {
@@ -169,7 +169,7 @@ test("RFC8414-6.1-2, RFC7515-8-v1, RFC7515-10.3-v1, SFD-5.2.1.4-1 accepts a docu
   assert.equal((await attempt({ host: "127.0.0.1" })).text, '{"keys":[]}');
 });
 
-test("CIMD-5.2-2 returns the fields that say how long an answer is fresh", async () => {
+test("CIMD-5.2-2 the fields that say how long an answer is fresh are returned", async () => {
   const { etag, age, expires, date } = await attempt({ path: "/fields" });
   assert.deepEqual([etag, age, expires, date], ['W/"v1"', "7", "0", "Thu, 01 Jan 2026 00:00:00 GMT"]);
 });
@@ -235,14 +235,14 @@ for (const [name, what, reason, message] of untrusted) {
   });
 }
 
-test("RFC8414-6.1-2 refuses an unknown authority if none is configured", async () => {
+test("RFC8414-6.1-2 an unknown authority is refused if none is configured", async () => {
   const { port } = site;
   const document = { url: `https://localhost:${port}/keys`, privateNetworks: LOOPBACK };
   const options = { timeoutMs: PATIENT_MS };
   await assert.rejects(fetchDocument(document, BYTES_MAX, options), failsWith("certificate_untrusted"));
 });
 
-test("RFC7515-8-v1 checks the certificate even if NODE_TLS_REJECT_UNAUTHORIZED is 0", async (t) => {
+test("RFC7515-8-v1 the certificate is checked even if NODE_TLS_REJECT_UNAUTHORIZED is 0", async (t) => {
   const old = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   t.after(() => {
     if (old === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
@@ -316,7 +316,7 @@ for (const [name, path, reason, message] of answers) {
   });
 }
 
-test("accepts an answer of the largest size, with a length or ended by the connection", async () => {
+test("an answer of the largest size is accepted, with a length or ended by the connection", async () => {
   assert.equal((await attempt({ path: "/old" })).text.length, BYTES_MAX);
   assert.equal((await attempt({ path: "/full" })).text.length, BYTES_MAX);
 });
@@ -328,7 +328,7 @@ test("CIMD-5-5 a redirect is not followed", async () => {
   assert.deepEqual(site.requests, ["/moved"]);
 });
 
-test("SFD-5.2.1.3-1 sends no cookie, credential or client certificate, and asks for no compression or lasting connection", async () => {
+test("SFD-5.2.1.3-1 no cookie, credential or client certificate is sent, and no compression or lasting connection asked for", async () => {
   const { text } = await attempt({ path: "/headers?of=request", host: NAME, resolver: HERE });
   assert.deepEqual(JSON.parse(text), {
     method: "GET",
@@ -400,7 +400,7 @@ for (const [what, how, reason = "address_refused"] of closed) {
   });
 }
 
-test("B8725-3.10-2 resolves once and connects to the checked address", async () => {
+test("B8725-3.10-2 a name is resolved once, and the checked address is connected to", async () => {
   const asked: string[] = [];
   const resolver: Resolver = async (hostname) => {
     asked.push(hostname);
@@ -411,7 +411,7 @@ test("B8725-3.10-2 resolves once and connects to the checked address", async () 
   assert.deepEqual(asked, [NAME]);
 });
 
-test("connects to any of several addresses", async () => {
+test("any of several addresses is connected to", async () => {
   for (const addresses of [
     ["127.0.0.99", "127.0.0.1"],
     ["::1", "127.0.0.1"],

@@ -65,7 +65,7 @@ async function setUp(t: TestContext, place: Partial<KeySetPlace> = {}) {
   };
 }
 
-test("CIMD-8.2-3, PROD-2.2-14 finds a key by its kid and algorithm", async (t) => {
+test("CIMD-8.2-3, PROD-2.2-14 a key is found by its kid and algorithm", async (t) => {
   const { look, publish, requests } = await setUp(t);
   publish(one, two, rsa);
   assert.deepEqual([await look("one"), await look("two"), await look("rsa", "RS256")], ["one", "two", "rsa"]);
@@ -91,7 +91,7 @@ test("RFC8725-3.1-v1 a client that named one algorithm has keys only for that on
   assert.equal(await other.look("rsa", "PS256"), "key_unknown");
 });
 
-test("RFC8725-3.10-v1 finds a new key at once by an early look, and no longer the removed one", async (t) => {
+test("RFC8725-3.10-v1 a new key is found at once by an early look, and the removed one no longer", async (t) => {
   const { look, publish, pass, requests } = await setUp(t);
   publish(one);
   assert.equal(await look("one"), "one");
@@ -183,7 +183,7 @@ for (const [what, type] of [
   ["the type of key sets", "application/jwk-set+json"],
   ["the type of JSON", "application/json; charset=utf-8"],
 ] as const) {
-  test(`CIMD-8.7-1 reads a set of the largest size with ${what}`, async (t) => {
+  test(`CIMD-8.7-1 a set of the largest size with ${what} is read`, async (t) => {
     const { look, serve } = await setUp(t);
     serve(answer(filled(KEY_SET_BYTES_MAX), { "content-type": type }));
     assert.equal(await look("one"), "one");

@@ -185,7 +185,7 @@ test("SBN-3-2 a trust domain that is not configured has no keys", async (t) => {
   }
 });
 
-test("finds a key only by its kid and algorithm", async (t) => {
+test("a key is found only by its kid and algorithm", async (t) => {
   const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -197,7 +197,7 @@ for (const [how, publish] of [
   ["a file", (content: object) => ({ file: save(content, join(folder, "rotated.json")) })],
   ["HTTPS", (content: object) => serve("/rotated", content)],
 ] as const) {
-  test(`RFC8725-3.10-v1 finds a new key in ${how} at once by an early look, and no longer the removed one`, async (t) => {
+  test(`RFC8725-3.10-v1 a new key in ${how} is found at once by an early look, and the removed one no longer`, async (t) => {
     const { sources, changes, time } = await open(t, bundleSources);
     const next = await rotated(one, "next");
     const where = publish(bundle(one));
@@ -211,7 +211,7 @@ for (const [how, publish] of [
   });
 }
 
-test("SFD-4.2-2 refuses a bundle with a lower sequence", async (t) => {
+test("SFD-4.2-2 a bundle with a lower sequence is refused", async (t) => {
   const { sources, changes, time } = await open(t, bundleSources);
   const next = await rotated(one, "next");
   const file = save(bundle(next));
@@ -266,7 +266,7 @@ for (const [name, content, reason] of broken) {
   });
 }
 
-test("reads a bundle of the largest size", async (t) => {
+test("a bundle of the largest size is read", async (t) => {
   const { sources } = await open(t, bundleSources);
   const text = JSON.stringify(bundle(one));
   const file = save(text + " ".repeat(KEY_SET_BYTES_MAX - text.length));
@@ -288,7 +288,7 @@ test("a trust domain is unavailable until it has a bundle, and again when the bu
   assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
 });
 
-test("SFD-5.2.1.3-2 accepts a bundle over HTTPS with any content type", async (t) => {
+test("SFD-5.2.1.3-2 a bundle over HTTPS with any content type is accepted", async (t) => {
   const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/typed", bundle(one), { type: "text/plain" })]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -410,14 +410,14 @@ test("RFC8725-3.8-v1 never uses a key of another issuer, even with the same kid"
   assert.equal(await look(sources, `${ISSUER}/`, "k1"), "source_unknown");
 });
 
-test("RFC7517-9.2-1 refuses a key set that contains a private key", async (t) => {
+test("RFC7517-9.2-1 a key set that contains a private key is refused", async (t) => {
   const { sources, changes } = await open(t, issuerSources);
   sources.configure(new Map([[ISSUER, serve("/private", keySet(one.jwt.keyPem, { d: "AAAA" }))]]));
   assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
   assert.deepEqual(changes, [`${ISSUER} failed jwk_set_private`]);
 });
 
-test("reports the status of an unsuccessful answer", async (t) => {
+test("the status of an unsuccessful answer is reported", async (t) => {
   const { sources, changes } = await open(t, issuerSources);
   sources.configure(new Map([[ISSUER, serve("/down", "{}", { status: 503 })]]));
   assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
@@ -485,7 +485,7 @@ test("SFD-6.3-1 a caller that waits for the early refetch of a removed source ge
   assert.equal(await waiting, "source_unknown");
 });
 
-test("CIMD-5.2-2 revalidates a key set by its tag, keeps an unchanged one and replaces a changed one", async (t) => {
+test("CIMD-5.2-2 a key set is revalidated by its tag, kept if unchanged and replaced if changed", async (t) => {
   const { sources, changes, time, notes } = await open(t, issuerSources);
   const [old, next] = [await makeKeyPem(), await makeKeyPem()];
   sources.configure(new Map([[ISSUER, serve("/tagged", keySet(old, { kid: "old" }), { etag: '"1"' })]]));
@@ -507,7 +507,7 @@ test("CIMD-5.2-2 revalidates a key set by its tag, keeps an unchanged one and re
   assert.deepEqual(new Set(notes.map(([, { failure }]) => failure)), new Set([undefined]));
 });
 
-test("CIMD-5.2-2 does not send the tag of one URL to another", async (t) => {
+test("CIMD-5.2-2 the tag of one URL is not sent to another", async (t) => {
   const { sources, time } = await open(t, issuerSources);
   const [old, next] = [await makeKeyPem(), await makeKeyPem()];
   const publish = (path: string, kid: string, keyPem: string) => {
@@ -773,7 +773,7 @@ test("loading works without the store", async (t) => {
   assert.deepEqual(changes, [`${one.name} updated`]);
 });
 
-test("SFD-7.6-1 reports every request to an endpoint with its failure, and not the reading of a file", async (t) => {
+test("SFD-7.6-1 every request to an endpoint is reported with its failure, and the reading of a file is not", async (t) => {
   const { sources, time, notes } = await open(t, bundleSources);
   sources.configure(
     new Map<string, { file: string } | RemoteDocument>([
@@ -843,7 +843,7 @@ async function openNow(t: TestContext, store?: Store) {
 const svid = (options: SvidOptions = {}, id = ENDPOINT, domain = one) => mintX509Svid(domain, id, options);
 const flags = x509.KeyUsageFlags;
 
-test("SFD-5-1, SFD-5.2.2.4-1 accepts a bundle from an endpoint that proves its SPIFFE ID, whatever its host name", async (t) => {
+test("SFD-5-1, SFD-5.2.2.4-1 a bundle from an endpoint that proves its SPIFFE ID is accepted, whatever its host name", async (t) => {
   const intermediate = await makeIntermediate(one.x509, "Intermediate");
   for (const shown of [await svid(), await svid({ issuer: intermediate })]) {
     const endpoint = await openEndpoint(t, shown);
@@ -903,7 +903,7 @@ const impostors: [what: string, shown: () => Promise<Shown>, why: string][] = [
   ],
 ];
 for (const [what, shown, why] of impostors) {
-  test(`SFD-5.2.2.4-1 sends no request to an endpoint with ${what}`, async (t) => {
+  test(`SFD-5.2.2.4-1 an endpoint with ${what} is sent no request`, async (t) => {
     const endpoint = await openEndpoint(t, await shown());
     const { sources, changes } = await openNow(t);
     sources.configure(new Map([[one.name, endpoint.where]]));

@@ -109,7 +109,7 @@ class Source {
   }
 }
 
-test("waits for the first copy and reports it", async (t) => {
+test("the first copy is waited for and reported", async (t) => {
   const source = new Source(t, [1]);
   assert.equal(await source.kept.current(), 1);
   assert.deepEqual(source.states(), ["updated"]);
@@ -131,7 +131,7 @@ test("there is no copy until a load succeeds", async (t) => {
   assert.deepEqual(source.states(), [`failed: ${DOWN}`, "updated"]);
 });
 
-test("reports a change, but not the same copy again", async (t) => {
+test("a change is reported, but not the same copy again", async (t) => {
   const source = new Source(t, [1, 1, 2]);
   await source.kept.current();
   for (const want of [1, 2, 2]) assert.equal(await source.lookLater(), want);
@@ -139,14 +139,14 @@ test("reports a change, but not the same copy again", async (t) => {
   assert.deepEqual(source.states(), ["updated", "updated"]);
 });
 
-test("reports a lasting failure once, and its end once", async (t) => {
+test("a lasting failure is reported once, and its end once", async (t) => {
   const source = new Source(t, [1, new Error(DOWN), new Error("ETIMEDOUT"), new Error(DOWN), 1]);
   await source.kept.current();
   for (let look = 0; look < 5; look++) assert.equal(await source.lookLater(), 1);
   assert.deepEqual(source.states(), ["updated", `failed: ${DOWN}`, "updated"]);
 });
 
-test("reports each new failure", async (t) => {
+test("each new failure is reported", async (t) => {
   const source = new Source(t, [1, new Error(DOWN), 1, new Error("ETIMEDOUT")]);
   await source.kept.current();
   for (let look = 0; look < 3; look++) await source.lookLater();
@@ -171,7 +171,7 @@ test("the limit counts from the last successful load, even of the same copy", as
   assert.equal(await source.kept.current(), undefined);
 });
 
-test("reports once that the copy is too old, and once the end of that", async (t) => {
+test("that the copy is too old is reported once, and the end of that once", async (t) => {
   const source = new Source(t, [1, new Error(DOWN), new Error(DOWN), new Error(DOWN), 1]);
   await source.kept.current();
   assert.equal(await source.lookLater(), 1);
@@ -182,7 +182,7 @@ test("reports once that the copy is too old, and once the end of that", async (t
   assert.deepEqual(source.states(), ["updated", `failed: ${DOWN}`, tooOld, "updated"]);
 });
 
-test("SFD-4.2-2 refuses and reports an older copy and accepts a newer one", async (t) => {
+test("SFD-4.2-2 an older copy is refused and reported, and a newer one is accepted", async (t) => {
   const source = new Source(t, [2, 1, 1, 3]);
   await source.kept.current();
   for (const want of [2, 2, 3]) assert.equal(await source.lookLater(), want);
@@ -205,7 +205,7 @@ const after = (t: TestContext, copies: Copy[], value: number, ageSeconds: number
   return new Source(t, copies, 3600, undefined, store);
 };
 
-test("SFD-4.2-1 stores a loaded copy with its time, and again if the same copy is loaded", async (t) => {
+test("SFD-4.2-1 a loaded copy is stored with its time, and again if the same copy is loaded", async (t) => {
   const source = new Source(t, [1]);
   await source.kept.current();
   assert.deepEqual(source.store.copy, { value: 1, loadedAtMs: NOW_MS });
@@ -240,19 +240,19 @@ test("SFD-4.2-2 after a restart refuses a copy older than the stored one and acc
   assert.deepEqual(source.states(), ["updated: the stored copy is taken", offered, "updated"]);
 });
 
-test("SFD-4.2-2 refuses an older copy even if the stored one is too old to be served", async (t) => {
+test("SFD-4.2-2 an older copy is refused even if the stored one is too old to be served", async (t) => {
   const source = after(t, [1], 2, LAST_GOOD_SECONDS + 1);
   assert.equal(await source.kept.current(), undefined);
   assert.equal(source.store.copy?.value, 2);
 });
 
-test("serves the first loaded copy, not the stored one", async (t) => {
+test("the first loaded copy is served, not the stored one", async (t) => {
   const source = after(t, [2], 1, 60);
   assert.equal(await source.kept.current(), 2);
   assert.deepEqual(source.states(), ["updated"]);
 });
 
-test("passes the newest copy to the load, however old it is", async (t) => {
+test("the newest copy is passed to the load, however old it is", async (t) => {
   const source = after(t, [2], 1, 2 * LAST_GOOD_SECONDS);
   await source.kept.current();
   assert.equal(source.latest, 1);
@@ -270,7 +270,7 @@ test("while loading fails, serves the copy that another instance has stored, by 
   assert.equal(await source.lookLater(), 2, "an older copy is not served, even if it was loaded later");
 });
 
-test("SFD-4.2-2 serves a newer copy of another instance even if it was loaded before the older one", async (t) => {
+test("SFD-4.2-2 a newer copy of another instance is served even if it was loaded before the older one", async (t) => {
   const source = new Source(t, [1, 1, 3]);
   await source.kept.current();
   source.store.copy = { value: 2, loadedAtMs: NOW_MS - 1000 };
@@ -300,7 +300,7 @@ test("a failing store neither prevents loads nor removes the copy", async (t) =>
   assert.equal(store.copy, undefined);
 });
 
-test("reports the state and the age of its copy", async (t) => {
+test("the state and the age of the copy are reported", async (t) => {
   const source = new Source(t, [new Error(DOWN), 1, new Error(DOWN)]);
   await source.kept.current();
   assert.deepEqual(source.kept.state(), { state: "none" });
@@ -406,7 +406,7 @@ test("a stored copy that the clock is a little behind is as old as one of now", 
 
 // --- when it loads ----------------------------------------------------------------------------------------------
 
-test("SFD-4.1-1 loads again at the interval of the copy", async (t) => {
+test("SFD-4.1-1 the document is loaded again at the interval of the copy", async (t) => {
   const source = new Source(t, [1, 2, 3], 3600);
   await source.kept.current();
   for (const copy of [1, 2]) {
@@ -417,7 +417,7 @@ test("SFD-4.1-1 loads again at the interval of the copy", async (t) => {
   }
 });
 
-test("loads again after half the time that the copy may be served, even if its interval is longer", async (t) => {
+test("the document is loaded again after half the time that the copy may be served, even if its interval is longer", async (t) => {
   let loads = 0;
   const timers = makeTimers();
   const kept = pollDocument({
@@ -483,7 +483,7 @@ test("simultaneous early looks share one load and its result", async (t) => {
   assert.equal(source.loads, 2);
 });
 
-test("serves the last good copy while an early look is under way", async (t) => {
+test("the last good copy is served while an early look is under way", async (t) => {
   const source = new Source(t, [1]);
   await source.kept.current();
   source.gate = new Promise(() => {});

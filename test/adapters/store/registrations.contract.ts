@@ -525,7 +525,7 @@ export function testRegistrations({ name, create }: Harness): void {
     });
   }
 
-  test(`RFC7591-5-5 records no use of a client that the operator created (${name})`, async (t) => {
+  test(`RFC7591-5-5 no use of a client that the operator created is recorded (${name})`, async (t) => {
     const { open, select } = await create(t);
     const registrar = new Registrar(await open());
     const [byOperator, registered] = [await registrar.client(), await registrar.register()];

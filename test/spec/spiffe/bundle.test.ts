@@ -152,7 +152,7 @@ const cases: readonly (readonly [string, Json, string])[] = [
 
 for (const [name, document, want] of cases) test(name, () => assert.equal(summary(document), want));
 
-test("JSV-6.2-1, X5S-6.2-2 separates the two kinds of keys and keeps the first certificate of each authority", () => {
+test("JSV-6.2-1, X5S-6.2-2 the two kinds of keys are separated, and the first certificate of each authority is kept", () => {
   const document = {
     spiffe_sequence: 41,
     spiffe_refresh_hint: 60,
@@ -169,7 +169,7 @@ test("JSV-6.2-1, X5S-6.2-2 separates the two kinds of keys and keeps the first c
   });
 });
 
-test("JSV-2.1-1 accepts an RSA key of a bundle for all six RSA algorithms", () => {
+test("JSV-2.1-1 an RSA key of a bundle is accepted for all six RSA algorithms", () => {
   const bundle = parseBundle(JSON.stringify({ keys: [{ ...rsa, use: "jwt-svid", kid: "r1" }] }));
   assert(bundle.ok);
   for (const alg of RSA_ALGORITHMS)

@@ -200,7 +200,7 @@ function reference(text: string): boolean {
   );
 }
 
-test("SID-2.2-4 agrees with the reference on random text", () => {
+test("SID-2.2-4 on random text the result is that of the reference", () => {
   const random = prng(SEED);
   const seen = { true: 0, false: 0 };
   for (let round = 0; round < ROUNDS; round++) {

@@ -80,7 +80,7 @@ for (const [name, head, body, want] of heads) {
   });
 }
 
-test("JSV-3.1-1 returns the SPIFFE ID and its trust domain", () => {
+test("JSV-3.1-1 the SPIFFE ID and its trust domain are returned", () => {
   assert.deepEqual(parseJwtSvid(jws(header, claims)), {
     ok: true,
     value: {
@@ -127,22 +127,22 @@ for (const [name, extra, want] of bodies) {
   });
 }
 
-test("JSV-3.2-1 refuses an SVID without audience", () => {
+test("JSV-3.2-1 an SVID without audience is refused", () => {
   const got = checkJwtSvid(jws(header, { sub: id, exp: now + 300 }), rule);
   assert.deepEqual(got, { ok: false, error: { kind: "jwt_audience_missing" } });
 });
 
-test("JSV-3.3-1 refuses an SVID without exp", () => {
+test("JSV-3.3-1 an SVID without exp is refused", () => {
   const got = checkJwtSvid(jws(header, { sub: id, aud: us }), rule);
   assert.deepEqual(got, { ok: false, error: { kind: "jwt_time_missing", claim: "exp" } });
 });
 
-test("JSV-7.1-1 applies a shorter remaining lifetime that the operator sets", () => {
+test("JSV-7.1-1 a shorter remaining lifetime that the operator sets is applied", () => {
   const got = checkJwtSvid(jws(header, claims), { ...rule, remainingSecondsMax: 299 });
   assert.deepEqual(got, { ok: false, error: { kind: "jwt_lifetime_too_long" } });
 });
 
-test("JSV-4-2 returns audience and times", () => {
+test("JSV-4-2 audience and times are returned", () => {
   const got = checkJwtSvid(jws(header, { ...claims, iat: now }), rule);
   assert.deepEqual(got, { ok: true, value: { audience: us, exp: now + 300, iat: now } });
 });

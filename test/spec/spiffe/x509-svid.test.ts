@@ -137,7 +137,7 @@ for (const [name, extensions, want] of leaves) {
   test(name, () => assert.equal(leafVerdict(build({ extensions })), want));
 }
 
-test("X5S-3.1-3 requires critical names if the subject is empty", () => {
+test("X5S-3.1-3 critical names are required if the subject is empty", () => {
   const bytes = (critical: boolean, subject = EMPTY_NAME) =>
     build({ subject, extensions: [DIGITAL_SIGNATURE, altNames([uri(ID)], critical)] });
   assert.equal(leafVerdict(bytes(true)), "ok");
@@ -145,7 +145,7 @@ test("X5S-3.1-3 requires critical names if the subject is empty", () => {
   assert.equal(leafVerdict(bytes(false, commonName("cart"))), "ok");
 });
 
-test("X5S-2-1 returns the SPIFFE ID and its trust domain", () => {
+test("X5S-2-1 the SPIFFE ID and its trust domain are returned", () => {
   assert.deepEqual(parseX509Svid(certificate(build({ extensions: leaf(uri(ID)) }))), {
     ok: true,
     value: { id: ID, trustDomain: "td.example", path: "/ns/shop/sa/cart" },
@@ -270,7 +270,7 @@ for (const [name, above, want] of signers) {
   });
 }
 
-test("X5S-3.2-1 accepts the signers of the development PKI for their trust domain only", async () => {
+test("X5S-3.2-1 the signers of the development PKI are accepted for their trust domain only", async () => {
   const root = certificate(derOf(domain.x509.certPem));
   const below = certificate(derOf((await makeIntermediate(domain.x509, "below")).certPem));
   const foreign = certificate(
