@@ -361,7 +361,7 @@ for (const [what, change] of Object.entries(unseen)) {
   });
 }
 
-test("RFC8725-3.11-v1 refuses a checkpoint that is signed with an unknown key or has another type", async (t) => {
+test("RFC8725-3.11-v1 a checkpoint that is signed with an unknown key or has another type is refused", async (t) => {
   const made = await makeMaterial(t);
   const { privateKey } = await generateKeyPair("ES256");
   const sign = (typ: string) =>

@@ -74,37 +74,37 @@ test("SFD-5.1-1, SFD-7.2-1 https_web is the default profile, with the system's c
 
 const wrong: [name: string, from: object, problem: string][] = [
   [
-    "SFD-5.2.2.2-1 refuses https_spiffe without the endpoint's SPIFFE ID",
+    "SFD-5.2.2.2-1 https_spiffe without the endpoint's SPIFFE ID is refused",
     { ...spiffe, endpointSpiffeId: undefined },
     `${PATH}.endpointSpiffeId: is missing`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses https_spiffe without a bootstrap bundle",
+    "SFD-5.2.2.2-1 https_spiffe without a bootstrap bundle is refused",
     { ...spiffe, bootstrap: undefined },
     `${PATH}.bootstrap: is missing`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses an empty bootstrap bundle",
+    "SFD-5.2.2.2-1 an empty bootstrap bundle is refused",
     { ...spiffe, bootstrap: { file: "empty.json" } },
     `${PATH}.bootstrap.file: is not a bundle with X.509 authorities`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses a bootstrap file that is not a bundle",
+    "SFD-5.2.2.2-1 a bootstrap file that is not a bundle is refused",
     { ...spiffe, bootstrap: { file: "broken.json" } },
     `${PATH}.bootstrap.file: is not a bundle with X.509 authorities`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses a missing bootstrap file",
+    "SFD-5.2.2.2-1 a missing bootstrap file is refused",
     { ...spiffe, bootstrap: { file: "nowhere.json" } },
     `${PATH}.bootstrap.file: nowhere.json cannot be read (ENOENT)`,
   ],
   [
-    "SFD-5.2.2.4-1 refuses the SPIFFE ID of another trust domain",
+    "SFD-5.2.2.4-1 the SPIFFE ID of another trust domain is refused",
     { ...spiffe, endpointSpiffeId: "spiffe://other.example/bundles" },
     `${PATH}.endpointSpiffeId: is not in this trust domain`,
   ],
   [
-    "SFD-7.2-1 refuses a web certificate authority for https_spiffe",
+    "SFD-7.2-1 a web certificate authority for https_spiffe is refused",
     { ...spiffe, ca: { file: "tls/ca.pem" } },
     `${PATH}.ca: is allowed with "profile": "https_web" only`,
   ],
@@ -114,7 +114,7 @@ const wrong: [name: string, from: object, problem: string][] = [
     `${PATH}.endpointSpiffeId: is allowed with "profile": "https_spiffe" only`,
   ],
   [
-    "SFD-7.2-1 refuses a bootstrap bundle for https_web",
+    "SFD-7.2-1 a bootstrap bundle for https_web is refused",
     { url: URL, profile: "https_web", bootstrap: { file: "bootstrap.json" } },
     `${PATH}.bootstrap: is allowed with "profile": "https_spiffe" only`,
   ],

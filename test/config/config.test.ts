@@ -372,7 +372,7 @@ const urls: [url: string, accepted: boolean][] = [
   ["secret", false],
 ];
 for (const [text, accepted] of urls) {
-  test(`${accepted ? "accepts" : "refuses, without repeating it,"} ${JSON.stringify(text)} as a store`, (t) => {
+  test(`${JSON.stringify(text)} as a store is ${accepted ? "accepted" : "refused, without being repeated"}`, (t) => {
     t.after(() => delete process.env.MANDATE_TEST);
     process.env.MANDATE_TEST = text;
     const store = { sqlite: undefined, postgres: { env: "MANDATE_TEST" } };

@@ -186,7 +186,7 @@ const ANSWERS: [id: string, what: string, page: (good: string) => Page, reason: 
 const typed = (type: string, body: string): Page => ({ body, headers: { "content-type": type } });
 
 for (const [id, what, page, reason] of ANSWERS) {
-  test(`${id} refuses a response with ${what} each time, and accepts the document when it is corrected`, () =>
+  test(`${id} a response with ${what} is refused each time, and the document is accepted when it is corrected`, () =>
     assertPageRefused(reason, (clientId) => page(documentOf(clientId))));
 }
 
@@ -351,7 +351,7 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
   ],
 ];
 for (const [id, what, members, reason] of SAYS) {
-  test(`${id} refuses a document with ${what}`, async () => {
+  test(`${id} a document with ${what} is refused`, async () => {
     await assertPageRefused(reason, (clientId) => ({ body: documentOf(clientId, members(clientId)) }));
   });
 }
@@ -376,7 +376,7 @@ const FORBIDDEN: typeof SAYS = [
   ],
 ];
 for (const [id, what, members, reason] of FORBIDDEN) {
-  test(`${id} refuses a document with ${what}, and fetches nothing for it`, async () => {
+  test(`${id} a document with ${what} is refused, and nothing is fetched for it`, async () => {
     const path = newPath();
     const clientId = server.origin + path;
     server.pages.set(path, { body: documentOf(clientId, members(clientId)) });
@@ -432,7 +432,7 @@ const PLACES: [id: string, what: string, clientId: () => string, reason: string]
   ["CIMD-5.1-1", "at which no server listens", () => deserted + newPath(), "document_connection_failed"],
 ];
 for (const [id, what, build, reason] of PLACES) {
-  test(`${id} refuses the URL of a document ${what}`, async () => {
+  test(`${id} the URL of a document ${what} is refused`, async () => {
     const asked = [server, elsewhere, closed].map((one) => one.count());
     const clientId = build();
     await assertRefused(reason, bearer(clientId, own));
@@ -466,7 +466,7 @@ const KEY_SETS: [id: string, what: string, page: Page, reason: string][] = [
   ["RFC7523-3-16", "with the key of another client", { body: keySet(otherKey.jwk) }, "signature_invalid"],
 ];
 for (const [id, what, page, reason] of KEY_SETS) {
-  test(`${id}, CIMD-8.2-3 refuses a key set ${what}`, async () => {
+  test(`${id}, CIMD-8.2-3 a key set ${what} is refused`, async () => {
     const path = newPath();
     const clientId = server.origin + path;
     server.pages.set(path, { body: documentOf(clientId, { jwks_uri: `${clientId}-keys` }) });

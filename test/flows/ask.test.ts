@@ -68,19 +68,19 @@ async function read({ mode, by = client, asked = {}, subject: whom, actor }: Cas
 
 const refusals: [name: string, asked: Case, kind: string, reason: string][] = [
   [
-    "RFC8693-2.1.1-2 refuses names of two targets",
+    "RFC8693-2.1.1-2 names of two targets are refused",
     { mode: "client_credentials", asked: { audience: ["api", "urn:stays"] } },
     "target_refused",
     "targets_several",
   ],
   [
-    "RFC8707-2-2 refuses a resource that is no absolute URI",
+    "RFC8707-2-2 a resource that is no absolute URI is refused",
     { mode: "client_credentials", asked: { resource: ["api"] } },
     "target_refused",
     "resource_malformed",
   ],
   [
-    "IDC-2.3.1-2 refuses an API behind the target of an ID-JAG that is no absolute URI",
+    "IDC-2.3.1-2 an API behind the target of an ID-JAG that is no absolute URI is refused",
     {
       mode: "impersonation",
       asked: { requestedType: "id-jag", audience: ["api"], resource: ["api"] },
@@ -90,61 +90,61 @@ const refusals: [name: string, asked: Case, kind: string, reason: string][] = [
     "resource_malformed",
   ],
   [
-    "RFC6749-5.2-9 refuses a scope that is no list of scopes",
+    "RFC6749-5.2-9 a scope that is no list of scopes is refused",
     { mode: "client_credentials", asked: { scope: "a  b" } },
     "scope_refused",
     "scope_malformed",
   ],
   [
-    "PROD-4.1r3-1 refuses a subject token that is not accepted",
+    "PROD-4.1r3-1 a subject token that is not accepted is refused",
     { mode: "impersonation", subject: "signature_invalid" },
     "token_refused",
     "subject_signature_invalid",
   ],
   [
-    "IDC-2.4.2-5 refuses a grant that is not accepted, as a grant",
+    "IDC-2.4.2-5 a grant that is not accepted is refused, as a grant",
     { mode: "redemption", subject: "signature_invalid" },
     "grant_refused",
     "signature_invalid",
   ],
   [
-    "PROD-4.1r3-2 refuses an actor token that is not accepted",
+    "PROD-4.1r3-2 an actor token that is not accepted is refused",
     { mode: "delegation", subject: user, actor: "signature_invalid" },
     "token_refused",
     "actor_signature_invalid",
   ],
   [
-    "PROD-4.1v5-4 refuses an actor token of another workload",
+    "PROD-4.1v5-4 an actor token of another workload is refused",
     { mode: "delegation", subject: user, actor: { sub: booking.sub } },
     "token_refused",
     "actor_not_the_caller",
   ],
   [
-    "PROD-4.1v5-4 refuses an actor token of a client that has no workload",
+    "PROD-4.1v5-4 an actor token of a client that has no workload is refused",
     { mode: "delegation", by: bare, subject: user, actor: { sub: planner } },
     "token_refused",
     "actor_not_the_caller",
   ],
   [
-    "EMA-7.6.2-1 refuses a grant for an API that is not ours",
+    "EMA-7.6.2-1 a grant for an API that is not ours is refused",
     { mode: "redemption", subject: grant("urn:elsewhere") },
     "grant_refused",
     "grant_resource_unknown",
   ],
   [
-    "EMA-7.6.2-1 refuses a grant for a partner, which is no API",
+    "EMA-7.6.2-1 a grant for a partner, which is no API, is refused",
     { mode: "redemption", subject: grant("https://partner.example") },
     "grant_refused",
     "grant_resource_unknown",
   ],
   [
-    "EMA-7.6.2-1 refuses a grant for several APIs where the request names none of them",
+    "EMA-7.6.2-1 a grant for several APIs is refused where the request names none of them",
     { mode: "redemption", subject: grant("api", "urn:stays") },
     "grant_refused",
     "grant_resources_several",
   ],
   [
-    "EMA-5.1-1 refuses another target than the grant names",
+    "EMA-5.1-1 another target than the grant names is refused",
     { mode: "redemption", asked: { audience: ["urn:stays"] }, subject: grant("api") },
     "grant_refused",
     "grant_resource_differs",
@@ -346,7 +346,7 @@ const closed = { trustedIssuers: new Map([[idp, {}]]) } as unknown as Settings;
 const grantTypes: [name: string, by: object, form: object, settings: Settings, want: string][] = [
   ["RFC6749-4.4.2-1 serves client credentials", {}, { grant_type: own }, closed, own],
   [
-    "RFC6749-5.2-8 refuses a grant type that is not exactly one of ours",
+    "RFC6749-5.2-8 a grant type that is not exactly one of ours is refused",
     {},
     { grant_type: "Client_Credentials" },
     closed,
@@ -360,14 +360,14 @@ const grantTypes: [name: string, by: object, form: object, settings: Settings, w
     redemption,
   ],
   [
-    "PROD-4.1v9-4 refuses redemption where no issuer is trusted for grants",
+    "PROD-4.1v9-4 redemption is refused where no issuer is trusted for grants",
     {},
     { grant_type: redemption },
     closed,
     "grant_type_unsupported",
   ],
   [
-    "RFC9396-5-1 refuses authorization details",
+    "RFC9396-5-1 authorization details are refused",
     {},
     { grant_type: exchange, authorization_details: "[]" },
     closed,
@@ -381,7 +381,7 @@ const grantTypes: [name: string, by: object, form: object, settings: Settings, w
     exchange,
   ],
   [
-    "RFC6749-5.2-7 refuses a grant type that the client is not registered for",
+    "RFC6749-5.2-7 a grant type that the client is not registered for is refused",
     { grantTypes: [own] },
     { grant_type: exchange },
     closed,

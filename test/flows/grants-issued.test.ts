@@ -364,7 +364,7 @@ test("IDC-2.5-4 claims of the subject token do not replace those that we set", a
 });
 
 const names: [string, string, string, string | undefined][] = [
-  ["IDC-2.5-3, PROD-3-4 keeps its name by default", PARTNER, "u-1", "u-1"],
+  ["IDC-2.5-3, PROD-3-4 its name by default is kept", PARTNER, "u-1", "u-1"],
   ["IDC-2.5-3, IDJAG-3.1-2 gets the prefix of the partner's entry", NARROW, "u-1", "as:u-1"],
   ["IDC-2.5-3, IDJAG-5-2 gets its name in the table", PAIRWISE, "u-1", "7f3a"],
   ["IDC-2.5-3, IDJAG-5-2 gets no grant if the table lacks it", PAIRWISE, "u-2", undefined],

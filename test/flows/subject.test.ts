@@ -63,17 +63,17 @@ async function readToken({ claims = {}, as = "jwt", asks, by = {} }: Sent) {
 const tokens: [name: string, sent: Sent, want: string | object][] = [
   ["PROD-4.1-27 takes the token of a trusted issuer", {}, { issuer: idp, tokenType: "jwt" }],
   [
-    "PROD-4.1-27 refuses the token of an issuer that is not trusted",
+    "PROD-4.1-27 the token of an issuer that is not trusted is refused",
     { claims: { iss: "https://other.example" } },
     "issuer_unknown",
   ],
   [
-    "RFC8693-2.1-20 refuses a type that the issuer is not trusted for",
+    "RFC8693-2.1-20 a type that the issuer is not trusted for is refused",
     { by: { acceptAs: ["id_token"] } },
     "issuer_not_accepted_as_type",
   ],
   [
-    "RFC7519-4.1.3-v1 refuses a token that is meant for another",
+    "RFC7519-4.1.3-v1 a token that is meant for another is refused",
     { claims: { aud: "other" } },
     "jwt_audience_refused",
   ],
@@ -83,12 +83,12 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     { audiences: ["desk"] },
   ],
   [
-    "RFC8693-2.1-20 refuses an ID token that was made for another client",
+    "RFC8693-2.1-20 an ID token that was made for another client is refused",
     { claims: { aud: "other" }, as: "id_token" },
     "jwt_audience_refused",
   ],
   [
-    "RFC8693-2.1-20 refuses another JWT that was made for the client",
+    "RFC8693-2.1-20 another JWT that was made for the client is refused",
     { claims: { aud: "desk" } },
     "jwt_audience_refused",
   ],
@@ -108,17 +108,17 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     "jwt_audience_refused",
   ],
   [
-    "OIDC-2-1 refuses an ID token whose sub has more than 255 characters",
+    "OIDC-2-1 an ID token whose sub has more than 255 characters is refused",
     { claims: { sub: "u".repeat(256) }, as: "id_token" },
     "id_token_sub_refused",
   ],
   [
-    "OIDC-2-1 refuses an ID token whose sub is not ASCII, whichever claim names the user",
+    "OIDC-2-1 an ID token whose sub is not ASCII is refused, whichever claim names the user",
     { claims: { sub: "\u00fc-1", oid: "u-1" }, as: "id_token", by: { subjectClaim: "oid" } },
     "id_token_sub_refused",
   ],
   [
-    "OIDC-2-1 refuses an ID token that does not say when it was issued",
+    "OIDC-2-1 an ID token that does not say when it was issued is refused",
     { claims: { iat: undefined }, as: "id_token" },
     "jwt_time_missing",
   ],
@@ -127,9 +127,9 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     { claims: { sub: `\u00fc-${"1".repeat(256)}` } },
     {},
   ],
-  ["RFC7519-4.1.4-1 refuses an expired token", { claims: { exp: NOW - 31 } }, "jwt_expired"],
+  ["RFC7519-4.1.4-1 an expired token is refused", { claims: { exp: NOW - 31 } }, "jwt_expired"],
   [
-    "RFC8693-2.1-20 refuses a token that is older than its issuer may have them",
+    "RFC8693-2.1-20 a token that is older than its issuer may have them is refused",
     { claims: { iat: NOW - 91 }, by: { maxAgeSeconds: 60 } },
     "jwt_too_old",
   ],
@@ -139,7 +139,7 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     {},
   ],
   ["RFC8693-4.2-1 takes the scopes of the token", {}, { scopes: ["trips.read", "trips.book"] }],
-  ["RFC8693-4.2-1 refuses scopes in an array", { claims: { scope: ["trips.read"] } }, "scope_malformed"],
+  ["RFC8693-4.2-1 scopes in an array are refused", { claims: { scope: ["trips.read"] } }, "scope_malformed"],
   [
     "PROD-2.6-6 without scope, a token permits what its issuer's entry says",
     { claims: { scope: undefined } },
@@ -150,13 +150,17 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     { claims: { act: { sub: "bot", act: { sub: "x", iss: us } } } },
     { chain: [hop, { sub: "x", iss: us, claimed: true }] },
   ],
-  ["RFC8693-4.1-1 refuses an actor without name", { claims: { act: { iss: idp } } }, "act_malformed"],
+  ["RFC8693-4.1-1 an actor without name is refused", { claims: { act: { iss: idp } } }, "act_malformed"],
   [
     "RFC8693-4.4-1 takes the party that may act",
     { claims: { may_act: { sub: "desk" } } },
     { mayAct: { sub: "desk" } },
   ],
-  ["RFC8693-4.4-1 refuses a may_act that is no object", { claims: { may_act: "desk" } }, "may_act_malformed"],
+  [
+    "RFC8693-4.4-1 a may_act that is no object is refused",
+    { claims: { may_act: "desk" } },
+    "may_act_malformed",
+  ],
 ];
 for (const [name, sent, want] of tokens) {
   test(name, async () => {
@@ -187,16 +191,16 @@ const subjects: [
   sub: string | undefined,
   reason?: string,
 ][] = [
-  ["RFC7519-4.1.2-v1 keeps a subject", keep, "u-1", "u-1"],
+  ["RFC7519-4.1.2-v1 a subject is kept", keep, "u-1", "u-1"],
   [
-    "RFC7519-4.1.2-v1 refuses a subject that another issuer's subjects may be mapped to",
+    "RFC7519-4.1.2-v1 a subject that another issuer's subjects may be mapped to is refused",
     keep,
     "p:u-1",
     undefined,
     "sub_belongs_to_another_issuer",
   ],
   [
-    "RFC7519-4.1.2-v1 refuses a subject that another issuer's subject is mapped to",
+    "RFC7519-4.1.2-v1 a subject that another issuer's subject is mapped to is refused",
     keep,
     "anna",
     undefined,
@@ -204,34 +208,46 @@ const subjects: [
   ],
   ["RFC7519-4.1.2-v1 prefixes a subject", prefix, "u-1", "p:u-1"],
   ["IDC-2.4.2-3 finds a subject in a table", table, "7f3a", "anna"],
-  ["IDC-2.4.2-3 refuses a subject that is not in the table", table, "u-1", undefined, "sub_not_mapped"],
+  ["IDC-2.4.2-3 a subject that is not in the table is refused", table, "u-1", undefined, "sub_not_mapped"],
   [
-    "RFC9068-5-1 refuses a subject like a URL",
+    "RFC9068-5-1 a subject like a URL is refused",
     keep,
     "https://u.example",
     undefined,
     "sub_looks_like_machine",
   ],
-  ["RFC9068-5-1 refuses a subject that is a client", keep, "desk", undefined, "sub_looks_like_machine"],
+  ["RFC9068-5-1 a subject that is a client is refused", keep, "desk", undefined, "sub_looks_like_machine"],
   [
-    "RFC9068-5-1 refuses a subject that would become a client",
+    "RFC9068-5-1 a subject that would become a client is refused",
     table,
     "c",
     undefined,
     "sub_looks_like_machine",
   ],
-  ["RFC6749-10.14-1 refuses control characters", keep, "u\u00001", undefined, "sub_malformed"],
-  ["RFC6749-10.14-1 refuses a mark of bidirectional text", keep, "u\u200f1", undefined, "sub_malformed"],
-  ["RFC6749-10.14-1 refuses an override of bidirectional text", keep, "u\u202e1", undefined, "sub_malformed"],
+  ["RFC6749-10.14-1 control characters are refused", keep, "u\u00001", undefined, "sub_malformed"],
+  ["RFC6749-10.14-1 a mark of bidirectional text is refused", keep, "u\u200f1", undefined, "sub_malformed"],
   [
-    "RFC6749-10.14-1 refuses an isolate of bidirectional text",
+    "RFC6749-10.14-1 an override of bidirectional text is refused",
+    keep,
+    "u\u202e1",
+    undefined,
+    "sub_malformed",
+  ],
+  [
+    "RFC6749-10.14-1 an isolate of bidirectional text is refused",
     keep,
     "u\u2066\u20691",
     undefined,
     "sub_malformed",
   ],
-  ["RFC6749-10.14-1 refuses half a character", keep, "u\ud800", undefined, "sub_malformed"],
-  ["PROD-4.1-27 refuses a subject that the operator disabled", keep, "gone", undefined, "subject_disabled"],
+  ["RFC6749-10.14-1 half a character is refused", keep, "u\ud800", undefined, "sub_malformed"],
+  [
+    "PROD-4.1-27 a subject that the operator disabled is refused",
+    keep,
+    "gone",
+    undefined,
+    "subject_disabled",
+  ],
 ];
 for (const [name, mapping, foreign, sub, reason] of subjects) {
   test(name, async () => {
@@ -243,7 +259,7 @@ for (const [name, mapping, foreign, sub, reason] of subjects) {
 
 for (const [name, audience, want] of [
   ["PROD-5r4-1 takes a token of ours for a target", "booking-agent", "u-1"],
-  ["PROD-5r4-1 refuses a token of ours for our own endpoints", `${us}/api`, "token_for_own_endpoints"],
+  ["PROD-5r4-1 a token of ours for our own endpoints is refused", `${us}/api`, "token_for_own_endpoints"],
 ] as const) {
   test(name, () => {
     const row = { origin: { iss: idp, sub: "u-1" }, scopes: [], expiresAtSeconds: NOW, chain: [hop] };
@@ -277,9 +293,9 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     {},
     { tokenType: "grant", audiences: [us] },
   ],
-  ["IDC-2.4.2-4 refuses a grant of any other issuer", { by: null }, "issuer_not_trusted_for_grants"],
+  ["IDC-2.4.2-4 a grant of any other issuer is refused", { by: null }, "issuer_not_trusted_for_grants"],
   [
-    "IDC-2.4.2-4 refuses a profile that was not agreed on",
+    "IDC-2.4.2-4 a profile that was not agreed on is refused",
     { profile: "id-jag", by: { profiles: ["jwt"] } },
     "grant_profile_not_accepted",
   ],
@@ -289,12 +305,12 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     { audiences: [`${us}/token`] },
   ],
   [
-    "IDJAG-4.4.1-3 refuses the token endpoint as audience of an ID-JAG",
+    "IDJAG-4.4.1-3 the token endpoint as audience of an ID-JAG is refused",
     { claims: { aud: `${us}/token` }, profile: "id-jag" },
     "jwt_audience_refused",
   ],
   [
-    "RFC7523-3-2 refuses a plain grant that names no client",
+    "RFC7523-3-2 a plain grant that names no client is refused",
     { claims: { client_id: undefined } },
     "jwt_claim_missing",
   ],
@@ -304,11 +320,11 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     {},
   ],
   [
-    "IDJAG-4.4.1-4 refuses an ID-JAG that names no client, whatever was agreed",
+    "IDJAG-4.4.1-4 an ID-JAG that names no client is refused, whatever was agreed",
     { claims: { client_id: undefined }, profile: "id-jag", by: { requireClientId: false } },
     "jwt_claim_missing",
   ],
-  ["IDC-2.4.2-3 refuses a subject that is disabled here", { claims: { sub: "gone" } }, "subject_disabled"],
+  ["IDC-2.4.2-3 a subject that is disabled here is refused", { claims: { sub: "gone" } }, "subject_disabled"],
   [
     "IDJAG-4.4.1-6 takes the scopes of the grant",
     { claims: { scope: "trips.book" } },
@@ -326,7 +342,7 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
   ],
   ["RFC8693-4.1-6 takes an actor of the issuer", { claims: { act: { sub: "bot" } } }, { chain: [hop] }],
   [
-    "RFC8693-4.1-6 refuses a current actor in our name",
+    "RFC8693-4.1-6 a current actor in our name is refused",
     { claims: { act: { sub: "bot", iss: us } } },
     "act_names_our_actor",
   ],

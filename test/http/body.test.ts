@@ -5,24 +5,24 @@ import { hasMediaType, readText } from "../../src/http/body.ts";
 const texts = [
   ["RFC6749-B-2 reads UTF-8", Buffer.from("grün €"), { ok: true, value: "grün €" }],
   ["RFC6749-B-2 reads a missing body as an empty one", undefined, { ok: true, value: "" }],
-  ["RFC6749-B-2 keeps a byte order mark", Buffer.from("\ufeffa"), { ok: true, value: "\ufeffa" }],
+  ["RFC6749-B-2 a byte order mark is kept", Buffer.from("\ufeffa"), { ok: true, value: "\ufeffa" }],
   [
-    "RFC6749-B-2 refuses a truncated sequence",
+    "RFC6749-B-2 a truncated sequence is refused",
     Buffer.from([0x61, 0xc3]),
     { ok: false, error: { kind: "body_not_utf8" } },
   ],
   [
-    "RFC6749-B-2 refuses an overlong sequence",
+    "RFC6749-B-2 an overlong sequence is refused",
     Buffer.from([0xc0, 0xaf]),
     { ok: false, error: { kind: "body_not_utf8" } },
   ],
   [
-    "PROD-8.4-2 accepts a body at the limit",
+    "PROD-8.4-2 a body at the limit is accepted",
     Buffer.from("a".repeat(16)),
     { ok: true, value: "a".repeat(16) },
   ],
   [
-    "PROD-8.4-2 refuses a body over the limit",
+    "PROD-8.4-2 a body over the limit is refused",
     Buffer.from("a".repeat(17)),
     { ok: false, error: { kind: "body_too_large" } },
   ],

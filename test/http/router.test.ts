@@ -43,13 +43,13 @@ function ask(port: number, method: string, path: string): Promise<Answer> {
 }
 
 const cases = [
-  ["RFC6749-3.2-4 accepts POST at the token endpoint", "POST", "/token", 200, "token"],
-  ["RFC6749-3.2-4 refuses GET at the token endpoint", "GET", "/token", 405, "POST"],
-  ["RFC6749-3.2-4 refuses HEAD at the token endpoint", "HEAD", "/token", 405, "POST"],
-  ["PROD-4.1-31 refuses OPTIONS at the token endpoint", "OPTIONS", "/token", 405, "POST"],
-  ["PROD-4.1-31 lists HEAD in Allow if there is GET", "DELETE", "/register", 405, "GET, HEAD, PUT"],
-  ["PROD-4.1-31 accepts one of two methods", "PUT", "/register", 200, "replaced"],
-  ["RFC6749-10.14-1 accepts a path with a query", "GET", "/jwks?a=/token", 200, "keys"],
+  ["RFC6749-3.2-4 POST at the token endpoint is accepted", "POST", "/token", 200, "token"],
+  ["RFC6749-3.2-4 GET at the token endpoint is refused", "GET", "/token", 405, "POST"],
+  ["RFC6749-3.2-4 HEAD at the token endpoint is refused", "HEAD", "/token", 405, "POST"],
+  ["PROD-4.1-31 OPTIONS at the token endpoint is refused", "OPTIONS", "/token", 405, "POST"],
+  ["PROD-4.1-31 HEAD in Allow is listed if there is GET", "DELETE", "/register", 405, "GET, HEAD, PUT"],
+  ["PROD-4.1-31 one of two methods is accepted", "PUT", "/register", 200, "replaced"],
+  ["RFC6749-10.14-1 a path with a query is accepted", "GET", "/jwks?a=/token", 200, "keys"],
   ["RFC6749-10.14-1 answers HEAD through GET", "HEAD", "/jwks", 200, ""],
   ["RFC6749-10.14-1 answers 404 for another path", "GET", "/other", 404],
   ["RFC6749-10.14-1 answers 404 for a trailing slash", "GET", "/jwks/", 404],
@@ -60,7 +60,7 @@ const cases = [
   ["RFC6749-10.14-1 does not treat a backslash as a slash", "GET", "/token\\..\\jwks", 404],
   ["RFC6749-10.14-1 does not decode percent escapes", "POST", "/%74oken", 404],
   [
-    "RFC6749-10.14-1 accepts any last segment if the route ends in one",
+    "RFC6749-10.14-1 any last segment is accepted if the route ends in one",
     "GET",
     "/things/a-1?b=/c",
     200,
@@ -69,7 +69,7 @@ const cases = [
   ["RFC6749-10.14-1 answers 404 for an empty last segment", "GET", "/things/", 404],
   ["RFC6749-10.14-1 answers 404 for a segment after the last", "GET", "/things/a/b", 404],
   ["RFC6749-10.14-1 answers 404 for a segment after another path", "GET", "/jwks/a", 404],
-  ["PROD-4.1-31 refuses another method at any last segment", "POST", "/things/a", 405, "GET, HEAD"],
+  ["PROD-4.1-31 another method at any last segment is refused", "POST", "/things/a", 405, "GET, HEAD"],
   ["PROD-4.1-31 prefers the exact path", "PUT", "/things/known", 200, "known"],
   ["RFC6749-10.14-1 does not treat an inherited property as a path", "GET", "/constructor", 404],
 ] as const;

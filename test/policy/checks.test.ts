@@ -109,56 +109,62 @@ function check(rules: readonly Patch[], registry = targets, surroundings = aroun
 // --- one rule -------------------------------------------------------------------------------------------------------
 
 const fine: [string, Patch][] = [
-  ["PROD-2.6-7 accepts client credentials", machine],
-  ["PROD-2.6-7 accepts a delegation", delegation],
-  ["PROD-2.6-7 accepts an impersonation of a named subject", impersonation],
+  ["PROD-2.6-7 client credentials are accepted", machine],
+  ["PROD-2.6-7 a delegation is accepted", delegation],
+  ["PROD-2.6-7 an impersonation of a named subject is accepted", impersonation],
   [
-    "PROD-2.6-7 accepts scopes that different targets have",
+    "PROD-2.6-7 scopes that different targets have are accepted",
     { ...delegation, targets: ["booking-agent", "api"], scopes: ["trips.book", "trips.pay"] },
   ],
-  ["PROD-2.6-7 accepts a grant", grant],
+  ["PROD-2.6-7 a grant is accepted", grant],
   [
-    "PROD-2.6-7 accepts a grant by impersonation of a named subject",
+    "PROD-2.6-7 a grant by impersonation of a named subject is accepted",
     { ...impersonation, ...grant, ...named, allow: "impersonation" },
   ],
-  ["PROD-2.6-7 accepts a redemption", redemption],
-  ["PROD-2.6-7 accepts a redemption for workloads", { ...redemption, clients: undefined, actors: [planner] }],
+  ["PROD-2.6-7 a redemption is accepted", redemption],
   [
-    "PROD-2.6-8 accepts may_act in a grant",
+    "PROD-2.6-7 a redemption for workloads is accepted",
+    { ...redemption, clients: undefined, actors: [planner] },
+  ],
+  [
+    "PROD-2.6-8 may_act in a grant is accepted",
     { ...redemption, consent: "may_act", subjects: { issuers: [partner], subs: ["p-7"] } },
   ],
   [
-    "PROD-2.6-3 accepts a client that cannot be an actor beside a class that can",
+    "PROD-2.6-3 a client that cannot be an actor beside a class that can is accepted",
     { ...machine, clients: ["report"], classes: ["staff"], actors: [planner] },
   ],
-  ["PROD-2.6-2 accepts classes", { ...machine, clients: undefined, classes: ["staff"] }],
+  ["PROD-2.6-2 classes are accepted", { ...machine, clients: undefined, classes: ["staff"] }],
   [
-    "PROD-2.6-2 accepts classes and actors",
+    "PROD-2.6-2 classes and actors are accepted",
     { ...machine, clients: undefined, classes: ["staff"], actors: [planner] },
   ],
-  ["PROD-2.6-4 accepts subjects of an issuer of grants", { ...delegation, subjects: { issuers: [partner] } }],
   [
-    "IDJAG-5-1 accepts ID-JAGs for a client with a client_id at the partner",
+    "PROD-2.6-4 subjects of an issuer of grants are accepted",
+    { ...delegation, subjects: { issuers: [partner] } },
+  ],
+  [
+    "IDJAG-5-1 ID-JAGs for a client with a client_id at the partner are accepted",
     { ...byClient("report"), ...toPartner },
   ],
   [
-    "IDJAG-5-1 accepts ID-JAGs for clients with documents",
+    "IDJAG-5-1 ID-JAGs for clients with documents are accepted",
     { ...byClient("https://agents.example/planner.json"), ...toPartner },
   ],
   [
-    "IDJAG-5-1 accepts ID-JAGs for classes",
+    "IDJAG-5-1 ID-JAGs for classes are accepted",
     { ...byClient(), clients: undefined, classes: ["staff"], ...toPartner },
   ],
   [
-    "IDJAG-5-1 accepts plain grants for a client without a client_id at the partner",
+    "IDJAG-5-1 plain grants for a client without a client_id at the partner are accepted",
     { ...byClient("portal"), ...plain },
   ],
   [
-    "IDJAG-5-1 accepts ID-JAGs for a workload with a client_id at the partner",
+    "IDJAG-5-1 ID-JAGs for a workload with a client_id at the partner are accepted",
     { ...delegation, ...toPartner },
   ],
   [
-    "IDJAG-5-1 accepts ID-JAGs for a prefix of workloads of which one has a client_id at the partner",
+    "IDJAG-5-1 ID-JAGs for a prefix of workloads of which one has a client_id at the partner are accepted",
     {
       ...delegation,
       actors: ["spiffe://td.example/agents/*"],
@@ -166,58 +172,67 @@ const fine: [string, Patch][] = [
       ...toPartner,
     },
   ],
-  ["PROD-2.6-2 accepts a generated client_id", { ...machine, clients: ["c_123"] }],
-  ["PROD-2.6-2 accepts a client that is a workload", { ...machine, clients: [planner] }],
-  ["PROD-2.6-2 accepts a client registered only for client credentials", { ...machine, clients: ["batch"] }],
-  ["PROD-2.6-2 accepts a prefix of workloads", { ...delegation, actors: ["spiffe://td.example/agents/*"] }],
+  ["PROD-2.6-2 a generated client_id is accepted", { ...machine, clients: ["c_123"] }],
+  ["PROD-2.6-2 a client that is a workload is accepted", { ...machine, clients: [planner] }],
   [
-    "PROD-2.6-3 accepts the workload of a client",
+    "PROD-2.6-2 a client registered only for client credentials is accepted",
+    { ...machine, clients: ["batch"] },
+  ],
+  [
+    "PROD-2.6-2 a prefix of workloads is accepted",
+    { ...delegation, actors: ["spiffe://td.example/agents/*"] },
+  ],
+  [
+    "PROD-2.6-3 the workload of a client is accepted",
     { ...machine, clients: undefined, actors: ["spiffe://apps.example/portal"] },
   ],
   [
-    "PROD-2.6-3 accepts a client and its workload",
+    "PROD-2.6-3 a client and its workload are accepted",
     { ...machine, clients: ["portal"], actors: ["spiffe://apps.example/portal", planner] },
   ],
   [
-    "PROD-2.6-3 accepts a client and its SPIFFE ID",
+    "PROD-2.6-3 a client and its SPIFFE ID are accepted",
     { ...machine, clients: ["desk"], actors: ["spiffe://td.example/desk/7"] },
   ],
-  ["PROD-2.6-3 accepts a stored client and any actor", { ...machine, clients: ["c_1"], actors: [planner] }],
   [
-    "PROD-2.6-9 accepts self if the actor owns a target",
+    "PROD-2.6-3 a stored client and any actor are accepted",
+    { ...machine, clients: ["c_1"], actors: [planner] },
+  ],
+  [
+    "PROD-2.6-9 self is accepted if the actor owns a target",
     { ...delegation, subjectToken: { audiences: ["self"] } },
   ],
   [
-    "PROD-2.6-9 accepts the actor's target as audience",
+    "PROD-2.6-9 the actor's target as audience is accepted",
     { ...delegation, subjectToken: { audiences: ["planner-agent"] } },
   ],
-  ["PROD-2.6-9 accepts the actor as audience", { ...delegation, subjectToken: { audiences: [planner] } }],
+  ["PROD-2.6-9 the actor as audience is accepted", { ...delegation, subjectToken: { audiences: [planner] } }],
   [
-    "PROD-2.6-9 accepts the client as audience",
+    "PROD-2.6-9 the client as audience is accepted",
     { ...byClient("report"), subjectToken: { audiences: ["report"] } },
   ],
   [
-    "PROD-2.6-9 accepts the workload of a client as audience",
+    "PROD-2.6-9 the workload of a client as audience is accepted",
     { ...byClient("report"), subjectToken: { audiences: [booking] } },
   ],
   [
-    "PROD-2.6-9 accepts self if a client may own a target",
+    "PROD-2.6-9 self is accepted if a client may own a target",
     { ...byClient("report"), subjectToken: { audiences: ["self"] } },
   ],
   [
-    "PROD-2.6-9 accepts scopes of the subject token",
+    "PROD-2.6-9 scopes of the subject token are accepted",
     { ...delegation, subjectToken: { scopes: ["delegate"] } },
   ],
   [
-    "PROD-2.6-8 accepts consent by may_act with a foreign issuer",
+    "PROD-2.6-8 consent by may_act with a foreign issuer is accepted",
     { ...delegation, consent: "may_act", subjects: { issuers: [issuer, idp] } },
   ],
   [
-    "RFC7519-4.1.2-v1 accepts a subject of the issuer's table",
+    "RFC7519-4.1.2-v1 a subject of the issuer's table is accepted",
     { ...impersonation, subjects: { issuers: [staff], subs: ["7"] } },
   ],
   [
-    "RFC7519-4.1.2-v1 accepts a subject outside the table if another issuer has no table",
+    "RFC7519-4.1.2-v1 a subject outside the table is accepted if another issuer has no table",
     { ...impersonation, subjects: { issuers: [staff, idp], subs: ["8"] } },
   ],
 ];
@@ -233,7 +248,7 @@ const neitherClientNorOrigin = (entry: string): string =>
 
 const refused: [string, Patch, string][] = [
   [
-    "PROD-2.6-7 refuses a rule if no target has any of its scopes",
+    "PROD-2.6-7 a rule is refused if no target has any of its scopes",
     { ...delegation, scopes: ["trips.pay", "x"] },
     'can never grant anything: none of its targets has any of its scopes ("trips.pay", "x")',
   ],
@@ -243,37 +258,37 @@ const refused: [string, Patch, string][] = [
     'can never grant anything: none of its targets has any of its scopes ("x")',
   ],
   [
-    "PROD-2.6-2 refuses a prefix of workloads among clients",
+    "PROD-2.6-2 a prefix of workloads among clients is refused",
     { ...machine, clients: ["report", "spiffe://td.example/crew/*"] },
     neitherClientNorOrigin("spiffe://td.example/crew/*"),
   ],
   [
-    "PROD-2.6-2 refuses a path prefix of URLs among clients",
+    "PROD-2.6-2 a path prefix of URLs among clients is refused",
     { ...machine, clients: ["https://agents.example/crew/*"] },
     neitherClientNorOrigin("https://agents.example/crew/*"),
   ],
   [
-    "PROD-2.6-9 refuses self alone if the actor owns no target",
+    "PROD-2.6-9 self alone is refused if the actor owns no target",
     { ...delegation, actors: ["spiffe://td.example/crew/*"], subjectToken: { audiences: ["self"] } },
     "can never match: it requires a subject token for a target that the caller owns, but none of its callers owns one",
   ],
   [
-    "PROD-2.6-8 refuses consent by may_act if every subject is this server's",
+    "PROD-2.6-8 consent by may_act is refused if every subject is this server's",
     { ...delegation, consent: "may_act", subjects: { issuers: [issuer] } },
     "can never match: subjects.issuers names only this server, which issues no may_act for its own subjects",
   ],
   [
-    "IDC-2.4.2-4 refuses a redemption of this server's own grants",
+    "IDC-2.4.2-4 a redemption of this server's own grants is refused",
     { ...redemption, subjects: { issuers: [issuer] }, consent: "may_act" },
     "can never match: subjects.issuers names only this server, whose own grants are not redeemed here",
   ],
   [
-    "PROD-2.6-7 refuses a grant if its partner has none of the scopes",
+    "PROD-2.6-7 a grant is refused if its partner has none of the scopes",
     { ...grant, scopes: ["trips.book"] },
     'can never grant anything: none of its targets has any of its scopes ("trips.book")',
   ],
   [
-    "PROD-2.6-2 refuses a prefix of workloads among the clients of a redemption",
+    "PROD-2.6-2 a prefix of workloads among the clients of a redemption is refused",
     { ...redemption, clients: ["spiffe://td.example/crew/*"] },
     neitherClientNorOrigin("spiffe://td.example/crew/*"),
   ],
@@ -293,7 +308,7 @@ const warned: [string, Patch, ...string[]][] = [
     'can never match: its actors are in no configured trust domain ("spiffe://gone.example/a"): configure them or remove the rule',
   ],
   [
-    "PROD-2.6-3 warns of an actor of an unconfigured trust domain",
+    "PROD-2.6-3 an actor of an unconfigured trust domain is warned of",
     { ...delegation, actors: [planner, "spiffe://td.example.org/crew/*"] },
     'names the actor "spiffe://td.example.org/crew/*", which is in no configured trust domain: configure it or remove it from the rule',
   ],
@@ -303,17 +318,17 @@ const warned: [string, Patch, ...string[]][] = [
     'names the actor "spiffe://constructor/a", which is in no configured trust domain: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that is not configured",
+    "PROD-2.6-2 a client that is not configured is warned of",
     { ...machine, clients: ["report", "rapport"] },
     'names the client "rapport", which is not configured: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that is a workload of an unconfigured trust domain",
+    "PROD-2.6-2 a client that is a workload of an unconfigured trust domain is warned of",
     { ...machine, clients: ["spiffe://gone.example/a"] },
     'can never match: its clients are not configured ("spiffe://gone.example/a"): configure them or remove the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that is not registered for token exchange",
+    "PROD-2.6-2 a client that is not registered for token exchange is warned of",
     byClient("batch"),
     `can never match: its clients are not allowed the grant type ${EXCHANGE} ("batch"): configure them or remove the rule`,
   ],
@@ -323,22 +338,22 @@ const warned: [string, Patch, ...string[]][] = [
     'can never match: no workload of its "clients" is among its "actors"',
   ]),
   [
-    "PROD-2.6-4 warns of an issuer that is not trusted",
+    "PROD-2.6-4 an issuer that is not trusted is warned of",
     { ...delegation, subjects: { issuers: [idp, "https://gone.example"] } },
     'names the subject issuer "https://gone.example", which is neither trusted for subject tokens nor this server: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-4 warns of issuers that are not trusted for subject tokens",
+    "PROD-2.6-4 issuers that are not trusted for subject tokens are warned of",
     { ...delegation, subjects: { issuers: ["https://cluster.example", "toString"] } },
     'can never match: its subject issuers are neither trusted for subject tokens nor this server ("https://cluster.example", "toString"): configure them or remove the rule',
   ],
   [
-    "RFC7519-4.1.2-v1 warns of a subject that is in no table",
+    "RFC7519-4.1.2-v1 a subject that is in no table is warned of",
     { ...impersonation, subjects: { issuers: [staff], subs: ["7", "8"] } },
     'names the subject "8", which is in no subjects.table of its issuers: configure it or remove it from the rule',
   ],
   [
-    "IDC-2.4.2-4 warns of issuers whose grants are not trusted",
+    "IDC-2.4.2-4 issuers whose grants are not trusted are warned of",
     { ...redemption, subjects: { issuers: [partner, idp, issuer] } },
     `names the subject issuer ${JSON.stringify(idp)}, which is not trusted for grants: configure it or remove it from the rule`,
     `names the subject issuer ${JSON.stringify(issuer)}, which is not trusted for grants: configure it or remove it from the rule`,
@@ -349,84 +364,84 @@ const warned: [string, Patch, ...string[]][] = [
     `can never match: its subject issuers are not trusted for grants (${JSON.stringify(idp)}, "toString"): configure them or remove the rule`,
   ],
   [
-    "RFC7519-4.1.2-v1 warns of a subject of a grant that is in no table",
+    "RFC7519-4.1.2-v1 a subject of a grant that is in no table is warned of",
     { ...redemption, subjects: { issuers: [partner], subs: ["p-7", "p-8"] } },
     'names the subject "p-8", which is in no subjects.table of its issuers: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that is not registered for redemption",
+    "PROD-2.6-2 a client that is not registered for redemption is warned of",
     { ...redemption, clients: ["batch"] },
     `can never match: its clients are not allowed the grant type ${REDEMPTION} ("batch"): configure them or remove the rule`,
   ],
   [
-    "PROD-2.6-2 warns of a client that is not configured in a rule that also names a class",
+    "PROD-2.6-2 a client that is not configured in a rule that also names a class is warned of",
     { ...machine, clients: ["rapport"], classes: ["staff"] },
     'names the client "rapport", which is not configured: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that is not registered for token exchange in a rule that also names a class",
+    "PROD-2.6-2 a client that is not registered for token exchange in a rule that also names a class is warned of",
     { ...byClient("batch"), classes: ["staff"] },
     `names the client "batch", which is not allowed the grant type ${EXCHANGE}: configure it or remove it from the rule`,
   ],
   // --- clients without a client_id at a partner
   [
-    "IDJAG-5-1 warns of ID-JAGs for a client without a client_id at the partner",
+    "IDJAG-5-1 ID-JAGs for a client without a client_id at the partner are warned of",
     { ...byClient("report", "portal"), ...toPartner },
     `names the client "portal", which has no client_id at ${JSON.stringify(partner)} and so gets no ID-JAG: add it to "clients" of that target`,
   ],
   [
-    "IDJAG-5-1 warns of ID-JAGs at a partner without configured clients",
+    "IDJAG-5-1 ID-JAGs at a partner without configured clients are warned of",
     { ...delegation, ...toPartner, targets: ["https://as.other.example"], scopes: ["stays.read"] },
     'is for ID-JAGs, but only clients with a metadata document have a client_id at "https://as.other.example": add others to "clients" of that target',
   ],
   [
-    "IDJAG-5-1 warns of ID-JAGs for workloads without a client_id at the partner",
+    "IDJAG-5-1 ID-JAGs for workloads without a client_id at the partner are warned of",
     { ...impersonation, actors: [booking], ...toPartner },
     `is for ID-JAGs, but only clients with a metadata document have a client_id at ${JSON.stringify(partner)}: add others to "clients" of that target`,
   ],
   // --- wide permissions
   [
-    "PROD-4.1v7-3, PROD-2.6-4 warns of an impersonation of any subject at a partner",
+    "PROD-4.1v7-3, PROD-2.6-4 an impersonation of any subject at a partner is warned of",
     { ...impersonation, issues: "grant", targets: [partner], subjects: { issuers: [idp] } },
     `lets its callers impersonate any subject of "${idp}" in another domain, which no token shows: name the subjects in subjects.subs`,
   ],
   [
-    "PROD-2.6-8 warns of implied consent in a redemption",
+    "PROD-2.6-8 implied consent in a redemption is warned of",
     { ...redemption, ...implied },
     `takes the consent of any subject of "${partner}" as implied, without asking`,
   ],
   [
-    "PROD-2.6-2 warns of a whole trust domain",
+    "PROD-2.6-2 a whole trust domain is warned of",
     { ...delegation, actors: ["spiffe://td.example/*"] },
     'lets every workload under spiffe://td.example/* act: narrow "actors" unless that is intended',
   ],
   [
-    "PROD-2.6-2 warns of the class of open registration",
+    "PROD-2.6-2 the class of open registration is warned of",
     { ...machine, clients: undefined, classes: ["staff", "open"] },
     "lets every client of open registration ask: name another class or clients unless that is intended",
   ],
   [
-    "PROD-2.6-2 warns of a whole origin of metadata documents",
+    "PROD-2.6-2 a whole origin of metadata documents is warned of",
     { ...machine, clients: ["https://agents.example/*", "https://x.example/c.json"] },
     'lets every metadata document under https://agents.example/* ask: name the documents in "clients" unless that is intended',
   ],
   [
-    "PROD-2.6-8 warns of implied consent",
+    "PROD-2.6-8 implied consent is warned of",
     { ...delegation, ...implied },
     `takes the consent of any subject of "${idp}" as implied, without asking`,
   ],
   [
-    "PROD-2.6-8 warns of implied consent of named subjects",
+    "PROD-2.6-8 implied consent of named subjects is warned of",
     { ...impersonation, ...implied },
     'takes the consent of "u" as implied, without asking',
   ],
   [
-    "PROD-2.6-4 warns of an impersonation of any subject",
+    "PROD-2.6-4 an impersonation of any subject is warned of",
     { ...impersonation, subjects: { issuers: [idp] } },
     `lets its callers impersonate any subject of "${idp}", which no token shows: name the subjects in subjects.subs`,
   ],
   [
-    "PROD-2.6-4 warns of every wide permission of a rule at once",
+    "PROD-2.6-4 all wide permissions of a rule are warned of at once",
     { ...impersonation, actors: ["spiffe://td.example/*"], subjects: { issuers: [idp] }, ...implied },
     'lets every workload under spiffe://td.example/* act: narrow "actors" unless that is intended',
     `takes the consent of any subject of "${idp}" as implied, without asking`,
@@ -434,22 +449,22 @@ const warned: [string, Patch, ...string[]][] = [
   ],
   // --- parts without effect
   [
-    "PROD-2.6-6 warns of a scope that no target has",
+    "PROD-2.6-6 a scope that no target has is warned of",
     { ...delegation, scopes: ["trips.read", "trips.raed"] },
     'has the scope "trips.raed", which none of its targets has: correct or remove it',
   ],
   [
-    "PROD-2.6-6 warns of a target that has none of the scopes",
+    "PROD-2.6-6 a target that has none of the scopes is warned of",
     { ...delegation, targets: ["booking-agent", "reports"] },
     'grants nothing at the target "reports", which has none of its scopes',
   ],
   [
-    "PROD-2.6-6 warns of a partner that has none of the scopes",
+    "PROD-2.6-6 a partner that has none of the scopes is warned of",
     { ...grant, targets: ["partner", "https://as.other.example"] },
     'grants nothing at the target "https://as.other.example", which has none of its scopes',
   ],
   [
-    "PROD-2.6-9 warns of self if the actor owns no target",
+    "PROD-2.6-9 self is warned of if the actor owns no target",
     { ...delegation, actors: ["spiffe://td.example/crew/*"] },
     'names the audience "self", but its callers own no target: set "owners" of a target or remove it',
   ],
@@ -459,7 +474,7 @@ const warned: [string, Patch, ...string[]][] = [
     "another workload": booking,
     "an issuer": idp,
   }).map(([what, audience]): [string, Patch, string] => [
-    `PROD-2.6-9 warns of an audience that is ${what}`,
+    `PROD-2.6-9 an audience that is ${what} is warned of`,
     { ...delegation, subjectToken: { audiences: [audience] } },
     `names the audience ${JSON.stringify(audience)}, but a token with that audience alone is not meant for its callers and is refused`,
   ]),

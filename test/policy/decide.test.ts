@@ -111,111 +111,116 @@ type Case = [name: string, rules: readonly Patch[], patch: AskPatch, want: strin
 
 const cases: Case[] = [
   // --- no rule
-  ["PROD-1.5-1, PROD-2.6-1, PROD-4.1r2-1 allows a request that a rule allows", [rule], {}, allowed],
-  ["PROD-1.5-2, PROD-7.1-1, PROD-4.1r2-2 denies without a rule", [], {}, "policy_denied no_rule"],
+  ["PROD-1.5-1, PROD-2.6-1, PROD-4.1r2-1 a request that a rule allows is allowed", [rule], {}, allowed],
   [
-    "PROD-1.5-2 denies an impersonation by a rule for delegation",
+    "PROD-1.5-2, PROD-7.1-1, PROD-4.1r2-2 an exchange without a rule is denied",
+    [],
+    {},
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-1.5-2 an impersonation by a rule for delegation is denied",
     [rule],
     { mode: "impersonation" },
     "policy_denied no_rule",
   ],
   [
-    "PROD-1.5-2 denies a delegation by a rule for impersonation",
+    "PROD-1.5-2 a delegation by a rule for impersonation is denied",
     [impersonation],
     {},
     "policy_denied no_rule",
   ],
   [
-    "PROD-1.5-2 denies client credentials by a rule for delegation",
+    "PROD-1.5-2 client credentials by a rule for delegation are denied",
     [rule],
     { mode: "client_credentials" },
     "policy_denied no_rule",
   ],
-  ["PROD-1.3-2 denies an exchange without a subject token", [rule], { subject: undefined }, no("subject")],
+  ["PROD-1.3-2 an exchange without a subject token is denied", [rule], { subject: undefined }, no("subject")],
   [
-    "PROD-1.5-1 allows an impersonation by a rule for impersonation",
+    "PROD-1.5-1 an impersonation by a rule for impersonation is allowed",
     [impersonation],
     { mode: "impersonation" },
     allowed,
   ],
 
   // --- the caller
-  ["PROD-2.6-2, PROD-7.3-2 denies another actor", [rule], by(booking), "policy_denied no_rule"],
+  ["PROD-2.6-2, PROD-7.3-2 another actor is denied", [rule], by(booking), "policy_denied no_rule"],
   [
-    "PROD-2.6-2 allows an actor by prefix",
+    "PROD-2.6-2 an actor by prefix is allowed",
     [{ ...rule, actors: ["spiffe://td.example/agents/*"] }],
     {},
     allowed,
   ],
   [
-    "PROD-2.6-2, PROD-7.3-2 denies an actor outside the prefix",
+    "PROD-2.6-2, PROD-7.3-2 an actor outside the prefix is denied",
     [{ ...rule, actors: ["spiffe://td.example/agent/*"] }],
     {},
     "policy_denied no_rule",
   ],
   [
-    "PROD-2.6-3 denies a client without workload",
+    "PROD-2.6-3 a client without workload is denied",
     [rule],
     { clientId: "c-report", workload: undefined },
     "policy_denied actor_without_workload",
   ],
   [
-    "PROD-2.6-3 denies a client without workload even if its client_id is a SPIFFE ID",
+    "PROD-2.6-3 a client without workload is denied even if its client_id is a SPIFFE ID",
     [rule],
     { workload: undefined },
     "policy_denied actor_without_workload",
   ],
-  ["PROD-2.6-3 allows a client with a configured workload", [rule], { clientId: "c-report" }, allowed],
+  ["PROD-2.6-3 a client with a configured workload is allowed", [rule], { clientId: "c-report" }, allowed],
   [
-    "RFC6749-10.3-4, RFC8693-2.1-4 allows an impersonation by a client",
+    "RFC6749-10.3-4, RFC8693-2.1-4 an impersonation by a client is allowed",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal" },
     allowed,
   ],
   [
-    "RFC6749-10.3-4, RFC8693-2.1-4 denies an impersonation by another client",
+    "RFC6749-10.3-4, RFC8693-2.1-4 an impersonation by another client is denied",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-report" },
     "policy_denied no_rule",
   ],
   [
-    "RFC8693-2.1-4 allows a client by the origin of its URL",
+    "RFC8693-2.1-4 a client by the origin of its URL is allowed",
     [{ ...impersonation, actors: undefined, clients: ["https://agents.example/*"] }],
     { mode: "impersonation", clientId: "https://agents.example/planner.json" },
     allowed,
   ],
   [
-    "RFC8693-2.1-4 denies a client with a URL of another origin",
+    "RFC8693-2.1-4 a client with a URL of another origin is denied",
     [{ ...impersonation, actors: undefined, clients: ["https://agents.example/*"] }],
     { mode: "impersonation", clientId: "https://agents.example.org/planner.json" },
     "policy_denied no_rule",
   ],
   [
-    "PROD-7.3-2 denies another workload if the rule names clients and actors",
+    "PROD-7.3-2 another workload is denied if the rule names clients and actors",
     [{ ...impersonation, clients: ["c-portal"], actors: [booking] }],
     { mode: "impersonation", clientId: "c-portal" },
     no("actor"),
   ],
   [
-    "PROD-7.3-2 denies a client without workload if the rule names clients and actors",
+    "PROD-7.3-2 a client without workload is denied if the rule names clients and actors",
     [{ ...impersonation, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal", workload: undefined },
     no("actor"),
   ],
   [
-    "PROD-7.3-2 allows the client with its workload if the rule names both",
+    "PROD-7.3-2 the client with its workload is allowed if the rule names both",
     [{ ...impersonation, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal" },
     allowed,
   ],
   [
-    "PROD-7.3-2 denies an actor that is the subject",
+    "PROD-7.3-2 an actor that is the subject is denied",
     [rule],
     withSubject({ origin: { iss: issuer, sub: planner } }),
     "policy_denied actor_is_subject",
   ],
   [
-    "PROD-7.3-2 denies a client that is the subject of its impersonation",
+    "PROD-7.3-2 a client that is the subject of its impersonation is denied",
     [{ ...impersonation, subjects: { issuers: [issuer] } }],
     {
       mode: "impersonation",
@@ -225,7 +230,7 @@ const cases: Case[] = [
     "policy_denied actor_is_subject",
   ],
   [
-    "PROD-7.3-2 allows a foreign subject with the same sub as the actor",
+    "PROD-7.3-2 a foreign subject with the same sub as the actor is allowed",
     [rule],
     {
       ...withSubject({ origin: { iss: idp, sub: planner } }),
@@ -236,7 +241,7 @@ const cases: Case[] = [
 
   // --- the subject
   [
-    "PROD-2.6-4 denies subjects of another issuer",
+    "PROD-2.6-4 subjects of another issuer are denied",
     [rule],
     withSubject({ origin: { iss: "https://other.example", sub: "u-4821" } }),
     no("subject_issuer"),
@@ -248,89 +253,94 @@ const cases: Case[] = [
     no("subject_issuer"),
   ],
   [
-    "PROD-2.6-4 allows a named subject",
+    "PROD-2.6-4 a named subject is allowed",
     [{ ...rule, subjects: { issuers: [idp], subs: ["u-1", "u-4821"] } }],
     {},
     allowed,
   ],
   [
-    "PROD-2.6-4 denies a subject that is not named",
+    "PROD-2.6-4 a subject that is not named is denied",
     [{ ...rule, subjects: { issuers: [idp], subs: ["u-1"] } }],
     {},
     no("subject"),
   ],
 
   // --- consent
-  ["PROD-2.6-4 denies without a consent", [rule], { consents: [] }, no("consent")],
+  ["PROD-2.6-4 an exchange without a consent is denied", [rule], { consents: [] }, no("consent")],
   [
-    "PROD-2.6-4 denies with a consent of another subject",
+    "PROD-2.6-4 an exchange with a consent of another subject is denied",
     [rule],
     withConsent({ origin: { iss: idp, sub: "u-1" } }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies with a consent of an equal sub of another issuer",
+    "PROD-2.6-4 an exchange with a consent of an equal sub of another issuer is denied",
     [rule],
     withConsent({ origin: { iss: issuer, sub: "u-4821" } }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies with a consent for another actor",
+    "PROD-2.6-4 an exchange with a consent for another actor is denied",
     [rule],
     withConsent({ actor: booking }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies with a consent for a prefix of actors",
+    "PROD-2.6-4 an exchange with a consent for a prefix of actors is denied",
     [rule],
     withConsent({ actor: "spiffe://td.example/agents/*" }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies with a consent for another target",
+    "PROD-2.6-4 an exchange with a consent for another target is denied",
     [rule],
     withConsent({ targets: ["crew-desk"] }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies with a consent for a target that no longer exists",
+    "PROD-2.6-4 an exchange with a consent for a target that no longer exists is denied",
     [rule],
     withConsent({ targets: ["gone"] }),
     no("consent"),
   ],
-  ["PROD-2.6-4 denies with a consent without targets", [rule], withConsent({ targets: [] }), no("consent")],
   [
-    "PROD-2.6-4 allows with a consent for another name of the target",
+    "PROD-2.6-4 an exchange with a consent without targets is denied",
+    [rule],
+    withConsent({ targets: [] }),
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 an exchange with a consent for another name of the target is allowed",
     [{ ...rule, targets: ["api"] }],
     { target: "https://api.example", ...withConsent({ targets: ["x", "api"] }) },
     allowed,
   ],
   [
-    "PROD-2.6-4 denies with a consent that expires now",
+    "PROD-2.6-4 an exchange with a consent that expires now is denied",
     [rule],
     withConsent({ expiresAtSeconds: now }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 allows with a consent that expires later",
+    "PROD-2.6-4 an exchange with a consent that expires later is allowed",
     [rule],
     withConsent({ expiresAtSeconds: now + 1 }),
     allowed,
   ],
   [
-    "PROD-2.6-4 allows if one of several consents fits",
+    "PROD-2.6-4 an exchange is allowed if one of several consents fits",
     [rule],
     { consents: [{ ...consent, id: "a", actor: booking }, consent] },
     allowed,
   ],
   [
-    "PROD-2.6-4 denies a workload with a consent for its client",
+    "PROD-2.6-4 a workload with a consent for its client is denied",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal", ...withConsent({ actor: "c-portal" }) },
     no("consent"),
   ],
   [
-    "PROD-2.6-4 allows a client without workload with a consent for the client",
+    "PROD-2.6-4 a client without workload with a consent for the client is allowed",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     {
       mode: "impersonation",
@@ -343,12 +353,17 @@ const cases: Case[] = [
   ],
   ["PROD-2.6-8 needs no consent if consent is implied", [{ ...rule, ...implied }], { consents: [] }, allowed],
   [
-    "PROD-2.6-8 allows with may_act in the token",
+    "PROD-2.6-8 an exchange with may_act in the token is allowed",
     [{ ...rule, consent: "may_act" }],
     { consents: [], ...withSubject({ mayAct }) },
     allowed,
   ],
-  ["PROD-2.6-8 denies without may_act in the token", [{ ...rule, consent: "may_act" }], {}, no("consent")],
+  [
+    "PROD-2.6-8 an exchange without may_act in the token is denied",
+    [{ ...rule, consent: "may_act" }],
+    {},
+    no("consent"),
+  ],
   [
     "PROD-2.6-8 does not accept may_act in place of a consent on record",
     [rule],
@@ -357,40 +372,40 @@ const cases: Case[] = [
   ],
 
   // --- may_act
-  ["RFC8693-4.4-2 allows the actor that may_act names", [rule], withSubject({ mayAct }), allowed],
+  ["RFC8693-4.4-2 the actor that may_act names is allowed", [rule], withSubject({ mayAct }), allowed],
   [
-    "RFC8693-4.4-2 denies if may_act names another actor",
+    "RFC8693-4.4-2 an exchange is denied if may_act names another actor",
     [rule],
     withSubject({ mayAct: { sub: booking } }),
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 denies if may_act has no sub",
+    "RFC8693-4.4-2 an exchange is denied if may_act has no sub",
     [rule],
     withSubject({ mayAct: {} }),
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 denies if may_act names another actor, even with implied consent",
+    "RFC8693-4.4-2 an exchange is denied if may_act names another actor, even with implied consent",
     [{ ...rule, ...implied }],
     withSubject({ mayAct: { sub: booking } }),
     "policy_denied may_act_names_another",
   ],
   ["RFC8693-4.4-2 may_act alone allows nothing", [], withSubject({ mayAct }), "policy_denied no_rule"],
   [
-    "RFC8693-4.4-2 denies a delegation if may_act names the client instead of its workload",
+    "RFC8693-4.4-2 a delegation is denied if may_act names the client instead of its workload",
     [rule],
     { clientId: "c-portal", ...withSubject({ mayAct: { sub: "c-portal" } }) },
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 allows an impersonation if may_act names the client",
+    "RFC8693-4.4-2 an impersonation is allowed if may_act names the client",
     [impersonation],
     { mode: "impersonation", clientId: "c-portal", ...withSubject({ mayAct: { sub: "c-portal" } }) },
     allowed,
   ],
   [
-    "RFC8693-4.4-2 denies an impersonation if may_act names another actor",
+    "RFC8693-4.4-2 an impersonation is denied if may_act names another actor",
     [impersonation],
     { mode: "impersonation", ...withSubject({ mayAct: { sub: booking } }) },
     "policy_denied may_act_names_another",
@@ -408,25 +423,25 @@ const cases: Case[] = [
 
   // --- the subject token
   [
-    "PROD-2.6-5 allows an audience that the rule names",
+    "PROD-2.6-5 an audience that the rule names is allowed",
     [{ ...rule, subjectToken: { audiences: ["planner-agent"] } }],
     {},
     allowed,
   ],
   [
-    "PROD-2.6-5 allows this server's issuer as audience",
+    "PROD-2.6-5 this server's issuer as audience is allowed",
     [rule],
     withSubject({ audiences: [issuer] }),
     allowed,
   ],
   [
-    "PROD-2.6-5 allows one of several audiences",
+    "PROD-2.6-5 one of several audiences is allowed",
     [rule],
     withSubject({ audiences: ["x", "planner-agent"] }),
     allowed,
   ],
   [
-    "PROD-2.6-9, PROD-7.3-1 denies an audience that the rule does not name",
+    "PROD-2.6-9, PROD-7.3-1 an audience that the rule does not name is denied",
     [{ ...rule, subjectToken: { audiences: [issuer] } }],
     {},
     no("subject_token"),
@@ -438,50 +453,55 @@ const cases: Case[] = [
     no("subject_token"),
   ],
   [
-    "PROD-7.3-1 ignores the literal audience self in a token",
+    "PROD-7.3-1 the literal audience self in a token is ignored",
     [{ ...rule, subjectToken: { audiences: ["self"] } }],
     withSubject({ audiences: ["self", issuer] }),
     no("subject_token"),
   ],
   [
-    "PROD-7.3-1 denies a token for another audience even if the rule names it",
+    "PROD-7.3-1 a token for another audience is denied even if the rule names it",
     [{ ...rule, subjectToken: { audiences: ["crew-desk"] } }],
     withSubject({ audiences: ["crew-desk"] }),
     no("subject_token"),
   ],
-  ["PROD-7.3-1 denies a token without audience", [rule], withSubject({ audiences: [] }), no("subject_token")],
   [
-    "PROD-2.6-5 allows a token whose audience is the client",
+    "PROD-7.3-1 a token without audience is denied",
+    [rule],
+    withSubject({ audiences: [] }),
+    no("subject_token"),
+  ],
+  [
+    "PROD-2.6-5 a token whose audience is the client is allowed",
     [{ ...rule, subjectToken: { audiences: ["c-portal"] } }],
     { clientId: "c-portal", ...withSubject({ audiences: ["c-portal"] }) },
     allowed,
   ],
   [
-    "PROD-2.6-5 allows a token whose audience is the workload",
+    "PROD-2.6-5 a token whose audience is the workload is allowed",
     [{ ...rule, subjectToken: { audiences: [planner] } }],
     withSubject({ audiences: [planner] }),
     allowed,
   ],
   [
-    "PROD-2.6-9 allows a scope in place of the audience",
+    "PROD-2.6-9 a scope in place of the audience is allowed",
     [{ ...rule, subjectToken: { scopes: ["trips.pay"] } }],
     withSubject({ audiences: ["x"] }),
     allowed,
   ],
   [
-    "PROD-2.6-9, PROD-7.3-1 denies a token without the scope that the rule names",
+    "PROD-2.6-9, PROD-7.3-1 a token without the scope that the rule names is denied",
     [{ ...rule, subjectToken: { scopes: ["delegate"] } }],
     withSubject({ audiences: ["x"] }),
     no("subject_token"),
   ],
   [
-    "PROD-2.6-9 ignores the audience if the rule names only scopes",
+    "PROD-2.6-9 the audience is ignored if the rule names only scopes",
     [{ ...rule, subjectToken: { scopes: ["delegate"] } }],
     {},
     no("subject_token"),
   ],
   [
-    "PROD-2.6-9 allows by audience or scope if the rule names both",
+    "PROD-2.6-9 an exchange is allowed by audience or scope if the rule names both",
     [{ ...rule, subjectToken: { audiences: ["self"], scopes: ["delegate"] } }],
     {},
     allowed,
@@ -489,19 +509,19 @@ const cases: Case[] = [
 
   // --- the chain
   [
-    "PROD-4.1v6-5 allows a delegated token whose audience is the caller",
+    "PROD-4.1v6-5 a delegated token whose audience is the caller is allowed",
     [rule],
     withSubject({ chain: [prior] }),
     allowed,
   ],
   [
-    "PROD-4.1v6-5 allows a delegated token whose audience is this server",
+    "PROD-4.1v6-5 a delegated token whose audience is this server is allowed",
     [rule],
     withSubject({ chain: [prior], audiences: [issuer] }),
     allowed,
   ],
   [
-    "PROD-4.1v6-5 denies a delegated token with another audience",
+    "PROD-4.1v6-5 a delegated token with another audience is denied",
     [rule],
     withSubject({ chain: [prior], audiences: ["crew-desk"] }),
     "policy_denied not_meant_for_caller",
@@ -513,38 +533,43 @@ const cases: Case[] = [
     "policy_denied not_meant_for_caller",
   ],
   [
-    "PROD-4.1v6-5 denies an impersonation with a delegated token for another audience",
+    "PROD-4.1v6-5 an impersonation with a delegated token for another audience is denied",
     [{ ...impersonation, subjectToken: { scopes: ["trips.pay"] } }],
     { mode: "impersonation", ...withSubject({ chain: [prior], audiences: ["x"] }) },
     "policy_denied not_meant_for_caller",
   ],
   [
-    "PROD-4.1v6-6 allows a chain of the rule's depth",
+    "PROD-4.1v6-6 a chain of the rule's depth is allowed",
     [{ ...rule, maxChainDepth: 2 }],
     withSubject({ chain: [prior] }),
     allowed,
   ],
   [
-    "PROD-4.1v6-6 denies a longer chain than the rule allows",
+    "PROD-4.1v6-6 a longer chain than the rule allows is denied",
     [{ ...rule, maxChainDepth: 2 }],
     withSubject({ chain: [prior, prior] }),
     no("chain_depth"),
   ],
   [
-    "PROD-4.1v6-6 allows eight hops including the new one",
+    "PROD-4.1v6-6 eight hops including the new one are allowed",
     [rule],
     withSubject({ chain: Array(7).fill(prior) }),
     allowed,
   ],
-  ["PROD-4.1v6-6 denies nine hops", [rule], withSubject({ chain: Array(8).fill(prior) }), no("chain_depth")],
   [
-    "PROD-4.1v6-6 denies a chain of more than 8 KiB",
+    "PROD-4.1v6-6 nine hops are denied",
+    [rule],
+    withSubject({ chain: Array(8).fill(prior) }),
+    no("chain_depth"),
+  ],
+  [
+    "PROD-4.1v6-6 a chain of more than 8 KiB is denied",
     [rule],
     withSubject({ chain: Array(5).fill({ ...prior, sub: `spiffe://td.example/${"a".repeat(1600)}` }) }),
     no("chain_depth"),
   ],
   [
-    "PROD-4.1v6-6 allows an impersonation with a chain of any depth, which it drops",
+    "PROD-4.1v6-6 an impersonation with a chain of any depth, which it drops, is allowed",
     [impersonation],
     { mode: "impersonation", ...withSubject({ chain: Array(9).fill(prior) }) },
     allowed,
@@ -552,19 +577,19 @@ const cases: Case[] = [
 
   // --- lifetime
   [
-    "PROD-8.4-1 allows a subject token that is valid for five seconds",
+    "PROD-8.4-1 a subject token that is valid for five seconds is allowed",
     [rule],
     withSubject({ expiresAtSeconds: now + 5 }),
     allowed,
   ],
   [
-    "PROD-8.4-1 denies a subject token that is valid for less than five seconds",
+    "PROD-8.4-1 a subject token that is valid for less than five seconds is denied",
     [rule],
     withSubject({ expiresAtSeconds: now + 4 }),
     "policy_denied subject_token_expires_too_soon lifetime",
   ],
   [
-    "PROD-8.4-1 denies an expired subject token",
+    "PROD-8.4-1 an expired subject token is denied",
     [rule],
     withSubject({ expiresAtSeconds: now - 1 }),
     "policy_denied subject_token_expires_too_soon lifetime",
@@ -608,7 +633,7 @@ const cases: Case[] = [
     withConsent({ scopes: [] }),
     allowed,
   ],
-  ["RFC6749-3.3-2 drops unknown scopes", [rule], { scope: ["trips.read", "x"] }, "crew: trips.read"],
+  ["RFC6749-3.3-2 unknown scopes are dropped", [rule], { scope: ["trips.read", "x"] }, "crew: trips.read"],
   ["RFC6749-3.3-1 grants a scope once", [rule], { scope: ["trips.read", "trips.read"] }, "crew: trips.read"],
   [
     "RFC6749-3.3-1 compares scopes by case",
@@ -617,30 +642,30 @@ const cases: Case[] = [
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies if the subject token leaves no scope",
+    "PROD-8.2-1 an exchange is denied if the subject token leaves no scope",
     [rule],
     withSubject({ scopes: [] }),
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies if the rule leaves no scope",
+    "PROD-8.2-1 an exchange is denied if the rule leaves no scope",
     [{ ...rule, scopes: ["trips.pay"] }],
     {},
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies if the target leaves no scope",
+    "PROD-8.2-1 an exchange is denied if the target leaves no scope",
     [{ ...rule, targets: ["reports"] }],
     { target: "reports", ...withConsent({ targets: ["reports"] }) },
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies if the consent leaves no scope",
+    "PROD-8.2-1 an exchange is denied if the consent leaves no scope",
     [rule],
     withConsent({ scopes: ["trips.pay"] }),
     "scope_refused scope_empty scope",
   ],
-  ["PROD-8.2-1 denies an empty list of scopes", [rule], { scope: [] }, "scope_refused scope_empty scope"],
+  ["PROD-8.2-1 an empty list of scopes is denied", [rule], { scope: [] }, "scope_refused scope_empty scope"],
   [
     "RFC6749-3.3-4, PROD-4.1v5-2 grants every allowed scope if none is requested",
     [rule],
@@ -654,7 +679,7 @@ const cases: Case[] = [
     "crew: trips.book",
   ],
   [
-    "RFC6749-3.3-4 denies if none is requested and none remains",
+    "RFC6749-3.3-4 an exchange is denied if none is requested and none remains",
     [rule],
     { scope: undefined, ...withSubject({ scopes: ["x"] }) },
     "scope_refused scope_empty scope",
@@ -662,13 +687,13 @@ const cases: Case[] = [
 
   // --- target
   [
-    "PROD-4.1-30 denies an exchange without target",
+    "PROD-4.1-30 an exchange without target is denied",
     [rule],
     { target: undefined },
     "target_refused target_missing",
   ],
   [
-    "RFC8693-2.2.2-3 denies an unknown target",
+    "RFC8693-2.2.2-3 an unknown target is denied",
     [rule],
     { target: "nowhere" },
     "target_refused target_unknown",
@@ -680,7 +705,7 @@ const cases: Case[] = [
     "target_refused target_unknown",
   ],
   [
-    "RFC8693-2.2.2-3 denies a target that the rule does not name",
+    "RFC8693-2.2.2-3 a target that the rule does not name is denied",
     [rule],
     { target: "crew-desk" },
     "target_refused target_not_allowed",
@@ -706,7 +731,7 @@ const cases: Case[] = [
 
   // --- several rules
   [
-    "PROD-2.6-10 chooses the rule that grants more",
+    "PROD-2.6-10 the rule that grants more is chosen",
     [
       { ...rule, id: "a", scopes: ["trips.read"] },
       { ...rule, id: "b" },
@@ -715,7 +740,7 @@ const cases: Case[] = [
     "b: trips.read trips.book",
   ],
   [
-    "PROD-2.6-10 chooses the smaller id of two rules that grant the same",
+    "PROD-2.6-10 the smaller id of two rules that grant the same is chosen",
     [
       { ...rule, id: "b" },
       { ...rule, id: "a" },
@@ -742,7 +767,7 @@ const cases: Case[] = [
     "a: trips.read",
   ],
   [
-    "PROD-2.6-10 chooses the matching rule of two",
+    "PROD-2.6-10 the matching rule of two is chosen",
     [
       { ...rule, id: "a", subjects: { issuers: [issuer] } },
       { ...rule, id: "b" },
@@ -797,82 +822,82 @@ const own: AskPatch = {
 };
 
 const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
-  ["PROD-1.5-2 denies client credentials without a rule", [], {}, "policy_denied no_rule"],
+  ["PROD-1.5-2 client credentials without a rule are denied", [], {}, "policy_denied no_rule"],
   [
-    "PROD-1.5-2 denies client credentials for a target without a rule",
+    "PROD-1.5-2 client credentials for a target without a rule are denied",
     [],
     { target: "api" },
     "policy_denied no_rule",
   ],
   [
-    "RFC9068-3-2, PROD-4.1r5-1 uses the requested target",
+    "RFC9068-3-2, PROD-4.1r5-1 the requested target is used",
     [machine, report],
     { target: "https://api.example" },
     "m https://api.example trips.read",
   ],
-  ["RFC9068-3-4 uses the only target of the rules", [machine], {}, "m https://api.example trips.read"],
+  ["RFC9068-3-4 the only target of the rules is used", [machine], {}, "m https://api.example trips.read"],
   [
-    "RFC9068-3-4 uses the only target of two rules",
+    "RFC9068-3-4 the only target of two rules is used",
     [machine, { ...machine, id: "l", targets: ["https://api.example"] }],
     {},
     "l https://api.example trips.read",
   ],
   [
-    "RFC9068-3-4 denies a request without scope if there are two targets",
+    "RFC9068-3-4 a request without scope is denied if there are two targets",
     [machine, report],
     {},
     "target_refused target_missing",
   ],
   [
-    "RFC9068-3-4 denies a request without scope if one rule has two targets",
+    "RFC9068-3-4 a request without scope is denied if one rule has two targets",
     [{ ...machine, targets: ["api", "reports"] }],
     {},
     "target_refused target_missing",
   ],
   [
-    "RFC9068-3-5 uses the target that the scope implies",
+    "RFC9068-3-5 the target that the scope implies is used",
     [machine, report],
     { scope: ["reports.read"] },
     "n reports reports.read",
   ],
   [
-    "RFC9068-3-5 ignores unknown scopes when the scope implies the target",
+    "RFC9068-3-5 unknown scopes are ignored when the scope implies the target",
     [machine, report],
     { scope: ["reports.read", "x"] },
     "n reports reports.read",
   ],
   [
-    "RFC9068-3-6 denies scopes of two targets",
+    "RFC9068-3-6 scopes of two targets are denied",
     [machine, report],
     { scope: ["reports.read", "trips.read"] },
     "scope_refused scope_ambiguous",
   ],
   [
-    "RFC9068-3-6 denies a scope that two targets have",
+    "RFC9068-3-6 a scope that two targets have is denied",
     [machine, { ...report, targets: ["booking-agent"] }],
     { scope: ["trips.read"] },
     "scope_refused scope_ambiguous",
   ],
   [
-    "RFC9068-3-5 denies a scope that no target has",
+    "RFC9068-3-5 a scope that no target has is denied",
     [machine, report],
     { scope: ["x"] },
     "scope_refused scope_empty",
   ],
   [
-    "RFC9068-3-5 denies a scope of a target that is not allowed",
+    "RFC9068-3-5 a scope of a target that is not allowed is denied",
     [machine],
     { scope: ["reports.read"] },
     "scope_refused scope_empty",
   ],
   [
-    "RFC9068-3-5 denies a scope that the rule does not have",
+    "RFC9068-3-5 a scope that the rule does not have is denied",
     [machine],
     { scope: ["trips.pay"] },
     "scope_refused scope_empty scope",
   ],
   [
-    "RFC9068-3-4 ignores targets of a rule for another workload",
+    "RFC9068-3-4 targets of a rule for another workload are ignored",
     [
       { ...machine, actors: [planner] },
       { ...report, actors: [booking] },
@@ -881,13 +906,13 @@ const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: s
     "m https://api.example trips.read",
   ],
   [
-    "RFC8693-2.2.2-3 denies a target that no rule names",
+    "RFC8693-2.2.2-3 a target that no rule names is denied",
     [machine],
     { target: "reports" },
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 denies an unknown target of client credentials",
+    "RFC8693-2.2.2-3 an unknown target of client credentials is denied",
     [machine],
     { target: "nowhere" },
     "target_refused target_unknown",
@@ -914,7 +939,7 @@ const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: s
     "a https://api.example trips.book",
   ],
   [
-    "PROD-2.6-2 allows a workload",
+    "PROD-2.6-2 a workload is allowed",
     [{ ...machine, clients: undefined, actors: ["spiffe://td.example/*"] }],
     by(planner),
     "m https://api.example trips.read",

@@ -187,7 +187,7 @@ const grants = [
   ["a public address outside the network", "8.8.8.8", ["10.0.0.0/8"], true],
 ] as const;
 for (const [name, address, networks, want] of grants) {
-  test(`an opened network ${want ? "allows" : "does not allow"} ${name}`, () => {
+  test(`with an opened network ${name} is ${want ? "allowed" : "refused"}`, () => {
     assert.equal(mayConnect(address, networks), want);
   });
 }
@@ -209,7 +209,7 @@ const networks = [
   ["", false],
 ] as const;
 for (const [text, want] of networks) {
-  test(`${want ? "accepts" : "refuses"} the network "${text}"`, () => {
+  test(`the network "${text}" is ${want ? "accepted" : "refused"}`, () => {
     assert.equal(isNetwork(text), want);
   });
 }

@@ -8,42 +8,42 @@ const none = new Set<string>();
 const TOKEN = "abcXYZ019-._~+/==";
 
 const taken: [string, string, string][] = [
-  ["RFC6750-2.1-1, RFC6750-2.1-3 accepts a token of every character", `Bearer ${TOKEN}`, TOKEN],
-  ["RFC6750-2.1-3 accepts more than one space", `Bearer   ${TOKEN}`, TOKEN],
-  ["RFC6750-2.1-1 accepts the scheme in any case", `bEARER ${TOKEN}`, TOKEN],
-  ["RFC6750-1.1-1 keeps the case of the token", "Bearer aA", "aA"],
+  ["RFC6750-2.1-1, RFC6750-2.1-3 a token of every character is accepted", `Bearer ${TOKEN}`, TOKEN],
+  ["RFC6750-2.1-3 more than one space is accepted", `Bearer   ${TOKEN}`, TOKEN],
+  ["RFC6750-2.1-1 the scheme in any case is accepted", `bEARER ${TOKEN}`, TOKEN],
+  ["RFC6750-1.1-1 the case of the token is kept", "Bearer aA", "aA"],
 ];
 for (const [name, header, token] of taken) {
   test(name, () => assert.deepEqual(parseBearer(header, none), { ok: true, value: token }));
 }
 
 const refused: [string, string | undefined, ReadonlySet<string>, string][] = [
-  ["RFC6750-3.1-5 treats a missing header as no attempt", undefined, none, "credentials_missing"],
-  ["RFC6750-3.1-5 treats another scheme as no attempt", "Basic YTpi", none, "scheme_unsupported"],
+  ["RFC6750-3.1-5 a missing header is treated as no attempt", undefined, none, "credentials_missing"],
+  ["RFC6750-3.1-5 another scheme is treated as no attempt", "Basic YTpi", none, "scheme_unsupported"],
   [
-    "RFC6750-3.1-5 treats a scheme that begins with Bearer as another scheme",
+    "RFC6750-3.1-5 a scheme that begins with Bearer is treated as another scheme",
     "Bearers abc",
     none,
     "scheme_unsupported",
   ],
-  ["RFC6750-2.1-3 refuses the scheme alone", "Bearer", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses a scheme with spaces", "Bearer  ", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses a space inside the token", "Bearer a b", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses a trailing space", "Bearer a ", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses a tab instead of a space", "Bearer\ta", none, "scheme_unsupported"],
-  ["RFC6750-2.1-3 refuses padding inside the token", "Bearer a=b", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses padding alone", "Bearer =", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses a quoted token", 'Bearer "a"', none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses two tokens", "Bearer a, Bearer b", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses a non-ASCII letter", "Bearer ä", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 the scheme alone is refused", "Bearer", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 a scheme with spaces is refused", "Bearer  ", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 a space inside the token is refused", "Bearer a b", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 a trailing space is refused", "Bearer a ", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 a tab instead of a space is refused", "Bearer\ta", none, "scheme_unsupported"],
+  ["RFC6750-2.1-3 padding inside the token is refused", "Bearer a=b", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 padding alone is refused", "Bearer =", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 a quoted token is refused", 'Bearer "a"', none, "credentials_malformed"],
+  ["RFC6750-2.1-3 two tokens are refused", "Bearer a, Bearer b", none, "credentials_malformed"],
+  ["RFC6750-2.1-3 a non-ASCII letter is refused", "Bearer ä", none, "credentials_malformed"],
   [
-    "RFC6750-2-1 refuses a token in both header and query",
+    "RFC6750-2-1 a token in both header and query is refused",
     "Bearer a",
     new Set(["access_token"]),
     "credentials_malformed",
   ],
   [
-    "RFC6750-2.3-2 refuses a token in the query",
+    "RFC6750-2.3-2 a token in the query is refused",
     undefined,
     new Set(["access_token"]),
     "credentials_malformed",

@@ -4,14 +4,14 @@ import { parseForm } from "../../src/spec/rfc6749.ts";
 import { parseTokenForm } from "../../src/spec/rfc7009.ts";
 
 const cases = [
-  ["RFC7009-2.1-2, RFC7662-2.1-2 accepts a token", "token=abc", "abc"],
-  ["RFC7009-2.1-3, RFC7009-2.2-3, RFC7662-2.1-5 ignores the hint", "token=abc&token_type_hint=x", "abc"],
+  ["RFC7009-2.1-2, RFC7662-2.1-2 a token is accepted", "token=abc", "abc"],
+  ["RFC7009-2.1-3, RFC7009-2.2-3, RFC7662-2.1-5 the hint is ignored", "token=abc&token_type_hint=x", "abc"],
   [
-    "RFC7009-2.1-2, RFC7662-2.1-2 refuses a form without a token",
+    "RFC7009-2.1-2, RFC7662-2.1-2 a form without a token is refused",
     "token_type_hint=access_token",
     "token_missing",
   ],
-  ["RFC7009-2.1-2, RFC6749-3.2-5 refuses a token without a value", "token=", "token_missing"],
+  ["RFC7009-2.1-2, RFC6749-3.2-5 a token without a value is refused", "token=", "token_missing"],
 ] as const;
 
 for (const [name, body, want] of cases) {

@@ -39,12 +39,12 @@ const { iss: _iss, ...withoutIssuer } = claims;
 const { sub: _sub, ...withoutSubject } = claims;
 
 const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
-  ["RFC7523-3-1 accepts a complete assertion", header, claims, "ok"],
-  ["RFC7523-3-15 accepts unknown claims", header, { ...claims, acr: "1", x: [{}] }, "ok"],
+  ["RFC7523-3-1 a complete assertion is accepted", header, claims, "ok"],
+  ["RFC7523-3-15 unknown claims are accepted", header, { ...claims, acr: "1", x: [{}] }, "ok"],
   ...["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"].map(
     (alg) =>
       [
-        `RFC8725-3.2-1, RFC7523-5-2, RFC8725-3.2-v2 accepts ${alg}`,
+        `RFC8725-3.2-1, RFC7523-5-2, RFC8725-3.2-v2 ${alg} is accepted`,
         { ...header, alg },
         claims,
         "ok",
@@ -53,16 +53,16 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
   ...["HS256", "HS512", "ES512", "RS384", "PS512", "none", "None", "es256", "ES256K"].map(
     (alg) =>
       [
-        `RFC8725-3.2-1, RFC8725-3.1-v1 refuses ${alg}`,
+        `RFC8725-3.2-1, RFC8725-3.1-v1 ${alg} is refused`,
         { ...header, alg },
         claims,
         "jwt_algorithm_refused",
       ] as const,
   ),
-  ["B7523-4-9 accepts a missing typ", { alg: "ES256" }, claims, "ok"],
-  ["B7523-4-8 accepts its own typ", { ...header, typ: "client-authentication+jwt" }, claims, "ok"],
+  ["B7523-4-9 a missing typ is accepted", { alg: "ES256" }, claims, "ok"],
+  ["B7523-4-8 its own typ is accepted", { ...header, typ: "client-authentication+jwt" }, claims, "ok"],
   [
-    "RFC7515-4.1.9-1 accepts its own typ with application/",
+    "RFC7515-4.1.9-1 its own typ with application/ is accepted",
     { ...header, typ: "application/Client-Authentication+JWT" },
     claims,
     "ok",
@@ -81,25 +81,25 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
     "JOSE",
     "audit-checkpoint+jwt",
   ].map(
-    (typ) => [`RFC8725-3.12-v1 refuses a ${typ}`, { ...header, typ }, claims, "jwt_type_refused"] as const,
+    (typ) => [`RFC8725-3.12-v1 a ${typ} is refused`, { ...header, typ }, claims, "jwt_type_refused"] as const,
   ),
-  ["RFC7523-3-3, RFC7521-5.2-1 refuses a missing issuer", header, withoutIssuer, "jwt_claim_missing"],
-  ["RFC7523-3-3 refuses an empty issuer", header, { ...claims, iss: "" }, "jwt_claim_malformed"],
+  ["RFC7523-3-3, RFC7521-5.2-1 a missing issuer is refused", header, withoutIssuer, "jwt_claim_missing"],
+  ["RFC7523-3-3 an empty issuer is refused", header, { ...claims, iss: "" }, "jwt_claim_malformed"],
   [
-    "RFC7523-3-3, PROD-2.3-2 refuses a list of issuers",
+    "RFC7523-3-3, PROD-2.3-2 a list of issuers is refused",
     header,
     { ...claims, iss: ["c-71f0"] },
     "jwt_claim_malformed",
   ],
-  ["RFC7523-3-3 refuses null as issuer", header, { ...claims, iss: null }, "jwt_claim_malformed"],
-  ["RFC7523-3-5, RFC7521-5.2-2 refuses a missing subject", header, withoutSubject, "jwt_claim_missing"],
+  ["RFC7523-3-3 null as issuer is refused", header, { ...claims, iss: null }, "jwt_claim_malformed"],
+  ["RFC7523-3-5, RFC7521-5.2-2 a missing subject is refused", header, withoutSubject, "jwt_claim_missing"],
   [
-    "RFC7523-3-5, PROD-2.3-3 refuses a number as subject",
+    "RFC7523-3-5, PROD-2.3-3 a number as subject is refused",
     header,
     { ...claims, sub: 71 },
     "jwt_claim_malformed",
   ],
-  ["RFC7523-3-5 refuses an object as subject", header, { ...claims, sub: {} }, "jwt_claim_malformed"],
+  ["RFC7523-3-5 an object as subject is refused", header, { ...claims, sub: {} }, "jwt_claim_malformed"],
 ];
 for (const [name, head, body, want] of heads) {
   test(name, () => {
@@ -128,44 +128,44 @@ const { iat: _iat, ...withoutStart } = claims;
 const { jti: _jti, ...withoutId } = claims;
 
 const bodies: readonly (readonly [string, JsonObject, AssertionRule, string])[] = [
-  ["RFC7523-3-7 accepts our issuer identifier", claims, RULE, "ok"],
-  ["RFC7523-3-8 accepts the token endpoint", { ...claims, aud: endpoint }, RULE, "ok"],
+  ["RFC7523-3-7 our issuer identifier is accepted", claims, RULE, "ok"],
+  ["RFC7523-3-8 the token endpoint is accepted", { ...claims, aud: endpoint }, RULE, "ok"],
   [
-    "B7523-4-5 refuses the token endpoint if only the issuer is configured",
+    "B7523-4-5 the token endpoint is refused if only the issuer is configured",
     { ...claims, aud: endpoint },
     STRICT,
     "audience_refused",
   ],
-  ["B7523-4-3 accepts our issuer identifier if only it is configured", claims, STRICT, "ok"],
-  ["B7523-4-6 accepts one value in an array", { ...claims, aud: [us] }, STRICT, "ok"],
+  ["B7523-4-3 our issuer identifier is accepted if only it is configured", claims, STRICT, "ok"],
+  ["B7523-4-6 one value in an array is accepted", { ...claims, aud: [us] }, STRICT, "ok"],
   [
-    "RFC7523-3-7, B7523-4-1, RFC7521-5.2-3 refuses a missing audience",
+    "RFC7523-3-7, B7523-4-1, RFC7521-5.2-3 a missing audience is refused",
     withoutAudience,
     RULE,
     "audience_missing",
   ],
-  ["B7523-4-6 refuses an empty array", { ...claims, aud: [] }, RULE, "audience_malformed"],
+  ["B7523-4-6 an empty array is refused", { ...claims, aud: [] }, RULE, "audience_malformed"],
   [
-    "B7523-4-6 refuses both names of this server",
+    "B7523-4-6 both names of this server are refused",
     { ...claims, aud: [us, endpoint] },
     RULE,
     "audience_several",
   ],
   [
-    "B7523-4-6 refuses a repeated name of this server",
+    "B7523-4-6 a repeated name of this server is refused",
     { ...claims, aud: [us, us] },
     RULE,
     "audience_several",
   ],
   [
-    "B7523-4-6 refuses another server beside this one",
+    "B7523-4-6 another server beside this one is refused",
     { ...claims, aud: [us, "https://x"] },
     RULE,
     "audience_several",
   ],
-  ["B7523-4-6 refuses a nested array", { ...claims, aud: [[us]] }, RULE, "audience_malformed"],
+  ["B7523-4-6 a nested array is refused", { ...claims, aud: [[us]] }, RULE, "audience_malformed"],
   [
-    "RFC7519-4.1.3-1 refuses an object as audience",
+    "RFC7519-4.1.3-1 an object as audience is refused",
     { ...claims, aud: { [us]: us } },
     RULE,
     "audience_malformed",
@@ -185,71 +185,86 @@ const bodies: readonly (readonly [string, JsonObject, AssertionRule, string])[] 
   ].map(
     (aud) =>
       [
-        `B7523-4-7, RFC7523-3-9, RFC7521-5.1-2 refuses ${JSON.stringify(aud)}`,
+        `B7523-4-7, RFC7523-3-9, RFC7521-5.1-2 ${JSON.stringify(aud)} is refused`,
         { ...claims, aud },
         RULE,
         "audience_refused",
       ] as const,
   ),
 
-  ["RFC7523-3-10, RFC7521-5.2-4 refuses a missing exp", withoutEnd, RULE, "time_missing"],
-  ["RFC7523-3-10 accepts one that expired within the skew", { ...claims, exp: now - 29 }, RULE, "ok"],
+  ["RFC7523-3-10, RFC7521-5.2-4 a missing exp is refused", withoutEnd, RULE, "time_missing"],
+  ["RFC7523-3-10 one that expired within the skew is accepted", { ...claims, exp: now - 29 }, RULE, "ok"],
   [
-    "RFC7523-3-10 refuses one that expired longer ago than the skew",
+    "RFC7523-3-10 one that expired longer ago than the skew is refused",
     { ...claims, exp: now - 30 },
     RULE,
     "expired",
   ],
   [
-    "RFC7519-4.1.4-1 refuses an exp that is a string",
+    "RFC7519-4.1.4-1 an exp that is a string is refused",
     { ...claims, exp: `${now + 60}` },
     RULE,
     "time_malformed",
   ],
-  ["RFC7519-4.1.4-1 refuses an exp of null", { ...claims, exp: null }, RULE, "time_malformed"],
-  ["RFC7519-4.1.4-1 refuses a negative exp", { ...claims, exp: -1 }, RULE, "time_malformed"],
-  ["RFC7519-4.1.4-1 refuses an exp that is too large", { ...claims, exp: 2 ** 53 }, RULE, "time_malformed"],
-  ["RFC7523-3-11 accepts a lifetime of five minutes", { ...claims, exp: now + 300 }, RULE, "ok"],
+  ["RFC7519-4.1.4-1 an exp of null is refused", { ...claims, exp: null }, RULE, "time_malformed"],
+  ["RFC7519-4.1.4-1 a negative exp is refused", { ...claims, exp: -1 }, RULE, "time_malformed"],
   [
-    "RFC7523-3-11, RFC7521-5.2-5 refuses a longer lifetime",
+    "RFC7519-4.1.4-1 an exp that is too large is refused",
+    { ...claims, exp: 2 ** 53 },
+    RULE,
+    "time_malformed",
+  ],
+  ["RFC7523-3-11 a lifetime of five minutes is accepted", { ...claims, exp: now + 300 }, RULE, "ok"],
+  [
+    "RFC7523-3-11, RFC7521-5.2-5 a longer lifetime is refused",
     { ...claims, exp: now + 301 },
     RULE,
     "lifetime_too_long",
   ],
   [
-    "RFC7523-3-11 refuses a longer lifetime even if little of it is left",
+    "RFC7523-3-11 a longer lifetime is refused even if little of it is left",
     { ...claims, iat: now - 200, exp: now + 101 },
     RULE,
     "lifetime_too_long",
   ],
-  ["RFC7523-3-11 accepts 330 s without iat", { ...withoutStart, exp: now + 330 }, RULE, "ok"],
-  ["RFC7523-3-11 refuses 331 s without iat", { ...withoutStart, exp: now + 331 }, RULE, "lifetime_too_long"],
-  ["RFC7523-3-12 accepts an nbf within the skew", { ...claims, nbf: now + 30 }, RULE, "ok"],
-  ["RFC7523-3-12 refuses an nbf beyond the skew", { ...claims, nbf: now + 31 }, RULE, "not_yet_valid"],
-  ["RFC7523-3-12 refuses an nbf that is a string", { ...claims, nbf: "0" }, RULE, "time_malformed"],
-  ["RFC7523-3-13 accepts an iat within the skew", { ...claims, iat: now + 30, exp: now + 90 }, RULE, "ok"],
+  ["RFC7523-3-11 330 s without iat are accepted", { ...withoutStart, exp: now + 330 }, RULE, "ok"],
   [
-    "RFC7523-3-13 refuses an iat beyond the skew",
+    "RFC7523-3-11 331 s without iat are refused",
+    { ...withoutStart, exp: now + 331 },
+    RULE,
+    "lifetime_too_long",
+  ],
+  ["RFC7523-3-12 an nbf within the skew is accepted", { ...claims, nbf: now + 30 }, RULE, "ok"],
+  ["RFC7523-3-12 an nbf beyond the skew is refused", { ...claims, nbf: now + 31 }, RULE, "not_yet_valid"],
+  ["RFC7523-3-12 an nbf that is a string is refused", { ...claims, nbf: "0" }, RULE, "time_malformed"],
+  [
+    "RFC7523-3-13 an iat within the skew is accepted",
+    { ...claims, iat: now + 30, exp: now + 90 },
+    RULE,
+    "ok",
+  ],
+  [
+    "RFC7523-3-13 an iat beyond the skew is refused",
     { ...claims, iat: now + 31, exp: now + 90 },
     RULE,
     "issued_in_future",
   ],
-  ["RFC7523-3-13 accepts an age of five minutes", { ...claims, iat: now - 300, exp: now }, RULE, "ok"],
-  ["RFC7523-3-13 refuses a greater age", { ...claims, iat: now - 301, exp: now - 2 }, RULE, "too_old"],
+  ["RFC7523-3-13 an age of five minutes is accepted", { ...claims, iat: now - 300, exp: now }, RULE, "ok"],
+  ["RFC7523-3-13 a greater age is refused", { ...claims, iat: now - 301, exp: now - 2 }, RULE, "too_old"],
   [
-    "RFC7523-5-1 accepts an age of one hour if that is configured",
+    "RFC7523-5-1 an age of one hour is accepted if that is configured",
     { ...claims, iat: now - 3600, exp: now },
     HOUR,
     "ok",
   ],
   [
-    "RFC7523-5-1 refuses an age of more than one hour",
+    "RFC7523-5-1 an age of more than one hour is refused",
     { ...claims, iat: now - 3601, exp: now - 2 },
     HOUR,
     "too_old",
   ],
   [
-    "RFC7523-5-1 refuses a lifetime of more than one hour",
+    "RFC7523-5-1 a lifetime of more than one hour is refused",
     { ...claims, exp: now + 3601 },
     HOUR,
     "lifetime_too_long",
@@ -261,18 +276,18 @@ const bodies: readonly (readonly [string, JsonObject, AssertionRule, string])[] 
     "expired",
   ],
   [
-    "RFC7523-3-11 accepts a lifetime of an hour if that is configured for assertions that are used once",
+    "RFC7523-3-11 a lifetime of an hour is accepted if that is configured for assertions that are used once",
     { ...claims, exp: now + 3600 },
     LONG,
     "ok",
   ],
   [
-    "RFC7523-3-11 refuses such a lifetime without jti, since the assertion could be sent again",
+    "RFC7523-3-11 such a lifetime without jti, since the assertion could be sent again, is refused",
     { ...withoutId, exp: now + 3600 },
     LONG,
     "lifetime_too_long",
   ],
-  ["RFC7523-3-11 refuses more than that hour", { ...claims, exp: now + 3631 }, LONG, "lifetime_too_long"],
+  ["RFC7523-3-11 more than that hour is refused", { ...claims, exp: now + 3631 }, LONG, "lifetime_too_long"],
   [
     "RFC7523-5-1 the maximum age of an issuer that vouches stands beside it",
     { ...claims, iat: now - 3601, exp: now + 1 },
@@ -280,11 +295,11 @@ const bodies: readonly (readonly [string, JsonObject, AssertionRule, string])[] 
     "ok",
   ],
 
-  ["PROD-2.3-5 accepts a missing jti", withoutId, RULE, "ok"],
+  ["PROD-2.3-5 a missing jti is accepted", withoutId, RULE, "ok"],
   ...[1, true, null, "", ["3d1f6a5e"], { jti: "3d1f6a5e" }].map(
     (jti) =>
       [
-        `RFC7523-3-17 refuses ${JSON.stringify(jti)} as jti`,
+        `RFC7523-3-17 ${JSON.stringify(jti)} as jti is refused`,
         { ...claims, jti },
         RULE,
         "claim_malformed",
@@ -299,17 +314,17 @@ for (const [name, body, rule, want] of bodies) {
 }
 
 const typed: readonly (readonly [string, string, unknown, string])[] = [
-  ["accepts our issuer", "client-authentication+jwt", us, "ok"],
-  ["accepts our issuer in an array", "client-authentication+jwt", [us], "ok"],
-  ["refuses the token endpoint", "client-authentication+jwt", endpoint, "assertion_audience_not_issuer"],
+  ["our issuer is accepted", "client-authentication+jwt", us, "ok"],
+  ["our issuer in an array is accepted", "client-authentication+jwt", [us], "ok"],
+  ["the token endpoint is refused", "client-authentication+jwt", endpoint, "assertion_audience_not_issuer"],
   [
-    "refuses the token endpoint whatever the case and prefix of the type",
+    "the token endpoint is refused whatever the case and prefix of the type",
     "application/Client-Authentication+JWT",
     [endpoint],
     "assertion_audience_not_issuer",
   ],
   [
-    "refuses our issuer beside the token endpoint",
+    "our issuer beside the token endpoint is refused",
     "client-authentication+jwt",
     [us, endpoint],
     "jwt_audience_several",
@@ -372,50 +387,51 @@ const grantHeads: readonly (readonly [string, JsonObject, JsonObject, string])[]
     "id-jag",
   ],
   [
-    "IDJAG-4.4.1-2 refuses a typ that is similar to an ID-JAG's",
+    "IDJAG-4.4.1-2 a typ that is similar to an ID-JAG's is refused",
     { ...grantHeader, typ: "id-jag+jwt" },
     grant,
     "jwt_type_refused",
   ],
   ...["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"].map(
-    (alg) => [`RFC8725-3.2-v2 accepts a grant with ${alg}`, { ...grantHeader, alg }, grant, "jwt"] as const,
+    (alg) =>
+      [`RFC8725-3.2-v2 a grant with ${alg} is accepted`, { ...grantHeader, alg }, grant, "jwt"] as const,
   ),
   ...["HS256", "none", "nOnE", "ES512", "es256"].map(
     (alg) =>
       [
-        `RFC8725-3.1-v1 refuses a grant with ${alg}`,
+        `RFC8725-3.1-v1 a grant with ${alg} is refused`,
         { ...grantHeader, alg },
         grant,
         "jwt_algorithm_refused",
       ] as const,
   ),
-  ["RFC7523-3-3 refuses a grant without issuer", grantHeader, grantWithoutIssuer, "jwt_claim_missing"],
+  ["RFC7523-3-3 a grant without issuer is refused", grantHeader, grantWithoutIssuer, "jwt_claim_missing"],
   [
-    "RFC7523-3-3 refuses a grant with an empty issuer",
+    "RFC7523-3-3 a grant with an empty issuer is refused",
     grantHeader,
     { ...grant, iss: "" },
     "jwt_claim_malformed",
   ],
   [
-    "RFC7523-3-3 refuses a grant with a list of issuers",
+    "RFC7523-3-3 a grant with a list of issuers is refused",
     grantHeader,
     { ...grant, iss: [idp] },
     "jwt_claim_malformed",
   ],
   [
-    "IDJAG-9.4-1 refuses a grant that this server issued",
+    "IDJAG-9.4-1 a grant that this server issued is refused",
     grantHeader,
     { ...grant, iss: us },
     "grant_self_issued",
   ],
   [
-    "IDJAG-9.4-1 refuses an ID-JAG that this server issued",
+    "IDJAG-9.4-1 an ID-JAG that this server issued is refused",
     { ...grantHeader, typ: "oauth-id-jag+jwt" },
     { ...grant, iss: us },
     "grant_self_issued",
   ],
   [
-    "RFC7523-3-4 treats another spelling of our issuer identifier as another issuer",
+    "RFC7523-3-4 another spelling of our issuer identifier is treated as another issuer",
     grantHeader,
     { ...grant, iss: `${us}/` },
     "jwt",
@@ -456,174 +472,174 @@ const { client_id: _grantClient, ...grantWithoutClient } = grant;
 const { scope: _grantScope, ...grantWithoutScope } = grant;
 
 const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[] = [
-  ["RFC7523-3-1 accepts a complete grant", grant, GRANT_RULE, "ok"],
+  ["RFC7523-3-1 a complete grant is accepted", grant, GRANT_RULE, "ok"],
   [
-    "RFC7523-3-15 accepts unknown claims of a grant",
+    "RFC7523-3-15 unknown claims of a grant are accepted",
     { ...grant, acr: "1", aud_tenant: "t", sub_id: { format: "opaque", id: "x" } },
     GRANT_RULE,
     "ok",
   ],
   [
-    "RFC7523-3-3, RFC7521-5.2-1 refuses a grant without issuer",
+    "RFC7523-3-3, RFC7521-5.2-1 a grant without issuer is refused",
     grantWithoutIssuer,
     GRANT_RULE,
     "jwt_claim_missing",
   ],
   [
-    "RFC7523-3-5, RFC7521-5.2-2 refuses a grant without subject",
+    "RFC7523-3-5, RFC7521-5.2-2 a grant without subject is refused",
     grantWithoutSubject,
     GRANT_RULE,
     "jwt_claim_missing",
   ],
   [
-    "RFC7523-3-5 refuses a grant with an empty subject",
+    "RFC7523-3-5 a grant with an empty subject is refused",
     { ...grant, sub: "" },
     GRANT_RULE,
     "jwt_claim_malformed",
   ],
   [
-    "RFC7523-3-5 refuses a grant with a number as subject",
+    "RFC7523-3-5 a grant with a number as subject is refused",
     { ...grant, sub: 77 },
     GRANT_RULE,
     "jwt_claim_malformed",
   ],
-  ["RFC7519-2-v1 accepts a subject that is a URI", { ...grant, sub: "acct:u-77@x" }, GRANT_RULE, "ok"],
+  ["RFC7519-2-v1 a subject that is a URI is accepted", { ...grant, sub: "acct:u-77@x" }, GRANT_RULE, "ok"],
   [
-    "RFC7519-2-v1 refuses a subject that is a malformed URI",
+    "RFC7519-2-v1 a subject that is a malformed URI is refused",
     { ...grant, sub: "acct:u 77" },
     GRANT_RULE,
     "jwt_claim_malformed",
   ],
   [
-    "RFC7521-6.2-1 refuses a grant whose subject is its issuer",
+    "RFC7521-6.2-1 a grant whose subject is its issuer is refused",
     { ...grant, sub: idp },
     GRANT_RULE,
     "grant_issuer_is_subject",
   ],
 
-  ["IDC-2.4.2-2 accepts a grant for our issuer identifier", grant, ISSUER_ONLY, "ok"],
+  ["IDC-2.4.2-2 a grant for our issuer identifier is accepted", grant, ISSUER_ONLY, "ok"],
   [
-    "B7523-4-2, IDC-2.4.2-2 accepts a grant for the token endpoint",
+    "B7523-4-2, IDC-2.4.2-2 a grant for the token endpoint is accepted",
     { ...grant, aud: endpoint },
     GRANT_RULE,
     "ok",
   ],
   [
-    "B7523-4-2 refuses a grant for the token endpoint if only the issuer is configured",
+    "B7523-4-2 a grant for the token endpoint is refused if only the issuer is configured",
     { ...grant, aud: endpoint },
     ISSUER_ONLY,
     "jwt_audience_refused",
   ],
-  ["IDC-2.4.2-2 accepts a grant for this server in an array", { ...grant, aud: [us] }, GRANT_RULE, "ok"],
+  ["IDC-2.4.2-2 a grant for this server in an array is accepted", { ...grant, aud: [us] }, GRANT_RULE, "ok"],
   [
-    "IDC-2.4.2-2, RFC7521-5.2-3 refuses a grant without aud",
+    "IDC-2.4.2-2, RFC7521-5.2-3 a grant without aud is refused",
     grantWithoutAudience,
     GRANT_RULE,
     "jwt_audience_missing",
   ],
   [
-    "IDC-2.4.2-2 refuses a grant with an empty aud",
+    "IDC-2.4.2-2 a grant with an empty aud is refused",
     { ...grant, aud: [] },
     GRANT_RULE,
     "jwt_audience_malformed",
   ],
   [
-    "IDC-2.4.2-2, IDJAG-9.4-2 refuses a grant for another server",
+    "IDC-2.4.2-2, IDJAG-9.4-2 a grant for another server is refused",
     { ...grant, aud: "https://as.other.example" },
     GRANT_RULE,
     "jwt_audience_refused",
   ],
   [
-    "RFC7523-3-9 refuses a grant for our issuer identifier with a slash appended",
+    "RFC7523-3-9 a grant for our issuer identifier with a slash appended is refused",
     { ...grant, aud: `${us}/` },
     GRANT_RULE,
     "jwt_audience_refused",
   ],
   [
-    "IDC-2.4.2-2 refuses a grant for this server and another",
+    "IDC-2.4.2-2 a grant for this server and another is refused",
     { ...grant, aud: [us, "https://as.other.example"] },
     GRANT_RULE,
     "jwt_audience_several",
   ],
   [
-    "IDC-2.4.2-2 refuses a grant for both names of this server",
+    "IDC-2.4.2-2 a grant for both names of this server is refused",
     { ...grant, aud: [us, endpoint] },
     GRANT_RULE,
     "jwt_audience_several",
   ],
 
   [
-    "RFC7523-3-10, RFC7521-5.2-4 refuses a grant without exp",
+    "RFC7523-3-10, RFC7521-5.2-4 a grant without exp is refused",
     grantWithoutEnd,
     GRANT_RULE,
     "jwt_time_missing",
   ],
   [
-    "RFC7523-3-10 accepts a grant that expired within the skew",
+    "RFC7523-3-10 a grant that expired within the skew is accepted",
     { ...grant, exp: now - 29 },
     GRANT_RULE,
     "ok",
   ],
   [
-    "RFC7523-3-10 refuses a grant that expired longer ago than the skew",
+    "RFC7523-3-10 a grant that expired longer ago than the skew is refused",
     { ...grant, exp: now - 30 },
     GRANT_RULE,
     "jwt_expired",
   ],
   [
-    "RFC7523-3-11 accepts a grant with a lifetime of five minutes",
+    "RFC7523-3-11 a grant with a lifetime of five minutes is accepted",
     { ...grant, exp: now + 300 },
     GRANT_RULE,
     "ok",
   ],
   [
-    "RFC7523-3-11 refuses a grant with a longer lifetime",
+    "RFC7523-3-11 a grant with a longer lifetime is refused",
     { ...grant, exp: now + 301 },
     GRANT_RULE,
     "jwt_lifetime_too_long",
   ],
   [
-    "RFC7523-3-11 accepts a grant without iat that expires within 330 s",
+    "RFC7523-3-11 a grant without iat that expires within 330 s is accepted",
     { ...grantWithoutStart, exp: now + 330 },
     GRANT_RULE,
     "ok",
   ],
   [
-    "RFC7523-3-11 refuses a grant without iat that expires later",
+    "RFC7523-3-11 a grant without iat that expires later is refused",
     { ...grantWithoutStart, exp: now + 331 },
     GRANT_RULE,
     "jwt_lifetime_too_long",
   ],
   [
-    "RFC7523-3-12 accepts a grant whose nbf is within the skew",
+    "RFC7523-3-12 a grant whose nbf is within the skew is accepted",
     { ...grant, nbf: now + 30 },
     GRANT_RULE,
     "ok",
   ],
   [
-    "RFC7523-3-12 refuses a grant whose nbf is later",
+    "RFC7523-3-12 a grant whose nbf is later is refused",
     { ...grant, nbf: now + 31 },
     GRANT_RULE,
     "jwt_not_yet_valid",
   ],
   [
-    "RFC7523-3-13 refuses a grant issued in the future",
+    "RFC7523-3-13 a grant issued in the future is refused",
     { ...grant, iat: now + 31 },
     GRANT_RULE,
     "jwt_issued_in_future",
   ],
   [
-    "RFC7523-3-13 refuses a grant that is too old",
+    "RFC7523-3-13 a grant that is too old is refused",
     { ...grant, iat: now - 301, exp: now - 2 },
     GRANT_RULE,
     "jwt_too_old",
   ],
 
-  ["RFC7523-3-14 refuses a grant without jti", grantWithoutId, GRANT_RULE, "jwt_claim_missing"],
+  ["RFC7523-3-14 a grant without jti is refused", grantWithoutId, GRANT_RULE, "jwt_claim_missing"],
   ...[1, null, "", ["g-1"]].map(
     (jti) =>
       [
-        `RFC7523-3-17 refuses a grant with ${JSON.stringify(jti)} as jti`,
+        `RFC7523-3-17 a grant with ${JSON.stringify(jti)} as jti is refused`,
         { ...grant, jti },
         GRANT_RULE,
         "jwt_claim_malformed",
@@ -631,29 +647,34 @@ const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[]
   ),
 
   [
-    "RFC7523-3-2 refuses a grant that names another client",
+    "RFC7523-3-2 a grant that names another client is refused",
     { ...grant, client_id: "c-other" },
     GRANT_RULE,
     "grant_client_differs",
   ],
   [
-    "RFC7523-3-2 refuses a grant that names another client even if client_id is optional",
+    "RFC7523-3-2 a grant that names another client is refused even if client_id is optional",
     { ...grant, client_id: "c-other" },
     ANY_CLIENT,
     "grant_client_differs",
   ],
   [
-    "RFC7523-3-2 refuses a grant that names the client with other capitals",
+    "RFC7523-3-2 a grant that names the client with other capitals is refused",
     { ...grant, client_id: "C-Booking" },
     GRANT_RULE,
     "grant_client_differs",
   ],
-  ["RFC7523-3-2 refuses a grant without client_id", grantWithoutClient, GRANT_RULE, "jwt_claim_missing"],
-  ["RFC7523-3-2 accepts a grant without client_id if it is optional", grantWithoutClient, ANY_CLIENT, "ok"],
+  ["RFC7523-3-2 a grant without client_id is refused", grantWithoutClient, GRANT_RULE, "jwt_claim_missing"],
+  [
+    "RFC7523-3-2 a grant without client_id is accepted if it is optional",
+    grantWithoutClient,
+    ANY_CLIENT,
+    "ok",
+  ],
   ...[null, "", ["c-booking"]].map(
     (client) =>
       [
-        `RFC7523-3-17 refuses a grant with ${JSON.stringify(client)} as client_id`,
+        `RFC7523-3-17 a grant with ${JSON.stringify(client)} as client_id is refused`,
         { ...grant, client_id: client },
         ANY_CLIENT,
         "jwt_claim_malformed",
@@ -661,13 +682,13 @@ const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[]
   ),
 
   [
-    "IDJAG-4.4.1-6 refuses a grant with authorization details",
+    "IDJAG-4.4.1-6 a grant with authorization details is refused",
     { ...grant, authorization_details: [{ type: "payment" }] },
     GRANT_RULE,
     "grant_details_unsupported",
   ],
   [
-    "IDJAG-4.4.1-6 refuses a grant with an empty list of authorization details",
+    "IDJAG-4.4.1-6 a grant with an empty list of authorization details is refused",
     { ...grant, authorization_details: [] },
     GRANT_RULE,
     "grant_details_unsupported",
@@ -676,18 +697,18 @@ const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[]
   ...["t-1", "", null].map(
     (tenant) =>
       [
-        `IDJAG-3.1-2 refuses a grant with ${JSON.stringify(tenant)} as tenant`,
+        `IDJAG-3.1-2 a grant with ${JSON.stringify(tenant)} as tenant is refused`,
         { ...grant, tenant },
         GRANT_RULE,
         "grant_tenant_unsupported",
       ] as const,
   ),
 
-  ["RFC8693-4.2-1 accepts a grant without scope", grantWithoutScope, GRANT_RULE, "ok"],
+  ["RFC8693-4.2-1 a grant without scope is accepted", grantWithoutScope, GRANT_RULE, "ok"],
   ...[["trips.read"], null, 1, "", " ", "trips.read  trips.book", "trips.read ", 'a"b', "a\\b", "é"].map(
     (scope) =>
       [
-        `RFC8693-4.2-1 refuses a grant with the scope ${JSON.stringify(scope)}`,
+        `RFC8693-4.2-1 a grant with the scope ${JSON.stringify(scope)} is refused`,
         { ...grant, scope },
         GRANT_RULE,
         "jwt_claim_malformed",

@@ -41,26 +41,30 @@ for (const [name, value] of OF_SERVER) {
 }
 
 const cases = [
-  ["RFC7592-2.2-6 accepts the client's own client_id", { client_id: "c_1" }, "ok"],
-  ["RFC7592-2.2-6 refuses another client_id", { client_id: "c_2" }, "client_id_differs"],
+  ["RFC7592-2.2-6 the client's own client_id is accepted", { client_id: "c_1" }, "ok"],
+  ["RFC7592-2.2-6 another client_id is refused", { client_id: "c_2" }, "client_id_differs"],
   [
-    "RFC7592-2.2-6, RFC7592-1.1-1 refuses the client_id with other capitals",
+    "RFC7592-2.2-6, RFC7592-1.1-1 the client_id with other capitals is refused",
     { client_id: "C_1" },
     "client_id_differs",
   ],
-  ["RFC7592-2.2-6 refuses a missing client_id", { client_name: "a" }, "client_id_differs"],
-  ["RFC7592-2.2-6 refuses a client_id of null", { client_id: null }, "client_id_differs"],
-  ["RFC7592-2.2-6 refuses an array as client_id", { client_id: ["c_1"] }, "client_id_differs"],
-  ["RFC7592-2.2-7 treats a secret of null as absent", { client_id: "c_1", client_secret: null }, "ok"],
-  ["RFC7592-2.2-7 accepts a long secret", { client_id: "c_1", client_secret: "s".repeat(2048) }, "ok"],
+  ["RFC7592-2.2-6 a missing client_id is refused", { client_name: "a" }, "client_id_differs"],
+  ["RFC7592-2.2-6 a client_id of null is refused", { client_id: null }, "client_id_differs"],
+  ["RFC7592-2.2-6 an array as client_id is refused", { client_id: ["c_1"] }, "client_id_differs"],
+  ["RFC7592-2.2-7 a secret of null is treated as absent", { client_id: "c_1", client_secret: null }, "ok"],
+  ["RFC7592-2.2-7 a long secret is accepted", { client_id: "c_1", client_secret: "s".repeat(2048) }, "ok"],
   [
-    "RFC7592-2.2-7 refuses a secret that is too long",
+    "RFC7592-2.2-7 a secret that is too long is refused",
     { client_id: "c_1", client_secret: "s".repeat(2049) },
     "client_secret_refused",
   ],
-  ["RFC7592-2.2-7 refuses an empty secret", { client_id: "c_1", client_secret: "" }, "client_secret_refused"],
   [
-    "RFC7592-2.2-7 refuses a number as secret",
+    "RFC7592-2.2-7 an empty secret is refused",
+    { client_id: "c_1", client_secret: "" },
+    "client_secret_refused",
+  ],
+  [
+    "RFC7592-2.2-7 a number as secret is refused",
     { client_id: "c_1", client_secret: 1 },
     "client_secret_refused",
   ],

@@ -26,9 +26,17 @@ const rsa = {
 const thumbprint = (key: Jwk) => createHash("sha256").update(thumbprintInput(key)).digest("base64url");
 
 const vectors: readonly (readonly [string, JsonObject, string])[] = [
-  ["RFC7638-3-v1 computes the thumbprint of an EC key", ec, "Ut6npynumsD46ZOtXM6IRCIt7kGpMkBu5TUMJJdxmGw"],
-  ["RFC8037-2-v2 computes the thumbprint of an OKP key", okp, "cFvR0steYexnHQvaiRSuc2uva0M5-id8Xix4GUNk_fI"],
-  ["RFC7638-3-v1 computes the thumbprint of an RSA key", rsa, "6V3x-6U-miOy3F8ChvcLjTaipjA_e7PU5xtUhXASkEc"],
+  ["RFC7638-3-v1 the thumbprint of an EC key is computed", ec, "Ut6npynumsD46ZOtXM6IRCIt7kGpMkBu5TUMJJdxmGw"],
+  [
+    "RFC8037-2-v2 the thumbprint of an OKP key is computed",
+    okp,
+    "cFvR0steYexnHQvaiRSuc2uva0M5-id8Xix4GUNk_fI",
+  ],
+  [
+    "RFC7638-3-v1 the thumbprint of an RSA key is computed",
+    rsa,
+    "6V3x-6U-miOy3F8ChvcLjTaipjA_e7PU5xtUhXASkEc",
+  ],
 ];
 
 for (const [name, members, want] of vectors) {

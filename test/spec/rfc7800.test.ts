@@ -10,7 +10,7 @@ const x5t = { "x5t#S256": thumbprint };
 const cases: readonly (readonly [string, JsonObject, unknown])[] = [
   ["RFC9449-6-1 reads the thumbprint of a key", { cnf: jkt }, jkt],
   ["RFC8705-3.1-1 reads the thumbprint of a certificate", { cnf: x5t }, x5t],
-  ["RFC7800-3.1-v2 ignores other members beside one", { cnf: { ...jkt, kid: "k", more: {} } }, jkt],
+  ["RFC7800-3.1-v2 other members beside one are ignored", { cnf: { ...jkt, kid: "k", more: {} } }, jkt],
   ["RFC9449-6-1 finds no key in claims without cnf", { jkt: thumbprint }, undefined],
   ["RFC7800-3.1-v1 knows no single key where there are two", { cnf: { ...jkt, ...x5t } }, "unknown"],
   [

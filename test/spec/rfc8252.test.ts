@@ -32,7 +32,7 @@ const accepted = [
   ["MCPC-D-1", "localhost with an empty path", "http://localhost"],
 ] as const;
 for (const [ids, what, uri] of accepted) {
-  test(`${ids} accepts ${what}`, () => assert.equal(verdict(uri), "ok"));
+  test(`${ids} ${what} is accepted`, () => assert.equal(verdict(uri), "ok"));
 }
 
 // --- what of that the operator accepts ------------------------------------------------------------------------
@@ -68,8 +68,7 @@ const chosen = [
   ["MCPC-D-5", "a site", "https://app.example/cb", rules, true],
 ] as const;
 for (const [ids, what, uri, under, want] of chosen) {
-  test(`${ids} ${want ? "takes" : "does not take"} ${what}`, () =>
-    assert.equal(isAccepted(uri, under), want));
+  test(`${ids} ${what} is ${want ? "taken" : "refused"}`, () => assert.equal(isAccepted(uri, under), want));
 }
 
 const listable = [
@@ -180,7 +179,7 @@ const refused = [
   ["RFC8252-8.4-3", "a host and port without a scheme", "localhost:51004/cb", incomplete],
 ] as const;
 for (const [ids, what, uri, want] of refused) {
-  test(`${ids} refuses ${what}`, () => assert.equal(verdict(uri), want));
+  test(`${ids} ${what} is refused`, () => assert.equal(verdict(uri), want));
 }
 
 test("RFC7591-5-3 2048 characters are accepted, and 2049 refused", () => {

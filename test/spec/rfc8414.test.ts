@@ -25,30 +25,30 @@ const members = [
     "https://as.example/t1/token",
   ],
   ["RFC8414-2-4, PROD-4.4-5 has the key set below the issuer", "jwks_uri", "https://as.example/t1/jwks"],
-  ["RFC8414-2-8, RFC8414-3.2-2 lists scopes", "scopes_supported", ["trips.read"]],
+  ["RFC8414-2-8, RFC8414-3.2-2 scopes are listed", "scopes_supported", ["trips.read"]],
   ["RFC8414-2-9 has an empty list of response types", "response_types_supported", []],
   [
-    "RFC8414-2-11 lists grant types, so that clients assume no default",
+    "RFC8414-2-11 grant types are listed, so that clients assume no default",
     "grant_types_supported",
     ["client_credentials"],
   ],
   [
-    "RFC8414-2-12, SPCA-4-3 lists authentication methods by name",
+    "RFC8414-2-12, SPCA-4-3 authentication methods by name are listed",
     "token_endpoint_auth_methods_supported",
     ["client_secret_basic", "spiffe_jwt"],
   ],
   [
-    "RFC8414-2-13, RFC8414-2-14, RFC8414-2-15 lists the accepted assertion algorithms",
+    "RFC8414-2-13, RFC8414-2-14, RFC8414-2-15 the accepted assertion algorithms are listed",
     "token_endpoint_auth_signing_alg_values_supported",
     ["ES256", "RS256"],
   ],
   [
-    "RFC8414-2-18, SPCA-4-4 lists the methods of the introspection endpoint",
+    "RFC8414-2-18, SPCA-4-4 the methods of the introspection endpoint are listed",
     "introspection_endpoint_auth_methods_supported",
     ["client_secret_basic", "spiffe_jwt"],
   ],
   [
-    "RFC8414-2-15, RFC8414-2-18 lists the assertion algorithms of the introspection endpoint",
+    "RFC8414-2-15, RFC8414-2-18 the assertion algorithms of the introspection endpoint are listed",
     "introspection_endpoint_auth_signing_alg_values_supported",
     ["ES256", "RS256"],
   ],
@@ -58,17 +58,17 @@ const members = [
     "https://as.example/t1/revoke",
   ],
   [
-    "RFC8414-2-18, SPCA-4-4 lists the methods of the revocation endpoint",
+    "RFC8414-2-18, SPCA-4-4 the methods of the revocation endpoint are listed",
     "revocation_endpoint_auth_methods_supported",
     ["client_secret_basic", "spiffe_jwt"],
   ],
   [
-    "RFC8414-2-15, RFC8414-2-18 lists the assertion algorithms of the revocation endpoint",
+    "RFC8414-2-15, RFC8414-2-18 the assertion algorithms of the revocation endpoint are listed",
     "revocation_endpoint_auth_signing_alg_values_supported",
     ["ES256", "RS256"],
   ],
   [
-    "RFC9449-5.1-1, MDP-3-1 lists the algorithms of DPoP proofs",
+    "RFC9449-5.1-1, MDP-3-1 the algorithms of DPoP proofs are listed",
     "dpop_signing_alg_values_supported",
     ["ES256", "EdDSA"],
   ],
@@ -79,7 +79,7 @@ const members = [
   ],
   ["RFC8705-5-1 has no aliases if certificates use the same endpoint", "mtls_endpoint_aliases", undefined],
   ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
-  ["PRM-D-2 lists no resources", "protected_resources", undefined],
+  ["PRM-D-2 no resources are listed", "protected_resources", undefined],
   ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
   ["PROD-4.4-12 does not announce metadata documents", "client_id_metadata_document_supported", undefined],
 ] as const;
@@ -146,8 +146,8 @@ test("RFC8414-3.2-3 an empty list of scopes is omitted", () => {
 const paths = [
   ["RFC8414-3-1 publishes an issuer without path at the root", "https://as.example", ""],
   ["RFC8414-3-1 inserts the well-known part before the path", "https://as.example/t1", "/t1"],
-  ["RFC8414-3-1 keeps the whole path after the well-known part", "https://as.example/a/b", "/a/b"],
-  ["RFC8414-3-1 omits the port", "https://as.example:8443/t1", "/t1"],
+  ["RFC8414-3-1 the whole path after the well-known part is kept", "https://as.example/a/b", "/a/b"],
+  ["RFC8414-3-1 the port is omitted", "https://as.example:8443/t1", "/t1"],
   ["RFC8414-3.1-2 removes a trailing slash", "https://as.example/t1/", "/t1"],
   ["RFC8414-3.1-2 removes a path of one slash", "https://as.example/", ""],
 ] as const;
@@ -217,9 +217,9 @@ const { jwks_uri: _keys, ...withoutKeys } = document;
 const { issuer: _issuer, ...withoutIssuer } = document;
 
 const documents: [string, string, string][] = [
-  ["RFC8414-3.3-2 accepts a document of this issuer", JSON.stringify(document), keys],
+  ["RFC8414-3.3-2 a document of this issuer is accepted", JSON.stringify(document), keys],
   [
-    "RFC8414-4-1 accepts an issuer written with escapes",
+    "RFC8414-4-1 an issuer written with escapes is accepted",
     `{"issuer":"https:\\/\\/idp.example\\u002ft1","jwks_uri":"${keys}"}`,
     keys,
   ],
@@ -238,30 +238,30 @@ const documents: [string, string, string][] = [
     [idp],
     { [idp]: idp },
   ].map((issuer): [string, string, string] => [
-    `RFC8414-3.3-2 refuses a document with the issuer ${JSON.stringify(issuer)}`,
+    `RFC8414-3.3-2 a document with the issuer ${JSON.stringify(issuer)} is refused`,
     JSON.stringify({ ...document, issuer }),
     "metadata_issuer_differs",
   ]),
   [
-    "RFC8414-3.3-2 refuses a document without issuer",
+    "RFC8414-3.3-2 a document without issuer is refused",
     JSON.stringify(withoutIssuer),
     "metadata_issuer_differs",
   ],
   [
-    "RFC8414-3.3-2 refuses a document with two issuers",
+    "RFC8414-3.3-2 a document with two issuers is refused",
     `{"issuer":"${idp}","issuer":"https://evil.example","jwks_uri":"${keys}"}`,
     "metadata_malformed",
   ],
-  ["RFC8414-3.3-2 refuses an array", JSON.stringify([document]), "metadata_malformed"],
-  ["RFC8414-3.3-2 refuses a document that is not JSON", "<html>", "metadata_malformed"],
-  ["RFC8414-3.3-2 refuses an empty document", "", "metadata_malformed"],
+  ["RFC8414-3.3-2 an array is refused", JSON.stringify([document]), "metadata_malformed"],
+  ["RFC8414-3.3-2 a document that is not JSON is refused", "<html>", "metadata_malformed"],
+  ["RFC8414-3.3-2 an empty document is refused", "", "metadata_malformed"],
   [
-    "RFC8414-3.3-2 refuses a document nested too deep",
+    "RFC8414-3.3-2 a document nested too deep is refused",
     `{"x":${"[".repeat(8)}${"]".repeat(8)}}`,
     "metadata_malformed",
   ],
   [
-    "RFC8414-2-4 refuses a document without jwks_uri",
+    "RFC8414-2-4 a document without jwks_uri is refused",
     JSON.stringify(withoutKeys),
     "metadata_jwks_uri_missing",
   ],
@@ -279,7 +279,7 @@ const documents: [string, string, string][] = [
     [keys],
     { keys: [] },
   ].map((jwks): [string, string, string] => [
-    `RFC8414-2-4 refuses ${JSON.stringify(jwks)} as jwks_uri`,
+    `RFC8414-2-4 ${JSON.stringify(jwks)} as jwks_uri is refused`,
     JSON.stringify({ ...document, jwks_uri: jwks }),
     "metadata_jwks_uri_malformed",
   ]),

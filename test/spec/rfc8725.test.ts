@@ -31,71 +31,81 @@ const header = (alg: string, typ?: string): JwsHeader => ({
 const { accessToken, clientAssertion, jwtSvid, grant, idJag, softwareStatement, dpopProof } = JWT_TYPES;
 
 const types = [
-  ["RFC9068-4-6 accepts at+jwt", accessToken, "at+jwt", "ok"],
-  ["RFC9068-4-6 accepts application/at+jwt", accessToken, "application/at+jwt", "ok"],
-  ["B8725-3.11-1 accepts AT+JWT, because case does not matter", accessToken, "AT+JWT", "ok"],
-  ["RFC9068-4-6 refuses an access token without type", accessToken, undefined, "jwt_type_refused"],
-  ["RFC9068-4-6 refuses JWT as an access token", accessToken, "JWT", "jwt_type_refused"],
+  ["RFC9068-4-6 at+jwt is accepted", accessToken, "at+jwt", "ok"],
+  ["RFC9068-4-6 application/at+jwt is accepted", accessToken, "application/at+jwt", "ok"],
+  ["B8725-3.11-1 AT+JWT is accepted, because case does not matter", accessToken, "AT+JWT", "ok"],
+  ["RFC9068-4-6 an access token without type is refused", accessToken, undefined, "jwt_type_refused"],
+  ["RFC9068-4-6 JWT as an access token is refused", accessToken, "JWT", "jwt_type_refused"],
   [
-    "B8725-3.11-1 refuses the same subtype of another media type",
+    "B8725-3.11-1 the same subtype of another media type is refused",
     accessToken,
     "text/at+jwt",
     "jwt_type_refused",
   ],
-  ["RFC8725-3.12-v1 refuses a grant as an access token", accessToken, "oauth-id-jag+jwt", "jwt_type_refused"],
   [
-    "RFC8417-4.2-1 refuses a security event token as an access token",
+    "RFC8725-3.12-v1 a grant as an access token is refused",
+    accessToken,
+    "oauth-id-jag+jwt",
+    "jwt_type_refused",
+  ],
+  [
+    "RFC8417-4.2-1 a security event token as an access token is refused",
     accessToken,
     "secevent+jwt",
     "jwt_type_refused",
   ],
-  ["B7523-4-9 accepts a client assertion without type", clientAssertion, undefined, "ok"],
-  ["B7523-4-9 accepts JWT", clientAssertion, "JWT", "ok"],
+  ["B7523-4-9 a client assertion without type is accepted", clientAssertion, undefined, "ok"],
+  ["B7523-4-9 JWT is accepted", clientAssertion, "JWT", "ok"],
   [
-    "B7523-4-8, CHG-D-2 accepts the type of client assertions",
+    "B7523-4-8, CHG-D-2 the type of client assertions is accepted",
     clientAssertion,
     "Client-Authentication+JWT",
     "ok",
   ],
   [
-    "CHG-D-2 refuses a type that another proposal has for them",
+    "CHG-D-2 a type that another proposal has for them is refused",
     clientAssertion,
     "oauth-client-auth+jwt",
     "jwt_type_refused",
   ],
-  ["RFC8725-3.12-v1 refuses an access token as assertion", clientAssertion, "at+jwt", "jwt_type_refused"],
-  ["RFC8725-3.12-v1 refuses a DPoP proof as assertion", clientAssertion, "dpop+jwt", "jwt_type_refused"],
-  ["RFC8725-3.12-v1 refuses an ID-JAG as assertion", clientAssertion, "oauth-id-jag+jwt", "jwt_type_refused"],
-  ["B8725-3.11-2 refuses an empty type", clientAssertion, "", "jwt_type_refused"],
-  ["JSV-2.3-1 accepts JOSE on a JWT-SVID", jwtSvid, "JOSE", "ok"],
+  ["RFC8725-3.12-v1 an access token as assertion is refused", clientAssertion, "at+jwt", "jwt_type_refused"],
+  ["RFC8725-3.12-v1 a DPoP proof as assertion is refused", clientAssertion, "dpop+jwt", "jwt_type_refused"],
   [
-    "JSV-2.3-1 refuses the type of client assertions on a JWT-SVID",
+    "RFC8725-3.12-v1 an ID-JAG as assertion is refused",
+    clientAssertion,
+    "oauth-id-jag+jwt",
+    "jwt_type_refused",
+  ],
+  ["B8725-3.11-2 an empty type is refused", clientAssertion, "", "jwt_type_refused"],
+  ["JSV-2.3-1 JOSE on a JWT-SVID is accepted", jwtSvid, "JOSE", "ok"],
+  [
+    "JSV-2.3-1 the type of client assertions on a JWT-SVID is refused",
     jwtSvid,
     "client-authentication+jwt",
     "jwt_type_refused",
   ],
-  ["JSV-2.3-1 refuses the type of WIT-SVIDs on a JWT-SVID", jwtSvid, "wit+jwt", "jwt_type_refused"],
-  ["RFC8725-3.11-v1 accepts a typed grant", grant, "authz-grant+jwt", "ok"],
-  ["RFC8725-3.12-v1 refuses an ID-JAG as plain grant", grant, "oauth-id-jag+jwt", "jwt_type_refused"],
-  ["RFC8725-3.11-v1 accepts an ID-JAG", idJag, "oauth-id-jag+jwt", "ok"],
-  ["RFC8725-3.12-v1 refuses an ID-JAG without type", idJag, undefined, "jwt_type_refused"],
-  ["RFC8725-3.12-v1 refuses a plain grant as ID-JAG", idJag, "authz-grant+jwt", "jwt_type_refused"],
-  ["RFC7591-2.3-1 accepts a software statement without type", softwareStatement, undefined, "ok"],
-  ["RFC7591-2.3-1 accepts JWT as a software statement", softwareStatement, "JWT", "ok"],
+  ["JSV-2.3-1 the type of WIT-SVIDs on a JWT-SVID is refused", jwtSvid, "wit+jwt", "jwt_type_refused"],
+  ["RFC8725-3.11-v1 a typed grant is accepted", grant, "authz-grant+jwt", "ok"],
+  ["RFC8725-3.12-v1 an ID-JAG as plain grant is refused", grant, "oauth-id-jag+jwt", "jwt_type_refused"],
+  ["RFC8725-3.11-v1 an ID-JAG is accepted", idJag, "oauth-id-jag+jwt", "ok"],
+  ["RFC8725-3.12-v1 an ID-JAG without type is refused", idJag, undefined, "jwt_type_refused"],
+  ["RFC8725-3.12-v1 a plain grant as ID-JAG is refused", idJag, "authz-grant+jwt", "jwt_type_refused"],
+  ["RFC7591-2.3-1 a software statement without type is accepted", softwareStatement, undefined, "ok"],
+  ["RFC7591-2.3-1 JWT as a software statement is accepted", softwareStatement, "JWT", "ok"],
   [
-    "RFC8725-3.12-v1 refuses an access token as software statement",
+    "RFC8725-3.12-v1 an access token as software statement is refused",
     softwareStatement,
     "at+jwt",
     "jwt_type_refused",
   ],
   [
-    "RFC8725-3.12-v1 refuses a grant as software statement",
+    "RFC8725-3.12-v1 a grant as software statement is refused",
     softwareStatement,
     "authz-grant+jwt",
     "jwt_type_refused",
   ],
-  ["RFC8725-3.11-v1 accepts a DPoP proof", dpopProof, "dpop+jwt", "ok"],
-  ["RFC8725-3.12-v1 refuses an assertion as DPoP proof", dpopProof, "JWT", "jwt_type_refused"],
+  ["RFC8725-3.11-v1 a DPoP proof is accepted", dpopProof, "dpop+jwt", "ok"],
+  ["RFC8725-3.12-v1 an assertion as DPoP proof is refused", dpopProof, "JWT", "jwt_type_refused"],
 ] as const;
 
 for (const [name, allowed, typ, want] of types) {
@@ -106,28 +116,28 @@ for (const [name, allowed, typ, want] of types) {
 }
 
 const algorithms = [
-  ["RFC8725-3.1-v1 accepts ES256 on an assertion", ASSERTION_ALGORITHMS, "ES256", "ok"],
-  ["RFC7523-5-2 accepts RS256 on an assertion", ASSERTION_ALGORITHMS, "RS256", "ok"],
-  ["B8725-3.2-1 accepts Ed25519 by its full name", ASSERTION_ALGORITHMS, "Ed25519", "ok"],
-  ["RFC8725-3.1-v2 refuses HMAC", ASSERTION_ALGORITHMS, "HS256", "jwt_algorithm_refused"],
+  ["RFC8725-3.1-v1 ES256 on an assertion is accepted", ASSERTION_ALGORITHMS, "ES256", "ok"],
+  ["RFC7523-5-2 RS256 on an assertion is accepted", ASSERTION_ALGORITHMS, "RS256", "ok"],
+  ["B8725-3.2-1 Ed25519 by its full name is accepted", ASSERTION_ALGORITHMS, "Ed25519", "ok"],
+  ["RFC8725-3.1-v2 HMAC is refused", ASSERTION_ALGORITHMS, "HS256", "jwt_algorithm_refused"],
   [
-    "RFC7518-3.6-v1, RFC8725-3.2-v5, B8725-3.2-2 refuses none",
+    "RFC7518-3.6-v1, RFC8725-3.2-v5, B8725-3.2-2 none is refused",
     ASSERTION_ALGORITHMS,
     "none",
     "jwt_algorithm_refused",
   ],
-  ["B8725-3.1-3 refuses noNE", ASSERTION_ALGORITHMS, "noNE", "jwt_algorithm_refused"],
-  ["RFC7515-4.1.1-v2 refuses es256", ASSERTION_ALGORITHMS, "es256", "jwt_algorithm_refused"],
+  ["B8725-3.1-3 noNE is refused", ASSERTION_ALGORITHMS, "noNE", "jwt_algorithm_refused"],
+  ["RFC7515-4.1.1-v2 es256 is refused", ASSERTION_ALGORITHMS, "es256", "jwt_algorithm_refused"],
   [
-    "RFC8725-3.1-v2 refuses an algorithm that is not on the list for assertions",
+    "RFC8725-3.1-v2 an algorithm that is not on the list for assertions is refused",
     ASSERTION_ALGORITHMS,
     "RS512",
     "jwt_algorithm_refused",
   ],
-  ["JSV-2.1-1 accepts ES512 on a JWT-SVID", SVID_ALGORITHMS, "ES512", "ok"],
-  ["JSV-2.1-1 refuses EdDSA on a JWT-SVID", SVID_ALGORITHMS, "EdDSA", "jwt_algorithm_refused"],
-  ["RFC9068-2.1-4 accepts RS256 on our own tokens", OWN_ALGORITHMS, "RS256", "ok"],
-  ["RFC9068-2.1-3 refuses none on our own tokens", OWN_ALGORITHMS, "none", "jwt_algorithm_refused"],
+  ["JSV-2.1-1 ES512 on a JWT-SVID is accepted", SVID_ALGORITHMS, "ES512", "ok"],
+  ["JSV-2.1-1 EdDSA on a JWT-SVID is refused", SVID_ALGORITHMS, "EdDSA", "jwt_algorithm_refused"],
+  ["RFC9068-2.1-4 RS256 on our own tokens is accepted", OWN_ALGORITHMS, "RS256", "ok"],
+  ["RFC9068-2.1-3 none on our own tokens is refused", OWN_ALGORITHMS, "none", "jwt_algorithm_refused"],
 ] as const;
 
 for (const [name, allowed, alg, want] of algorithms) {
@@ -244,7 +254,7 @@ const kinds: [string, Jws, string | undefined][] = [
 
 for (const [kind, token, place] of kinds) {
   for (const [slot, accepts] of Object.entries(slots)) {
-    test(`RFC8725-3.12-v1, RFC8725-2.8-v1 ${slot === place ? "accepts" : "refuses"} ${kind} as ${slot}`, () => {
+    test(`RFC8725-3.12-v1, RFC8725-2.8-v1 ${kind} as ${slot} is ${slot === place ? "accepted" : "refused"}`, () => {
       assert.equal(accepts(token), slot === place);
     });
   }

@@ -12,7 +12,7 @@ const cases = [
     '{"b":{"d":1,"c":2},"a":[{"z":1,"y":2}]}',
     '{"a":[{"y":2,"z":1}],"b":{"c":2,"d":1}}',
   ],
-  ["RFC8785-3.2.3-1 keeps the order of arrays", "[3,1,2]", "[3,1,2]"],
+  ["RFC8785-3.2.3-1 the order of arrays is kept", "[3,1,2]", "[3,1,2]"],
   ["RFC8785-3.2.3-1 sorts digits as text", '{"10":1,"9":2,"1":3}', '{"1":3,"10":1,"9":2}'],
   // By code points U+FB33 precedes U+1F600; by UTF-16 code units the surrogates of U+1F600 precede it.
   [
@@ -26,7 +26,7 @@ const cases = [
     "[1,0,1000,1e+21,1e-7,0.1,333333333.3333333]",
   ],
   [
-    "RFC8785-3.2.2-1 escapes only what must be escaped",
+    "RFC8785-3.2.2-1 only what must be escaped is escaped",
     String.raw`"\u0041\/\u00e9\u0022\\\u000a\u001F"`,
     String.raw`"A/é\"\\\n\u001f"`,
   ],

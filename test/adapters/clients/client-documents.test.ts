@@ -268,7 +268,7 @@ const URLS: [id: string, what: string, path: (origin: string) => string, reason:
   ["CIMD-3-8", "a tab", (origin) => `${origin}/cli\tent.json`, "url_character_refused"],
 ];
 for (const [id, what, build, reason] of URLS) {
-  test(`${id} refuses a URL with ${what} without look-up and socket`, async (t) => {
+  test(`${id} a URL with ${what} without look-up and socket is refused`, async (t) => {
     const { find, origin, asked, put } = await setUp(t);
     put(answer(documentOf(build(origin))));
     const opened = countSockets(t);
@@ -654,7 +654,7 @@ const ANSWERS: [id: string, what: string, page: (good: string) => Page, reason: 
   ["CIMD-4.1-2", "a secret", (good) => answer(good.replace("{", '{"client_secret":"s",')), "document_secret"],
 ];
 for (const [id, what, build, reason] of ANSWERS) {
-  test(`${id} refuses ${what}`, async (t) => {
+  test(`${id} ${what} is refused`, async (t) => {
     const timeoutMs = reason === "document_timeout" ? SHORT_TIMEOUT_MS : TIMEOUT_MS;
     const { find, url, put, server, notes } = await setUp(t, { timeoutMs });
     put(build(documentOf(url)));
@@ -747,7 +747,7 @@ const GOOD: [id: string, what: string, page: (good: string) => Page][] = [
   ]),
 ];
 for (const [id, what, build] of GOOD) {
-  test(`${id} accepts ${what}`, async (t) => {
+  test(`${id} ${what} is accepted`, async (t) => {
     const { find, url, put } = await setUp(t);
     put(build(documentOf(url)));
     assert.equal(await find(), url);
@@ -866,7 +866,7 @@ const DOMAINS: [what: string, bundle: TrustDomain["bundle"] | undefined, found: 
   ["one although the trust domain is not configured", undefined, false],
 ];
 for (const [what, bundle, isFound] of DOMAINS) {
-  test(`SPCA-5.1-5 ${isFound ? "accepts" : "refuses"} a bundle endpoint in the document: ${what}`, async (t) => {
+  test(`SPCA-5.1-5 a bundle endpoint in the document is ${isFound ? "accepted" : "refused"}: ${what}`, async (t) => {
     const domain = { name: "td.example", admit: "all", requireClientId: false } as const;
     // The other trust domain, so that the method is served.
     const other = { ...domain, name: "other.example", bundle: { url: BUNDLE, privateNetworks: [] } };

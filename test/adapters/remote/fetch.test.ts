@@ -207,19 +207,19 @@ for (const [etag, kept] of TAGS) {
 
 const untrusted: [name: string, what: Attempt, reason: FetchReason, message: RegExp][] = [
   [
-    "RFC8414-6.1-2, SFD-5.2.1.4-1 refuses a certificate for another name",
+    "RFC8414-6.1-2, SFD-5.2.1.4-1 a certificate for another name is refused",
     { at: () => otherName },
     "certificate_name_wrong",
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
   ],
   [
-    "RFC7515-8-v1, RFC7515-10.3-v1 refuses a certificate for another name than the host that was looked up",
+    "RFC7515-8-v1, RFC7515-10.3-v1 a certificate for another name than the host that was looked up is refused",
     { at: () => otherName, host: NAME, resolver: HERE },
     "certificate_name_wrong",
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
   ],
   [
-    "RFC8414-6.1-2, RFC7515-10.3-v1, SFD-5.2.1.4-1 refuses a certificate of an unknown authority",
+    "RFC8414-6.1-2, RFC7515-10.3-v1, SFD-5.2.1.4-1 a certificate of an unknown authority is refused",
     { at: () => otherAuthority },
     "certificate_untrusted",
     /^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/,

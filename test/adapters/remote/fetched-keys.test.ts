@@ -170,7 +170,7 @@ const REFUSED: [id: string, what: string, page: () => Page, reason: string][] = 
   ],
 ];
 for (const [id, what, page, reason] of REFUSED) {
-  test(`${id} refuses ${what} and does not cache the failure`, async (t) => {
+  test(`${id} ${what} is refused, and the failure is not cached`, async (t) => {
     const { look, publish, serve } = await setUp(t);
     serve(page());
     assert.equal(await look("one"), reason);

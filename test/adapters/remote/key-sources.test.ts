@@ -368,7 +368,7 @@ const types: [type: string, accepted: boolean][] = [
   ["text/html, application/json", false],
 ];
 for (const [type, accepted] of types) {
-  test(`RFC8725-3.8-v1 ${accepted ? "accepts" : "refuses"} an issuer's key set as ${type}`, async (t) => {
+  test(`RFC8725-3.8-v1 an issuer's key set as ${type} is ${accepted ? "accepted" : "refused"}`, async (t) => {
     const { sources, changes } = await open(t, issuerSources);
     const keyPem = one.jwt.keyPem;
     sources.configure(new Map([[ISSUER, serve(`/type/${types.length}`, keySet(keyPem), { type })]]));

@@ -390,7 +390,7 @@ export function testRegistrations({ name, create }: Harness): void {
   );
 
   check(
-    "refuses an update of another version, of a removed client and of a client that did not register",
+    "an update of another version, of a removed client and of a client that did not register is refused",
     async (open) => {
       const store = await open();
       const registrar = new Registrar(store);

@@ -377,7 +377,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     });
   }
 
-  check("RFC7523-3-14 accepts a fractional expiry", async (open) => {
+  check("RFC7523-3-14 a fractional expiry is accepted", async (open) => {
     const writer = new Writer(await open());
     const guard = fresh("a", { expiresAtSeconds: NOW_SECONDS + 0.5 });
     assert.deepEqual(await writer.write({ guards: [guard] }), []);

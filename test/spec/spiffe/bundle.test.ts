@@ -24,15 +24,19 @@ const summary = (document: Json) => {
 };
 
 const cases: readonly (readonly [string, Json, string])[] = [
-  ["SBN-4.1.3-1 accepts both kinds of keys", { keys: [x509, jwt] }, "1 jwt 1 x509"],
-  ["SBN-4.1.3-1 refuses a document without keys", { spiffe_sequence: 1 }, "jwk_set_malformed"],
-  ["SBN-4.1.3-1 refuses an array", [jwt], "jwk_set_malformed"],
-  ["SBN-4.1.3-3 accepts an empty set, which revokes every key", { keys: [] }, "0 jwt 0 x509"],
-  ["SBN-4.1.3-3 accepts a set without a usable key", { keys: [{ kty: "AKP" }] }, "0 jwt 0 x509"],
-  ["SBN-4.1-1 accepts undefined members", { keys: [jwt], next: {} }, "1 jwt 0 x509"],
-  ["SBN-4.1.3-2 skips malformed keys", { keys: [null, 1, {}, { ...jwt, x: "AA" }, jwt] }, "1 jwt 0 x509"],
+  ["SBN-4.1.3-1 both kinds of keys are accepted", { keys: [x509, jwt] }, "1 jwt 1 x509"],
+  ["SBN-4.1.3-1 a document without keys is refused", { spiffe_sequence: 1 }, "jwk_set_malformed"],
+  ["SBN-4.1.3-1 an array is refused", [jwt], "jwk_set_malformed"],
+  ["SBN-4.1.3-3 an empty set, which revokes every key, is accepted", { keys: [] }, "0 jwt 0 x509"],
+  ["SBN-4.1.3-3 a set without a usable key is accepted", { keys: [{ kty: "AKP" }] }, "0 jwt 0 x509"],
+  ["SBN-4.1-1 undefined members are accepted", { keys: [jwt], next: {} }, "1 jwt 0 x509"],
   [
-    "SBN-4.2.1-1 skips an unknown kty",
+    "SBN-4.1.3-2 malformed keys are skipped",
+    { keys: [null, 1, {}, { ...jwt, x: "AA" }, jwt] },
+    "1 jwt 0 x509",
+  ],
+  [
+    "SBN-4.2.1-1 an unknown kty is skipped",
     {
       keys: [
         { ...jwt, kty: "AKP" },
@@ -41,10 +45,10 @@ const cases: readonly (readonly [string, Json, string])[] = [
     },
     "0 jwt 0 x509",
   ],
-  ["SBN-4.2.1-1 skips a missing kty", { keys: [{ use: "x509-svid", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
-  ["SBN-4.2.2-1 skips a missing use", { keys: [{ ...ec, kid: "k7", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
+  ["SBN-4.2.1-1 a missing kty is skipped", { keys: [{ use: "x509-svid", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
+  ["SBN-4.2.2-1 a missing use is skipped", { keys: [{ ...ec, kid: "k7", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
   [
-    "SBN-4.2.2-1, JSV-6.1-1, X5S-6.1-1 skips an unknown use",
+    "SBN-4.2.2-1, JSV-6.1-1, X5S-6.1-1 an unknown use is skipped",
     {
       keys: [
         { ...jwt, use: "sig" },
@@ -54,7 +58,7 @@ const cases: readonly (readonly [string, Json, string])[] = [
     "0 jwt 0 x509",
   ],
   [
-    "SBN-4.2.2-1 skips a use in capitals",
+    "SBN-4.2.2-1 a use in capitals is skipped",
     {
       keys: [
         { ...jwt, use: "JWT-SVID" },
@@ -63,14 +67,14 @@ const cases: readonly (readonly [string, Json, string])[] = [
     },
     "0 jwt 0 x509",
   ],
-  ["JSV-6.1-2 skips a JWT key without kid", { keys: [{ ...ec, use: "jwt-svid" }] }, "0 jwt 0 x509"],
+  ["JSV-6.1-2 a JWT key without kid is skipped", { keys: [{ ...ec, use: "jwt-svid" }] }, "0 jwt 0 x509"],
   [
-    "RFC7517-4.3-v2 skips a JWT key that may not verify",
+    "RFC7517-4.3-v2 a JWT key that may not verify is skipped",
     { keys: [{ ...jwt, key_ops: ["sign"] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1, X5S-6.2-1 skips an authority without certificate",
+    "RFC7517-4.7-1, X5S-6.2-1 an authority without certificate is skipped",
     {
       keys: [
         { ...x509, x5c: [] },
@@ -79,72 +83,80 @@ const cases: readonly (readonly [string, Json, string])[] = [
     },
     "0 jwt 0 x509",
   ],
-  ["RFC7517-4.7-1 skips a certificate in base64url", { keys: [{ ...x509, x5c: ["MI-_"] }] }, "0 jwt 0 x509"],
   [
-    "RFC7517-4.7-1 skips a certificate without padding",
+    "RFC7517-4.7-1 a certificate in base64url is skipped",
+    { keys: [{ ...x509, x5c: ["MI-_"] }] },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 a certificate without padding is skipped",
     { keys: [{ ...x509, x5c: ["MIIBAA"] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 skips a certificate of impossible length",
+    "RFC7517-4.7-1 a certificate of impossible length is skipped",
     { keys: [{ ...x509, x5c: ["MIIBA"] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 skips a certificate with non-zero unused bits",
+    "RFC7517-4.7-1 a certificate with non-zero unused bits is skipped",
     { keys: [{ ...x509, x5c: ["MIIBAB=="] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 skips a certificate with a line break",
+    "RFC7517-4.7-1 a certificate with a line break is skipped",
     { keys: [{ ...x509, x5c: ["MIIB\nMIIB"] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 accepts a certificate with padding",
+    "RFC7517-4.7-1 a certificate with padding is accepted",
     { keys: [{ ...x509, x5c: ["MIIBAA=="] }] },
     "0 jwt 1 x509",
   ],
   [
-    "RFC7517-9.2-1 refuses a bundle with a private key",
+    "RFC7517-9.2-1 a bundle with a private key is refused",
     { keys: [x509, { ...jwt, d: "AA" }] },
     "jwk_set_private",
   ],
   [
-    "RFC7523-3-2 refuses too many keys",
+    "RFC7523-3-2 too many keys are refused",
     { keys: Array.from({ length: KEYS_MAX + 1 }, () => jwt) },
     "jwk_set_too_large",
   ],
-  ["SBN-4.1.1-1 accepts a sequence", { keys: [], spiffe_sequence: 0 }, "0 jwt 0 x509"],
+  ["SBN-4.1.1-1 a sequence is accepted", { keys: [], spiffe_sequence: 0 }, "0 jwt 0 x509"],
   [
-    "SBN-4.1.1-1 accepts the largest exact sequence",
+    "SBN-4.1.1-1 the largest exact sequence is accepted",
     { keys: [], spiffe_sequence: 2 ** 53 - 1 },
     "0 jwt 0 x509",
   ],
   [
-    "SBN-4.1.1-1 refuses a sequence above the largest exact integer",
+    "SBN-4.1.1-1 a sequence above the largest exact integer is refused",
     { keys: [], spiffe_sequence: 2 ** 53 },
     "bundle_sequence_malformed",
   ],
   [
-    "SBN-4.1.1-1 refuses a fractional sequence",
+    "SBN-4.1.1-1 a fractional sequence is refused",
     { keys: [], spiffe_sequence: 1.5 },
     "bundle_sequence_malformed",
   ],
-  ["SBN-4.1.1-1 refuses a negative sequence", { keys: [], spiffe_sequence: -1 }, "bundle_sequence_malformed"],
   [
-    "SBN-4.1.1-1 refuses a string as sequence",
+    "SBN-4.1.1-1 a negative sequence is refused",
+    { keys: [], spiffe_sequence: -1 },
+    "bundle_sequence_malformed",
+  ],
+  [
+    "SBN-4.1.1-1 a string as sequence is refused",
     { keys: [], spiffe_sequence: "1" },
     "bundle_sequence_malformed",
   ],
-  ["SBN-4.1.2-1 accepts a refresh hint", { keys: [], spiffe_refresh_hint: 300 }, "0 jwt 0 x509"],
+  ["SBN-4.1.2-1 a refresh hint is accepted", { keys: [], spiffe_refresh_hint: 300 }, "0 jwt 0 x509"],
   [
-    "SBN-4.1.2-1 refuses a fractional refresh hint",
+    "SBN-4.1.2-1 a fractional refresh hint is refused",
     { keys: [], spiffe_refresh_hint: 0.5 },
     "bundle_refresh_hint_malformed",
   ],
   [
-    "SBN-4.1.2-1 refuses a string as refresh hint",
+    "SBN-4.1.2-1 a string as refresh hint is refused",
     { keys: [], spiffe_refresh_hint: "300" },
     "bundle_refresh_hint_malformed",
   ],
@@ -180,8 +192,8 @@ test("JSV-2.1-1 an RSA key of a bundle is accepted for all six RSA algorithms", 
 const bundle = (members: Partial<Bundle>): Bundle => ({ jwtKeys: [], x509Authorities: [], ...members });
 
 const refreshes = [
-  ["SFD-4.1-1, SPCA-6.1-2 uses the refresh hint", 600, 600],
-  ["SBN-6.1-1 uses the default without a hint", undefined, FETCHED_SECONDS],
+  ["SFD-4.1-1, SPCA-6.1-2 the refresh hint is used", 600, 600],
+  ["SBN-6.1-1 the default without a hint is used", undefined, FETCHED_SECONDS],
   ["SBN-4.1.2-1 raises a hint of 0 to the minimum", 0, FETCHED_SECONDS_MIN],
   ["SBN-4.1.2-1 lowers a hint of a day to the maximum", 86_400, FETCHED_SECONDS_MAX],
 ] as const;
@@ -193,11 +205,11 @@ for (const [name, hint, want] of refreshes) {
 }
 
 const successors = [
-  ["SFD-4.2-2 accepts a higher sequence", 41, 42, true],
-  ["SFD-4.2-2 accepts the same sequence", 41, 41, true],
-  ["SFD-4.2-2 refuses a lower sequence", 41, 40, false],
-  ["SFD-4.2-2 accepts a bundle without sequence", 41, undefined, true],
-  ["SFD-4.2-2 accepts a first sequence", undefined, 1, true],
+  ["SFD-4.2-2 a higher sequence is accepted", 41, 42, true],
+  ["SFD-4.2-2 the same sequence is accepted", 41, 41, true],
+  ["SFD-4.2-2 a lower sequence is refused", 41, 40, false],
+  ["SFD-4.2-2 a bundle without sequence is accepted", 41, undefined, true],
+  ["SFD-4.2-2 a first sequence is accepted", undefined, 1, true],
 ] as const;
 
 for (const [name, old, next, want] of successors) {

@@ -14,27 +14,35 @@ const longPath = (bytes: number) =>
   `spiffe://td.example/${"a".repeat(bytes - "spiffe://td.example/".length)}`;
 
 const ids = [
-  ["SID-2-2 accepts a trust domain alone", "spiffe://td.example", ["td.example", ""]],
+  ["SID-2-2 a trust domain alone is accepted", "spiffe://td.example", ["td.example", ""]],
   [
-    "SID-2.2-4, PROD-2.1-5 accepts a path",
+    "SID-2.2-4, PROD-2.1-5 a path is accepted",
     "spiffe://td.example/ns/shop/sa/cart",
     ["td.example", "/ns/shop/sa/cart"],
   ],
-  ["SID-2.2-4 accepts every character of a path", "spiffe://td/AZaz09._-", ["td", "/AZaz09._-"]],
-  ["SID-2.1-3 accepts every character of a trust domain", "spiffe://az09._-/a", ["az09._-", "/a"]],
-  ["SID-2.1-5 accepts a trust domain that looks like an address", "spiffe://10.0.0.1/a", ["10.0.0.1", "/a"]],
-  ["SID-2.2-2 accepts three dots", "spiffe://td.example/.../a", ["td.example", "/.../a"]],
+  ["SID-2.2-4 every character of a path is accepted", "spiffe://td/AZaz09._-", ["td", "/AZaz09._-"]],
+  ["SID-2.1-3 every character of a trust domain is accepted", "spiffe://az09._-/a", ["az09._-", "/a"]],
   [
-    "SID-2.2-2 accepts a segment that begins with a dot",
+    "SID-2.1-5 a trust domain that looks like an address is accepted",
+    "spiffe://10.0.0.1/a",
+    ["10.0.0.1", "/a"],
+  ],
+  ["SID-2.2-2 three dots are accepted", "spiffe://td.example/.../a", ["td.example", "/.../a"]],
+  [
+    "SID-2.2-2 a segment that begins with a dot is accepted",
     "spiffe://td.example/.a/b..",
     ["td.example", "/.a/b.."],
   ],
   [
-    "SID-2.3-1 accepts 2048 bytes",
+    "SID-2.3-1 2048 bytes are accepted",
     longPath(2048),
     ["td.example", longPath(2048).slice("spiffe://td.example".length)],
   ],
-  ["SID-2.3-3 accepts a trust domain of 255 bytes", `spiffe://${"a".repeat(255)}/b`, ["a".repeat(255), "/b"]],
+  [
+    "SID-2.3-3 a trust domain of 255 bytes is accepted",
+    `spiffe://${"a".repeat(255)}/b`,
+    ["a".repeat(255), "/b"],
+  ],
 ] as const;
 
 for (const [name, id, [trustDomain, path]] of ids) {
@@ -42,37 +50,37 @@ for (const [name, id, [trustDomain, path]] of ids) {
 }
 
 const refused = [
-  ["SID-2-1 refuses another scheme", "https://td.example/a"],
-  ["SID-2-1 refuses a missing scheme", "td.example/a"],
-  ["SID-2-1 refuses one slash", "spiffe:/td.example/a"],
-  ["SID-2-1 refuses a leading blank", " spiffe://td.example/a"],
-  ["SID-2.1-2 refuses upper case in the scheme", "SPIFFE://td.example/a"],
-  ["SID-2.1-2 refuses upper case in the trust domain", "spiffe://TD.example/a"],
-  ["SID-2-2, PROD-2.1-5 refuses an empty trust domain", "spiffe:///a"],
-  ["SID-2-2 refuses the scheme alone", "spiffe://"],
-  ["SID-2.1-1 refuses userinfo", "spiffe://u@td.example/a"],
-  ["SID-2.1-1 refuses a port", "spiffe://td.example:8443/a"],
-  ["SID-2.1-1 refuses an IPv6 address", "spiffe://[::1]/a"],
-  ["SID-2.1-3 refuses other characters in the trust domain", "spiffe://t~d/a"],
-  ["SID-2.1-3 refuses non-ASCII letters", "spiffe://tdé/a"],
-  ["SID-2.1-4 refuses an escape in the trust domain", "spiffe://td%2eexample/a"],
-  ["SID-2-3 refuses a query", "spiffe://td.example/a?x"],
-  ["SID-2-3 refuses a fragment", "spiffe://td.example/a#x"],
-  ["SID-2-3 refuses a query without path", "spiffe://td.example?x"],
-  ["SID-2.2-1 refuses an escape in the path", "spiffe://td.example/a%2fb"],
-  ["SID-2.2-2 refuses an empty segment", "spiffe://td.example//a"],
-  ["SID-2.2-2 refuses one dot", "spiffe://td.example/a/./b"],
-  ["SID-2.2-2 refuses two dots", "spiffe://td.example/a/../b"],
-  ["SID-2.2-2 refuses two dots at the end", "spiffe://td.example/a/.."],
-  ["SID-2.2-2 refuses one dot alone", "spiffe://td.example/."],
-  ["SID-2.2-3 refuses a trailing slash", "spiffe://td.example/a/"],
-  ["SID-2.2-3 refuses a path of one slash", "spiffe://td.example/"],
-  ["SID-2.2-4 refuses other characters in the path", "spiffe://td.example/a~b"],
-  ["SID-2.2-4 refuses a star", "spiffe://td.example/*"],
-  ["SID-2.2-4 refuses a line break at the end", "spiffe://td.example/a\n"],
-  ["SID-2.2-4 refuses NUL", "spiffe://td.example/a\0"],
-  ["SID-2.3-2 refuses 2049 bytes", longPath(2049)],
-  ["SID-2.3-3 refuses a trust domain of 256 bytes", `spiffe://${"a".repeat(256)}/b`],
+  ["SID-2-1 another scheme is refused", "https://td.example/a"],
+  ["SID-2-1 a missing scheme is refused", "td.example/a"],
+  ["SID-2-1 one slash is refused", "spiffe:/td.example/a"],
+  ["SID-2-1 a leading blank is refused", " spiffe://td.example/a"],
+  ["SID-2.1-2 upper case in the scheme is refused", "SPIFFE://td.example/a"],
+  ["SID-2.1-2 upper case in the trust domain is refused", "spiffe://TD.example/a"],
+  ["SID-2-2, PROD-2.1-5 an empty trust domain is refused", "spiffe:///a"],
+  ["SID-2-2 the scheme alone is refused", "spiffe://"],
+  ["SID-2.1-1 userinfo is refused", "spiffe://u@td.example/a"],
+  ["SID-2.1-1 a port is refused", "spiffe://td.example:8443/a"],
+  ["SID-2.1-1 an IPv6 address is refused", "spiffe://[::1]/a"],
+  ["SID-2.1-3 other characters in the trust domain are refused", "spiffe://t~d/a"],
+  ["SID-2.1-3 non-ASCII letters are refused", "spiffe://tdé/a"],
+  ["SID-2.1-4 an escape in the trust domain is refused", "spiffe://td%2eexample/a"],
+  ["SID-2-3 a query is refused", "spiffe://td.example/a?x"],
+  ["SID-2-3 a fragment is refused", "spiffe://td.example/a#x"],
+  ["SID-2-3 a query without path is refused", "spiffe://td.example?x"],
+  ["SID-2.2-1 an escape in the path is refused", "spiffe://td.example/a%2fb"],
+  ["SID-2.2-2 an empty segment is refused", "spiffe://td.example//a"],
+  ["SID-2.2-2 one dot is refused", "spiffe://td.example/a/./b"],
+  ["SID-2.2-2 two dots are refused", "spiffe://td.example/a/../b"],
+  ["SID-2.2-2 two dots at the end are refused", "spiffe://td.example/a/.."],
+  ["SID-2.2-2 one dot alone is refused", "spiffe://td.example/."],
+  ["SID-2.2-3 a trailing slash is refused", "spiffe://td.example/a/"],
+  ["SID-2.2-3 a path of one slash is refused", "spiffe://td.example/"],
+  ["SID-2.2-4 other characters in the path are refused", "spiffe://td.example/a~b"],
+  ["SID-2.2-4 a star is refused", "spiffe://td.example/*"],
+  ["SID-2.2-4 a line break at the end is refused", "spiffe://td.example/a\n"],
+  ["SID-2.2-4 NUL is refused", "spiffe://td.example/a\0"],
+  ["SID-2.3-2 2049 bytes are refused", longPath(2049)],
+  ["SID-2.3-3 a trust domain of 256 bytes is refused", `spiffe://${"a".repeat(256)}/b`],
 ] as const;
 
 for (const [name, text] of refused) {
@@ -82,13 +90,13 @@ for (const [name, text] of refused) {
 }
 
 const names = [
-  ["SID-2.1-3 accepts a trust domain name of every character", "az09._-", true],
-  ["SID-2.3-3 accepts a trust domain name of 255 bytes", "a".repeat(255), true],
-  ["SID-2.3-3 refuses a trust domain name of 256 bytes", "a".repeat(256), false],
-  ["SID-2-2 refuses an empty trust domain name", "", false],
-  ["SID-2.1-2 refuses upper case in a trust domain name", "TD.example", false],
-  ["SID-2.1-1 refuses a port in a trust domain name", "td.example:1", false],
-  ["SID-2-1 refuses a whole ID as trust domain name", "spiffe://td.example", false],
+  ["SID-2.1-3 a trust domain name of every character is accepted", "az09._-", true],
+  ["SID-2.3-3 a trust domain name of 255 bytes is accepted", "a".repeat(255), true],
+  ["SID-2.3-3 a trust domain name of 256 bytes is refused", "a".repeat(256), false],
+  ["SID-2-2 an empty trust domain name is refused", "", false],
+  ["SID-2.1-2 upper case in a trust domain name is refused", "TD.example", false],
+  ["SID-2.1-1 a port in a trust domain name is refused", "td.example:1", false],
+  ["SID-2-1 a whole ID as trust domain name is refused", "spiffe://td.example", false],
 ] as const;
 
 for (const [name, text, want] of names) test(name, () => assert.equal(isTrustDomainName(text), want));
@@ -168,14 +176,14 @@ for (const [id, want] of prefixes) {
 }
 
 const malformed = [
-  ["SID-3.1-1 refuses a trust domain as pattern", "spiffe://td.example"],
-  ["SID-2.2-4 refuses a star inside the path", "spiffe://td.example/*/a"],
-  ["SID-2.2-4 refuses a star in a segment", "spiffe://td.example/pay*"],
-  ["SID-2.2-4 refuses two stars", "spiffe://td.example/*/*"],
-  ["SID-2.2-3 refuses an empty segment before the star", "spiffe://td.example//*"],
-  ["SID-2-2 refuses a pattern without a trust domain", "spiffe:///*"],
-  ["SID-2-2 refuses a star for the trust domain", "spiffe://*/a"],
-  ["SID-2-1 refuses a star alone", "*"],
+  ["SID-3.1-1 a trust domain as pattern is refused", "spiffe://td.example"],
+  ["SID-2.2-4 a star inside the path is refused", "spiffe://td.example/*/a"],
+  ["SID-2.2-4 a star in a segment is refused", "spiffe://td.example/pay*"],
+  ["SID-2.2-4 two stars are refused", "spiffe://td.example/*/*"],
+  ["SID-2.2-3 an empty segment before the star is refused", "spiffe://td.example//*"],
+  ["SID-2-2 a pattern without a trust domain is refused", "spiffe:///*"],
+  ["SID-2-2 a star for the trust domain is refused", "spiffe://*/a"],
+  ["SID-2-1 a star alone is refused", "*"],
 ] as const;
 
 for (const [name, text] of malformed) {
