@@ -27,11 +27,11 @@ const USERS: ReadonlyMap<string, string> = new Map([
 type Answer = { status: number; type: string; text: string; location?: string };
 
 /** Serves the provider of the profile, if users sign in there; what it serves ends with the process, or is closed. */
-export async function openStandIn(profile: string): Promise<Server | undefined> {
+export async function openStandIn(profile: string, codesMax = CODES_MAX): Promise<Server | undefined> {
   const { signIn } = JSON.parse(readFileSync(join(profile, "config.json"), "utf8"));
   if (signIn === undefined) return undefined;
   const { idp, settings, jwks } = await openIdp(profile);
-  const answer = makeAnswers(idp, jwks);
+  const answer = makeAnswers(idp, jwks, codesMax);
   const tls = { key: readIdpFile(profile, "tls-key.pem"), cert: readIdpFile(profile, "tls-cert.pem") };
   const server = createServer(tls, async (request, response) => {
     let body = "";
@@ -51,7 +51,7 @@ export async function openStandIn(profile: string): Promise<Server | undefined> 
   return server;
 }
 
-function makeAnswers(idp: Idp, jwks: object) {
+function makeAnswers(idp: Idp, jwks: object, codesMax: number) {
   const { issuer } = idp;
   const codes = new Map<string, { asked: URLSearchParams; user: string }>();
 
@@ -67,7 +67,7 @@ function makeAnswers(idp: Idp, jwks: object) {
         if (user === null || !USERS.has(user)) return choicePage(asked);
         const code = random.secret();
         const [oldest] = codes.keys();
-        if (codes.size >= CODES_MAX && oldest !== undefined) codes.delete(oldest);
+        if (codes.size >= codesMax && oldest !== undefined) codes.delete(oldest);
         codes.set(code, { asked, user });
         const back = new URL(asked.get("redirect_uri") ?? "");
         for (const [name, value] of Object.entries({ code, state: asked.get("state") ?? "", iss: issuer })) {

@@ -1,5 +1,5 @@
 /**
- * Token requests over TLS, prepared before the measurement as the bytes of a whole HTTP/1.1 request, and a client that
+ * Requests over TLS, prepared before the measurement as the bytes of a whole HTTP/1.1 request, and a client that
  * does little more than write them, so that it leaves the processor to the server that is measured.
  */
 import { once } from "node:events";
@@ -8,7 +8,7 @@ import { connect } from "node:tls";
 
 /** A whole request: head and body. */
 export type Call = string;
-export type Answer = { status: number; body: string };
+export type Answer = { status: number; head: string; body: string };
 export type Endpoint = { host: string; port: number; ca: string };
 
 export function makeCall(url: URL, form: Record<string, string>, authorization?: string): Call {
@@ -22,6 +22,18 @@ export function makeCall(url: URL, form: Record<string, string>, authorization?:
   ];
   return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
+
+export const makeGet = (url: URL, cookie?: string): Call =>
+  [
+    `GET ${url.pathname}${url.search} HTTP/1.1`,
+    `Host: ${url.host}`,
+    ...(cookie === undefined ? [] : [`Cookie: ${cookie}`]),
+    "\r\n",
+  ].join("\r\n");
+
+/** The value of a header field of an answer, up to its first parameter. */
+export const fieldOf = ({ head }: Answer, name: string): string =>
+  new RegExp(`\\r\\n${name}: *([^;\\r]+)`, "i").exec(head)?.[1] ?? "";
 
 export async function handshake({ host, port, ca }: Endpoint): Promise<TLSSocket> {
   const socket = connect({ host, port, ca });
@@ -52,7 +64,7 @@ export class Line {
       const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1]);
       if (text.length < headEnd + HEAD_END.length + length) return;
       if (/\r\nconnection: *close/i.test(head)) this.close();
-      resolve({ status: Number(head.slice(9, 12)), body: text.slice(headEnd + HEAD_END.length) });
+      resolve({ status: Number(head.slice(9, 12)), head, body: text.slice(headEnd + HEAD_END.length) });
     };
     const onEnd = (): void => reject(new Error("the server ended the connection before its answer"));
     socket.on("data", onData).once("close", onEnd);

@@ -37,12 +37,13 @@ export async function allJobs(
   const stage = await opened(openStage(), undo);
   const { profile, folder } = stage;
   const { calls, refused } = await prepare(stage);
-  const jobs: Job[] = only.map((name) => ({
-    name,
-    side: stage,
-    connections,
-    calls: (count) => calls(name, count),
-  }));
+  const withPeople = only.includes("callback") ? await opened(openStage({ people: true }), undo) : stage;
+  const people = await prepare(withPeople);
+  const jobs: Job[] = only.map((name) =>
+    name === "callback"
+      ? { name, side: withPeople, connections, status: 303, calls: (count) => people.calls(name, count) }
+      : { name, side: stage, connections, calls: (count) => calls(name, count) },
+  );
   const database = join(folder, "skeleton.sqlite");
   const skeleton = await opened(
     openOther(stage, "skeleton.ts", "/token", (port) => [profile, port, database]),
@@ -57,7 +58,9 @@ export async function allJobs(
   further("secret, 250 connections", stage, "secret", { connections: 250 });
   further("secret, new connections", stage, "secret", { anew: true });
   further("refused", stage, "secret", { status: 400, calls: async () => [await refused()] });
+  further("secret, beside a busy process", stage, "secret", { busy: true });
   further("skeleton secret", skeleton, "secret");
+  further("skeleton secret, beside a busy process", skeleton, "secret", { busy: true });
   further("skeleton secret, 1 connection", skeleton, "secret", { connections: 1 });
   further("skeleton secret, new connections", skeleton, "secret", { anew: true });
   further("skeleton delegation", skeleton, "delegation");
@@ -69,11 +72,12 @@ export async function allJobs(
       undo,
     );
     further("oidc-provider secret", peer, "secret");
+    further("oidc-provider secret, beside a busy process", peer, "secret", { busy: true });
   }
   if (postgres !== undefined) {
     const second = await opened(openStage({ postgres }), undo);
     const prepared = await prepare(second);
-    for (const scenario of ["secret", "delegation"] as const) {
+    for (const scenario of ["secret", "delegation", "introspection"] as const) {
       further(`PostgreSQL ${scenario}`, second, scenario, {
         calls: (count) => prepared.calls(scenario, count),
       });
@@ -88,9 +92,10 @@ export async function jobsAgainst(
   { connections, only = SCENARIOS }: JobOptions,
   undo: Undo,
 ): Promise<readonly Job[]> {
+  const people = only.includes("callback");
   const stages: [name: string, stage: Stage][] = [
-    ["", await opened(openStage(), undo)],
-    [`${commit} `, await opened(openStage({ root }), undo)],
+    ["", await opened(openStage({ people }), undo)],
+    [`${commit} `, await opened(openStage({ root, people }), undo)],
   ];
   const prepared = await Promise.all(
     stages.map(async ([prefix, side]) => ({ prefix, side, ...(await prepare(side)) })),
@@ -100,6 +105,7 @@ export async function jobsAgainst(
       name: `${prefix}${scenario}`,
       side,
       connections,
+      status: scenario === "callback" ? 303 : 200,
       calls: (count: number) => calls(scenario, count),
     })),
   );

@@ -1,6 +1,6 @@
 /** Measures rows in alternating rounds, so that other load on the machine affects all of them equally. */
 import type { ChildProcess } from "node:child_process";
-import { fork } from "node:child_process";
+import { fork, spawn } from "node:child_process";
 import { join } from "node:path";
 import { defined } from "../../src/result.ts";
 import { ask } from "./children.ts";
@@ -18,6 +18,8 @@ export type Job = {
   anew?: boolean;
   /** The status of each answer; 200 if absent. */
   status?: number;
+  /** Another process uses a processor as much as it may. */
+  busy?: boolean;
   /** At least `count` calls, if each may be sent once only; none for handshakes without a request. */
   calls(count: number): Promise<readonly Call[]>;
 };
@@ -43,8 +45,10 @@ export type Row = {
 type Sample = Omit<Row, "name" | "rounds">;
 type Loaded = Omit<Extract<Outcome, { elapsedMs: number }>, "problem">;
 
-const WARM_UP_CALLS = 250;
-const WARM_UPS_MAX = 12;
+/** The platform compiles what is called often, in steps that end after some thousand requests. */
+const WARM_UP_CALLS = 1000;
+const WARM_UPS_MIN = 3;
+const WARM_UPS_MAX = 6;
 /** So short a measurement only shows that it works: it needs no warm-up, and makes one request for each connection. */
 const BRIEF_SECONDS = 0.5;
 /** Warm-up ends when a stretch of it costs at most this much less than the one before. */
@@ -85,7 +89,8 @@ async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promis
   if (secondsEach < BRIEF_SECONDS) return 0;
   for (let times = 1, before = Number.POSITIVE_INFINITY; ; times++) {
     const { serverCpuMicros, requestsPerSecond } = await measure(load, job, WARM_UP_CALLS);
-    if (serverCpuMicros > STABLE * before || times === WARM_UPS_MAX) return requestsPerSecond;
+    const isStable = times >= WARM_UPS_MIN && serverCpuMicros > STABLE * before;
+    if (isStable || times === WARM_UPS_MAX) return requestsPerSecond;
     before = serverCpuMicros;
   }
 }
@@ -98,11 +103,13 @@ async function measure(load: ChildProcess, job: Job, count: number): Promise<Sam
   // Opens the connections and leaves nothing of the preparation to the measured part.
   await send(load, { ...order, calls: calls.slice(0, connections), count: connections });
   const rest = calls.length >= count + connections ? calls.slice(connections) : calls;
+  const busy = job.busy ? spawn(process.execPath, ["--eval", "for (;;);"], { stdio: "ignore" }) : undefined;
   const committedBefore = await side.committed?.();
   const before = await side.usage();
   const { elapsedMs, p50Ms, p99Ms, cpuMicros } = await send(load, { ...order, calls: rest, count });
   const after = await side.usage();
   const committed = await side.committed?.();
+  busy?.kill("SIGKILL");
   return {
     requests: count,
     requestsPerSecond: count / (elapsedMs / 1000),

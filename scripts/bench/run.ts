@@ -24,7 +24,7 @@ import { formatTable } from "./table.ts";
 
 const ROUNDS = 5;
 const ROUNDS_MAX = 100;
-const PAIRS = 5;
+const PAIRS = 7;
 const PAIRS_MAX = 50;
 // Subject tokens are issued for each round and must not expire during it.
 const ROUND_SECONDS_MAX = 240;

@@ -9,30 +9,38 @@ import { ACCESS_TOKEN, JWT, TOKEN_EXCHANGE } from "../../src/spec/rfc8693.ts";
 import { JWT_SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { loadTrustDomain, mintJwtSvid } from "../dev-keys.ts";
 import type { Call } from "./client.ts";
-import { Line, makeCall } from "./client.ts";
+import { fieldOf, Line, makeCall, makeGet } from "./client.ts";
 import type { Side, Stage } from "./stage.ts";
 
 /**
  * "delegation" brings a new SVID and a new subject token with each request; "delegation-warm" the same ones again, for
  * each of several users.
  */
-export const SCENARIOS = ["secret", "svid", "delegation", "delegation-warm", "three-hop"] as const;
+const TOKENS = ["secret", "svid", "delegation", "delegation-warm", "three-hop"] as const;
+type TokenScenario = (typeof TOKENS)[number];
+
+/** "callback": the end of a sign-in, with an ID token from the stand-in provider in each request. */
+export const SCENARIOS = [...TOKENS, "introspection", "metadata", "jwks", "callback"] as const;
 export type Scenario = (typeof SCENARIOS)[number];
+
+const isToken = (scenario: Scenario): scenario is TokenScenario => TOKENS.some((one) => one === scenario);
 
 const USERS = Array.from({ length: 16 }, (_, index) => `traveller-${index}`);
 const CLIENT_ID = "nightly-report";
+const RESOURCE_SERVER = "trips-api";
 const PLANNER = "spiffe://dev.example/agents/planner";
 const BOOKING = "spiffe://dev.example/agents/booking";
 const CREW = "spiffe://dev.example/crew/desk";
 const API = "https://api.example";
 const SCOPE = "trips.read";
 const SVID_SECONDS = 3_000;
+const STAND_IN_USER = "alice";
 
 const Issued = v.object({ access_token: v.string() });
 type Act = { sub?: string; act?: Act };
 
 /** The actors in the issued token, current actor first. */
-const ACTORS: Record<Scenario, readonly string[]> = {
+const ACTORS: Record<TokenScenario, readonly string[]> = {
   secret: [],
   svid: [],
   delegation: [PLANNER],
@@ -56,7 +64,10 @@ export type Prepared = {
 export async function prepare(stage: Stage, users: readonly string[] = USERS): Promise<Prepared> {
   const { profile, issuer, idp } = stage;
   const trustDomain = loadTrustDomain(join(profile, "trust-domain", "authority.json"));
-  const secret = readFileSync(join(profile, "clients", CLIENT_ID), "utf8");
+  const basicOf = (client: string): string => {
+    const secret = readFileSync(join(profile, "clients", client), "utf8");
+    return `Basic ${Buffer.from(`${client}:${secret}`).toString("base64")}`;
+  };
   const targets = ["booking-agent", "crew-desk", API];
   await stage.addConsents(
     users.flatMap((sub) =>
@@ -97,11 +108,9 @@ export async function prepare(stage: Stage, users: readonly string[] = USERS): P
     return v.parse(Issued, JSON.parse(body)).access_token;
   };
 
-  const bySecret = (url: URL, scope: string): Call => {
-    const basic = Buffer.from(`${CLIENT_ID}:${secret}`).toString("base64");
-    return makeCall(url, { grant_type: CLIENT_CREDENTIALS, scope }, `Basic ${basic}`);
-  };
-  const make: Record<Scenario, (url: URL, user: string) => Promise<Call>> = {
+  const bySecret = (url: URL, scope: string): Call =>
+    makeCall(url, { grant_type: CLIENT_CREDENTIALS, scope }, basicOf(CLIENT_ID));
+  const make: Record<TokenScenario, (url: URL, user: string) => Promise<Call>> = {
     secret: async (url) => bySecret(url, SCOPE),
     async svid(url) {
       const assertion = await svid(PLANNER);
@@ -121,10 +130,21 @@ export async function prepare(stage: Stage, users: readonly string[] = USERS): P
     },
   };
 
+  const others: Record<Exclude<Scenario, TokenScenario>, (count: number) => Promise<readonly Call[]>> = {
+    async introspection() {
+      const token = await issue(bySecret(stage.url, SCOPE));
+      return [makeCall(new URL("introspect", stage.url), { token }, basicOf(RESOURCE_SERVER))];
+    },
+    metadata: async () => [makeGet(new URL(".well-known/oauth-authorization-server", stage.url))],
+    jwks: async () => [makeGet(new URL("jwks", stage.url))],
+    callback: (count) => makeCallbacks(stage, count),
+  };
+
   return {
     first: () => make.secret(stage.url, ""),
     refused: async () => bySecret(stage.url, "trips.book"),
     async calls(scenario, count, { url } = stage) {
+      if (!isToken(scenario)) return others[scenario](count);
       const actors = actorsOf(await issue(await make[scenario](stage.url, USERS[0] ?? "")));
       if (actors.join() !== ACTORS[scenario].join()) {
         throw new Error(`${scenario}: the actors in the token are ${actors.join() || "none"}`);
@@ -144,4 +164,23 @@ function actorsOf(accessToken: string): string[] {
     actors.push(act.sub ?? "");
   }
   return actors;
+}
+
+/** Each in a browser of its own, which has been to the stand-in provider. */
+async function makeCallbacks({ url, endpoint, idp }: Stage, count: number): Promise<readonly Call[]> {
+  const [here, there] = [
+    new Line(endpoint),
+    new Line({ ...endpoint, port: Number(new URL(idp.issuer).port) }),
+  ];
+  const calls: Call[] = [];
+  while (calls.length < count) {
+    const begun = await here.send(makeGet(new URL("signin", url)));
+    const asked = new URL(fieldOf(begun, "location"));
+    asked.searchParams.set("user", STAND_IN_USER);
+    const answered = await there.send(makeGet(asked));
+    calls.push(makeGet(new URL(fieldOf(answered, "location")), fieldOf(begun, "set-cookie")));
+  }
+  here.close();
+  there.close();
+  return calls;
 }

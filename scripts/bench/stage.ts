@@ -12,10 +12,12 @@ import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { defined } from "../../src/result.ts";
+import type { ProfileOptions } from "../dev-profile.ts";
 import { makeProfile } from "../dev-profile.ts";
 import type { Idp } from "../idp.ts";
 import { loadIdp } from "../idp.ts";
 import { freePorts } from "../server-process.ts";
+import { openStandIn } from "../stand-in.ts";
 import { ask, end, HOST, startMeasured, Usage } from "./children.ts";
 import type { Endpoint } from "./client.ts";
 
@@ -56,6 +58,8 @@ export type StageOptions = {
   root?: string;
   /** The URL of an empty database; SQLite if absent. */
   postgres?: string;
+  /** Users sign in, at a stand-in provider in this process. */
+  people?: boolean;
   /**
    * A folder in which the platform keeps compiled modules from one start to the next, or NOT_KEPT. Absent: the folder
    * that NODE_COMPILE_CACHE names for this process, if any.
@@ -66,18 +70,21 @@ export type StageOptions = {
 /** The server compiles its modules at each start. */
 export const NOT_KEPT = Symbol("compiled modules are not kept");
 
-export async function openStage({ root, postgres, compiled }: StageOptions = {}): Promise<Stage> {
-  const place = await makePlace(defined({ postgres }));
+export async function openStage({ root, postgres, people, compiled }: StageOptions = {}): Promise<Stage> {
+  const place = await makePlace(defined({ postgres, people }));
+  const standIn = await openStandIn(place.profile, Number.POSITIVE_INFINITY);
   try {
     const stage = await startAt(place, defined({ root, compiled }));
     return {
       ...stage,
       async close() {
         await stage.close();
+        standIn?.close().closeAllConnections();
         place.remove();
       },
     };
   } catch (fault) {
+    standIn?.close();
     place.remove();
     throw fault;
   }
@@ -98,19 +105,26 @@ export type Place = {
 /** `alter` changes the configuration before it is written. */
 export async function makePlace({
   postgres,
+  people = false,
   alter = () => undefined,
-}: Pick<StageOptions, "postgres"> & {
+}: Pick<StageOptions, "postgres" | "people"> & {
   // biome-ignore lint/suspicious/noExplicitAny: the configuration as JSON, which the server checks when it starts.
   alter?: (config: any) => void;
 } = {}): Promise<Place> {
   const { folder, remove } = makeFolder();
   try {
     const profile = join(folder, "profile");
-    const [port = 0, idpPort = 0, operationsPort = 0] = await freePorts(3);
-    const { configFile, issuer } = await makeProfile(profile, { port, idpPort, host: HOST });
+    const [port = 0, idpPort = 0, operationsPort = 0, mtlsPort = 0] = await freePorts(4);
+    const options = defined<ProfileOptions>({
+      port,
+      idpPort,
+      host: HOST,
+      people: people ? { mtlsPort } : undefined,
+    });
+    const { configFile, issuer } = await makeProfile(profile, options);
     const config = JSON.parse(readFileSync(configFile, "utf8"));
     // The few clients of the benchmark would otherwise reach their rate limit.
-    config.limits = { requestsPerSecondByClient: 1_000_000 };
+    config.limits = { requestsPerSecondByClient: 1_000_000, pagesPerMinuteBySource: 1_000_000 };
     config.operations = { port: operationsPort };
     if (postgres !== undefined) config.store = { postgres };
     alter(config);
