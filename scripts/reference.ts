@@ -17,10 +17,11 @@ import {
   REQUEST_REASONS,
   SERVER_REASONS,
 } from "../src/audit/reasons-of-requests.ts";
+import { ConfigFile } from "../src/config/schema.ts";
 import { ENTRIES } from "../src/http/log.ts";
 import { NOTICE_MEMBERS, NOTICES } from "../src/http/log-events.ts";
 import { FAMILIES } from "../src/http/metrics.ts";
-import { RESTART_PATHS } from "../src/start/changed-settings.ts";
+import { membersOf } from "../src/setting.ts";
 import { SCHEMA_FILE } from "./config-schema.ts";
 
 /** `page`: a key of PAGES. */
@@ -65,7 +66,8 @@ function configurationPage(): string {
     "Every member of the configuration file. `*` stands for a name of your choice or an entry of a list; `a.b` is member `b` of",
     'section `a`. A member that says "file, env or text" takes `{ "file": PATH }`, relative to the folder of the configuration,',
     '`{ "env": NAME }`, or the value itself. "demanded" means wherever its section is given; where a section has several forms,',
-    'by at least one of them. "taken by": a reload (SIGHUP) puts a change into force, or a restart of the process.',
+    'by at least one of them. "taken by": a reload (SIGHUP) puts a change into force, or a restart of the process; of a section',
+    "where it is empty, each member says it.",
   ];
   return `${HEAD}\n# Reference of the configuration\n\n${rule.join("\n")}\nHow the parts work together: [README](README.md).\n\n${sections.join("\n")}`;
 }
@@ -124,12 +126,17 @@ function table(members: readonly Member[]): string {
   const rows = members.map(({ path, values, text, standard, demanded }) => {
     const isEmpty = typeof standard === "object" && Object.keys(standard ?? {}).length === 0;
     const absent = standard === undefined || isEmpty ? (demanded ? "demanded" : "") : code(standard);
-    const takenBy = RESTART_PATHS.some((one) => path === one || path.startsWith(`${one}.`))
-      ? "restart"
-      : "reload";
-    return row([`\`${path}\``, listed([...values]), absent, takenBy, text]);
+    return row([`\`${path}\``, listed([...values]), absent, takenBy(path), text]);
   });
   return `${row(["member", "value", "without it", "taken by", "what it is"])}${row(["---", "---", "---", "---", "---"])}${rows.join("")}`;
+}
+
+const OF_START = membersOf(ConfigFile).flatMap(({ path, ofStart }) => (ofStart ? [`${path}.`] : []));
+
+function takenBy(path: string): string {
+  const isOfStart = (at: string): boolean => OF_START.some((one) => at.startsWith(one));
+  if (isOfStart(`${path}.`)) return "restart";
+  return OF_START.some((one) => one.startsWith(`${path}.`)) ? "" : "reload";
 }
 
 const listed = (words: readonly string[]): string =>

@@ -74,7 +74,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },
     introspections: { note: () => undefined },
-    throttle: makeThrottle(clock, first.fixed.rates),
+    throttle: makeThrottle(clock, first.fixed.limits),
     proofs: { verify: (_source, work) => work({ verify: verifyPath }) },
     signer,
     grantSigner: signer,

@@ -8,7 +8,7 @@ import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits/connections.ts";
 import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Rate } from "../settings/settings.ts";
+import type { Rate } from "../settings/sections.ts";
 
 type ProofQueueOptions = {
   clock: Pick<Clock, "monotonicMs">;

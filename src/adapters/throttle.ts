@@ -5,7 +5,7 @@
  */
 import { hash } from "node:crypto";
 import type { Clock, Throttle } from "../ports.ts";
-import type { Rate, Rates } from "../settings/settings.ts";
+import type { Limits, Rate } from "../settings/sections.ts";
 import { networkOf } from "../spec/rfc4291.ts";
 
 /** Of each kind; beyond it, the bucket that was unused for longest is dropped. */
@@ -20,13 +20,13 @@ type Buckets = {
   isFull(key: string): boolean;
 };
 
-export function makeThrottle(clock: Clock, rates: Rates): Throttle {
-  const sources = makeBuckets(clock, rates.failuresBySource);
-  const pairs = makeBuckets(clock, rates.failuresByClient);
-  const clients = makeBuckets(clock, rates.requestsByClient);
-  const registrations = makeBuckets(clock, rates.registrationsBySource);
-  const visitors = makeBuckets(clock, rates.pagesBySource);
-  const managers = makeBuckets(clock, rates.registrationRequestsByClient);
+export function makeThrottle(clock: Clock, rates: Limits): Throttle {
+  const sources = makeBuckets(clock, rates.failuresPerMinuteBySource);
+  const pairs = makeBuckets(clock, rates.failuresPerMinuteByClient);
+  const clients = makeBuckets(clock, rates.requestsPerSecondByClient);
+  const registrations = makeBuckets(clock, rates.registrationsPerHourBySource);
+  const visitors = makeBuckets(clock, rates.pagesPerMinuteBySource);
+  const managers = makeBuckets(clock, rates.registrationRequestsPerMinuteByClient);
   return {
     failed(source, clientId) {
       const subscriber = networkOf(source);

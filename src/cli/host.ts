@@ -78,8 +78,8 @@ async function run(command: Command, terminal: Terminal): Promise<number> {
   const { settings, fixed } = config.value;
   const store = await openExistingStore(fixed.store);
   try {
-    const encryptionKeys = encryptionKeysOf(fixed);
-    const custody = openCustody(encryptionKeys, fixed.keyService);
+    const encryptionKeys = encryptionKeysOf(fixed.keys);
+    const custody = openCustody(encryptionKeys, fixed.keys.service);
     return await command.run({ settings, store, encryptionKeys, custody, ...terminal });
   } finally {
     await store.close();

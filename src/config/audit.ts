@@ -6,13 +6,12 @@ import type { WitnessPlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
-export type AuditSettings = {
+type AuditFile = ConfigFile["audit"];
+export type AuditSettings = Omit<AuditFile, "instance" | "leaseSeconds" | "witness"> & {
   /** The name of this instance, and of its log. */
   instance: string;
   leaseSeconds: number;
-  checkpoint: { events: number; seconds: number };
   witness?: WitnessPlace;
-  retentionDays: number;
 };
 
 /** Reads the section; `folder` is where file names are relative to. */
@@ -21,18 +20,17 @@ export function readAudit(
   folder: string,
   reader: Reader,
 ): AuditSettings {
-  const { leaseSeconds = LEASE_SECONDS, checkpoint, witness, retentionDays } = audit;
+  const { leaseSeconds = LEASE_SECONDS, witness } = audit;
   if (audit.leaseSeconds !== undefined && "sqlite" in store) {
     reader.warnings.push(
       "audit.leaseSeconds: is without effect on SQLite, where the name of an instance is a locked file: remove it",
     );
   }
   return defined<AuditSettings>({
+    ...audit,
     instance: readInstance(audit.instance, reader),
     leaseSeconds,
-    checkpoint,
     witness: witness && readWitness(witness, folder, reader),
-    retentionDays,
   });
 }
 
@@ -40,7 +38,7 @@ const INSTANCE = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const RESERVED = "admin";
 
 /** From the file, or from the environment, where the instances share one file. */
-function readInstance(from: ConfigFile["audit"]["instance"], { problem, readEnv }: Reader): string {
+function readInstance(from: AuditFile["instance"], { problem, readEnv }: Reader): string {
   const path = typeof from === "string" ? "audit.instance" : "audit.instance.env";
   const name = typeof from === "string" ? from : readEnv("audit.instance", from);
   if (name === undefined) return "";
@@ -52,7 +50,7 @@ function readInstance(from: ConfigFile["audit"]["instance"], { problem, readEnv 
 }
 
 function readWitness(
-  witness: NonNullable<ConfigFile["audit"]["witness"]>,
+  witness: NonNullable<AuditFile["witness"]>,
   folder: string,
   { readRemote, readSecret }: Reader,
 ): WitnessPlace {

@@ -2,7 +2,7 @@
 import type { RemoteDocument, SpiffeEndpoint } from "../settings/settings.ts";
 import { parseBundle } from "../spec/spiffe/bundle.ts";
 import type { Reader } from "./reader.ts";
-import type { BundleEndpoint } from "./schema.ts";
+import type { BundleEndpoint } from "./trust-schema.ts";
 
 /** The file is read again while the server runs, so it does not stop a start or a reload; the operator is told. */
 export function readBundleFile(

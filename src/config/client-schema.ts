@@ -1,146 +1,171 @@
 /** The schema of clients: those in the file, how others register, and which metadata documents are accepted. */
 import * as v from "valibot";
-import {
-  CLIENT_IDLE_SECONDS,
-  CLIENT_UNUSED_SECONDS,
-  CLIENT_UNUSED_SECONDS_OPEN,
-  CLIENTS_REGISTERED_MAX,
-} from "../limits/clients.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
+import { setting } from "../setting.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
-import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
+import { RegistrationRules } from "../settings/sections.ts";
 import type { Credential } from "../spec/rfc7591-members.ts";
 import { readRedirectUri } from "../spec/rfc8252.ts";
 import {
+  certificates,
+  env,
   file,
   isoTime,
   originUrl,
   reach,
   remote,
-  seconds,
   text,
   workloadId,
   workloadPattern,
 } from "./values.ts";
 
+const expires = setting(
+  v.optional(isoTime),
+  "When this secret ends, such as 2027-01-31T00:00:00Z; without it, never.",
+);
 const SecretFile = v.union(
-  [
-    v.strictObject({ file: text, expires: v.optional(isoTime) }),
-    v.strictObject({ env: text, expires: v.optional(isoTime) }),
-    text,
-  ],
+  [v.strictObject({ ...file.entries, expires }), v.strictObject({ ...env.entries, expires }), text],
   'is neither { "file": … } nor { "env": … }',
 );
 
 const GRANT_TYPES: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES];
+const grantTypes = (some: readonly string[]) =>
+  setting(
+    v.optional(v.array(v.picklist(some)), [...some]),
+    "The grant types that it may use; by default all.",
+  );
 
-const redirectUri = v.pipe(
-  v.string(),
-  v.check((uri) => readRedirectUri(uri).ok, "is not a redirect URI that codes may be sent to"),
+const redirectUris = v.array(
+  v.pipe(
+    v.string(),
+    v.check((uri) => readRedirectUri(uri).ok, "is not a redirect URI that codes may be sent to"),
+  ),
+);
+const redirectsText = "Where authorization codes for it may be sent.";
+
+const workloadText = "The SPIFFE ID as which it acts; rules name it by this.";
+const actorText = "Whether its own access token may be its actor token; false by default.";
+const certificateBoundText = "Whether its tokens must be bound to its certificate; false by default.";
+const defaultTarget = setting(v.optional(text), "The target of a request that names none.");
+const title = setting(v.optional(text), "The name of the client that users are shown.");
+const dpopBound = setting(
+  v.optional(v.boolean(), false),
+  "Whether its tokens must be bound to a DPoP key; false by default.",
 );
 
-/** Of a client that asks users: where codes for it go, and what users are shown as its name. */
-const ofPeoplesClient = {
-  redirectUris: v.optional(v.array(redirectUri), []),
-  title: v.optional(text),
-};
-
 const ofClient = {
-  ...ofPeoplesClient,
-  grantTypes: v.optional(v.array(v.picklist(GRANT_TYPES)), [...GRANT_TYPES]),
-  workload: v.optional(workloadId),
-  /** Whether its own access token may be its actor token, and name that workload. */
-  actorAccessToken: v.optional(v.boolean(), false),
-  defaultTarget: v.optional(text),
-  /** RFC8705-3.4-1, RFC9449-5.2-2: what its tokens must be bound by; by DPoP in any case if both are set. */
-  tls_client_certificate_bound_access_tokens: v.optional(v.boolean(), false),
-  dpop_bound_access_tokens: v.optional(v.boolean(), false),
+  redirectUris: setting(v.optional(redirectUris, []), redirectsText),
+  title,
+  grantTypes: grantTypes(GRANT_TYPES),
+  workload: setting(v.optional(workloadId), workloadText),
+  actorAccessToken: setting(v.optional(v.boolean(), false), actorText),
+  defaultTarget,
+  /** RFC8705-3.4-1, RFC9449-5.2-2: by DPoP in any case if both are set. */
+  tls_client_certificate_bound_access_tokens: setting(v.optional(v.boolean(), false), certificateBoundText),
+  dpop_bound_access_tokens: dpopBound,
 };
 
 /** The keys in it are parsed by the specification modules. */
-const jwks = v.looseObject({ keys: v.array(v.unknown()) });
+const jwksFile = v.looseObject({ keys: setting(v.array(v.unknown()), "The keys of the set.") });
+const jwksText = "Its public keys or certificates, as a JWK Set.";
 
+const VouchersFile = v.pipe(
+  v.array(
+    v.strictObject({
+      issuer: setting(text, "One of `trustedIssuers`, with `vouches`."),
+      claims: setting(
+        v.record(text, text),
+        "The claims that its token must have, each with its exact value.",
+      ),
+    }),
+  ),
+  v.minLength(1),
+);
+
+const methodText = 'How the client authenticates; "metadata_document": as the document says.';
 const anyMethodWith = <C extends Credential>(credential: C) =>
-  v.picklist(methodsWith(credential, "configuration"));
+  setting(v.picklist(methodsWith(credential, "configuration")), methodText);
+
+/** RFC8705-2.1.2-1: exactly one of these is set. */
+const oneSubject = (what: string) =>
+  setting(v.optional(text), `The ${what} of its certificate. Exactly one of the five is set.`);
 
 export const ClientFile = v.variant("method", [
   // MCPC-D-17, CIMD-5-3: the operator's copy of the metadata document at the URL that is the client's name.
   v.strictObject({
-    method: v.literal("metadata_document"),
-    document: v.looseObject({ client_id: text }),
-    defaultTarget: v.optional(text),
+    method: setting(v.literal("metadata_document"), methodText),
+    document: setting(
+      v.looseObject({ client_id: setting(text, "The URL once more.") }),
+      "The metadata document of the client whose name is its URL, for a host that does not answer this server.",
+    ),
+    defaultTarget,
   }),
   v.strictObject({
     method: anyMethodWith("secrets"),
-    secrets: v.pipe(v.array(SecretFile), v.minLength(1, "has no secret")),
+    secrets: setting(
+      v.pipe(v.array(SecretFile), v.minLength(1, "has no secret")),
+      "Its secrets; several may be valid at once. Each has at least 32 characters.",
+    ),
     ...ofClient,
   }),
   v.strictObject({
     method: anyMethodWith("keys"),
-    jwks: v.optional(jwks),
-    jwksUri: v.optional(remote),
-    vouchedBy: v.optional(
-      v.pipe(v.array(v.strictObject({ issuer: text, claims: v.record(text, text) })), v.minLength(1)),
+    jwks: setting(v.optional(jwksFile), jwksText),
+    jwksUri: setting(v.optional(remote), "The URL of its public keys."),
+    vouchedBy: setting(
+      v.optional(VouchersFile),
+      "The issuers that vouch for it, instead of keys of its own.",
     ),
     ...ofClient,
   }),
-  v.strictObject({ method: anyMethodWith("spiffe_id"), spiffeId: workloadPattern, ...ofClient }),
   v.strictObject({
-    method: anyMethodWith("subject"),
-    ca: file,
-    /** RFC8705-2.1.2-1: exactly one of these five is set. */
-    tls_client_auth_subject_dn: v.optional(text),
-    tls_client_auth_san_dns: v.optional(text),
-    tls_client_auth_san_uri: v.optional(text),
-    tls_client_auth_san_ip: v.optional(text),
-    tls_client_auth_san_email: v.optional(text),
+    method: anyMethodWith("spiffe_id"),
+    spiffeId: setting(workloadPattern, "Its SPIFFE ID, or a prefix that ends in /*."),
     ...ofClient,
   }),
-  v.strictObject({ method: anyMethodWith("certificates"), jwks, ...ofClient }),
+  v.strictObject({
+    method: anyMethodWith("subject"),
+    ca: setting(certificates, "The authorities of its certificate."),
+    tls_client_auth_subject_dn: oneSubject("subject"),
+    tls_client_auth_san_dns: oneSubject("DNS name"),
+    tls_client_auth_san_uri: oneSubject("URI"),
+    tls_client_auth_san_ip: oneSubject("IP address"),
+    tls_client_auth_san_email: oneSubject("email address"),
+    ...ofClient,
+  }),
+  v.strictObject({ method: anyMethodWith("certificates"), jwks: setting(jwksFile, jwksText), ...ofClient }),
   // RFC6749-3.1.2.2-1, RFC6749-10.6-2: a public client without a redirect URI could be sent nothing.
   v.strictObject({
-    ...ofPeoplesClient,
+    redirectUris: setting(v.pipe(redirectUris, v.minLength(1)), redirectsText),
+    title,
     method: anyMethodWith("nothing"),
-    redirectUris: v.pipe(v.array(redirectUri), v.minLength(1)),
-    grantTypes: v.optional(v.array(v.picklist(USER_GRANT_TYPES)), [...USER_GRANT_TYPES]),
-    workload: v.optional(v.never()),
-    actorAccessToken: v.optional(v.literal(false), false),
-    defaultTarget: v.optional(text),
-    tls_client_certificate_bound_access_tokens: v.optional(v.literal(false), false),
-    dpop_bound_access_tokens: v.optional(v.boolean(), false),
+    grantTypes: grantTypes(USER_GRANT_TYPES),
+    workload: setting(v.optional(v.never()), workloadText),
+    actorAccessToken: setting(v.optional(v.literal(false), false), actorText),
+    defaultTarget,
+    tls_client_certificate_bound_access_tokens: setting(
+      v.optional(v.literal(false), false),
+      certificateBoundText,
+    ),
+    dpop_bound_access_tokens: dpopBound,
   }),
 ]);
 
-/** RFC 7591: how clients may register, and the limits for them. */
 export const RegistrationFile = v.strictObject({
-  mode: v.optional(v.picklist(["off", "initial-access-token", "open"]), "initial-access-token"),
-  /** For clients that come without an initial access token. */
-  open: v.optional(
-    v.strictObject({
-      grantTypes: v.optional(v.pipe(v.array(v.picklist(MACHINE_GRANT_TYPES)), v.minLength(1)), [
-        CLIENT_CREDENTIALS,
-      ]),
-      scopes: v.pipe(
-        v.array(v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"))),
-        v.minLength(1),
-      ),
-    }),
+  ...RegistrationRules.entries,
+  tlsAuthorities: setting(
+    v.optional(certificates),
+    "The authorities for clients that register with tls_client_auth.",
   ),
-  /** Absent: a secret lasts until it is replaced. */
-  clientSecretSeconds: v.optional(seconds),
-  clientsMax: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), CLIENTS_REGISTERED_MAX),
-  unusedSeconds: v.optional(seconds, CLIENT_UNUSED_SECONDS),
-  /** The same for a client that asks users and registered without an initial access token. */
-  unusedOpenSeconds: v.optional(seconds, CLIENT_UNUSED_SECONDS_OPEN),
-  idleSeconds: v.optional(seconds, CLIENT_IDLE_SECONDS),
-  /** The authorities for clients that register with `tls_client_auth`. */
-  tlsAuthorities: v.optional(file),
 });
 
 /** Client ID metadata documents; the section enables them. */
 export const DocumentsFile = v.strictObject({
-  origins: v.optional(v.array(originUrl)),
-  foreignKeys: v.optional(v.boolean(), false),
+  origins: setting(v.optional(v.array(originUrl)), "The only origins of such documents; without it, all."),
+  foreignKeys: setting(
+    v.optional(v.boolean(), false),
+    "Whether its jwks_uri may be of another origin; false by default.",
+  ),
 });
 
 /** The authority and the private networks that URLs supplied by clients may use. */

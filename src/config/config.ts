@@ -10,20 +10,11 @@ import { DRAIN_SECONDS } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
-import type {
-  Client,
-  KeyServicePlace,
-  Rates,
-  Settings,
-  StorePlace,
-  TrustDomain,
-} from "../settings/settings.ts";
+import type { Client, KeyServicePlace, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
-import type { ForwardedField } from "../spec/rfc7239.ts";
 import type { Json, JsonFailure, JsonObject } from "../spec/rfc8259.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "../spec/rfc8259.ts";
-import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import type { AuditSettings } from "./audit.ts";
@@ -48,46 +39,25 @@ import type { FileDigests } from "./watched.ts";
 /** A test sets the clock of a server through the file of this name; in the development profile only. */
 const CLOCK_FILE = "MANDATE_CLOCK_FILE";
 
-export type Listener = {
-  host: string;
-  port: number;
-  key: string;
-  cert: string;
-  /** Whether other processes may have the same address and port. */
-  reusePort: boolean;
-};
-
-type ProxyListener = Listener & {
-  anchors: readonly Uint8Array[];
-  subject: ExpectedSubject;
-  clientAddress?: ForwardedField;
-};
+/** A listener as written, with the texts of its two files; whether it shares its port is set for all of them at once. */
+type Opened<F> = Omit<F, "tls" | "drainSeconds"> & { key: string; cert: string; reusePort: boolean };
+export type Listener = Opened<ConfigFile["listen"]>;
 
 export type Config = {
   settings: Settings;
-  /** Settings that change only with a restart. */
-  fixed: {
-    profile: ConfigFile["profile"];
-    listen: Listener;
-    /** How long the server serves on after SIGTERM. */
-    drainSeconds: number;
+  /** Settings that change only with a restart, each at its path in the file, and what goes with them. */
+  fixed: Pick<ConfigFile, "profile" | "operations" | "limits"> & {
+    /** `drainSeconds`: how long the server serves on after SIGTERM. */
+    listen: Listener & { drainSeconds: number };
     /** The listener for client certificates; absent: `listen` asks for them. */
-    mtls?: Listener & { origin: string };
+    mtls?: Opened<NonNullable<ConfigFile["mtls"]>>;
     /** Whether users sign in: then `listen` asks for no certificates, which browsers would ask their users for. */
     signsIn: boolean;
-    /** The listener for the TLS-terminating proxy alone. */
-    proxy?: ProxyListener;
-    /** The listener for health and metrics. */
-    operations?: { host: string; port: number };
-    store: StorePlace;
-    /** How long the start waits for it. */
-    storeStartSeconds: number;
-    encryptionKey: Uint8Array;
-    /** The one that it replaces, or that replaces it. */
-    otherEncryptionKey?: Uint8Array;
-    keyService?: KeyServicePlace;
+    /** The listener for the TLS-terminating proxy alone, with the authorities of its certificate. */
+    proxy?: Omit<Opened<NonNullable<ConfigFile["proxy"]>>, "ca"> & { ca: readonly Uint8Array[] };
+    store: StorePlace & Pick<ConfigFile["store"], "startSeconds">;
+    keys: { encryptionKey: Uint8Array; otherEncryptionKey?: Uint8Array; service?: KeyServicePlace };
     audit: AuditSettings;
-    rates: Rates;
     /** The file with the offsets of the clocks, for a server under test. */
     clockFile?: string;
   };
@@ -196,23 +166,20 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const unshared = main.reusePort ? whyNotShared(config, process.platform) : undefined;
   if (unshared !== undefined) problem("listen.reusePort", unshared);
   const encryptionKey = readEncryptionKey(config, reader);
-  const keyService = readKeyService(config, reader);
+  const service = readKeyService(config, reader);
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
   const read = readSettings(config, reader);
 
-  const store = readStore(config, folder, reader);
-  const { reusePort } = main;
-  const listen = { ...readListener("listen", main), reusePort };
-  const mtls = mtlsFile && { ...readListener("mtls", mtlsFile), reusePort, origin: mtlsFile.origin };
-  const proxy =
-    config.proxy &&
-    defined<ProxyListener>({
-      ...readListener("proxy", config.proxy),
-      reusePort,
-      anchors: readAnchors("proxy.ca", config.proxy.ca),
-      subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() },
-      clientAddress: config.proxy.clientAddress,
-    });
+  const store = { ...readStore(config, folder, reader), startSeconds: config.store.startSeconds };
+  const { reusePort, drainSeconds = DRAIN_SECONDS[config.profile] } = main;
+  const listen = { ...readListener("listen", main), reusePort, drainSeconds };
+  const mtls = mtlsFile && { ...readListener("mtls", mtlsFile), reusePort };
+  const proxy = proxyFile && {
+    ...readListener("proxy", proxyFile),
+    reusePort,
+    ca: readAnchors("proxy.ca", proxyFile.ca),
+    name: proxyFile.name.toLowerCase(),
+  };
   const audit = readAudit(config, folder, reader);
   const clockFile = process.env[CLOCK_FILE];
   if (clockFile !== undefined && config.profile === "production") {
@@ -229,36 +196,17 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     fixed: defined<Config["fixed"]>({
       profile: config.profile,
       listen,
-      drainSeconds: config.listen.drainSeconds ?? DRAIN_SECONDS[config.profile],
       mtls,
       signsIn: config.signIn !== undefined,
       proxy,
       operations,
       store,
-      storeStartSeconds: config.store.startSeconds,
-      encryptionKey,
-      otherEncryptionKey,
-      keyService,
+      keys: defined<Config["fixed"]["keys"]>({ encryptionKey, otherEncryptionKey, service }),
       audit,
-      rates: readRates(config.limits),
+      limits: config.limits,
       clockFile,
     }),
   });
-}
-
-function readRates(limits: ConfigFile["limits"]): Rates {
-  const each = (seconds: number, count: number) => ({ perSecond: count / seconds, burst: count });
-  return {
-    failuresBySource: each(60, limits.failuresPerMinuteBySource),
-    failuresByClient: each(60, limits.failuresPerMinuteByClient),
-    proofs: each(1, limits.proofMillisecondsPerSecond),
-    requestsByClient: each(2, 2 * limits.requestsPerSecondByClient),
-    pagesBySource: each(60, limits.pagesPerMinuteBySource),
-    registrationsBySource: each(3600, limits.registrationsPerHourBySource),
-    registrationRequestsByClient: each(60, limits.registrationRequestsPerMinuteByClient),
-    fetchesBySource: each(60, limits.fetchesPerMinuteBySource),
-    fetchesByHost: each(60, limits.fetchesPerMinuteByHost),
-  };
 }
 
 /** The settings that SIGHUP reloads; undefined without a valid policy. The reader collects every problem. */
@@ -278,7 +226,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       "file" in domain.bundle
         ? readBundleFile(name, domain.bundle.file, reader)
         : readBundleEndpoint(name, domain.bundle, reader);
-    trustDomains.set(name, { name, bundle, admit: domain.admit, requireClientId: domain.requireClientId });
+    trustDomains.set(name, { ...domain, name, bundle });
   }
   // PROD-9.2-11: the configuration lists each draft in use with the revision that it expects.
   if (trustDomains.size > 0 && !config.drafts.includes(SPIFFE_DRAFT)) {

@@ -19,7 +19,7 @@ export function datedOf({ fixed, settings }: Pick<Config, "fixed" | "settings">)
   const shown = listeners.map(([name, listener]) =>
     dated(`${name}.tls.cert`, "certificate", fromPem(listener?.cert ?? "")),
   );
-  const anchors = (fixed.proxy?.anchors ?? []).map((der) => new X509Certificate(der));
+  const anchors = (fixed.proxy?.ca ?? []).map((der) => new X509Certificate(der));
   const authorities = reachesOf(settings, fixed.audit).map(([where, place]) =>
     dated(where, "authority", "ca" in place ? fromPem(String(place.ca)) : []),
   );

@@ -11,7 +11,8 @@ import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { mediaType } from "../spec/rfc7515.ts";
 import { parseJwkSet } from "../spec/rfc7517.ts";
 import type { Reader } from "./reader.ts";
-import type { ConfigFile, IssuerFile } from "./schema.ts";
+import type { ConfigFile } from "./schema.ts";
+import type { IssuerFile } from "./trust-schema.ts";
 
 const GRANT_JWT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
 
@@ -47,20 +48,14 @@ export function readIssuers(
         'is not for an issuer with "grants", which name a subject by sub alone',
       );
     }
+    const { disabled: _, ...asWritten } = from;
     const trusted = defined<TrustedIssuer>({
+      ...asWritten,
       issuer: name,
       keys: readKeys(`${path}.keys`, name, from.keys, reader),
       audiences: from.audiences ?? [issuer],
-      acceptAs: from.acceptAs,
       types: from.types.map((type) => type ?? undefined),
-      algorithms: from.algorithms,
       subjects: readSubjects(from.subjects, allSubjects),
-      subjectClaim: from.subjectClaim,
-      scopes: from.scopes,
-      maxAgeSeconds: from.maxAgeSeconds,
-      vouches: from.vouches,
-      statements: from.statements || undefined,
-      grants: from.grants,
       disabledSubjects: new Set(from.disabledSubjects),
     });
     issuers.set(name, trusted);

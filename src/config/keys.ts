@@ -1,7 +1,8 @@
 /** The `keys` section: the key-encryption key, and when signing keys change. */
+import * as v from "valibot";
 import { KEY_CACHE_SECONDS_MIN, KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../limits/keys.ts";
 import { defined } from "../result.ts";
-import type { KeySchedule } from "../settings/key-life.ts";
+import { KeySchedule } from "../settings/sections.ts";
 import type { KeyServicePlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
@@ -53,7 +54,8 @@ function readKey(
 
 /** RFC9068-4-12: what is too short for that leaves a verifier without the key of a token, so it is for trials alone. */
 export function readKeySchedule({ keys, clockSkewSeconds }: ConfigFile, { weakness }: Reader): KeySchedule {
-  const { rotateSeconds, announceSeconds, retireSeconds, cacheSeconds } = keys;
+  const schedule = v.parse(KeySchedule, keys);
+  const { rotateSeconds, announceSeconds, retireSeconds, cacheSeconds } = schedule;
   const least = (name: string, value: number, min: number, why: string): void => {
     if (value < min) weakness(`keys.${name}`, `is less than ${min}: ${why}`);
   };
@@ -77,5 +79,5 @@ export function readKeySchedule({ keys, clockSkewSeconds }: ConfigFile, { weakne
     announceSeconds,
     "the next key is announced for as long (announceSeconds)",
   );
-  return { rotateSeconds, announceSeconds, retireSeconds, cacheSeconds };
+  return schedule;
 }

@@ -94,10 +94,8 @@ class ConfigReader {
   readonly readSuppliedReach = (path: string, from: ReachFile): Reach =>
     this.#readReach(path, from, opensLoopback, "opens loopback, which only the development profile allows");
 
-  readonly readListener = (
-    path: string,
-    { host, port, tls }: { host: string; port: number; tls: { key: File; cert: File } },
-  ) => {
+  readonly readListener = <L extends { tls: { key: File; cert: File } }>(path: string, from: L) => {
+    const { tls, ...rest } = from;
     const key = this.#readPem(`${path}.tls.key.file`, tls.key.file, "a private key", createPrivateKey);
     const cert = this.#readCertificate(`${path}.tls.cert`, tls.cert);
     if (key !== undefined && cert !== undefined) {
@@ -111,7 +109,7 @@ class ConfigReader {
         this.warnings.push(`${path}.tls.cert: ended on ${cert.parsed.validToDate.toISOString()}: renew it`);
       }
     }
-    return { host, port, key: key?.pem ?? "", cert: cert?.pem ?? "" };
+    return { ...rest, key: key?.pem ?? "", cert: cert?.pem ?? "" };
   };
 
   /** Every certificate of a file, as DER. */
@@ -197,7 +195,7 @@ export function makeBlindReader(): Reader {
     readSecret: () => undefined,
     readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),
     readSuppliedReach: (_, { privateNetworks }) => ({ privateNetworks }),
-    readListener: (_, { host, port }) => ({ host, port, key: "", cert: "" }),
+    readListener: (_, { tls: __, ...rest }) => ({ ...rest, key: "", cert: "" }),
     readAnchors: () => UNREAD,
   };
 }

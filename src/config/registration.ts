@@ -6,22 +6,15 @@ import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
 export function readRegistrationSettings({ registration }: ConfigFile, reader: Reader): RegistrationSettings {
-  const { mode, open, clientSecretSeconds, clientsMax, tlsAuthorities } = registration;
-  const { unusedSeconds, unusedOpenSeconds, idleSeconds } = registration;
-  if (mode === "open" && open === undefined) {
+  const { tlsAuthorities, ...asWritten } = registration;
+  if (asWritten.mode === "open" && asWritten.open === undefined) {
     reader.problem(
       "registration.open",
       'is missing: mode "open" requires the scopes that a client without a token may have',
     );
   }
   return defined<RegistrationSettings>({
-    mode,
-    open,
-    clientsMax,
-    unusedSeconds,
-    unusedOpenSeconds,
-    idleSeconds,
-    secretSeconds: clientSecretSeconds,
+    ...asWritten,
     tlsAnchors: tlsAuthorities && reader.readAnchors("registration.tlsAuthorities", tlsAuthorities),
   });
 }

@@ -12,12 +12,12 @@ import {
   REFRESH_RETRY_SECONDS,
   REFRESH_RETRY_SECONDS_MAX,
 } from "../limits/people.ts";
+import { setting, whole } from "../setting.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
-import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
-import { reach, seconds, secret, text } from "./values.ts";
+import { httpsUrl, reach, seconds, secret, text } from "./values.ts";
 
 const scope = v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"));
 /** A name that stands in our callback URL, which is registered at the provider. */
@@ -26,63 +26,88 @@ const name = v.pipe(
   v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "is not the name of a provider: 1 to 32 characters of a-z, 0-9 and -"),
 );
 
-const remoteUrl = v.pipe(
-  v.string(),
-  v.check((one) => parseFetchUrl(one).ok, "is not an https URL in canonical form"),
-);
-
 export const ProviderFile = v.strictObject({
-  /** One of `trustedIssuers`. */
-  issuer: text,
-  /** What users are shown where there are several providers. */
-  title: v.optional(text),
-  /** Of this server at the provider. */
-  clientId: text,
-  method: v.optional(v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"])),
-  clientSecret: v.optional(secret),
-  /** The audience of this server's assertions for private_key_jwt. */
-  assertionAudience: v.optional(v.picklist(["issuer", "token_endpoint"]), "issuer"),
-  /** For assertions to the token endpoint: its URL, which the provider's metadata cannot change. */
-  tokenEndpoint: v.optional(remoteUrl),
-  idTokenAlg: v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
-  /** Beside `openid`; for the name that is shown, and nothing else. */
-  scopes: v.optional(v.array(scope), []),
-  maxAgeSeconds: v.optional(seconds),
-  /** The authentication context classes of which a sign-in must have one. */
-  requiredAcr: v.optional(v.array(scope), []),
+  issuer: setting(text, "One of `trustedIssuers`."),
+  title: setting(v.optional(text), "What users are shown where there are several; by default its host."),
+  clientId: setting(text, "The client_id of this server at the provider."),
+  method: setting(
+    v.optional(v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"])),
+    "How this server authenticates there: private_key_jwt (the default; its keys are at {issuer}/rp/jwks), or by a secret.",
+  ),
+  clientSecret: setting(
+    v.optional(secret),
+    "The secret of this server at the provider, for the two methods with one.",
+  ),
+  assertionAudience: setting(
+    v.optional(v.picklist(["issuer", "token_endpoint"]), "issuer"),
+    'The audience of this server\'s assertions for private_key_jwt: "issuer" (the default, as FAPI and RFC 10070 want it) or "token_endpoint" (as OpenID Connect Core 9 has it).',
+  ),
+  tokenEndpoint: setting(
+    v.optional(httpsUrl),
+    'The token endpoint of the provider, which "token_endpoint" requires; its metadata are not asked for it then.',
+  ),
+  idTokenAlg: setting(
+    v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
+    "The one signature algorithm of its ID tokens; RS256 by default.",
+  ),
+  scopes: setting(
+    v.optional(v.array(scope), []),
+    "Scopes to ask for beside openid, for the user's name alone.",
+  ),
+  maxAgeSeconds: setting(v.optional(seconds), "How old a sign-in may be, in seconds."),
+  requiredAcr: setting(
+    v.optional(v.array(scope), []),
+    "The authentication context classes of which a sign-in must have one.",
+  ),
   ...reach,
 });
 
 /** Present: users sign in here, and clients may ask them for access. */
 export const SignInFile = v.strictObject({
-  providers: v.pipe(
-    v.record(name, ProviderFile),
-    v.check((providers) => Object.keys(providers).length > 0, "names no provider"),
+  providers: setting(
+    v.pipe(
+      v.record(name, ProviderFile),
+      v.check((providers) => Object.keys(providers).length > 0, "names no provider"),
+    ),
+    "The providers, each by a name that is part of its redirect URI {issuer}/callback/NAME.",
   ),
 });
 
-const whole = (least: number, most: number, otherwise: number) =>
-  v.optional(v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most)), otherwise);
+const RefreshFile = v.strictObject({
+  days: setting(
+    v.optional(whole(1, REFRESH_DAYS_MAX), REFRESH_DAYS),
+    "How many days a client may go on without its user where they allow that; 30 by default, 90 at most.",
+  ),
+  idleDays: setting(
+    v.optional(whole(1, REFRESH_DAYS_MAX), REFRESH_IDLE_DAYS),
+    "After how many days without use that ends; 7 by default.",
+  ),
+  hours: setting(
+    v.optional(whole(1, REFRESH_HOURS_MAX), REFRESH_HOURS),
+    "For how many hours refresh tokens may be used anywhere else; 12 by default, 24 at most.",
+  ),
+  retrySeconds: setting(
+    v.optional(whole(0, REFRESH_RETRY_SECONDS_MAX), REFRESH_RETRY_SECONDS),
+    "How many seconds after a rotation the token before it gives the same successor to the same source; 10 by default, 60 at most. For as long a thief at that source may follow the client unseen.",
+  ),
+});
 
 export const AuthorizeFile = v.strictObject({
-  /** How redirect URIs of `http://localhost` are compared: with any port, exactly, or not accepted at all. */
-  localhost: v.optional(v.picklist(["any-port", "exact", "off"]), "any-port"),
-  /** The redirect URIs with a scheme of an app that are accepted, each exactly. */
-  privateUse: v.optional(v.array(text), []),
-  /** How long a consent lasts that a user gave on our page. */
-  consentDays: whole(1, CONSENT_DAYS_MAX, CONSENT_DAYS),
-  /** How long refresh tokens may be used, from the click of their user. */
-  refresh: v.optional(
-    v.strictObject({
-      /** Where the user lets the client go on without them (`offline_access`): in all, and without use. */
-      days: whole(1, REFRESH_DAYS_MAX, REFRESH_DAYS),
-      idleDays: whole(1, REFRESH_DAYS_MAX, REFRESH_IDLE_DAYS),
-      /** Anywhere else. */
-      hours: whole(1, REFRESH_HOURS_MAX, REFRESH_HOURS),
-      /** How long after a rotation the token before it gives the same successor. */
-      retrySeconds: whole(0, REFRESH_RETRY_SECONDS_MAX, REFRESH_RETRY_SECONDS),
-    }),
-    {},
+  localhost: setting(
+    v.optional(v.picklist(["any-port", "exact", "off"]), "any-port"),
+    'How redirect URIs of http://localhost are compared: "any-port" (the default), "exact", or "off".',
+  ),
+  privateUse: setting(
+    v.optional(v.array(text), []),
+    "The accepted redirect URIs with a scheme of an app, each exactly.",
+  ),
+  consentDays: setting(
+    v.optional(whole(1, CONSENT_DAYS_MAX), CONSENT_DAYS),
+    "How many days a consent lasts that a user gave on our page; 90 by default.",
+  ),
+  refresh: setting(
+    v.optional(RefreshFile, {}),
+    "How long refresh tokens may be used, from the click of their user.",
   ),
 });
 
@@ -97,18 +122,22 @@ const colour = (scheme: keyof SchemeColours) =>
     ),
   );
 
+const ColoursFile = v.strictObject({
+  light: setting(
+    v.optional(colour("light"), ACCENT.light),
+    "In the light scheme, such as #1f4fbf; with a contrast of 4.5 to 1 at least.",
+  ),
+  dark: setting(
+    v.optional(colour("dark"), ACCENT.dark),
+    "In the dark scheme, such as #9dbdff; with a contrast of 4.5 to 1 at least.",
+  ),
+});
+
 /** In whose name and colours users are shown pages. */
 export const PagesFile = v.strictObject({
-  /** Shown at the top of each page; without it, the host of the issuer. */
-  operator: v.optional(
-    v.pipe(text, v.maxLength(NAME_CHARS_MAX, `is longer than ${NAME_CHARS_MAX} characters`)),
+  operator: setting(
+    v.optional(v.pipe(text, v.maxLength(NAME_CHARS_MAX, `is longer than ${NAME_CHARS_MAX} characters`))),
+    "The name at the top of every page; by default the host of the issuer.",
   ),
-  /** Of links and buttons. */
-  colours: v.optional(
-    v.strictObject({
-      light: v.optional(colour("light"), ACCENT.light),
-      dark: v.optional(colour("dark"), ACCENT.dark),
-    }),
-    {},
-  ),
+  colours: setting(v.optional(ColoursFile, {}), "The colour of links and buttons in each scheme."),
 });

@@ -1,12 +1,20 @@
 /** The kinds of values that several sections of the configuration file have. */
 import * as v from "valibot";
+import { setting, whole, wholeFrom } from "../setting.ts";
 import { isNetwork, isNeverReached } from "../settings/outbound.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 
 export const text = v.pipe(v.string(), v.nonEmpty("is empty"));
-export const file = v.strictObject({ file: text });
-export const env = v.strictObject({ env: text });
+const fileOf = (what: string) =>
+  v.strictObject({ file: setting(text, `${what}, relative to the folder of this configuration.`) });
+export const file = fileOf("The name of a file");
+export const keyFile = fileOf("A private key in PEM");
+export const certificates = fileOf("Certificates in PEM");
+export const checkpoints = fileOf("A file to which checkpoints are appended");
+export const env = v.strictObject({
+  env: setting(text, "The name of an environment variable that has the value."),
+});
 type Form = v.GenericSchema & { readonly entries?: object };
 
 /** A value of one of several forms; a member that none of them has is named, where all else fits. */
@@ -23,7 +31,7 @@ export function oneForm<const F extends readonly Form[]>(forms: F, otherwise: st
 
 /** From a file or the environment; inline in the development profile only. */
 export const secret = v.union([file, env, text], 'is neither { "file": … } nor { "env": … }');
-const httpsUrl = v.pipe(
+export const httpsUrl = v.pipe(
   v.string(),
   v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),
 );
@@ -35,26 +43,34 @@ export const workloadPattern = v.pipe(
   v.string(),
   v.check((one) => parsePattern(one).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
 );
+const network = v.pipe(
+  v.string(),
+  v.check(isNetwork, "is not a network in CIDR form"),
+  v.check(
+    (one) => !isNetwork(one) || !isNeverReached(one),
+    "is never reached, whatever is permitted: link-local addresses, those of cloud metadata services and the like",
+  ),
+);
 export const reach = {
-  ca: v.optional(file),
-  privateNetworks: v.optional(
-    v.array(
-      v.pipe(
-        v.string(),
-        v.check(isNetwork, "is not a network in CIDR form"),
-        v.check(
-          (one) => !isNetwork(one) || !isNeverReached(one),
-          "is never reached, whatever is permitted: link-local addresses, those of cloud metadata services and the like",
-        ),
-      ),
-    ),
-    [],
+  ca: setting(
+    v.optional(certificates),
+    "The authority that issued the certificate of that server, if it is a private one.",
+  ),
+  privateNetworks: setting(
+    v.optional(v.array(network), []),
+    "Private networks that the URL may lead to, in CIDR form, such as 10.0.0.0/8; none by default.",
   ),
 };
-export const remote = v.strictObject({ url: httpsUrl, ...reach });
+export const remote = v.strictObject({
+  url: setting(
+    httpsUrl,
+    "An https URL. It reaches public addresses, and private ones only as `privateNetworks` permits.",
+  ),
+  ...reach,
+});
 export const isoTime = v.pipe(v.string(), v.isoTimestamp("is not a time like 2027-01-31T00:00:00Z"));
-export const port = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535));
-export const seconds = v.pipe(v.number(), v.integer(), v.minValue(1));
+export const port = whole(0, 65535);
+export const seconds = wholeFrom(1);
 
 /** As a browser writes the origin of a page: https, or http on this computer; compared byte for byte. */
 export const pageOrigin = v.pipe(

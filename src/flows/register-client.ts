@@ -107,7 +107,7 @@ export function makeSecret(
   nowSeconds: number,
 ): { secret?: string; secrets: RegisteredClient["secrets"] } {
   if (!hasCredential(method, "secrets")) return { secrets: [] };
-  const { secretSeconds } = ports.settings().registration;
+  const { clientSecretSeconds: secretSeconds } = ports.settings().registration;
   const secret = ports.random.secret();
   const expiresAtSeconds = secretSeconds === undefined ? undefined : nowSeconds + secretSeconds;
   return {

@@ -32,14 +32,7 @@ import {
 } from "./authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
 import { bindsBy, makeClient } from "./client.ts";
-import type {
-  Client,
-  Reach,
-  RegistrationSettings,
-  SecretDigest,
-  Settings,
-  SuppliedDocument,
-} from "./settings.ts";
+import type { Client, Reach, SecretDigest, Settings, SuppliedDocument } from "./settings.ts";
 
 export const parseClientMetadata = metadataParser(methodsFrom("registration"));
 export const parseClientDocument = documentParser(methodsFrom("metadata_document"));
@@ -244,7 +237,7 @@ export function ceilingNow(
     ceiling,
     classCeiling,
   }: Pick<RegistrationRecord, "registrationClass" | "ceiling" | "classCeiling">,
-  { open = classCeiling }: Pick<RegistrationSettings, "open">,
+  { open = classCeiling }: { open?: Ceiling | undefined },
 ): Ceiling {
   const isOpen = registrationClass === OWN_CLASSES.anybody && open !== undefined;
   return isOpen ? narrow(ceiling, open) : ceiling;

@@ -6,6 +6,7 @@
 import { CHECKPOINT_ALGORITHM } from "../audit/checkpoint.ts";
 import { KEY_UNUSED_SECONDS } from "../limits/keys.ts";
 import type { PolicySet } from "../policy/rules.ts";
+import type { KeySchedule } from "./sections.ts";
 
 export type KeyState = "announced" | "active" | "retired";
 
@@ -28,17 +29,6 @@ export type KeyFacts = {
 };
 
 export type KeyUse = Pick<KeyFacts, "purpose" | "alg">;
-
-export type KeySchedule = {
-  /** How long a key signs. */
-  rotateSeconds: number;
-  /** How long a key is published before it signs. */
-  announceSeconds: number;
-  /** How long a key is published after it has signed. */
-  retireSeconds: number;
-  /** How long a verifier may keep our key set. */
-  cacheSeconds: number;
-};
 
 /** What our targets and partners need, and the audit trail. */
 export function keysInUse({ targets }: Pick<PolicySet, "targets">): readonly KeyUse[] {

@@ -4,13 +4,12 @@ import type { PolicySet } from "../policy/rules.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
-import type { Ceiling } from "../spec/rfc7591.ts";
 import type { RedirectRules } from "../spec/rfc8252.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
 import type { SchemeColours } from "./colours.ts";
-import type { KeySchedule } from "./key-life.ts";
+import type { Dpop, KeySchedule, RegistrationRules } from "./sections.ts";
 
 /** SHA-256 of a secret, base64url; several are valid at once, so that one can be replaced without an outage. */
 export type SecretDigest = { digest: string; expiresAtSeconds?: number };
@@ -143,21 +142,9 @@ export type GrantSettings = {
 };
 
 /** How clients may register, and when registered clients that are not used are removed. */
-export type RegistrationSettings = {
-  mode: "off" | "initial-access-token" | "open";
-  /** The ceiling of clients that register without an initial access token, and of those that did; in mode "open" always. */
-  open?: Ceiling;
+export type RegistrationSettings = RegistrationRules & {
   /** DER of the authorities for clients of `tls_client_auth`; absent: the method cannot be registered. */
   tlsAnchors?: readonly Uint8Array[];
-  /** How long a client secret lasts; absent: until it is replaced. */
-  secretSeconds?: number;
-  /** The number of registered clients in each class, so that one class cannot use up the room of another. */
-  clientsMax: number;
-  /** A client is removed after so long without a first token, or since its last one. */
-  unusedSeconds: number;
-  /** The same for a client that asks users and registered without an initial access token. */
-  unusedOpenSeconds: number;
-  idleSeconds: number;
 };
 
 /** Which metadata documents are accepted. */
@@ -235,7 +222,7 @@ export type Settings = {
   /** Absent: metadata documents are off, and no URL is a `client_id`. */
   clientDocuments?: ClientDocumentSettings;
   clientOrigins: ReadonlyMap<string, Reach>;
-  dpop: DpopSettings;
+  dpop: Dpop;
   /** The origins of web pages that may read the answers of /token, /par, /register and /revoke. */
   pageOrigins: ReadonlySet<string>;
   /** Whether browsers are told to come by https alone. */
@@ -248,35 +235,6 @@ export type Settings = {
   keys: KeySchedule;
   policy: PolicySet;
 };
-
-/** How DPoP proofs are accepted. */
-export type DpopSettings = {
-  /** Empty: DPoP is off, and every proof is refused. */
-  algorithms: readonly string[];
-  /** Where a proof needs a nonce of ours: at the token endpoint, at our own protected endpoints. */
-  nonces: readonly ("token" | "api")[];
-};
-
-/** A token bucket: how fast it fills, and how many tokens it holds. */
-export type Rate = { perSecond: number; burst: number };
-
-export type Rates = Record<
-  | "failuresBySource"
-  | "failuresByClient"
-  /** Milliseconds of verification. */
-  | "proofs"
-  | "requestsByClient"
-  /** Requests for pages, and on the way to them. */
-  | "pagesBySource"
-  /** Registrations without an initial access token. */
-  | "registrationsBySource"
-  /** Requests to `/register` of one client, or with one initial access token. */
-  | "registrationRequestsByClient"
-  /** Fetches from URLs that clients supply, by the source of the request and by the host. */
-  | "fetchesBySource"
-  | "fetchesByHost",
-  Rate
->;
 
 /** A file of SQLite, or a URL of PostgreSQL with the number of connections at most. */
 export type StorePlace =

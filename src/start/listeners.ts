@@ -16,6 +16,7 @@ import {
   PROXY_HEADER_BYTES_MAX,
   PROXY_UNPROVEN_PER_SOURCE_MAX,
 } from "../limits/connections.ts";
+import { defined } from "../result.ts";
 import type { Refusal } from "./capacity.ts";
 import { connectionsOfSource, fitConnections, tellRefusals } from "./capacity.ts";
 import type { Log } from "./log.ts";
@@ -89,8 +90,11 @@ export async function openListeners(
       headerBytesMax: PROXY_HEADER_BYTES_MAX,
       connectionsPerSourceMax: PROXY_UNPROVEN_PER_SOURCE_MAX,
     };
-    const isProven = (shown: ShownCertificates): boolean => isProxy(ports, proxy, shown);
-    const serving = behindProxy(ports, proxy, handler, tellOnce(log, proxy));
+    const { ca: anchors, name, clientAddress } = proxy;
+    const subject = { parameter: "tls_client_auth_san_dns", name } as const;
+    const trusted = defined<TrustedProxy>({ anchors, subject, clientAddress });
+    const isProven = (shown: ShownCertificates): boolean => isProxy(ports, trusted, shown);
+    const serving = behindProxy(ports, trusted, handler, tellOnce(log, trusted));
     further.push(["proxy", await open("proxy", proxy, serving, { limits, isProven })]);
   }
   for (const [listener, { address, port }] of further) {

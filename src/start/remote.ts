@@ -13,14 +13,15 @@ import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
 import { openProviders } from "../people/adapters/providers.ts";
 import type { Clock, Random, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
-import type { Rates, Settings } from "../settings/settings.ts";
+import type { Limits } from "../settings/sections.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
 
 export type RemoteOptions = {
   clock: Clock;
   timers: Timers;
   store: Store;
-  rates: Rates;
+  rates: Limits;
   settings: () => Settings;
   record: (event: AuditEvent) => void;
   log: Pick<Log, "entry" | "tell">;

@@ -69,7 +69,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   service.watchStore();
   serves = true;
 
-  const { drainSeconds } = config.fixed;
+  const { drainSeconds } = config.fixed.listen;
   let stopping = false;
   let endDrain = (): void => {};
   let stopLooking = (): void => {};

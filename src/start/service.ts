@@ -86,10 +86,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       ? { clock: systemClock, timers: systemTimers }
       : openTestClock(fixed.clockFile);
   const onWait = (why: string): void => {
-    const message = `Waiting up to ${fixed.storeStartSeconds} s for the store: ${why}`;
+    const message = `Waiting up to ${fixed.store.startSeconds} s for the store: ${why}`;
     log.tell({ level: "warning", event: "store_awaited", message });
   };
-  const store = await openStoreAtStart(fixed.store, fixed.storeStartSeconds, onWait, stopped);
+  const store = await openStoreAtStart(fixed.store, fixed.store.startSeconds, onWait, stopped);
   const { instance } = fixed.audit;
   const name = await takeNameAtStart(store, fixed.audit, log, stopped);
   const counters = makeCounters(current.issuer);
@@ -115,13 +115,13 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const record = (event: AuditEvent): void => {
     counted.record({ event }).catch(() => undefined);
   };
-  const encryptionKeys = encryptionKeysOf(fixed);
+  const encryptionKeys = encryptionKeysOf(fixed.keys);
   const remote = openRemote({
     clock,
     timers,
     random,
     store,
-    rates: fixed.rates,
+    rates: fixed.limits,
     encryptionKeys,
     settings,
     record,
@@ -143,7 +143,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     store,
     journal,
     counters,
-    custody: openCustody(encryptionKeys, fixed.keyService),
+    custody: openCustody(encryptionKeys, fixed.keys.service),
     settings,
     clock,
     timers,
@@ -152,10 +152,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const checkpointSigner = ring.signer("checkpoint");
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
   const trail = { store, journal, signer: checkpointSigner, verifier, clock, timers, onFault };
-  const throttle = counters.throttling(makeThrottle(clock, fixed.rates));
+  const throttle = counters.throttling(makeThrottle(clock, fixed.limits));
   const paths = { verify: verifyPath };
   const { failedLately } = throttle;
-  const budget = fixed.rates.proofs;
+  const budget = fixed.limits.proofMillisecondsPerSecond;
   const proofs = makeProofQueue({ clock, cpuMs, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
   await tellUnaskedGrants(store, log);
   // The machine's own clock, also where a test sets another one for the server.

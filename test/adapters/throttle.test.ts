@@ -6,25 +6,25 @@ import { runInNewContext } from "node:vm";
 import { makeClock } from "../../src/adapters/clock.ts";
 import { makeThrottle } from "../../src/adapters/throttle.ts";
 import type { Throttle } from "../../src/ports.ts";
-import type { Rates } from "../../src/settings/settings.ts";
+import type { Limits } from "../../src/settings/sections.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
 
 /** By default ten failures of a source and three as one client, refilled every 6 and 20 seconds; two of the others. */
-const RATES: Rates = {
-  failuresBySource: { perSecond: 10 / 60, burst: 10 },
-  failuresByClient: { perSecond: 3 / 60, burst: 3 },
-  proofs: { perSecond: 300, burst: 300 },
-  pagesBySource: { perSecond: 1, burst: 1 },
-  requestsByClient: { perSecond: 1, burst: 2 },
-  registrationRequestsByClient: { perSecond: 1, burst: 3 },
-  registrationsBySource: { perSecond: 2 / 60, burst: 2 },
-  fetchesBySource: { perSecond: 1, burst: 2 },
-  fetchesByHost: { perSecond: 1, burst: 2 },
+const RATES: Limits = {
+  failuresPerMinuteBySource: { perSecond: 10 / 60, burst: 10 },
+  failuresPerMinuteByClient: { perSecond: 3 / 60, burst: 3 },
+  proofMillisecondsPerSecond: { perSecond: 300, burst: 300 },
+  pagesPerMinuteBySource: { perSecond: 1, burst: 1 },
+  requestsPerSecondByClient: { perSecond: 1, burst: 2 },
+  registrationRequestsPerMinuteByClient: { perSecond: 1, burst: 3 },
+  registrationsPerHourBySource: { perSecond: 2 / 60, burst: 2 },
+  fetchesPerMinuteBySource: { perSecond: 1, burst: 2 },
+  fetchesPerMinuteByHost: { perSecond: 1, burst: 2 },
 };
 
-function setUp(rates: Partial<Rates> = {}) {
+function setUp(rates: Partial<Limits> = {}) {
   const time = { wallMs: Date.UTC(2026, 0, 1), monotonicMs: 5_000 };
   const clock = makeClock(
     () => time.wallMs,
@@ -94,7 +94,7 @@ test("PROD-8.3-1 failures of a source as many clients or none count for all of t
 });
 
 test("RFC6749-2.3.1-8 the longer of two waits is told", () => {
-  const { throttle } = setUp({ failuresBySource: { perSecond: 1 / 60, burst: 3 } });
+  const { throttle } = setUp({ failuresPerMinuteBySource: { perSecond: 1 / 60, burst: 3 } });
   fail(throttle, 3, HERE, "a");
   assert.deepEqual(fail(throttle, 1, HERE, "a"), [60]);
 });
@@ -174,7 +174,7 @@ test("PROD-8.3-1 a wall clock that is set forward or back neither adds nor remov
 });
 
 test("RFC6749-2.3.1-8 the latest sources are kept up to the limit", () => {
-  const { throttle } = setUp({ failuresBySource: { perSecond: 1, burst: 1 } });
+  const { throttle } = setUp({ failuresPerMinuteBySource: { perSecond: 1, burst: 1 } });
   fail(throttle, 1, "first");
   for (let i = 0; i < 9_999; i++) throttle.failed(`source ${i}`, undefined);
   assert.deepEqual(fail(throttle, 1, "first"), [1]);

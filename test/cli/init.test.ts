@@ -92,7 +92,7 @@ test("with the issuer alone, it writes a configuration that loads, for this user
   const { settings, fixed, warnings } = await load(folder);
   assert.deepEqual(pathsOf(warnings), ["assertionAudience"]);
   assert.deepEqual([fixed.profile, fixed.listen.host, fixed.listen.port], ["production", "0.0.0.0", 443]);
-  assert.deepEqual(fixed.store, { sqlite: join(folder, "data/mandate.sqlite") });
+  assert.deepEqual(fixed.store, { sqlite: join(folder, "data/mandate.sqlite"), startSeconds: 60 });
   assert.ok(fixed.audit.witness !== undefined, "a witness shows later that a store was restored");
   assert.ok(settings.clients.has("administrator"));
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {

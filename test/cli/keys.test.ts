@@ -68,7 +68,7 @@ before(async () => {
   const { settings, fixed } = config.value;
   assert.ok("sqlite" in fixed.store);
   sqlite = fixed.store.sqlite;
-  const encryptionKeys = [fixed.encryptionKey] as const;
+  const encryptionKeys = [fixed.keys.encryptionKey] as const;
   const store = await openStore(fixed.store);
   on = { settings, store, encryptionKeys, custody: sealedKeys(encryptionKeys) };
 });

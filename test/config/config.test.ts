@@ -10,11 +10,14 @@ import { issueServerCertificate, makeAuthority, x509 } from "../../scripts/dev-p
 import type { Config } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { whyNotShared } from "../../src/config/listeners.ts";
+import { ConfigFile } from "../../src/config/schema.ts";
 import { candidates, Rule, Target } from "../../src/policy/rules.ts";
+import { membersOf } from "../../src/setting.ts";
 import { assertionAudiences } from "../../src/settings/audiences.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
+import { changedSettings } from "../../src/start/changed-settings.ts";
 import { prng } from "../support/prng.ts";
 
 const ISSUER = "https://as.example";
@@ -161,9 +164,9 @@ test("PROD-9.3-1 a complete configuration is loaded, with files relative to it",
   const { settings, fixed } = load();
   assert.equal(settings.issuer, ISSUER);
   assert.deepEqual(assertionAudiences(settings), [ISSUER, `${ISSUER}/token`]);
-  assert.deepEqual(fixed.store, { sqlite: join(folder, "mandate.sqlite") });
+  assert.deepEqual(fixed.store, { sqlite: join(folder, "mandate.sqlite"), startSeconds: 60 });
   assert.deepEqual(settings.trustDomains.get("td.example")?.bundle, { file: join(folder, "bundle.json") });
-  assert.deepEqual(Buffer.from(fixed.encryptionKey), KEY);
+  assert.deepEqual(Buffer.from(fixed.keys.encryptionKey), KEY);
   assert.match(fixed.listen.key, /^-----BEGIN PRIVATE KEY-----/);
   assert.match(fixed.listen.cert, /^-----BEGIN CERTIFICATE-----/);
   assert.equal(fixed.audit.instance, "as-1");
@@ -180,7 +183,7 @@ test("PROD-2.6-7 a rule is loaded unchanged", () => {
 
 test("PROD-9.3-1 absolute paths are kept", () => {
   const sqlite = join(folder, "elsewhere", "mandate.sqlite");
-  assert.deepEqual(load({ store: { sqlite } }).fixed.store, { sqlite });
+  assert.deepEqual(load({ store: { sqlite } }).fixed.store, { sqlite, startSeconds: 60 });
 });
 
 test("AUDIT-D-4 the digest covers rules and targets and nothing else", () => {
@@ -232,7 +235,7 @@ test("the assertion audience, the skew and the profile are settings", () => {
 
 test("a server serves on after SIGTERM for 5 s in production, and not in development", () => {
   const drain = (more: object, drainSeconds?: number) =>
-    load({ ...more, listen: { ...BASE.listen, host: "127.0.0.1", drainSeconds } }).fixed.drainSeconds;
+    load({ ...more, listen: { ...BASE.listen, host: "127.0.0.1", drainSeconds } }).fixed.listen.drainSeconds;
   assert.deepEqual([drain({}), drain(DEVELOPMENT), drain(DEVELOPMENT, 2), drain({}, 0)], [5, 0, 2, 0]);
 });
 
@@ -252,6 +255,38 @@ test("several processes share a port on Linux and PostgreSQL only", (t) => {
   const shared = { listen, store: { postgres: { env: "X" }, connections: 4, startSeconds: 0 } };
   assert.equal(whyNotShared(shared, "linux"), undefined);
   assert.equal(whyNotShared(shared, "darwin"), "works on Linux only: remove it");
+});
+
+test("a reload notices a change of every setting that waits for a restart", (t) => {
+  t.after(() => delete process.env.MANDATE_TEST);
+  process.env.MANDATE_TEST = "postgres://localhost/mandate";
+  writeFileSync(join(folder, "next-key"), randomBytes(32).toString("base64url"));
+  const listener = { ...BASE.listen, port: 8444 };
+  const limits = membersOf(ConfigFile.entries.limits).map(({ path }) => [path, 1]);
+  const far = {
+    listen: { host: "127.0.0.1", port: 8445, drainSeconds: 1, reusePort: true },
+    mtls: { ...listener, origin: "https://mtls.example" },
+    proxy: { ...listener, port: 8446, ca: { file: "tls/ca.pem" }, name: "p", clientAddress: "Forwarded" },
+    operations: { port: 8447 },
+    store: { sqlite: undefined, postgres: { env: "MANDATE_TEST" }, connections: 2, startSeconds: 1 },
+    keys: {
+      encryptionKey: { file: "next-key" },
+      otherEncryptionKey: { file: "encryption-key" },
+      service: { url: "https://keys.example" },
+    },
+    audit: { instance: "b", leaseSeconds: 2, checkpoint: { events: 1 }, witness: "stdout", retentionDays: 1 },
+    limits: Object.fromEntries(limits),
+  };
+  const noticed = changedSettings(load().fixed, load(far).fixed);
+  const waiting = membersOf(ConfigFile).flatMap(({ path, ofStart }) => (ofStart ? [path] : []));
+  // A reload that changes one of these two is refused as a whole.
+  const refused = ["issuer", "profile"];
+  assert.deepEqual([...noticed, ...refused].sort(), [...new Set(waiting)].sort());
+  process.env.MANDATE_TEST += "?sslmode=verify-full";
+  assert.deepEqual(changedSettings(load(far).fixed, load(far).fixed), []);
+  const plain = load(far).fixed;
+  process.env.MANDATE_TEST = "postgres://localhost/mandate?sslmode=require";
+  assert.deepEqual(changedSettings(plain, load(far).fixed), ["store.postgres"]);
 });
 
 test("users manage consents only through the listed clients of the configured issuers", () => {
@@ -291,6 +326,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     subjects: { kind: "keep", reservedPrefixes: [], reserved: new Set() },
     scopes: [],
     subjectClaim: "sub",
+    statements: false,
     disabledSubjects: new Set(),
   });
   const more = {
@@ -309,6 +345,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     types: [undefined, "at+jwt"],
     subjects: { kind: "table", table: new Map([["a", "b"]]) },
     subjectClaim: "sub",
+    statements: false,
     disabledSubjects: new Set(),
   });
 });
@@ -378,7 +415,7 @@ for (const [text, accepted] of urls) {
     const store = { sqlite: undefined, postgres: { env: "MANDATE_TEST" } };
     // What verifies the server is kept apart from the URL.
     const [place, mode] = text.trim().split("?sslmode=");
-    const read = { postgres: place, connections: 10 };
+    const read = { postgres: place, connections: 10, startSeconds: 60 };
     const want = mode === undefined ? read : { ...read, tls: { mode: "verified" } };
     if (accepted) assert.deepEqual(load({ store }).fixed.store, want);
     else assert.deepEqual(problems({ store }), ["store.postgres: is not a connection URL (postgres://…)"]);
@@ -408,7 +445,7 @@ test("a store that asks for a server that writes is accepted, and the driver is 
   for (const wanted of ["primary", "read-write"]) {
     process.env.MANDATE_TEST = `${url}?target_session_attrs=${wanted}`;
     const { store } = load({ store: { sqlite: undefined, postgres: { env: "MANDATE_TEST" } } }).fixed;
-    assert.deepEqual(store, { postgres: url, connections: 10 });
+    assert.deepEqual(store, { postgres: url, connections: 10, startSeconds: 60 });
   }
 });
 
@@ -428,7 +465,7 @@ test("a store with several hosts is refused in one line", (t) => {
 
 test("an inline secret is accepted only in the development profile", () => {
   const inline = { keys: { encryptionKey: KEY.toString("base64url") } };
-  assert.deepEqual(Buffer.from(load({ ...DEVELOPMENT, ...inline }).fixed.encryptionKey), KEY);
+  assert.deepEqual(Buffer.from(load({ ...DEVELOPMENT, ...inline }).fixed.keys.encryptionKey), KEY);
   assert.deepEqual(problems(inline), [
     'keys.encryptionKey: is inline, which the production profile refuses: use { "file": … } or { "env": … }',
   ]);

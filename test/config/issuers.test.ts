@@ -204,7 +204,7 @@ test("RFC7523-5-1 an issuer that is trusted for nothing is refused", () => {
 });
 
 test("RFC7591-2.3-1 software statements are accepted only if configured", () => {
-  assert.equal(partner()?.statements, undefined);
+  assert.equal(partner()?.statements, false);
   assert.equal(partner({ statements: true })?.statements, true);
 });
 

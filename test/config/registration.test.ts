@@ -73,7 +73,7 @@ test("RFC7591-3-4 open registration has the configured scopes, and client creden
 });
 
 test("RFC7591-5-5, RFC7591-3.2.1-7 the limits of clients and of their secrets are read", () => {
-  const { clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, secretSeconds } = registration({
+  const { clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, clientSecretSeconds } = registration({
     clientsMax: 1,
     unusedSeconds: 2,
     unusedOpenSeconds: 5,
@@ -81,7 +81,7 @@ test("RFC7591-5-5, RFC7591-3.2.1-7 the limits of clients and of their secrets ar
     clientSecretSeconds: 4,
   });
   assert.deepEqual(
-    [clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, secretSeconds],
+    [clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, clientSecretSeconds],
     [1, 2, 5, 3, 4],
   );
 });

@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { KEY_UNUSED_SECONDS } from "../../src/limits/keys.ts";
 import { apiTarget } from "../../src/policy/own-target.ts";
 import { compilePolicy } from "../../src/policy/rules.ts";
-import type { KeyFacts, KeySchedule, KeyState, KeyStep, KeyUse } from "../../src/settings/key-life.ts";
+import type { KeyFacts, KeyState, KeyStep, KeyUse } from "../../src/settings/key-life.ts";
 import { dueSteps, keysInUse, nextChange } from "../../src/settings/key-life.ts";
+import type { KeySchedule } from "../../src/settings/sections.ts";
 
 const NOW = 1_790_000_000;
 const SCHEDULE: KeySchedule = {

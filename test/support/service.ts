@@ -41,7 +41,10 @@ export async function makeService(
   assert.ok(config.ok, JSON.stringify(config));
   const { fixed, ...rest } = config.value;
   const service = await openService(
-    { ...rest, fixed: { ...fixed, store: inFile ? fixed.store : { sqlite: await migratedFile() } } },
+    {
+      ...rest,
+      fixed: { ...fixed, store: inFile ? fixed.store : { ...fixed.store, sqlite: await migratedFile() } },
+    },
     { log: QUIET, onFatal: assert.fail },
   );
   const { ports } = service;

@@ -9,7 +9,8 @@ import type { KeyCustody } from "../../src/adapters/crypto/seal.ts";
 import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
-import type { KeyPurpose, KeySchedule } from "../../src/settings/key-life.ts";
+import type { KeyPurpose } from "../../src/settings/key-life.ts";
+import type { KeySchedule } from "../../src/settings/sections.ts";
 
 export const SCHEDULE: KeySchedule = {
   rotateSeconds: 90 * 86_400,

@@ -12,7 +12,7 @@ import {
 import type { Clock } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import type { Rates } from "../../settings/settings.ts";
+import type { Limits } from "../../settings/sections.ts";
 import { networkOf } from "../../spec/rfc4291.ts";
 import { hash } from "../crypto/hash.ts";
 import { makeBuckets } from "../throttle.ts";
@@ -32,10 +32,13 @@ const FULL_SECONDS = 1;
 /** One budget for all fetches of this process; rates are in fetches for each second, with a burst. */
 export function makeFetchBudget(
   clock: Pick<Clock, "monotonicMs">,
-  { fetchesBySource, fetchesByHost }: Pick<Rates, "fetchesBySource" | "fetchesByHost">,
+  {
+    fetchesPerMinuteBySource,
+    fetchesPerMinuteByHost,
+  }: Pick<Limits, "fetchesPerMinuteBySource" | "fetchesPerMinuteByHost">,
 ): FetchBudget {
-  const sources = makeBuckets(clock, fetchesBySource);
-  const places = makeBuckets(clock, fetchesByHost);
+  const sources = makeBuckets(clock, fetchesPerMinuteBySource);
+  const places = makeBuckets(clock, fetchesPerMinuteByHost);
   const underWay = countUnderWay();
   return {
     begin(source, place) {

@@ -29,7 +29,7 @@ const NO_TABLES =
 /** Makes and changes nothing. */
 export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
   const { store: place, audit } = fixed;
-  const encryptionKeys = encryptionKeysOf(fixed);
+  const encryptionKeys = encryptionKeysOf(fixed.keys);
   const where = "sqlite" in place ? "store.sqlite" : "store.postgres";
   if ("sqlite" in place && !existsSync(place.sqlite)) return [missingFile(place.sqlite)];
   try {
@@ -41,7 +41,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
         says: "the store answers, and has the tables of this version",
       };
       const rows = await store.keys.list();
-      const keys = await checkKeys(rows, openCustody(encryptionKeys, fixed.keyService)).then(
+      const keys = await checkKeys(rows, openCustody(encryptionKeys, fixed.keys.service)).then(
         (): Finding => ({
           level: "ok",
           where: "keys.encryptionKey",
@@ -219,7 +219,7 @@ export function placesOf({ fixed }: Config): readonly Finding[] {
   if (typeof witness === "object" && "sink" in witness) {
     found.push({ level: "unseen", where: "audit.witness", says: "whether it takes checkpoints" });
   }
-  if (fixed.keyService !== undefined) {
+  if (fixed.keys.service !== undefined) {
     found.push({ level: "unseen", where: "keys.service", says: "whether it makes keys and signs" });
   }
   return found;

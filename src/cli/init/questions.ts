@@ -1,9 +1,9 @@
 /** What `mandate init` has to know: from the options, and on a terminal by asking for what they leave open. */
 import * as v from "valibot";
-import { DESCRIPTIONS } from "../../config/descriptions.ts";
 import { ConfigFile } from "../../config/schema.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
+import { membersOf } from "../../setting.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { CommandArguments } from "../options.ts";
@@ -152,7 +152,8 @@ async function askFor(
   ask: AskLine,
 ): Promise<string | undefined> {
   const shown = otherwise === undefined ? "" : ` [${otherwise}]`;
-  let before = member === undefined ? "" : `\n${DESCRIPTIONS[member] ?? ""}\n`;
+  const described = membersOf(ConfigFile).find(({ path }) => path === member);
+  let before = described === undefined ? "" : `\n${described.text}\n`;
   for (;;) {
     const line = (await ask(`${before}${asks}${shown}: `)).trim();
     const problem = line === "" ? required && "is required" : check?.(line);

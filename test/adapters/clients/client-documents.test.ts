@@ -83,7 +83,7 @@ async function setUp(
     settings: () => now.settings,
     clock,
     timers: makeTimers(),
-    budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),
+    budget: makeFetchBudget(clock, { fetchesPerMinuteBySource: PLENTY, fetchesPerMinuteByHost: PLENTY }),
     timeoutMs,
     async resolver(name) {
       asked.push(name);

@@ -16,7 +16,8 @@ import {
   UNKNOWN_AGE_SECONDS,
 } from "../../../src/limits/fetching.ts";
 import { err, ok } from "../../../src/result.ts";
-import type { Rate, SuppliedDocument } from "../../../src/settings/settings.ts";
+import type { Rate } from "../../../src/settings/sections.ts";
+import type { SuppliedDocument } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import { answer, makeUnderworld, NAME, startNasty, supplied } from "../../support/nasty.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
@@ -44,14 +45,14 @@ const THING: DocumentKind<Thing> = {
 
 type SetUp = {
   kind?: Partial<DocumentKind<Thing>>;
-  fetchesBySource?: Rate;
-  fetchesByHost?: Rate;
+  fetchesPerMinuteBySource?: Rate;
+  fetchesPerMinuteByHost?: Rate;
   timeoutMs?: number;
 };
 
 async function setUp(
   t: TestContext,
-  { kind, fetchesBySource = PLENTY, fetchesByHost = PLENTY, timeoutMs = 5_000 }: SetUp = {},
+  { kind, fetchesPerMinuteBySource = PLENTY, fetchesPerMinuteByHost = PLENTY, timeoutMs = 5_000 }: SetUp = {},
 ) {
   const server = await startNasty(t, underworld.certificates.good);
   const time = makeTime(Date.UTC(2026, 0, 1));
@@ -62,7 +63,7 @@ async function setUp(
     {
       clock,
       timers,
-      budget: makeFetchBudget(clock, { fetchesBySource, fetchesByHost }),
+      budget: makeFetchBudget(clock, { fetchesPerMinuteBySource, fetchesPerMinuteByHost }),
       resolver: async () => [{ address: "127.0.0.1", family: 4 }],
       timeoutMs,
     },
@@ -346,7 +347,7 @@ test("RFC8725-3.10-v1 a caller that needs no early look does not wait for anothe
 // --- fetch budget -------------------------------------------------------------------------------------------------
 
 test("CIMD-9.1-1 a fetch counts for the source that starts it, not for sources that wait for it or find its result", async (t) => {
-  const { get, put, requests } = await setUp(t, { fetchesBySource: ONE });
+  const { get, put, requests } = await setUp(t, { fetchesPerMinuteBySource: ONE });
   put("one");
   put("two", "/two");
   assert.deepEqual(await Promise.all([get(), get("/", THERE), get("/", THERE)]), ["one", "one", "one"]);
@@ -357,7 +358,7 @@ test("CIMD-9.1-1 a fetch counts for the source that starts it, not for sources t
 });
 
 test("PROD-8.3-1 fetches of a host are limited over all sources and ports, and a refused one does not count for its source", async (t) => {
-  const { get, things, put, where } = await setUp(t, { fetchesByHost: ONE });
+  const { get, things, put, where } = await setUp(t, { fetchesPerMinuteByHost: ONE });
   put("one");
   assert.equal(await get("/nothing"), "document_status");
   assert.equal(await get("/", THERE), "fetches_too_many 60");
@@ -366,7 +367,7 @@ test("PROD-8.3-1 fetches of a host are limited over all sources and ports, and a
 });
 
 test("PROD-8.3-1 fetches of other URLs of a host do not use up the renewals of a known document", async (t) => {
-  const { get, put, pass } = await setUp(t, { fetchesByHost: ONE });
+  const { get, put, pass } = await setUp(t, { fetchesPerMinuteByHost: ONE });
   put("one");
   assert.equal(await get(), "one");
   assert.equal(await get("/nothing", THERE), "fetches_too_many 60");
@@ -382,7 +383,7 @@ test("PROD-8.3-1 without a budget an expired copy is not served, and a last good
     [0, "fetches_too_many 60"],
     [3600, "one"],
   ] as const) {
-    const { get, put, pass } = await setUp(t, { kind: { lastGoodSeconds }, fetchesByHost: ONE });
+    const { get, put, pass } = await setUp(t, { kind: { lastGoodSeconds }, fetchesPerMinuteByHost: ONE });
     put("one");
     assert.equal(await get(), "one");
     pass(FETCHED_SECONDS);
@@ -394,7 +395,7 @@ test("PROD-8.3-1 without a budget an expired copy is not served, and a last good
 });
 
 test("PROD-8.3-1 renewing a known document does not count for the source that asks first", async (t) => {
-  const { get, put, pass } = await setUp(t, { fetchesBySource: ONE });
+  const { get, put, pass } = await setUp(t, { fetchesPerMinuteBySource: ONE });
   put("one");
   assert.equal(await get(), "one");
   pass(FETCHED_SECONDS);

@@ -72,7 +72,7 @@ test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread poo
     {
       clock,
       timers: makeTimers(),
-      budget: makeFetchBudget(clock, { fetchesBySource: rate, fetchesByHost: rate }),
+      budget: makeFetchBudget(clock, { fetchesPerMinuteBySource: rate, fetchesPerMinuteByHost: rate }),
       timeoutMs: 50,
     },
   );

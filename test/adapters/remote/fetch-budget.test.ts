@@ -7,7 +7,7 @@ import {
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
 } from "../../../src/limits/fetching.ts";
-import type { Rate } from "../../../src/settings/settings.ts";
+import type { Rate } from "../../../src/settings/sections.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
@@ -16,14 +16,17 @@ const PLENTY: Rate = { perSecond: 1_000, burst: 10_000 };
 const FEW: Rate = { perSecond: 0.1, burst: 2 };
 
 function setUp({
-  fetchesBySource = PLENTY,
-  fetchesByHost = PLENTY,
+  fetchesPerMinuteBySource = PLENTY,
+  fetchesPerMinuteByHost = PLENTY,
 }: {
-  fetchesBySource?: Rate;
-  fetchesByHost?: Rate;
+  fetchesPerMinuteBySource?: Rate;
+  fetchesPerMinuteByHost?: Rate;
 }) {
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const budget = makeFetchBudget({ monotonicMs: () => time.nowMs }, { fetchesBySource, fetchesByHost });
+  const budget = makeFetchBudget(
+    { monotonicMs: () => time.nowMs },
+    { fetchesPerMinuteBySource, fetchesPerMinuteByHost },
+  );
   /** A fetch that ends at once: the seconds to wait, or 0. */
   const spend = (source: string, place: string): number => {
     const begun = budget.begin(source, place);
@@ -34,7 +37,7 @@ function setUp({
 }
 
 test("PROD-8.3-1 the fetches of a source are limited over all hosts and all its addresses", () => {
-  const { spend, time } = setUp({ fetchesBySource: FEW });
+  const { spend, time } = setUp({ fetchesPerMinuteBySource: FEW });
   assert.deepEqual(
     [spend("2001:db8::1", "a"), spend("2001:db8::2", "b"), spend("2001:db8::3", "c")],
     [0, 0, 10],
@@ -45,7 +48,7 @@ test("PROD-8.3-1 the fetches of a source are limited over all hosts and all its 
 });
 
 test("PROD-8.3-1 the fetches to a host are limited over all sources", () => {
-  const { spend, time } = setUp({ fetchesByHost: FEW });
+  const { spend, time } = setUp({ fetchesPerMinuteByHost: FEW });
   assert.deepEqual([spend(HERE, "a"), spend(THERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   assert.equal(spend(HERE, "b"), 0);
   time.nowMs += 10_000;
@@ -53,7 +56,10 @@ test("PROD-8.3-1 the fetches to a host are limited over all sources", () => {
 });
 
 test("PROD-8.3-1 the longer of two waits is reported, and a refused fetch counts for neither limit", () => {
-  const { spend, time } = setUp({ fetchesBySource: { perSecond: 1, burst: 2 }, fetchesByHost: FEW });
+  const { spend, time } = setUp({
+    fetchesPerMinuteBySource: { perSecond: 1, burst: 2 },
+    fetchesPerMinuteByHost: FEW,
+  });
   assert.deepEqual([spend(HERE, "a"), spend(HERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   time.nowMs += 1_000;
   for (let round = 0; round < 100; round++) assert.equal(spend(HERE, "a"), 9);
@@ -82,7 +88,7 @@ test("simultaneous fetches of one source are limited without delaying others", (
 });
 
 test("PROD-8.3-1 a renewal counts for no source and has its own limit", () => {
-  const { budget, spend } = setUp({ fetchesBySource: FEW, fetchesByHost: FEW });
+  const { budget, spend } = setUp({ fetchesPerMinuteBySource: FEW, fetchesPerMinuteByHost: FEW });
   const renew = (): boolean => {
     const begun = budget.begin(undefined, "known");
     if (begun.ok) begun.value();

@@ -44,7 +44,7 @@ async function setUp(t: TestContext, place: Partial<KeySetPlace> = {}) {
   const fetched = openFetchedKeys({
     clock,
     timers,
-    budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),
+    budget: makeFetchBudget(clock, { fetchesPerMinuteBySource: PLENTY, fetchesPerMinuteByHost: PLENTY }),
     resolver: async () => [{ address: "127.0.0.1", family: 4 }],
   });
   const where = { ...underworld.reach, ...supplied(`https://${NAME}:${server.port}/jwks.json`), ...place };

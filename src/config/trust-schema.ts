@@ -1,0 +1,153 @@
+/** The schema of what is trusted: `trustDomains`, `trustedIssuers` and `consents`. */
+import * as v from "valibot";
+import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
+import { setting, whole } from "../setting.ts";
+import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import { file, oneForm, reach, remote, seconds, text, workloadId, workloadPattern } from "./values.ts";
+
+/** Settings that are allowed in one profile only are checked by readBundleEndpoint. */
+const bundleEndpoint = v.strictObject({
+  ...remote.entries,
+  profile: setting(
+    v.optional(v.picklist(["https_web", "https_spiffe"]), "https_web"),
+    "How the bundle endpoint authenticates: https_web (the default), by a certificate of the Web PKI or `ca`, or https_spiffe, by an SVID.",
+  ),
+  endpointSpiffeId: setting(
+    v.optional(workloadId),
+    "https_spiffe only: the SPIFFE ID of the bundle endpoint.",
+  ),
+  bootstrap: setting(v.optional(file), "https_spiffe only: a bundle with which the first fetch is verified."),
+});
+export type BundleEndpoint = v.InferOutput<typeof bundleEndpoint>;
+
+export const TrustDomainFile = v.strictObject({
+  bundle: setting(
+    oneForm(
+      [file, bundleEndpoint],
+      'is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
+    ),
+    'The trust bundle: { "file": … }, { "url": … }, or the same with "profile": "https_spiffe" and its members.',
+  ),
+  admit: setting(
+    v.optional(
+      v.union(
+        [v.picklist(["all", "none"]), v.array(workloadPattern)],
+        'is neither "all", "none" nor an array of SPIFFE IDs and prefixes',
+      ),
+      "all",
+    ),
+    'The workloads that are clients without an entry in `clients`: "all" (the default), "none", or SPIFFE IDs and prefixes that end in /*.',
+  ),
+  requireClientId: setting(
+    v.optional(v.boolean(), false),
+    "Whether client_id is required beside a JWT-SVID; false by default.",
+  ),
+});
+
+const discovery = v.strictObject({
+  discover: setting(v.literal(true), "Reads the URL of the keys from the issuer's own metadata."),
+  ...reach,
+});
+const prefixed = v.strictObject({ prefix: setting(text, "A text put before each `sub`.") });
+const tabled = v.strictObject({
+  table: setting(
+    v.record(text, text),
+    "The name here for each `sub`; a subject that is not in it is refused.",
+  ),
+});
+const types = setting(
+  v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT", "at+jwt"]),
+  "The accepted `typ` headers; null stands for a token without one.",
+);
+
+const VouchesFile = v.strictObject({
+  maxAgeSeconds: setting(
+    v.optional(whole(1, 24 * 3600), ASSERTION_SECONDS_MAX),
+    "The longest age of such a token, in seconds; 300 by default.",
+  ),
+  reusable: setting(
+    v.optional(v.boolean(), false),
+    "Whether such a token may be sent again until then; false by default.",
+  ),
+});
+
+const GrantsFile = v.strictObject({
+  profiles: setting(
+    v.optional(v.pipe(v.array(v.picklist(["jwt", "id-jag"])), v.minLength(1)), ["jwt", "id-jag"]),
+    "The kinds of grants: jwt, id-jag; both by default.",
+  ),
+  scopes: setting(v.optional(v.array(text), []), "What a grant without `scope` permits; nothing by default."),
+  requireClientId: setting(
+    v.optional(v.boolean(), true),
+    "Whether a plain grant must name its client; true by default.",
+  ),
+});
+
+export const IssuerFile = v.strictObject({
+  keys: setting(
+    oneForm(
+      [file, remote, discovery],
+      'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca" and "privateNetworks"',
+    ),
+    'Its public keys: { "discover": true } by its metadata, { "url": … } of a JWK Set, or { "file": … }.',
+  ),
+  audiences: setting(
+    v.optional(v.pipe(v.array(text), v.minLength(1))),
+    "The audiences of which its tokens must have one; by default the issuer of this server.",
+  ),
+  acceptAs: setting(
+    v.optional(v.array(v.picklist(["jwt", "id_token", "access_token"])), ["jwt"]),
+    "The types under which its tokens are accepted as subject tokens: jwt (the default), id_token, access_token; [] for none.",
+  ),
+  types,
+  algorithms: setting(
+    v.optional(v.pipe(v.array(v.picklist(ASSERTION_ALGORITHMS)), v.minLength(1)), [...ASSERTION_ALGORITHMS]),
+    "The accepted signature algorithms; by default all that this server verifies.",
+  ),
+  subjects: setting(
+    oneForm([v.literal("keep"), prefixed, tabled], 'is neither "keep", { "prefix": … } nor { "table": … }'),
+    'What its subjects are called here: "keep" (for one issuer only), { "prefix": … } or { "table": … }.',
+  ),
+  /** For providers whose `sub` differs from client to client. */
+  subjectClaim: setting(
+    v.optional(text, "sub"),
+    "The claim that names a user, for all clients alike; `sub` by default.",
+  ),
+  scopes: setting(
+    v.optional(v.array(text), []),
+    "What a token of it without `scope`, such as an ID token, permits; nothing by default.",
+  ),
+  maxAgeSeconds: setting(v.optional(seconds), "The longest age of its tokens, in seconds."),
+  vouches: setting(
+    v.optional(VouchesFile),
+    "Present: its tokens authenticate clients that name it in `vouchedBy`.",
+  ),
+  statements: setting(
+    v.optional(v.boolean(), false),
+    "Whether its software statements are accepted at registration; false by default.",
+  ),
+  grants: setting(v.optional(GrantsFile), "Present: its JWT authorization grants are redeemed."),
+  disabled: setting(
+    v.optional(v.boolean(), false),
+    "Refuses this issuer in every role, as if it were not configured.",
+  ),
+  disabledSubjects: setting(
+    v.optional(v.array(text), []),
+    "Subjects of this issuer, by their `sub` there, that are refused in every role.",
+  ),
+});
+
+const ConsentIssuerFile = v.strictObject({
+  clients: setting(
+    v.pipe(v.array(text), v.minLength(1)),
+    "The accepted `azp` or `client_id` of such a token.",
+  ),
+  types,
+});
+
+export const ConsentsFile = v.strictObject({
+  issuers: setting(
+    v.optional(v.record(text, ConsentIssuerFile), {}),
+    "The issuers whose users may, by identifier.",
+  ),
+});
