@@ -8,6 +8,7 @@ import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
 import { PAGES, pageFile } from "../scripts/reference.ts";
 import { REASONS } from "../src/audit/reasons.ts";
 import { NOTICES } from "../src/http/log-events.ts";
+import { MODE_NAMES } from "../src/modes.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
@@ -306,6 +307,12 @@ const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], li
       'run("update consent set id = 1");',
       'run("drop table consent");',
     ],
+  ],
+  [
+    "a mode of the policy differs from the others by its row in modes.ts alone",
+    /^(?:audit|policy|flows|people|cli)\//,
+    [new RegExp(`[!=]== "(?:${MODE_NAMES.join("|")})"`)],
+    ['if (rule.allow === "redemption") return;', 'const asks = ask.mode !== "authorization_code";'],
   ],
   ["only config reads the environment", /^(?!config)/, [/process\.env/], ["const port = process.env.PORT;"]],
 ];

@@ -5,6 +5,7 @@ import type { AuditedRequest } from "../../flows/refusal.ts";
 import { CODE_SECONDS } from "../../limits/people.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Allowed, Denied } from "../../policy/ask.ts";
+import { isFor } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { DecisionRecord, PendingRequest } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -124,7 +125,7 @@ export function demandSignIn(
   if (request.demanded) return undefined;
   const demanding = trace.find(({ failed }) => failed === "sign_in");
   const rule = settings().policy.rules.get(demanding?.rule ?? "");
-  if (rule?.allow !== "authorization_code") return undefined;
+  if (rule === undefined || !isFor(rule, "code")) return undefined;
   const { wishes } = request;
   const demanded = {
     ...wishes,
