@@ -712,12 +712,12 @@ for (const [name, head, event, want] of records) {
 // --- text for a terminal ----------------------------------------------------------------------------------------
 
 const texts = [
-  ["AUDIT-D-7 leaves a single word unquoted", "spiffe://td.example/a=b,c", "spiffe://td.example/a=b,c"],
+  ["AUDIT-D-7 a single word is left unquoted", "spiffe://td.example/a=b,c", "spiffe://td.example/a=b,c"],
   ["AUDIT-D-7 text that looks like another field is quoted", "a jti=b", '"a jti=b"'],
   ["AUDIT-D-7 the empty text is quoted", "", '""'],
   ["AUDIT-D-7 a quote is quoted", 'a"b', '"a\\"b"'],
   ["AUDIT-D-7 a backslash is quoted", "a\\u202e", '"a\\\\u202e"'],
-  ["AUDIT-D-7 leaves letters of any language readable", "Łukasz 山", '"Łukasz 山"'],
+  ["AUDIT-D-7 letters of any language are left readable", "Łukasz 山", '"Łukasz 山"'],
   ["AUDIT-D-7 the arrow of a chain is quoted", "a → b", '"a → b"'],
   ["AUDIT-D-7 a line end is escaped", "a\nb\r", '"a\\nb\\r"'],
   ["AUDIT-D-7 the escape character is escaped", "\u001b[2J", '"\\u001b[2J"'],

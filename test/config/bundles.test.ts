@@ -109,7 +109,7 @@ const wrong: [name: string, from: object, problem: string][] = [
     `${PATH}.ca: is allowed with "profile": "https_web" only`,
   ],
   [
-    "SFD-7.2-1 does not infer https_spiffe from an endpoint's SPIFFE ID",
+    "SFD-7.2-1 https_spiffe is not inferred from an endpoint's SPIFFE ID",
     { url: URL, endpointSpiffeId: `spiffe://${NAME}/bundles` },
     `${PATH}.endpointSpiffeId: is allowed with "profile": "https_spiffe" only`,
   ],

@@ -151,19 +151,19 @@ const refusals: [name: string, asked: Case, kind: string, reason: string][] = [
   ],
   // Where several parts are wrong, the first in this order is reported, for forms and questions alike.
   [
-    "PROD-2.6-1 reports wrong parameters before a wrong subject",
+    "PROD-2.6-1 wrong parameters are reported before a wrong subject",
     { mode: "delegation", asked: { scope: "" }, subject: "token_unknown", actor: "token_unknown" },
     "scope_refused",
     "scope_malformed",
   ],
   [
-    "PROD-2.6-1 reports a wrong target before a wrong scope",
+    "PROD-2.6-1 a wrong target is reported before a wrong scope",
     { mode: "redemption", asked: { scope: "", resource: ["api"] } },
     "target_refused",
     "resource_malformed",
   ],
   [
-    "PROD-2.6-1 reports a wrong subject before a wrong actor",
+    "PROD-2.6-1 a wrong subject is reported before a wrong actor",
     { mode: "delegation", subject: "token_unknown", actor: "signature_invalid" },
     "token_refused",
     "subject_token_unknown",
@@ -344,7 +344,7 @@ const { grantType: redemption } = MODES.redemption;
 const redeems = { trustedIssuers: new Map([[idp, { grants: {} }]]) } as unknown as Settings;
 const closed = { trustedIssuers: new Map([[idp, {}]]) } as unknown as Settings;
 const grantTypes: [name: string, by: object, form: object, settings: Settings, want: string][] = [
-  ["RFC6749-4.4.2-1 serves client credentials", {}, { grant_type: own }, closed, own],
+  ["RFC6749-4.4.2-1 client credentials are served", {}, { grant_type: own }, closed, own],
   [
     "RFC6749-5.2-8 a grant type that is not exactly one of ours is refused",
     {},
@@ -353,7 +353,7 @@ const grantTypes: [name: string, by: object, form: object, settings: Settings, w
     "grant_type_unsupported",
   ],
   [
-    "PROD-4.1v9-4 serves redemption where an issuer is trusted for grants",
+    "PROD-4.1v9-4 redemption is served where an issuer is trusted for grants",
     {},
     { grant_type: redemption },
     redeems,
@@ -374,7 +374,7 @@ const grantTypes: [name: string, by: object, form: object, settings: Settings, w
     "authorization_details_unsupported",
   ],
   [
-    "RFC6749-5.2-7 serves a grant type that the client is registered for",
+    "RFC6749-5.2-7 a grant type that the client is registered for is served",
     { grantTypes: [exchange] },
     { grant_type: exchange },
     closed,

@@ -61,7 +61,7 @@ async function readToken({ claims = {}, as = "jwt", asks, by = {} }: Sent) {
 
 /** Refused for this reason, or accepted with these members of the subject. */
 const tokens: [name: string, sent: Sent, want: string | object][] = [
-  ["PROD-4.1-27 takes the token of a trusted issuer", {}, { issuer: idp, tokenType: "jwt" }],
+  ["PROD-4.1-27 the token of a trusted issuer is taken", {}, { issuer: idp, tokenType: "jwt" }],
   [
     "PROD-4.1-27 the token of an issuer that is not trusted is refused",
     { claims: { iss: "https://other.example" } },
@@ -78,7 +78,7 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     "jwt_audience_refused",
   ],
   [
-    "RFC8693-2.1-20 takes an ID token that was made for the client",
+    "RFC8693-2.1-20 an ID token that was made for the client is taken",
     { claims: { aud: "desk" }, as: "id_token" },
     { audiences: ["desk"] },
   ],
@@ -93,17 +93,17 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     "jwt_audience_refused",
   ],
   [
-    "IDJAG-4.3.3-2 makes an ID-JAG of an ID token for the client",
+    "IDJAG-4.3.3-2 an ID-JAG is made of an ID token for the client",
     { claims: { aud: "desk" }, as: "id_token", asks: "id-jag" },
     { tokenType: "id_token" },
   ],
   [
-    "IDJAG-4.3.3-2 makes no ID-JAG of an ID token for us",
+    "IDJAG-4.3.3-2 no ID-JAG is made of an ID token for us",
     { as: "id_token", asks: "id-jag" },
     "jwt_audience_refused",
   ],
   [
-    "IDJAG-4.3.3-2 makes no ID-JAG of an ID token that was issued to another party",
+    "IDJAG-4.3.3-2 no ID-JAG is made of an ID token that was issued to another party",
     { claims: { aud: ["desk", "app"], azp: "app" }, as: "id_token", asks: "id-jag" },
     "jwt_audience_refused",
   ],
@@ -123,7 +123,7 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     "jwt_time_missing",
   ],
   [
-    "RFC7519-2-v1 takes a JWT, which is no ID token, of any subject",
+    "RFC7519-2-v1 a JWT, which is no ID token, of any subject is taken",
     { claims: { sub: `\u00fc-${"1".repeat(256)}` } },
     {},
   ],
@@ -134,11 +134,11 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     "jwt_too_old",
   ],
   [
-    "RFC8693-2.1-20 takes a token of any age where the issuer has no limit",
+    "RFC8693-2.1-20 a token of any age is taken where the issuer has no limit",
     { claims: { iat: NOW - 9000 } },
     {},
   ],
-  ["RFC8693-4.2-1 takes the scopes of the token", {}, { scopes: ["trips.read", "trips.book"] }],
+  ["RFC8693-4.2-1 the scopes of the token are taken", {}, { scopes: ["trips.read", "trips.book"] }],
   ["RFC8693-4.2-1 scopes in an array are refused", { claims: { scope: ["trips.read"] } }, "scope_malformed"],
   [
     "PROD-2.6-6 without scope, a token permits what its issuer's entry says",
@@ -146,13 +146,13 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     { scopes: ["trips.read"] },
   ],
   [
-    "RFC8693-4.1-2 takes the actors, of the token's issuer unless they say otherwise",
+    "RFC8693-4.1-2 the actors are taken, of the token's issuer unless they say otherwise",
     { claims: { act: { sub: "bot", act: { sub: "x", iss: us } } } },
     { chain: [hop, { sub: "x", iss: us, claimed: true }] },
   ],
   ["RFC8693-4.1-1 an actor without name is refused", { claims: { act: { iss: idp } } }, "act_malformed"],
   [
-    "RFC8693-4.4-1 takes the party that may act",
+    "RFC8693-4.4-1 the party that may act is taken",
     { claims: { may_act: { sub: "desk" } } },
     { mayAct: { sub: "desk" } },
   ],
@@ -206,8 +206,8 @@ const subjects: [
     undefined,
     "sub_belongs_to_another_issuer",
   ],
-  ["RFC7519-4.1.2-v1 prefixes a subject", prefix, "u-1", "p:u-1"],
-  ["IDC-2.4.2-3 finds a subject in a table", table, "7f3a", "anna"],
+  ["RFC7519-4.1.2-v1 a subject is prefixed", prefix, "u-1", "p:u-1"],
+  ["IDC-2.4.2-3 a subject is found in a table", table, "7f3a", "anna"],
   ["IDC-2.4.2-3 a subject that is not in the table is refused", table, "u-1", undefined, "sub_not_mapped"],
   [
     "RFC9068-5-1 a subject like a URL is refused",
@@ -258,7 +258,7 @@ for (const [name, mapping, foreign, sub, reason] of subjects) {
 }
 
 for (const [name, audience, want] of [
-  ["PROD-5r4-1 takes a token of ours for a target", "booking-agent", "u-1"],
+  ["PROD-5r4-1 a token of ours for a target is taken", "booking-agent", "u-1"],
   ["PROD-5r4-1 a token of ours for our own endpoints is refused", `${us}/api`, "token_for_own_endpoints"],
 ] as const) {
   test(name, () => {
@@ -289,7 +289,7 @@ async function redeem({ claims = {}, profile = "jwt", by = {} }: Redeemed) {
 
 const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
   [
-    "IDC-2.4.2-4 takes a grant of an issuer that is trusted for grants",
+    "IDC-2.4.2-4 a grant of an issuer that is trusted for grants is taken",
     {},
     { tokenType: "grant", audiences: [us] },
   ],
@@ -300,7 +300,7 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     "grant_profile_not_accepted",
   ],
   [
-    "IDC-2.4.2-2 takes the token endpoint as audience of a plain grant",
+    "IDC-2.4.2-2 the token endpoint is taken as audience of a plain grant",
     { claims: { aud: `${us}/token` } },
     { audiences: [`${us}/token`] },
   ],
@@ -315,7 +315,7 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     "jwt_claim_missing",
   ],
   [
-    "RFC7523-3-2 takes one where the operator has agreed to that",
+    "RFC7523-3-2 an actor is taken where the operator has agreed to that",
     { claims: { client_id: undefined }, by: { requireClientId: false } },
     {},
   ],
@@ -326,7 +326,7 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
   ],
   ["IDC-2.4.2-3 a subject that is disabled here is refused", { claims: { sub: "gone" } }, "subject_disabled"],
   [
-    "IDJAG-4.4.1-6 takes the scopes of the grant",
+    "IDJAG-4.4.1-6 the scopes of the grant are taken",
     { claims: { scope: "trips.book" } },
     { scopes: ["trips.book"] },
   ],
@@ -340,14 +340,14 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     { by: { scopes: [] } },
     { scopes: [] },
   ],
-  ["RFC8693-4.1-6 takes an actor of the issuer", { claims: { act: { sub: "bot" } } }, { chain: [hop] }],
+  ["RFC8693-4.1-6 an actor of the issuer is taken", { claims: { act: { sub: "bot" } } }, { chain: [hop] }],
   [
     "RFC8693-4.1-6 a current actor in our name is refused",
     { claims: { act: { sub: "bot", iss: us } } },
     "act_names_our_actor",
   ],
   [
-    "RFC8693-4.1-7 takes an earlier actor in our name",
+    "RFC8693-4.1-7 an earlier actor in our name is taken",
     { claims: { act: { sub: "bot", act: { sub: "x", iss: us } } } },
     { chain: [hop, { sub: "x", iss: us, claimed: true }] },
   ],

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { hasMediaType, readText } from "../../src/http/body.ts";
 
 const texts = [
-  ["RFC6749-B-2 reads UTF-8", Buffer.from("grün €"), { ok: true, value: "grün €" }],
-  ["RFC6749-B-2 reads a missing body as an empty one", undefined, { ok: true, value: "" }],
+  ["RFC6749-B-2 UTF-8 is read", Buffer.from("grün €"), { ok: true, value: "grün €" }],
+  ["RFC6749-B-2 a missing body is read as an empty one", undefined, { ok: true, value: "" }],
   ["RFC6749-B-2 a byte order mark is kept", Buffer.from("\ufeffa"), { ok: true, value: "\ufeffa" }],
   [
     "RFC6749-B-2 a truncated sequence is refused",

@@ -1025,10 +1025,13 @@ test("a fault in the form of an answer does not cost the answer", async (t) => {
 });
 
 const faults: readonly (readonly [string, Handler])[] = [
-  ["RFC6749-5.2-1 turns a thrown error into 500", () => Promise.reject(new TypeError("eyJ.secret"))],
-  ["RFC6749-5.2-1 turns any thrown value into 500", () => Promise.reject("eyJ.secret")],
-  ["RFC6749-5.2-1 turns a status that cannot be sent into 500", () => reply("", 0)],
-  ["RFC6749-5.2-1 turns a field that cannot be sent into 500", () => reply("", 200, { "X-A": "secret\n" })],
+  ["RFC6749-5.2-1 a thrown error is answered with 500", () => Promise.reject(new TypeError("eyJ.secret"))],
+  ["RFC6749-5.2-1 any thrown value is answered with 500", () => Promise.reject("eyJ.secret")],
+  ["RFC6749-5.2-1 a status that cannot be sent is answered with 500", () => reply("", 0)],
+  [
+    "RFC6749-5.2-1 a field that cannot be sent is answered with 500",
+    () => reply("", 200, { "X-A": "secret\n" }),
+  ],
 ];
 for (const [name, handler] of faults) {
   test(name, async (t) => {

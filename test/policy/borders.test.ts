@@ -180,9 +180,9 @@ const idJag = `g: id-jag as booking-there at ${partner}, trips.read`;
 
 const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
   // --- the requested token type
-  ["PROD-4.1v8-3 issues a plain grant for a partner by default", [grant], {}, plain],
-  ["PROD-4.1v8-3 issues a plain grant if a JWT is requested", [grant], { requestedType: "jwt" }, plain],
-  ["PROD-4.1v8-3 issues an ID-JAG if one is requested", [grant], jag, idJag],
+  ["PROD-4.1v8-3 a plain grant for a partner is issued by default", [grant], {}, plain],
+  ["PROD-4.1v8-3 a plain grant is issued if a JWT is requested", [grant], { requestedType: "jwt" }, plain],
+  ["PROD-4.1v8-3 an ID-JAG is issued if one is requested", [grant], jag, idJag],
   [
     "PROD-1.7-3 an access token for a partner is denied",
     [grant],
@@ -190,13 +190,13 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "policy_denied token_type_not_for_target",
   ],
   [
-    "RFC8693-2.1-14 issues an access token for a resource server if one is requested",
+    "RFC8693-2.1-14 an access token for a resource server is issued if one is requested",
     all,
     { target: "api", requestedType: "access_token" },
     "delegated-token: token at api, trips.read",
   ],
   [
-    "RFC8693-2.1-14 issues an access token for a resource server if a JWT is requested, since it is one",
+    "RFC8693-2.1-14 an access token for a resource server is issued if a JWT is requested, since it is one",
     all,
     { target: "api", requestedType: "jwt" },
     "delegated-token: token at api, trips.read",
@@ -220,7 +220,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "target_refused target_missing",
   ],
   [
-    "IDC-2.3.3-2, IDJAG-4.3-2 issues for the partner's issuer if the target is its alias",
+    "IDC-2.3.3-2, IDJAG-4.3-2 the partner's issuer is the audience if the target is its alias",
     [grant],
     { target: "partner", ...jag },
     idJag,
@@ -232,25 +232,25 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 reports no rule if an ID-JAG is not allowed at any target",
+    "RFC8693-2.2.2-3 no rule is reported if an ID-JAG is not allowed at any target",
     [rule("t", { allow: "delegation", targets: ["api"] })],
     { requestedType: "id-jag", ...withSubject({ tokenType: "id_token" }) },
     "policy_denied no_rule",
   ],
   [
-    "RFC8693-2.2.2-3 reports no rule if an access token is not allowed at any target",
+    "RFC8693-2.2.2-3 no rule is reported if an access token is not allowed at any target",
     [grant],
     { target: "api", requestedType: "access_token" },
     "policy_denied no_rule",
   ],
   [
-    "RFC8693-2.2.2-3 reports the target if the requested type is allowed at another target",
+    "RFC8693-2.2.2-3 the target is reported if the requested type is allowed at another target",
     [grant],
     { target: "https://as.other.example", requestedType: "jwt" },
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 reports no rule if the subject token type is not allowed for an ID-JAG at any target",
+    "RFC8693-2.2.2-3 no rule is reported if the subject token type is not allowed for an ID-JAG at any target",
     [{ ...grant, targets: ["https://as.other.example"], idJagSubjects: ["jwt"] }],
     jag,
     "policy_denied no_rule",
@@ -258,13 +258,13 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
 
   // --- the client_id at the partner
   [
-    "IDJAG-5-1 names a client with a metadata document by its URL",
+    "IDJAG-5-1 a client with a metadata document is named by its URL",
     [grant],
     { ...jag, ...by("https://agents.example/booking.json") },
     `g: id-jag as https://agents.example/booking.json at ${partner}, trips.read`,
   ],
   [
-    "IDJAG-5-1 prefers the configured client_id to the client's URL",
+    "IDJAG-5-1 the configured client_id is preferred to the client's URL",
     [grant],
     { ...jag, ...by("https://known.example/c") },
     `g: id-jag as known-there at ${partner}, trips.read`,
@@ -276,19 +276,19 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "policy_denied client_unknown_at_partner",
   ],
   [
-    "IDJAG-3.1-5 does not use the workload's client_id for its client",
+    "IDJAG-3.1-5 the workload's client_id is not used for its client",
     [grant],
     { ...jag, ...by("c-booking") },
     "policy_denied client_unknown_at_partner",
   ],
   [
-    "IDJAG-3.1-5 does not use the client_id of another partner",
+    "IDJAG-3.1-5 the client_id of another partner is not used",
     [{ ...grant, targets: ["https://as.other.example"] }],
     { ...jag, target: "https://as.other.example" },
     "policy_denied client_unknown_at_partner",
   ],
   [
-    "IDJAG-3.1-5 issues a plain grant to a client without a client_id at the partner",
+    "IDJAG-3.1-5 a plain grant is issued to a client without a client_id at the partner",
     [grant],
     by("c-portal"),
     `g: jwt at ${partner}, trips.read`,
@@ -296,7 +296,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
 
   // --- subject tokens of an ID-JAG
   [
-    "IDJAG-4.3-3 issues an ID-JAG for an ID token by default",
+    "IDJAG-4.3-3 an ID-JAG is issued for an ID token by default",
     [{ ...grant, idJagSubjects: undefined }],
     { ...jag, subject: { ...subject, ...idToken, audiences: [issuer] } },
     idJag,
@@ -309,7 +309,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
       "policy_denied subject_token_does_not_permit subject_token",
     ],
     [
-      `IDJAG-4.3-3 issues an ID-JAG for the token type ${tokenType} if the rule names it`,
+      `IDJAG-4.3-3 an ID-JAG is issued for the token type ${tokenType} if the rule names it`,
       [{ ...grant, idJagSubjects: ["id_token", tokenType] }],
       { ...jag, ...withSubject({ tokenType }) },
       idJag,
@@ -321,7 +321,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
       "policy_denied subject_token_does_not_permit subject_token",
     ],
     [
-      `IDJAG-4.3-3 issues a plain grant for the token type ${tokenType} independently of idJagSubjects`,
+      `IDJAG-4.3-3 a plain grant is issued for the token type ${tokenType} independently of idJagSubjects`,
       [{ ...grant, idJagSubjects: ["id_token"] }],
       withSubject({ tokenType }),
       plain,
@@ -334,7 +334,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "policy_denied subject_token_does_not_permit subject_token",
   ],
   [
-    "IDC-5.3-1 issues an ID-JAG for a token for the caller whose scope permits the exchange",
+    "IDC-5.3-1 an ID-JAG is issued for a token for the caller whose scope permits the exchange",
     [{ ...grant, idJagSubjects: ["access_token"], subjectToken: { scopes: ["trips.read"] } }],
     { ...jag, ...withSubject({ tokenType: "access_token", audiences: [booking], chain: [] }) },
     idJag,
@@ -348,12 +348,12 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
 
   // --- resources of the partner
   [
-    "EMA-7.6.1-1, IDJAG-4.3.3-5 includes the requested resources of the partner",
+    "EMA-7.6.1-1, IDJAG-4.3.3-5 the requested resources of the partner are included",
     [grant],
     { ...jag, resources: [stays, "urn:partner:cars"] },
     `g: id-jag as booking-there ${stays} urn:partner:cars at ${partner}, trips.read`,
   ],
-  ["EMA-7.6.1-1 includes no resources if none is requested", [grant], { ...jag, resources: [] }, idJag],
+  ["EMA-7.6.1-1 no resources are included if none is requested", [grant], { ...jag, resources: [] }, idJag],
   ...[["urn:other"], [stays, "https://api.example"], [`${stays}/`]].map(
     (resources): [string, Patch[], AskPatch, string] => [
       `EMA-7.6.1-1 the resources ${resources.join(" and ")} are denied`,
@@ -425,19 +425,19 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "policy_denied chain_too_deep chain_depth",
   ],
   [
-    "IDC-2.5-1 grants no scope that the subject token lacks",
+    "IDC-2.5-1 no scope that the subject token lacks is granted",
     [{ ...grant, scopes: ["trips.read", "stays.read"] }],
     { scope: ["trips.read", "stays.read"], ...withSubject({ scopes: ["stays.read"] }) },
     `g: jwt as booking-there at ${partner}, stays.read`,
   ],
   [
-    "IDJAG-4.3.3-6 grants no scope that the partner does not have",
+    "IDJAG-4.3.3-6 no scope that the partner does not have is granted",
     [grant],
     { ...jag, scope: ["trips.book", "trips.read"] },
     idJag,
   ],
   [
-    "IDC-2.3.1-3 grants only requested scopes",
+    "IDC-2.3.1-3 only requested scopes are granted",
     [grant],
     { scope: ["trips.book"] },
     "scope_refused scope_empty scope",
@@ -536,7 +536,7 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
     redeemed,
   ],
   [
-    "PROD-7.3-2 requires the workload as well if the rule names clients and actors",
+    "PROD-7.3-2 the workload is required as well if the rule names clients and actors",
     [{ ...redemption, actors: [booking] }],
     {},
     "policy_denied no_rule actor",
@@ -601,13 +601,13 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
 
   // --- the grant
   [
-    "PROD-4.1v6-5 does not check the audience of a grant, which was checked on verification",
+    "PROD-4.1v6-5 the audience of a grant is not checked, which was checked on verification",
     [redemption],
     withGrant({ audiences: ["x"] }),
     redeemed,
   ],
   [
-    "PROD-4.1v6-5 does not check the audience of a delegated grant either",
+    "PROD-4.1v6-5 the audience of a delegated grant is not checked either",
     [redemption],
     withGrant({ audiences: ["x"], chain: [prior] }),
     redeemed,
@@ -639,37 +639,37 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
 
   // --- scope
   [
-    "RFC7521-4.1-3, EMA-7.2.1-1, IDJAG-4.4.1-6 grants no scope that the grant lacks",
+    "RFC7521-4.1-3, EMA-7.2.1-1, IDJAG-4.4.1-6 no scope that the grant lacks is granted",
     [redemption],
     { scope: ["trips.read", "trips.book"] },
     redeemed,
   ],
   [
-    "EMA-7.2.1-1 grants only requested scopes",
+    "EMA-7.2.1-1 only requested scopes are granted",
     [redemption],
     { scope: ["trips.book"], ...withGrant({ scopes: ["trips.read", "trips.book"] }) },
     "r: token at api, trips.book",
   ],
   [
-    "RFC6749-3.3-4 grants the scope of the grant if none is requested",
+    "RFC6749-3.3-4 the scope of the grant is granted if none is requested",
     [redemption],
     { scope: undefined },
     redeemed,
   ],
   [
-    "IDJAG-4.4.1-6 grants nothing for a grant without scope",
+    "IDJAG-4.4.1-6 nothing is granted for a grant without scope",
     [redemption],
     { scope: undefined, ...withGrant({ scopes: [] }) },
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-2.6-6 grants no scope that the rule lacks",
+    "PROD-2.6-6 no scope that the rule lacks is granted",
     [{ ...redemption, scopes: ["trips.book"] }],
     {},
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-2.6-6 grants no scope that the consent lacks",
+    "PROD-2.6-6 no scope that the consent lacks is granted",
     [onRecord],
     { consents: [{ ...given, scopes: ["trips.book"] }] },
     "scope_refused scope_empty scope",

@@ -253,7 +253,7 @@ const refused: [string, Patch, string][] = [
     'can never grant anything: none of its targets has any of its scopes ("trips.pay", "x")',
   ],
   [
-    "PROD-2.6-7 gives no warnings for a refused rule",
+    "PROD-2.6-7 a refused rule causes no warnings",
     { ...delegation, scopes: ["x"], actors: ["spiffe://gone.example/*"], ...implied },
     'can never grant anything: none of its targets has any of its scopes ("x")',
   ],
@@ -303,7 +303,7 @@ for (const [name, rule, want] of refused) {
 const warned: [string, Patch, ...string[]][] = [
   // --- names that the rest of the configuration does not have
   [
-    "PROD-2.6-3 warns if no actor is of a configured trust domain",
+    "PROD-2.6-3 there is a warning if no actor is of a configured trust domain",
     { ...delegation, actors: ["spiffe://gone.example/a"], subjectToken: { audiences: [issuer] } },
     'can never match: its actors are in no configured trust domain ("spiffe://gone.example/a"): configure them or remove the rule',
   ],
@@ -313,7 +313,7 @@ const warned: [string, Patch, ...string[]][] = [
     'names the actor "spiffe://td.example.org/crew/*", which is in no configured trust domain: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-3 does not treat the name of a built-in property as a trust domain",
+    "PROD-2.6-3 the name of a built-in property is not treated as a trust domain",
     { ...delegation, actors: [planner, "spiffe://constructor/a"] },
     'names the actor "spiffe://constructor/a", which is in no configured trust domain: configure it or remove it from the rule',
   ],
@@ -333,7 +333,7 @@ const warned: [string, Patch, ...string[]][] = [
     `can never match: its clients are not allowed the grant type ${EXCHANGE} ("batch"): configure them or remove the rule`,
   ],
   ...["report", "portal", "desk", booking].map((client): [string, Patch, string] => [
-    `PROD-2.6-3 warns if ${client} cannot be one of the actors`,
+    `PROD-2.6-3 there is a warning if ${client} cannot be one of the actors`,
     { ...machine, clients: [client], actors: [planner] },
     'can never match: no workload of its "clients" is among its "actors"',
   ]),
@@ -359,7 +359,7 @@ const warned: [string, Patch, ...string[]][] = [
     `names the subject issuer ${JSON.stringify(issuer)}, which is not trusted for grants: configure it or remove it from the rule`,
   ],
   [
-    "IDC-2.4.2-4 warns if no issuer is trusted for grants",
+    "IDC-2.4.2-4 there is a warning if no issuer is trusted for grants",
     { ...redemption, subjects: { issuers: [idp, "toString"] } },
     `can never match: its subject issuers are not trusted for grants (${JSON.stringify(idp)}, "toString"): configure them or remove the rule`,
   ],

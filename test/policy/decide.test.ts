@@ -247,7 +247,7 @@ const cases: Case[] = [
     no("subject_issuer"),
   ],
   [
-    "PROD-2.6-4 compares the subject's original issuer, not the token's",
+    "PROD-2.6-4 the subject's original issuer is compared, not the token's",
     [{ ...rule, subjects: { issuers: [issuer] } }],
     {},
     no("subject_issuer"),
@@ -351,7 +351,12 @@ const cases: Case[] = [
     },
     allowed,
   ],
-  ["PROD-2.6-8 needs no consent if consent is implied", [{ ...rule, ...implied }], { consents: [] }, allowed],
+  [
+    "PROD-2.6-8 no consent is needed if consent is implied",
+    [{ ...rule, ...implied }],
+    { consents: [] },
+    allowed,
+  ],
   [
     "PROD-2.6-8 an exchange with may_act in the token is allowed",
     [{ ...rule, consent: "may_act" }],
@@ -365,7 +370,7 @@ const cases: Case[] = [
     no("consent"),
   ],
   [
-    "PROD-2.6-8 does not accept may_act in place of a consent on record",
+    "PROD-2.6-8 may_act is not accepted in place of a consent on record",
     [rule],
     { consents: [], ...withSubject({ mayAct }) },
     no("consent"),
@@ -411,7 +416,7 @@ const cases: Case[] = [
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 reads may_act without iss as naming a party of the token's issuer",
+    "RFC8693-4.4-2 may_act is read without iss as naming a party of the token's issuer",
     [impersonation],
     {
       mode: "impersonation",
@@ -597,46 +602,51 @@ const cases: Case[] = [
 
   // --- scope
   [
-    "PROD-2.6-6, PROD-8.2-1, PROD-4.1r4-1 grants the requested scope",
+    "PROD-2.6-6, PROD-8.2-1, PROD-4.1r4-1 the requested scope is granted",
     [rule],
     { scope: ["trips.book"] },
     "crew: trips.book",
   ],
   ["PROD-2.6-6 never adds to the requested scope", [rule], { scope: ["trips.read"] }, "crew: trips.read"],
   [
-    "PROD-2.6-6 grants no scope that the subject token lacks",
+    "PROD-2.6-6 no scope that the subject token lacks is granted",
     [rule],
     withSubject({ scopes: ["trips.book"] }),
     "crew: trips.book",
   ],
   [
-    "PROD-2.6-6 grants no scope that the rule lacks",
+    "PROD-2.6-6 no scope that the rule lacks is granted",
     [{ ...rule, scopes: ["trips.read"] }],
     {},
     "crew: trips.read",
   ],
   [
-    "PROD-2.6-6, RFC9068-2.2.3-2, RFC8707-2.2-5 grants no scope that the target lacks",
+    "PROD-2.6-6, RFC9068-2.2.3-2, RFC8707-2.2-5 no scope that the target lacks is granted",
     [{ ...rule, targets: ["crew-desk"] }],
     { target: "crew-desk", ...withConsent({ targets: ["crew-desk"] }) },
     "crew: trips.read",
   ],
   [
-    "PROD-2.6-6 grants no scope that the consent lacks",
+    "PROD-2.6-6 no scope that the consent lacks is granted",
     [rule],
     withConsent({ scopes: ["trips.book"] }),
     "crew: trips.book",
   ],
   [
-    "PROD-8.2-1 does not restrict scopes by a consent that the rule does not require",
+    "PROD-8.2-1 scopes are not restricted by a consent that the rule does not require",
     [{ ...rule, ...implied }],
     withConsent({ scopes: [] }),
     allowed,
   ],
   ["RFC6749-3.3-2 unknown scopes are dropped", [rule], { scope: ["trips.read", "x"] }, "crew: trips.read"],
-  ["RFC6749-3.3-1 grants a scope once", [rule], { scope: ["trips.read", "trips.read"] }, "crew: trips.read"],
   [
-    "RFC6749-3.3-1 compares scopes by case",
+    "RFC6749-3.3-1 a scope is granted once",
+    [rule],
+    { scope: ["trips.read", "trips.read"] },
+    "crew: trips.read",
+  ],
+  [
+    "RFC6749-3.3-1 scopes are compared by case",
     [rule],
     { scope: ["Trips.read"] },
     "scope_refused scope_empty scope",
@@ -667,13 +677,13 @@ const cases: Case[] = [
   ],
   ["PROD-8.2-1 an empty list of scopes is denied", [rule], { scope: [] }, "scope_refused scope_empty scope"],
   [
-    "RFC6749-3.3-4, PROD-4.1v5-2 grants every allowed scope if none is requested",
+    "RFC6749-3.3-4, PROD-4.1v5-2 every allowed scope is granted if none is requested",
     [rule],
     { scope: undefined },
     allowed,
   ],
   [
-    "RFC6749-3.3-4 grants the scopes of the subject token if none is requested",
+    "RFC6749-3.3-4 the scopes of the subject token are granted if none is requested",
     [rule],
     { scope: undefined, ...withSubject({ scopes: ["trips.pay", "trips.book"] }) },
     "crew: trips.book",
@@ -699,7 +709,7 @@ const cases: Case[] = [
     "target_refused target_unknown",
   ],
   [
-    "RFC8693-2.2.2-3 compares target names exactly",
+    "RFC8693-2.2.2-3 target names are compared exactly",
     [rule],
     { target: "Booking-Agent" },
     "target_refused target_unknown",
@@ -711,19 +721,19 @@ const cases: Case[] = [
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 reports the target even if no scope would remain there",
+    "RFC8693-2.2.2-3 the target is reported even if no scope would remain there",
     [rule],
     { target: "crew-desk", scope: ["x"] },
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 reports no rule to a caller without consent for any target",
+    "RFC8693-2.2.2-3 no rule is reported to a caller without consent for any target",
     [rule],
     { target: "crew-desk", consents: [] },
     "policy_denied no_rule",
   ],
   [
-    "RFC8693-2.2.2-3 reports no rule to an actor without rules",
+    "RFC8693-2.2.2-3 no rule is reported to an actor without rules",
     [rule],
     { target: "crew-desk", ...by(booking) },
     "policy_denied no_rule",
@@ -749,7 +759,7 @@ const cases: Case[] = [
     "a: trips.read trips.book",
   ],
   [
-    "PROD-2.6-10 compares granted scopes, not the scopes of the rules",
+    "PROD-2.6-10 granted scopes are compared, not the scopes of the rules",
     [
       { ...rule, id: "b", scopes: ["trips.read", "trips.pay", "x"] },
       { ...rule, id: "a", scopes: ["trips.read"] },
@@ -776,7 +786,7 @@ const cases: Case[] = [
     "b: trips.read trips.book",
   ],
   [
-    "PROD-2.6-10 records the condition that failed at each rule",
+    "PROD-2.6-10 the condition that failed is recorded at each rule",
     [
       { ...rule, id: "d", consent: "may_act" },
       { ...rule, id: "a", subjects: { issuers: [issuer] } },
@@ -787,7 +797,7 @@ const cases: Case[] = [
     "policy_denied chain_too_deep subject_issuer subject_token chain_depth consent",
   ],
   [
-    "PROD-8.2-1 reports an empty scope if one rule fails only by scope",
+    "PROD-8.2-1 an empty scope is reported if one rule fails only by scope",
     [
       { ...rule, id: "a", subjects: { issuers: [issuer] } },
       { ...rule, id: "b", scopes: ["x"] },
@@ -918,19 +928,19 @@ const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: s
     "target_refused target_unknown",
   ],
   [
-    "PROD-4.1v1-2 grants every scope of rule and target if none is requested",
+    "PROD-4.1v1-2 every scope of rule and target is granted if none is requested",
     [{ ...machine, scopes: ["trips.pay", "x", "trips.pay", "trips.read"] }],
     {},
     "m https://api.example trips.pay trips.read",
   ],
   [
-    "PROD-4.1v1-2 grants the requested scope of client credentials",
+    "PROD-4.1v1-2 the requested scope of client credentials is granted",
     [{ ...machine, scopes: ["trips.pay", "trips.read"] }],
     { scope: ["trips.read"] },
     "m https://api.example trips.read",
   ],
   [
-    "PROD-2.6-10 counts a scope of a rule once",
+    "PROD-2.6-10 a scope of a rule is counted once",
     [
       { ...machine, id: "b", scopes: ["trips.read", "trips.read"] },
       { ...machine, id: "a", scopes: ["trips.book"] },

@@ -76,33 +76,33 @@ const twoUris: SvidOptions["names"] = [
   { type: "url", value: "https://dev.example" },
 ];
 const leaves: [string, SvidOptions, Partial<ReturnType<typeof shapeOf>>][] = [
-  ["X5S-2-1 mints one URI", {}, { uris: [ID] }],
-  ["X5S-2-2 can mint two URIs", { names: twoUris }, { uris: [ID, "https://dev.example"] }],
-  ["X5S-3.1-3 mints critical names without a subject", {}, { subject: "", namesCritical: true }],
+  ["X5S-2-1 one URI is minted", {}, { uris: [ID] }],
+  ["X5S-2-2 two URIs can be minted", { names: twoUris }, { uris: [ID, "https://dev.example"] }],
+  ["X5S-3.1-3 critical names are minted without a subject", {}, { subject: "", namesCritical: true }],
   [
-    "X5S-3.1-3 mints plain names with a subject",
+    "X5S-3.1-3 plain names are minted with a subject",
     { subject: "planner" },
     { subject: "CN=planner", namesCritical: false },
   ],
-  ["X5S-4.1-1 mints a certificate that is not an authority", {}, { ca: false }],
-  ["X5S-5.2-1 can mint a leaf that is an authority", { ca: true }, { ca: true }],
+  ["X5S-4.1-1 a certificate that is not an authority is minted", {}, { ca: false }],
+  ["X5S-5.2-1 a leaf that is an authority can be minted", { ca: true }, { ca: true }],
   [
-    "X5S-4.3-3 mints digitalSignature alone",
+    "X5S-4.3-3 digitalSignature is minted alone",
     {},
     { usages: KeyUsageFlags.digitalSignature, usageCritical: true },
   ],
-  ["X5S-4.3-1 can omit key usage", { keyUsage: null }, { usages: undefined }],
+  ["X5S-4.3-1 key usage can be omitted", { keyUsage: null }, { usages: undefined }],
   [
-    "X5S-5.2-2 can mint a leaf that signs certificates",
+    "X5S-5.2-2 a leaf that signs certificates can be minted",
     { keyUsage: KeyUsageFlags.keyCertSign },
     { usages: KeyUsageFlags.keyCertSign },
   ],
   [
-    "X5S-4.4-2 mints both extended usages",
+    "X5S-4.4-2 both extended usages are minted",
     {},
     { extended: [ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth] },
   ],
-  ["X5S-4.4-1 can omit extended key usage", { extendedKeyUsage: null }, { extended: null }],
+  ["X5S-4.4-1 extended key usage can be omitted", { extendedKeyUsage: null }, { extended: null }],
 ];
 
 for (const [name, options, want] of leaves) {

@@ -457,18 +457,18 @@ const documents: readonly (readonly [name: string, document: Json, want: string]
   ],
 
   [
-    "CIMD-4.2-2, MCP-R.1-5 requires neither name nor redirect URIs from a workload",
+    "CIMD-4.2-2, MCP-R.1-5 neither name nor redirect URIs are required from a workload",
     machine,
     "private_key_jwt",
   ],
   [
-    "CIMD-4.2-2 requires neither for grants without redirect",
+    "CIMD-4.2-2 neither is required for grants without redirect",
     { ...machine, grant_types: ["client_credentials"] },
     "private_key_jwt",
   ],
-  ["MCPC-D-8, PROD-2.2-15 requires no name with authorization_code", nameless, "private_key_jwt"],
+  ["MCPC-D-8, PROD-2.2-15 no name is required with authorization_code", nameless, "private_key_jwt"],
   [
-    "MCPC-D-4, MCPC-D-5 takes sites, loopback and apps beside each other",
+    "MCPC-D-4, MCPC-D-5 sites, loopback and apps beside each other are taken",
     {
       ...app,
       redirect_uris: ["https://a.example/cb", "http://localhost/cb", "cursor://a/cb"],
@@ -476,7 +476,11 @@ const documents: readonly (readonly [name: string, document: Json, want: string]
     },
     "private_key_jwt",
   ],
-  ["PROD-2.2-15, MCP-R.1-5 requires redirect URIs with authorization_code", nowhere, "redirect_uris_missing"],
+  [
+    "PROD-2.2-15, MCP-R.1-5 redirect URIs are required with authorization_code",
+    nowhere,
+    "redirect_uris_missing",
+  ],
   ["PROD-2.2-17 a name that is not a string is refused", { ...app, client_name: 1 }, "client_name_refused"],
   [
     "PROD-2.2-17 redirect URIs that are not an array are refused",
@@ -569,7 +573,7 @@ const texts = [
   ],
   ["PROD-2.2-16 members of __proto__ are ignored", doubled('"__proto__":{"client_secret":"s3cret"}'), "ok"],
   [
-    "CIMD-4-1 takes no client_id from __proto__",
+    "CIMD-4-1 no client_id is taken from __proto__",
     `{"__proto__":${JSON.stringify(machine)}}`,
     "document_client_id_missing",
   ],

@@ -44,15 +44,19 @@ const idJag = {
 };
 
 const members: [string, string, Json][] = [
-  ["IDJAG-3.1-1 has our issuer identifier as iss", "iss", us],
-  ["IDJAG-5-2 has the subject that the other server knows", "sub", "u-77"],
-  ["IDJAG-3.1-4 has the issuer identifier of the other server as aud", "aud", there],
-  ["IDJAG-3.1-5, IDJAG-5-1 has the client_id that the other server knows", "client_id", idJag.clientIdThere],
-  ["IDJAG-3.1-6 has jti", "jti", "j-9"],
-  ["IDJAG-3.1-6 has iat", "iat", now],
-  ["IDJAG-3.1-6 has exp", "exp", now + 60],
-  ["IDJAG-4.3.3-8 has the granted scope", "scope", "doc.read"],
-  ["IDJAG-4.3.3-8, EMA-4.3-1 writes one resource as a string", "resource", api],
+  ["IDJAG-3.1-1 an ID-JAG has our issuer identifier as iss", "iss", us],
+  ["IDJAG-5-2 an ID-JAG has the subject that the other server knows", "sub", "u-77"],
+  ["IDJAG-3.1-4 an ID-JAG has the issuer identifier of the other server as aud", "aud", there],
+  [
+    "IDJAG-3.1-5, IDJAG-5-1 an ID-JAG has the client_id that the other server knows",
+    "client_id",
+    idJag.clientIdThere,
+  ],
+  ["IDJAG-3.1-6 an ID-JAG has jti", "jti", "j-9"],
+  ["IDJAG-3.1-6 an ID-JAG has iat", "iat", now],
+  ["IDJAG-3.1-6 an ID-JAG has exp", "exp", now + 60],
+  ["IDJAG-4.3.3-8 an ID-JAG has the granted scope", "scope", "doc.read"],
+  ["IDJAG-4.3.3-8, EMA-4.3-1 one resource is written as a string", "resource", api],
 ];
 for (const [name, claim, want] of members) {
   test(name, () => assert.deepEqual(buildIdJagClaims(idJag)[claim], want));
@@ -228,10 +232,10 @@ test("IDJAG-4.4.1-3, IDJAG-4.4.1-4 an ID-JAG is not judged by the looser setting
 });
 
 const resources: [string, Json | undefined, readonly string[]][] = [
-  ["IDJAG-4.4.1-6 reads an absent resource as none", undefined, []],
-  ["IDJAG-4.4.1-6 reads a resource", "https://api.example", ["https://api.example"]],
-  ["IDJAG-4.4.1-6 reads one resource in an array", ["https://api.example"], ["https://api.example"]],
-  ["IDJAG-4.4.1-6 reads several resources in order", ["b:b", "a:a"], ["b:b", "a:a"]],
+  ["IDJAG-4.4.1-6 an absent resource is read as none", undefined, []],
+  ["IDJAG-4.4.1-6 a resource is read", "https://api.example", ["https://api.example"]],
+  ["IDJAG-4.4.1-6 one resource in an array is read", ["https://api.example"], ["https://api.example"]],
+  ["IDJAG-4.4.1-6 several resources are read in order", ["b:b", "a:a"], ["b:b", "a:a"]],
 ];
 for (const [name, resource, want] of resources) {
   test(name, () => {

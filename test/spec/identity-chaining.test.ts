@@ -36,16 +36,16 @@ test("RFC8725-3.11-v1 the typ of grants has no application/ prefix", () =>
 // --- issued -----------------------------------------------------------------------------------------------------
 
 const members: [string, string, Json | undefined][] = [
-  ["RFC7521-5.1-5 has our issuer identifier as iss", "iss", issuer],
-  ["IDC-2.3.3-2, IDC-2.3.3-3 has one aud: the other server", "aud", "https://as.partner.example"],
-  ["RFC8693-4.2-1 has scope as one string", "scope", "trips.read trips.book"],
+  ["RFC7521-5.1-5 a grant has our issuer identifier as iss", "iss", issuer],
+  ["IDC-2.3.3-2, IDC-2.3.3-3 a grant has one aud: the other server", "aud", "https://as.partner.example"],
+  ["RFC8693-4.2-1 a grant has scope as one string", "scope", "trips.read trips.book"],
   [
-    "PROD-4.1v8-2, RFC8693-4.1-5 has the chain, the current actor outermost",
+    "PROD-4.1v8-2, RFC8693-4.1-5 a grant has the chain, the current actor outermost",
     "act",
     { sub: booking.sub, act: { sub: planner.sub } },
   ],
   ["IDC-2.5-2 client_id is omitted if the client has none at the other server", "client_id", undefined],
-  ["RFC8693-4.4-2 adds no may_act", "may_act", undefined],
+  ["RFC8693-4.4-2 no may_act is added", "may_act", undefined],
 ];
 for (const [name, claim, want] of members) {
   test(name, () => assert.deepEqual(buildGrantClaims(grant)[claim], want));
@@ -80,19 +80,19 @@ test("IDC-2.5-2 transcribed claims are appended, and replace none of the grant's
 const long = (bytes: number): string => "a".repeat(bytes);
 
 const transcriptions: [string, JsonObject, readonly string[], JsonObject][] = [
-  ["IDC-2.5-4 carries over an agreed claim", { acr: "2", email: "u@x" }, ["acr"], { acr: "2" }],
-  ["IDC-2.5-4 carries over no claim that is not agreed", { acr: "2" }, [], {}],
-  ["IDC-2.5-4 carries over no claim that is absent", {}, ["acr"], {}],
-  ["IDC-2.5-4 compares claim names exactly", { Acr: "2" }, ["acr"], {}],
-  ["IDC-2.5-4 carries over an empty string", { acr: "" }, ["acr"], { acr: "" }],
+  ["IDC-2.5-4 an agreed claim is carried over", { acr: "2", email: "u@x" }, ["acr"], { acr: "2" }],
+  ["IDC-2.5-4 no claim that is not agreed is carried over", { acr: "2" }, [], {}],
+  ["IDC-2.5-4 no claim that is absent is carried over", {}, ["acr"], {}],
+  ["IDC-2.5-4 claim names are compared exactly", { Acr: "2" }, ["acr"], {}],
+  ["IDC-2.5-4 an empty string is carried over", { acr: "" }, ["acr"], { acr: "" }],
   [
-    "IDC-2.5-4 carries over numbers",
+    "IDC-2.5-4 numbers are carried over",
     { auth_time: 1.5, zero: 0 },
     ["auth_time", "zero"],
     { auth_time: 1.5, zero: 0 },
   ],
-  ["IDC-2.5-4 carries over booleans", { a: true, b: false }, ["a", "b"], { a: true, b: false }],
-  ["IDC-2.5-4 carries over a list of strings", { amr: ["otp", "pwd"] }, ["amr"], { amr: ["otp", "pwd"] }],
+  ["IDC-2.5-4 booleans are carried over", { a: true, b: false }, ["a", "b"], { a: true, b: false }],
+  ["IDC-2.5-4 a list of strings is carried over", { amr: ["otp", "pwd"] }, ["amr"], { amr: ["otp", "pwd"] }],
   ["IDC-2.5-4 null is dropped", { a: null }, ["a"], {}],
   ["IDC-2.5-4 an object is dropped", { a: { b: "c" } }, ["a"], {}],
   [
@@ -101,11 +101,11 @@ const transcriptions: [string, JsonObject, readonly string[], JsonObject][] = [
     ["a", "c", "e"],
     {},
   ],
-  ["IDC-2.5-4 carries over 2 KiB", { a: long(2048) }, ["a"], { a: long(2048) }],
+  ["IDC-2.5-4 2 KiB is carried over", { a: long(2048) }, ["a"], { a: long(2048) }],
   ["IDC-2.5-4 a string longer than 2 KiB is dropped", { a: long(2049) }, ["a"], {}],
-  ["IDC-2.5-4 measures strings in bytes", { a: "é".repeat(1025) }, ["a"], {}],
+  ["IDC-2.5-4 strings are measured in bytes", { a: "é".repeat(1025) }, ["a"], {}],
   ["IDC-2.5-4 a list with one string longer than 2 KiB is dropped", { a: ["b", long(2049)] }, ["a"], {}],
-  ["IDC-2.5-4 carries over 64 strings", { a: Array(64).fill("b") }, ["a"], { a: Array(64).fill("b") }],
+  ["IDC-2.5-4 64 strings are carried over", { a: Array(64).fill("b") }, ["a"], { a: Array(64).fill("b") }],
   ["IDC-2.5-4 a list of more than 64 strings is dropped", { a: Array(65).fill("b") }, ["a"], {}],
   ...[
     "iss",
@@ -160,8 +160,8 @@ test("IDC-2.5-4 __proto__ and constructor are treated as ordinary claim names", 
 const table = new Map([["u-4821", "7f3a"]]);
 const subjects: [string, string, SubjectThere, string][] = [
   ["IDC-2.5-3 the subject is kept", "u-4821", "keep", "u-4821"],
-  ["IDC-2.5-3 prefixes the subject", "u-4821", { prefix: "acme:" }, "acme:u-4821"],
-  ["IDC-2.5-3, IDJAG-5-2 maps the subject by a table", "u-4821", { table }, "7f3a"],
+  ["IDC-2.5-3 the subject is prefixed", "u-4821", { prefix: "acme:" }, "acme:u-4821"],
+  ["IDC-2.5-3, IDJAG-5-2 the subject is mapped by a table", "u-4821", { table }, "7f3a"],
   [
     "IDC-2.5-3, IDJAG-5-2 a subject that the table does not contain is refused",
     "u-1",
@@ -169,7 +169,7 @@ const subjects: [string, string, SubjectThere, string][] = [
     "subject_unknown_there",
   ],
   [
-    "IDC-2.5-3 does not map a subject named like a built-in method",
+    "IDC-2.5-3 a subject named like a built-in method is not mapped",
     "constructor",
     { table },
     "subject_unknown_there",

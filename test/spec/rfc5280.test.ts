@@ -794,12 +794,12 @@ const paths: readonly (readonly [string, Content[], string])[] = [
     "path_length_exceeded at 2",
   ],
   [
-    "X5S-5.1-1 does not count a self-issued intermediate",
+    "X5S-5.1-1 a self-issued intermediate is not counted",
     [LEAF, SELF_ISSUED, withPathLength("i1", "root", 0)],
     "ok",
   ],
   [
-    "X5S-5.1-1 counts every other intermediate",
+    "X5S-5.1-1 every other intermediate is counted",
     [BELOW_I2, I2, SELF_ISSUED, withPathLength("i1", "root", 0)],
     "path_length_exceeded at 3",
   ],

@@ -25,12 +25,12 @@ function read(body: string): object | string {
 
 const bodies = [
   ["RFC6749-B-2 plain pairs are accepted", "grant_type=a&scope=b", { grant_type: "a", scope: "b" }],
-  ["RFC6749-B-2 reads + as a space", "scope=a+b", { scope: "a b" }],
-  ["RFC6749-B-2 reads %2B as a plus", "scope=a%2Bb", { scope: "a+b" }],
-  ["RFC6749-B-2 reads octets as UTF-8", "client_secret=%C3%BC%e2%82%ac", { client_secret: "ü€" }],
-  ["RFC6749-B-2 decodes names too", "grant%5Ftype=a", { grant_type: "a" }],
-  ["RFC6749-B-2 decodes once", "scope=%2541", { scope: "%41" }],
-  ["RFC6749-B-2 splits at the first equals sign", "client_secret=a=b=", { client_secret: "a=b=" }],
+  ["RFC6749-B-2 + is read as a space", "scope=a+b", { scope: "a b" }],
+  ["RFC6749-B-2 %2B is read as a plus", "scope=a%2Bb", { scope: "a+b" }],
+  ["RFC6749-B-2 octets are read as UTF-8", "client_secret=%C3%BC%e2%82%ac", { client_secret: "ü€" }],
+  ["RFC6749-B-2 names are decoded too", "grant%5Ftype=a", { grant_type: "a" }],
+  ["RFC6749-B-2 a value is decoded once", "scope=%2541", { scope: "%41" }],
+  ["RFC6749-B-2 a pair is split at the first equals sign", "client_secret=a=b=", { client_secret: "a=b=" }],
   [
     "RFC6749-B-2 an escaped ampersand in the value is kept",
     "client_secret=a%26scope%3Db",
@@ -50,12 +50,12 @@ const bodies = [
   ["RFC6749-3.2-5 an empty value is treated as not sent", "scope=&client_id=a", { client_id: "a" }],
   ["RFC6749-3.2-5 a name without equals sign is treated as not sent", "scope", {}],
   [
-    "RFC6749-3.2-5 does not count an empty value before the value as repetition",
+    "RFC6749-3.2-5 an empty value before the value is not counted as repetition",
     "scope=&scope=a",
     { scope: "a" },
   ],
   [
-    "RFC6749-3.2-5 does not count an empty value after the value as repetition",
+    "RFC6749-3.2-5 an empty value after the value is not counted as repetition",
     "scope=a&scope=",
     { scope: "a" },
   ],
@@ -68,13 +68,13 @@ const bodies = [
     "__proto__=1&__proto__=2",
     "parameter_repeated __proto__",
   ],
-  ["RFC6749-3.2-5 does not count an empty unknown parameter as repetition", "foo=&foo=1&foo", {}],
+  ["RFC6749-3.2-5 an empty unknown parameter is not counted as repetition", "foo=&foo=1&foo", {}],
   [
     "RFC6749-3.2-6 names of JavaScript object members are ignored",
     "__proto__=1&constructor=2&hasOwnProperty=3&empty=4",
     {},
   ],
-  ["RFC6749-1.9-1 compares parameter names by case", "Scope=a&SCOPE=b&scope=c", { scope: "c" }],
+  ["RFC6749-1.9-1 parameter names are compared by case", "Scope=a&SCOPE=b&scope=c", { scope: "c" }],
   [
     "RFC6749-1.9-1 the case of values is kept",
     "grant_type=Client_Credentials",
@@ -124,7 +124,7 @@ const bodies = [
   ["RFC6749-10.14-1 DEL is refused", "scope=a%7F", "parameter_malformed scope"],
   ["RFC6749-10.14-1 NUL in an unknown parameter is refused", "x=a%00b&scope=a", "parameter_malformed x"],
   ["RFC6749-10.14-1 NUL in the name of a parameter is refused", "x%00=a", "parameter_malformed x\0"],
-  ["RFC6749-10.14-1 leaves a line break in an unknown parameter alone", "x=a%0Ab&scope=a", { scope: "a" }],
+  ["RFC6749-10.14-1 a line break in an unknown parameter is left alone", "x=a%0Ab&scope=a", { scope: "a" }],
 ] as const;
 
 for (const [name, body, want] of bodies) {
@@ -189,10 +189,10 @@ test("RFC6749-B-2 seeded random forms are read as URLSearchParams reads them, or
 });
 
 const formTexts = [
-  ["RFC6749-B-2 leaves plain text alone", "a-b.c~é", "a-b.c~é"],
-  ["RFC6749-B-2 decodes plus before percent", "a+%2B+b", "a + b"],
+  ["RFC6749-B-2 plain text is left alone", "a-b.c~é", "a-b.c~é"],
+  ["RFC6749-B-2 plus is decoded before percent", "a+%2B+b", "a + b"],
   ["RFC6749-B-2 a byte order mark is kept", "%EF%BB%BFa", "\ufeffa"],
-  ["RFC6749-B-2 returns undefined for a bad escape", "%G0", undefined],
+  ["RFC6749-B-2 undefined is returned for a bad escape", "%G0", undefined],
 ] as const;
 for (const [name, text, want] of formTexts) {
   test(name, () => assert.equal(decodeFormText(text), want));
@@ -204,19 +204,19 @@ const base64 = (text: string): string => Buffer.from(text, "utf8").toString("bas
 
 const headers = [
   [
-    "RFC6749-2.3.1-2 decodes both halves",
+    "RFC6749-2.3.1-2 both halves are decoded",
     "Basic YmlsbGluZy1hZ2VudDprNyUzQVpxJTJGJTJCOSslMjUlMjYlM0QlQzMlQkM=",
     ["billing-agent", "k7:Zq/+9 %&=ü"],
   ],
   [
-    "RFC6749-2.3.1-2 decodes a client_id that is a URN",
+    "RFC6749-2.3.1-2 a client_id that is a URN is decoded",
     "Basic dXJuJTNBZXhhbXBsZSUzQXN2YytvbmU6cCU0MHNzJTNBd29yZA==",
     ["urn:example:svc one", "p@ss:word"],
   ],
   ["RFC6749-2.3.1-1 a plain name and secret are accepted", `Basic ${base64("a:b")}`, ["a", "b"]],
-  ["RFC6749-2.3.1-2 splits at the first colon", `Basic ${base64("a:b:c")}`, ["a", "b:c"]],
+  ["RFC6749-2.3.1-2 name and secret are split at the first colon", `Basic ${base64("a:b:c")}`, ["a", "b:c"]],
   ["RFC6749-2.3.1-2 never tries the undecoded text", `Basic ${base64("a:%41")}`, ["a", "A"]],
-  ["RFC6749-2.3.1-1 compares the scheme without case", `bAsIc ${base64("a:b")}`, ["a", "b"]],
+  ["RFC6749-2.3.1-1 the scheme is compared without case", `bAsIc ${base64("a:b")}`, ["a", "b"]],
   ["RFC6749-2.3.1-1 several spaces after the scheme are accepted", `Basic   ${base64("a:b")}`, ["a", "b"]],
   ["RFC6749-2.3.1-2 text without a colon is refused", `Basic ${base64("ab")}`, undefined],
   ["RFC6749-2.3.1-2 a bad escape in the name is refused", `Basic ${base64("a%:b")}`, undefined],
@@ -267,7 +267,7 @@ const scopes = [
   ["RFC6749-3.3-1 one token is accepted", "a", ["a"]],
   ["RFC6749-3.3-1 single spaces between tokens are accepted", "a b c", ["a", "b", "c"]],
   ["RFC6749-3.3-1 a repeated token is treated as one", "a b a", ["a", "b"]],
-  ["RFC6749-3.3-1 distinguishes case", "a A", ["a", "A"]],
+  ["RFC6749-3.3-1 case is distinguished", "a A", ["a", "A"]],
   [
     "RFC6749-3.3-1 the extremes of the alphabet are accepted",
     "!#[]~ https://api.example/x",

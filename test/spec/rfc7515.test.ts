@@ -37,10 +37,10 @@ for (const [name, text, want] of base64url) {
 }
 
 const types = [
-  ["RFC7515-4.1.9-v1 adds the prefix to a short type", "at+jwt", "application/at+jwt"],
+  ["RFC7515-4.1.9-v1 the prefix is added to a short type", "at+jwt", "application/at+jwt"],
   ["RFC7515-4.1.9-v1 a full type is kept", "application/at+jwt", "application/at+jwt"],
-  ["RFC7515-4.1.9-v1 compares ASCII letters without case", "Application/AT+JWT", "application/at+jwt"],
-  ["RFC7515-4.1.9-v1 compares other letters exactly", "to\u212aen+jwt", "application/to\u212aen+jwt"],
+  ["RFC7515-4.1.9-v1 ASCII letters are compared without case", "Application/AT+JWT", "application/at+jwt"],
+  ["RFC7515-4.1.9-v1 other letters are compared exactly", "to\u212aen+jwt", "application/to\u212aen+jwt"],
 ] as const;
 
 for (const [name, typ, want] of types) test(name, () => assert.equal(mediaType(typ), want));

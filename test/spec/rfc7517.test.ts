@@ -222,7 +222,7 @@ const sets = [
     "jwk_set_private",
   ],
   [
-    "SBN-4.2.1-1 does not treat the members of an unknown key type as private",
+    "SBN-4.2.1-1 the members of an unknown key type are not treated as private",
     JSON.stringify({ keys: [p256, { kty: "DSA", p: "AA", q: "AA" }] }),
     1,
   ],
@@ -263,7 +263,7 @@ const a = jwk(p256, { kid: "a" });
 const b = jwk(rsa, { kid: "b" });
 const set = [a, b];
 const choices = [
-  ["RFC7515-6-v2 finds a key by kid", set, { alg: "ES256", kid: "a" }, undefined, "a"],
+  ["RFC7515-6-v2 a key is found by kid", set, { alg: "ES256", kid: "a" }, undefined, "a"],
   [
     "RFC7515-6-v2 an unknown kid is refused even if another key fits",
     set,

@@ -22,7 +22,7 @@ const cases = [
     byAssertion,
   ],
   [
-    "RFC7521-4.2-2 returns the client_id beside an assertion",
+    "RFC7521-4.2-2 the client_id beside an assertion is returned",
     `${assertion}&client_id=c`,
     undefined,
     { ...byAssertion, clientId: "c" },
@@ -106,7 +106,7 @@ const cases = [
     "request_malformed client_id_differs",
   ],
   [
-    "RFC6749-3.2.1-2 compares names by case",
+    "RFC6749-3.2.1-2 names are compared by case",
     "client_id=C",
     basic("c:s"),
     "request_malformed client_id_differs",
@@ -118,7 +118,7 @@ const cases = [
     "client_refused authorization_malformed",
   ],
   [
-    "RFC6749-2.3.1-2 does not fall back to client_id if the header is refused",
+    "RFC6749-2.3.1-2 client_id is not used instead if the header is refused",
     "client_id=c",
     "Bearer x",
     "client_refused authorization_malformed",

@@ -270,7 +270,7 @@ const bodies: readonly (readonly [string, JsonObject, AssertionRule, string])[] 
     "lifetime_too_long",
   ],
   [
-    "RFC7523-5-1 checks exp as strictly with a longer maximum age",
+    "RFC7523-5-1 exp is checked as strictly with a longer maximum age",
     { ...claims, iat: now - 3000, exp: now - 30 },
     HOUR,
     "expired",
@@ -370,18 +370,23 @@ test("RFC7523-2.1-1 the grant type is this URN", () => {
 });
 
 const grantHeads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
-  ["RFC8725-3.11-v1 reads a typed grant as a plain grant", grantHeader, grant, "jwt"],
+  ["RFC8725-3.11-v1 a typed grant is read as a plain grant", grantHeader, grant, "jwt"],
   [
-    "RFC7515-4.1.9-1 reads the typ with application/",
+    "RFC7515-4.1.9-1 the typ with application/ is read",
     { ...grantHeader, typ: "application/Authz-Grant+JWT" },
     grant,
     "jwt",
   ],
-  ["B8725-3.11-2 reads a grant without typ as a plain grant", { alg: "ES256" }, grant, "jwt"],
-  ["B8725-3.11-2 reads a grant of typ JWT as a plain grant", { ...grantHeader, typ: "jwt" }, grant, "jwt"],
-  ["IDJAG-4.4.1-2 reads an ID-JAG by its typ", { ...grantHeader, typ: "oauth-id-jag+jwt" }, grant, "id-jag"],
+  ["B8725-3.11-2 a grant without typ is read as a plain grant", { alg: "ES256" }, grant, "jwt"],
+  ["B8725-3.11-2 a grant of typ JWT is read as a plain grant", { ...grantHeader, typ: "jwt" }, grant, "jwt"],
   [
-    "IDJAG-4.4.1-2 reads an ID-JAG by its typ in any case",
+    "IDJAG-4.4.1-2 an ID-JAG is read by its typ",
+    { ...grantHeader, typ: "oauth-id-jag+jwt" },
+    grant,
+    "id-jag",
+  ],
+  [
+    "IDJAG-4.4.1-2 an ID-JAG is read by its typ in any case",
     { ...grantHeader, typ: "Application/OAuth-ID-JAG+JWT" },
     grant,
     "id-jag",

@@ -729,25 +729,25 @@ test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 three grant types are supported", () 
 });
 
 const grants: readonly (readonly [string, readonly string[] | undefined, readonly string[], unknown])[] = [
-  ["RFC7591-2-7 takes no requested type as authorization_code alone", undefined, [EXCHANGE], [CODE]],
-  ["PROD-2.2-8 records authorization_code alone", [CODE], [CREDENTIALS, BEARER], [CODE]],
+  ["RFC7591-2-7 no requested type is taken as authorization_code alone", undefined, [EXCHANGE], [CODE]],
+  ["PROD-2.2-8 authorization_code alone is recorded", [CODE], [CREDENTIALS, BEARER], [CODE]],
   [
-    "PROD-2.2-8 records refresh_token beside authorization_code",
+    "PROD-2.2-8 refresh_token beside authorization_code is recorded",
     [CODE, "refresh_token"],
     [CREDENTIALS],
     [CODE, "refresh_token"],
   ],
   ["PROD-2.2-8 refresh_token alone is refused", ["refresh_token"], [CREDENTIALS], "grant_types_unavailable"],
   ["RFC7591-2-21 unknown types alone are refused", ["implicit"], [EXCHANGE], "grant_types_unavailable"],
-  ["RFC7591-2-21 grants the requested type", [EXCHANGE], MACHINE_GRANT_TYPES, [EXCHANGE]],
+  ["RFC7591-2-21 the requested type is granted", [EXCHANGE], MACHINE_GRANT_TYPES, [EXCHANGE]],
   [
-    "RFC7591-2-21 grants the requested types that are allowed",
+    "RFC7591-2-21 the requested types that are allowed are granted",
     [CREDENTIALS, EXCHANGE],
     [EXCHANGE],
     [EXCHANGE],
   ],
   ["RFC7591-2-21 unknown types are dropped", ["implicit", BEARER], MACHINE_GRANT_TYPES, [BEARER]],
-  ["PROD-2.2-8 records authorization_code beside another type", [CODE, BEARER], [BEARER], [CODE, BEARER]],
+  ["PROD-2.2-8 authorization_code beside another type is recorded", [CODE, BEARER], [BEARER], [CODE, BEARER]],
   ["RFC7591-2-21 repeated types are dropped", [BEARER, BEARER], MACHINE_GRANT_TYPES, [BEARER]],
   [
     "RFC7591-2-21 a type that is not allowed is refused",
@@ -762,12 +762,12 @@ const grants: readonly (readonly [string, readonly string[] | undefined, readonl
     [CODE],
   ],
   [
-    "RFC7591-1.1-1 does not recognise a grant type in capitals",
+    "RFC7591-1.1-1 a grant type in capitals is not recognised",
     ["CLIENT_CREDENTIALS"],
     [CREDENTIALS],
     "grant_types_unavailable",
   ],
-  ["RFC7591-2-7 needs no permission for authorization_code", undefined, [], [CODE]],
+  ["RFC7591-2-7 no permission is needed for authorization_code", undefined, [], [CODE]],
 ];
 for (const [name, requested, grantTypes, want] of grants) {
   test(name, () => {
@@ -786,18 +786,18 @@ const scopes: readonly (readonly [
   readonly string[] | undefined,
   unknown,
 ])[] = [
-  ["RFC7591-2-14 grants every allowed scope if none is requested", undefined, ["a", "b"], ["a", "b"]],
-  ["RFC7591-2-14 grants no scope without request and ceiling", undefined, undefined, undefined],
-  ["RFC7591-2-21 grants the requested scopes without a ceiling", ["a", "b"], undefined, ["a", "b"]],
-  ["RFC7591-2-21 grants the requested scopes that are allowed", ["b", "c"], ["a", "b"], ["b"]],
+  ["RFC7591-2-14 every allowed scope is granted if none is requested", undefined, ["a", "b"], ["a", "b"]],
+  ["RFC7591-2-14 no scope is granted without request and ceiling", undefined, undefined, undefined],
+  ["RFC7591-2-21 the requested scopes are granted without a ceiling", ["a", "b"], undefined, ["a", "b"]],
+  ["RFC7591-2-21 the requested scopes that are allowed are granted", ["b", "c"], ["a", "b"], ["b"]],
   [
     "RFC7591-2-21 a request is refused if no requested scope is allowed",
     ["c"],
     ["a", "b"],
     "scope_unavailable",
   ],
-  ["RFC7591-1.1-1 compares scope by case", ["A"], ["a"], "scope_unavailable"],
-  ["RFC7591-2-14 grants nothing under an empty ceiling", undefined, [], []],
+  ["RFC7591-1.1-1 scope is compared by case", ["A"], ["a"], "scope_unavailable"],
+  ["RFC7591-2-14 nothing is granted under an empty ceiling", undefined, [], []],
   ["RFC7591-2-21 every scope under an empty ceiling is refused", ["a"], [], "scope_unavailable"],
 ];
 for (const [name, requested, ceiling, want] of scopes) {

@@ -18,15 +18,23 @@ const offer = {
 };
 
 const members = [
-  ["B7523-4-4, RFC8414-2-1, RFC8414-3.3-1 has the configured issuer", "issuer", "https://as.example/t1"],
   [
-    "RFC6749-3.2-2, RFC8414-2-3 has the token endpoint below the issuer",
+    "B7523-4-4, RFC8414-2-1, RFC8414-3.3-1 the server's metadata have the configured issuer",
+    "issuer",
+    "https://as.example/t1",
+  ],
+  [
+    "RFC6749-3.2-2, RFC8414-2-3 the server's metadata have the token endpoint below the issuer",
     "token_endpoint",
     "https://as.example/t1/token",
   ],
-  ["RFC8414-2-4, PROD-4.4-5 has the key set below the issuer", "jwks_uri", "https://as.example/t1/jwks"],
+  [
+    "RFC8414-2-4, PROD-4.4-5 the server's metadata have the key set below the issuer",
+    "jwks_uri",
+    "https://as.example/t1/jwks",
+  ],
   ["RFC8414-2-8, RFC8414-3.2-2 scopes are listed", "scopes_supported", ["trips.read"]],
-  ["RFC8414-2-9 has an empty list of response types", "response_types_supported", []],
+  ["RFC8414-2-9 the server's metadata have an empty list of response types", "response_types_supported", []],
   [
     "RFC8414-2-11 grant types are listed, so that clients assume no default",
     "grant_types_supported",
@@ -53,7 +61,7 @@ const members = [
     ["ES256", "RS256"],
   ],
   [
-    "RFC7009-2-3, RFC7009-2-4, RFC7009-2-8 has the revocation endpoint below the issuer, by https",
+    "RFC7009-2-3, RFC7009-2-4, RFC7009-2-8 the server's metadata have the revocation endpoint below the issuer, by https",
     "revocation_endpoint",
     "https://as.example/t1/revoke",
   ],
@@ -73,15 +81,19 @@ const members = [
     ["ES256", "EdDSA"],
   ],
   [
-    "RFC8705-3.3-1 announces tokens bound to certificates",
+    "RFC8705-3.3-1 tokens bound to certificates are announced",
     "tls_client_certificate_bound_access_tokens",
     true,
   ],
-  ["RFC8705-5-1 has no aliases if certificates use the same endpoint", "mtls_endpoint_aliases", undefined],
-  ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
+  [
+    "RFC8705-5-1 the server's metadata have no aliases if certificates use the same endpoint",
+    "mtls_endpoint_aliases",
+    undefined,
+  ],
+  ["RFC8414-2-2 the server's metadata have no authorization endpoint", "authorization_endpoint", undefined],
   ["PRM-D-2 no resources are listed", "protected_resources", undefined],
-  ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
-  ["PROD-4.4-12 does not announce metadata documents", "client_id_metadata_document_supported", undefined],
+  ["PROD-4.4-12 the server's metadata have no registration endpoint", "registration_endpoint", undefined],
+  ["PROD-4.4-12 metadata documents are not announced", "client_id_metadata_document_supported", undefined],
 ] as const;
 
 for (const [name, member, want] of members) {
@@ -144,12 +156,12 @@ test("RFC8414-3.2-3 an empty list of scopes is omitted", () => {
 });
 
 const paths = [
-  ["RFC8414-3-1 publishes an issuer without path at the root", "https://as.example", ""],
-  ["RFC8414-3-1 inserts the well-known part before the path", "https://as.example/t1", "/t1"],
+  ["RFC8414-3-1 an issuer without path is published at the root", "https://as.example", ""],
+  ["RFC8414-3-1 the well-known part is inserted before the path", "https://as.example/t1", "/t1"],
   ["RFC8414-3-1 the whole path after the well-known part is kept", "https://as.example/a/b", "/a/b"],
   ["RFC8414-3-1 the port is omitted", "https://as.example:8443/t1", "/t1"],
-  ["RFC8414-3.1-2 removes a trailing slash", "https://as.example/t1/", "/t1"],
-  ["RFC8414-3.1-2 removes a path of one slash", "https://as.example/", ""],
+  ["RFC8414-3.1-2 a trailing slash is removed", "https://as.example/t1/", "/t1"],
+  ["RFC8414-3.1-2 a path of one slash is removed", "https://as.example/", ""],
 ] as const;
 
 for (const [name, issuer, path] of paths) {
@@ -172,7 +184,7 @@ for (const [name, issuer, path] of paths) {
 
 const discoveries: [string, string, string[]][] = [
   [
-    "RFC8414-3-1 fetches both documents at the root for an issuer without path",
+    "RFC8414-3-1 both documents are fetched at the root for an issuer without path",
     "https://idp.example",
     [
       "https://idp.example/.well-known/oauth-authorization-server",
@@ -180,7 +192,7 @@ const discoveries: [string, string, string[]][] = [
     ],
   ],
   [
-    "RFC8414-3-1 fetches between host and path first and after the path last",
+    "RFC8414-3-1 a document is fetched between host and path first, and after the path last",
     "https://idp.example:8443/a/t1",
     [
       "https://idp.example:8443/.well-known/oauth-authorization-server/a/t1",
@@ -189,7 +201,7 @@ const discoveries: [string, string, string[]][] = [
     ],
   ],
   [
-    "RFC8414-3.1-2 fetches without the trailing slash of the path",
+    "RFC8414-3.1-2 a document is fetched without the trailing slash of the path",
     "https://idp.example/t1/",
     [
       "https://idp.example/.well-known/oauth-authorization-server/t1",
@@ -198,7 +210,7 @@ const discoveries: [string, string, string[]][] = [
     ],
   ],
   [
-    "RFC8414-3.1-2 fetches without a path of one slash",
+    "RFC8414-3.1-2 a document is fetched without a path of one slash",
     "https://idp.example/",
     [
       "https://idp.example/.well-known/oauth-authorization-server",

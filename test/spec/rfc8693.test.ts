@@ -159,7 +159,7 @@ const requests: [string, Record<string, string>, object | string][] = [
     "id_jag_audience_missing",
   ],
   [
-    "IDJAG-4.3-1 does not accept a resource instead of the audience",
+    "IDJAG-4.3-1 a resource is not accepted instead of the audience",
     { ...subject, requested_token_type: ID_JAG, resource: partner },
     "id_jag_audience_missing",
   ],
@@ -226,26 +226,26 @@ const hop = (sub: string, iss = issuer) => ({ sub, iss });
 const claimed = (sub: string, iss: string) => ({ sub, iss, claimed: true }) as const;
 
 const acts: [string, Json | undefined, object | string][] = [
-  ["RFC8693-4.1-1 reads a missing act as an empty chain", undefined, []],
-  ["RFC8693-4.1-1 reads an actor", { sub: "a" }, [hop("a")]],
+  ["RFC8693-4.1-1 a missing act is read as an empty chain", undefined, []],
+  ["RFC8693-4.1-1 an actor is read", { sub: "a" }, [hop("a")]],
   [
-    "RFC8693-4.1-5, PROD-2.5r2-3 reads three hops, the current actor first",
+    "RFC8693-4.1-5, PROD-2.5r2-3 three hops are read, the current actor first",
     { sub: "c", act: { sub: "b", act: { sub: "a" } } },
     [hop("c"), hop("b"), hop("a")],
   ],
   ["RFC8693-4.1-2 the issuer of a hop is kept", { sub: "a", iss: partner }, [claimed("a", partner)]],
   [
-    "RFC8693-4.1-2 takes a hop with our own issuer for claimed, as our tokens show ours without",
+    "RFC8693-4.1-2 a hop with our own issuer is taken for claimed, as our tokens show ours without",
     { sub: "a", iss: issuer },
     [claimed("a", issuer)],
   ],
   [
-    "RFC8693-4.1-2 does not apply the issuer of a hop to the hop inside it",
+    "RFC8693-4.1-2 the issuer of a hop is not applied to the hop inside it",
     { sub: "b", iss: partner, act: { sub: "a" } },
     [claimed("b", partner), hop("a")],
   ],
   [
-    "RFC8693-4.1-3, RFC8693-4.1-4 reads only sub and iss of a hop",
+    "RFC8693-4.1-3, RFC8693-4.1-4 only sub and iss of a hop are read",
     { sub: "a", exp: 1, nbf: 9e12, aud: "x", name: "y", client_id: "z" },
     [hop("a")],
   ],
@@ -272,7 +272,7 @@ const acts: [string, Json | undefined, object | string][] = [
   ],
   ["PROD-4.1v6-6 nine hops are refused", deep(9), "act_too_deep"],
   ["PROD-4.1v6-6 more than 8 KiB is refused", { sub: "a".repeat(8192) }, "act_too_large"],
-  ["PROD-4.1v6-6 measures act in bytes", { sub: "€".repeat(2800) }, "act_too_large"],
+  ["PROD-4.1v6-6 act is measured in bytes", { sub: "€".repeat(2800) }, "act_too_large"],
   ["PROD-4.1v6-6 less than 8 KiB is accepted", { sub: "€".repeat(2700) }, [hop("€".repeat(2700))]],
 ];
 
@@ -298,24 +298,24 @@ test("PROD-4.1v6-6 the size limit applies to the chain with its new hop", () => 
 
 const chains: [string, Chain, Json | undefined][] = [
   ["RFC8693-4.1-1 act for an empty chain is omitted", [], undefined],
-  ["RFC8693-4.1-1 writes an actor of this issuer without iss", [hop("a")], { sub: "a" }],
+  ["RFC8693-4.1-1 an actor of this issuer is written without iss", [hop("a")], { sub: "a" }],
   [
-    "RFC8693-4.1-2 writes iss for an actor of another issuer",
+    "RFC8693-4.1-2 iss is written for an actor of another issuer",
     [hop("a", partner)],
     { sub: "a", iss: partner },
   ],
   [
-    "RFC8693-4.1-5 writes three hops, the current actor outermost",
+    "RFC8693-4.1-5 three hops are written, the current actor outermost",
     [hop("c"), hop("b"), hop("a")],
     { sub: "c", act: { sub: "b", act: { sub: "a" } } },
   ],
   [
-    "RFC8693-4.1-2 writes iss for a foreign hop inside one of ours",
+    "RFC8693-4.1-2 iss is written for a foreign hop inside one of ours",
     [hop("b"), hop("a", partner)],
     { sub: "b", act: { sub: "a", iss: partner } },
   ],
   [
-    "RFC8693-4.1-2 writes our own iss for a hop that is only claimed",
+    "RFC8693-4.1-2 our own iss is written for a hop that is only claimed",
     [hop("b"), claimed("a", issuer)],
     { sub: "b", act: { sub: "a", iss: issuer } },
   ],
@@ -347,52 +347,52 @@ const planner = { sub: "spiffe://td.example/agents/planner", iss: issuer };
 const local = { sub: "c-report", iss: issuer };
 
 const mayActs: [string, Json, { sub: string; iss: string }, string, boolean][] = [
-  ["RFC8693-4.4-1 matches a workload", { sub: planner.sub }, planner, issuer, true],
-  ["RFC8693-4.4-1 matches a workload in a foreign token", { sub: planner.sub }, planner, partner, true],
+  ["RFC8693-4.4-1 a workload matches", { sub: planner.sub }, planner, issuer, true],
+  ["RFC8693-4.4-1 a workload matches in a foreign token", { sub: planner.sub }, planner, partner, true],
   [
-    "RFC8693-4.4-1 matches a workload with its issuer",
+    "RFC8693-4.4-1 a workload matches with its issuer",
     { sub: planner.sub, iss: issuer },
     planner,
     partner,
     true,
   ],
-  ["RFC8693-4.4-1 matches a client in a token of this issuer", { sub: "c-report" }, local, issuer, true],
-  ["RFC8693-4.4-1 matches a client with its issuer", { sub: "c-report", iss: issuer }, local, partner, true],
+  ["RFC8693-4.4-1 a client matches in a token of this issuer", { sub: "c-report" }, local, issuer, true],
+  ["RFC8693-4.4-1 a client matches with its issuer", { sub: "c-report", iss: issuer }, local, partner, true],
   [
-    "RFC8693-4.4-1 does not match a client by name in a foreign token",
+    "RFC8693-4.4-1 a client by name in a foreign token does not match",
     { sub: "c-report" },
     local,
     partner,
     false,
   ],
   [
-    "RFC8693-4.4-1 does not treat a name with a colon as globally unique",
+    "RFC8693-4.4-1 a name with a colon is not treated as globally unique",
     { sub: "svc:report" },
     { sub: "svc:report", iss: issuer },
     partner,
     false,
   ],
   [
-    "RFC8693-4.4-1 does not match another workload",
+    "RFC8693-4.4-1 another workload does not match",
     { sub: "spiffe://td.example/agents/booking" },
     planner,
     issuer,
     false,
   ],
   [
-    "RFC8693-4.4-1 does not match the same name of another issuer",
+    "RFC8693-4.4-1 the same name of another issuer does not match",
     { sub: planner.sub, iss: partner },
     planner,
     partner,
     false,
   ],
-  ["RFC8693-4.4-1 does not match a difference in case", { sub: "C-Report" }, local, issuer, false],
-  ["RFC8693-4.4-1 does not match without sub", { iss: issuer }, planner, issuer, false],
-  ["RFC8693-4.4-1 does not match a string", planner.sub, planner, issuer, false],
-  ["RFC8693-4.4-1 does not match an array", [{ sub: planner.sub }], planner, issuer, false],
-  ["RFC8693-4.4-1 does not match null", null, planner, issuer, false],
-  ["RFC8693-4.4-1 does not match an array as sub", { sub: [planner.sub] }, planner, issuer, false],
-  ["RFC8693-4.4-1 does not match null as issuer", { sub: planner.sub, iss: null }, planner, issuer, false],
+  ["RFC8693-4.4-1 a difference in case does not match", { sub: "C-Report" }, local, issuer, false],
+  ["RFC8693-4.4-1 a may_act without sub does not match", { iss: issuer }, planner, issuer, false],
+  ["RFC8693-4.4-1 a string does not match", planner.sub, planner, issuer, false],
+  ["RFC8693-4.4-1 an array does not match", [{ sub: planner.sub }], planner, issuer, false],
+  ["RFC8693-4.4-1 null does not match", null, planner, issuer, false],
+  ["RFC8693-4.4-1 an array as sub does not match", { sub: [planner.sub] }, planner, issuer, false],
+  ["RFC8693-4.4-1 null as issuer does not match", { sub: planner.sub, iss: null }, planner, issuer, false],
   [
     "RFC8693-4.4-3 times and audience are ignored",
     { sub: planner.sub, exp: 1, nbf: 9e12, aud: "x" },

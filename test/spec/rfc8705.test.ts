@@ -240,10 +240,10 @@ function verdict(leaf: Certificate, metadata: { [name: string]: string }): strin
 const differs = "client_certificate_differs";
 
 const fixtureNames: readonly (readonly [string, { [name: string]: string }, string])[] = [
-  ["RFC8705-2.1.2-3 matches a DNS name in any case", { tls_client_auth_san_dns: "billing.TD.example" }, "ok"],
+  ["RFC8705-2.1.2-3 a DNS name matches in any case", { tls_client_auth_san_dns: "billing.TD.example" }, "ok"],
   ["RFC8705-2.1.2-3 the parent of a DNS name is refused", { tls_client_auth_san_dns: "td.example" }, differs],
   [
-    "RFC8705-2.1.2-3 matches a URI byte for byte",
+    "RFC8705-2.1.2-3 a URI matches byte for byte",
     { tls_client_auth_san_uri: "https://td.example/Billing" },
     "ok",
   ],
@@ -252,19 +252,19 @@ const fixtureNames: readonly (readonly [string, { [name: string]: string }, stri
     { tls_client_auth_san_uri: "https://td.example/billing" },
     differs,
   ],
-  ["RFC8705-2.1.2-3 matches a mailbox", { tls_client_auth_san_email: "Billing@td.example" }, "ok"],
+  ["RFC8705-2.1.2-3 a mailbox matches", { tls_client_auth_san_email: "Billing@td.example" }, "ok"],
   [
     "RFC8705-2.1.2-3 a mailbox with other capitals is refused",
     { tls_client_auth_san_email: "billing@td.example" },
     differs,
   ],
-  ["RFC8705-2.1.2-4 matches IPv4", { tls_client_auth_san_ip: "192.0.2.7" }, "ok"],
+  ["RFC8705-2.1.2-4 IPv4 matches", { tls_client_auth_san_ip: "192.0.2.7" }, "ok"],
   ["RFC8705-2.1.2-4 another address is refused", { tls_client_auth_san_ip: "192.0.2.8" }, differs],
-  ["RFC8705-2.1.2-4 matches IPv6", { tls_client_auth_san_ip: "2001:db8::7" }, "ok"],
-  ["RFC8705-2.1.2-4 matches IPv6 in another spelling", { tls_client_auth_san_ip: "2001:0DB8:0::7" }, "ok"],
+  ["RFC8705-2.1.2-4 IPv6 matches", { tls_client_auth_san_ip: "2001:db8::7" }, "ok"],
+  ["RFC8705-2.1.2-4 IPv6 matches in another spelling", { tls_client_auth_san_ip: "2001:0DB8:0::7" }, "ok"],
   ["RFC8705-2.1.2-4 IPv4 as IPv6 is refused", { tls_client_auth_san_ip: "::ffff:192.0.2.7" }, differs],
   [
-    "RFC8705-2.1-3, RFC8705-2.1.2-2 matches the subject of a certificate made by OpenSSL",
+    "RFC8705-2.1-3, RFC8705-2.1.2-2 the subject of a certificate made by OpenSSL matches",
     {
       tls_client_auth_subject_dn:
         "1.2.840.113549.1.9.1=#161262696c6c696e674074642e6578616d706c65,ou=payments+cn=billing agent,O=B\\C3\\B6se / Söhne\\, LTD.,dc=TD,DC=example",

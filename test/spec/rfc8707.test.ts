@@ -100,11 +100,11 @@ const cases: [string, string[], string[], string | undefined][] = [
     ["nowhere", "trips"],
     "targets_several",
   ],
-  ["RFC8707-2-8 returns an unknown name, which the caller refuses", [], ["nowhere"], "nowhere"],
+  ["RFC8707-2-8 an unknown name is returned, which the caller refuses", [], ["nowhere"], "nowhere"],
   ["RFC8707-2-2 2 KiB is accepted", [long(2048)], [], long(2048)],
   ["RFC8707-2-2 more than 2 KiB is refused", [long(2049)], [], "target_malformed"],
   ["RFC8693-2.1-10 an audience of more than 2 KiB is refused", [], ["a".repeat(2049)], "target_malformed"],
-  ["RFC8693-2.1-10 measures an audience in bytes", [], ["é".repeat(1025)], "target_malformed"],
+  ["RFC8693-2.1-10 an audience is measured in bytes", [], ["é".repeat(1025)], "target_malformed"],
 ];
 
 for (const [name, resource, audience, want] of cases) {

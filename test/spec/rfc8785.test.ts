@@ -6,22 +6,22 @@ import { parseJson } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 
 const cases = [
-  ["RFC8785-3.2-1 writes no white space", '{ "a" : [ 1 , { } , [ ] ] }', '{"a":[1,{},[]]}'],
+  ["RFC8785-3.2-1 no white space is written", '{ "a" : [ 1 , { } , [ ] ] }', '{"a":[1,{},[]]}'],
   [
-    "RFC8785-3.2.3-1 sorts names at every level",
+    "RFC8785-3.2.3-1 names are sorted at every level",
     '{"b":{"d":1,"c":2},"a":[{"z":1,"y":2}]}',
     '{"a":[{"y":2,"z":1}],"b":{"c":2,"d":1}}',
   ],
   ["RFC8785-3.2.3-1 the order of arrays is kept", "[3,1,2]", "[3,1,2]"],
-  ["RFC8785-3.2.3-1 sorts digits as text", '{"10":1,"9":2,"1":3}', '{"1":3,"10":1,"9":2}'],
+  ["RFC8785-3.2.3-1 digits are sorted as text", '{"10":1,"9":2,"1":3}', '{"1":3,"10":1,"9":2}'],
   // By code points U+FB33 precedes U+1F600; by UTF-16 code units the surrogates of U+1F600 precede it.
   [
-    "RFC8785-3.2.3-1 sorts by UTF-16 code units",
+    "RFC8785-3.2.3-1 names are sorted by UTF-16 code units",
     '{"\ufb33":1,"😀":2,"é":3,"A":4}',
     '{"A":4,"é":3,"😀":2,"\ufb33":1}',
   ],
   [
-    "RFC8785-3.2.2-1 writes numbers as ECMAScript does",
+    "RFC8785-3.2.2-1 numbers are written as ECMAScript writes them",
     "[1.0,-0,1E3,1e21,1e-7,0.1,333333333.33333329]",
     "[1,0,1000,1e+21,1e-7,0.1,333333333.3333333]",
   ],
@@ -30,7 +30,7 @@ const cases = [
     String.raw`"\u0041\/\u00e9\u0022\\\u000a\u001F"`,
     String.raw`"A/é\"\\\n\u001f"`,
   ],
-  ["RFC8785-3.2.2-1 writes the literals", "[true,false,null]", "[true,false,null]"],
+  ["RFC8785-3.2.2-1 the literals are written", "[true,false,null]", "[true,false,null]"],
 ] as const;
 
 for (const [name, text, want] of cases) {
@@ -42,11 +42,11 @@ for (const [name, text, want] of cases) {
 }
 
 const faults: readonly (readonly [string, Json])[] = [
-  ["RFC8785-3.2.2-1 throws on a lone surrogate", { a: ["\ud83d"] }],
-  ["RFC8785-3.2.2-1 throws on a lone surrogate in a name", { "\ude00": 1 }],
-  ["RFC8785-3.2.2-1 throws on NaN", { a: Number.NaN }],
-  ["RFC8785-3.2.2-1 throws on infinity", [Number.POSITIVE_INFINITY]],
-  ["RFC8785-3.1-1 throws on a member without value", { a: undefined } as unknown as Json],
+  ["RFC8785-3.2.2-1 on a lone surrogate an exception is thrown", { a: ["\ud83d"] }],
+  ["RFC8785-3.2.2-1 on a lone surrogate in a name an exception is thrown", { "\ude00": 1 }],
+  ["RFC8785-3.2.2-1 on NaN an exception is thrown", { a: Number.NaN }],
+  ["RFC8785-3.2.2-1 on infinity an exception is thrown", [Number.POSITIVE_INFINITY]],
+  ["RFC8785-3.1-1 on a member without value an exception is thrown", { a: undefined } as unknown as Json],
 ];
 
 for (const [name, value] of faults) test(name, () => assert.throws(() => canonicalize(value), TypeError));

@@ -20,24 +20,28 @@ const token = {
 test("RFC9068-2.1-5, RFC9068-2.1-6 typ has no application/ prefix", () => assert.equal(AT_JWT, "at+jwt"));
 
 const claims = [
-  ["RFC9068-2.2-1, PROD-2.5-2 has our issuer as iss", "iss", "https://as.example"],
-  ["RFC9068-2.2-4, PROD-2.5-3 has the subject as sub", "sub", "u-4821"],
+  ["RFC9068-2.2-1, PROD-2.5-2 an access token has our issuer as iss", "iss", "https://as.example"],
+  ["RFC9068-2.2-4, PROD-2.5-3 an access token has the subject as sub", "sub", "u-4821"],
   [
-    "RFC8725-3.9-1, RFC6750-5.2-3, RFC6750-5.3-3, RFC9068-2.2-3, PROD-2.5-8 has one aud, a string",
+    "RFC8725-3.9-1, RFC6750-5.2-3, RFC6750-5.3-3, RFC9068-2.2-3, PROD-2.5-8 an access token has one aud, a string",
     "aud",
     "booking-agent",
   ],
   [
-    "RFC9068-2.2-7, RFC8693-4.3-1 has the requesting client",
+    "RFC9068-2.2-7, RFC8693-4.3-1 an access token has the requesting client",
     "client_id",
     "spiffe://td.example/agents/planner",
   ],
-  ["RFC9068-2.2.3-1, RFC8693-4.2-1, PROD-2.5-9 has scope as one string", "scope", "trips.read trips.book"],
-  ["RFC9068-2.2-8, PROD-2.5-10 has the time of issue", "iat", 1790000000],
-  ["RFC9068-2.2-2, PROD-2.5-11 has the expiry", "exp", 1790000300],
-  ["RFC9068-2.2-9 has jti", "jti", "kZ1f0-9bQ"],
-  ["PROD-2.5-5, PROD-2.5r3-1 has no act without an actor", "act", undefined],
-  ["RFC8693-4.4-2 adds no may_act", "may_act", undefined],
+  [
+    "RFC9068-2.2.3-1, RFC8693-4.2-1, PROD-2.5-9 an access token has scope as one string",
+    "scope",
+    "trips.read trips.book",
+  ],
+  ["RFC9068-2.2-8, PROD-2.5-10 an access token has the time of issue", "iat", 1790000000],
+  ["RFC9068-2.2-2, PROD-2.5-11 an access token has the expiry", "exp", 1790000300],
+  ["RFC9068-2.2-9 an access token has jti", "jti", "kZ1f0-9bQ"],
+  ["PROD-2.5-5, PROD-2.5r3-1 an access token has no act without an actor", "act", undefined],
+  ["RFC8693-4.4-2 no may_act is added", "may_act", undefined],
 ] as const;
 
 for (const [name, claim, want] of claims) {

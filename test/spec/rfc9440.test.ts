@@ -31,8 +31,8 @@ const cases: readonly (readonly [string, string[], string[], unknown])[] = [
   ["RFC9440-2.3-4 a chain alone is refused", [], [A], "client_cert_missing"],
   ["RFC9440-2.3-4 an empty chain alone is refused", [], [""], "client_cert_missing"],
   ["RFC9440-2.3-3, RFC9440-2.3-5 the order is kept", [A], [`${C}, ${B}`], ["01", "030303", "0202"]],
-  ["RFC9440-2.3-7 joins field lines", [A], [C, B], ["01", "030303", "0202"]],
-  ["RFC9440-2.3-7 joins lists", [A], [`${C},${B}`, B], ["01", "030303", "0202", "0202"]],
+  ["RFC9440-2.3-7 field lines are joined", [A], [C, B], ["01", "030303", "0202"]],
+  ["RFC9440-2.3-7 lists are joined", [A], [`${C},${B}`, B], ["01", "030303", "0202", "0202"]],
   [
     "RFC9440-2.3-2 blanks and tabs around commas are accepted",
     [A],

@@ -192,8 +192,8 @@ const endOfNonce = (nonce: string): number | undefined => (nonce === "ours" ? NO
 const nonces: readonly (readonly [string, object, string])[] = [
   ["RFC9449-4.3-10 a nonce of ours is accepted", { nonce: "ours" }, "ok"],
   ["RFC9449-11.1-5 whose time replaces that of iat", { nonce: "ours", iat: NOW - 3600 }, "ok"],
-  ["RFC9449-4.3-3 requires iat beside it", { nonce: "ours", iat: "now" }, "jwt_time_malformed"],
-  ["RFC9449-11.3-1, RFC9449-4.2-7 demands a nonce", {}, "nonce_missing"],
+  ["RFC9449-4.3-3 iat is required beside it", { nonce: "ours", iat: "now" }, "jwt_time_malformed"],
+  ["RFC9449-11.3-1, RFC9449-4.2-7 a nonce is demanded", {}, "nonce_missing"],
   ["RFC9449-8-5, RFC9449-9-1 another is refused", { nonce: "ours " }, "nonce_refused"],
   ["RFC9449-8-5 a list is refused", { nonce: ["ours"] }, "nonce_refused"],
 ];

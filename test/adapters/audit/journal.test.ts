@@ -108,7 +108,7 @@ for (const [name, create] of Object.entries(stores)) {
     test(`${title} (${name})`, async (t) => body(await create(t), t));
 
   check(
-    "RFC9162-2.1.1-1 chains every event to the previous one, starting with log.genesis",
+    "RFC9162-2.1.1-1 every event is chained to the previous one, starting with log.genesis",
     async (store) => {
       const journal = await open(store.log);
       const ids = [];

@@ -392,7 +392,7 @@ const closed: [name: string, what: Attempt, reason?: FetchReason][] = [
 
 for (const [what, how, reason = "address_refused"] of closed) {
   const [, ids = "B8725-3.10-2", target] = /^(SFD-[0-9.-]+)? ?(.*)$/.exec(what) ?? [];
-  test(`${ids} opens no connection to ${target}`, async () => {
+  test(`${ids} no connection is opened to ${target}`, async () => {
     site.connections.length = 0;
     await assert.rejects(attempt(how), failsWith(reason));
     await sleep(20);

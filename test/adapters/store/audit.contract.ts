@@ -95,29 +95,26 @@ export function testAuditRows({ name, create }: Harness): void {
     });
   };
 
-  check(
-    "PROD-6.3-3 finds events of all logs by time, log and number and returns their text",
-    async (store) => {
-      const [b0, a0, a1, b1] = [
-        await write(store, ["b", 0, 20]),
-        await write(store, ["a", 0, 20], { detail: { text: 'é "\\" \u2028 \u0000' } }),
-        await write(store, ["a", 1, 20]),
-        await write(store, ["b", 1, 10]),
-      ];
-      const all = [b1, a0, a1, b0];
-      assert.deepEqual(await find(store), all);
-      assert.deepEqual(await find(store, { limit: 2 }), all.slice(0, 2));
-      for (const [index, after] of all.entries()) {
-        assert.deepEqual(await find(store, { after }), all.slice(index + 1));
-      }
-      assert.deepEqual(await find(store, { fromMs: 20 }), all.slice(1));
-      assert.deepEqual(await find(store, { toMs: 20 }), all.slice(0, 1));
-      assert.deepEqual(await find(store, { fromMs: 20, toMs: 20 }), []);
-    },
-  );
+  check("PROD-6.3-3 events of all logs are found by time, log and number, with their text", async (store) => {
+    const [b0, a0, a1, b1] = [
+      await write(store, ["b", 0, 20]),
+      await write(store, ["a", 0, 20], { detail: { text: 'é "\\" \u2028 \u0000' } }),
+      await write(store, ["a", 1, 20]),
+      await write(store, ["b", 1, 10]),
+    ];
+    const all = [b1, a0, a1, b0];
+    assert.deepEqual(await find(store), all);
+    assert.deepEqual(await find(store, { limit: 2 }), all.slice(0, 2));
+    for (const [index, after] of all.entries()) {
+      assert.deepEqual(await find(store, { after }), all.slice(index + 1));
+    }
+    assert.deepEqual(await find(store, { fromMs: 20 }), all.slice(1));
+    assert.deepEqual(await find(store, { toMs: 20 }), all.slice(0, 1));
+    assert.deepEqual(await find(store, { fromMs: 20, toMs: 20 }), []);
+  });
 
   checkSearch(
-    "PROD-6.3-3 finds the newest events first, and continues with what is older, by one term and by several",
+    "PROD-6.3-3 the newest events are found first, then what is older, by one term and by several",
     async (store) => {
       const alice = { subject: { iss: "https://idp.example", sub: "alice", kind: "user", token } } as const;
       const first = await write(store, ["a", 0, 20], alice);
@@ -143,7 +140,7 @@ export function testAuditRows({ name, create }: Harness): void {
     },
   );
 
-  checkSearch("PROD-6.3-3 finds only events in the given spans of the logs", async (store) => {
+  checkSearch("PROD-6.3-3 only events in the given spans of the logs are found", async (store) => {
     const a = [];
     for (let seq = 0; seq < 5; seq++) a.push(await write(store, ["a", seq, 100 - seq]));
     await write(store, ["b", 0, 50]);
@@ -185,7 +182,7 @@ export function testAuditRows({ name, create }: Harness): void {
     "an ancestor": { name: "ancestor", value: "older" },
   };
   for (const [what, term] of Object.entries(found)) {
-    checkSearch(`PROD-6.3-3 finds an event by ${what} and by no other term`, async (store) => {
+    checkSearch(`PROD-6.3-3 an event is found by ${what} and by no other term`, async (store) => {
       await write(store, ["a", 0, 1], { outcome: "deny" });
       const event = await write(store, ["a", 1, 2], exchange);
       assert.deepEqual(await find(store, { terms: [[term]] }), [event]);
@@ -213,61 +210,64 @@ export function testAuditRows({ name, create }: Harness): void {
     assert.deepEqual(await find(store, { terms: [[one("client", "x")], [one("granted", "2")]] }), []);
   });
 
-  check("PROD-6.3-3 finds the same as a look at every event, whatever blocks cover them", async (store) => {
-    const random = prng(7);
-    const next = new Map<string, number>();
-    const written: { record: AuditRecord; clientId: string; jti: string }[] = [];
-    const write1 = async () => {
-      const log = random.pick(["a", "b", "c"]);
-      const seq = next.get(log) ?? 0;
-      next.set(log, seq + 1);
-      const [clientId, jti] = [random.pick(["x", "y", "z"]), `t${random.below(40)}`];
-      // Times go back and forth by a little, and once in a while by much.
-      const timeMs = 1_000 + written.length * 3 + random.below(20) - (random.below(50) === 0 ? 300 : 0);
-      const client = { client_id: clientId, auth_method: "m" };
-      written.push({
-        record: await write(store, [log, seq, timeMs], { client, ...granted(jti) }),
-        clientId,
-        jti,
-      });
-    };
-    const byPlace = (a: AuditRecord, b: AuditRecord) =>
-      a.timeMs - b.timeMs || (a.log < b.log ? -1 : a.log > b.log ? 1 : a.seq - b.seq);
-    for (let round = 0; round < 40; round++) {
-      for (let count = 0; count < 12; count++) await write1();
-      if (random.below(2) === 0) await indexLog(store, random.pick(["a", "b", "c"]), 1 + random.below(20));
-      const jti = `t${random.below(40)}`;
-      const [clientId, newestFirst] = [random.pick(["x", "y", "z"]), random.below(2) === 0];
-      const byClient: Term[] = [{ name: "client", value: clientId }];
-      const byToken: Term[] = [{ name: "granted", value: jti }];
-      const [terms, isAsked] = random.pick([
-        [[byClient], (one: (typeof written)[0]) => one.clientId === clientId],
-        [
-          [[...byClient, ...byToken]],
-          (one: (typeof written)[0]) => one.clientId === clientId || one.jti === jti,
-        ],
-        [[byToken, byClient], (one: (typeof written)[0]) => one.clientId === clientId && one.jti === jti],
-      ]);
-      const spans = (await spansOf(store)).map((span) => ({
-        ...span,
-        afterSeq: random.below(span.toSeq + 1) - 1,
-      }));
-      const inSpans = ({ log, seq }: AuditRecord) =>
-        spans.some((span) => span.log === log && seq > span.afterSeq && seq <= span.toSeq);
-      const fromMs = 1_000 + random.below(400);
-      const sorted = written
-        .filter((one) => isAsked(one) && inSpans(one.record) && one.record.timeMs >= fromMs)
-        .map(({ record }) => record)
-        .sort((a, b) => (newestFirst ? byPlace(b, a) : byPlace(a, b)));
-      const found: AuditRecord[] = [];
-      for (let after = {}; ; after = { after: found.at(-1) }) {
-        const page = await find(store, { terms, spans, fromMs, newestFirst, limit: 25, ...after });
-        found.push(...page);
-        if (page.length < 25) break;
+  check(
+    "PROD-6.3-3 what is found is what a look at every event finds, whatever blocks cover them",
+    async (store) => {
+      const random = prng(7);
+      const next = new Map<string, number>();
+      const written: { record: AuditRecord; clientId: string; jti: string }[] = [];
+      const write1 = async () => {
+        const log = random.pick(["a", "b", "c"]);
+        const seq = next.get(log) ?? 0;
+        next.set(log, seq + 1);
+        const [clientId, jti] = [random.pick(["x", "y", "z"]), `t${random.below(40)}`];
+        // Times go back and forth by a little, and once in a while by much.
+        const timeMs = 1_000 + written.length * 3 + random.below(20) - (random.below(50) === 0 ? 300 : 0);
+        const client = { client_id: clientId, auth_method: "m" };
+        written.push({
+          record: await write(store, [log, seq, timeMs], { client, ...granted(jti) }),
+          clientId,
+          jti,
+        });
+      };
+      const byPlace = (a: AuditRecord, b: AuditRecord) =>
+        a.timeMs - b.timeMs || (a.log < b.log ? -1 : a.log > b.log ? 1 : a.seq - b.seq);
+      for (let round = 0; round < 40; round++) {
+        for (let count = 0; count < 12; count++) await write1();
+        if (random.below(2) === 0) await indexLog(store, random.pick(["a", "b", "c"]), 1 + random.below(20));
+        const jti = `t${random.below(40)}`;
+        const [clientId, newestFirst] = [random.pick(["x", "y", "z"]), random.below(2) === 0];
+        const byClient: Term[] = [{ name: "client", value: clientId }];
+        const byToken: Term[] = [{ name: "granted", value: jti }];
+        const [terms, isAsked] = random.pick([
+          [[byClient], (one: (typeof written)[0]) => one.clientId === clientId],
+          [
+            [[...byClient, ...byToken]],
+            (one: (typeof written)[0]) => one.clientId === clientId || one.jti === jti,
+          ],
+          [[byToken, byClient], (one: (typeof written)[0]) => one.clientId === clientId && one.jti === jti],
+        ]);
+        const spans = (await spansOf(store)).map((span) => ({
+          ...span,
+          afterSeq: random.below(span.toSeq + 1) - 1,
+        }));
+        const inSpans = ({ log, seq }: AuditRecord) =>
+          spans.some((span) => span.log === log && seq > span.afterSeq && seq <= span.toSeq);
+        const fromMs = 1_000 + random.below(400);
+        const sorted = written
+          .filter((one) => isAsked(one) && inSpans(one.record) && one.record.timeMs >= fromMs)
+          .map(({ record }) => record)
+          .sort((a, b) => (newestFirst ? byPlace(b, a) : byPlace(a, b)));
+        const found: AuditRecord[] = [];
+        for (let after = {}; ; after = { after: found.at(-1) }) {
+          const page = await find(store, { terms, spans, fromMs, newestFirst, limit: 25, ...after });
+          found.push(...page);
+          if (page.length < 25) break;
+        }
+        assert.deepEqual(found, sorted);
       }
-      assert.deepEqual(found, sorted);
-    }
-  });
+    },
+  );
 
   check(
     "PROD-6.3-3 of two values with the same key in the index only the one asked for is found",

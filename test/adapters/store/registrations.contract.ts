@@ -91,7 +91,7 @@ export function testRegistrations({ name, create }: Harness): void {
 
   // --- reading ------------------------------------------------------------------------------------------------------
 
-  check("RFC7591-3.1-1 returns a registered client with all its metadata", async (open) => {
+  check("RFC7591-3.1-1 a registered client is returned with all its metadata", async (open) => {
     const [one, two] = [await open(), await open()];
     const registrar = new Registrar(one);
     const metadata = {
@@ -121,7 +121,7 @@ export function testRegistrations({ name, create }: Harness): void {
     }
   });
 
-  check("CIMD-7.1-2 stores the source of each client", async (open) => {
+  check("CIMD-7.1-2 the source of each client is stored", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
     // Neither the form of the client_id nor the method shows the source.
@@ -300,7 +300,7 @@ export function testRegistrations({ name, create }: Harness): void {
   });
 
   check(
-    "RFC7591-3-3 finds an initial token by its digest in every state and revokes it once",
+    "RFC7591-3-3 an initial token is found by its digest in every state and is revoked once",
     async (open) => {
       const [one, two] = [await open(), await open()];
       const registrar = new Registrar(one);
@@ -511,7 +511,7 @@ export function testRegistrations({ name, create }: Harness): void {
     ["with a token that is older than the last", [10 + HOUR, 10], 10 + HOUR],
   ];
   for (const [what, tokens, lastTokenAt] of uses) {
-    check(`RFC7591-5-5 records the last use within an hour: a client ${what}`, async (open) => {
+    check(`RFC7591-5-5 the last use is recorded within an hour: a client ${what}`, async (open) => {
       const store = await open();
       const registrar = new Registrar(store);
       const { clientId } = await registrar.register();
@@ -537,7 +537,7 @@ export function testRegistrations({ name, create }: Harness): void {
     );
   });
 
-  check("RFC7591-5-5 finds unused and idle clients, those idle for longest first", async (open) => {
+  check("RFC7591-5-5 unused and idle clients are found, those idle for longest first", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
     const at = (clientId: string, seconds: number) =>
@@ -594,7 +594,7 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await find(NOW_SECONDS + 60), [soon, idle]);
   });
 
-  check("RFC7591-2-7 finds clients that have redirect URIs without their grant type", async (open) => {
+  check("RFC7591-2-7 clients that have redirect URIs without their grant type are found", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
     const redirect_uris = ["https://a.example/cb"];

@@ -216,7 +216,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     "a long text": `{"a":"${"x".repeat(100_000)}"}`,
   };
   for (const [what, body] of Object.entries(bodies)) {
-    check(`AUDIT-D-7 returns the exact text that was hashed: ${what}`, async (open) => {
+    check(`AUDIT-D-7 the exact text that was hashed is returned: ${what}`, async (open) => {
       const store = await open();
       const event = makeEvent("as-1", 0, body);
       assert.deepEqual(await store.log.append([{ event }]), []);
@@ -224,7 +224,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     });
   }
 
-  check("RFC8417-5.3-1 reads each log in its own order, page by page", async (open) => {
+  check("RFC8417-5.3-1 each log in its own order is read, page by page", async (open) => {
     const store = await open();
     const events = [0, 1, 2, 3, 4].map((seq) => makeEvent("as-1", seq));
     const other = makeEvent("as-2", 0);
@@ -299,7 +299,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- atomicity ----------------------------------------------------------------------------------------------------
 
-  check("AUDIT-D-1 writes events, tokens, spent jti and consents together", async (open) => {
+  check("AUDIT-D-1 events, tokens, spent jti and consents are written together", async (open) => {
     const store = await open();
     const [first, second, consent] = [makeToken(), makeToken(), makeConsent()];
     const failures = await store.log.append([
@@ -317,7 +317,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   });
 
   check(
-    "AUDIT-D-1 writes nothing of a batch in which a guard fails, and names every failed guard",
+    "AUDIT-D-1 of a batch in which a guard fails nothing is written, and every failed guard is named",
     async (open) => {
       const store = await open();
       const writer = new Writer(store);
@@ -349,7 +349,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- spent jti ----------------------------------------------------------------------------------------------------
 
-  check("RFC7523-3-14 spends a jti once", async (open) => {
+  check("RFC7523-3-14 a jti is spent once", async (open) => {
     const [one, two] = [await open(), await open()];
     const writer = new Writer(one);
     assert.deepEqual(await writer.write({ guards: [fresh("a")] }), []);
@@ -368,7 +368,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     "with quotes": [fresh('"'), fresh('\\"')],
   };
   for (const [what, guards] of Object.entries(different)) {
-    check(`RFC7523-3-14 distinguishes a jti ${what}`, async (open) => {
+    check(`RFC7523-3-14 a jti ${what} is distinguished`, async (open) => {
       const writer = new Writer(await open());
       for (const guard of guards) {
         assert.deepEqual(await writer.write({ guards: [guard] }), []);
@@ -384,7 +384,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await writer.write({ guards: [guard] }), ["jti_fresh"]);
   });
 
-  check("IDC-5.5-2 spends a grant once and names the guard of the grant", async (open) => {
+  check("IDC-5.5-2 a grant is spent once, and its guard is named", async (open) => {
     const [one, two] = [await open(), await open()];
     const writer = new Writer(one);
     const grant = fresh("g", { kind: "grant_fresh" });
@@ -474,7 +474,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- tokens -------------------------------------------------------------------------------------------------------
 
-  check("AUDIT-D-5 returns a token's row unchanged", async (open) => {
+  check("AUDIT-D-5 a token's row is returned unchanged", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const parent = await writer.token();
@@ -527,7 +527,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- consents -----------------------------------------------------------------------------------------------------
 
-  check("RFC7519-4.1.2-v1 finds consents by issuer and sub, never by sub alone", async (open) => {
+  check("RFC7519-4.1.2-v1 consents are found by issuer and sub, never by sub alone", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const ours = await writer.consent();
@@ -1052,7 +1052,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- stored documents ---------------------------------------------------------------------------------------------
 
-  check("SBN-3-1 returns a document by its kind and name, unchanged", async (open) => {
+  check("SBN-3-1 a document by its kind and name is returned, unchanged", async (open) => {
     const store = await open();
     const rows = [
       makePolled({ body: `{"keys":[], "ä": "\u{1f600}"}`, sequence: Number.MAX_SAFE_INTEGER }),
@@ -1089,7 +1089,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   }
 
   check(
-    "SFD-4.2-1 gives a stored document another time, unless another one was stored since",
+    "SFD-4.2-1 a stored document gets another time, unless another one was stored since",
     async (open) => {
       const store = await open();
       const rows = [makePolled(), makePolled({ name: "other.example" }), makePolled({ kind: "issuer_keys" })];
@@ -1104,7 +1104,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     },
   );
 
-  check("SFD-6.3-1 retains the named documents of one kind and all of other kinds", async (open) => {
+  check("SFD-6.3-1 the named documents of one kind and all of other kinds are retained", async (open) => {
     const store = await open();
     const names = ["td.example", "quote ' and \"", "gone.example"];
     for (const name of names) await store.polled.save(makePolled({ name }));

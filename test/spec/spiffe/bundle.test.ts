@@ -194,8 +194,8 @@ const bundle = (members: Partial<Bundle>): Bundle => ({ jwtKeys: [], x509Authori
 const refreshes = [
   ["SFD-4.1-1, SPCA-6.1-2 the refresh hint is used", 600, 600],
   ["SBN-6.1-1 the default without a hint is used", undefined, FETCHED_SECONDS],
-  ["SBN-4.1.2-1 raises a hint of 0 to the minimum", 0, FETCHED_SECONDS_MIN],
-  ["SBN-4.1.2-1 lowers a hint of a day to the maximum", 86_400, FETCHED_SECONDS_MAX],
+  ["SBN-4.1.2-1 a hint of 0 is raised to the minimum", 0, FETCHED_SECONDS_MIN],
+  ["SBN-4.1.2-1 a hint of a day is lowered to the maximum", 86_400, FETCHED_SECONDS_MAX],
 ] as const;
 
 for (const [name, hint, want] of refreshes) {

@@ -72,7 +72,7 @@ const cases: Case[] = [
     "workload_not_admitted",
   ],
   [
-    "SPCA-5-2 compares prefixes by whole segments",
+    "SPCA-5-2 prefixes are compared by whole segments",
     undefined,
     ["spiffe://td.example/agents/plan"],
     false,

@@ -38,7 +38,7 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
       ] as const,
   ),
   [
-    "JSV-4-1 checks alg before anything else",
+    "JSV-4-1 alg is checked before anything else",
     { alg: "HS256", typ: "x", cty: "y" },
     {},
     "jwt_algorithm_refused",
