@@ -200,7 +200,7 @@ test("the log line of a refused request names the malformed parameter, and of an
   assert.ok(!world.server.lines.some((line) => line.includes("s3cr3t")));
 });
 
-test("the log line of a refused authentication has its reason, and the client that was named as unproven", async () => {
+test("HTTP-D-14 the log line of a refused authentication has its reason, and the client that was named as unproven", async () => {
   const form = { grant_type: "client_credentials" };
   const wrong = await world.token(form, { authorization: basic("auditor", "wrong") });
   const refused = await read({}, { authorization: `Bearer ${token.slice(0, -4)}AAAA` });
@@ -413,7 +413,7 @@ test("AUDIT-D-7, RFC9162-2.1.1-1 the bytes that were hashed are exported, and th
   assert.equal((await verifyAudit({ export: cut, witness, jwks })).code, 1);
 });
 
-test("PROD-6.3-3 checkpoints are returned with their public keys, which are not in /jwks", async () => {
+test("KEYS-D-1, PROD-6.3-3 checkpoints are returned with their public keys, which are not in /jwks", async () => {
   const answer = await read({}, {}, "/audit/checkpoints");
   assert.equal(answer.status, 200, answer.text);
   const keys = answer.body.keys as Query[];

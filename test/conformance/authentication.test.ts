@@ -426,7 +426,7 @@ for (const [name, make] of badCertificates) {
   test(`${name}: invalid_client`, async () => assertRefused(await present(await make())));
 }
 
-test("RFC7521-4.2.1-2 a certificate beside a secret or an assertion is ignored", async () => {
+test("HTTP-D-1, RFC7521-4.2.1-2 a certificate beside a secret or an assertion is ignored", async () => {
   const certificate = await svidWith();
   const bySecret = await world.token(CC, { authorization: basic("secret", "a-secret") }, certificate);
   assertClient(bySecret, "secret");

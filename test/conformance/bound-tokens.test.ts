@@ -177,13 +177,13 @@ test("RFC8705-3-1, RFC8705-3.1-1, RFC8705-3.1-2, RFC8705-3.1-3, RFC8705-3.1-4, R
   assertBound(await show(pinned, { client_id: "pinned", audience: API }), pinned);
 });
 
-test("RFC8705-3-1 an X.509-SVID binds where the target demands it, and nowhere else", async () => {
+test("HTTP-D-25, RFC8705-3-1 an X.509-SVID binds where the target demands it, and nowhere else", async () => {
   const svid = await svidOf(planner);
   assertBound(await show(svid, { audience: BY_CERTIFICATE }), svid);
   assertUnbound(await show(svid, { audience: API }));
 });
 
-test("RFC8705-1-2, RFC8705-6.2-1 a certificate of any issuer binds, whichever way the client authenticates", async () => {
+test("HTTP-D-25, RFC8705-1-2, RFC8705-6.2-1 a certificate of any issuer binds, whichever way the client authenticates", async () => {
   const stray = await identity("stray.example", await makeAuthority("An authority that is not configured"));
   assertBound(await show(stray, { audience: API }, secretly()), stray);
   assertBound(await show(stray, { audience: BY_CERTIFICATE }, secretly("plain")), stray);
@@ -211,7 +211,7 @@ test("RFC8705-3-1 a certificate that is not valid yet, or not any more, binds no
   }
 });
 
-test("RFC7800-3.1-v1 a proof and a certificate bind to one key, that of the proof", async () => {
+test("POLICY-D-15, RFC7800-3.1-v1 a proof and a certificate bind to one key, that of the proof", async () => {
   const dpop = prover.prove(`${MTLS}/token`);
   const answer = await show(billing, { client_id: "billing", audience: API }, { dpop });
   assert.deepEqual([answer.status, answer.body.token_type], [200, "DPoP"], answer.text);
@@ -220,7 +220,7 @@ test("RFC7800-3.1-v1 a proof and a certificate bind to one key, that of the proo
   assertRefused(await show(billing, { client_id: "billing", audience: BY_CERTIFICATE }, { dpop: excluded }));
 });
 
-test("RFC9449-4.3-9 a proof names the listener that it is sent to", async () => {
+test("HTTP-D-30, RFC9449-4.3-9 a proof names the listener that it is sent to", async () => {
   const ask = (port: number, htu: string): Promise<Answer> =>
     world.token({ ...CC, audience: API }, { ...secretly("plain"), dpop: prover.prove(htu) }, {}, port);
   const { port } = world.server;
@@ -241,7 +241,7 @@ test("RFC8705-6.5-1, RFC8705-6.1-3 behind the proxy a token is bound to the cert
   assertRefused(await world.token({ ...CC, audience: API }, secretly(), proxy, behind));
 });
 
-test("RFC8705-6.3-1 a token ends with its certificate", async () => {
+test("HTTP-D-25, RFC8705-6.3-1 a token ends with its certificate", async () => {
   const lived = await mintX509Svid(world.trustDomain, planner, { expSeconds: 60 });
   const certificate = { key: lived.keyPem, cert: lived.chainPem };
   const ends = Date.parse(new X509Certificate(lived.certPem).validTo) / 1000;
@@ -374,7 +374,7 @@ test("RFC9449-4.1-1 the name of the field is known in any letters", async () => 
   }
 });
 
-test("RFC9449-11.1-2 a proof that one instance accepted is refused by another", async () => {
+test("HTTP-D-29, RFC9449-11.1-2 a proof that one instance accepted is refused by another", async () => {
   const dpop = prover.prove(`${ISSUER}/token`);
   assert.equal((await prove({}, { dpop })).status, 200);
   assertRefused(await prove({}, { dpop }, beside.port), "invalid_dpop_proof");
@@ -384,7 +384,7 @@ test("RFC9449-11.1-2 a proof that one instance accepted is refused by another", 
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400, 400, 400]);
 });
 
-test("RFC9449-4.3-11, RFC9449-11.1-1 a proof is too old after a minute, by the clock of the server", async () => {
+test("HTTP-D-30, RFC9449-4.3-11, RFC9449-11.1-1 a proof is too old after a minute, by the clock of the server", async () => {
   const made = () => prover.prove(`${ISSUER}/token`, { claims: { iat: seconds() + world.passed() } });
   const [first, second] = [made(), made()];
   world.pass(50);

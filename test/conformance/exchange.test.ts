@@ -185,6 +185,14 @@ test("RFC8693-2.1-20 a JWT-SVID is refused as a subject token", async () => {
   }
 });
 
+test("CONF-D-13 a JWT-SVID that is sent again, as assertion and actor token at once, is accepted", async () => {
+  const svid = await world.svid("hops/one");
+  for (const times of [1, 2]) {
+    const answer = await delegate({ actor_token: svid, ...world.as(svid) });
+    assert.equal(answer.status, 200, `${times}: ${answer.text}`);
+  }
+});
+
 test("RFC8693-2.1-22 a subject token can be exchanged repeatedly", async () => {
   const subject = { subject_token: await user() };
   const [first, second] = [await delegate(subject), await delegate(subject)];

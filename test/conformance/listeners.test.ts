@@ -561,7 +561,7 @@ test("RFC6750-5.2-8, RFC9700-4.13-2 the connection to a proxy is protected by TL
   assert.match(await handshake(behind, { ...proxy, ca: corporate.certPem }), /VERIFY/, "another server");
 });
 
-test("RFC9440-4-1 the proxy is not bound by the cap on connections of one source", async () => {
+test("HTTP-D-11, RFC9440-4-1 the proxy is not bound by the cap on connections of one source", async () => {
   const connections = Array.from({ length: 300 }, () => new Connection(behind, proxy));
   try {
     const served = await Promise.all(

@@ -127,7 +127,7 @@ test("B8725-3.10-2 cloud metadata services are not reached, whatever a network o
   for (const { failure, name } of tried()) assert.equal(failure, NOT_ALLOWED, name);
 });
 
-test("B8725-3.10-2 a network that holds loopback beside other addresses does not open it in production", async (t) => {
+test("CONF-D-18, B8725-3.10-2 a network that holds loopback beside other addresses does not open it in production", async (t) => {
   const { configFile } = await configure(t, ["0.0.0.0/0"]);
   const { child, errors } = launchServer(configFile);
   await until(() => child.exitCode !== null, "the start ends");

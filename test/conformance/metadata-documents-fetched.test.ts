@@ -269,7 +269,7 @@ for (const [what, admit, isAdmitted] of [
   ["other workloads", [workload("crew/*")], false],
   ["this workload", [workload("agents/*")], true],
 ] as const) {
-  test(`SPCA-3.1-8, SPCA-5-2 a document does not override admit of the trust domain: ${what} admitted`, async (t) => {
+  test(`HTTP-D-32, SPCA-3.1-8, SPCA-5-2 a document does not override admit of the trust domain: ${what} admitted`, async (t) => {
     const before = readConfig();
     t.after(() => reload(() => before));
     await reload((config) => ({
@@ -308,7 +308,7 @@ test("CIMD-8.6-3, CIMD-8.6-2 loopback is permitted in development, and a product
 
 // --- budget of fetches --------------------------------------------------------------------------------------------
 
-test("PROD-8.3-1, CIMD-5.2-3 fetches have a budget by source and by host, and known clients are not affected by it", async (t) => {
+test("HTTP-D-34, PROD-8.3-1, CIMD-5.2-3 fetches have a budget by source and by host, and known clients are not affected by it", async (t) => {
   const { clientOrigins, files } = openTo({ here, elsewhere });
   const scarce = await makeWorld(
     {

@@ -491,7 +491,7 @@ test("CIMD-8.6-1, CIMD-5-5 keys are fetched like documents: without redirects, a
 
 // --- client authentication ----------------------------------------------------------------------------------------
 
-test("CIMD-8.2-2, CIMD-8.2-3, SPCA-3.1-12, SPCA-3.2-8 failed authentication with a valid document gets the same response", async () => {
+test("HTTP-D-34, CIMD-8.2-2, CIMD-8.2-3, SPCA-3.1-12, SPCA-3.2-8 failed authentication with a valid document gets the same response", async () => {
   const publish = (members: object): string => {
     const path = newPath();
     server.pages.set(path, { body: documentOf(server.origin + path, members) });

@@ -170,7 +170,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       assert.equal(told.length, 1);
     });
 
-    test("RFC6749-10.11-1, RFC6749-10.5-1 browsers are told to come by https alone", async () => {
+    test("HTTP-D-54, RFC6749-10.11-1, RFC6749-10.5-1 browsers are told to come by https alone", async () => {
       const page = await new Browser(world, provider).review(request(verifierOf()));
       assert.equal(page.headers["strict-transport-security"], "max-age=31536000");
     });
@@ -229,7 +229,7 @@ describe("the pages of one server", () => {
     assert.deepEqual([told[0]?.iss, told[1]?.iss], [issuer, issuer]);
   });
 
-  test("PAGE-D-6 what was given before lasts no longer because something else is given", async () => {
+  test("HTTP-D-48, PAGE-D-6 what was given before lasts no longer because something else is given", async () => {
     const give = async (scope: string): Promise<{ scope: string; expires_at: number }> => {
       const browser = new Browser(world, provider);
       await browser.decide(await browser.review(request(verifierOf(), { scope }), "dora"));
@@ -255,7 +255,7 @@ describe("the pages of one server", () => {
     }
   });
 
-  test("RFC6749-3.1-3, RFC9700-2.6-5 browsers are asked for no certificate, which they would ask their users for", async (t) => {
+  test("HTTP-D-53, RFC6749-3.1-3, RFC9700-2.6-5 browsers are asked for no certificate, which they would ask their users for", async (t) => {
     assert.equal(await asksForCertificate(world.server.port, world.ca, "as.example"), false);
     const { signIn: _, policies: __, clients: ___, ...without } = forPeople(provider);
     const other = await makeWorld(without, { files: files(provider) });

@@ -125,7 +125,7 @@ const shared: readonly (readonly [string, Record<string, string>])[] = [
   ["RFC7239-4-1 a field that a client spoiled", { Forwarded: 'for="_x, for=192.0.2.80' }],
 ];
 for (const [what, headers] of shared) {
-  test(`${what}: the source is the proxy's own address`, async () => {
+  test(`HTTP-D-6, ${what}: the source is the proxy's own address`, async () => {
     assert.equal(await sourceOf(forwarded, () => send(UNDECIDED, headers)), "127.0.0.1");
   });
 }
@@ -155,7 +155,7 @@ test("the line of a request behind the proxy has the address of its client, besi
   assert.deepEqual(direct, { address: "127.0.0.1", clientAddress: undefined }, "only the proxy tells");
 });
 
-test("the log tells once of a proxy that does not tell the address of its client", async () => {
+test("HTTP-D-6 the log tells once of a proxy that does not tell the address of its client", async () => {
   const told = (): string[] =>
     forwarded.world.server.lines.filter((line) => line.includes("without a Forwarded field"));
   await send(RIGHT, {});

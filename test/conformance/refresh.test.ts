@@ -104,6 +104,14 @@ test("REFRESH-D-2, MCP-O.10-2, PROD-4.4-12 the metadata name the grant type and 
   assert.deepEqual(body.scopes_supported, [...SCOPES, "offline_access"]);
 });
 
+test("HTTP-D-41 no answer tells when a refresh token expires", async () => {
+  const given = await give();
+  const members = ["access_token", "expires_in", "refresh_token", "scope", "token_type"];
+  for (const { body } of [given.answer, await refresh(given.token)]) {
+    assert.deepEqual(Object.keys(body).sort(), members);
+  }
+});
+
 test("REFRESH-D-1, REFRESH-D-2 the page says for how long, and the scope never reaches a token", async () => {
   const brief = await give();
   assert.match(brief.page.text, /12 hours/);
@@ -255,7 +263,7 @@ test("REFRESH-D-15, RFC9700-4.14.2-5 an operator ends one grant, and those of al
   world.pass(ENDING_REACH_MS / 1000 + 1);
 });
 
-test("AUDIT-D-2, REFRESH-D-19 a dead token that comes again and again is recorded until its source fails too often", async () => {
+test("HTTP-D-39, AUDIT-D-2, REFRESH-D-19 a dead token that comes again and again is recorded until its source fails too often", async () => {
   const { token } = await give();
   const revoked = await world.get("/revoke", {
     method: "POST",

@@ -358,7 +358,7 @@ describe("where registration is open", () => {
     assert.deepEqual([event?.reason, event?.detail.class], ["by_anybody", "open"]);
   });
 
-  test("RFC7591-5-7 a narrower ceiling of open registration reaches its clients at their next request, and no others", async () => {
+  test("HTTP-D-22, RFC7591-5-7 a narrower ceiling of open registration reaches its clients at their next request, and no others", async () => {
     const client = await register({ scope: "read write" }, world);
     const narrow = (scopes: string[], grantTypes: string[]) =>
       reload(world, ({ registration }) => {
@@ -412,7 +412,7 @@ describe("where registration is open", () => {
   });
 
   for (const mode of ["off", "initial-access-token"]) {
-    test(`RFC7591-5-7 mode "${mode}" widens no client that registered openly: the last ceiling stands, also after a start`, async (t) => {
+    test(`HTTP-D-22, RFC7591-5-7 mode "${mode}" widens no client that registered openly: the last ceiling stands, also after a start`, async (t) => {
       const { registration: before } = JSON.parse(readFileSync(world.configFile, "utf8"));
       t.after(() => reload(world, ({ registration }) => void Object.assign(registration, before)));
       const set = (values: object) =>
@@ -442,7 +442,7 @@ describe("where registration is open", () => {
     });
   }
 
-  test("RFC6750-3.1-5, RFC7591-3.2.2-1 a registration with credentials of another scheme is refused, also where registration is open", async () => {
+  test("HTTP-D-24, RFC6750-3.1-5, RFC7591-3.2.2-1 a registration with credentials of another scheme is refused, also where registration is open", async () => {
     for (const authorization of ["Basic YTpi", "Digest abc", "Negotiate", "x"]) {
       for (const at of [world, shared])
         assertChallenge(await post(at, {}, { authorization }), 401, undefined);

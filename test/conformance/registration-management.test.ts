@@ -311,7 +311,7 @@ test("PROD-8.3-1, AUDIT-D-2 requests of one client are limited by minute, withou
 // --- changing -----------------------------------------------------------------------------------------------------
 
 for (const [name, at] of stores) {
-  test(`RFC7592-2.2-3, RFC7592-2.2-4, RFC7592-2.2-11, RFC7592-A.1-2 an update replaces the whole record and the registration access token (${name})`, async () => {
+  test(`HTTP-D-33, RFC7592-2.2-3, RFC7592-2.2-4, RFC7592-2.2-11, RFC7592-A.1-2 an update replaces the whole record and the registration access token (${name})`, async () => {
     const before = {
       client_name: "a",
       contacts: ["b"],

@@ -228,7 +228,7 @@ test("PROD-2.2-1, PROD-2.2-8, PROD-2.2-11, PROD-4.2-1, PROD-4.2-4, PROD-4.2-5, P
   assert.deepEqual(answer.response_types, ["code"]);
 });
 
-test("PROD-2.2-8, PROD-4.1-25 authorization_code can be registered and is not served", async () => {
+test("HTTP-D-20, PROD-2.2-8, PROD-4.1-25 authorization_code can be registered and is not served", async () => {
   const { client_id } = await register(sixFields());
   for (const grant_type of ["authorization_code", "password"]) {
     const answer = await world.token({ ...assertion(client_id, keyPem), grant_type, code: "a" });
@@ -260,7 +260,7 @@ for (const [name, metadata, recorded] of unasked) {
 
 const grantsAndRedirects = [
   ["RFC7591-2-7, RFC7591-2-10 without grant_types", { ...UNNAMED, ...REDIRECTS }, ["authorization_code"]],
-  ["RFC7591-2-7, RFC7591-2-10 without grant_types and redirect_uris", UNNAMED, []],
+  ["HTTP-D-21, RFC7591-2-7, RFC7591-2-10 without grant_types and redirect_uris", UNNAMED, []],
   ["RFC7591-2-6, RFC7591-2-8 a supported grant type", { grant_types: [EXCHANGE] }, [EXCHANGE]],
   [
     "RFC6749-2-1, RFC7591-2.1-1, RFC7591-2-9 with authorization_code and its response type",
@@ -696,7 +696,7 @@ test("RFC6749-2.1-1, RFC6749-2.3.1-5, PROD-2.1-3 a client authenticates with its
   }
 });
 
-test("SPCA-3.1-10, PROD-2.1-7 a registration does not override admit of a trust domain", async () => {
+test("HTTP-D-32, SPCA-3.1-10, PROD-2.1-7 a registration does not override admit of a trust domain", async () => {
   const client = await register(by("spiffe_jwt", { spiffe_id: workload("other/crew") }));
   const form = {
     ...CC,

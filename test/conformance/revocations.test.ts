@@ -162,7 +162,7 @@ const SELECTORS: [name: string, selector: (first: string) => object][] = [
   ["everything", () => ({ everything: {} })],
 ];
 for (const [name, selector] of SELECTORS) {
-  test(`RFC7009-3-1 an ending by ${name} ends exactly what its dry run lists, and descendants with it`, async () => {
+  test(`HTTP-D-19, RFC7009-3-1 an ending by ${name} ends exactly what its dry run lists, and descendants with it`, async () => {
     passCutOff();
     const [first, second] = await twoHops();
     const token = await administrator();
@@ -209,7 +209,7 @@ test("RFC7009-3-1 an ending by consent ends what was issued under it", async () 
   assert.deepEqual([await isActive(subject), await isActive(under)], [true, false]);
 });
 
-test("an ending ends what exists, and does not keep a party out", async () => {
+test("POLICY-D-1 an ending ends what exists, and does not keep a party out", async () => {
   passCutOff();
   const { body } = await order({ subject: { iss: IDP, sub: "alice" } });
   assert.equal(
@@ -302,7 +302,7 @@ test("AUDIT-D-2, AUDIT-D-6 a dry run and a malformed order are recorded, with th
   for (const { client } of events) assert.equal((client as { client_id: string }).client_id, "desk");
 });
 
-test("a malformed order ends nothing", async () => {
+test("HTTP-D-18 a malformed order ends nothing", async () => {
   const token = await administrator();
   const before = (await world.events()).filter(({ type }) => type === "token.revoked").length;
   const wrong: unknown[] = [

@@ -234,7 +234,7 @@ test("RFC7009-2.1-7 the token of another client is not ended, and the answer doe
   assert.deepEqual([second.status, second.body], refused);
 });
 
-test("RFC7009-2.2.1-1, RFC7009-2.2.1-2 a grant for another server is refused as a type that cannot be revoked", async () => {
+test("HTTP-D-17, RFC7009-2.2.1-1, RFC7009-2.2.1-2 a grant for another server is refused as a type that cannot be revoked", async () => {
   const token = await exchange("planner", { audience: PARTNER });
   const answer = await revoke("planner", { token });
   assert.deepEqual([answer.status, answer.body.error], [400, "unsupported_token_type"]);

@@ -204,7 +204,7 @@ function assertion(change: object = {}): Form {
   return { client_assertion_type: JWT_BEARER, client_assertion: `${input}.${signature}` };
 }
 
-test("RFC7662-2.2-6, RFC7662-4-6, RFC7662-4-8 about a token for a target of others, the answer is that it is not active", async () => {
+test("HTTP-D-15, RFC7662-2.2-6, RFC7662-4-6, RFC7662-4-8 about a token for a target of others, the answer is that it is not active", async () => {
   const [mine, others] = [await credentials(API), await credentials(OTHER)];
   const svid = await world.svid("apis/one");
   assert.deepEqual(shapeOf(await ask({ token: others }, by("gate"))), INACTIVE);
@@ -367,7 +367,7 @@ test("RFC7662-2.1-1, RFC7662-2.1-2, RFC7662-4-11 the question is a form in a POS
 
 // --- the audit trail ----------------------------------------------------------------------------------------------
 
-test("AUDIT-D-2, AUDIT-D-3, AUDIT-D-9 questions are counted by caller, target and outcome, and recorded each minute", async () => {
+test("HTTP-D-16, AUDIT-D-2, AUDIT-D-3, AUDIT-D-9 questions are counted by caller, target and outcome, and recorded each minute", async () => {
   const token = await credentials(API);
   const counted = async () => {
     const events = await world.events();

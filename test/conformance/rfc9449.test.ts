@@ -219,7 +219,7 @@ const WRONG: [name: string, reason: string, proof: () => string][] = [
 const prove = (changes: Forgery = {}): string => prover.prove(HERE, changes);
 
 for (const [name, reason, proof] of WRONG) {
-  test(`RFC9449-5-2, RFC9449-5-3, ${name}: invalid_dpop_proof, whether or not a proof is demanded`, async () => {
+  test(`HTTP-D-26, RFC9449-5-2, RFC9449-5-3, ${name}: invalid_dpop_proof, whether or not a proof is demanded`, async () => {
     await assertRefused(await ask(proof()), "invalid_dpop_proof", `proof_${reason}`);
     await assertRefused(
       await ask(proof(), { ...CC, audience: STRICT }),
@@ -252,7 +252,7 @@ test("RFC9449-4-1, RFC9449-11.1-2 a proof is used once, by its key and jti", asy
   assertBound(await ask(thief.prove(HERE, { claims: { jti } })), thief.jkt);
 });
 
-test("RFC9449-11.1-2 a proof of a request that is refused is not used up", async () => {
+test("HTTP-D-29, RFC9449-11.1-2 a proof of a request that is refused is not used up", async () => {
   const proof = prove();
   await assertRefused(
     await ask(proof, { ...CC, audience: "https://nowhere.example" }),
@@ -286,7 +286,7 @@ test("RFC9449-5-2 of one proof that is sent many times at once, one request gets
 });
 
 for (const name of ["DPoP", "dpop"]) {
-  test(`RFC9449-4.1-1, RFC9449-5-3 a proof inside the body, as ${name}, is refused and not used up`, async () => {
+  test(`HTTP-D-27, RFC9449-4.1-1, RFC9449-5-3 a proof inside the body, as ${name}, is refused and not used up`, async () => {
     const proof = prove();
     for (const audience of [API, STRICT]) {
       const refused = await ask(undefined, { ...CC, audience, [name]: proof });
@@ -329,7 +329,7 @@ test("RFC9449-5.1-1, MDP-3-1 the metadata list the algorithms of proofs, where D
   assert.equal((await without.get(path)).body.dpop_signing_alg_values_supported, undefined);
 });
 
-test("RFC9449-5-2 where DPoP is off, a proof is refused, good or bad", async () => {
+test("HTTP-D-26, RFC9449-5-2 where DPoP is off, a proof is refused, good or bad", async () => {
   await assertRefused(await ask(prove(), CC, without), "invalid_dpop_proof", "proof_unsupported", without);
   await assertRefused(await ask("proof", CC, without), "invalid_dpop_proof", "proof_unsupported", without);
   assert.equal((await ask(undefined, CC, without)).body.token_type, "Bearer");
@@ -399,7 +399,7 @@ test("RFC9449-8-2 a bad proof is not challenged, and a request without a proof g
   assert.equal((await ask(undefined, CC, noncing)).headers["dpop-nonce"], undefined);
 });
 
-test("RFC9449-11.1-5 with a nonce its time counts, and that of iat does not", async () => {
+test("HTTP-D-30, RFC9449-11.1-5 with a nonce its time counts, and that of iat does not", async () => {
   const nonce = (await ask(prove(), CC, noncing)).headers["dpop-nonce"];
   assertBound(await ask(prove({ claims: { nonce, iat: 1 } }), CC, noncing));
 });
@@ -453,7 +453,7 @@ test("RFC9449-7.2-1, RFC9700-4.10.1-1 a stolen bound token is refused under the 
   }
 });
 
-test("RFC9449-5-2 a field DPoP under the scheme Bearer is a valid proof, or the request is refused", async () => {
+test("HTTP-D-28, RFC9449-5-2 a field DPoP under the scheme Bearer is a valid proof, or the request is refused", async () => {
   const token = await ownToken(undefined);
   const authorization = `Bearer ${token}`;
   const { dpop = "" } = withProof(token);
@@ -500,7 +500,7 @@ test("RFC9449-7.1-1 an unbound token is refused under the scheme DPoP", async ()
   assert.equal((await call({ authorization: `Bearer ${token}` })).status, 200);
 });
 
-test("RFC9449-11.1-2, AUDIT-D-2 a proof is used once at our own endpoints, and not by a request that is refused", async () => {
+test("HTTP-D-29, RFC9449-11.1-2, AUDIT-D-2 a proof is used once at our own endpoints, and not by a request that is refused", async () => {
   const token = await ownToken(prove());
   const headers = withProof(token);
   assertChallenged(await call({ ...headers, authorization: `DPoP ${token}x` }), "invalid_dpop_proof", "DPoP");
@@ -533,7 +533,7 @@ test("RFC9449-7.1-1, RFC6750-3.1-1 malformed credentials of the scheme, and a to
   assert.deepEqual([inQuery.status, inQuery.body.error], [400, "invalid_request"]);
 });
 
-test("RFC9449-8-1, RFC9449-8-2 at our own endpoints a nonce is demanded by a challenge", async () => {
+test("HTTP-D-31, RFC9449-8-1, RFC9449-8-2 at our own endpoints a nonce is demanded by a challenge", async () => {
   const nonce = (await ask(prove(), CC, noncing)).headers["dpop-nonce"];
   const token = await ownToken(prove({ claims: { nonce } }), noncing);
   const challenge = await call(withProof(token), noncing);

@@ -208,7 +208,7 @@ test("RFC6749-2.3.1-8, PROD-8.3-1, PROD-7.5-1, EMA-7.5.1-1 too many guesses get 
   assert.match(retryAfter ?? "", /^([1-9]|1[0-2])$/);
 });
 
-test("RFC6749-2.3.1-8 guesses lock out no client: a right secret is served at the guesser's own address too", async () => {
+test("HTTP-D-2, RFC6749-2.3.1-8 guesses lock out no client: a right secret is served at the guesser's own address too", async () => {
   const [guesser, elsewhere] = [newAddress(), newAddress()];
   await guess(guesser, () => wrong("second"), BY_CLIENT);
   for (const from of [guesser, elsewhere]) {
@@ -398,7 +398,7 @@ const unconfigured: readonly [string, () => Promise<[clientId: string, prove: ()
 ];
 
 for (const [how, make] of unconfigured) {
-  test(`PROD-8.3-1 refusals of a client ${how} that no rule names count as failures of its source, with one event each`, async () => {
+  test(`HTTP-D-12, PROD-8.3-1 refusals of a client ${how} that no rule names count as failures of its source, with one event each`, async () => {
     const [source, another] = [newAddress(), newAddress()];
     const [clientId, prove] = await make();
     const ask = (): Form => ({ ...CC, ...prove() });

@@ -114,7 +114,7 @@ const ROWS: readonly Row[] = [
 ];
 
 for (const { what, selector: select, ends, from = 0, barred } of ROWS) {
-  test(`an ending by ${what} ends what it showed beforehand, and no more than its cut-off says`, async (t) => {
+  test(`POLICY-D-2 an ending by ${what} ends what it showed beforehand, and no more than its cut-off says`, async (t) => {
     const office = await openOffice(t);
     const { ports, tried, issued: tryIssue, pass, events } = office;
     const issued = await issueAll(office);
@@ -180,7 +180,7 @@ test("AUDIT-D-5 an ending of an actor token ends what was issued to it, and what
   assert.deepEqual(await Promise.all(tokens.map(tried)), [ended, ended, ended, "good"]);
 });
 
-test("an ending by subject, issuer or everything refuses foreign tokens of before, and accepts later ones", async (t) => {
+test("POLICY-D-3 an ending by subject, issuer or everything refuses foreign tokens of before, and accepts later ones", async (t) => {
   const selectors: readonly EndingSelector[] = [
     { by: "subject", iss: IDP, sub: "u-1" },
     { by: "issuer", issuer: IDP },
@@ -203,7 +203,7 @@ test("an ending by subject, issuer or everything refuses foreign tokens of befor
   }
 });
 
-test("an ending of an actor leaves it free to exchange older subject tokens again", async (t) => {
+test("POLICY-D-3 an ending of an actor leaves it free to exchange older subject tokens again", async (t) => {
   const { ports, user, triedForeign, pass } = await openOffice(t);
   const before = await user();
   await endTokens(ports, { by: "actor", spiffeId: kiosk }, BY);

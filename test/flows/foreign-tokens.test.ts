@@ -84,14 +84,14 @@ const cases: [name: string, token: () => string, type: string, want: string][] =
     "subject_jwt_type_refused",
   ],
   [
-    "RFC8725-3.12-v1 an ID token under another type",
+    "CONF-D-7, RFC8725-3.12-v1 an ID token under another type",
     () => tokenOf(IDP, { claims: { nonce: "n" } }),
     JWT,
     "subject_untyped_id_token",
   ],
   ["RFC8725-3.12-v1 an ID token as one", () => tokenOf(IDP, { claims: { nonce: "n" } }), ID_TOKEN, "issued"],
   ...[JWT, ID_TOKEN].map((type): [string, () => string, string, string] => [
-    `RFC8725-3.12-v1 a security event without typ, as ${type.slice(-8)}`,
+    `CONF-D-7, RFC8725-3.12-v1 a security event without typ, as ${type.slice(-8)}`,
     () => tokenOf(IDP, { claims: { events: {} } }),
     type,
     "subject_untyped_event",

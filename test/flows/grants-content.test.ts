@@ -201,7 +201,7 @@ test("RFC9068-3-4, RFC9068-3-5 of several APIs the client's default is used; wit
   await guests.assertRefused(await ask("porter"), "target_missing", "invalid_target");
 });
 
-test("RFC7521-4.1-5, PROD-8.4-1 the lifetime of the token is that of the rule, whatever remains of the grant", async () => {
+test("POLICY-D-12, RFC7521-4.1-5, PROD-8.4-1 the lifetime of the token is that of the rule, whatever remains of the grant", async () => {
   const answer = await guests.redeem(await guests.grant({ exp: Math.floor(Date.now() / 1000) + 2 }));
   const { iat, exp } = tokenOf(answer);
   assert.deepEqual([answer.body.expires_in, Number(exp) - Number(iat)], [300, 300]);
@@ -226,7 +226,7 @@ const acts: [string, object, object][] = [
   ],
 ];
 for (const [name, act, want] of acts) {
-  test(`IDC-2.3.2-2, RFC8693-4.1-2, IDJAG-9.8-2 the chain ${name}, and the redeeming client is not added`, async () => {
+  test(`POLICY-D-12, IDC-2.3.2-2, RFC8693-4.1-2, IDJAG-9.8-2 the chain ${name}, and the redeeming client is not added`, async () => {
     const answer = await guests.redeem(await guests.grant({ act }));
     assert.deepEqual(tokenOf(answer).act, want);
     const hops = (text: unknown): number => JSON.stringify(text).split('"sub"').length - 1;

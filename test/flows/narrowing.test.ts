@@ -117,6 +117,12 @@ const CHANGES: readonly Row[] = [
     }),
   ],
   ["a rule that is removed", ["portal", "vouched"], "token_rule_gone", withRule("own")],
+  [
+    "POLICY-D-6 a rule under another id",
+    ["portal", "vouched"],
+    "token_rule_gone",
+    withRule("own", { id: "renamed" }),
+  ],
   ["a rule with fewer scopes", ["asked"], "token_rule_narrowed", withRule("asked", { scopes: ["read"] })],
   ["a rule with other targets", ["asked"], "token_rule_narrowed", withRule("asked", { targets: ["spare"] })],
   ["a rule with other actors", ["asked"], "token_rule_narrowed", withRule("asked", { actors: [kiosk] })],
@@ -224,7 +230,7 @@ const CHANGES: readonly Row[] = [
     }),
   ],
   [
-    "RFC8705-3-1, RFC9449-5-1 a target that demands bound tokens",
+    "POLICY-D-18, RFC8705-3-1, RFC9449-5-1 a target that demands bound tokens",
     KINDS,
     "token_target_narrowed",
     withDesk({ binding: "any" }),
@@ -266,7 +272,19 @@ for (const [what, ends, reason, change] of CHANGES) {
   });
 }
 
-test("a consent that is narrowed or expires reaches what was issued under it, and all below it", async (t) => {
+test("POLICY-D-5 a rule that demands other subject tokens reaches none that was exchanged before", async () => {
+  const demands = { subjectToken: { audiences: ["https://elsewhere.example"] } };
+  const issued = ["asked", "invited"];
+  office.reload({
+    ...OFFICE,
+    policies: OFFICE.policies.map((rule) => (issued.includes(rule.id) ? { ...rule, ...demands } : rule)),
+  });
+  const seen = await outcomes();
+  office.reload(OFFICE);
+  assert.deepEqual(seen, outcomesWanted([], "", "good"));
+});
+
+test("POLICY-D-9 a consent that is narrowed or expires reaches what was issued under it, and all below it", async (t) => {
   const { token, onward, tried, consent, ports, pass, nowSeconds } = await openOffice(t);
   const tokens = [await token("asked")];
   tokens.push(await onward(tokens[0] ?? ""));
@@ -339,7 +357,7 @@ test("AUDIT-D-5 a token with an ancestor of which there is no record does not st
   assert.deepEqual(await standing(ports, String(jti), expiresAtSeconds), err("jwt_expired"));
 });
 
-test("a rule that no longer lets unbound tokens out of bound ones reaches those that came out", async (t) => {
+test("POLICY-D-18 a rule that no longer lets unbound tokens out of bound ones reaches those that came out", async (t) => {
   const { ports, token, onward, reload } = await openOffice(t);
   const unbound = await onward(await token("invited"));
   const facts = await ports.facts.token(String(claimsOf(unbound).jti));

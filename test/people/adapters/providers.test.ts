@@ -22,13 +22,21 @@ import { LOOPBACK } from "../../support/web.ts";
 async function startSite(t: TestContext) {
   const authority = await makeAuthority("Authority of a provider");
   const { keyPem: key, certPem: cert } = await issueServerCertificate(authority, ["localhost"]);
-  const site = { issuer: "", ca: authority.certPem, mode: "answers" as "answers" | "cuts" | "silent" };
+  const site = {
+    ...{ issuer: "", ca: authority.certPem, mode: "answers" as "answers" | "cuts" | "silent" },
+    subjects: ["public"],
+  };
   const [asked, kept] = [[] as string[], [] as ServerResponse[]];
   const answer = (path: string, response: ServerResponse): void => {
     const { issuer } = site;
     const endpoints = { authorization_endpoint: `${issuer}/login`, token_endpoint: `${issuer}/token` };
-    const body =
-      path === "/token" ? { error: "invalid_grant" } : { issuer, ...endpoints, jwks_uri: `${issuer}/jwks` };
+    const metadata = {
+      issuer,
+      ...endpoints,
+      jwks_uri: `${issuer}/jwks`,
+      subject_types_supported: site.subjects,
+    };
+    const body = path === "/token" ? { error: "invalid_grant" } : metadata;
     response.writeHead(path === "/token" ? 400 : 200, { "content-type": "application/json" });
     response.end(JSON.stringify(body));
   };
@@ -53,9 +61,10 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
   one.site.mode = mode;
   const time = makeTime(0);
   const timers = makeTimers();
+  const pairwise: string[] = [];
   const providers = openProviders({
     ...{ clock: time.clock, timers, random, encryptionKeys: [randomBytes(32)] },
-    ...{ onFetch: () => undefined, onPairwise: () => undefined },
+    ...{ onFetch: () => undefined, onPairwise: (name: string) => void pairwise.push(name) },
   });
   t.after(() => providers.stop());
   const settings = (name: string, { site: { issuer, ca } }: typeof one): [string, Provider] => [
@@ -73,7 +82,7 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
   };
   const redeem = (name = "one") => reasonOf(providers.redeem(name, asked));
   return {
-    ...{ one, time, timers },
+    ...{ one, time, timers, pairwise },
     begin: (name = "one") => reasonOf(providers.metadata(name)),
     redeem,
     /** The provider keeps the request for a while, and then breaks the connection. */
@@ -95,7 +104,7 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
 const [DOWN, REFUSED] = ["provider_unavailable", "provider_refused"];
 const tokens = (asked: readonly string[]): number => asked.filter((path) => path === "/token").length;
 
-test("after three redemptions that waited in vain users are told at once, and the provider is not asked, for 30 s", async (t) => {
+test("CONF-D-1 after three redemptions that waited in vain users are told at once, and the provider is not asked, for 30 s", async (t) => {
   const { one, begin, redeem, waitInVain, pass } = await open(t, "answers");
   assert.equal(await redeem(), REFUSED);
   for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) {
@@ -141,7 +150,7 @@ test("codes for which the provider breaks the connection at once, such as those 
   assert.deepEqual([await begin(), await redeem()], ["ok", REFUSED]);
 });
 
-test("a provider whose metadata never came is asked by three users, then by none; the first copy ends the pause", async (t) => {
+test("CONF-D-1 a provider whose metadata never came is asked by three users, then by none; the first copy ends the pause", async (t) => {
   const { one, begin, pass } = await open(t, "cuts");
   for (let failures = 0; failures < PAUSE_FAILURES_MAX; failures++) {
     const asking = begin();
@@ -161,4 +170,10 @@ test("a provider whose metadata never came is asked by three users, then by none
   // The next poll, which is not that of a user, comes long before the end of the pause.
   pass(1_000 * EARLY_LOOK_SECONDS);
   await until(async () => (await begin()) === "ok", "it is known");
+});
+
+test("CONF-D-2 a provider whose metadata list no public subjects is used, and that is told", async (t) => {
+  const { one, begin, pairwise } = await open(t, "answers");
+  one.site.subjects = ["pairwise"];
+  assert.deepEqual([await begin(), await begin("two"), pairwise], ["ok", "ok", ["one"]]);
 });

@@ -152,7 +152,7 @@ const isActive = async (token: string): Promise<boolean> => {
 
 // --- what is shown --------------------------------------------------------------------------------------------------
 
-test("PAGE-D-15 a user reads what they allowed to whom, since when, until when, and when it was used last", async () => {
+test("HTTP-D-62, HTTP-D-56, PAGE-D-15 a user reads what they allowed to whom, since when, until when, and when it was used last", async () => {
   const browser = new Browser(service, provider);
   await allow("alice", browser);
   const page = await browser.get("/account");
@@ -199,7 +199,7 @@ async function api(method: string, path: string, body: object): Promise<Answer> 
   return service.get(path, { method, headers, body: JSON.stringify(body) });
 }
 
-test("PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded is shown and taken back like one of the page", async () => {
+test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded is shown and taken back like one of the page", async () => {
   await record("paula", "by-admin");
   // The same name at another issuer is another user.
   await service.consent("paula", "agents/other", NOTES, ["notes.read"]);
@@ -219,7 +219,7 @@ test("PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded is shown an
   assert.ok(after.includes("You took back the permissions of spiffe://td.example/agents/asking."), after);
 });
 
-test("PAGE-D-15 what was done in the name of a user is shown with the chain of agents, and to that user alone", async () => {
+test("HTTP-D-59, PAGE-D-15 what was done in the name of a user is shown with the chain of agents, and to that user alone", async () => {
   const { browser } = await account("nadia");
   const token = await allow("nadia", browser);
   const first = await exchange("agents/sorting", token);
@@ -260,7 +260,7 @@ test("PAGE-D-15 a user who acts for others under their own name reads nothing of
   assert.equal((await browser.get("/account")).status, 200);
 });
 
-test("PAGE-D-15, AUDIT-D-6 reading is on record, with the range, before anything is shown", async () => {
+test("HTTP-D-60, PAGE-D-15, AUDIT-D-6 reading is on record, with the range, before anything is shown", async () => {
   const { browser } = await account("rita");
   await browser.get("/account?from=2026-01-01&to=2026-01-31");
   const { type, reason, subject, detail } = await last("admin.access");
@@ -271,7 +271,7 @@ test("PAGE-D-15, AUDIT-D-6 reading is on record, with the range, before anything
   });
 });
 
-test("PAGE-D-15 the events of a user are shown by page and by range", async () => {
+test("HTTP-D-60, PAGE-D-15 the events of a user are shown by page and by range", async () => {
   const { browser } = await account("tess");
   const count = ACCOUNT_EVENTS + 3;
   for (let index = 0; index < count; index++) await record("tess", `tess-${index}`);
@@ -309,7 +309,7 @@ test("PAGE-D-15 the events of a user are shown by page and by range", async () =
   }
 });
 
-test("PAGE-D-15 what a user does not read of the trail hides nothing behind it", async () => {
+test("HTTP-D-59, PAGE-D-15 what a user does not read of the trail hides nothing behind it", async () => {
   const { browser } = await account("olga");
   await record("olga", "of-olga");
   // Each look at the page is an event that it does not list.
@@ -336,7 +336,7 @@ for (const days of ["from=tomorrow", "to=2026-02-30", "from=2026-02-02&to=2026-0
   });
 }
 
-test("PAGE-D-15, REFRESH-D-7, REFRESH-D-15 a client that goes on while the user is away is shown with its end, what ended by a second use with a note, and all ends with the consent", async () => {
+test("HTTP-D-57, PAGE-D-15, REFRESH-D-7, REFRESH-D-15 a client that goes on while the user is away is shown with its end, what ended by a second use with a note, and all ends with the consent", async () => {
   const { browser } = await account("rhea");
   const start = async (): Promise<string> => {
     const verifier = verifierOf();
@@ -401,7 +401,7 @@ test("PAGE-D-16, PAGE-D-12, WCAG-3.3.4-1 what is taken back ends with every toke
   assert.ok(await isActive(await allow("alma", browser)));
 });
 
-test("PAGE-D-16 all is taken back at once, on however many pages it is, and of no other user", async () => {
+test("HTTP-D-61, PAGE-D-16 all is taken back at once, on however many pages it is, and of no other user", async () => {
   const { browser } = await account("ben");
   const token = await allow("ben", browser);
   for (let index = 0; index <= ACCOUNT_CONSENTS; index++) await record("ben", `ben-${index}`);

@@ -161,7 +161,7 @@ test("PROD-2.6-4 the consent is a record like any other, which the API shows and
   assert.equal((await ask({ user: "bert" })).status, 400);
 });
 
-test("PAGE-D-25, RFC8693-4.1-5 the page names every actor between the user and the agent", async () => {
+test("HTTP-D-49, PAGE-D-25, RFC8693-4.1-5 the page names every actor between the user and the agent", async () => {
   const { browser, page } = await pageOf(linkIn(await ask({ user: "cora" })), "cora");
   await browser.decide(page);
   const own = (await ask({ user: "cora" })).body.access_token;
@@ -464,6 +464,21 @@ test("PAGE-D-23, PAGE-D-10 a refusal is remembered while the link lives, and the
   const again = await browser.get(linkIn(after));
   assert.equal(again.status, 409);
   assert.match(shownBy(again.text), /You have decided already/);
+});
+
+test("HTTP-D-50 what a user gave by a link and took back is not asked for again while the link lives", async () => {
+  const before = await ask({ user: "nora" });
+  const { browser, page } = await pageOf(linkIn(before), "nora");
+  await browser.decide(page);
+  const headers = { authorization: operator };
+  const query = new URLSearchParams({ iss: provider.issuer, sub: "nora" });
+  const listed = await service.get(`/consents?${query}`, { headers });
+  const [consent] = listed.body.consents as { id: string }[];
+  assert.equal((await ask({ user: "nora" })).status, 200);
+  assert.equal((await service.get(`/consents/${consent?.id}`, { method: "DELETE", headers })).status, 204);
+  const after = await ask({ user: "nora" });
+  assert.deepEqual([after.status, after.text], [before.status, before.text]);
+  assert.equal((await browser.get(linkIn(after))).status, 409);
 });
 
 test("PAGE-D-11 nothing ticked, or nothing that was asked for, is a refusal", async () => {

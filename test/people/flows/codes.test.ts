@@ -125,7 +125,7 @@ const spoiled = [
   ["MCPC-D-13 a resource beside its own", { resource: [NOTES, "https://other.example"] }, "invalid_target"],
 ] as const;
 for (const [name, extra, error] of spoiled) {
-  test(`${name} gives nothing, and uses the code up`, async () => {
+  test(`HTTP-D-36, ${name} gives nothing, and uses the code up`, async () => {
     const verifier = verifierOf();
     const code = await codeOf(verifier);
     const refused = await redeem(code, verifier, extra);
@@ -135,7 +135,7 @@ for (const [name, extra, error] of spoiled) {
   });
 }
 
-test("RFC6749-4.1.3-5, RFC6749-10.5-3, RFC6749-4.1.2-5 another client can neither use nor spoil a code", async () => {
+test("HTTP-D-36, RFC6749-4.1.3-5, RFC6749-10.5-3, RFC6749-4.1.2-5 another client can neither use nor spoil a code", async () => {
   const verifier = verifierOf();
   const code = await codeOf(verifier);
   const theirs = await redeem(code, verifier, {}, { authorization: basic(OTHER, OTHER_SECRET) });
@@ -236,7 +236,7 @@ test("RFC6749-10.3-1, AUDIT-D-3 neither code, verifier nor cookie is in the audi
   assert.equal(issued?.subject?.token.type, "code");
 });
 
-test("RFC6749-10.5-2 guesses of a public client fill no trail", async () => {
+test("HTTP-D-52, RFC6749-10.5-2 guesses of a public client fill no trail", async () => {
   const before = (await service.events()).length;
   for (let guess = 0; guess < 5; guess++) {
     const answer = await redeem(`guess-${guess}`, verifierOf(), { client_id: PUBLIC }, {});

@@ -4,13 +4,14 @@ import { test } from "node:test";
 import { recordEnding } from "../../../src/flows/endings.ts";
 import { introspect } from "../../../src/flows/introspect.ts";
 import { revoke } from "../../../src/flows/revoke.ts";
+import { standing } from "../../../src/flows/standing.ts";
 import { CODE_SECONDS, FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../../src/limits/people.ts";
 import { successors } from "../../../src/people/adapters/sealed.ts";
 import { judgeRefresh } from "../../../src/people/flows/judge-refresh.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { PresentedFamily } from "../../../src/records.ts";
-import { defined } from "../../../src/result.ts";
+import { defined, err } from "../../../src/result.ts";
 import { makeProver } from "../../support/dpop.ts";
 import { formOf } from "../../support/flow.ts";
 import { NOTES, PRIVATE, PUBLIC, SCOPES } from "../../support/people.ts";
@@ -454,6 +455,18 @@ for (const [why, configuration, reason] of narrowed) {
   });
 }
 
+test("HTTP-D-38 a client of the configuration that is removed and added again has its grants again", async (t) => {
+  const flow = await openRefresh(t);
+  const token = await flow.start();
+  const jti = String(claimsIn((await flow.give()).answer).jti);
+  const stands = () => standing(flow.ports, jti, flow.ports.clock.nowSeconds());
+  flow.reload(forRefresh(({ clients }) => ({ clients: { ...clients, [PUBLIC]: undefined } })));
+  assert.deepEqual(await stands(), err("token_client_gone"));
+  flow.reload(forRefresh());
+  assert.ok((await stands()).ok);
+  assert.equal(errorOf(await flow.refresh(token)), "none");
+});
+
 const gone = [
   ["the user is disabled", withIssuer({ disabledSubjects: ["alice"] }), "subject_disabled"],
   ["the user has another name here", withIssuer({ subjects: { prefix: "staff:" } }), "token_issuer_narrowed"],
@@ -472,7 +485,7 @@ const gone = [
   ],
 ] as const;
 for (const [why, configuration, reason] of gone) {
-  test(`REFRESH-D-15, REFRESH-D-10 the family ends when it is used while ${why}`, async (t) => {
+  test(`HTTP-D-37, REFRESH-D-15, REFRESH-D-10 the family ends when it is used while ${why}`, async (t) => {
     const flow = await openRefresh(t);
     const token = await flow.start();
     flow.reload(configuration);
@@ -639,7 +652,7 @@ const withTwoTargets = forRefresh(({ targets, policies }) => ({
   policies: policies.map((rule) => ({ ...rule, targets: [NOTES, ELSEWHERE] })),
 }));
 
-test("REFRESH-D-15 of more families for one client and target those end that were used longest ago, and none of another", async (t) => {
+test("HTTP-D-40, REFRESH-D-15 of more families for one client and target those end that were used longest ago, and none of another", async (t) => {
   const flow = await openRefresh(t, withTwoTargets);
   await flow.start({ offline: false });
   flow.pass((flow.ports.settings().signIn?.refresh.briefSeconds ?? 0) + 1);

@@ -98,7 +98,7 @@ const page = (extra = {}, user = "alice", browser = new Browser(service, provide
 
 // --- what is shown --------------------------------------------------------------------------------------------------
 
-test("PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says who asks for what, where, until when and whom it asks", async () => {
+test("HTTP-D-51, PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says who asks for what, where, until when and whom it asks", async () => {
   const { answer } = await page();
   const shown = shownBy(answer.text);
   assert.match(shown, /Web app asks for access/);
@@ -149,7 +149,7 @@ test("PAGE-D-11, PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2, RFC9700-2.1-3 the us
   assert.equal((subject as { sub: string }).sub, "bob");
 });
 
-test("PROD-2.6-4 what is given again raises the version of one consent; what was not asked about stays", async () => {
+test("HTTP-D-48, PROD-2.6-4 what is given again raises the version of one consent; what was not asked about stays", async () => {
   const given = async (extra: object, form: object) => {
     const { browser, answer } = await page(extra, "carol");
     await browser.decide(answer, { all: "", ...form });

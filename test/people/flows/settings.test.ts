@@ -213,7 +213,7 @@ test("RFC7009-5-2 what a public client ends in vain is told to wait after so man
   assert.equal((await service.events()).at(-1)?.type, "token.revoked");
 });
 
-test("RFC6749-2.3.1-8, PROD-8.3-1 a public client's name is known to all: requests with it shut out none of its users", async (t) => {
+test("HTTP-D-52, RFC6749-2.3.1-8, PROD-8.3-1 a public client's name is known to all: requests with it shut out none of its users", async (t) => {
   const rates = { requestsPerSecondByClient: 1, failuresPerMinuteByClient: 2 };
   const service = await serviceWith(t, { limits: { ...MANY_PAGES, ...rates } });
   const verifier = verifierOf();

@@ -294,7 +294,7 @@ test("OIDC-D-2 of two responses of one sign-in at the same time one opens a sess
   assert.deepEqual(both.map(({ status }) => status).sort(), [303, 409]);
 });
 
-test("OIDC-D-2, PAGE-D-3 a user who gives up at the provider is sent back to a client of the operator, and may still sign in", async () => {
+test("HTTP-D-43, OIDC-D-2, PAGE-D-3 a user who gives up at the provider is sent back to a client of the operator, and may still sign in", async () => {
   const { browser, location } = await atProvider();
   const state = new URL(location).searchParams.get("state") ?? "";
   const answer = await browser.get(
@@ -330,7 +330,7 @@ for (const [error, told, back] of [
   });
 }
 
-test("PAGE-D-3, RFC9700-4.11.2-1 a user who gives up at the provider is sent to no client that registered itself, but may go there", async () => {
+test("HTTP-D-43, PAGE-D-3, RFC9700-4.11.2-1 a user who gives up at the provider is sent to no client that registered itself, but may go there", async () => {
   const redirect_uri = "https://anything.example/cb";
   const registered = await service.get("/register", {
     method: "POST",
@@ -413,7 +413,7 @@ test("OIDC-3.1.2.7-1 an unknown state is refused and counted", async () => {
 
 // --- the session ----------------------------------------------------------------------------------------------------
 
-test("OIDC-9-1, OIDC-9-2, OIDC-D-1 this server proves itself by a key of its own, which is not among those of tokens", async () => {
+test("CONF-D-4, OIDC-9-1, OIDC-9-2, OIDC-D-1 this server proves itself by a key of its own, which is not among those of tokens", async () => {
   const { browser, location } = await atProvider();
   assert.equal(new URL(location).searchParams.get("redirect_uri"), `${ISSUER}/callback/company`);
   await browser.get(provider.signIn(location));
@@ -470,7 +470,7 @@ test("OIDC-D-5 a client that asks for a new sign-in gets one, once", async () =>
   assert.notEqual(formOf(page).token, "");
 });
 
-test("OIDC-D-9, OIDC-D-8, OIDCL-R3-1 sign-out is a form of ours, ends the session, and is recorded", async () => {
+test("HTTP-D-63, OIDC-D-9, OIDC-D-8, OIDCL-R3-1 sign-out is a form of ours, ends the session, and is recorded", async () => {
   const { browser, location, id } = await atProvider();
   await browser.get(provider.signIn(location));
   assert.equal((await browser.post("/signout", { token: "forged" })).status, 403);

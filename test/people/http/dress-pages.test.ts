@@ -12,7 +12,7 @@ const PAGES = [
   ...["/account", "/account/withdraw"],
 ];
 
-test("PAGE-D-3 at each path of pages a refusal or fault is a page, in the language of the browser", async (t) => {
+test("HTTP-D-47, PAGE-D-3 at each path of pages a refusal or fault is a page, in the language of the browser", async (t) => {
   const { ports } = await openRefresh(t);
   const dress = dressPages(ports);
   for (const path of PAGES) {

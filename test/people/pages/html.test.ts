@@ -43,7 +43,7 @@ const links = [
   ["//evil.example", false],
 ] as const;
 for (const [href, isLink] of links) {
-  test(`PAGE-D-13 ${JSON.stringify(href)} is ${isLink ? "a link" : "no link"}`, () => {
+  test(`HTTP-D-44, PAGE-D-13 ${JSON.stringify(href)} is ${isLink ? "a link" : "no link"}`, () => {
     assert.equal(String(link(href, html`words`)), isLink ? `<a href="${href}">words</a>` : "words");
   });
 }

@@ -47,7 +47,7 @@ test("PAGE-D-17 every language has every key, with the same parameters, and no t
   for (const texts of LANGUAGES) assert.ok(!flat(texts).includes(""));
 });
 
-test("PAGE-D-17 dates are written as the language does", () => {
+test("HTTP-D-46, PAGE-D-17 dates are written as the language does", () => {
   const at = Date.UTC(2027, 1, 19, 23, 59) / 1000;
   assert.deepEqual(
     LANGUAGES.map((texts) => dayOf(at, texts)),

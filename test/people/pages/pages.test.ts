@@ -218,7 +218,7 @@ test("PAGE-D-8, WCAG-1.4.1-1 a loopback client is warned of in words, and needs 
   assert.equal(boxesOf(consentPage(CONSENT)).filter((one) => one.get("name") === "confirm").length, 0);
 });
 
-test("PAGE-D-8, PAGE-D-10 a user who refuses needs no box", () => {
+test("HTTP-D-45, PAGE-D-8, PAGE-D-10 a user who refuses needs no box", () => {
   const buttons = elementsOf(parseMarkup(english(consentPage(LOOPBACK)))).filter(
     ({ name }) => name === "button",
   );
