@@ -186,7 +186,7 @@ describe("a server that is told to reload", () => {
   after(() => stop(server, () => production.remove()));
 
   for (const [what, damage, problem] of DAMAGE) {
-    test(`with ${what} nothing of the reload is taken, and the log says which and why`, async () => {
+    test(`CONF-D-6 with ${what} nothing of the reload is taken, and the log says which and why`, async () => {
       const known = server.lines.length;
       const before = await shownAt(server.port);
       assert.deepEqual(await server.reload(), []);
@@ -205,7 +205,7 @@ describe("a server that is told to reload", () => {
     });
   }
 
-  test("a file of a trust bundle that is half written or missing is told, and the rest is taken", async () => {
+  test("CONF-D-20 a file of a trust bundle that is half written or missing is told, and the rest is taken", async () => {
     const file = join(production.folder, "bundle.json");
     const domain = { "td.example": { bundle: { file: "bundle.json" } } };
     change(production, { trustDomains: domain, drafts: ["draft-ietf-oauth-spiffe-client-auth-02"] });
@@ -239,7 +239,7 @@ describe("a server that is told to reload", () => {
   });
 });
 
-test("settings that need a restart are named by their paths, and the rest is taken", async (t) => {
+test("CONF-D-5 settings that need a restart are named by their paths, and the rest is taken", async (t) => {
   const [production, server] = await running(t);
   const { listen, policies } = readConfig(production);
   writeFileSync(join(production.folder, "keys/encryption-key"), Buffer.alloc(32, 1).toString("base64url"));

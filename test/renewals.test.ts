@@ -104,7 +104,7 @@ test("a secret is taken from its file, and nothing that was edited in the config
   writeFileSync(world.configFile, JSON.stringify(config));
 });
 
-test("a certificate is warned of before its end, and with one that has ended the server is not ready", async () => {
+test("HTTP-D-7 a certificate is warned of before its end, and with one that has ended the server is not ready", async () => {
   const { keyPem, certPem } = await issue(30 * DAY_SECONDS);
   const since = /mandate_configuration_since_seconds\{policy="sha256:[0-9a-f]+"\} (\d+)/;
   const sinceBefore = Number(since.exec((await operations("/metrics")).text)?.[1]);

@@ -126,7 +126,7 @@ test("PROD-8.3-1 what a proven caller gives back lets the next one begin at once
   assert.deepEqual(begun, ["long", "first", "a"]);
 });
 
-test("PROD-8.3-1 while the budget is short, sources with recent failures queue behind the others", async () => {
+test("HTTP-D-4, PROD-8.3-1 while the budget is short, sources with recent failures queue behind the others", async () => {
   const { ask, exhaust, begun, pass } = setUp();
   await exhaust(30);
   const waiting = [ask("s1", SUSPECT), ask("c1", CLEAN), ask("s2", SUSPECT), ask("c2", CLEAN)];
@@ -149,7 +149,7 @@ test("PROD-8.3-1 failing callers get no more than the budget", async () => {
   await Promise.all(waiting);
 });
 
-test("RFC6749-2.3.1-8 a failure ends a fixed time after it began, whatever its work took, and a proof at once", async () => {
+test("HTTP-D-5, RFC6749-2.3.1-8 a failure ends a fixed time after it began, whatever its work took, and a proof at once", async () => {
   const { ask, pass } = setUp(BUDGET, 10);
   const ended: string[] = [];
   const end = async (name: string, pathMs: number, ending: Ending) => {
@@ -172,7 +172,7 @@ test("RFC6749-2.3.1-8 a failure ends a fixed time after it began, whatever its w
   assert.equal(ended.at(-1), "long");
 });
 
-test("PROD-8.3-1 a full queue refuses, and the other queue takes callers nevertheless", async () => {
+test("HTTP-D-4, PROD-8.3-1 a full queue refuses, and the other queue takes callers nevertheless", async () => {
   const { ask, exhaust, pass } = setUp();
   await exhaust(30);
   const full = { ok: false, error: { reason: "proofs_too_many", retrySeconds: 1 } };

@@ -122,7 +122,7 @@ for (const [what, one, other, same] of PAIRS) {
   });
 }
 
-test("PROD-8.3-1 a failure that is told to wait is not counted: the usual answer comes back as soon as the bucket refills", () => {
+test("HTTP-D-3, PROD-8.3-1 a failure that is told to wait is not counted: the usual answer comes back as soon as the bucket refills", () => {
   const { throttle, pass } = setUp();
   fail(throttle, 1_000, HERE, "a");
   pass(20);

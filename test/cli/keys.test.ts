@@ -181,7 +181,7 @@ test("keys rotate waits for the announcement, and then changes the key for the r
   assert.deepEqual([rotated?.detail?.kid, rotated?.detail?.retires], [next, first]);
 });
 
-test("what a withdrawn key signed is refused at once, and the announced key signs the next token", async () => {
+test("KEYS-D-2 what a withdrawn key signed is refused at once, and the announced key signs the next token", async () => {
   const [kid, next] = [await kidOf("active"), await kidOf("announced")];
   const [token, reader] = [await tokenFor("planner"), await tokenFor(`${ISSUER}/api`)];
   const child = String((await exchange(token)).body.access_token);

@@ -62,7 +62,7 @@ const refused: [string, object][] = [
   ["a retention of half a day", { retentionDays: 0.5 }],
 ];
 for (const [what, audit] of refused) {
-  test(`${what} is refused`, () => assert.equal(read(audit), undefined));
+  test(`CONF-D-9 ${what} is refused`, () => assert.equal(read(audit), undefined));
 }
 
 test("an inline secret of a sink is refused in production", () => {

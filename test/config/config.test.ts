@@ -233,7 +233,7 @@ test("the assertion audience, the skew and the profile are settings", () => {
   assert.equal(load(DEVELOPMENT).fixed.listen.host, "127.0.0.1");
 });
 
-test("a server serves on after SIGTERM for 5 s in production, and not in development", () => {
+test("CONF-D-10 a server serves on after SIGTERM for 5 s in production, and not in development", () => {
   const drain = (more: object, drainSeconds?: number) =>
     load({ ...more, listen: { ...BASE.listen, host: "127.0.0.1", drainSeconds } }).fixed.listen.drainSeconds;
   assert.deepEqual([drain({}), drain(DEVELOPMENT), drain(DEVELOPMENT, 2), drain({}, 0)], [5, 0, 2, 0]);

@@ -137,7 +137,7 @@ const wrongKeys: [string, unknown, string][] = [
   ],
 ];
 for (const [name, keys, want] of wrongKeys) {
-  test(`RFC8414-3-2 keys that are ${name} are refused`, () => {
+  test(`CONF-D-19, RFC8414-3-2 keys that are ${name} are refused`, () => {
     const [problem = "", ...more] = problems({ [PARTNER]: issuer({ keys }) });
     assert.deepEqual([problem.slice(0, want.length), more], [want, []]);
   });

@@ -185,7 +185,7 @@ const wrong: readonly (readonly [name: string, patch: object, problems: readonly
     ['policies: rule "r" names targets that are not marked "people": true ("https://api.example")'],
   ],
   [
-    "OIDC-D-3 another claim for subjects beside grants, which have sub alone",
+    "CONF-D-3, OIDC-D-3 another claim for subjects beside grants, which have sub alone",
     {
       signIn: SIGN_IN,
       trustedIssuers: { [IDP]: { ...ENTRY, subjectClaim: "oid", grants: { profiles: ["jwt"] } } },

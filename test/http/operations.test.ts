@@ -446,7 +446,7 @@ test("recorded events are counted by type and outcome, and refused ones are not"
   assert.equal((await get("/readyz")).status, 503);
 });
 
-test("AUDIT-D-1 the counted journal records nothing for a request after its deadline", async (t) => {
+test("HTTP-D-9, AUDIT-D-1 the counted journal records nothing for a request after its deadline", async (t) => {
   const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });

@@ -819,7 +819,7 @@ test("RFC6749-5.1-5 many pipelined requests are answered even if the client read
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
 });
 
-test("RFC6749-5.1-5 a pipelined request is begun when the one before it is answered", async (t) => {
+test("HTTP-D-10, RFC6749-5.1-5 a pipelined request is begun when the one before it is answered", async (t) => {
   const begun: string[] = [];
   const finished = Promise.withResolvers<void>();
   const running = await start(t, async (request, peer) => {
@@ -882,7 +882,7 @@ test("RFC6749-5.1-5 pipelined requests that are cut anywhere are read", async (t
   }
 });
 
-test("RFC6749-10.14-1 the answer of a request is sent before the refusal of a malformed next one", async (t) => {
+test("HTTP-D-10, RFC6749-10.14-1 the answer of a request is sent before the refusal of a malformed next one", async (t) => {
   const begun = Promise.withResolvers<void>();
   const finished = Promise.withResolvers<void>();
   const running = await start(t, async (request, peer) => {
@@ -946,7 +946,7 @@ test("RFC6749-5.2-1, PROD-7.5-1 a lost store is answered with 503", async (t) =>
   assert.equal(answer.body, '{"error":"temporarily_unavailable"}');
 });
 
-test("RFC6749-5.2-1, PROD-7.5-1 steps of a handler that together take too long are answered with 503", async (t) => {
+test("HTTP-D-9, RFC6749-5.2-1, PROD-7.5-1 steps of a handler that together take too long are answered with 503", async (t) => {
   const steps: boolean[] = [];
   const finished = Promise.withResolvers<void>();
   const running = await start(
@@ -1133,7 +1133,7 @@ for (const [what, path] of [
   });
 }
 
-test("RFC6749-10.14-1 the client that a refused request named is truncated and escaped in the log", async (t) => {
+test("HTTP-D-14, RFC6749-10.14-1 the client that a refused request named is truncated and escaped in the log", async (t) => {
   const refused = { reason: "secret_wrong", unprovenClient: `\n\u202e${"a".repeat(5000)}` } as const;
   const running = await start(t, () => ({ ...reply(), refused }));
   const answer = await ask(running, get("/"));

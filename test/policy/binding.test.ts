@@ -154,7 +154,7 @@ test("RFC8705-6.3-1 a token never outlives the certificate that it is bound to",
   );
 });
 
-test("a question assumes the keys, and the answer says what is demanded", () => {
+test("POLICY-D-19 a question assumes the keys, and the answer says what is demanded", () => {
   for (const target of servers) {
     const demand = target === "plain" ? "none" : target;
     const asked = { mode: "client_credentials", target, keys: "assumed" } as const;
@@ -242,7 +242,7 @@ const cases: BoundCase[] = [
   ["a question about a bound token", {}, { boundTo: other }, "assumed", "demands any"],
 ];
 for (const [name, change, said, keys, want] of cases) {
-  test(`a bound subject token is exchanged: ${name}`, () => {
+  test(`POLICY-D-17, POLICY-D-16 a bound subject token is exchanged: ${name}`, () => {
     const asked = { mode: "delegation", target: "plain", subject: { ...subject, ...said } } as const;
     assert.equal(
       outcome([{ ...forThem, ...change }], defined<Parameters<typeof outcome>[1]>({ ...asked, keys })),

@@ -551,7 +551,7 @@ test("IDJAG-5-1 a client_id at a partner for a client that is not configured is 
   );
 });
 
-test("PROD-2.6-7 removed trust leads to warnings, not to refusal of the rules that still name it", () => {
+test("POLICY-D-10, PROD-2.6-7 removed trust leads to warnings, not to refusal of the rules that still name it", () => {
   const nothing: ConfiguredParties = { trustDomains: {}, trustedIssuers: {}, clients: {} };
   for (const rule of [machine, delegation, impersonation, grant, redemption]) {
     const { problems, warnings } = check([rule], targets, nothing);

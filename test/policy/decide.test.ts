@@ -214,13 +214,13 @@ const cases: Case[] = [
     allowed,
   ],
   [
-    "PROD-7.3-2 an actor that is the subject is denied",
+    "POLICY-D-8, PROD-7.3-2 an actor that is the subject is denied",
     [rule],
     withSubject({ origin: { iss: issuer, sub: planner } }),
     "policy_denied actor_is_subject",
   ],
   [
-    "PROD-7.3-2 a client that is the subject of its impersonation is denied",
+    "POLICY-D-8, PROD-7.3-2 a client that is the subject of its impersonation is denied",
     [{ ...impersonation, subjects: { issuers: [issuer] } }],
     {
       mode: "impersonation",

@@ -56,7 +56,7 @@ function workloadsOf(values: Partial<Endable>): readonly string[] {
   );
 }
 
-test("the actor of a token is its workload, or the first hop, if this server authenticated it", () => {
+test("POLICY-D-4 the actor of a token is its workload, or the first hop, if this server authenticated it", () => {
   const hop = { iss: US, sub: ONE };
   assert.deepEqual(workloadsOf({}), []);
   assert.deepEqual(workloadsOf({ workload: TWO }), [TWO]);

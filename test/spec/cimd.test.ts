@@ -341,7 +341,7 @@ const documents: readonly (readonly [name: string, document: Json, want: string]
   ],
 
   [
-    "CIMD-8.2-4 a missing method is treated as none, not as RFC 7591's default",
+    "HTTP-D-35, CIMD-8.2-4 a missing method is treated as none, not as RFC 7591's default",
     { ...bare, jwks_uri: "https://cart.example/k" },
     "public",
   ],

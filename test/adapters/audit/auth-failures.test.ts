@@ -55,7 +55,7 @@ function note(failures: AuthFailureCounter, source: string, reason: Reason, time
     failures.note({ id: `r${time}`, endpoint: ENDPOINT, source_ip: source }, reason);
 }
 
-test("AUDIT-D-2 failures of one source for one reason become one event with their count, also on closing", async (t) => {
+test("HTTP-D-13, AUDIT-D-2 failures of one source for one reason become one event with their count, also on closing", async (t) => {
   const { store, failures, time } = await open(t);
   note(failures, "192.0.2.1", "secret_wrong", 3);
   note(failures, "192.0.2.1", "client_unknown", 1);
@@ -81,7 +81,7 @@ test("AUDIT-D-2 failures of one source for one reason become one event with thei
   });
 });
 
-test("AUDIT-D-9 a count names the first of its requests, and each is a search term", async (t) => {
+test("HTTP-D-13, AUDIT-D-9 a count names the first of its requests, and each is a search term", async (t) => {
   const { store, failures } = await open(t);
   note(failures, "192.0.2.1", "secret_wrong", FAILED_REQUESTS_MAX + 1);
   await failures.close();

@@ -79,7 +79,7 @@ test("AUDIT-D-2 questions of one client about one target are one event, whatever
   );
 });
 
-test("AUDIT-D-2 counts that the store does not take are counted on, from the time at which they began", async (t) => {
+test("HTTP-D-16, AUDIT-D-2 counts that the store does not take are counted on, from the time at which they began", async (t) => {
   const { counter, counted, state, time, timers } = await open(t);
   state.down = true;
   ask(counter, "gate", 5);
@@ -101,7 +101,7 @@ test("AUDIT-D-2 counts that the store does not take are counted on, from the tim
   assert.deepEqual(state.lost, []);
 });
 
-test("AUDIT-D-2 what cannot be recorded until the end is told, with its number", async (t) => {
+test("HTTP-D-16, AUDIT-D-2 what cannot be recorded until the end is told, with its number", async (t) => {
   const { counter, counted, state } = await open(t);
   state.down = true;
   ask(counter, "gate", 5);

@@ -630,7 +630,7 @@ test("a full journal refuses at once and writes what it accepted", async (t) => 
   assert.equal((await store.log.head("as-1"))?.seq, JOURNAL_PENDING_MAX + 1);
 });
 
-test("after a failed write the store answers only when it has written again", async (t) => {
+test("HTTP-D-8 after a failed write the store answers only when it has written again", async (t) => {
   const store = await keep(t, openStore({ sqlite: await migratedFile() }));
   let full = false;
   const log: EventLog = {

@@ -19,6 +19,7 @@ import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import { KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../../../src/limits/keys.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, SKEW_SECONDS } from "../../../src/limits/tokens.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
 import type { KeyPurpose } from "../../../src/settings/key-life.ts";
 import { nextChange } from "../../../src/settings/key-life.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
@@ -122,7 +123,7 @@ for (const [name, place] of [
     },
   ],
 ] as const) {
-  test(`RFC9068-4-12 three instances change their key as one, and every token verifies at each (${name})`, async (t) => {
+  test(`KEYS-D-3, RFC9068-4-12 three instances change their key as one, and every token verifies at each (${name})`, async (t) => {
     const fleet = await makeFleet(t, 3, place(t));
     const { rings, pass } = fleet;
     const [one, two, three] = rings;
@@ -178,7 +179,7 @@ test("an algorithm that comes into use gets its keys with the first token, on ev
   assert.equal(new Set(kids.map(({ kid }) => kid)).size, 1);
 });
 
-test("a key that cannot be opened ends a start, is told of once later, and does not stop the others", async (t) => {
+test("KEYS-D-5 a key that cannot be opened ends a start, is told of once later, and does not stop the others", async (t) => {
   const { rings, store, open } = await makeFleet(t, 1, inFile(t));
   const [ring] = rings;
   assert.ok(ring);
@@ -289,4 +290,14 @@ test("an announced key that cannot be opened never signs, and the one before it 
   await ring.renew();
   assert.equal(await kidOf(ring), first);
   assert.ok(await signed(ring));
+});
+
+test("KEYS-D-4 while the store cannot be read, an instance signs and verifies with the keys that it has", async (t) => {
+  const { rings, store } = await makeFleet(t, 1, inFile(t));
+  const [ring] = rings;
+  assert.ok(ring);
+  const before = await signed(ring);
+  await store.close();
+  await assert.rejects(ring.renew(), StoreUnavailable);
+  for (const token of [before, await signed(ring)]) assert.equal(await verifies(ring, token), true);
 });

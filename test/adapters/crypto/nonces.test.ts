@@ -19,7 +19,7 @@ test("RFC9449-8-1 a nonce that one instance made is accepted by another, also af
   assert.equal(noncesAt(START, Uint8Array.from(KEY)).endSeconds(nonce), START + 2 * MINUTE);
 });
 
-test("RFC9449-8-5, RFC9449-11.1-1 the newest nonce and the one before it are accepted, and no older one", () => {
+test("HTTP-D-31, RFC9449-8-5, RFC9449-11.1-1 the newest nonce and the one before it are accepted, and no older one", () => {
   const nonce = noncesAt(START).current();
   for (const [later, isAccepted] of [
     [0, true],

@@ -15,7 +15,7 @@ test("RFC7592-5-4 a registration access token is the digest of its purpose, clie
   assert.equal(Buffer.from(want, "base64url").length, 32);
 });
 
-test("RFC7592-5-1 the same generation has the same token, even after a restart", () => {
+test("HTTP-D-33, RFC7592-5-1 the same generation has the same token, even after a restart", () => {
   const [one, two] = [makeRegistrationTokens([KEY]), makeRegistrationTokens([Uint8Array.from(KEY)])];
   assert.equal(one.of("c_a", 1), two.of("c_a", 1));
 });

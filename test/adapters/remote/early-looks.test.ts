@@ -50,7 +50,7 @@ function open() {
   };
 }
 
-test("the first look is at once, and requests at the same time share it", async () => {
+test("CONF-D-16 the first look is at once, and requests at the same time share it", async () => {
   const { ask, end, begun } = open();
   const requests = [ask(), ask(), ask()];
   await setImmediate();
@@ -135,7 +135,7 @@ test("a fault of a fetch is that of the requests that wait for it, and of no lat
   assert.deepEqual(begun, [0, 0]);
 });
 
-test("more requests than the limit are refused at once, and there is room again after the look", async () => {
+test("CONF-D-16 more requests than the limit are refused at once, and there is room again after the look", async () => {
   const { ask, end, pass } = open();
   const requests = Array.from({ length: EARLY_LOOK_WAITERS_MAX }, () => ask());
   const refused = ask();
@@ -150,7 +150,7 @@ test("more requests than the limit are refused at once, and there is room again 
 });
 
 for (const suspect of [true, false]) {
-  test(`where ${suspect ? "suspect" : "other"} requests have taken all their places, the rest wait beside them`, async () => {
+  test(`CONF-D-16 where ${suspect ? "suspect" : "other"} requests have taken all their places, the rest wait beside them`, async () => {
     const { ask, end } = open();
     const { signal } = new AbortController();
     for (let taken = 0; taken < EARLY_LOOK_WAITERS_MAX; taken++) ask({ deadline: signal, suspect });

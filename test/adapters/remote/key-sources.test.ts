@@ -211,7 +211,7 @@ for (const [how, publish] of [
   });
 }
 
-test("SFD-4.2-2 a bundle with a lower sequence is refused", async (t) => {
+test("CONF-D-15, SFD-4.2-2 a bundle with a lower sequence is refused", async (t) => {
   const { sources, changes, time } = await open(t, bundleSources);
   const next = await rotated(one, "next");
   const file = save(bundle(next));
@@ -591,7 +591,7 @@ const outages: [
   ],
 ];
 for (const [what, kind, make, seconds] of outages) {
-  test(`SFD-4.2-1 a stored ${what} is served after a restart in an outage for up to ${seconds} s from its load`, async (t) => {
+  test(`CONF-D-14, SFD-4.2-1 a stored ${what} is served after a restart in an outage for up to ${seconds} s from its load`, async (t) => {
     const path = `/outage/${kind}`;
     const keys = kind === "trust_bundle" ? bundle(one) : keySet(one.jwt.keyPem, { kid: one.jwt.kid });
     const where = serve(path, keys);

@@ -316,7 +316,7 @@ test("the state and the age of the copy are reported", async (t) => {
 
 const DAY_SECONDS = 86_400;
 for (const days of [-2, 2]) {
-  test(`a clock that is set by ${days} days makes the age unknown: fetched anew at once, served for ${UNKNOWN_AGE_SECONDS} s`, async (t) => {
+  test(`CONF-D-17 a clock that is set by ${days} days makes the age unknown: fetched anew at once, served for ${UNKNOWN_AGE_SECONDS} s`, async (t) => {
     const source = new Source(t, [1, new Error(DOWN)]);
     await source.kept.current();
     source.time.wallAheadMs = days * DAY_SECONDS * 1000;
@@ -366,7 +366,7 @@ test("a small difference of the clocks changes nothing", async (t) => {
   assert.equal(source.loads, 1);
 });
 
-test(`a stored copy from the future is served for ${UNKNOWN_AGE_SECONDS} s, and no longer after another start`, async (t) => {
+test(`CONF-D-17 a stored copy from the future is served for ${UNKNOWN_AGE_SECONDS} s, and no longer after another start`, async (t) => {
   const first = after(t, [new Error(DOWN)], 1, -2 * DAY_SECONDS);
   assert.equal(await first.kept.current(), 1);
   first.time.nowMs += UNKNOWN_AGE_SECONDS * 1000;

@@ -594,7 +594,7 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await find(NOW_SECONDS + 60), [soon, idle]);
   });
 
-  check("RFC7591-2-7 clients that have redirect URIs without their grant type are found", async (open) => {
+  check("HTTP-D-23, RFC7591-2-7 clients that have redirect URIs without their grant type are found", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
     const redirect_uris = ["https://a.example/cb"];

@@ -681,7 +681,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   });
 
   check(
-    "lists the standing consents of one subject page by page, each with the time at which it was first given",
+    "HTTP-D-58 lists the standing consents of one subject page by page, each with the time at which it was first given",
     async (open) => {
       const store = await open();
       const writer = new Writer(store);
@@ -1226,7 +1226,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       }
     });
 
-    test(`a newer version's additive migrations are no obstacle, others are refused (${name})`, async (t) => {
+    test(`CONF-D-12 a newer version's additive migrations are no obstacle, others are refused (${name})`, async (t) => {
       const { open, execute } = await create(t, { bare: true });
       await open();
       // Both stores have the same numbers.

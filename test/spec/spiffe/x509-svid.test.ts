@@ -121,12 +121,12 @@ const leaves: readonly (readonly [string, Bytes[], string])[] = [
     "ok",
   ],
   [
-    "X5S-4.4-2 serverAuth alone is refused",
+    "CONF-D-21, X5S-4.4-2 serverAuth alone is refused",
     withUsage(DIGITAL_SIGNATURE, extendedKeyUsage(SERVER_AUTH)),
     "svid_extended_key_usage_refused",
   ],
   [
-    "X5S-4.4-2 clientAuth alone is refused",
+    "CONF-D-21, X5S-4.4-2 clientAuth alone is refused",
     withUsage(DIGITAL_SIGNATURE, extendedKeyUsage(CLIENT_AUTH)),
     "svid_extended_key_usage_refused",
   ],

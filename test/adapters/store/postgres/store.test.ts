@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -88,7 +89,7 @@ testRegistrations(harness);
 testEndings(harness);
 testStatements(() => server, statements);
 
-test("the version before, which asks the view live_token, refuses what this version has issued and ended", async (t) => {
+test("POLICY-D-7 the version before, which asks the view live_token, refuses what this version has issued and ended", async (t) => {
   const { open, select } = await harness.create(t);
   const store = await open();
   const tokens = ["c-1", "c-2"].map((clientId) => makeToken({ clientId }));
@@ -337,6 +338,20 @@ test("the start waits for its database, and says once what it waits for", async 
   assert.match(told.join("\n"), /^the connection to the database failed \(ECONNRESET\): the server hung up$/);
 });
 
+test("CONF-D-8 a start whose password is refused tells that, and waits until it is right", async (t) => {
+  const url = new URL(await freshDatabase(server));
+  const admin = await openSql(t, url.href);
+  const role = `late_${randomUUID().replaceAll("-", "")}`;
+  await admin.unsafe(`create role ${role} login superuser password 'another'`);
+  Object.assign(url, { username: role, password: "ours" });
+  const told = Promise.withResolvers<string>();
+  const opening = openStoreAtStart({ postgres: url.href }, 60, told.resolve);
+  assert.match(await Promise.race([told.promise, opening.then(() => "it opened")]), /28P01/);
+  await admin.unsafe(`alter role ${role} password 'ours'`);
+  await (await opening).close();
+  await admin.unsafe(`drop owned by ${role}; drop role ${role}`);
+});
+
 test("store.connections is the number of connections at most", async (t) => {
   const proxy = await openDatabaseProxy(await freshDatabase(server));
   t.after(() => proxy.close());
@@ -348,7 +363,7 @@ test("store.connections is the number of connections at most", async (t) => {
   assert.equal(proxy.attempts, 2);
 });
 
-test("a command makes no tables in a database that has none", async (t) => {
+test("CONF-D-11 a command makes no tables in a database that has none", async (t) => {
   const url = await freshDatabase(server);
   await assert.rejects(openExistingStore({ postgres: url }), /there is no database of this server/);
   const sql = await openSql(t, url);
