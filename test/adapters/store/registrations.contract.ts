@@ -594,27 +594,30 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await find(NOW_SECONDS + 60), [soon, idle]);
   });
 
-  check("HTTP-D-23, RFC7591-2-7 clients that have redirect URIs without their grant type are found", async (open) => {
-    const store = await open();
-    const registrar = new Registrar(store);
-    const redirect_uris = ["https://a.example/cb"];
-    const as = (clientId: string, metadata: JsonObject) =>
-      registrar.register({
-        clientId,
-        metadata: { token_endpoint_auth_method: "client_secret_basic", ...metadata },
-      });
-    const find = (limit: number) => store.registrations.withUnaskedGrants(limit);
-    assert.deepEqual(await find(10), { count: 0, clientIds: [] });
-    for (const id of ["c_1", "c_2", "c_3"])
-      await as(id, { redirect_uris, grant_types: ["client_credentials"] });
-    await as("c_4", { redirect_uris, grant_types: ["client_credentials", "authorization_code"] });
-    await as("c_5", { grant_types: ["client_credentials"] });
-    await as("c_6", { redirect_uris: [], grant_types: ["client_credentials"] });
-    await registrar.change(removing("c_3"));
-    await registrar.client({ clientId: "c_operators" });
-    assert.deepEqual(await find(10), { count: 2, clientIds: ["c_1", "c_2"] });
-    assert.deepEqual(await find(1), { count: 2, clientIds: ["c_1"] });
-  });
+  check(
+    "HTTP-D-23, RFC7591-2-7 clients that have redirect URIs without their grant type are found",
+    async (open) => {
+      const store = await open();
+      const registrar = new Registrar(store);
+      const redirect_uris = ["https://a.example/cb"];
+      const as = (clientId: string, metadata: JsonObject) =>
+        registrar.register({
+          clientId,
+          metadata: { token_endpoint_auth_method: "client_secret_basic", ...metadata },
+        });
+      const find = (limit: number) => store.registrations.withUnaskedGrants(limit);
+      assert.deepEqual(await find(10), { count: 0, clientIds: [] });
+      for (const id of ["c_1", "c_2", "c_3"])
+        await as(id, { redirect_uris, grant_types: ["client_credentials"] });
+      await as("c_4", { redirect_uris, grant_types: ["client_credentials", "authorization_code"] });
+      await as("c_5", { grant_types: ["client_credentials"] });
+      await as("c_6", { redirect_uris: [], grant_types: ["client_credentials"] });
+      await registrar.change(removing("c_3"));
+      await registrar.client({ clientId: "c_operators" });
+      assert.deepEqual(await find(10), { count: 2, clientIds: ["c_1", "c_2"] });
+      assert.deepEqual(await find(1), { count: 2, clientIds: ["c_1"] });
+    },
+  );
 
   check("RFC7591-5-5 of several tokens in one batch, the last one is recorded", async (open) => {
     const store = await open();
