@@ -36,7 +36,7 @@ export function sentenceOf(text: string): string {
   const plain = head
     .replaceAll(/^ *\* ?/gm, "")
     .replaceAll(/\s+/g, " ")
-    .replaceAll(/[:,]? https?:\/\/[^\s,]+(?=,? |$)/g, "")
+    .replaceAll(/[:,]? https?:\/\/[^\s,)]*[^\s,.)]/g, "")
     .trim()
     .replace(/\.?,? Covers /, ": covers ");
   return /^.*?\.(?= [A-Z]|$)/.exec(plain)?.[0] ?? `${plain}.`;

@@ -1,5 +1,6 @@
 /**
- * The records in the store (tokens, consents, registrations, the audit trail) and the entries that are written at once.
+ * The records in the store (tokens, consents, registrations, the audit trail), and the entries that are written at once,
+ * each with the guards that must hold then.
  */
 
 import type { AuditEvent } from "./audit/event.ts";

@@ -1,8 +1,9 @@
 /**
- * The order in which callers are verified. Verification has a budget of CPU time, which fills on the monotonic clock: a
- * caller that fails uses it up, and one that is proven gives back what it took. While the budget is short, callers wait,
- * those from sources with recent failures behind the others (PROD-8.3-1). A failure ends a fixed time after its
- * verification began, so that its time does not tell whether there is such a client, and where.
+ * The order in which callers are verified, so that those that fail do not delay those that are proven. Verification has a
+ * budget of CPU time, which fills on the monotonic clock: a caller that fails uses it up, and one that is proven gives
+ * back what it took. While the budget is short, callers wait, those from sources with recent failures behind the others
+ * (PROD-8.3-1). A failure ends a fixed time after its verification began, so that its time does not tell whether there is
+ * such a client, and where.
  */
 import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits/connections.ts";
 import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";

@@ -1,4 +1,7 @@
-/** From a decision to a token: event and row are written where the facts still hold, then the token is signed. */
+/**
+ * From a decision to a token: event and row are written if the facts still hold, each proof of the request is used for
+ * the first time, and the key was not withdrawn; then the token is signed.
+ */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
 import { askUser } from "../people/flows/ask-user.ts";

@@ -1,4 +1,4 @@
-/** The proof of a client at the endpoints that record no event for each request. */
+/** Spends the assertion by which a client proved itself, at the endpoints that record no event for each request. */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
 import type { RowChange, ShortLived } from "../records.ts";

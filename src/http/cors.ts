@@ -1,6 +1,6 @@
 /**
- * Which answers a page of another origin may read: the CORS protocol, https://fetch.spec.whatwg.org/#http-cors-protocol
- * No answer allows credentials, so a browser sends no cookie.
+ * Which answers a page of another origin may read (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol). No answer
+ * allows credentials, so a browser sends no cookie.
  */
 import { PREFLIGHT_SECONDS } from "../limits/connections.ts";
 import type { Ports } from "../ports.ts";

@@ -1,5 +1,5 @@
 /**
- * HTTPS for handlers: node:https on one side, `Handler` on the other.
+ * HTTPS for handlers: the listener with its limits, node:https on one side, `Handler` on the other.
  * RFC 9110 and RFC 9112, HTTP: https://www.rfc-editor.org/rfc/rfc9112.html
  * RFC 8705, 6.1 the listener: https://www.rfc-editor.org/rfc/rfc8705.html
  *

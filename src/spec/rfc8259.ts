@@ -1,5 +1,5 @@
 /**
- * RFC 8259, JSON: https://www.rfc-editor.org/rfc/rfc8259.html
+ * RFC 8259, JSON: https://www.rfc-editor.org/rfc/rfc8259.html, and
  * RFC 7493, I-JSON: https://www.rfc-editor.org/rfc/rfc7493.html
  * Covers the grammar with the restrictions of RFC 7493 2.1 to 2.3, for untrusted text: unique member names, no lone
  * surrogate, finite numbers, bounded nesting.

@@ -1,7 +1,7 @@
 /**
- * The first start on a store that is a copy. What was recorded after the copy is missing in it: spent assertions and codes,
- * used refresh tokens, endings. So everything that was issued is ended, and no request is answered until every assertion
- * that may have been spent has expired.
+ * The first start on a store that is a copy: everything that was issued is ended, and no request is answered until every
+ * assertion that may have been spent has expired. What was recorded after the copy is missing in it: spent assertions and
+ * codes, used refresh tokens, endings.
  */
 import type { RestoredMark } from "../adapters/store/store.ts";
 import { recordEnding } from "../flows/endings.ts";

@@ -1,7 +1,7 @@
 /**
- * The signing keys of this server, as the store has them. Each instance reads them every few seconds and does what is
- * due in their life; of several that do the same at the same time the store lets one. Keys are announced for longer than
- * it takes until every instance and every verifier knows them, so no instance waits for another.
+ * The signing keys of this server, as the store has them: which of them signs. Each instance reads them every few seconds
+ * and does what is due in their life; of several that do the same at the same time the store lets one. Keys are announced
+ * for longer than it takes until every instance and every verifier knows them, so no instance waits for another.
  */
 import type { AuditEvent } from "../../audit/event.ts";
 import { KEY_USED_LAG_SECONDS } from "../../limits/keys.ts";

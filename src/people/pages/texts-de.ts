@@ -1,4 +1,4 @@
-/** German. */
+/** The texts of the pages in German. */
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
 

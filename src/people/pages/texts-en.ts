@@ -1,4 +1,4 @@
-/** English. */
+/** The texts of the pages in English. */
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
 

@@ -1,7 +1,7 @@
 /**
  * SPIFFE Trust Domain and Bundle:
- * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md, and SPIFFE Federation,
- * …/SPIFFE_Federation.md, both in the state of 1 July 2026
+ * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md, and SPIFFE Federation:
+ * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md, both in the state of 1 July 2026
  * Covers 4 bundle format, and of federation 4.2 the order of bundles.
  * Elsewhere: SBN 3 adapters/remote/key-sources.ts; SFD 4.2 adapters/remote/key-sources.ts,
  * adapters/remote/polled-document.ts, adapters/store/store.ts, ports.ts; SFD 5.1 adapters/remote/key-sources.ts,
