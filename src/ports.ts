@@ -291,17 +291,21 @@ export interface Paths {
 
 export type SigningKey = { kid: string; alg: string };
 
-export interface Signer {
+/** Our keys, without the power to sign. */
+export interface OwnKeys {
   /** The key that signs with this algorithm now; throws if the algorithm is not in use. */
   current(alg: string): Promise<SigningKey>;
-  /** Reads the keys again, for one that was withdrawn. */
-  renew(): Promise<void>;
-  /** The JWS in compact form; throws for a key that does not sign. */
-  sign(key: SigningKey, typ: string, claims: JsonObject): Promise<string>;
   /** Our public keys, as published at `/jwks`. */
   published(): readonly JsonObject[];
   /** The public key of a `kid` of ours that still verifies. */
   own(header: JwsHeader): Jwk | undefined;
+}
+
+export interface Signer extends OwnKeys {
+  /** Reads the keys again, for one that was withdrawn. */
+  renew(): Promise<void>;
+  /** The JWS in compact form; throws for a key that does not sign. */
+  sign(key: SigningKey, typ: string, claims: JsonObject): Promise<string>;
 }
 
 // --- all ports ----------------------------------------------------------------------------------------------
@@ -347,3 +351,29 @@ export type Ports = {
   /** Keys of clients that supplied the URL themselves: by registration or metadata document. */
   fetchedKeys: FetchedKeys;
 };
+
+// --- by need ------------------------------------------------------------------------------------------------
+// A signature names the members that it takes, or a group of them; start/ and the route table alone have them all.
+
+/** The settings in force, the time, chance and digests, by which nothing outside is changed. */
+export type BasePorts = Pick<Ports, "settings" | "clock" | "random" | "hash">;
+
+/** What verifies clients: who they are, keys by which they or others vouch for them, the paths of certificates. */
+export type ClientAuthPorts = BasePorts &
+  Pick<Ports, "clients" | "clientDocuments" | "clientKeys" | "fetchedKeys"> &
+  Pick<Ports, "issuers" | "bundles" | "verifier" | "paths">;
+
+/** What verifies tokens of ours: their signatures, which it cannot make, and what is on record of them. */
+export type OwnTokenPorts = BasePorts & Pick<Ports, "clients" | "facts" | "verifier"> & { signer: OwnKeys };
+
+/** What verifies tokens of trusted issuers, and gives their subjects a name here. */
+export type ForeignTokenPorts = BasePorts & Pick<Ports, "clients" | "issuers" | "verifier">;
+
+/** What verifies that a request proves a key. */
+export type KeyProofPorts = BasePorts & Pick<Ports, "nonces" | "verifier">;
+
+/** What records: events with what they change, and the number of failures of unproven callers. */
+export type RecordPorts = BasePorts & Pick<Ports, "journal" | "authFailures">;
+
+/** What limits callers, and the work for those that have proven nothing yet. */
+export type LimitPorts = Pick<Ports, "throttle" | "proofs">;

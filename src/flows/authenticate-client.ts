@@ -2,7 +2,7 @@
 import { CLIENT_UNREACHABLE_SECONDS } from "../limits/clients.ts";
 import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
-import type { FetchRefused, Ports, ProofsTooMany } from "../ports.ts";
+import type { ClientAuthPorts, FetchRefused, LimitPorts, Ports, ProofsTooMany } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -49,7 +49,7 @@ export type Authenticated = {
  * sends its `client_id` and no credential is identified by that.
  */
 export async function authenticateClient(
-  ports: Ports,
+  ports: ClientAuthPorts & LimitPorts,
   form: Form,
   authorization: string | undefined,
   from: From,
@@ -82,7 +82,7 @@ export async function authenticateClient(
  * caller that fails to authenticate: before its request is decided and recorded.
  */
 export function throttleUnnamedClient(
-  ports: Ports,
+  ports: Pick<Ports, "settings" | "throttle">,
   client: Authenticated,
   { address }: Pick<From, "address">,
 ): Failure | undefined {
@@ -111,7 +111,11 @@ const presentsNothing = (
   !presented.clientId.startsWith("spiffe://") &&
   certificates.length === 0;
 
-async function prove(ports: Ports, presented: Presented, from: From): Promise<Result<Proven, FetchRefused>> {
+async function prove(
+  ports: ClientAuthPorts,
+  presented: Presented,
+  from: From,
+): Promise<Result<Proven, FetchRefused>> {
   switch (presented.by) {
     case "basic":
     case "body":
@@ -129,7 +133,7 @@ async function prove(ports: Ports, presented: Presented, from: From): Promise<Re
  * wait in place of that; a fetch that was not made is no failure.
  */
 function failureOf(
-  ports: Ports,
+  ports: Pick<Ports, "throttle">,
   error: FetchRefused | ProofsTooMany,
   { address }: From,
   clientId: string | undefined,

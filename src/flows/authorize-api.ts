@@ -9,7 +9,7 @@ import type { ProvenKeys } from "../policy/ask.ts";
 import { isProven } from "../policy/binding.ts";
 import type { ApiPath, ApiScope } from "../policy/own-target.ts";
 import { API_PATHS, apiAudience } from "../policy/own-target.ts";
-import type { Ports } from "../ports.ts";
+import type { OwnTokenPorts, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -39,8 +39,10 @@ export type PresentedToken = { token: string; scheme: "Bearer" | "DPoP"; keys: P
 /** Or why there is none. */
 export type Bearer = Result<PresentedToken, ApiRefusal>;
 
+export type ApiCallerPorts = OwnTokenPorts & Pick<Ports, "throttle">;
+
 export async function authorizeApi(
-  ports: Ports,
+  ports: ApiCallerPorts,
   bearer: Bearer,
   path: ApiPath,
 ): Promise<Result<ApiCaller, ApiRefusal>> {
@@ -48,7 +50,7 @@ export async function authorizeApi(
 }
 
 export async function authorizeToken(
-  ports: Ports,
+  ports: ApiCallerPorts,
   presented: PresentedToken,
   path: ApiPath,
 ): Promise<Result<ApiCaller, ApiRefusal>> {

@@ -4,13 +4,13 @@
  */
 import type { Reason } from "../audit/reasons.ts";
 import { MACHINE_GRANT_TYPES } from "../modes.ts";
-import type { Ports } from "../ports.ts";
+import type { BasePorts, Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
 import { OWN_CLASSES } from "../spec/rfc7591.ts";
-import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
+import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
 import { authorizeToken, checkHolder } from "./authorize-api.ts";
 
 /** The prefix of every initial access token, which tells it apart from an access token. */
@@ -28,8 +28,12 @@ export type Registrar = {
 };
 
 /** RFC7591-3-3, PROD-5r3-1: by default a registration requires a credential. */
+type InitialTokenPorts = BasePorts & Pick<Ports, "registrations" | "throttle">;
+
+export type RegistrarPorts = ApiCallerPorts & InitialTokenPorts;
+
 export async function authorizeRegistration(
-  ports: Ports,
+  ports: RegistrarPorts,
   token: Bearer,
   address: string,
 ): Promise<Result<Registrar, ApiRefusal>> {
@@ -48,7 +52,7 @@ export async function authorizeRegistration(
 }
 
 async function byInitialToken(
-  ports: Ports,
+  ports: InitialTokenPorts,
   presented: PresentedToken,
 ): Promise<Result<Registrar, ApiRefusal>> {
   const invalid = (reason: Reason) => err({ kind: "token_invalid", reason } as const);
@@ -67,7 +71,7 @@ async function byInitialToken(
 }
 
 async function byAdministrator(
-  ports: Ports,
+  ports: ApiCallerPorts,
   presented: PresentedToken,
 ): Promise<Result<Registrar, ApiRefusal>> {
   const caller = await authorizeToken(ports, presented, "/register");
@@ -83,14 +87,14 @@ async function byAdministrator(
 }
 
 /** PROD-8.3-1: each attempt of a known caller is an event that may be long, so its rate is limited. */
-function pace({ throttle }: Ports, id: string): ApiRefusal | undefined {
+function pace({ throttle }: Pick<Ports, "throttle">, id: string): ApiRefusal | undefined {
   const waitSeconds = throttle.manage(id);
   return waitSeconds > 0 ? { kind: "throttled", reason: "requests_too_many", waitSeconds } : undefined;
 }
 
 /** RFC7592-2-1, RFC7592-B-3: only the registration access token of this client, and the same answer for all others. */
 export async function authorizeManagement(
-  ports: Ports,
+  ports: Pick<Ports, "registrations" | "registrationTokens" | "throttle">,
   token: Bearer,
   clientId: string,
 ): Promise<Result<RegisteredClient, ApiRefusal>> {

@@ -11,7 +11,7 @@ import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
 import { foreignKeys } from "../policy/endings.ts";
 import { consentsAudience } from "../policy/own-target.ts";
-import type { Ports } from "../ports.ts";
+import type { BasePorts, ForeignTokenPorts, Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -29,7 +29,7 @@ import {
   mapSubject,
 } from "./ask/subject.ts";
 import { describeToken } from "./audit-fields.ts";
-import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
+import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
 import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
@@ -40,7 +40,15 @@ export type Manager =
   | { by: "administrator"; caller: ApiCaller };
 
 /** Verifies the token of a manager. Its unverified `iss` only decides whether it is verified as ours or as a user's. */
-export async function authorizeConsents(ports: Ports, token: Bearer): Promise<Result<Manager, ApiRefusal>> {
+/** What verifies a user by a token straight from their issuer. */
+export type UserPorts = ForeignTokenPorts & Pick<Ports, "endings" | "throttle">;
+
+export type ConsentPorts = BasePorts & Pick<Ports, "clients" | "consents" | "journal">;
+
+export async function authorizeConsents(
+  ports: ApiCallerPorts & UserPorts,
+  token: Bearer,
+): Promise<Result<Manager, ApiRefusal>> {
   if (!token.ok) return token;
   const jws = parseJws(token.value.token);
   if (!jws.ok) return err({ kind: "token_invalid", reason: jws.error.kind });
@@ -54,7 +62,7 @@ export async function authorizeConsents(ports: Ports, token: Bearer): Promise<Re
 }
 
 async function verifyUser(
-  ports: Ports,
+  ports: UserPorts,
   jws: Jws,
   presented: PresentedToken,
 ): Promise<Result<Manager, ApiRefusal>> {
@@ -67,7 +75,7 @@ async function verifyUser(
   return ok({ by: "subject", origin: user.value, token: describeToken(ports, jws, "jwt") });
 }
 
-async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason: Reason }>> {
+async function readUser(ports: UserPorts, jws: Jws): Promise<Result<Origin, { reason: Reason }>> {
   const { issuer: us, consentIssuers } = ports.settings();
   const { claims } = jws;
   const issuer = findIssuer(ports, claims);
@@ -104,7 +112,7 @@ export type ConsentFilter = { origin?: Origin; afterId?: string; limit: number }
 
 /** AUDIT-D-6: lists consents, the manager's own or those that the filter names; the access is recorded first. */
 export async function listConsents(
-  ports: Ports,
+  ports: ConsentPorts,
   manager: Manager,
   note: AuditedRequest,
   { origin, afterId, limit }: ConsentFilter,
@@ -116,7 +124,7 @@ export async function listConsents(
 
 /** One consent, if the manager may manage it; a user gets no hint that another user's consent exists. */
 export async function getConsent(
-  ports: Ports,
+  ports: ConsentPorts,
   manager: Manager,
   note: AuditedRequest,
   id: string,
@@ -151,7 +159,7 @@ const ATTEMPTS_MAX = 2;
 
 /** Records a new consent, or replaces one by its next version; refusals are recorded too. */
 export async function putConsent(
-  ports: Ports,
+  ports: ConsentPorts,
   manager: Manager,
   note: AuditedRequest,
   put: { id: string; json: Json; expected: Expected },
@@ -183,7 +191,7 @@ export async function putConsent(
 
 /** Withdraws a consent, which ends the tokens issued under it; refusals are recorded too. */
 export async function withdrawConsent(
-  ports: Ports,
+  ports: ConsentPorts,
   manager: Manager,
   note: AuditedRequest,
   { id, expected }: { id: string; expected: Expected },
@@ -210,7 +218,11 @@ function fits(expected: Expected, before: Consent | undefined): boolean {
  * The subject of the consent; undefined if it is refused. A user consents for themselves only; an administrator names a
  * subject of a trusted issuer or of this server.
  */
-function subjectOf(ports: Ports, manager: Manager, { subject }: ConsentBody): Origin | undefined {
+function subjectOf(
+  ports: Pick<Ports, "settings">,
+  manager: Manager,
+  { subject }: ConsentBody,
+): Origin | undefined {
   const { issuer, trustedIssuers } = ports.settings();
   if (manager.by === "subject") {
     const { origin } = manager;
@@ -222,7 +234,7 @@ function subjectOf(ports: Ports, manager: Manager, { subject }: ConsentBody): Or
 }
 
 /** Whether the consent names the administrator's own client as actor, which is refused. */
-async function isCaller(ports: Ports, manager: Manager, actor: string): Promise<boolean> {
+async function isCaller(ports: Pick<Ports, "clients">, manager: Manager, actor: string): Promise<boolean> {
   if (manager.by === "subject") return false;
   const { clientId } = manager.caller;
   if (actor === clientId) return true;
@@ -243,7 +255,12 @@ function who(manager: Manager): Pick<AuditEvent, "client" | "subject" | "reason"
     : { client: describeCaller(manager.caller), reason: "by_administrator" };
 }
 
-function readEvent(ports: Ports, manager: Manager, note: AuditedRequest, detail: JsonObject): AuditEvent {
+function readEvent(
+  ports: Pick<Ports, "settings">,
+  manager: Manager,
+  note: AuditedRequest,
+  detail: JsonObject,
+): AuditEvent {
   const { digest } = ports.settings().policy;
   return {
     type: "admin.access",
@@ -256,7 +273,7 @@ function readEvent(ports: Ports, manager: Manager, note: AuditedRequest, detail:
 }
 
 function changeEvent(
-  ports: Ports,
+  ports: Pick<Ports, "settings">,
   manager: Manager,
   note: AuditedRequest,
   type: "consent.recorded" | "consent.withdrawn",
@@ -281,7 +298,7 @@ function changeEvent(
 
 /** AUDIT-D-2: the refusal is recorded with its reason before it is returned. */
 async function refuseChange(
-  ports: Ports,
+  ports: Pick<Ports, "settings" | "journal">,
   manager: Manager,
   note: AuditedRequest,
   id: string,

@@ -5,7 +5,7 @@
  */
 import type { Reason, TokenReason } from "../audit/reasons.ts";
 import { mayIntrospect } from "../policy/judge.ts";
-import type { Ports } from "../ports.ts";
+import type { OwnTokenPorts } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -22,7 +22,11 @@ import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 /** `answer` is all that the caller learns; `reason` and `target`, of a token that we signed, are for the audit trail. */
 export type Introspected = { answer: JsonObject; reason: Reason; target?: string };
 
-export async function introspect(ports: Ports, client: Authenticated, token: string): Promise<Introspected> {
+export async function introspect(
+  ports: OwnTokenPorts,
+  client: Authenticated,
+  token: string,
+): Promise<Introspected> {
   const parsed = parseJws(token);
   const signed = parsed.ok
     ? await verifySigned(ports, parsed.value)
@@ -44,7 +48,7 @@ export async function introspect(ports: Ports, client: Authenticated, token: str
 }
 
 /** RFC7662-4-5, RFC7662-4-15: the token, if it is an access token that we signed; it is not encrypted. */
-async function verifySigned(ports: Ports, jws: Jws): Promise<Result<Jws, { reason: TokenReason }>> {
+async function verifySigned(ports: OwnTokenPorts, jws: Jws): Promise<Result<Jws, { reason: TokenReason }>> {
   const key = findOwnKey(ports, jws);
   if (!key.ok) return verifyDecoy(ports, key.error.reason);
   return (await ports.verifier.verify(jws, key.value)) ? ok(jws) : err({ reason: "signature_invalid" });
@@ -63,7 +67,7 @@ function decoy(header: { alg: string }): Jws {
   return { header: { ...header, members: header }, claims: {}, signingInput, signature, compact };
 }
 
-async function verifyDecoy<R>(ports: Ports, reason: R): Promise<{ ok: false; error: { reason: R } }> {
+async function verifyDecoy<R>(ports: OwnTokenPorts, reason: R): Promise<{ ok: false; error: { reason: R } }> {
   const { alg, kid } = await ports.signer.current(DECOY.header.alg);
   const key = ports.signer.own({ alg, kid, members: {} });
   if (key !== undefined) await ports.verifier.verify(DECOY, key);
@@ -72,7 +76,7 @@ async function verifyDecoy<R>(ports: Ports, reason: R): Promise<{ ok: false; err
 
 /** RFC7662-4-1, RFC7662-4-4: whether the token stands by its record; an unknown one is looked up like a known one. */
 async function findStanding(
-  ports: Ports,
+  ports: OwnTokenPorts,
   signed: Result<Jws, unknown>,
 ): Promise<Result<TokenRecord, { reason: TokenReason }>> {
   const jti = signed.ok ? stringClaim(signed.value.claims, "jti") : signed;

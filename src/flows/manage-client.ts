@@ -12,10 +12,11 @@ import { isJsonObject } from "../spec/rfc8259.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import type { Registered, RegistrationFailure } from "./register-client.ts";
 import { describeRegistered, makeSecret, readRegistration } from "./register-client.ts";
+import type { StatementPorts } from "./software-statement.ts";
 
 /** RFC7592-2.2-3: the new record replaces the old one, under what the client's class may have now. */
 export async function updateClient(
-  ports: Ports,
+  ports: StatementPorts & Pick<Ports, "journal">,
   client: RegisteredClient,
   request: AuditedRequest,
   json: Json,

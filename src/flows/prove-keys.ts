@@ -1,7 +1,7 @@
 /** The keys of which a request proves possession: by its DPoP proof, and by the certificate of its TLS handshake. */
 import type { ProofReason } from "../audit/reasons.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
-import type { Ports } from "../ports.ts";
+import type { KeyProofPorts, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -30,7 +30,10 @@ export type ShownKeys = {
 export type Possession = { keys: ProvenKeys; spends?: Guard };
 
 /** RFC9449-5-2, RFC9449-4-2, IDJAG-9.9-1, IDJAG-9.9-5: a proof that was sent is valid, or the request is refused, whether or not anything demands it. */
-export async function proveKeys(ports: Ports, shown: ShownKeys): Promise<Result<Possession, Failure>> {
+export async function proveKeys(
+  ports: KeyProofPorts,
+  shown: ShownKeys,
+): Promise<Result<Possession, Failure>> {
   const proof = shown.proof === undefined ? undefined : await verifyProof(ports, shown.proof, shown);
   if (proof?.ok === false) return proof;
   const certificate = provenCertificate(ports, shown.leaf);
@@ -40,7 +43,7 @@ export async function proveKeys(ports: Ports, shown: ShownKeys): Promise<Result<
 
 /** RFC9449-4.1-1: the sender of a proof in a form expects a binding, which only the header field gets it. */
 export const proveKeysOf = async (
-  ports: Ports,
+  ports: KeyProofPorts,
   { DPoP, dpop }: Form,
   shown: ShownKeys,
 ): Promise<Result<Possession, Failure>> =>
@@ -55,7 +58,7 @@ export const jktOf = (keys: ProvenKeys | "assumed" | undefined): string | undefi
 type Verified = { jkt: string; spends: Guard };
 
 async function verifyProof(
-  ports: Ports,
+  ports: KeyProofPorts,
   value: string,
   { place, method, url, token }: ShownKeys,
 ): Promise<Result<Verified, Failure>> {
@@ -94,7 +97,10 @@ async function verifyProof(
  * RFC8705-6.1-3: its private key was used in this handshake. RFC8705-1-2, RFC8705-6.2-1: any issuer will do, and any
  * authentication of the client, since only the key is proven. Outside of its validity a certificate proves nothing.
  */
-function provenCertificate({ clock, hash }: Ports, leaf: ShownKeys["leaf"]): ProvenKeys["certificate"] {
+function provenCertificate(
+  { clock, hash }: Pick<Ports, "clock" | "hash">,
+  leaf: ShownKeys["leaf"],
+): ProvenKeys["certificate"] {
   if (!leaf?.ok) return undefined;
   const { der, notBeforeSeconds, notAfterSeconds } = leaf.value;
   const nowSeconds = clock.nowSeconds();

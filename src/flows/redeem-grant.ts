@@ -1,5 +1,5 @@
 /** RFC 7523 2.1: a JWT authorization grant of a trusted issuer, for an access token here (IDC 2.4, ID-JAG 4.4). */
-import type { Ports } from "../ports.ts";
+import type { ForeignTokenPorts } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
@@ -19,7 +19,7 @@ import { readRequest, refuseRequest } from "./token-request.ts";
 const MODE = { mode: "redemption" } as const;
 
 export async function readRedemption(
-  ports: Ports,
+  ports: ForeignTokenPorts,
   request: TokenRequest,
 ): Promise<Result<Order, RefusedRequest>> {
   const { client, form } = request;
@@ -34,7 +34,7 @@ export async function readRedemption(
 
 /** RFC7523-3-16: what it says counts only once a trusted issuer's signature on it is verified. */
 async function verifyGrant(
-  ports: Ports,
+  ports: ForeignTokenPorts,
   assertion: string,
   clientId: string,
 ): Promise<Result<ResolvedSubject, Refused>> {

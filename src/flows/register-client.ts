@@ -2,7 +2,7 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
-import type { Ports } from "../ports.ts";
+import type { BasePorts, Ports, RecordPorts } from "../ports.ts";
 import type { RegisteredClient, RegistrationChange } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -20,7 +20,7 @@ import { isJsonObject } from "../spec/rfc8259.ts";
 import { describeCaller } from "./authorize-api.ts";
 import type { Registrar } from "./authorize-registration.ts";
 import type { AuditedRequest } from "./refusal.ts";
-import type { StatementFailure } from "./software-statement.ts";
+import type { StatementFailure, StatementPorts } from "./software-statement.ts";
 import { readsStatements, verifyStatement } from "./software-statement.ts";
 
 export type RegistrationFailure =
@@ -34,7 +34,7 @@ export type RegistrationFailure =
 export type Registered = { client: RegisteredClient; secret?: string };
 
 export async function registerClient(
-  ports: Ports,
+  ports: StatementPorts & RecordPorts,
   registrar: Registrar,
   request: AuditedRequest,
   json: Json,
@@ -78,7 +78,7 @@ export async function registerClient(
 
 /** From the body of a request to what is recorded under this admission. */
 export async function readRegistration(
-  ports: Ports,
+  ports: StatementPorts,
   json: Json,
   admission: AdmittedBy,
 ): Promise<Result<Registration<AuthMethod>, RegistrationFailure>> {
@@ -88,7 +88,10 @@ export async function readRegistration(
   return judgeRegistration(stated.value, admission, ports.settings());
 }
 
-async function withStatement(ports: Ports, json: JsonObject): Promise<Result<JsonObject, StatementFailure>> {
+async function withStatement(
+  ports: StatementPorts,
+  json: JsonObject,
+): Promise<Result<JsonObject, StatementFailure>> {
   const { software_statement: statement, ...rest } = json;
   if (statement === undefined || statement === null || !readsStatements(ports)) return ok(rest);
   if (typeof statement !== "string") {
@@ -102,7 +105,7 @@ async function withStatement(ports: Ports, json: JsonObject): Promise<Result<Jso
 
 /** RFC7591-3.2.1-4, RFC6749-10.10-3: the server generates the secret, and stores only its digest. */
 export function makeSecret(
-  ports: Ports,
+  ports: BasePorts,
   { method }: Pick<Registration<AuthMethod>, "method">,
   nowSeconds: number,
 ): { secret?: string; secrets: RegisteredClient["secrets"] } {
@@ -118,7 +121,7 @@ export function makeSecret(
 
 /** AUDIT-D-2: a caller known by its token gets an event; others are counted, so that they cannot fill the disk. */
 async function refuse(
-  ports: Ports,
+  ports: RecordPorts,
   registrar: Registrar,
   request: AuditedRequest,
   failure: RegistrationFailure,
@@ -139,7 +142,7 @@ type DescribedRegistrar = Pick<AuditEvent, "request" | "client" | "policy" | "de
 
 /** AUDIT-D-4: the caller, and the digest of the policy in force. */
 function describeRegistrar(
-  { settings }: Ports,
+  { settings }: Pick<Ports, "settings">,
   { registrationClass, initialTokenId, administrator }: Registrar,
   request: AuditedRequest,
 ): DescribedRegistrar {

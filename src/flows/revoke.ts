@@ -1,8 +1,9 @@
 /** A client ends a token that was issued to it, and with it every token that descends from it (RFC 7009). */
+
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import type { EndingSelector } from "../policy/endings.ts";
-import type { Ports } from "../ports.ts";
+import type { OwnKeys, OwnTokenPorts, Ports } from "../ports.ts";
 import type { Family } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -26,9 +27,11 @@ type Judged =
   | { refused: Failure; jti?: string; grant?: Grant };
 type Grant = NonNullable<AuditEvent["grant"]>;
 
+export type RevokePorts = OwnTokenPorts & Pick<Ports, "families" | "journal"> & { grantSigner: OwnKeys };
+
 /** `nothing`: why a public client ended nothing, which is not on record. */
 export async function revoke(
-  ports: Ports,
+  ports: RevokePorts,
   client: Authenticated,
   request: AuditedRequest,
   form: Form,
@@ -64,7 +67,7 @@ export async function revoke(
   return ok({});
 }
 
-async function judgeForm(ports: Ports, { clientId }: Authenticated, form: Form): Promise<Judged> {
+async function judgeForm(ports: RevokePorts, { clientId }: Authenticated, form: Form): Promise<Judged> {
   const token = parseTokenForm(form);
   if (!token.ok) return { refused: { kind: "request_malformed", reason: token.error.kind } };
   if (isRefreshToken(token.value)) return judgeRefreshToken(ports, clientId, token.value);
@@ -100,7 +103,11 @@ async function judgeForm(ports: Ports, { clientId }: Authenticated, form: Form):
 }
 
 /** RFC7009-2-1, REFRESH-D-17: any token of the family, an old one too; who has it and names its client ends it. */
-async function judgeRefreshToken(ports: Ports, clientId: string, token: string): Promise<Judged> {
+async function judgeRefreshToken(
+  ports: Pick<Ports, "families" | "hash">,
+  clientId: string,
+  token: string,
+): Promise<Judged> {
   const found = await ports.families.find(ports.hash.sha256(token));
   if (found === undefined) return { nothing: "refresh_token_unknown" };
   const { family, presented, ended } = found;
@@ -113,7 +120,7 @@ async function judgeRefreshToken(ports: Ports, clientId: string, token: string):
     : { grant, nothing: "refresh_token_ended" };
 }
 
-async function isOwnGrant(ports: Ports, jws: Jws): Promise<boolean> {
+async function isOwnGrant(ports: Pick<RevokePorts, "grantSigner" | "verifier">, jws: Jws): Promise<boolean> {
   const key = ports.grantSigner.own(jws.header);
   return key !== undefined && (await ports.verifier.verify(jws, key));
 }

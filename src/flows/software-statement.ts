@@ -1,6 +1,6 @@
 /** RFC 7591 2.3: a software statement of an issuer that is trusted for them, from its text to its claims. */
 import type { Reason } from "../audit/reasons.ts";
-import type { Ports } from "../ports.ts";
+import type { BasePorts, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
@@ -10,6 +10,8 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
 import { findIssuer } from "./ask/subject.ts";
 import { verifyForeignToken } from "./subject-token.ts";
+
+export type StatementPorts = BasePorts & Pick<Ports, "issuers" | "verifier">;
 
 export type StatementFailure = {
   kind: "software_statement_invalid" | "software_statement_unapproved";
@@ -21,7 +23,7 @@ export const readsStatements = ({ settings }: Pick<Ports, "settings">): boolean 
   [...settings().trustedIssuers.values()].some(({ statements }) => statements);
 
 export async function verifyStatement(
-  ports: Ports,
+  ports: StatementPorts,
   compact: string,
 ): Promise<Result<JsonObject, StatementFailure>> {
   const invalid = (reason: Reason) => err({ kind: "software_statement_invalid", reason } as const);

@@ -14,7 +14,7 @@ import { assertionReplayed } from "./refusal.ts";
  * other proofs need no event.
  */
 export async function spendProof(
-  ports: Ports,
+  ports: Pick<Ports, "shortLived" | "journal">,
   client: Authenticated,
   request: AuditedRequest,
   adds: readonly ShortLived[] = [],

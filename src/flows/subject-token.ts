@@ -1,6 +1,6 @@
 /** The subject token of an exchange, verified by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 import type { TokenReason } from "../audit/reasons.ts";
-import type { Ports } from "../ports.ts";
+import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../settings/settings.ts";
@@ -19,7 +19,7 @@ type Refused = { reason: TokenReason };
 
 /** `clientId` is the client that presents it. */
 export async function verifySubject(
-  ports: Ports,
+  ports: OwnTokenPorts & ForeignTokenPorts,
   { subjectToken, subjectTokenType, requestedType }: Exchange,
   clientId: string,
 ): Promise<Result<ResolvedSubject, Refused>> {
@@ -39,12 +39,12 @@ const FOREIGN_TYPES: Record<Exchange["subjectTokenType"], ForeignTokenType> = {
   [JWT]: "jwt",
 };
 
-function isForeignAccessToken(ports: Ports, claims: JsonObject): boolean {
+function isForeignAccessToken(ports: Pick<Ports, "settings">, claims: JsonObject): boolean {
   const issuer = findIssuer(ports, claims);
   return issuer.ok && issuer.value.acceptAs.includes("access_token");
 }
 
-async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<ResolvedSubject, Refused>> {
+async function verifyOwn(ports: OwnTokenPorts, jws: Jws): Promise<Result<ResolvedSubject, Refused>> {
   const { issuer } = ports.settings();
   const own = await verifyOwnToken(ports, jws);
   if (!own.ok) return own;
@@ -70,7 +70,7 @@ async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<ResolvedSubject
 }
 
 async function verifyForeign(
-  ports: Ports,
+  ports: ForeignTokenPorts,
   jws: Jws,
   presented: ForeignToken,
 ): Promise<Result<ResolvedSubject, Refused>> {
@@ -104,7 +104,7 @@ function checkKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result
 
 /** That this issuer signed it, as one of these types. */
 export async function verifyForeignToken(
-  ports: Ports,
+  ports: Pick<Ports, "issuers" | "verifier">,
   issuer: TrustedIssuer,
   types: TrustedIssuer["types"],
   jws: Jws,

@@ -2,7 +2,7 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import { isProven } from "../policy/binding.ts";
 import { apiNames } from "../policy/own-target.ts";
-import type { Ports } from "../ports.ts";
+import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -18,8 +18,10 @@ import { readRequest, refuseRequest } from "./token-request.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 import { verifySvid } from "./verify-svid.ts";
 
+export type ExchangePorts = OwnTokenPorts & ForeignTokenPorts & Pick<Ports, "bundles">;
+
 export async function readExchange(
-  ports: Ports,
+  ports: ExchangePorts,
   request: TokenRequest,
 ): Promise<Result<Order, RefusedRequest>> {
   const { client, form } = request;
@@ -45,14 +47,14 @@ type Verified = Result<ResolvedActor, { reason: TokenReason }>;
 
 /** RFC8693-2.1-21: by the rules of its type; that it is the caller's own is for the reader to check. */
 function verifyActor(
-  ports: Ports,
+  ports: ExchangePorts,
   client: TokenRequest["client"],
   { token, type }: NonNullable<Exchange["actor"]>,
 ): Promise<Verified> {
   return type === ACCESS_TOKEN ? actorByOwnToken(ports, client, token) : actorBySvid(ports, client, token);
 }
 
-async function actorBySvid(ports: Ports, { svid }: Authenticated, token: string): Promise<Verified> {
+async function actorBySvid(ports: ExchangePorts, { svid }: Authenticated, token: string): Promise<Verified> {
   // PROD-4.1v5-5: the same JWT in both places is verified once.
   const actor = svid?.compact === token ? ok(svid) : await verifySvid(ports, token);
   if (!actor.ok) return actor;
@@ -63,7 +65,7 @@ async function actorBySvid(ports: Ports, { svid }: Authenticated, token: string)
 
 /** A client without a SPIFFE ID of its own acts as the workload that the operator gave it, where that is allowed too. */
 async function actorByOwnToken(
-  ports: Ports,
+  ports: OwnTokenPorts,
   { clientId, workload, actorAccessToken = false, keys = {} }: TokenRequest["client"],
   token: string,
 ): Promise<Verified> {

@@ -1,6 +1,6 @@
 /** The form of every verifier of an authentication method: what it is given, and what it proves. */
 
-import type { FetchRefused, Ports } from "../ports.ts";
+import type { ClientAuthPorts, FetchRefused, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import type { AuthMethod } from "../settings/authentication-methods.ts";
@@ -51,7 +51,7 @@ export const noCredentials = ({
   settings().takesCertificates ? "credentials_missing" : "mtls_listener_missing";
 
 export type MethodVerifier<P extends Presented> = (
-  ports: Ports,
+  ports: ClientAuthPorts,
   presented: P,
   from: From,
 ) => Promise<Result<Proven, FetchRefused>>;

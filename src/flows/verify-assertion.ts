@@ -1,6 +1,6 @@
 /** A JWT as client assertion, signed by the client itself or by an issuer that vouches for it. */
 
-import type { FetchRefused, Ports } from "../ports.ts";
+import type { ClientAuthPorts, FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
@@ -87,7 +87,7 @@ type Signer = {
 };
 
 async function clientItself(
-  ports: Ports,
+  ports: ClientAuthPorts,
   clientId: string,
   address: string,
 ): Promise<Result<Signer, Refused>> {
@@ -104,7 +104,7 @@ async function clientItself(
 
 /** PROD-2.2-14, CIMD-8.2-3: from the record, or from the URL in the record. */
 async function keyOf(
-  ports: Ports,
+  ports: Pick<Ports, "clientKeys" | "fetchedKeys">,
   { clientId, auth }: Client,
   header: JwsHeader,
   address: string,
@@ -119,7 +119,7 @@ async function keyOf(
 }
 
 /** PROD-2.3-16: a trusted issuer vouches only for clients that are configured for it. */
-function vouchingIssuer(ports: Ports, name: string): Result<Signer, Refused> {
+function vouchingIssuer(ports: Pick<Ports, "settings" | "issuers">, name: string): Result<Signer, Refused> {
   const { trustedIssuers, vouchedClients } = ports.settings();
   const issuer = trustedIssuers.get(name);
   if (issuer?.vouches === undefined) return err({ reason: "issuer_does_not_vouch" });

@@ -50,8 +50,10 @@ export const verifyCertificate: MethodVerifier<PresentedCertificate> = async (
 type Chain = { leaf: Certificate; others: readonly Uint8Array[] };
 
 /** Verifies the certificate by the one method that is on record. */
+type CertificatePorts = Pick<Ports, "settings" | "clock" | "bundles" | "paths">;
+
 async function checkMethod(
-  ports: Ports,
+  ports: CertificatePorts,
   client: Client,
   chain: Chain,
 ): Promise<Result<{ workload?: string }, Refused>> {
@@ -87,7 +89,7 @@ const UNKNOWN_AUTHORITY: readonly Reason[] = ["issuer_unknown", "issuer_signatur
 
 /** PROD-2.3-13, SPCA-3.2-3: the leaf is verified only with the bundle of the trust domain that it names. */
 async function verifySvidPath(
-  ports: Ports,
+  ports: CertificatePorts,
   chain: Chain,
 ): Promise<Result<{ spiffeId: string; trustDomain: string }, Refused>> {
   const named = parseX509Svid(chain.leaf);
@@ -102,7 +104,7 @@ async function verifySvidPath(
 }
 
 async function verifyAgainstBundle(
-  ports: Ports,
+  ports: CertificatePorts,
   { leaf, others }: Chain,
   trustDomain: string,
 ): Promise<Result<readonly Certificate[], Refused>> {

@@ -1,6 +1,6 @@
 /** An access token that we issued, verified from its signature to whether it still stands, wherever one is accepted. */
 import type { TokenReason } from "../audit/reasons.ts";
-import type { Ports } from "../ports.ts";
+import type { OwnTokenPorts, Ports } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -13,7 +13,7 @@ import { standing } from "./standing.ts";
 export type OwnToken = { jti: string; record: TokenRecord };
 
 export async function verifyOwnToken(
-  ports: Ports,
+  ports: OwnTokenPorts,
   jws: Jws,
 ): Promise<Result<OwnToken, { reason: TokenReason }>> {
   const key = findOwnKey(ports, jws);
@@ -29,7 +29,7 @@ export async function verifyOwnToken(
 
 /** The key of ours that must have signed this access token, if it claims to be one of ours. */
 export function findOwnKey(
-  ports: Pick<Ports, "settings" | "signer">,
+  ports: Pick<OwnTokenPorts, "settings" | "signer">,
   { header, claims }: Jws,
 ): Result<Jwk, { reason: TokenReason }> {
   // RFC9068-4-6, RFC8725-3.12-1: of all the kinds of JWT that we sign, only this one is an access token.

@@ -1,5 +1,5 @@
 /** A public client: it proves nothing, and names itself (RFC6749-4.1.3-2). */
-import type { FetchRefused, Ports } from "../ports.ts";
+import type { ClientAuthPorts, FetchRefused } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Presented } from "../spec/rfc7521.ts";
@@ -9,7 +9,7 @@ import { noCredentials } from "./verifier.ts";
 
 /** RFC6749-4.1.3-3, RFC6749-6-3, RFC6749-10.2-1: a client that has a credential on record has to prove it. */
 export async function verifyPublic(
-  ports: Ports,
+  ports: ClientAuthPorts,
   { clientId = "" }: Presented,
   { address }: From,
 ): Promise<Result<Proven, FetchRefused>> {

@@ -1,6 +1,6 @@
 /** A JWT-SVID, as client assertion or as actor token: from its text to the workload that it proves. */
 import type { TokenReason } from "../audit/reasons.ts";
-import type { KeyFailure, Ports } from "../ports.ts";
+import type { BasePorts, KeyFailure, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
@@ -11,7 +11,7 @@ import { checkAssociation, findClient } from "./find-client.ts";
 import type { MethodVerifier, Proof, VerifiedSvid } from "./verifier.ts";
 
 export async function verifySvid(
-  ports: Ports,
+  ports: BasePorts & Pick<Ports, "bundles" | "verifier">,
   compact: string,
 ): Promise<Result<VerifiedSvid, { reason: TokenReason }>> {
   const settings = ports.settings();

@@ -26,7 +26,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { splitField } from "../spec/rfc9110.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";
-import type { Admitted } from "./bearer.ts";
+import type { AdmitPorts, Admitted } from "./bearer.ts";
 import { admit } from "./bearer.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 
@@ -68,7 +68,7 @@ function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObje
 
 /** AUDIT-D-6: reading is on record before anything is shown. */
 async function recordReading(
-  ports: Ports,
+  ports: Pick<Ports, "settings" | "journal">,
   { caller, note }: Admitted<ApiCaller>,
   parameters: Parameters,
 ): Promise<void> {
@@ -88,7 +88,7 @@ async function recordReading(
 
 // --- events ---------------------------------------------------------------------------------------------------
 
-export function auditEventsEndpoint(ports: Ports): Handler {
+export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): Handler {
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/audit/events");
     if (!admitted.ok) return admitted.error;
@@ -118,7 +118,7 @@ export function auditEventsEndpoint(ports: Ports): Handler {
 }
 
 /** A new listing, the next page of one, or the events written since one ended. */
-async function openListing(ports: Ports, cursor: Listing | undefined): Promise<Listing> {
+async function openListing(ports: Pick<Ports, "audit">, cursor: Listing | undefined): Promise<Listing> {
   if (cursor?.after !== undefined) return cursor;
   const seen = new Map(cursor?.spans.map(({ log, toSeq }) => [log, toSeq]));
   const heads = await ports.audit.heads();
@@ -134,7 +134,7 @@ const continueAt = ({ spans }: Listing, last: AuditRecord | undefined): string =
   encodeListing(defined({ spans, after: last }));
 
 /** AUDIT-D-5: the events that issued a token and its ancestors, those that it was presented in, and its descendants. */
-async function familyOf(ports: Ports, jti: string): Promise<readonly Term[]> {
+async function familyOf(ports: Pick<Ports, "audit">, jti: string): Promise<readonly Term[]> {
   const heads = await ports.audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
   const granted: Term = { name: "granted", value: jti };
@@ -153,7 +153,7 @@ async function familyOf(ports: Ports, jti: string): Promise<readonly Term[]> {
 
 // --- checkpoints ----------------------------------------------------------------------------------------------
 
-export function auditCheckpointsEndpoint(ports: Ports): Handler {
+export function auditCheckpointsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): Handler {
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/audit/checkpoints");
     if (!admitted.ok) return admitted.error;

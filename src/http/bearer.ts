@@ -2,7 +2,13 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
-import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "../flows/authorize-api.ts";
+import type {
+  ApiCaller,
+  ApiCallerPorts,
+  ApiRefusal,
+  Bearer,
+  PresentedToken,
+} from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
 import type { ShownKeys } from "../flows/prove-keys.ts";
 import { proveKeys } from "../flows/prove-keys.ts";
@@ -10,7 +16,7 @@ import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
 import type { ApiPath, ApiScope } from "../policy/own-target.ts";
 import { API_PATHS } from "../policy/own-target.ts";
-import type { Ports } from "../ports.ts";
+import type { KeyProofPorts, LimitPorts, Ports, RecordPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -29,9 +35,14 @@ export type Wanted = { resource: string; scope?: ApiScope };
 
 export type Admitted<Caller> = { caller: Caller; note: AuditedRequest };
 
+/** What verifies a token and the key that it is bound to, and records why a caller is refused. */
+export type BearerPorts = KeyProofPorts & RecordPorts & LimitPorts;
+
+export type AdmitPorts = BearerPorts & ApiCallerPorts;
+
 /** The caller, if its token has this scope; otherwise the answer that refuses it. */
 export function admit(
-  ports: Ports,
+  ports: AdmitPorts,
   request: HttpRequest,
   peer: Peer,
   path: ApiPath,
@@ -41,7 +52,7 @@ export function admit(
 }
 
 export async function admitBy<Caller>(
-  ports: Ports,
+  ports: BearerPorts,
   request: HttpRequest,
   peer: Peer,
   authorize: (bearer: Bearer) => Promise<Result<Caller, ApiRefusal>>,
@@ -82,7 +93,7 @@ export async function admitBy<Caller>(
 
 /** A request without a token has nothing to verify. */
 async function verifyInTurn<Proven>(
-  { proofs }: Ports,
+  { proofs }: Pick<Ports, "proofs">,
   { address }: Peer,
   sent: Result<string, ApiRefusal>,
   authorize: () => Promise<Result<Proven, ApiRefusal>>,
@@ -108,9 +119,9 @@ function textOf(token: Result<string, unknown>, claim: "client_id" | "jti"): str
 
 type Scheme = PresentedToken["scheme"];
 
-const isDpopOn = ({ settings }: Ports): boolean => settings().dpop.algorithms.length > 0;
+const isDpopOn = ({ settings }: Pick<Ports, "settings">): boolean => settings().dpop.algorithms.length > 0;
 
-const schemeOf = (ports: Ports, { headers }: HttpRequest): Scheme =>
+const schemeOf = (ports: Pick<Ports, "settings">, { headers }: HttpRequest): Scheme =>
   isDpopOn(ports) && hasDpopScheme(headers.get("authorization") ?? "") ? "DPoP" : "Bearer";
 
 /** The token from the Authorization header, not yet verified; a query parameter with one is refused. */
@@ -130,7 +141,7 @@ type Shown = { presented: PresentedToken; proof?: UsedProof };
  * RFC9449-5-2, RFC9449-7.2-1: under `Bearer` a proof is checked too, but proves no key.
  */
 async function readKeys(
-  ports: Ports,
+  ports: KeyProofPorts,
   { method, url, headers }: HttpRequest,
   { leaf }: Peer,
   sent: Pick<PresentedToken, "token" | "scheme">,
@@ -155,7 +166,7 @@ async function readKeys(
 
 /** RFC9449-11.1-2: a proof serves once, on all instances; false if it was used before. The token was verified. */
 async function useUp(
-  { journal }: Ports,
+  { journal }: Pick<Ports, "journal">,
   request: AuditedRequest,
   { jkt, spends }: UsedProof,
   token: Result<string, unknown>,
@@ -220,7 +231,7 @@ const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overl
 };
 
 export function refuseBearer(
-  ports: Ports,
+  ports: Pick<Ports, "settings" | "nonces">,
   refusal: ApiRefusal,
   scheme: Scheme,
   wanted: Wanted,
@@ -249,7 +260,12 @@ export function refuseBearer(
 type Problem = Pick<Challenge, "error" | "description">;
 
 /** RFC9449-7.2-3: every scheme that is offered; what is wrong is told under the one that the request used. */
-function challenges(ports: Ports, used: Scheme, problem: Problem, { resource, scope }: Wanted): string {
+function challenges(
+  ports: Pick<Ports, "settings">,
+  used: Scheme,
+  problem: Problem,
+  { resource, scope }: Wanted,
+): string {
   const { issuer, dpop } = ports.settings();
   // RFC9728-5.1-1, PRM-D-1: where a client learns which tokens are accepted, whichever scheme it uses.
   const resourceMetadata = resourceMetadataUrl(resource);

@@ -1,5 +1,12 @@
 /** PUT, GET, DELETE /consents/{id} and GET /consents: a user's own consents, or all of them for an administrator. */
-import type { ChangeFailure, ConsentFilter, Expected, Manager } from "../flows/consents.ts";
+import type {
+  ChangeFailure,
+  ConsentFilter,
+  ConsentPorts,
+  Expected,
+  Manager,
+  UserPorts,
+} from "../flows/consents.ts";
 import {
   authorizeConsents,
   getConsent,
@@ -11,20 +18,21 @@ import {
 import type { ShownConsent } from "../flows/shown.ts";
 import { showConsent } from "../flows/shown.ts";
 import { API_PATHS, apiAudience, consentsAudience } from "../policy/own-target.ts";
-import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { HttpRefusal } from "./answers.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
-import type { Admitted, Wanted } from "./bearer.ts";
+import type { AdmitPorts, Admitted, Wanted } from "./bearer.ts";
 import { admitBy } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import { consentServers } from "./discovery.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-export function consentsEndpoint(ports: Ports): Handler {
+type ManagerPorts = AdmitPorts & UserPorts;
+
+export function consentsEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
   return async (request, peer) => {
     const admitted = await admitManager(ports, request, peer);
     if (!admitted.ok) return admitted.error;
@@ -37,7 +45,7 @@ export function consentsEndpoint(ports: Ports): Handler {
   };
 }
 
-export function getConsentEndpoint(ports: Ports): Handler {
+export function getConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
   return onConsent(ports, async ({ caller, note }, id) => {
     const consent = await getConsent(ports, caller, note, id);
     return consent === undefined
@@ -46,7 +54,7 @@ export function getConsentEndpoint(ports: Ports): Handler {
   });
 }
 
-export function putConsentEndpoint(ports: Ports): Handler {
+export function putConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
   return onConsent(ports, async ({ caller, note }, id, request) => {
     const expected = readExpected(request);
     if (!expected.ok) return httpError(expected.error);
@@ -59,7 +67,7 @@ export function putConsentEndpoint(ports: Ports): Handler {
   });
 }
 
-export function deleteConsentEndpoint(ports: Ports): Handler {
+export function deleteConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
   return onConsent(ports, async ({ caller, note }, id, request) => {
     const expected = readExpected(request);
     if (!expected.ok) return httpError(expected.error);
@@ -70,7 +78,7 @@ export function deleteConsentEndpoint(ports: Ports): Handler {
 }
 
 /** A client of users is led to their issuers; without these only administrators come here. */
-function admitManager(ports: Ports, request: HttpRequest, peer: Peer) {
+function admitManager(ports: ManagerPorts, request: HttpRequest, peer: Peer) {
   const { issuer } = ports.settings();
   const wanted: Wanted =
     consentServers(ports).length > 0
@@ -81,7 +89,7 @@ function admitManager(ports: Ports, request: HttpRequest, peer: Peer) {
 
 type OnConsent = (admitted: Admitted<Manager>, id: string, request: HttpRequest) => Promise<HttpResponse>;
 
-function onConsent(ports: Ports, serve: OnConsent): Handler {
+function onConsent(ports: ManagerPorts, serve: OnConsent): Handler {
   return async (request, peer) => {
     const admitted = await admitManager(ports, request, peer);
     if (!admitted.ok) return admitted.error;

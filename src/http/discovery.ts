@@ -5,7 +5,7 @@ import type { ApiPath } from "../policy/own-target.ts";
 import { API_PATHS, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";
 import type { Target } from "../policy/rules.ts";
 import { allowsRefresh } from "../policy/rules.ts";
-import type { Ports } from "../ports.ts";
+import type { OwnKeys, Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { certificateBase } from "../settings/audiences.ts";
 import { servedMethods } from "../settings/authentication-methods.ts";
@@ -23,7 +23,11 @@ import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
 /** The public documents of this server, by their paths. */
-export const documentsOf = (issuer: string): Readonly<Record<string, (ports: Ports) => Handler>> => ({
+type DiscoveryPorts = Pick<Ports, "settings" | "hash"> & Record<"signer" | "grantSigner", OwnKeys>;
+
+export const documentsOf = (
+  issuer: string,
+): Readonly<Record<string, (ports: DiscoveryPorts) => Handler>> => ({
   [`${new URL(issuer).pathname.replace(/\/$/, "")}/jwks`]: jwksEndpoint,
   ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadataEndpoint])),
   [resourceMetadataPath(apiAudience(issuer))]: ownEndpoint(apiAudience(issuer)),
@@ -34,7 +38,7 @@ export const documentsOf = (issuer: string): Readonly<Record<string, (ports: Por
 });
 
 /** RFC 8414 3: what is published derives from the same tables as what is dispatched. */
-function metadataEndpoint(ports: Ports): Handler {
+function metadataEndpoint(ports: DiscoveryPorts): Handler {
   return (request) => {
     const settings = ports.settings();
     const { issuer, trustedIssuers, policy, registration, signIn } = settings;
@@ -70,7 +74,7 @@ function metadataEndpoint(ports: Ports): Handler {
   };
 }
 
-function jwksEndpoint(ports: Ports): Handler {
+function jwksEndpoint(ports: DiscoveryPorts): Handler {
   return (request) =>
     publicJson(ports, request, keySetFor(ports), {
       // PROD-4.4-4: the keys of access tokens and those of grants.
@@ -81,7 +85,7 @@ function jwksEndpoint(ports: Ports): Handler {
 /** PRM-D-1: from the entry of the registry against which tokens are checked; RFC9728-3.3-4: for one endpoint, or for all. */
 const ownEndpoint =
   (resource: string, path?: ApiPath) =>
-  (ports: Ports): Handler =>
+  (ports: DiscoveryPorts): Handler =>
   (request) => {
     const { issuer, policy } = ports.settings();
     const scopes = policy.targets.get(resource)?.scopes ?? [];
@@ -94,7 +98,7 @@ const ownEndpoint =
   };
 
 /** PRM-D-1: of the consents that users manage with a token straight from their issuer; not found without such issuers. */
-function consentsMetadataEndpoint(ports: Ports): Handler {
+function consentsMetadataEndpoint(ports: DiscoveryPorts): Handler {
   return (request) => {
     const { issuer } = ports.settings();
     const authorizationServers = consentServers(ports);
@@ -116,7 +120,7 @@ export function consentServers({ settings }: Pick<Ports, "settings">): readonly 
 
 /** RFC9728-7.10-1: cacheable, as all documents here. */
 function resourceJson(
-  ports: Ports,
+  ports: DiscoveryPorts,
   request: HttpRequest,
   offer: Omit<ProtectedResource, "proofAlgorithms">,
 ): HttpResponse {
@@ -125,7 +129,7 @@ function resourceJson(
 }
 
 /** OIDC-9-1: for the providers at which this server proves itself, and for no resource server. */
-export function relyingPartyKeysEndpoint(ports: Ports): Handler {
+export function relyingPartyKeysEndpoint(ports: Pick<Ports, "settings" | "hash" | "providers">): Handler {
   return (request) =>
     ports.settings().signIn === undefined
       ? notFound()
@@ -135,13 +139,13 @@ export function relyingPartyKeysEndpoint(ports: Ports): Handler {
 const METADATA = { type: "application/json", seconds: PUBLISHED_SECONDS };
 
 /** How long a verifier keeps it is what the announcement of a key waits for. */
-const keySetFor = ({ settings }: Ports) => ({
+const keySetFor = ({ settings }: Pick<Ports, "settings">) => ({
   type: "application/jwk-set+json",
   seconds: settings().keys.cacheSeconds,
 });
 
 function publicJson(
-  ports: Ports,
+  ports: Pick<Ports, "hash">,
   request: HttpRequest,
   { type, seconds }: { type: string; seconds: number },
   body: object,

@@ -3,12 +3,13 @@
 import type { Reason } from "../audit/reasons.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
+import type { EndingPorts } from "../flows/endings.ts";
 import type { ShownKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { endReplayed } from "../people/flows/redeem-code.ts";
-import type { Ports } from "../ports.ts";
+import type { ClientAuthPorts, LimitPorts, Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
@@ -49,9 +50,11 @@ export function parameterOf({ parameter }: { parameter?: string | undefined }): 
 
 export type RefusedClient = { failure: Failure; refused: LoggedRefusal };
 
+export type FormPorts = ClientAuthPorts & LimitPorts & Pick<Ports, "authFailures">;
+
 /** The client of the form; a failure is counted, because one event for each could fill the disk. */
 export async function authenticateForm(
-  ports: Ports,
+  ports: FormPorts,
   form: Form,
   authorization: string | undefined,
   audited: AuditedRequest,
@@ -69,9 +72,11 @@ export async function authenticateForm(
   return tooMany === undefined ? client : refuseWith(tooMany);
 }
 
+export type RefusalPorts = EndingPorts & Pick<Ports, "journal">;
+
 /** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */
 export async function recordRefusal(
-  ports: Ports,
+  ports: RefusalPorts,
   refusal: RefusedRequest,
   spends: Guard | undefined,
 ): Promise<Failure> {
@@ -99,7 +104,7 @@ export async function recordRefusal(
  * authentication. A refusal for a refresh token that changes nothing is recorded until its source fails too often.
  */
 export async function recordRefusalOf(
-  ports: Ports,
+  ports: RefusalPorts & Pick<Ports, "authFailures" | "throttle">,
   { method, clientId, spends }: Authenticated,
   refused: RefusedRequest,
   audited: AuditedRequest,
@@ -115,7 +120,7 @@ export async function recordRefusalOf(
 
 /** The same for what a public client ends in vain, which is answered as if it had been something. */
 export function throttleVain(
-  ports: Ports,
+  ports: Pick<Ports, "authFailures" | "throttle">,
   { clientId }: Authenticated,
   reason: Reason,
   audited: AuditedRequest,
@@ -150,7 +155,7 @@ export function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): 
 
 /** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest. */
 export function withNonce(
-  { settings, nonces }: Ports,
+  { settings, nonces }: Pick<Ports, "settings" | "nonces">,
   { headers }: HttpRequest,
   answer: HttpResponse,
 ): HttpResponse {

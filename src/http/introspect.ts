@@ -3,9 +3,10 @@
 import { describeClient } from "../flows/audit-fields.ts";
 import { introspect } from "../flows/introspect.ts";
 import { spendProof } from "../flows/spend-proof.ts";
-import type { Ports } from "../ports.ts";
+import type { OwnTokenPorts, Ports } from "../ports.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import { privateJson } from "./answers.ts";
+import type { FormPorts, RefusalPorts } from "./form.ts";
 import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
 import type { Handler } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
@@ -15,7 +16,12 @@ const ENDPOINT = "/introspect";
 /** PROD-7.5-2, RFC7662-2.3-1: a client that failed to authenticate always gets 401. */
 const CHALLENGED = true;
 
-export function introspectEndpoint(ports: Ports): Handler {
+type IntrospectPorts = FormPorts &
+  RefusalPorts &
+  OwnTokenPorts &
+  Pick<Ports, "introspections" | "shortLived">;
+
+export function introspectEndpoint(ports: IntrospectPorts): Handler {
   return async (request, peer) => {
     const audited = auditedRequest(peer, ENDPOINT);
     const form = await readForm(request);

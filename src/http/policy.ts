@@ -3,18 +3,18 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import type { Explanation, Issued } from "../flows/explain.ts";
+import type { ExplainPorts, Explanation, Issued } from "../flows/explain.ts";
 import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
 import { parseQuestion } from "../policy/question.ts";
-import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { httpError, privateJson } from "./answers.ts";
+import type { AdmitPorts } from "./bearer.ts";
 import { admit } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import { toOAuthError } from "./errors.ts";
 import type { Handler } from "./handler.ts";
 
-export function explainEndpoint(ports: Ports): Handler {
+export function explainEndpoint(ports: AdmitPorts & ExplainPorts): Handler {
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/policy/explain");
     if (!admitted.ok) return admitted.error;

@@ -27,7 +27,7 @@ const MALFORMED = { status: 400, description: "the client certificate fields are
 
 /** `onUnread`: the proxy was to tell the address of its client, and did not, or not in a form that can be read. */
 export function behindProxy(
-  ports: Ports,
+  ports: Pick<Ports, "authFailures" | "clock" | "paths">,
   proxy: TrustedProxy,
   handler: Handler,
   onUnread: () => void = () => undefined,
@@ -86,7 +86,7 @@ function clientAddress(
 }
 
 export function isProxy(
-  ports: Ports,
+  ports: Pick<Ports, "clock" | "paths">,
   { anchors, subject }: TrustedProxy,
   { leaf, certificates }: Pick<Peer, "certificates" | "leaf">,
 ): boolean {

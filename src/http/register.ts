@@ -1,10 +1,13 @@
 /** POST /register (RFC 7591 3), and GET, PUT, DELETE /register/{client_id} (RFC 7592 2). */
+
 import type { Bearer } from "../flows/authorize-api.ts";
+import type { RegistrarPorts } from "../flows/authorize-registration.ts";
 import { authorizeManagement, authorizeRegistration } from "../flows/authorize-registration.ts";
 import { removeClient, updateClient } from "../flows/manage-client.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { Registered, RegistrationFailure } from "../flows/register-client.ts";
 import { registerClient } from "../flows/register-client.ts";
+import type { StatementPorts } from "../flows/software-statement.ts";
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
 import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
@@ -14,15 +17,20 @@ import { buildClientInformation } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { METADATA_REASONS } from "../spec/rfc7591-errors.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
-import type { Wanted } from "./bearer.ts";
+import type { BearerPorts, Wanted } from "./bearer.ts";
 import { admitBy, refuseBearer } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-const wantedBy = ({ settings }: Ports): Wanted => ({ resource: `${settings().issuer}/register` });
+const wantedBy = ({ settings }: Pick<Ports, "settings">): Wanted => ({
+  resource: `${settings().issuer}/register`,
+});
 
-export function registerEndpoint(ports: Ports): Handler {
+type RegisterPorts = BearerPorts & RegistrarPorts & StatementPorts & Pick<Ports, "registrationTokens">;
+type ManagePorts = BearerPorts & Pick<Ports, "registrations" | "registrationTokens">;
+
+export function registerEndpoint(ports: RegisterPorts): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
     const authorize = (bearer: Bearer) => authorizeRegistration(ports, bearer, peer.address);
@@ -39,12 +47,12 @@ export function registerEndpoint(ports: Ports): Handler {
   };
 }
 
-export function readRegistrationEndpoint(ports: Ports): Handler {
+export function readRegistrationEndpoint(ports: ManagePorts): Handler {
   // RFC7592-2.1-1: the record as it is.
   return onClient(ports, async (client) => information(ports, 200, { client }));
 }
 
-export function updateRegistrationEndpoint(ports: Ports): Handler {
+export function updateRegistrationEndpoint(ports: ManagePorts & StatementPorts): Handler {
   return onClient(ports, async (client, note, request) => {
     const json = await readMetadata(ports, note, request);
     if (!json.ok) return json.error;
@@ -53,7 +61,7 @@ export function updateRegistrationEndpoint(ports: Ports): Handler {
   });
 }
 
-export function deleteRegistrationEndpoint(ports: Ports): Handler {
+export function deleteRegistrationEndpoint(ports: ManagePorts): Handler {
   return onClient(ports, async (client, note) => {
     const removed = await removeClient(ports, client, note);
     if (!removed.ok) return refuse(ports, removed.error);
@@ -68,7 +76,7 @@ type OnClient = (
 ) => Promise<HttpResponse>;
 
 /** RFC7592-B-3: the request must carry the token of the client that the URL names. */
-function onClient(ports: Ports, answer: OnClient): Handler {
+function onClient(ports: ManagePorts, answer: OnClient): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
     const clientId = pathOf(request).split("/").at(-1) ?? "";
@@ -79,7 +87,11 @@ function onClient(ports: Ports, answer: OnClient): Handler {
 }
 
 /** RFC7591-3-1: a body that is not JSON is invalid metadata, one that is too large an HTTP error; both are counted. */
-async function readMetadata(ports: Ports, audited: AuditedRequest, request: HttpRequest) {
+async function readMetadata(
+  ports: Pick<Ports, "authFailures">,
+  audited: AuditedRequest,
+  request: HttpRequest,
+) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
   ports.authFailures.note(audited, "body_unreadable");
@@ -89,7 +101,7 @@ async function readMetadata(ports: Ports, audited: AuditedRequest, request: Http
 
 /** RFC7591-3.2.1-8, RFC7592-3-1, RFC7592-3-2, RFC7592-B-2: the whole record, and the URL and token to manage it. */
 function information(
-  { settings, registrationTokens }: Ports,
+  { settings, registrationTokens }: Pick<Ports, "settings" | "registrationTokens">,
   status: number,
   registered: Registered,
 ): HttpResponse {
@@ -108,7 +120,7 @@ function information(
 }
 
 /** RFC7591-3.2.2-2: fixed texts that name the wrong member but never its value. */
-function refuse(ports: Ports, failure: RegistrationFailure): HttpResponse {
+function refuse(ports: Pick<Ports, "settings" | "nonces">, failure: RegistrationFailure): HttpResponse {
   const { kind, reason } = failure;
   switch (kind) {
     case "redirect_uri_invalid": // RFC7591-3.2.2-4

@@ -2,20 +2,20 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import type { Ended, Preview } from "../flows/endings.ts";
+import type { Ended, EndingPorts, Preview } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
 import type { ShownToken } from "../flows/shown.ts";
 import { showToken } from "../flows/shown.ts";
 import { parseRevocation } from "../policy/revocation.ts";
-import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { httpError, privateJson } from "./answers.ts";
+import type { AdmitPorts } from "./bearer.ts";
 import { admit } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import type { Handler } from "./handler.ts";
 
-export function revocationsEndpoint(ports: Ports): Handler {
+export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/revocations");
     if (!admitted.ok) return admitted.error;

@@ -1,9 +1,11 @@
 /** POST /revoke (RFC 7009): a client ends a token that was issued to it. */
 
+import type { RevokePorts } from "../flows/revoke.ts";
 import { revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { Ports } from "../ports.ts";
 import { privateJson } from "./answers.ts";
+import type { FormPorts, RefusalPorts } from "./form.ts";
 import {
   authenticateForm,
   authorizationOf,
@@ -24,7 +26,9 @@ const ENDPOINT = "/revoke";
  */
 const DONE = privateJson(200, {});
 
-export function revokeEndpoint(ports: Ports): Handler {
+type RevokeEndpointPorts = FormPorts & RefusalPorts & RevokePorts & Pick<Ports, "shortLived">;
+
+export function revokeEndpoint(ports: RevokeEndpointPorts): Handler {
   return async (request, peer) => {
     const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);

@@ -3,6 +3,7 @@
 import type { FamilyStep, Order, Refused, RequestingClient, ResolvedSubject } from "../../flows/ask/order.ts";
 import { readOrder } from "../../flows/ask/read-order.ts";
 import { describeRequest } from "../../flows/audit-fields.ts";
+import type { EndingPorts } from "../../flows/endings.ts";
 import { endTokens } from "../../flows/endings.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
@@ -209,7 +210,7 @@ function startOf(
 
 /** RFC6749-4.1.2-4, RFC6749-10.5-4, RFC9700-4.2.4-4: a code that comes twice was stolen once, so what it gave ends. */
 export async function endReplayed(
-  ports: Ports,
+  ports: EndingPorts & Pick<Ports, "journal">,
   request: AuditedRequest,
   { jti: key }: Extract<Guard, { kind: "code_fresh" }>,
 ): Promise<void> {
