@@ -132,6 +132,18 @@ const cases: readonly (readonly [
   ],
   ["names none without askUser", [{ ...rule, askUser: undefined }], {}, "consent_missing"],
   [
+    "names none for an impersonation, which no token shows",
+    [{ ...rule, allow: "impersonation", askUser: undefined }],
+    { mode: "impersonation" },
+    "consent_missing",
+  ],
+  [
+    "names none for a redemption",
+    [{ ...rule, allow: "redemption", askUser: undefined, subjectToken: undefined }],
+    { mode: "redemption", subject: { ...subject, tokenType: "grant" } },
+    "consent_missing",
+  ],
+  [
     "names none of another user",
     [rule],
     { subject: { ...subject, origin: { iss: "https://other.example", sub: "alice" } } },
