@@ -26,6 +26,7 @@ import { readIssuers } from "./issuers.ts";
 import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
 import { sharedPorts, whyNotShared } from "./listeners.ts";
 import { describeIssue, isUnknownName } from "./messages.ts";
+import { respell } from "./older-spellings.ts";
 import { readPolicy } from "./policy.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
@@ -80,13 +81,19 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
   const config = readConfigFile(path);
   if (!config.ok) return config;
   const reader = makeBlindReader();
-  const read = readSettings(config.value, reader);
+  reader.warnings.push(...config.value.warnings);
+  const read = readSettings(config.value.file, reader);
   return read === undefined || reader.problems.length > 0 ? err(reader.problems) : ok(read);
 }
 
-function readConfigFile(path: string): Result<ConfigFile, readonly string[]> {
+type Read = { file: ConfigFile; warnings: readonly string[] };
+
+function readConfigFile(path: string): Result<Read, readonly string[]> {
   const json = readJson(path);
-  return json.ok ? readShape(json.value) : json;
+  if (!json.ok) return json;
+  const warnings = respell(json.value);
+  const file = readShape(json.value);
+  return file.ok ? ok({ file: file.value, warnings }) : err([...file.error, ...warnings]);
 }
 
 /** Apart from readShape, so that the text of the file is not held while its shape is checked. */
@@ -143,8 +150,10 @@ function readShape(json: Json): Result<ConfigFile, readonly string[]> {
   }
 }
 
-function build(config: ConfigFile, folder: string): Result<Config, readonly string[]> {
+function build(read: Read, folder: string): Result<Config, readonly string[]> {
+  const config = read.file;
   const reader = makeReader(folder, config.profile === "production");
+  reader.warnings.push(...read.warnings);
   const { problems, problem, readListener, readAnchors } = reader;
 
   const { listen: main, operations } = config;
@@ -168,7 +177,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const encryptionKey = readEncryptionKey(config, reader);
   const service = readKeyService(config, reader);
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
-  const read = readSettings(config, reader);
+  const now = readSettings(config, reader);
 
   const store = { ...readStore(config, folder, reader), startSeconds: config.store.startSeconds };
   const { reusePort, drainSeconds = DRAIN_SECONDS[config.profile] } = main;
@@ -186,13 +195,13 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     problem("profile", `production does not allow ${CLOCK_FILE}: remove it from the environment`);
   }
 
-  if (problems.length > 0 || !read || !encryptionKey) return err(problems);
+  if (problems.length > 0 || !now || !encryptionKey) return err(problems);
   return ok({
-    ...read,
+    ...now,
     files: reader.files,
-    reread: () => build(config, folder),
+    reread: () => build(read, folder),
     // Those of the listeners came after the settings were read.
-    warnings: [...new Set([...reader.warnings, ...read.warnings])],
+    warnings: [...new Set([...reader.warnings, ...now.warnings])],
     fixed: defined<Config["fixed"]>({
       profile: config.profile,
       listen,

@@ -39,12 +39,12 @@ export const ProviderFile = v.strictObject({
     "The secret of this server at the provider, for the two methods with one.",
   ),
   assertionAudience: setting(
-    v.optional(v.picklist(["issuer", "token_endpoint"]), "issuer"),
-    'The audience of this server\'s assertions for private_key_jwt: "issuer" (the default, as FAPI and RFC 10070 want it) or "token_endpoint" (as OpenID Connect Core 9 has it).',
+    v.optional(v.picklist(["issuer", "token-endpoint"]), "issuer"),
+    'The audience of this server\'s assertions for private_key_jwt: "issuer" (the default, as FAPI and RFC 10070 want it) or "token-endpoint" (as OpenID Connect Core 9 has it).',
   ),
   tokenEndpoint: setting(
     v.optional(httpsUrl),
-    'The token endpoint of the provider, which "token_endpoint" requires; its metadata are not asked for it then.',
+    'The token endpoint of the provider, which "token-endpoint" requires; its metadata are not asked for it then.',
   ),
   idTokenAlg: setting(
     v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
@@ -54,8 +54,11 @@ export const ProviderFile = v.strictObject({
     v.optional(v.array(scope), []),
     "Scopes to ask for beside openid, for the user's name alone.",
   ),
-  maxAgeSeconds: setting(v.optional(seconds), "How old a sign-in may be, in seconds."),
-  requiredAcr: setting(
+  signInSecondsMax: setting(
+    v.optional(seconds),
+    "How many seconds ago a user may have signed in there, at most.",
+  ),
+  acr: setting(
     v.optional(v.array(scope), []),
     "The authentication context classes of which a sign-in must have one.",
   ),

@@ -36,7 +36,7 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
     const auth = readAuth(path, from, reader);
     // A disabled issuer is no way to sign in; it may be enabled again at any time.
     if (auth === undefined || issuer === undefined || issuer.disabled) continue;
-    const { title, clientId, idTokenAlg, scopes, maxAgeSeconds, requiredAcr } = from;
+    const { title, clientId, idTokenAlg, scopes, signInSecondsMax, acr } = from;
     providers.set(
       name,
       defined<Provider>({
@@ -48,8 +48,8 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
         auth,
         idTokenAlg,
         scopes,
-        maxAgeSeconds,
-        requiredAcr,
+        signInSecondsMax,
+        acr,
       }),
     );
   }
@@ -95,12 +95,12 @@ type From = v.InferOutput<typeof ProviderFile>;
 function readAuth(path: string, from: From, reader: Reader): ProviderAuth | undefined {
   const { method, clientSecret, assertionAudience, tokenEndpoint } = from;
   const by = method ?? (clientSecret === undefined ? "private_key_jwt" : "client_secret_basic");
-  const toEndpoint = by === "private_key_jwt" && assertionAudience === "token_endpoint";
+  const toEndpoint = by === "private_key_jwt" && assertionAudience === "token-endpoint";
   // OIDC-9-2: an endpoint that metadata name may be another party's, which could use the assertion there.
   if (toEndpoint !== (tokenEndpoint !== undefined)) {
     const what = toEndpoint
       ? "is missing: an assertion to the token endpoint needs its URL here"
-      : 'is for private_key_jwt with assertionAudience "token_endpoint" alone';
+      : 'is for private_key_jwt with assertionAudience "token-endpoint" alone';
     return reader.problem(`${path}.tokenEndpoint`, what);
   }
   if (by === "private_key_jwt") {

@@ -176,8 +176,8 @@ export type Provider = Reach & {
   auth: ProviderAuth;
   idTokenAlg: string;
   scopes: readonly string[];
-  maxAgeSeconds?: number;
-  requiredAcr: readonly string[];
+  signInSecondsMax?: number;
+  acr: readonly string[];
 };
 
 /** What users and clients of people find here. */

@@ -43,7 +43,7 @@ test("a provider has narrow defaults", () => {
           auth: { method: "private_key_jwt", audience: IDP },
           idTokenAlg: "RS256",
           scopes: [],
-          requiredAcr: [],
+          acr: [],
           privateNetworks: [],
         },
       ],
@@ -131,7 +131,7 @@ const wrong: readonly (readonly [name: string, patch: object, problems: readonly
   ],
   [
     "OIDC-9-2 an assertion to a token endpoint that only metadata name",
-    company({ assertionAudience: "token_endpoint" }),
+    company({ assertionAudience: "token-endpoint" }),
     [
       "signIn.providers.company.tokenEndpoint: is missing: an assertion to the token endpoint needs its URL here",
     ],
@@ -140,7 +140,7 @@ const wrong: readonly (readonly [name: string, patch: object, problems: readonly
     "a token endpoint that is not the audience",
     company({ tokenEndpoint: `${IDP}/token` }),
     [
-      'signIn.providers.company.tokenEndpoint: is for private_key_jwt with assertionAudience "token_endpoint" alone',
+      'signIn.providers.company.tokenEndpoint: is for private_key_jwt with assertionAudience "token-endpoint" alone',
     ],
   ],
   [

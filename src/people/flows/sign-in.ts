@@ -76,8 +76,8 @@ export async function beginSignIn(
     nonce,
     challenge: ports.hash.sha256(verifier),
     wishes,
-    maxAgeSeconds: provider.maxAgeSeconds,
-    acrValues: provider.requiredAcr,
+    maxAgeSeconds: provider.signInSecondsMax,
+    acrValues: provider.acr,
   });
   return { next: "provider", location: buildAuthenticationUrl(metadata.value.authorizationEndpoint, asked) };
 }
@@ -224,8 +224,8 @@ async function readIdToken(
     nonce: attempt.nonce,
     nowSeconds,
     startedAtSeconds: attempt.startedAtSeconds,
-    maxAgeSeconds: maxAgeOf(attempt.wishes, provider.maxAgeSeconds),
-    requiredAcr: provider.requiredAcr,
+    maxAgeSeconds: maxAgeOf(attempt.wishes, provider.signInSecondsMax),
+    requiredAcr: provider.acr,
   });
   const named = checkIdTokenHeader(header, rule);
   if (!named.ok) return err({ reason: named.error.kind });

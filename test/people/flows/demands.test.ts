@@ -63,7 +63,7 @@ const denials = async (service: Service): Promise<unknown> =>
   (await service.events()).findLast(({ type }) => type === "authorization.denied")?.reason;
 
 test("OIDC-D-7 a user whose sign-in has not the class that a rule names signs in anew, by what the rule names", async (t) => {
-  const service = await serviceWhere(t, { acr: ["strong"] }, { requiredAcr: ["weak", "strong"] });
+  const service = await serviceWhere(t, { acr: ["strong"] }, { acr: ["weak", "strong"] });
   const browser = new Browser(service, provider);
   const verifier = verifierOf();
   saying({ acr: "weak" });

@@ -93,7 +93,7 @@ for (const [method, fits] of methods) {
 
 const audiences = [
   ["the issuer, unless the operator says otherwise", {}, ""],
-  ["the token endpoint that the operator pinned", { assertionAudience: "token_endpoint" }, "/token"],
+  ["the token endpoint that the operator pinned", { assertionAudience: "token-endpoint" }, "/token"],
 ] as const;
 for (const [what, extra, path] of audiences) {
   test(`OIDC-9-2 an assertion of this server is for ${what}`, async (t) => {
