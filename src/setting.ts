@@ -5,6 +5,9 @@ import * as v from "valibot";
 export const setting = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text));
 
+/** Off, unless it is set. */
+export const flag = (text: string) => setting(v.optional(v.boolean(), false), `${text}; false by default.`);
+
 const OF_START = { takenBy: "restart" } as const;
 
 /** A member whose changes wait for a restart, as do those of the members below it. */

@@ -1,7 +1,7 @@
 /** The schema of clients: those in the file, how others register, and which metadata documents are accepted. */
 import * as v from "valibot";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
-import { setting } from "../setting.ts";
+import { flag, setting } from "../setting.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
 import { RegistrationRules } from "../settings/sections.ts";
 import type { Credential } from "../spec/rfc7591-members.ts";
@@ -48,10 +48,7 @@ const actorText = "Whether its own access token may be its actor token; false by
 const certificateBoundText = "Whether its tokens must be bound to its certificate; false by default.";
 const defaultTarget = setting(v.optional(text), "The target of a request that names none.");
 const title = setting(v.optional(text), "The name of the client that users are shown.");
-const dpopBound = setting(
-  v.optional(v.boolean(), false),
-  "Whether its tokens must be bound to a DPoP key; false by default.",
-);
+const dpopBound = flag("Whether its tokens must be bound to a DPoP key");
 
 const ofClient = {
   redirectUris: setting(v.optional(redirectUris, []), redirectsText),
@@ -162,10 +159,7 @@ export const RegistrationFile = v.strictObject({
 /** Client ID metadata documents; the section enables them. */
 export const DocumentsFile = v.strictObject({
   origins: setting(v.optional(v.array(originUrl)), "The only origins of such documents; without it, all."),
-  foreignKeys: setting(
-    v.optional(v.boolean(), false),
-    "Whether its jwks_uri may be of another origin; false by default.",
-  ),
+  foreignKeys: flag("Whether its jwks_uri may be of another origin"),
 });
 
 /** The authority and the private networks that URLs supplied by clients may use. */

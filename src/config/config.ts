@@ -10,6 +10,7 @@ import { DRAIN_SECONDS } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
+import { General } from "../settings/sections.ts";
 import type { Client, KeyServicePlace, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
@@ -264,9 +265,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   return {
     settings: defined<Settings>({
       issuer,
-      assertionAudience: config.assertionAudience,
-      skewSeconds: config.clockSkewSeconds,
-      clientAssertionSeconds: config.clientAssertionSeconds,
+      ...v.parse(General, config),
       clients,
       vouchedClients: byVoucher(clients),
       mtlsOrigin: config.mtls?.origin,

@@ -2,11 +2,10 @@
 import * as v from "valibot";
 import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, RETENTION_DAYS } from "../limits/audit.ts";
 import { LEASE_SECONDS_MAX, STORE_CONNECTIONS_MAX, STORE_START_SECONDS } from "../limits/store.ts";
-import { ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX, SKEW_SECONDS } from "../limits/tokens.ts";
 import { Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
-import { DpopFile, LimitsFile } from "../settings/sections.ts";
+import { DpopFile, General, LimitsFile } from "../settings/sections.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
@@ -132,19 +131,7 @@ export const ConfigFile = v.strictObject({
   ),
   keys: setting(KeysFile, "The keys of this server."),
   audit: setting(AuditFile, "The audit trail."),
-  assertionAudience: setting(
-    v.optional(v.picklist(["issuer", "issuer-or-token-endpoint"]), "issuer-or-token-endpoint"),
-    'The audience that a client assertion must have: "issuer-or-token-endpoint" (the default), or "issuer" alone, which is strict.',
-  ),
-  clockSkewSeconds: setting(
-    v.optional(whole(0, 60), SKEW_SECONDS),
-    "By how many seconds the clocks of others may differ from ours; 30 by default.",
-  ),
-  /** One that has a `jti` is accepted once, so it may live longer. */
-  clientAssertionSeconds: setting(
-    v.optional(whole(ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX), ASSERTION_SECONDS_MAX),
-    "The longest age and lifetime, in seconds, of a client assertion with a `jti`; 300 by default, 3600 at most.",
-  ),
+  ...General.entries,
   trustDomains: setting(
     v.optional(v.record(text, TrustDomainFile), {}),
     "The SPIFFE trust domains whose workloads are clients, by name.",

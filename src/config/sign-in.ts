@@ -32,26 +32,15 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
         "is not in trustedIssuers, so it is not known what its users are called here",
       );
     }
-    const { url: _, ...within } = reader.readRemote(path, { ...from, url: from.issuer });
-    const auth = readAuth(path, from, reader);
+    const { ca, privateNetworks, method, clientSecret, assertionAudience, tokenEndpoint, ...asWritten } =
+      from;
+    const { url, ...within } = reader.readRemote(path, { url: from.issuer, ca, privateNetworks });
+    const proof = { issuer: url, method, clientSecret, assertionAudience, tokenEndpoint };
+    const auth = readAuth(path, proof, reader);
     // A disabled issuer is no way to sign in; it may be enabled again at any time.
     if (auth === undefined || issuer === undefined || issuer.disabled) continue;
-    const { title, clientId, idTokenAlg, scopes, signInSecondsMax, acr } = from;
-    providers.set(
-      name,
-      defined<Provider>({
-        ...within,
-        name,
-        issuer: from.issuer,
-        title: title ?? new URL(from.issuer).host,
-        clientId,
-        auth,
-        idTokenAlg,
-        scopes,
-        signInSecondsMax,
-        acr,
-      }),
-    );
+    const title = from.title ?? new URL(from.issuer).host;
+    providers.set(name, defined<Provider>({ ...asWritten, ...within, name, title, auth }));
   }
   const consentSeconds = authorize.consentDays * DAY_SECONDS;
   return { providers, consentSeconds, refresh: readRefreshTimes(authorize.refresh, consentSeconds) };
@@ -90,7 +79,10 @@ export function readRedirects({ authorize }: ConfigFile, reader: Reader): Redire
   return { localhost, privateUse };
 }
 
-type From = v.InferOutput<typeof ProviderFile>;
+type From = Pick<
+  v.InferOutput<typeof ProviderFile>,
+  "issuer" | "method" | "clientSecret" | "assertionAudience" | "tokenEndpoint"
+>;
 
 function readAuth(path: string, from: From, reader: Reader): ProviderAuth | undefined {
   const { method, clientSecret, assertionAudience, tokenEndpoint } = from;

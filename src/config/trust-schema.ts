@@ -1,7 +1,7 @@
 /** The schema of what is trusted: `trustDomains`, `trustedIssuers` and `consents`. */
 import * as v from "valibot";
 import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
-import { setting, whole } from "../setting.ts";
+import { flag, setting, whole } from "../setting.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { file, oneForm, reach, remote, seconds, text, workloadId, workloadPattern } from "./values.ts";
 
@@ -38,10 +38,7 @@ export const TrustDomainFile = v.strictObject({
     ),
     'The workloads that are clients without an entry in `clients`: "all" (the default), "none", or SPIFFE IDs and prefixes that end in /*.',
   ),
-  requireClientId: setting(
-    v.optional(v.boolean(), false),
-    "Whether client_id is required beside a JWT-SVID; false by default.",
-  ),
+  requireClientId: flag("Whether client_id is required beside a JWT-SVID"),
 });
 
 const discovery = v.strictObject({
@@ -65,10 +62,7 @@ const VouchesFile = v.strictObject({
     v.optional(whole(1, 24 * 3600), ASSERTION_SECONDS_MAX),
     "The longest age of such a token, in seconds; 300 by default.",
   ),
-  reusable: setting(
-    v.optional(v.boolean(), false),
-    "Whether such a token may be sent again until then; false by default.",
-  ),
+  reusable: flag("Whether such a token may be sent again until then"),
 });
 
 const GrantsFile = v.strictObject({
@@ -122,10 +116,7 @@ export const IssuerFile = v.strictObject({
     v.optional(VouchesFile),
     "Present: its tokens authenticate clients that name it in `vouchedBy`.",
   ),
-  statements: setting(
-    v.optional(v.boolean(), false),
-    "Whether its software statements are accepted at registration; false by default.",
-  ),
+  statements: flag("Whether its software statements are accepted at registration"),
   grants: setting(v.optional(GrantsFile), "Present: its JWT authorization grants are redeemed."),
   disabled: setting(
     v.optional(v.boolean(), false),

@@ -63,7 +63,7 @@ async function verifyProof(
   { place, method, url, token }: ShownKeys,
 ): Promise<Result<Verified, Failure>> {
   const refused = (reason: `proof_${ProofReason}`) => err({ kind: "proof_refused", reason } as const);
-  const { dpop, skewSeconds } = ports.settings();
+  const { dpop, clockSkewSeconds: skewSeconds } = ports.settings();
   // A client that sends a proof expects a bound token, so without DPoP it gets none.
   if (dpop.algorithms.length === 0) return refused("proof_unsupported");
   const parsed = parseProof(value, dpop.algorithms);

@@ -40,7 +40,7 @@ export async function verifyStatement(
   if (!verified.ok) return invalid(verified.error.reason);
   // RFC8725-3.12-v1: where other JWTs of the issuer are accepted too, `software_id` tells a statement from them.
   if (!isSoleUse(issuer.value) && typeof claims.software_id !== "string") return invalid("software_missing");
-  const { issuer: us, skewSeconds } = ports.settings();
+  const { issuer: us, clockSkewSeconds: skewSeconds } = ports.settings();
   // `exp` and `aud` are optional in a statement, and enforced where they are present.
   const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes({ exp: nowSeconds + 1, ...claims }, { nowSeconds, skewSeconds });

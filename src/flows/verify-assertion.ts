@@ -48,7 +48,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = async (
     issuer: settings.issuer,
     audiences: assertionAudiences(settings),
     nowSeconds: ports.clock.nowSeconds(),
-    skewSeconds: settings.skewSeconds,
+    skewSeconds: settings.clockSkewSeconds,
     maxAgeSeconds: vouches?.maxAgeSeconds,
     singleUseSecondsMax: settings.clientAssertionSeconds,
   });
@@ -66,7 +66,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = async (
   if (!client.ok) return client;
   const { clientId, auth } = client.value;
   // RFC7523-3-14: the `jti` is kept until the assertion has expired on the slowest clock.
-  const endSeconds = expiresAtSeconds + settings.skewSeconds;
+  const endSeconds = expiresAtSeconds + settings.clockSkewSeconds;
   const single = jti !== undefined && !vouches?.reusable;
   return ok(
     defined<Proven>({

@@ -45,7 +45,7 @@ export function checkOwnTimes(
   ports: Pick<Ports, "settings" | "clock">,
   { claims }: Jws,
 ): Result<undefined, { reason: TokenReason }> {
-  const { skewSeconds } = ports.settings();
+  const { clockSkewSeconds: skewSeconds } = ports.settings();
   const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes(claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
   return times.ok ? ok(undefined) : err({ reason: times.error.kind });

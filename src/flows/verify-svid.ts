@@ -33,7 +33,7 @@ export async function verifySvid(
   const checked = checkJwtSvid(jws.value, {
     audiences: assertionAudiences(settings),
     nowSeconds: ports.clock.nowSeconds(),
-    skewSeconds: settings.skewSeconds,
+    skewSeconds: settings.clockSkewSeconds,
   });
   if (!checked.ok) return err({ reason: checked.error.kind });
   return ok({ compact, spiffeId, trustDomain, audience: checked.value.audience, jws: jws.value });

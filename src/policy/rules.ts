@@ -8,7 +8,7 @@ import type { Brought, Mode, ModeWith } from "../modes.ts";
 import { MODE_NAMES, MODES } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { setting } from "../setting.ts";
+import { flag, setting } from "../setting.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
 import {
   accessToken,
@@ -60,10 +60,7 @@ const Variant = v.variant("allow", [
     consent: setting(v.optional(v.literal("record"), "record"), consentText),
     acknowledge: setting(v.optional(v.never()), acknowledgeText),
     /** REFRESH-D-1 */
-    refresh: setting(
-      v.optional(v.boolean(), false),
-      "Whether the clients may get refresh tokens of their users; false by default.",
-    ),
+    refresh: flag("Whether the clients may get refresh tokens of their users"),
     /** OIDC-D-7: the sign-in of the user, also of the next setting. */
     acr: setting(
       v.optional(names),
@@ -74,10 +71,7 @@ const Variant = v.variant("allow", [
       "How many seconds ago the user may have signed in, at most; with refresh tokens, also at each refresh.",
     ),
     /** MCPC-D-20 */
-    pushed: setting(
-      v.optional(v.boolean(), false),
-      "Whether the client has to push its authorization request (RFC 9126); false by default.",
-    ),
+    pushed: flag("Whether the client has to push its authorization request (RFC 9126)"),
     ...accessToken,
   }),
 ]);

@@ -4,7 +4,7 @@
  * IDJAG-5-1): its names for clients and subjects, the claims that are carried over, and its APIs.
  */
 import * as v from "valibot";
-import { setting } from "../setting.ts";
+import { flag, setting } from "../setting.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { SubjectThere } from "../spec/identity-chaining.ts";
 import { OWN_CLAIMS } from "../spec/identity-chaining.ts";
@@ -84,10 +84,7 @@ export const ResourceServer = v.strictObject({
     v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
     'What its tokens must be bound by: "none" (the default), "certificate", "dpop", or "any" of the two.',
   ),
-  people: setting(
-    v.optional(v.boolean(), false),
-    "Whether clients may ask a user for access to it; false by default.",
-  ),
+  people: flag("Whether clients may ask a user for access to it"),
   ...common,
 });
 

@@ -14,10 +14,30 @@ import {
   KEY_ROTATE_SECONDS,
   KEY_SECONDS_MAX,
 } from "../limits/keys.ts";
+import { ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX, SKEW_SECONDS } from "../limits/tokens.ts";
 import { MACHINE_GRANT_TYPES } from "../modes.ts";
 import { setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
 import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
+
+// --- at the top of the file ------------------------------------------------------------------------------------
+
+export const General = v.object({
+  assertionAudience: setting(
+    v.optional(v.picklist(["issuer", "issuer-or-token-endpoint"]), "issuer-or-token-endpoint"),
+    'The audience that a client assertion must have: "issuer-or-token-endpoint" (the default), or "issuer" alone, which is strict.',
+  ),
+  clockSkewSeconds: setting(
+    v.optional(whole(0, 60), SKEW_SECONDS),
+    "By how many seconds the clocks of others may differ from ours; 30 by default.",
+  ),
+  /** One that has a `jti` is accepted once, so it may live longer. */
+  clientAssertionSeconds: setting(
+    v.optional(whole(ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX), ASSERTION_SECONDS_MAX),
+    "The longest age and lifetime, in seconds, of a client assertion with a `jti`; 300 by default, 3600 at most.",
+  ),
+});
+export type General = v.InferOutput<typeof General>;
 
 // --- limits -----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
 import type { SchemeColours } from "./colours.ts";
-import type { Dpop, KeySchedule, RegistrationRules } from "./sections.ts";
+import type { Dpop, General, KeySchedule, RegistrationRules } from "./sections.ts";
 
 /** SHA-256 of a secret, base64url; several are valid at once, so that one can be replaced without an outage. */
 export type SecretDigest = { digest: string; expiresAtSeconds?: number };
@@ -201,13 +201,8 @@ export type RefreshSettings = {
 /** In whose name and colours pages are shown. */
 export type PagesSettings = { operator: string; colours: SchemeColours };
 
-export type Settings = {
+export type Settings = General & {
   issuer: string;
-  /** Whether `aud` of an assertion may be a token endpoint in place of the issuer. */
-  assertionAudience: "issuer" | "issuer-or-token-endpoint";
-  skewSeconds: number;
-  /** The longest age and lifetime of a client assertion that has a `jti`. */
-  clientAssertionSeconds: number;
   clients: ReadonlyMap<string, Client>;
   /** The clients for which each issuer vouches. */
   vouchedClients: ReadonlyMap<string, readonly Client[]>;

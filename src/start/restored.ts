@@ -41,11 +41,11 @@ export async function settleRestored({ mark, ports, timers, log, stopped }: Rest
 }
 
 /** The longest time for which a JWT is accepted that is accepted once, with the tolerance for clocks of others. */
-function longestSingleUse({ clientAssertionSeconds, trustedIssuers, skewSeconds }: Settings): number {
+function longestSingleUse({ clientAssertionSeconds, trustedIssuers, clockSkewSeconds }: Settings): number {
   const vouched = [...trustedIssuers.values()].map(({ vouches }) =>
     vouches === undefined || vouches.reusable ? 0 : vouches.maxAgeSeconds,
   );
-  return Math.max(ASSERTION_SECONDS_MAX, clientAssertionSeconds, ...vouched) + 2 * skewSeconds;
+  return Math.max(ASSERTION_SECONDS_MAX, clientAssertionSeconds, ...vouched) + 2 * clockSkewSeconds;
 }
 
 /** Until the time has passed or the process is told to stop. */

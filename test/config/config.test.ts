@@ -226,10 +226,10 @@ test("pages are in the operator's name and colours, or in those of the issuer's 
 
 test("the assertion audience, the skew and the profile are settings", () => {
   assert.deepEqual(assertionAudiences(load({ assertionAudience: "issuer" }).settings), [ISSUER]);
-  assert.equal(load().settings.skewSeconds, 30);
+  assert.equal(load().settings.clockSkewSeconds, 30);
   assert.equal(load({}).settings.clientAssertionSeconds, 300);
   assert.equal(load({ clientAssertionSeconds: 3600 }).settings.clientAssertionSeconds, 3600);
-  for (const skew of [0, 60]) assert.equal(load({ clockSkewSeconds: skew }).settings.skewSeconds, skew);
+  for (const skew of [0, 60]) assert.equal(load({ clockSkewSeconds: skew }).settings.clockSkewSeconds, skew);
   assert.equal(load(DEVELOPMENT).fixed.listen.host, "127.0.0.1");
 });
 

@@ -12,11 +12,11 @@ test("RFC9449-11.1-2 a proof is remembered until no instance accepts it, also on
   const proven = await proveKeys(ports, { ...AT_TOKEN, proof: prover.prove(AT_TOKEN.url, { claims }) });
   assert.ok(proven.ok);
   assert.deepEqual(proven.value.keys, { jkt: prover.jkt });
-  const { skewSeconds } = ports.settings();
+  const { clockSkewSeconds } = ports.settings();
   assert.deepEqual(proven.value.spends, {
     kind: "proof_fresh",
     issuer: `dpop ${prover.jkt}`,
     jti: "j",
-    expiresAtSeconds: nowSeconds + 61 + skewSeconds,
+    expiresAtSeconds: nowSeconds + 61 + clockSkewSeconds,
   });
 });

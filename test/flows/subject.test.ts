@@ -36,7 +36,7 @@ const issuer = {
 const settings = {
   issuer: us,
   assertionAudience: "issuer-or-token-endpoint",
-  skewSeconds: 30,
+  clockSkewSeconds: 30,
   trustedIssuers: new Map([[idp, issuer]]),
 } as unknown as Settings;
 const desk = { clientId: "desk" } as Client;

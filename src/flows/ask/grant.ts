@@ -35,7 +35,7 @@ export async function readGrant(
   clientId: string,
 ): Promise<Result<ResolvedSubject, { reason: TokenReason }>> {
   const settings = ports.settings();
-  const { issuer: us, skewSeconds } = settings;
+  const { issuer: us, clockSkewSeconds: skewSeconds } = settings;
   const rule = { clientId, nowSeconds: ports.clock.nowSeconds(), skewSeconds };
   const requireClientId = issuer.grants?.requireClientId ?? true;
   const checked =

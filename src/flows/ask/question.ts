@@ -199,7 +199,7 @@ function readClaimedOwn(
   claims: JsonObject,
   question: Question,
 ): Result<ResolvedSubject, Refused> {
-  const { issuer, skewSeconds } = ports.settings();
+  const { issuer, clockSkewSeconds: skewSeconds } = ports.settings();
   const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes(claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
   if (!times.ok) return err({ reason: times.error.kind });

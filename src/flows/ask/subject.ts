@@ -136,7 +136,7 @@ export function checkForeignTimes(
 ): Result<Times, Refused> {
   const rule = defined<TimeRule>({
     nowSeconds: ports.clock.nowSeconds(),
-    skewSeconds: ports.settings().skewSeconds,
+    skewSeconds: ports.settings().clockSkewSeconds,
     ageSecondsMax: maxAgeSeconds,
   });
   const times = checkTimes(claims, rule);
