@@ -1,7 +1,7 @@
 /** The house rules that a machine can check: who may import whom, four packages, known clause ids. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { globSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
@@ -399,6 +399,40 @@ for (const [name, file, sentence] of DOCUMENTED) {
     assert.match(readFileSync(join(ROOT, file), "utf8"), sentence);
   });
 }
+
+/** What is made from the sources, or held to them by a test of its own, and looked up rather than read. */
+const LISTS = [...Object.keys(PAGES).map((name) => `src/${name}.md`), "src/README.md"];
+const pages = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
+const words = (text: string): number => text.split(/\s+/).filter((word) => word !== "").length;
+
+test("a page is read in one sitting: at most 1,500 words at the top, 2,500 elsewhere, unless it is a list", () => {
+  for (const page of pages) {
+    const text = readFileSync(join(ROOT, page), "utf8");
+    const most = page === "README.md" ? 1_500 : 2_500;
+    assert.ok(LISTS.includes(page) || words(text) <= most, `${page}: ${words(text)} words`);
+  }
+});
+
+test("a link of a page leads to a file that is there, and to a heading of it", () => {
+  const anchorsOf = (text: string): string[] =>
+    [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w -]/g, "")
+        .replaceAll(" ", "-"),
+    );
+  for (const page of pages) {
+    const text = readFileSync(join(ROOT, page), "utf8");
+    for (const [, target = ""] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target)) continue;
+      const [file = "", anchor] = target.split("#");
+      const to = file === "" ? join(ROOT, page) : join(ROOT, page, "..", file);
+      assert.ok(existsSync(to), `${page}: ${target}`);
+      if (anchor !== undefined)
+        assert.ok(anchorsOf(readFileSync(to, "utf8")).includes(anchor), `${page}: ${target}`);
+    }
+  }
+});
 
 test("there are four runtime packages, pinned, and they bring nothing along", () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));

@@ -1,5 +1,5 @@
 /**
- * A small balancer of connections, which follows the recipe for restarts in scripts/README.md: it asks `/readyz` of each
+ * A small balancer of connections, which follows the recipe for restarts in scripts/deploy/README.md: it asks `/readyz` of each
  * instance, and connects clients to those alone that were ready when asked last.
  */
 import { once } from "node:events";

@@ -8,7 +8,7 @@ import { openStore } from "../../../src/adapters/store/open.ts";
 const run = promisify(execFile);
 
 /**
- * By `pg_dump` and `pg_restore` as scripts/README.md says, where those of this machine are not older than the server;
+ * By `pg_dump` and `pg_restore` as scripts/deploy/README.md says, where those of this machine are not older than the server;
  * else as they do it, over our own connections. Says which, and how many events the copy has.
  */
 export async function copyDatabase(from: string, to: string, file: string): Promise<string> {

@@ -50,7 +50,7 @@ export const LoadReport = v.object({
 });
 export type LoadReport = v.InferOutput<typeof LoadReport>;
 
-/** The interval of the recipe in scripts/README.md. */
+/** The interval of the recipe in scripts/deploy/README.md. */
 const READY_MS = 1_000;
 const TICK_MS = 5;
 /** Clients that wait no longer do not ask at all. */

@@ -1,4 +1,4 @@
-/** What the operator does, step by step, by the recipes of scripts/README.md, and what has to be true after it. */
+/** What the operator does, step by step, by the recipes of scripts/deploy/README.md, and what has to be true after it. */
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FILES_LOOK_MS } from "../../../src/limits/process.ts";
