@@ -467,16 +467,16 @@ test("PAGE-D-23, PAGE-D-10 a refusal is remembered while the link lives, and the
 });
 
 test("HTTP-D-50 what a user gave by a link and took back is not asked for again while the link lives", async () => {
-  const before = await ask({ user: "nora" });
-  const { browser, page } = await pageOf(linkIn(before), "nora");
+  const before = await ask({ user: "nils" });
+  const { browser, page } = await pageOf(linkIn(before), "nils");
   await browser.decide(page);
   const headers = { authorization: operator };
-  const query = new URLSearchParams({ iss: provider.issuer, sub: "nora" });
+  const query = new URLSearchParams({ iss: provider.issuer, sub: "nils" });
   const listed = await service.get(`/consents?${query}`, { headers });
   const [consent] = listed.body.consents as { id: string }[];
-  assert.equal((await ask({ user: "nora" })).status, 200);
+  assert.equal((await ask({ user: "nils" })).status, 200);
   assert.equal((await service.get(`/consents/${consent?.id}`, { method: "DELETE", headers })).status, 204);
-  const after = await ask({ user: "nora" });
+  const after = await ask({ user: "nils" });
   assert.deepEqual([after.status, after.text], [before.status, before.text]);
   assert.equal((await browser.get(linkIn(after))).status, 409);
 });
