@@ -20,12 +20,14 @@ export const TIMES = TERM_PARTS;
 /** Where a term is listed: `part` below TERM_PARTS, `tag` 32 bits. */
 export type TermKey = { part: number; tag: number };
 
-/** `number`: of the event in its block; `keys` without duplicates. */
+/** `number` is that of the event in its block; `keys` has no duplicates. */
 export type BlockEvent = { number: number; timeMs: number; keys: readonly TermKey[] };
 
 export type Part = { part: number; entries: Uint8Array };
 
-/** The parts of a block; `events` in the order of their numbers, `fromMs` the earliest of their times. */
+/**
+ * Builds the parts of a block; `events` are in the order of their numbers, and `fromMs` is the earliest of their times.
+ */
 export function buildParts(events: readonly BlockEvent[], fromMs: number): readonly Part[] {
   const lists = new Map<number, Map<number, number[]>>();
   const times: number[] = [];
@@ -69,7 +71,7 @@ function writeLists(tags: ReadonlyMap<number, readonly number[]>): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** The numbers that a part lists under the tag, in order; none where the part is damaged. */
+/** Lists the numbers under a tag of this part, in order; none where the part is damaged. */
 export function readNumbers(entries: Uint8Array, tag: number): readonly number[] {
   const view = new DataView(entries.buffer, entries.byteOffset, entries.byteLength);
   let at = 0;
@@ -92,7 +94,7 @@ export const readTimes = (entries: Uint8Array, fromMs: number): readonly number[
 
 function putNumber(bytes: number[], value: number): void {
   let rest = value;
-  // Not shifted, because a time may have more than 32 bits.
+  // Shifting would lose bits, because a time may have more than 32.
   for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) + 0x80);
   bytes.push(rest);
 }

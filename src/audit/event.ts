@@ -89,7 +89,9 @@ export type AuditEvent = {
   outcome: "allow" | "deny" | "error";
   /** A precise, stable code; it is never sent to the caller. */
   reason: Reason;
-  /** `trace`: what the caller said of its own trace (W3C Trace Context): a claim, by which records are found elsewhere. */
+  /**
+   * `trace` is what the caller said of its own trace (W3C Trace Context): a claim by which records are found elsewhere.
+   */
   request?: {
     id: string;
     endpoint: string;
@@ -101,7 +103,7 @@ export type AuditEvent = {
     auth_method: string;
     /** Where the client comes from (CIMD-7.1-2); absent for a workload without registration. */
     source?: string;
-    /** Its SPIFFE ID. */
+    /** The workload's SPIFFE ID. */
     workload?: string;
     /** Key, audience and `jti` of the client's assertion, or the thumbprint of its certificate. */
     kid?: string;
@@ -117,7 +119,10 @@ export type AuditEvent = {
   /** The whole chain of the subject token, current actor first. */
   chain?: Chain;
   may_act?: JsonObject;
-  /** REFRESH-D-19: what a user gave by a click, and the number of the refresh token of it that was presented. */
+  /**
+   * REFRESH-D-19: the refresh family, which a user gave by a click, and the number of the refresh token that was
+   * presented.
+   */
   grant?: { id: string; generation?: number };
   requested?: {
     audience: readonly string[];

@@ -27,8 +27,8 @@ export type Listing = { spans: readonly Span[]; after?: AuditPosition };
 export type Parameters = ReadonlyMap<string, string>;
 
 /**
- * The parameters of a query string by name; an error text for the caller otherwise. Unknown and repeated parameters are
- * refused, because ignoring a filter would list more than was asked for.
+ * Reads the parameters of a query string by name; an error text for the caller otherwise. Unknown and repeated
+ * parameters are refused, because ignoring a filter would list more than was asked for.
  */
 export function readParameters(search: string, known: readonly string[]): Result<Parameters, string> {
   const values = new Map<string, string>();
@@ -53,14 +53,14 @@ export function readLimit(parameters: Parameters): number | undefined {
   return limit > 0 ? Math.min(limit, AUDIT_PAGE_MAX) : undefined;
 }
 
-/** RFC 3339 in UTC, in milliseconds since 1970. */
+/** Reads a time of RFC 3339 in UTC as milliseconds since 1970. */
 function readTime(text: string): number | undefined {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)) return undefined;
   const ms = Date.parse(text);
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Filters of one search term each. */
+/** Each of these filters is one search term. */
 const SIMPLE = ["actor", "client", "target", "rule", "outcome", "type"] as const satisfies TermName[];
 export const EVENT_PARAMETERS: readonly string[] = [
   "from",
@@ -77,7 +77,7 @@ export const EVENT_PARAMETERS: readonly string[] = [
 
 export type EventFilter = {
   fromMs?: number;
-  /** Exclusive. */
+  /** The time is exclusive. */
   toMs?: number;
   /** An event matches if it has at least one term of each of these alternatives. */
   terms: readonly (readonly Term[])[];
@@ -86,7 +86,7 @@ export type EventFilter = {
   lineageOf?: string;
 };
 
-/** The filter in the parameters of `GET /audit/events`; an error text for the caller otherwise. */
+/** Reads the filter in the parameters of `GET /audit/events`; an error text for the caller otherwise. */
 export function readEventFilter(parameters: Parameters): Result<EventFilter, string> {
   const limit = readLimit(parameters);
   if (limit === undefined) return err("limit is not a whole number above zero");
@@ -162,7 +162,7 @@ export function readListing(parameters: Parameters): Result<Listing | undefined,
   return ok({ spans, after: { timeMs, log, seq } });
 }
 
-/** The cursor of checkpoints: for each log the size of the last checkpoint that was listed. */
+/** The cursor of checkpoints has, for each log, the size of the last checkpoint that was listed. */
 export const encodeSizes = (sizes: ReadonlyMap<string, number>): string => encode(Object.fromEntries(sizes));
 
 /** The sizes in a cursor of checkpoints; empty without a cursor. */

@@ -13,7 +13,7 @@ export function prefixed<P extends string, T extends object>(
   return Object.fromEntries(renamed) as Prefixed<P, T>;
 }
 
-/** A source of keys that the operator configured. */
+/** Reasons of a source of keys that the operator configured. */
 export const KEY_SOURCE_REASONS = {
   source_unknown: "no source of keys is configured for it",
   source_unavailable: "its keys could not be fetched, and no usable copy is left",
@@ -34,7 +34,7 @@ export const URL_REASONS = {
   url_port_refused: "the URL names a port that is not acceptable",
 };
 
-/** Why a URL that a client supplied gave no document. */
+/** Reasons why a URL that a client supplied gave no document. */
 export const FETCH_REASONS = {
   ...URL_REASONS,
   name_unresolved: "the host name has no address",
@@ -82,7 +82,7 @@ export const DOCUMENT_REASONS = {
   authorities_missing: "no authorities are configured for the certificates of this client",
 };
 
-/** A token that a request presents as subject, actor or grant. */
+/** Reasons of a token that a request presents as subject, actor or grant. */
 export const TOKEN_REASONS = {
   ...prefixed("issuer", "keys of the issuer", KEY_SOURCE_REASONS),
   ...prefixed("bundle", "bundle of the trust domain", KEY_SOURCE_REASONS),

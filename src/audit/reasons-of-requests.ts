@@ -77,7 +77,7 @@ export const REQUEST_REASONS = {
   revocation_malformed: "the order to end tokens is malformed",
 };
 
-/** Of users at our pages, and of the clients that ask them. */
+/** Reasons of what users do on our pages, and of the clients that ask them. */
 export const PEOPLE_REASONS = {
   state_too_long: "the state of the authorization request is too long to be given back",
   redirect_uri_missing: "the authorization request names no redirect URI, and the client has not just one",
@@ -156,7 +156,7 @@ export const PEOPLE_REASONS = {
   families_too_many: "the user gave the same to this client too often; what was used longest ago ended",
 };
 
-/** What the policy decides of an order. */
+/** Reasons of the policy's decisions about a request. */
 export const POLICY_REASONS = {
   rule_match: "a rule of the policy allows it",
   revocation_previewed: "the tokens that an ending would end were shown, and nothing was ended",
@@ -232,7 +232,7 @@ export const MANAGEMENT_REASONS = {
   unused: "the client was registered and never got a token",
 };
 
-/** What the server records of itself. */
+/** Reasons of what the server records of itself. */
 export const SERVER_REASONS = {
   loaded: "the configuration was loaded",
   none_before: "the server had no signing key, so it made one",

@@ -17,7 +17,7 @@ export type TermName =
   | "actor"
   /** The issuer of origin and the subject's `sub` there. */
   | "subject"
-  /** Requested or granted. */
+  /** The target that was requested or granted. */
   | "target"
   | "rule"
   /** `jti` of the issued token. */
@@ -63,7 +63,7 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   return terms;
 }
 
-/** What an ending names (`ends` of its event), under the name of a term. */
+/** The thing that an ending names (`ends` of its event), under the name of a term. */
 function endsOf({ ends }: JsonObject): readonly [TermName, string | undefined][] {
   if (!isJsonObject(ends)) return [];
   switch (ends.by) {

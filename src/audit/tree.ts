@@ -14,7 +14,7 @@ export const EMPTY_TREE: Tree = { size: 0, peaks: [] };
 
 const HASH_BYTES = 32;
 
-/** RFC9162-2.1.1-1: with the prefix of inner nodes, so that an inner node cannot be taken for an entry. */
+/** RFC9162-2.1.1-1: an inner node is hashed with its own prefix, so that it cannot be taken for an entry. */
 function hashNode(left: Uint8Array, right: Uint8Array, sha256: Sha256): Uint8Array {
   const data = new Uint8Array(1 + 2 * HASH_BYTES);
   data[0] = 1;

@@ -7,7 +7,10 @@ import { JWT_BEARER } from "../spec/rfc7523.ts";
 import type { Credential, Methods } from "../spec/rfc7591-members.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
 
-/** Where a client is defined (CIMD-7.1-2); kept with it, because the form of a `client_id` does not tell. */
+/**
+ * The place where a client is defined (CIMD-7.1-2); it is kept with the client, because the form of a `client_id` does
+ * not tell.
+ */
 export type ClientSource = "configuration" | "operator" | "registration" | "metadata_document";
 
 type Row = {
@@ -19,19 +22,25 @@ type Row = {
   sources: readonly ClientSource[];
 };
 
-/** CIMD-4.1-1: not in a document, because everyone can read it. */
+/** CIMD-4.1-1: a document may not name this method, because everyone can read the document. */
 const SHARED_SECRET = ["configuration", "operator", "registration"] as const;
-/** RFC7591-2-5: not in a registration, since no standard has the name; a client keeps the one method that it asked for. */
+/**
+ * RFC7591-2-5: a registration may not name this method, since no standard has the name; a client keeps the one method
+ * that it asked for.
+ */
 const ANY_SECRET = ["configuration", "operator"] as const;
-/** CIMD-8.2-1: in documents too, because only the client has the private key. */
+/** CIMD-8.2-1: a document may name this method too, because only the client has the private key. */
 const OWN_KEY = ["configuration", "registration", "metadata_document"] as const;
-/** Not in a document, because only the operator can name the authority that the certificate must come from. */
+/**
+ * A document may not name this method, because only the operator can name the authority that the certificate must come
+ * from.
+ */
 const NAMED_SUBJECT = ["configuration", "registration"] as const;
 
-/** MCPC-D-9: for codes alone, whose challenge stands in place of a proof of the client. */
+/** MCPC-D-9: this method is for codes alone, whose challenge stands in place of a proof of the client. */
 const PUBLIC = ["configuration", "registration", "metadata_document"] as const;
 
-/** RFC7591-2-5, PROD-2.2-12: without methods that need readable secrets. */
+/** RFC7591-2-5, PROD-2.2-12: the list leaves out methods that need readable secrets. */
 export const AUTH_METHODS = {
   client_secret: { presented: "basic_or_body", credential: "secrets", sources: ANY_SECRET },
   client_secret_basic: { presented: "basic", credential: "secrets", sources: SHARED_SECRET },
@@ -46,7 +55,7 @@ export const AUTH_METHODS = {
 
 export type AuthMethod = keyof typeof AUTH_METHODS;
 
-/** The methods whose row says this. */
+/** The methods whose row has this part. */
 export type MethodWith<Part extends Partial<Row>> = {
   [M in AuthMethod]: (typeof AUTH_METHODS)[M] extends Part ? M : never;
 }[AuthMethod];
@@ -84,8 +93,8 @@ type Vouching = {
 type Serving = Pick<Vouching, "trustDomains" | "signIn" | "takesCertificates">;
 
 /**
- * SPCA-4-3, PROD-4.4-12: SPIFFE methods if a trust domain is configured, those by certificate if a listener takes
- * certificates, `none` if users sign in, and the others always.
+ * SPCA-4-3, PROD-4.4-12: SPIFFE methods are served if a trust domain is configured, those by certificate if a listener
+ * takes certificates, `none` if users sign in, and the others always.
  */
 export function isServed(method: AuthMethod, { trustDomains, signIn, takesCertificates }: Serving): boolean {
   if (hasCredential(method, "nothing")) return signIn !== undefined;
@@ -93,7 +102,7 @@ export function isServed(method: AuthMethod, { trustDomains, signIn, takesCertif
   return !hasCredential(method, "spiffe_id") || trustDomains.size > 0;
 }
 
-/** RFC8414-2-12: by the names that clients know, which are those that one may register. */
+/** RFC8414-2-12: methods are published by the names that clients know, which are those that a client may register. */
 export const servedMethods = (settings: Serving): readonly AuthMethod[] =>
   NAMES.filter((method) => mayComeFrom(method, "registration") && isServed(method, settings));
 

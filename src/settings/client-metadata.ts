@@ -42,7 +42,7 @@ export type DescribedClient = {
   clientId: string;
   source: ClientSource;
   metadata: ClientMetadata & { method: AuthMethod };
-  /** Those that it may use, of the ones that its metadata ask for. */
+  /** The grant types that the client may use, of those that its metadata ask for. */
   grantTypes: readonly string[];
   scopes?: readonly string[] | undefined;
   registrationClass?: string;
@@ -98,10 +98,10 @@ function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, R
 
 // --- registrations --------------------------------------------------------------------------------------------
 
-/** By what a registration was admitted; `fromPage`: a page in a browser sent it. */
+/** How a registration was admitted; `fromPage` says that a page in a browser sent it. */
 export type AdmittedBy = { registrationClass: string; ceiling: Ceiling; fromPage?: boolean };
 
-/** RFC7591-3.1-2: what is recorded of these metadata under this ceiling, or the reason why they are refused. */
+/** RFC7591-3.1-2: decides what is recorded of these metadata under this ceiling, or why they are refused. */
 export function judgeRegistration(
   json: JsonObject,
   { registrationClass, ceiling, fromPage = false }: AdmittedBy,
@@ -134,7 +134,7 @@ export function judgeRegistration(
       : registerMetadata(metadata.value, ceiling, MACHINE_GRANT_TYPES);
   if (!registration.ok) return registration;
   const { method } = registration.value;
-  // RFC10017-6.3-3, RFC6749-10.1-1: what runs in a page cannot keep a secret; for others the operator answers.
+  // RFC10017-6.3-3, RFC6749-10.1-1: a program in a page cannot keep a secret; for other programs the operator answers.
   const isShown = byAnybody && fromPage;
   const kept = registrable.filter((one) => !(isShown && hasCredential(one, "secrets")));
   // A method is refused and never replaced, so that no client gets a weaker one than it asked for.
@@ -154,7 +154,7 @@ function methodRefused(
 
 type Metadata = ClientMetadata<AuthMethod>;
 
-/** MCPC-D-4: what no code would be sent to is left out, and the answer shows what was registered. */
+/** MCPC-D-4: redirect URIs that no code would be sent to are left out, and the answer shows what was registered. */
 function keepAcceptedUris(
   metadata: Metadata,
   { redirects }: Pick<Settings, "redirects">,
@@ -171,9 +171,9 @@ const asksUsers = ({ grantTypes, redirectUris }: Metadata): boolean =>
   grantTypes?.includes(AUTHORIZATION_CODE) ?? redirectUris.length > 0;
 
 /**
- * MCPC-D-10: without an initial access token a client of people gets the consent page and no more, so the grant types of
- * machines are left out; and a secret goes only where it can be kept, which is neither a program on the user's computer
- * nor a page.
+ * MCPC-D-10: without an initial access token a client of people gets the consent page and no more, so the grant types
+ * of machines are left out. A secret is given only to a program that can keep it, which is neither one on the user's
+ * computer nor a page.
  */
 function registerOpenly(
   metadata: Metadata,
@@ -181,7 +181,7 @@ function registerOpenly(
   fromPage: boolean,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
   const isSite = !fromPage && metadata.redirectUris.every((uri) => uri.startsWith("https:"));
-  // In place of the default of RFC7591-2-4, as RFC7591-3.1-2 and RFC7591-3.2.1-9 permit.
+  // This stands in place of the default of RFC7591-2-4, as RFC7591-3.1-2 and RFC7591-3.2.1-9 permit.
   const method = metadata.method ?? (isSite ? undefined : "none");
   const admitted: readonly AuthMethod[] = ["none", ...(isSite ? methodsWith("secrets", "registration") : [])];
   if (method !== undefined && !admitted.includes(method)) return methodRefused(metadata.members, admitted);
@@ -199,7 +199,10 @@ type RegistrationRecord = {
   issuedAtSeconds: number;
 };
 
-/** Undefined if the record is no longer valid, because a rule became stricter or an authority was removed. */
+/**
+ * Reads a stored record; undefined if it is no longer valid, because a rule became stricter or an authority was
+ * removed.
+ */
 export function clientOfRegistration(
   record: RegistrationRecord,
   { clientOrigins: origins, registration }: Pick<Settings, "clientOrigins" | "registration">,

@@ -41,7 +41,7 @@ export type KnownCredentials = {
 
 export type KnownClient = Omit<Client, "auth"> & { method: AuthMethod; credentials: KnownCredentials };
 
-/** RFC8705-3.4-1, RFC9449-5.2-2: absent members are false. */
+/** RFC8705-3.4-1, RFC9449-5.2-2: a member that is absent counts as false. */
 export function bindsBy({
   tls_client_certificate_bound_access_tokens: certificate = false,
   dpop_bound_access_tokens: dpop = false,
@@ -80,7 +80,7 @@ function readAuth(method: AuthMethod, credentials: KnownCredentials): Result<Cli
   return readSubject(method, credentials);
 }
 
-/** CIMD-8.2-3, PROD-2.2-14: the keys given by value, or the URL that they are fetched from. */
+/** CIMD-8.2-3, PROD-2.2-14: a client has keys given by value, or the URL that they are fetched from. */
 function readKeys(
   method: MethodWith<{ credential: "keys" }>,
   { jwks, jwksUri, keySet, signingAlg, vouchers }: KnownCredentials,

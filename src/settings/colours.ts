@@ -12,12 +12,12 @@ export const GROUNDS: Readonly<Record<keyof SchemeColours, readonly string[]>> =
   dark: ["#171b20", "#0e1114"],
 };
 
-/** Of links, buttons and the focus; the operator may name another. */
+/** The colour of links, buttons and the focus; the operator may name another. */
 export const ACCENT: SchemeColours = { light: "#1f4fbf", dark: "#9dbdff" };
 
 export const CONTRAST_MIN = 4.5;
 
-/** From 1, the same colour, to 21, black on white. */
+/** The contrast ratio, from 1 for the same colour to 21 for black on white. */
 export function contrast(one: string, other: string): number {
   const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (lighter + 0.05) / (darker + 0.05);

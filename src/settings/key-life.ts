@@ -20,17 +20,17 @@ export type KeyFacts = {
   purpose: KeyPurpose;
   state: KeyState;
   createdAtSeconds: number;
-  /** When it came into its state; absent: when it was created. */
+  /** When the key came into its state; absent: when it was created. */
   sinceSeconds?: number;
   /** From when on the operator wants another key to sign in its place. */
   replaceAtSeconds?: number;
-  /** When an instance last had its purpose and algorithm in use. */
+  /** When an instance last had the key's purpose and algorithm in use. */
   usedAtSeconds?: number;
 };
 
 export type KeyUse = Pick<KeyFacts, "purpose" | "alg">;
 
-/** What our targets and partners need, and the audit trail. */
+/** The purposes and algorithms that our targets, our partners and the audit trail need. */
 export function keysInUse({ targets }: Pick<PolicySet, "targets">): readonly KeyUse[] {
   const uses = new Map<string, KeyUse>();
   const add = (use: KeyUse): void => void uses.set(`${use.purpose} ${use.alg}`, use);
@@ -98,8 +98,8 @@ function stepsOfUnused(key: KeyFacts, nowSeconds: number): readonly KeyStep[] {
 }
 
 /**
- * When a key comes into its next state. Undefined: not by itself. Keys of checkpoints change only when the operator
- * says so, because auditors keep them, and are never removed, because checkpoints are kept as well.
+ * When a key comes into its next state; undefined if it does not change by itself. Keys of checkpoints change only when
+ * the operator says so, because auditors keep them, and are never removed, because checkpoints are kept as well.
  */
 export function nextChange(
   key: KeyFacts,

@@ -1,7 +1,7 @@
 /** Addresses that an outbound connection may use: public ones, and the private networks that the operator permits. */
 import ipaddr from "ipaddr.js";
 
-/** Refused always: the addresses of cloud metadata services that no refused range covers. */
+/** These are always refused: the addresses of cloud metadata services that no refused range covers. */
 const METADATA_NETWORKS: readonly string[] = [
   "100.100.100.200/32",
   "168.63.129.16/32",
@@ -12,7 +12,7 @@ const METADATA_NETWORKS: readonly string[] = [
   "fd00:ec2::/32",
   "fd20:ce::254/128",
 ];
-/** Ranges of which an operator may permit single networks. */
+/** The ranges of which an operator may permit single networks. */
 const PERMITTABLE: readonly string[] = ["private", "uniqueLocal", "carrierGradeNat", "loopback"];
 /** What ipaddr.js calls unicast includes addresses outside 2000::/3 and the former test network 6bone. */
 const IPV6_GLOBAL = ipaddr.parseCIDR("2000::/3");
@@ -54,7 +54,10 @@ export function opensLoopback(network: string): boolean {
   return ["127.0.0.1", "::1"].some((address) => contains(network, ipaddr.parse(address)));
 }
 
-/** Whether every address of this network is loopback: then it was meant, and did not come along with others. */
+/**
+ * Whether every address of this network is loopback: such a network was named on purpose, and did not come along with
+ * others.
+ */
 export function isLoopbackOnly(network: string): boolean {
   const [base, bits] = ipaddr.parseCIDR(network);
   return base.range() === "loopback" && bits >= (base.kind() === "ipv4" ? 8 : 128);

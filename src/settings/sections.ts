@@ -44,7 +44,7 @@ export type General = v.InferOutput<typeof General>;
 /** A token bucket: how fast it fills, and how many tokens it holds. */
 export type Rate = { perSecond: number; burst: number };
 
-/** So many in so many seconds; the bucket holds as many, or `bursts` times as many. */
+/** A limit of `count` in `seconds` by default; its bucket holds as many, or `bursts` times as many. */
 const rate = (count: number, seconds: number, text: string, bursts = 1) => {
   const bucket = v.transform((most: number): Rate => ({ perSecond: most / seconds, burst: bursts * most }));
   return settingOfStart(v.optional(v.pipe(wholeFrom(1), bucket), count), `${text}; ${count} by default.`);

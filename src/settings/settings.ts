@@ -34,7 +34,7 @@ export type ClientAuth =
       anchors: readonly Uint8Array[];
     }
   | { method: MethodWith<{ credential: "certificates" }>; certificates: readonly Certificate[] }
-  /** A public client, which proves nothing. */
+  /** The client is public: it proves nothing. */
   | { method: MethodWith<{ credential: "nothing" }> };
 
 /** One OAuth client, from the configuration, from the store, or from a document of its own. */
@@ -45,7 +45,7 @@ export type Client = {
   grantTypes: readonly string[];
   /** The scopes that its registration permits; absent: it does not limit them. */
   scopes?: readonly string[];
-  /** Of a registered client: a rule may name this class instead of its `client_id`. */
+  /** The class of a registered client; a rule may name it instead of the `client_id`. */
   registrationClass?: string;
   registeredAtSeconds?: number;
   /** The SPIFFE ID that this client acts as, if the operator assigned one. */
@@ -55,9 +55,9 @@ export type Client = {
   defaultTarget?: string;
   /** What its tokens must be bound by (RFC8705-3.4-1, RFC9449-5.2-2). */
   bindsBy?: readonly ("certificate" | "dpop")[];
-  /** Where codes for it may be sent. */
+  /** The places where codes for the client may be sent. */
   redirectUris?: readonly string[];
-  /** What it calls itself, or what the operator calls a configured client. */
+  /** What the client calls itself, or what the operator calls a configured client. */
   title?: string;
 };
 
@@ -93,7 +93,7 @@ export type SpiffeEndpoint = Pick<RemoteDocument, "url" | "privateNetworks"> & {
   bootstrap: Bundle;
 };
 
-/** The keys of a trusted issuer: in a file, at a fixed URL, or at the one that its metadata names (RFC8414-3.3-1). */
+/** The place of a trusted issuer's keys: a file, a fixed URL, or the URL that its metadata name (RFC8414-3.3-1). */
 export type IssuerKeys =
   | { file: string }
   | RemoteDocument
@@ -101,7 +101,7 @@ export type IssuerKeys =
 
 /** How the `sub` of a foreign issuer becomes ours, so that no two issuers share a subject (RFC7519-4.1.2-v1). */
 export type SubjectMapping =
-  /** Unchanged, but refused where another issuer's subjects are mapped to it. */
+  /** The `sub` stays unchanged, but is refused where another issuer's subjects are mapped to it. */
   | { kind: "keep"; reservedPrefixes: readonly string[]; reserved: ReadonlySet<string> }
   | { kind: "prefix"; prefix: string }
   | { kind: "table"; table: ReadonlyMap<string, string> };
@@ -117,12 +117,12 @@ export type TrustedIssuer = {
   types: readonly (string | undefined)[];
   algorithms: readonly string[];
   subjects: SubjectMapping;
-  /** The claim that names a subject of it, in its tokens and at sign-in. */
+  /** The claim that names a subject of this issuer, in its tokens and at sign-in. */
   subjectClaim: string;
-  /** The scopes of a token without `scope`; empty: none. */
+  /** The scopes of a token without `scope`; empty if it then has none. */
   scopes: readonly string[];
   maxAgeSeconds?: number;
-  /** Set: it vouches for clients, with tokens of at most this age, which may be `reusable` until then. */
+  /** If set, the issuer vouches for clients, with tokens of at most this age, which may be `reusable` until then. */
   vouches?: { maxAgeSeconds: number; reusable: boolean };
   /** Whether its software statements are accepted at registration (RFC7591-2.3-1). */
   statements?: boolean;
@@ -135,7 +135,7 @@ export type TrustedIssuer = {
 /** RFC7523-5-1: what is agreed with an issuer about its grants. */
 export type GrantSettings = {
   profiles: readonly ("jwt" | "id-jag")[];
-  /** The scopes of a grant without `scope`; empty: none. */
+  /** The scopes of a grant without `scope`; empty if it then has none. */
   scopes: readonly string[];
   /** Whether a plain grant must name the client that redeems it; an ID-JAG always must. */
   requireClientId: boolean;
@@ -155,7 +155,7 @@ export type ClientDocumentSettings = {
   foreignKeys: boolean;
 };
 
-/** What the operator permits for URLs of one origin that clients supply. */
+/** What the operator permits for the URLs of one origin that clients supply. */
 export type Reach = Pick<RemoteDocument, "privateNetworks" | "ca">;
 
 /** An issuer whose users manage their consents here, through these clients and with these types of token. */
@@ -163,7 +163,7 @@ export type ConsentIssuer = { clients: ReadonlySet<string>; types: readonly (str
 
 /** How this server proves itself to a provider. */
 export type ProviderAuth =
-  /** With the audience of its assertions: the issuer, or the token endpoint as the operator pinned it. */
+  /** The audience of assertions is the issuer, or the token endpoint as the operator pinned it. */
   | { method: "private_key_jwt"; audience: string; tokenEndpoint?: string }
   | { method: "client_secret_basic" | "client_secret_post"; secret: string };
 
@@ -189,12 +189,12 @@ export type SignInSettings = {
 
 /** How long refresh tokens may be used, from the click of their user. */
 export type RefreshSettings = {
-  /** Where the user lets the client go on without them: in all, and without use. */
+  /** The refresh limits where the user lets the client go on without them: in all, and without use. */
   seconds: number;
   idleSeconds: number;
-  /** Anywhere else. */
+  /** The refresh limit anywhere else. */
   briefSeconds: number;
-  /** How long after a rotation the token before it gives the same successor. */
+  /** How long after a rotation the token before it still gives the same successor. */
   retryMs: number;
 };
 
@@ -208,7 +208,7 @@ export type Settings = General & {
   vouchedClients: ReadonlyMap<string, readonly Client[]>;
   /** The origin of the separate listener for clients with certificates, if there is one (RFC8705-5-1). */
   mtlsOrigin?: string;
-  /** Whether a listener or the proxy hands over certificates of clients; as at the start. */
+  /** Whether a listener or the proxy hands over certificates of clients; a reload does not change it. */
   takesCertificates: boolean;
   trustDomains: ReadonlyMap<string, TrustDomain>;
   trustedIssuers: ReadonlyMap<string, TrustedIssuer>;
@@ -220,7 +220,7 @@ export type Settings = General & {
   dpop: Dpop;
   /** The origins of web pages that may read the answers of /token, /par, /register and /revoke. */
   pageOrigins: ReadonlySet<string>;
-  /** Whether browsers are told to come by https alone. */
+  /** Whether browsers are told to connect only by https. */
   production: boolean;
   /** Absent: no user signs in here, and no client gets a code. */
   signIn?: SignInSettings;
@@ -231,14 +231,17 @@ export type Settings = General & {
   policy: PolicySet;
 };
 
-/** A file of SQLite, or a URL of PostgreSQL with the number of connections at most. */
+/** The store is a file of SQLite, or a URL of PostgreSQL with the number of connections at most. */
 export type StorePlace =
   | { sqlite: string }
-  /** `socketFolder`: of a Unix socket, in place of the host; without `tls` nothing is encrypted. */
+  /** `socketFolder` is the folder of a Unix socket, in place of the host; without `tls` nothing is encrypted. */
   | { postgres: string; connections?: number; socketFolder?: string; tls?: DatabaseTls };
 
 export type DatabaseTls = {
-  /** `offered`: where the server has it; `verified`: by the authorities in `ca` (PEM), or by those of the platform. */
+  /**
+   * `offered` encrypts where the server can; `verified` also verifies it by the authorities in `ca` (PEM), or by those
+   * of the platform.
+   */
   mode: "offered" | "required" | "verified";
   ca?: string;
 };
@@ -246,7 +249,7 @@ export type DatabaseTls = {
 /** A service that makes our signing keys and signs with them; `authorization` is the value of that header field. */
 export type KeyServicePlace = { service: RemoteDocument; authorization?: string };
 
-/** Where checkpoints are also written, so that a change of the database cannot undo them. */
+/** The second place to which checkpoints are written, so that a change of the database cannot undo them. */
 export type WitnessPlace =
   | "stdout"
   | { file: string }

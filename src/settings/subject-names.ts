@@ -3,7 +3,10 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { SubjectMapping } from "./settings.ts";
 
-/** RFC7519-4.1.2-v1: our `sub` of what the issuer calls `foreign`, never the name of a subject of another issuer. */
+/**
+ * RFC7519-4.1.2-v1: names the subject that the issuer calls `foreign` here; the name is never that of a subject of
+ * another issuer.
+ */
 export function nameHere(
   subjects: SubjectMapping,
   foreign: string,

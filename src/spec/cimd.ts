@@ -35,7 +35,7 @@ export function isDocumentUrl(clientId: string): boolean {
 
 type DocumentUrlFailure = UrlFailure | { kind: "url_query" | "url_path_bare" };
 
-/** The text, by which it is compared (CIMD-3-8), and the parsed URL, so that a request parses it once. */
+/** `text` is what a `client_id` is compared by (CIMD-3-8); the parsed URL is kept so that a request parses it once. */
 export type DocumentUrl = { readonly text: string; readonly parsed: FetchUrl };
 
 /** The rules for every URL that is fetched, and those for a `client_id`. */
@@ -83,7 +83,8 @@ export function documentParser<M extends string>(methods: Methods<M>) {
     if (!isJsonObject(document)) return refused("not_object");
     // CIMD-4-1, PROD-2.2-2: the document must name its client.
     if (typeof document.client_id !== "string") return refused("client_id_missing");
-    // CIMD-4-2, MCP-R.1-2, PROD-2.2-3, CIMD-3-8: exactly its URL, or a document could describe another client.
+    // CIMD-4-2, MCP-R.1-2, PROD-2.2-3, CIMD-3-8: it must name exactly its URL, or a document could describe another
+    // client.
     if (document.client_id !== url) return refused("client_id_differs");
     // CIMD-4.1-2: refused with any value, because everyone can read the document.
     if ("client_secret" in document || "client_secret_expires_at" in document) return refused("secret");
@@ -110,7 +111,8 @@ function readMethod<M extends string>(
   const methods = document.token_endpoint_auth_methods_supported ?? undefined;
   if (!(method === undefined || typeof method === "string")) return refused("method_malformed");
   if (!(methods === undefined || isTexts(methods))) return refused("methods_malformed");
-  // CIMD-4.1-1, CIMD-4.1-4: refused even beside other methods, because the client may intend to use it.
+  // CIMD-4.1-1, CIMD-4.1-4: a method with a shared secret is refused even beside others, because the client may intend
+  // to use it.
   if ([method, ...(methods ?? [])].some((one) => one?.startsWith("client_secret"))) {
     return refused("method_secret");
   }

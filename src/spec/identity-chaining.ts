@@ -40,7 +40,7 @@ export type Grant = {
   /** The actors, current one first; empty for a grant without `act`. */
   chain: Chain;
   mayAct?: JsonObject;
-  /** The key that it is bound to. */
+  /** The key that the grant is bound to. */
   confirmation?: Confirmation;
   /** Claims of the subject token that `transcribe` let through. */
   claims: JsonObject;
@@ -52,7 +52,7 @@ export function buildGrantClaims(grant: Grant): JsonObject {
     iss: grant.issuer, // RFC7521-5.1-5
     sub: grant.subject, // PROD-3-4
     act: buildAct(grant.chain, grant.issuer), // PROD-4.1v8-2
-    // RFC8693-4.4-2: carried over, because dropping it would lift the restriction in the other domain.
+    // RFC8693-4.4-2: `may_act` is carried over, because dropping it would lift the restriction in the other domain.
     may_act: grant.mayAct,
     aud: grant.audience, // IDC-2.3.3-2, IDC-2.3.3-3: one server, so that it cannot pass the grant on
     client_id: grant.clientIdThere,

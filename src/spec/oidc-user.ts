@@ -8,15 +8,18 @@ import type { ClaimFailure, TimeFailure } from "./rfc7519.ts";
 import { numberClaim, stringClaim } from "./rfc7519.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
-/** What is kept of the sign-in. Absent stays absent (OIDC-D-7). */
+/** What is kept of the sign-in: a claim that is absent stays absent (OIDC-D-7). */
 export type SignInFacts = { authTimeSeconds?: number; acr?: string };
 
 export type IdTokenUserFailure = ClaimFailure | TimeFailure | { kind: "id_token_sub_refused" };
 
-/** OIDC-2-1: at most 255 characters of ASCII, for every reader the same; no Cyrillic letter passes for a Latin one. */
+/**
+ * OIDC-2-1: a `sub` has at most 255 characters of ASCII, so that every reader sees the same, and no Cyrillic letter
+ * passes for a Latin one.
+ */
 const SUB = /^\p{ASCII}{1,255}$/u;
 
-/** OIDC-2-1: what an ID token says of its user, at sign-in and as the subject token of an exchange. */
+/** OIDC-2-1: reads the user that an ID token names, at sign-in and as the subject token of an exchange. */
 export function checkIdTokenUser(claims: JsonObject): Result<undefined, IdTokenUserFailure> {
   const sub = stringClaim(claims, "sub");
   if (!sub.ok) return sub;

@@ -24,11 +24,11 @@ export type UrlFailure = {
     | "url_port_refused";
 };
 
-/** White space, control characters, and other characters that a URL parser drops, replaces or encodes. */
+/** A URL parser drops, replaces or encodes these: white space, control characters and some others. */
 const REPAIRED = /[^!-~]|["<>\\^`{|}]/;
 const PARTS = /^https:\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(#)?/;
 const HOST_AND_PORT = /^(.*?)(?::([0-9]*))?$/;
-/** Without a trailing dot, which would be a second spelling of the same name. */
+/** A trailing dot is refused, because it would be a second spelling of the same name. */
 const HOST = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])$/;
 const PORT = /^[1-9][0-9]{0,4}$/;
 const PATH = /^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$/;
@@ -37,7 +37,10 @@ const QUERY = /^(?:[A-Za-z0-9._~!$&()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*$/;
 const DOTS = /\/\.{1,2}(?:[/?]|$)|%2e/i;
 
 declare const CHECKED: unique symbol;
-/** Made by parseFetchUrl alone and required by every fetch, so that no URL is fetched whose raw text was not checked. */
+/**
+ * Only parseFetchUrl makes this type, and every fetch requires it, so that no URL is fetched whose raw text was not
+ * checked.
+ */
 export type FetchUrl = URL & { readonly [CHECKED]: true };
 
 /** Checks the raw string, then requires that the platform's parser gives it back unchanged. */
@@ -75,7 +78,7 @@ export function parseFetchUrl(text: string): Result<FetchUrl, UrlFailure> {
 
 // --- comparison (6.2.2, 6.2.3) ----------------------------------------------------------------------------------
 
-/** The scheme in any case, then host and perhaps port, without a user name. */
+/** The scheme is taken in any case; then come the host and perhaps a port, without a user name. */
 const COMPARED = /^https:\/\/[^/?#@]+(?:[/?#]|$)/i;
 const UNRESERVED = /[A-Za-z0-9._~-]/;
 

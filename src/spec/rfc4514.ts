@@ -7,7 +7,7 @@ import type { Attribute } from "./rfc5280-names.ts";
 import { lowerCase } from "./rfc5280-names.ts";
 import { decodeUtf8 } from "./rfc8259.ts";
 
-/** The value as text, or its DER in hexadecimal. */
+/** The value is text, or its DER in hexadecimal. */
 export type ExpectedAttribute = { type: string; text: string } | { type: string; hex: string };
 
 /** The short names of RFC 4514 3, whose values ignore case; other attributes are named by their OID. */
@@ -29,7 +29,7 @@ const HEX_VALUE = /#((?:[0-9A-Fa-f]{2})+)(?=[,+]|$)/y;
 /** A plain character, or an escape: a backslash and the character, or an octet as two hexadecimal digits. */
 const CHARACTER = /([^"+,;<>\\\0])|\\(?:([\\"+,;<>#= ])|([0-9A-Fa-f]{2}))/uy;
 
-/** RFC8705-2.1.2-2: in the order of the certificate, which is the reverse of the text. */
+/** RFC8705-2.1.2-2: the parts are in the order of the certificate, which is the reverse of the text. */
 export function parseDistinguishedName(text: string): ExpectedAttribute[][] | undefined {
   const rdns: ExpectedAttribute[][] = [[]];
   let at = 0;
@@ -98,7 +98,7 @@ function normalize(text: string): string | undefined {
   return folded === "" ? undefined : folded;
 }
 
-/** RFC8705-2.1-3: equal length, and in every part the same set of attributes. */
+/** RFC8705-2.1-3: two names are equal if they have equal length and, in every part, the same set of attributes. */
 export function isSameName(
   expected: readonly (readonly ExpectedAttribute[])[],
   rdns: readonly (readonly Attribute[])[],

@@ -56,7 +56,7 @@ const EXTENSION_READERS: ReadonlyMap<string, ExtensionReader> = new Map<string, 
 
 const malformed = err({ kind: "certificate_malformed", part: "extensions" } as const);
 
-/** Reads the extensions, `wrapper` being the `[3]` field of a certificate; none without it. */
+/** Reads the extensions; `wrapper` is the `[3]` field of a certificate. A certificate without the field has none. */
 export function readExtensions(wrapper: Der | undefined): Result<Extensions, ExtensionFailure> {
   const known: Known = {};
   const unhandledCritical: string[] = [];
@@ -140,7 +140,7 @@ function readSubjectKeyId({ tag, content }: Der): Known | undefined {
 
 const KEY_ID = 0x80;
 
-/** 4.2.1.1, authority key identifier: only a hint for which issuer to try first. */
+/** 4.2.1.1, authority key identifier: it is only a hint for which issuer to try first. */
 function readAuthorityKeyId(node: Der): Known | undefined {
   if (node.tag !== der.SEQUENCE) return undefined;
   const [first] = node.children;

@@ -12,7 +12,7 @@ import { childrenOf, readAscii, readOid } from "./x690.ts";
 
 export type Attribute = {
   type: string;
-  /** Absent for T61String and the other old encodings, which can be read in more than one way. */
+  /** Absent for T61String and the other old encodings, because they can be read in more than one way. */
   text?: string;
   value: Der;
 };
@@ -23,7 +23,7 @@ export type SubjectAltNames = {
   uris: readonly string[];
   dnsNames: readonly string[];
   emails: readonly string[];
-  /** 4 or 16 bytes each. */
+  /** An address has 4 or 16 bytes. */
   ipAddresses: readonly Uint8Array[];
   /** The number of names of other kinds. */
   others: number;
@@ -91,12 +91,12 @@ const EMAIL_NAME = 0x81;
 const DNS_NAME = 0x82;
 const URI_NAME = 0x86;
 const IP_NAME = 0x87;
-/** Other name, X.400 address, directory name, EDI party name, registered ID. */
+/** These kinds are counted and not read: other name, X.400 address, directory name, EDI party name, registered ID. */
 const OTHER_NAMES: readonly number[] = [0xa0, 0xa3, 0xa4, 0xa5, 0x88];
 
 /**
- * 4.2.1.6, by tag; a formatted text is never split, because one name can be made to look like two there
- * (RFC8705-2.1.2-3).
+ * 4.2.1.6: reads names by their tag. A formatted text is never split, because one name can be made to look like two
+ * there (RFC8705-2.1.2-3).
  */
 export function readSubjectAltNames(
   node: Der,
@@ -137,7 +137,7 @@ export function readSubjectAltNames(
 const PERMITTED = 0xa0;
 const EXCLUDED = 0xa1;
 
-/** 4.2.1.10; undefined for a malformed extension. */
+/** 4.2.1.10: reads name constraints; undefined for a malformed extension. */
 export function readNameConstraints(node: Der): { nameConstraints: NameConstraints } | undefined {
   if (node.tag !== der.SEQUENCE || node.children.length === 0) return undefined;
   const constraints = {
@@ -167,10 +167,10 @@ export function readNameConstraints(node: Der): { nameConstraints: NameConstrain
 
 const LABELS = "[a-z0-9_*-]+(?:\\.[a-z0-9_*-]+)*";
 export const HOST = new RegExp(`^${LABELS}$`);
-/** With a leading dot: only the names below it. Empty: every name. */
+/** A host with a leading dot covers only the names below it; an empty one covers every name. */
 const HOST_BASE = new RegExp(`^(?:\\.?${LABELS})?$`);
 const DNS_BASE = new RegExp(`^(?:${LABELS})?$`);
-/** Without quoted local parts, which would give one mailbox several spellings. */
+/** Quoted local parts are refused, because they would give one mailbox several spellings. */
 const MAILBOX = /^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+)@([^@]+)$/;
 
 function readBase({ tag, content }: Der): ComparableName | undefined {
@@ -190,17 +190,17 @@ function readBase({ tag, content }: Der): ComparableName | undefined {
   }
 }
 
-/** An address and a mask of one bits followed by zero bits. */
+/** The value is an address and a mask of one bits followed by zero bits. */
 function isNetwork(bytes: Uint8Array): boolean {
   if (bytes.length !== 8 && bytes.length !== 32) return false;
   const mask = [...bytes.subarray(bytes.length / 2)].map((octet) => octet.toString(2).padStart(8, "0"));
   return /^1*0*$/.test(mask.join(""));
 }
 
-/** In lower case, ASCII letters only. */
+/** The host in lower case; only ASCII letters are changed. */
 export const lowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-/** A mailbox, its host in lower case; undefined if it is none. */
+/** The mailbox with its host in lower case; undefined if the text is no mailbox. */
 export function mailbox(text: string): ComparableName | undefined {
   const [, local, domain = ""] = MAILBOX.exec(text) ?? [];
   const host = lowerCase(domain);

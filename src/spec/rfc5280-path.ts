@@ -35,7 +35,7 @@ export function checkPath(
   path: readonly Certificate[],
   { nowSeconds }: { nowSeconds: number },
 ): Result<readonly Certificate[], PathFailure> {
-  // Our own limit: the work for a path stays bounded.
+  // This limit is our own: it bounds the work for a path.
   if (path.length > CERTIFICATE_PATH_MAX) return err({ kind: "path_too_long" });
   // X5S-3.2-3: a trust anchor itself is no leaf, so a path has at least two certificates.
   if (path.length < 2) return err({ kind: "path_without_anchor" });
@@ -60,7 +60,7 @@ function checkCertificate(certificate: Certificate, at: number, nowSeconds: numb
 function checkSigner(signer: Certificate, at: number, path: readonly Certificate[]): PathFailure | undefined {
   const signed = path[at - 1];
   if (signed === undefined) return undefined;
-  // 6.1.3 (a) (4): compared byte for byte, so that two different names never count as equal.
+  // 6.1.3 (a) (4): names are compared byte for byte, so that two different names never count as equal.
   if (!sameBytes(signed.issuer.der, signer.subject.der)) return { kind: "issuer_differs", at };
   // X5S-4.1-1, 6.1.4 (k): every certificate above the leaf is an authority.
   if (signer.basicConstraints?.ca !== true) return { kind: "signer_not_ca", at };

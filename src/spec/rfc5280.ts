@@ -20,7 +20,7 @@ import * as der from "./x690.ts";
 import { childrenOf, readDer, readInteger, readOctets, readTime, sameBytes } from "./x690.ts";
 
 export type Certificate = Extensions & {
-  /** The whole certificate; a copy, so that the caller's buffer may be reused. */
+  /** The whole certificate is copied, so that the caller's buffer may be reused. */
   der: Uint8Array;
   /** The signed part (TBSCertificate), as received. */
   tbs: Uint8Array;

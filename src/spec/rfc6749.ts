@@ -53,10 +53,11 @@ const SINGLE = [
   "refresh_token",
   "username",
   "password",
-  // RFC 7009 2.1, RFC 7662 2.1: of the other endpoints that take a form.
+  // RFC 7009 2.1, RFC 7662 2.1: the parameters of the other endpoints that take a form.
   "token",
   "token_type_hint",
-  // RFC 9449 4.1: the name of a header field, known so that a proof in the wrong place is not ignored.
+  // RFC 9449 4.1: `DPoP` is the name of a header field; it is known here so that a proof in the wrong place is not
+  // ignored.
   "DPoP",
   "dpop",
 ] as const;
@@ -117,7 +118,8 @@ export function parseForm(body: string): Result<Form, FormFailure> {
     if (name === undefined || value === undefined) return err({ kind: "form_encoding_malformed" });
     const repeatable = isRepeatable(name);
     if (!repeatable && !isSingle(name)) {
-      // RFC6749-10.14-1: NUL ends a text for some readers and not for others; what comes twice is read differently too.
+      // RFC6749-10.14-1: NUL ends a text for some readers and not for others, and a repeated parameter is read
+      // differently too.
       if (name.includes("\0") || value.includes("\0")) {
         return err({ kind: "parameter_malformed", parameter: name });
       }
@@ -238,12 +240,14 @@ export type ErrorCode =
 
 // --- refresh tokens (6, 10.4) -----------------------------------------------------------------------------------
 
-/** REFRESH-D-2: asked for by a client that wants to go on without the user; of no target, and in no access token. */
+/**
+ * REFRESH-D-2: a client asks for this scope to go on without the user; no target has it, and no access token shows it.
+ */
 export const OFFLINE_ACCESS = "offline_access";
 
 const PREFIX = "mrt_";
 
-/** RFC6749-10.4-6: of 256 random bits, base64url. */
+/** RFC6749-10.4-6: a refresh token holds 256 random bits in base64url. */
 export const buildRefreshToken = (secret: string): string => `${PREFIX}${secret}`;
 
 /** Whether the text has the form of a refresh token of ours. */

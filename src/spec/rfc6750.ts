@@ -9,7 +9,7 @@ import { err, ok } from "../result.ts";
 
 type BearerFailure = { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed" };
 
-/** RFC6750-2.1-3: the scheme in any case, one or more spaces, and a b64token; nothing else. */
+/** RFC6750-2.1-3: the field holds the scheme in any case, one or more spaces, and a b64token, and nothing else. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const SCHEME = /^bearer(?: |$)/i;
 
@@ -38,17 +38,17 @@ export type BearerError =
 
 export type Challenge = {
   realm: string;
-  /** RFC6750-3-6, RFC6750-3.1-5: present if, and only if, a token was sent and refused. */
+  /** RFC6750-3-6, RFC6750-3.1-5: the code is present if, and only if, a token was sent and refused. */
   error?: BearerError;
   description?: string;
   scope?: string;
   /** The URL of the metadata of the resource (RFC9728-5.1-1). */
   resourceMetadata?: string;
-  /** Of the scheme `DPoP`: the algorithms of proofs (RFC9449-7.1-3). */
+  /** The algorithms of proofs, for the scheme `DPoP` (RFC9449-7.1-3). */
   algs?: string;
 };
 
-// RFC6750-3-8, RFC6750-3-9: without quotation mark and backslash, so that nothing has to be escaped.
+// RFC6750-3-8, RFC6750-3-9: quotation mark and backslash are excluded, so that nothing has to be escaped.
 const TEXT = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
 
 /**

@@ -83,7 +83,10 @@ function parseNode(node: string): Result<string | undefined, ForwardedFailure> {
   return err({ kind: "forwarded_malformed" });
 }
 
-/** RFC7239-7.4-1: addresses with commas between them, the last one added last; version 6 also without brackets. */
+/**
+ * RFC7239-7.4-1: the value holds addresses with commas between them, the last one added last; version 6 also stands
+ * without brackets.
+ */
 function parseAddressList(value: string): Result<string | undefined, ForwardedFailure> {
   const last = stripBlanks(value.slice(value.lastIndexOf(",") + 1));
   if (last === "") return err({ kind: "forwarded_for_missing" });

@@ -26,7 +26,7 @@ export type Jws = {
   header: JwsHeader;
   /** RFC7519-4-v2: unknown claims are ignored. */
   claims: JsonObject;
-  /** The first two parts as received, never re-encoded. */
+  /** The first two parts stay as received and are never encoded again. */
   signingInput: string;
   signature: Uint8Array<ArrayBuffer>;
   compact: string;
@@ -45,7 +45,7 @@ export type JwsFailure =
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
-/** RFC7515-2-v1: canonical base64url only, so that a token has one spelling; undefined for anything else. */
+/** RFC7515-2-v1: only canonical base64url is decoded, so that a token has one spelling; anything else is undefined. */
 export function decodeBase64url(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (!ALPHABET.test(text) || text.length % 4 === 1) return undefined;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
@@ -82,8 +82,8 @@ const REFUSED: ReadonlySet<string> = new Set([
   "tag",
   "p2s",
   "p2c",
-  // RFC7515-4.1.11-v1 to RFC7515-4.1.11-v4, RFC7515-5.2-v4: we support no extension, so `crit` is refused whatever it
-  // holds; the compact form has no header but the protected one.
+  // RFC7515-4.1.11-v1 to RFC7515-4.1.11-v4, RFC7515-5.2-v4: `crit` is refused whatever it holds, because we support no
+  // extension and the compact form has no header but the protected one.
   "crit",
 ]);
 
@@ -94,7 +94,7 @@ const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
  * `accepted` are refused members of the header that this kind of JWT has.
  */
 export function parseJws(compact: string, accepted: readonly "jwk"[] = []): Result<Jws, JwsFailure> {
-  // RFC7523-3-2: our own limit, checked before any other work.
+  // RFC7523-3-2: this limit is our own, and is checked before any other work.
   if (compact.length > JWT_BYTES_MAX) return err({ kind: "jws_too_large" });
   const [first = "", second = "", third = "", ...rest] = compact.split(".", 6);
   // JSV-2-2, B8725-3.3-1: five parts are a JWE, whose decryption proves nothing about the sender.

@@ -128,7 +128,7 @@ function parsePublicKey({ kty, crv, x, y, n, e }: JsonObject): Jwk | undefined {
   // RFC7517-4.1-v1: a key of an unknown type is not used; `kty` is case-sensitive.
   switch (kty) {
     case "EC":
-      // RFC7518-6.2.1-v1: curve and both coordinates are required.
+      // RFC7518-6.2.1-v1: the curve and both coordinates are required.
       if (typeof crv !== "string" || typeof x !== "string" || typeof y !== "string") return undefined;
       return isPoint(crv, x, y) ? { kty, crv, x, y } : undefined;
     case "OKP":
@@ -161,12 +161,12 @@ function isPoint(crv: string, xText: string, yText: string): boolean {
 }
 
 /**
- * RFC7518-3.3-v1, RFC7518-3.5-v1: at least 2048 bits. RFC7523-3-2: at most 4096, because verification time grows with
- * size.
+ * RFC7518-3.3-v1, RFC7518-3.5-v1: a modulus has at least 2048 bits. RFC7523-3-2: it has at most 4096, because
+ * verification time grows with size.
  */
 function isModulus(text: string): boolean {
   const bytes = decodeBase64url(text);
-  // RFC7518-6.3.1-v1: no leading zero octet.
+  // RFC7518-6.3.1-v1: a value begins with no zero octet.
   if (bytes === undefined || !bytes[0] || bytes.length * 8 > RSA_BITS_MAX) return false;
   const bits = bytes.length * 8 - Math.clz32(bytes[0]) + 24;
   return bits >= RSA_BITS_MIN && !isWeakModulus(toBigInt(bytes));
@@ -214,7 +214,7 @@ export function readJwkSet(text: string): Result<{ members: JsonObject; entries:
   if (!isJsonObject(json.value)) return err({ kind: "jwk_set_malformed", cause: "not_object" });
   const { keys } = json.value;
   if (!Array.isArray(keys)) return err({ kind: "jwk_set_malformed", cause: "no_keys" });
-  // RFC7523-3-2: our own limit.
+  // RFC7523-3-2: this limit is our own.
   if (keys.length > KEYS_MAX) return err({ kind: "jwk_set_too_large" });
   // RFC7517-9.2-1: a set with one private key is refused as a whole, because its owner may have published the others
   // too.

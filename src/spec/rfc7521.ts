@@ -14,7 +14,7 @@ import { parseJws } from "./rfc7515.ts";
 
 export type PresentedSecret = { by: "basic" | "body"; clientId: string; secret: string };
 export type PresentedAssertion = { by: "assertion"; type: string; assertion: string; clientId?: string };
-/** No credential in the request, so only the certificate of the TLS handshake can prove the client. */
+/** The request holds no credential, so only the certificate of the TLS handshake can prove the client. */
 export type PresentedCertificate = { by: "certificate"; clientId?: string };
 export type Presented = PresentedSecret | PresentedAssertion | PresentedCertificate;
 

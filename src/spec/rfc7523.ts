@@ -57,7 +57,10 @@ export type AssertionRule = {
   audiences: readonly string[];
   nowSeconds: number;
   skewSeconds: number;
-  /** For an issuer whose tokens may live longer than an assertion that the client made itself. */
+  /**
+   * The greatest age that is accepted, for an issuer whose tokens may live longer than an assertion that the client
+   * made itself.
+   */
   maxAgeSeconds?: number;
   /** For an assertion with `jti`, which is accepted once; ASSERTION_SECONDS_MAX if absent. */
   singleUseSecondsMax?: number;
@@ -83,7 +86,8 @@ export function checkClientAssertion(
   // Without `jti` an assertion can be sent again until it expires, so that only a short one is accepted.
   const ownSecondsMax = claims.jti === undefined ? undefined : singleUseSecondsMax;
   const longestSeconds = maxAgeSeconds ?? ownSecondsMax ?? ASSERTION_SECONDS_MAX;
-  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13, PROD-8.1-2: current, and of limited age and lifetime.
+  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13, PROD-8.1-2: an assertion is current, and of limited age and
+  // lifetime.
   const times = checkTimes(claims, {
     nowSeconds,
     skewSeconds,
@@ -174,7 +178,7 @@ export function checkGrant(
   // RFC7523-3-7, B7523-4-2, IDC-2.4.2-2: the only audience is this server.
   const audience = checkSoleAudience(claims, audiences);
   if (!audience.ok) return audience;
-  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13: current, and of limited age and lifetime.
+  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13: a grant is current, and of limited age and lifetime.
   const times = checkTimes(claims, {
     nowSeconds,
     skewSeconds,

@@ -25,7 +25,7 @@ export type Methods<M extends string = string> = Readonly<Partial<Record<M, Cred
 
 const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
 const texts = v.pipe(v.array(text), v.maxLength(METADATA_LIST_MAX));
-/** Control characters, line breaks, and characters that change the direction of the text around them. */
+/** Control characters, line breaks and characters that change the direction of the text around them are refused. */
 const DISRUPTIVE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 /** RFC7591-2.2-4, RFC7591-2.2-5: text in any language and script, recorded unchanged. */
 const shown = v.pipe(
@@ -39,7 +39,7 @@ const clientName = v.pipe(
 );
 const PAGE =
   /^https?:\/\/[A-Za-z0-9.:[\]-]+(?:[/?#](?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$/;
-/** CIMD-8.6-5: recorded and never fetched; http and https only, so that a browser runs no code in it. */
+/** CIMD-8.6-5: a page is recorded and never fetched; it is http or https, so that a browser runs no code in it. */
 const page = v.pipe(
   text,
   v.check((one) => PAGE.test(one) && URL.canParse(one)),
@@ -54,7 +54,10 @@ const scope = v.pipe(
   v.check((one) => parseScope(one).ok),
 );
 const WHOLE_DOMAIN = /^spiffe:\/\/[^/]*\/\*$/;
-/** SPCA-5.1-2: a SPIFFE ID or a prefix; only the operator may associate a client with a whole trust domain. */
+/**
+ * SPCA-5.1-2: the member is a SPIFFE ID or a prefix; only the operator may associate a client with a whole trust
+ * domain.
+ */
 const workloads = v.pipe(
   v.string(),
   v.check((one) => parsePattern(one).ok && !WHOLE_DOMAIN.test(one)),
@@ -68,7 +71,9 @@ export const HUMAN_READABLE = {
   policy_uri: page,
 };
 
-/** RFC7591-1.1-1, RFC7591-2-20, RFC7591-6-1: these names, case-sensitive; all other members are ignored. */
+/**
+ * RFC7591-1.1-1, RFC7591-2-20, RFC7591-6-1: only these case-sensitive names are read; all other members are ignored.
+ */
 export const membersFor = (methods: readonly string[]) =>
   v.partial(
     v.object({

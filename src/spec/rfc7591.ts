@@ -34,7 +34,7 @@ export type ClientMetadata<M extends string = string> = {
   method?: M;
   /** The one algorithm of its assertions. */
   signingAlg?: string;
-  /** Includes unknown ones; never empty. */
+  /** The grant types that were asked for, unknown ones too; never empty. */
   grantTypes?: readonly string[];
   responseTypes?: readonly string[];
   redirectUris: readonly string[];
@@ -44,7 +44,7 @@ export type ClientMetadata<M extends string = string> = {
   jwks?: JsonObject;
   /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
   spiffeId?: string;
-  /** Never fetched; it must equal the URL that is configured for the trust domain. */
+  /** The URL is never fetched; it must equal the one that is configured for the trust domain. */
   bundleEndpoint?: string;
 };
 
@@ -129,7 +129,7 @@ function parseLanguages(sent: JsonObject): Result<JsonObject, MetadataFailure> {
     const member = TAGGED.exec(name)?.[1];
     if (member === undefined || !isHumanReadable(member)) continue;
     if (!v.is(HUMAN_READABLE[member], value)) return metadataInvalid(`${member}_refused`);
-    // RFC7591-2.2-2: two texts for one language, of which one would never be shown.
+    // RFC7591-2.2-2: two texts for one language are refused, because one of them would never be shown.
     if (folded.has(name.toLowerCase())) return metadataInvalid("languages_repeated");
     folded.add(name.toLowerCase());
     variants[name] = value;
@@ -143,7 +143,8 @@ const isHumanReadable = (member: string): member is keyof typeof HUMAN_READABLE 
 /** The rules between members, and the members that the method needs. */
 function brokenRule(members: Members, credential: Credential | undefined): MetadataReason | undefined {
   const { jwks, jwks_uri: jwksUri, redirect_uris: redirectUris = [] } = members;
-  // RFC6749-2-1, RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: only where the grant type is named, not by its default.
+  // RFC6749-2-1, RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: redirect URIs are required only where the grant type is named,
+  // and not where it is there by default.
   if (members.grant_types?.includes(AUTHORIZATION_CODE) && redirectUris.length === 0) {
     return "redirect_uris_missing";
   }
@@ -190,9 +191,9 @@ export function grantedTypes(
   { grantTypes: named, redirectUris, method }: Pick<ClientMetadata, "grantTypes" | "redirectUris" | "method">,
   { grantTypes }: Ceiling,
 ): Result<readonly string[], MetadataFailure> {
-  // RFC7591-2-7, RFC7591-5-2: the default, which needs redirect URIs: without them there is nothing to record.
+  // RFC7591-2-7, RFC7591-5-2: the default grant type needs redirect URIs: without them there is nothing to record.
   const asked = new Set(named ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
-  // MCPC-D-9: a public client has no other grants, whatever others of its class may have.
+  // MCPC-D-9: a public client has no other grant types, whatever others of its class may have.
   const allowed = new Set([...(method === "none" ? [] : grantTypes), ...interactiveTypes(asked)]);
   const granted = [...asked.intersection(allowed)];
   return granted.length === 0 && asked.size > 0 ? metadataInvalid("grant_types_unavailable") : ok(granted);
@@ -296,7 +297,7 @@ export function buildClientInformation(client: ClientInformation): JsonObject {
     client_id: client.clientId, // RFC7591-3.2.1-1, PROD-4.2-5
     client_id_issued_at: client.issuedAtSeconds, // RFC7591-3.2.1-6
     client_secret: secret,
-    // RFC7591-3.2.1-7: required with a secret; 0 means never.
+    // RFC7591-3.2.1-7: the expiry is required with a secret; 0 means that it never expires.
     client_secret_expires_at: secret === undefined ? undefined : secretExpiresAtSeconds,
     ...client.metadata,
     registration_client_uri: client.registrationUri, // RFC7592-3-1

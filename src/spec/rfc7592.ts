@@ -24,7 +24,7 @@ const OF_SERVER: readonly string[] = [
 ];
 
 type ClientUpdate = {
-  /** It must be a current secret (RFC7592-2.2-7), and never sets a new one (RFC7592-2.2-8). */
+  /** The secret must be a current one (RFC7592-2.2-7), and an update never sets a new one (RFC7592-2.2-8). */
   clientSecret?: string;
   /** The whole new record, read like a registration (RFC7592-2.2-3, RFC7592-2.2-4). */
   metadata: JsonObject;
@@ -38,7 +38,7 @@ export function parseClientUpdate(
   // RFC7592-2.2-2: an update must not hold members that only the server sets.
   if (OF_SERVER.some((name) => (json[name] ?? null) !== null)) return metadataInvalid("server_member_sent");
   const { client_id: named, client_secret: secret, ...metadata } = json;
-  // RFC7592-2.2-6: it must name this client.
+  // RFC7592-2.2-6: the update must name this client.
   if (named !== clientId) return metadataInvalid("client_id_differs");
   if (secret === undefined || secret === null) return ok({ metadata });
   if (typeof secret !== "string" || secret === "" || secret.length > STRING_BYTES_MAX) {

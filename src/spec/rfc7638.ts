@@ -6,8 +6,8 @@
 import type { Jwk } from "./rfc7517.ts";
 
 /**
- * RFC7638-3-v1: the required members only, sorted by name, without white space; so a private key has the thumbprint of
- * its public key (RFC7638-3.2.1-v1). RFC7638-3.3-v1: no value of a parsed key needs escaping.
+ * RFC7638-3-v1: the digest covers the required members only, sorted by name, without white space, so that a private key
+ * has the thumbprint of its public key (RFC7638-3.2.1-v1). RFC7638-3.3-v1: no value of a parsed key needs escaping.
  */
 export function thumbprintInput(key: Jwk): string {
   switch (key.kty) {

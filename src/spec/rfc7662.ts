@@ -9,7 +9,10 @@ import { defined } from "../result.ts";
 import { readConfirmation } from "./rfc7800.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
-/** RFC7662-2.2-6, RFC7662-2.2-7, RFC7662-2.3-3, RFC7662-4-12: all that is told of a token that is not active, whatever the reason. */
+/**
+ * RFC7662-2.2-6, RFC7662-2.2-7, RFC7662-2.3-3, RFC7662-4-12: nothing else is told of a token that is not active,
+ * whatever the reason.
+ */
 export const INACTIVE = { active: false } as const;
 
 /** The claims of an access token that the answer repeats, each with its type (RFC7662-2.2-2). */

@@ -9,10 +9,10 @@ import { isJsonObject } from "./rfc8259.ts";
 /** RFC7800-3.1-v1: one key, by its thumbprint (`jkt`) or by that of its certificate; SHA-256 in base64url. */
 export type Confirmation = { readonly jkt: string } | { readonly "x5t#S256": string };
 
-/** The key that a token is bound to; "unknown": one that is named in no way that is understood here. */
+/** The key that a token is bound to; "unknown" if `cnf` names it in no way that is understood here. */
 export type BoundTo = Confirmation | "unknown";
 
-/** RFC8705-3.1-3, RFC8705-3.1-4: 256 bits without padding, white space or anything else. */
+/** RFC8705-3.1-3, RFC8705-3.1-4: a thumbprint has 256 bits, without padding, white space or anything else. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/;
 
 /**

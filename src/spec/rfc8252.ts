@@ -93,21 +93,22 @@ function readWebUri(text: string, scheme: "https" | "http"): Result<RedirectKind
     // RFC8252-8.4-2: a path is required.
     return WITH_PATH.test(text) ? ok("https") : refused("redirect_uri_incomplete");
   }
-  // RFC7591-5-3: on loopback an empty path is one as well, and another one than `/` (MCPC-D-1).
+  // RFC7591-5-3: on loopback an empty path counts as a path, and is another one than `/` (MCPC-D-1).
   if (LOOPBACK.includes(hostname)) return ok("loopback");
-  // RFC8252-8.3-1: a name may resolve to another machine, so of names `localhost` alone counts, if the operator has it.
+  // RFC8252-8.3-1: a name may resolve to another machine, so `localhost` is the only name that counts as loopback, if
+  // the operator allows it.
   return hostname === "localhost" ? ok("localhost") : refused("redirect_uri_not_loopback");
 }
 
-/** What the operator accepts of redirect URIs behind which several programs may be. */
+/** What the operator accepts of redirect URIs that several programs may answer. */
 export type RedirectRules = {
-  /** How `http://localhost` is compared: with any port as the literals, as any other URI, or never. */
+  /** How `http://localhost` is compared: with any port, as loopback addresses are; as any other URI; or never. */
   localhost: "any-port" | "exact" | "off";
   /** The redirect URIs with a private-use scheme that are accepted, each exactly. */
   privateUse: readonly string[];
 };
 
-/** MCPC-D-3: any app may claim a private-use scheme, so those that the operator lists are accepted, and no others. */
+/** MCPC-D-3: any app may claim a private-use scheme, so only those that the operator lists are accepted. */
 export function isAccepted(uri: string, { localhost, privateUse }: RedirectRules): boolean {
   const kind = readRedirectUri(uri);
   if (!kind.ok) return false;
@@ -117,7 +118,10 @@ export function isAccepted(uri: string, { localhost, privateUse }: RedirectRules
 
 type PrivateUseFailure = { kind: "redirect_uri_not_private_use" | "redirect_uri_incomplete" };
 
-/** RFC8252-8.4-2, RFC8252-8.4-3: a URI that the operator lists; `shared`: its scheme is no reversed domain name. */
+/**
+ * RFC8252-8.4-2, RFC8252-8.4-3: a URI that the operator lists; `shared` says that its scheme is no reversed domain
+ * name.
+ */
 export function checkPrivateUse(uri: string): Result<{ shared: boolean }, PrivateUseFailure> {
   const kind = readRedirectUri(uri);
   if (!kind.ok || kind.value !== "private_use") return err({ kind: "redirect_uri_not_private_use" });

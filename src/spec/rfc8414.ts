@@ -15,7 +15,7 @@ import { isJsonObject, parseJson } from "./rfc8259.ts";
 
 // --- ours (2) ---------------------------------------------------------------------------------------------------
 
-/** RFC7636-7.2-1, RFC9700-2.1.1-7: the only method, as it is published. */
+/** RFC7636-7.2-1, RFC9700-2.1.1-7: S256 is the only method that is published. */
 export const CHALLENGE_METHODS = ["S256"] as const;
 
 export type Offer = {
@@ -41,7 +41,7 @@ export type Offer = {
   authorization?: boolean;
   /** Whether certificates of clients are taken. */
   certificates: boolean;
-  /** For readers of OpenID Connect Discovery 1.0, which ask for more. */
+  /** Whether the document is for readers of OpenID Connect Discovery 1.0, which require more members. */
   strictOpenId?: boolean;
 };
 
@@ -56,17 +56,19 @@ export function buildMetadata(offer: Offer): JsonObject {
     scopes_supported: listed(offer.scopes), // RFC8414-2-8
     authorization_endpoint: authorization ? `${issuer}/authorize` : undefined, // RFC8414-2-2
     pushed_authorization_request_endpoint: authorization ? `${issuer}/par` : undefined, // RFC9126-2-2
-    // Absence would promise that foreign ones are fetched (OpenID Connect Discovery 3).
+    // Without this member readers would take it that request objects are fetched from foreign URLs (OpenID Connect
+    // Discovery 3).
     request_uri_parameter_supported: authorization ? false : undefined,
-    // RFC8414-2-9: required, and empty without an authorization endpoint
+    // RFC8414-2-9: the member is required, and is empty without an authorization endpoint.
     response_types_supported: authorization ? ["code"] : [],
-    // RFC8414-2-10: absence would promise the fragment too.
+    // RFC8414-2-10: without this member readers would take it that the fragment is supported too.
     response_modes_supported: authorization ? ["query"] : undefined,
     code_challenge_methods_supported: authorization ? [...CHALLENGE_METHODS] : undefined, // RFC9700-2.1.1-6, RFC9700-4.7.1-1
     authorization_response_iss_parameter_supported: authorization, // RFC9207-2.3-3
     grant_types_supported: [...offer.grantTypes],
     token_endpoint_auth_methods_supported: [...offer.authMethods], // RFC8414-2-12
-    // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15: required where a method uses a JWT; RS256 is in it, "none" is not.
+    // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15: the list is required where a method uses a JWT; it holds RS256 and not
+    // "none".
     token_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
     introspection_endpoint: `${issuer}/introspect`,
     introspection_endpoint_auth_methods_supported: proving, // SPCA-4-4
@@ -80,10 +82,10 @@ export function buildMetadata(offer: Offer): JsonObject {
     authorization_grant_profiles_supported: listed(offer.grantProfiles), // IDJAG-7.2-1, EMA-6-1
     dpop_signing_alg_values_supported: listed(offer.proofAlgorithms), // RFC9449-5.1-1, MDP-3-1
     tls_client_certificate_bound_access_tokens: offer.certificates, // RFC8705-3.3-1
-    // What strict readers of OpenID metadata do not start without; no ID token is ever issued.
+    // Strict readers of OpenID metadata do not start without these members; no ID token is ever issued.
     subject_types_supported: offer.strictOpenId ? ["public"] : undefined,
     id_token_signing_alg_values_supported: offer.strictOpenId ? ["RS256"] : undefined,
-    // RFC8705-5-2: every endpoint that authenticates clients.
+    // RFC8705-5-2: the aliases name every endpoint that authenticates clients.
     mtls_endpoint_aliases:
       mtlsBase === undefined
         ? undefined
@@ -108,8 +110,8 @@ const insertedPaths = (path: string): readonly string[] =>
   SUFFIXES.map((suffix) => `/.well-known/${suffix}${path}`);
 
 /**
- * One document at all of them: where RFC 8414 has it, with a final slash as well, for clients to which a resource server
- * names the issuer with one, and appended to the issuer, where OpenID Connect Discovery 1.0 has it.
+ * The same document stands at all of these paths: where RFC 8414 has it; with a final slash, for clients to which a
+ * resource server names the issuer with one; and appended to the issuer, where OpenID Connect Discovery 1.0 has it.
  */
 export function metadataPaths(issuer: string): readonly string[] {
   const path = new URL(issuer).pathname.replace(/\/$/, "");
@@ -118,7 +120,10 @@ export function metadataPaths(issuer: string): readonly string[] {
   return [...new Set([...insertedPaths(path), ...insertedPaths(`${path}/`), ...appended])];
 }
 
-/** The URLs of another issuer's metadata, in the order to try: as ours, then as in OpenID Connect Discovery 1.0. */
+/**
+ * The URLs of another issuer's metadata in the order in which they are tried: those of RFC 8414 first, then those of
+ * OpenID Connect Discovery 1.0.
+ */
 export function discoveryUrls(issuer: string): readonly string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, "");
@@ -130,7 +135,7 @@ export function discoveryUrls(issuer: string): readonly string[] {
 
 // --- of others (3.2, 3.3) ---------------------------------------------------------------------------------------
 
-/** The part of it that is used. */
+/** The part of the metadata that is used. */
 type IssuerMetadata = { jwksUri: string };
 
 type IssuerMetadataFailure =
@@ -147,11 +152,12 @@ export function parseIssuerMetadata(
   const json = parseJson(text, JSON_DEPTH_MAX);
   if (!json.ok) return err({ kind: "metadata_malformed", cause: json.error.kind });
   if (!isJsonObject(json.value)) return err({ kind: "metadata_malformed", cause: "not_object" });
-  // RFC8414-3.3-2, RFC8414-4-1, RFC8414-4-2: identical after JSON unescaping, or the document is of another issuer.
+  // RFC8414-3.3-2, RFC8414-4-1, RFC8414-4-2: the issuer must be identical after JSON unescaping, or the document is of
+  // another issuer.
   if (json.value.issuer !== issuer) return err({ kind: "metadata_issuer_differs" });
   const { jwks_uri: jwksUri } = json.value;
   if (jwksUri === undefined) return err({ kind: "metadata_jwks_uri_missing" });
-  // RFC8414-2-4: an https URL in the form that is fetched.
+  // RFC8414-2-4: the key set is at an https URL in the form that is fetched.
   if (typeof jwksUri !== "string" || !parseFetchUrl(jwksUri).ok) {
     return err({ kind: "metadata_jwks_uri_malformed" });
   }

@@ -33,15 +33,15 @@ type SubjectTokenType = typeof ACCESS_TOKEN | typeof JWT | typeof ID_TOKEN;
 
 type ActorTokenType = typeof JWT | typeof ACCESS_TOKEN;
 
-/** `jwt` is a plain authorization grant for another server. */
+/** The type `jwt` stands for a plain authorization grant for another server. */
 export type RequestedType = "access_token" | "jwt" | "id-jag";
 
 export type Exchange = {
   subjectToken: string;
   subjectTokenType: SubjectTokenType;
-  /** Absent: impersonation. A JWT is a JWT-SVID. */
+  /** Without an actor token type the request is for impersonation. A JWT is a JWT-SVID. */
   actor?: { token: string; type: ActorTokenType };
-  /** Absent: the kind of target decides (RFC8693-2.1-14). */
+  /** Without a requested type the kind of target decides (RFC8693-2.1-14). */
   requestedType?: RequestedType;
 };
 
@@ -107,7 +107,10 @@ const isSubjectType = (type: string): type is SubjectTokenType => SUBJECT_TYPES.
 export type Hop = {
   sub: string;
   iss: string;
-  /** Told by the subject token or grant of another issuer; without it this server authenticated the actor. */
+  /**
+   * The issuer that told of this hop, if a foreign subject token or grant did; absent where this server authenticated
+   * the actor.
+   */
   claimed?: true;
 };
 /** A chain, current actor first (RFC8693-4.1-5). */
@@ -136,7 +139,9 @@ export function parseAct(act: Json | undefined, issuer: string, us: string): Res
   return fitsAct(chain) ? ok(chain) : err({ kind: "act_too_large" });
 }
 
-/** PROD-4.1v6-6: whether the chain is within the limit in bytes; checked on entry and again with the new hop. */
+/**
+ * PROD-4.1v6-6: whether the chain is within the limit in bytes; this is checked on entry, and again with the new hop.
+ */
 export function fitsAct(chain: Chain): boolean {
   const hops = chain.map(({ sub, iss }) => ({ sub, iss }));
   return new TextEncoder().encode(JSON.stringify(hops)).length <= ACT_BYTES_MAX;

@@ -79,7 +79,7 @@ function readSubject(parameter: SubjectParameter, value: string): ExpectedSubjec
       return rdns && { parameter, rdns };
     }
     case "tls_client_auth_san_dns":
-      // No wildcards: a client has one name, not a whole DNS zone.
+      // A wildcard is refused, because a client has one name and not a whole DNS zone.
       return DNS_NAME.test(value) ? { parameter, name: lowerCase(value) } : undefined;
     case "tls_client_auth_san_uri":
       // A SPIFFE ID is refused, because SVIDs have their own method with stricter rules.
@@ -93,7 +93,9 @@ function readSubject(parameter: SubjectParameter, value: string): ExpectedSubjec
   }
 }
 
-/** Four decimal numbers, or IPv6 without a zone; parsers disagree about shorter and octal forms. */
+/**
+ * An address is four decimal numbers, or IPv6 without a zone, because parsers disagree about shorter and octal forms.
+ */
 function readAddress(text: string): Uint8Array | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return new Uint8Array(ipaddr.IPv4.parse(text).toByteArray());
   if (!ipaddr.IPv6.isValid(text) || text.includes("%")) return undefined;
@@ -119,7 +121,7 @@ export function checkClientCertificate(
   leaf: Certificate,
   expected: ExpectedSubject,
 ): Result<Certificate, ClientCertificateFailure> {
-  // RFC8705-7.5-3: not the certificate of an authority, and only key usages that permit client authentication.
+  // RFC8705-7.5-3: the certificate is not an authority's, and its key usages permit client authentication.
   if (leaf.basicConstraints?.ca === true) return err({ kind: "client_certificate_is_ca" });
   if (leaf.keyUsage !== undefined && !leaf.keyUsage.usages.has("digitalSignature")) {
     return err({ kind: "client_certificate_may_not_sign" });
@@ -172,7 +174,8 @@ export function parseRegisteredCertificate(jwk: Json): Result<Certificate, Regis
   if (!certificate.ok) {
     return err({ kind: "registered_certificate_refused", cause: certificate.error.kind });
   }
-  // RFC8705-2.2.2-2, RFC7517-4.7-v1: one entry with two different keys would be read differently by different readers.
+  // RFC8705-2.2.2-2, RFC7517-4.7-v1: an entry with two different keys is refused, because readers would differ in which
+  // one they take.
   const key = parseJwk(jwk);
   if (!key.ok) return err({ kind: "registered_key_refused" });
   const stated: { readonly [member: string]: string | undefined } = key.value;

@@ -17,7 +17,10 @@ const ABSOLUTE_URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?[\]@!$&'()*+,;
 
 const fits = (name: string): boolean => new TextEncoder().encode(name).length <= STRING_BYTES_MAX;
 
-/** RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: absolute URIs without fragment and without user name. */
+/**
+ * RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: a resource is an absolute URI without fragment and without
+ * user name.
+ */
 export function checkResources(resource: readonly string[]): Result<undefined, TargetFailure> {
   const malformed = (value: string) => !ABSOLUTE_URI.test(value) || /^[^:]*:\/\/[^/?]*@/.test(value);
   if (resource.some(malformed)) return err({ kind: "resource_malformed" });

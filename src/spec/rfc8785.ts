@@ -20,7 +20,7 @@ export function canonicalize(value: Json): string {
   return scalar(value);
 }
 
-/** Printable ASCII but quotation mark and backslash. */
+/** These characters need no escape: printable ASCII but quotation mark and backslash. */
 const UNESCAPED = /^[ !#-[\]-~]*$/;
 
 /** RFC8785-3.2.2-1: as ECMAScript serializes it; lone surrogates, infinities and undefined have no JSON form. */

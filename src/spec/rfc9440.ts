@@ -10,10 +10,10 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { stripBlanks } from "./rfc9110.ts";
 
-/** The values of each field line as received, in order. */
+/** The values of each field line are kept as received, in order. */
 export type ClientCertFields = { clientCert: readonly string[]; chain: readonly string[] };
 
-/** DER, not parsed yet. */
+/** The certificate in DER, which is not parsed yet. */
 type ForwardedCertificates = { leaf: Uint8Array; chain: readonly Uint8Array[] };
 
 type ClientCertFailure = {
@@ -49,9 +49,9 @@ function parseChain(lines: readonly string[]): Result<Uint8Array[], ClientCertFa
   const list = stripBlanks(lines.join(","), " ");
   if (list === "") return ok(chain);
   const members = list.split(",", CERTIFICATES_SENT_MAX);
-  // Our own limit, as in the TLS handshake: CERTIFICATES_SENT_MAX certificates with the leaf.
+  // This limit is our own, as in the TLS handshake: CERTIFICATES_SENT_MAX certificates with the leaf.
   if (members.length === CERTIFICATES_SENT_MAX) return err({ kind: "client_cert_chain_too_long" });
-  // RFC9440-2.3-3: in the order of the TLS handshake.
+  // RFC9440-2.3-3: the order is that of the TLS handshake.
   for (const member of members) {
     // RFC9440-2.3-2: every member is a Byte Sequence, which never contains a comma.
     const bytes = parseByteSequence(stripBlanks(member));
@@ -64,7 +64,7 @@ function parseChain(lines: readonly string[]): Result<Uint8Array[], ClientCertFa
   return ok(chain);
 }
 
-/** With complete padding, or without any. */
+/** The padding is complete or absent. */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 
 /**

@@ -48,20 +48,20 @@ type ParsedProof = { jws: Jws; key: Jwk };
 
 /** RFC9449-4.1-1: the value of the field `DPoP`, byte for byte; several fields arrive joined by commas. */
 export function parseProof(value: string, algorithms: readonly string[]): Result<ParsedProof, ProofFailure> {
-  // RFC9449-4.3-1: one field, and no list in it.
+  // RFC9449-4.3-1: the request has one field, and no list in it.
   if (value.includes(",")) return err({ kind: "repeated" });
-  // RFC9449-4.3-2: one JWT. RFC9449-4.2-8: unknown members are ignored, except for `crit`.
+  // RFC9449-4.3-2: the field holds one JWT. RFC9449-4.2-8: unknown members are ignored, except for `crit`.
   const jws = parseJws(value, ["jwk"]);
   if (!jws.ok) return jws;
   const { header } = jws.value;
   // RFC9449-4.3-4, RFC9449-4.2-1, RFC9449-11.5-1: no other JWT that the client signed is a proof.
   const type = checkType(header, JWT_TYPES.dpopProof);
   if (!type.ok) return type;
-  // RFC9449-4.3-5, RFC9449-4.2-2, RFC9449-11.6-1, RFC9449-11.6-2: an asymmetric algorithm of our list.
+  // RFC9449-4.3-5, RFC9449-4.2-2, RFC9449-11.6-1, RFC9449-11.6-2: the algorithm is asymmetric and of our list.
   const algorithm = checkAlgorithm(header, algorithms);
   if (!algorithm.ok) return algorithm;
   const { jwk } = header.members;
-  // RFC9449-4.3-7, RFC9449-4.2-3: no private or symmetric key, under whatever type.
+  // RFC9449-4.3-7, RFC9449-4.2-3: the key is neither private nor symmetric, under whatever type.
   if (isJsonObject(jwk) && SECRET_MEMBERS.some((name) => name in jwk)) return err({ kind: "jwk_private" });
   const key = parseJwk(jwk ?? null);
   return key.ok ? ok({ jws: jws.value, key: key.value }) : key;
@@ -75,9 +75,12 @@ export type ProofRule = {
   url: string;
   nowSeconds: number;
   skewSeconds: number;
-  /** At a resource: the SHA-256 of the access token, base64url. */
+  /** The SHA-256 of the access token in base64url, where the request is for a resource. */
   ath?: string;
-  /** Present where a nonce is demanded: the time until which this one of ours is accepted; undefined for all others. */
+  /**
+   * Present where a nonce is demanded: the time until which the nonce of this proof is accepted; undefined if it is
+   * none of ours.
+   */
   endOfNonce?: (nonce: string) => number | undefined;
 };
 
@@ -95,15 +98,15 @@ export function checkProof({ claims }: Jws, rule: ProofRule): Result<CheckedProo
   if (!htu.ok) return htu;
   const iat = numberClaim(claims, "iat");
   if (!iat.ok) return iat;
-  // RFC9449-11.1-3: our own limit, since it is recorded as used.
+  // RFC9449-11.1-3: this limit is our own, because the `jti` is recorded as used.
   if (jti.value.length > PROOF_JTI_CHARS_MAX) return err({ kind: "jti_too_long" });
   // RFC9449-4.3-8: methods differ by case.
   if (htm.value !== rule.method) return err({ kind: "method_differs" });
-  // RFC9449-4.3-9, RFC9449-4.3-13: both normalised, without query and fragment.
+  // RFC9449-4.3-9, RFC9449-4.3-13: both URLs are normalised, without query and fragment.
   const url = normalizeHttps(rule.url);
   if (url === undefined || normalizeHttps(htu.value) !== url) return err({ kind: "url_differs" });
   if (rule.ath !== undefined) {
-    // RFC9449-4.3-12, RFC9449-4.2-6: made for this token.
+    // RFC9449-4.3-12, RFC9449-4.2-6: the proof was made for this token.
     const ath = stringClaim(claims, "ath");
     if (!ath.ok) return ath;
     if (ath.value !== rule.ath) return err({ kind: "token_differs" });
@@ -113,14 +116,20 @@ export function checkProof({ claims }: Jws, rule: ProofRule): Result<CheckedProo
   return end.ok ? ok({ jti: jti.value, endSeconds: end.value }) : end;
 }
 
-/** RFC9449-4.3-11, RFC9449-11.1-1: made within the last minute; RFC9449-11.1-4: by a clock that may be ahead. */
+/**
+ * RFC9449-4.3-11, RFC9449-11.1-1: the proof was made within the last minute; RFC9449-11.1-4: the clock of its client
+ * may be ahead.
+ */
 function endByClock(iat: number, { nowSeconds, skewSeconds }: ProofRule): Result<number, ProofFailure> {
   if (iat > nowSeconds + skewSeconds) return err({ kind: "jwt_issued_in_future" });
   if (nowSeconds - iat > PROOF_SECONDS_MAX) return err({ kind: "jwt_too_old" });
   return ok(Math.ceil(iat) + PROOF_SECONDS_MAX + 1);
 }
 
-/** RFC9449-4.3-10, RFC9449-8-5, RFC9449-11.3-1: one of our latest; RFC9449-11.1-5: its time is that of the proof. */
+/**
+ * RFC9449-4.3-10, RFC9449-8-5, RFC9449-11.3-1: the nonce is one of our latest; RFC9449-11.1-5: its time is that of the
+ * proof.
+ */
 function endByNonce(
   nonce: unknown,
   endOfNonce: NonNullable<ProofRule["endOfNonce"]>,
@@ -132,7 +141,7 @@ function endByNonce(
 
 // --- the key of a code (10) -------------------------------------------------------------------------------------
 
-/** A SHA-256 in base64url, whose last character has four bits. */
+/** A SHA-256 in base64url ends with a character that has four bits. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 export type KeyParameterFailure = { kind: "dpop_jkt_malformed" };
@@ -145,7 +154,7 @@ export const parseKeyParameter = (
 
 // --- the authentication scheme (7.1) ----------------------------------------------------------------------------
 
-/** RFC9449-7.1-1: the scheme in any case, one or more spaces, and a token68. */
+/** RFC9449-7.1-1: the field holds the scheme in any case, one or more spaces, and a token68. */
 const CREDENTIALS = /^dpop +([A-Za-z0-9._~+/-]+=*)$/i;
 
 export const hasDpopScheme = (authorization: string): boolean => /^dpop(?: |$)/i.test(authorization);

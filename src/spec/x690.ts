@@ -188,13 +188,13 @@ export function readBits(node: Der | undefined): { unused: number; bytes: Uint8A
   return (last & ((1 << unused) - 1)) === 0 ? { unused, bytes } : undefined;
 }
 
-/** A BIT STRING of whole octets. */
+/** The octets of a BIT STRING without unused bits. */
 export function readOctets(node: Der | undefined): Uint8Array | undefined {
   const bits = readBits(node);
   return bits?.unused === 0 ? bits.bytes : undefined;
 }
 
-/** In dotted notation. 8.19.4: the first two numbers are encoded as one. */
+/** The identifier in dotted notation. 8.19.4: the first two numbers are encoded as one. */
 export function readOid(node: Der | undefined): string | undefined {
   if (node?.tag !== OBJECT_IDENTIFIER || !isOid(node.content)) return undefined;
   const numbers: bigint[] = [];
@@ -213,7 +213,7 @@ export function readOid(node: Der | undefined): string | undefined {
 const UTC_TEXT = /^([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})Z$/;
 const GENERALIZED_TEXT = /^([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})Z$/;
 
-/** Seconds since 1970. 11.7, 11.8: in UTC, with seconds; RFC 5280 4.1.2.5.2: without fractions. */
+/** The time in seconds since 1970. 11.7, 11.8: it is in UTC, with seconds; RFC 5280 4.1.2.5.2: it has no fractions. */
 export function readTime(node: Der | undefined): number | undefined {
   if (node?.tag !== UTC_TIME && node?.tag !== GENERALIZED_TIME) return undefined;
   const text = readAscii(node.content) ?? "";
@@ -223,7 +223,7 @@ export function readTime(node: Der | undefined): number | undefined {
   // RFC 5280 4.1.2.5.1: two-digit years mean 1950 to 2049.
   const year = node.tag === GENERALIZED_TIME ? written : written < 50 ? 2000 + written : 1900 + written;
   const date = new Date(Date.UTC(year, month - 1, day, hour, minute, second));
-  // Compared with its canonical form, because the platform turns a 30th of February into a day in March.
+  // The time is compared with its canonical form, because the platform turns a 30th of February into a day in March.
   const canonical = `${String(year).padStart(4, "0")}-${match.slice(2, 4).join("-")}T${match.slice(4).join(":")}.000Z`;
   return date.toISOString() === canonical ? date.getTime() / 1000 : undefined;
 }

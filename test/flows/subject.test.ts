@@ -315,7 +315,7 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     "jwt_claim_missing",
   ],
   [
-    "RFC7523-3-2 an actor is taken where the operator has agreed to that",
+    "RFC7523-3-2 a plain grant that names no client is taken where the operator has agreed to that",
     { claims: { client_id: undefined }, by: { requireClientId: false } },
     {},
   ],

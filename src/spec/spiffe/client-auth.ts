@@ -28,14 +28,18 @@ export function resolveClient(
   requested: string | undefined,
   rule: { admit: Admission; requireClientId: boolean },
 ): Result<string, ClientFailure> {
-  // SPCA-3.1-11: required only where the operator configures it, since only the newest text requires it.
+  // SPCA-3.1-11: a `client_id` is required only where the operator configures it, since only the newest text requires
+  // it.
   if (requested === undefined && rule.requireClientId) return err({ kind: "client_id_missing" });
   // RFC7521-4.2-2, SPCA-3.1-8: a `client_id` in the request must match; the SPIFFE ID is no fallback for it.
   if (requested !== undefined && requested !== spiffeId) return err({ kind: "client_id_differs" });
   return isAdmitted(rule.admit, spiffeId) ? ok(spiffeId) : err({ kind: "workload_not_admitted" });
 }
 
-/** SPCA-5.1-5, SPCA-6.1-4: a client that chose its bundle endpoint could vouch for itself; it may only repeat ours. */
+/**
+ * SPCA-5.1-5, SPCA-6.1-4: a client that chose its bundle endpoint could vouch for itself, so it may only repeat the one
+ * that is configured.
+ */
 export function fitsBundle(
   { spiffeId, bundleEndpoint }: { spiffeId?: string; bundleEndpoint?: string },
   trustDomains: ReadonlyMap<string, { bundle: object }>,

@@ -13,7 +13,7 @@ export type SpiffeId = {
   /** The whole ID; it is its own canonical form. */
   id: string;
   trustDomain: string;
-  /** Empty, or segments that each begin with `/`. */
+  /** The path is empty, or has segments that each begin with `/`. */
   path: string;
 };
 

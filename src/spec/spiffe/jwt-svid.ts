@@ -64,7 +64,7 @@ export function checkJwtSvid(
   // PROD-2.3-15: `aud` and `exp` are required besides `sub`. JSV-3.2-1, JSV-7.2-1: the only audience is this server.
   const audience = checkSoleAudience(claims, rule.audiences);
   if (!audience.ok) return audience;
-  // JSV-3.3-1, JSV-A-1: `exp` is required. JSV-7.1-1: not single use, because agents cache and reuse an SVID; its
+  // JSV-3.3-1, JSV-A-1: `exp` is required. JSV-7.1-1: an SVID is not single use, because agents cache and reuse it; its
   // remaining lifetime is limited instead.
   const { nowSeconds, skewSeconds, remainingSecondsMax = SVID_SECONDS_MAX } = rule;
   const times = checkTimes(claims, { nowSeconds, skewSeconds, remainingSecondsMax });

@@ -44,24 +44,25 @@ type SvidSignerFailure =
  */
 export function parseX509Svid(leaf: Certificate): Result<SpiffeId, X509SvidFailure> {
   const { subjectAltNames, subject, basicConstraints, keyUsage, extendedKeyUsage } = leaf;
-  // X5S-2-1, X5S-2-2, X5S-5.2-4, SPCA-3.2-4, PROD-2.1-10: exactly one URI. X5S-2-3: names of other kinds are ignored.
+  // X5S-2-1, X5S-2-2, X5S-5.2-4, SPCA-3.2-4, PROD-2.1-10: a leaf has exactly one URI. X5S-2-3: names of other kinds are
+  // ignored.
   const [uri, ...others] = subjectAltNames?.uris ?? [];
   if (uri === undefined) return err({ kind: "svid_uri_missing" });
   if (others.length > 0) return err({ kind: "svid_uri_repeated" });
-  // X5S-5.2-3, X5S-3.1-2: a SPIFFE ID with a path.
+  // X5S-5.2-3, X5S-3.1-2: the URI is a SPIFFE ID with a path.
   const spiffeId = parseSpiffeId(uri);
   if (!spiffeId.ok) return err({ kind: "svid_id_malformed" });
   if (!isWorkloadId(spiffeId.value)) return err({ kind: "svid_id_without_path" });
-  // X5S-3.1-3: with an empty subject, the alternative names are critical.
+  // X5S-3.1-3: with an empty subject, the alternative names must be critical.
   if (subject.rdns.length === 0 && subjectAltNames?.critical !== true) {
     return err({ kind: "svid_names_not_critical" });
   }
   // X5S-3.1-1, X5S-3.2-3, X5S-4.1-1, X5S-5.2-1, SPCA-3.2-5: an authority's certificate does not authenticate a caller.
   if (basicConstraints?.ca === true) return err({ kind: "svid_is_ca" });
-  // X5S-4.3-1: key usage is present and critical.
+  // X5S-4.3-1: key usage must be present and critical.
   if (keyUsage === undefined) return err({ kind: "svid_key_usage_missing" });
   if (!keyUsage.critical) return err({ kind: "svid_key_usage_not_critical" });
-  // X5S-4.3-3, SPCA-3.2-6: the key may sign the handshake.
+  // X5S-4.3-3, SPCA-3.2-6: the key must be one that may sign the handshake.
   if (!keyUsage.usages.has("digitalSignature")) return err({ kind: "svid_may_not_sign" });
   // X5S-4.3-4, X5S-5.2-2: a leaf signs neither certificates nor revocation lists.
   if (keyUsage.usages.has("keyCertSign") || keyUsage.usages.has("cRLSign")) {
@@ -84,18 +85,18 @@ export function checkSigners(
 ): Result<undefined, SvidSignerFailure> {
   for (const [at, { subjectAltNames, keyUsage }] of path.entries()) {
     if (at === 0) continue;
-    // X5S-4.3-1: key usage is present and critical.
+    // X5S-4.3-1: key usage must be present and critical.
     if (keyUsage?.critical !== true) return err({ kind: "svid_signer_key_usage_not_critical", at });
     const [uri, ...others] = subjectAltNames?.uris ?? [];
-    // X5S-2-2: at most one URI.
+    // X5S-2-2: an authority has at most one URI.
     if (others.length > 0) return err({ kind: "svid_signer_uri_repeated", at });
     if (uri === undefined) continue;
     const id = parseSpiffeId(uri);
     if (!id.ok) return err({ kind: "svid_signer_id_malformed", at });
     // X5S-3.2-1: an authority's SPIFFE ID has no path.
     if (isWorkloadId(id.value)) return err({ kind: "svid_signer_id_with_path", at });
-    // X5S-3.2-2, SID-3.1-1: a SHOULD that we enforce, because otherwise the authority of one domain can sign for
-    // another.
+    // X5S-3.2-2, SID-3.1-1: this is a SHOULD that we enforce, because otherwise the authority of one domain could sign
+    // for another.
     if (id.value.trustDomain !== trustDomain) return err({ kind: "svid_signer_of_other_domain", at });
   }
   return ok(undefined);
