@@ -26,7 +26,7 @@ const issuerUrl = v.pipe(
 
 const startSeconds = settingOfStart(
   v.optional(whole(0, 3600), STORE_START_SECONDS),
-  "How many seconds the start waits for a database that does not answer; 60 by default.",
+  "How many seconds the start waits for a database that does not answer, or a file that another process holds; 60 by default.",
 );
 const sqlite = v.strictObject({
   sqlite: settingOfStart(text, "The database file, relative to the folder of this configuration."),
@@ -35,11 +35,11 @@ const sqlite = v.strictObject({
 const postgres = v.strictObject({
   postgres: settingOfStart(
     secret,
-    "The connection URL of the database, such as postgres://user:password@host/database?sslmode=verify-full&sslrootcert=ca.pem.",
+    "The connection URL of the database, such as postgres://user:password@host/database?sslmode=verify-full&sslrootcert=ca.pem. That mode verifies the server, by the authorities in sslrootcert (a file, relative to the folder of this configuration) or those of the platform.",
   ),
   connections: settingOfStart(
     v.optional(whole(1, 1_000), STORE_CONNECTIONS_MAX),
-    "Connections of one instance to the database, at most; 10 by default.",
+    "Connections of one instance to the database, at most; 10 by default. Under a lower limit of its role the server uses what it gets.",
   ),
   startSeconds,
 });
@@ -61,7 +61,7 @@ const AuditFile = v.strictObject({
   /** Its value is checked by readAudit. */
   instance: settingOfStart(
     v.union([text, env], 'is neither an instance name nor { "env": … }'),
-    "The name of this instance and of its log; each running instance needs its own. 1 to 63 characters of a-z, 0-9 and -.",
+    'The name of this instance and of its log; each running instance needs its own. 1 to 63 characters of a-z, 0-9 and -. Instances that share this file have { "env": … }, and commands need the variable too.',
   ),
   leaseSeconds: settingOfStart(
     v.optional(whole(1, LEASE_SECONDS_MAX)),
@@ -86,7 +86,7 @@ const AuditFile = v.strictObject({
 const CorsFile = v.strictObject({
   origins: setting(
     v.array(pageOrigin),
-    "The origins of such pages, as a browser writes them; none by default.",
+    "The origins of such pages, byte for byte as a browser writes them, such as https://app.example or http://localhost:6274; none by default.",
   ),
 });
 
@@ -119,7 +119,7 @@ export const ConfigFile = v.strictObject({
   ),
   proxy: setting(
     v.optional(ProxyFile),
-    "A listener for one TLS-terminating proxy, which forwards the certificates of its clients (RFC 9440).",
+    "A listener for one TLS-terminating proxy, which forwards the certificates of its clients in Client-Cert and Client-Cert-Chain (RFC 9440). No other listener reads these.",
   ),
   operations: setting(
     v.optional(OperationsFile),
@@ -151,13 +151,13 @@ export const ConfigFile = v.strictObject({
   ),
   clientOrigins: setting(
     v.optional(v.record(originUrl, OriginFile), {}),
-    "By origin: what URLs that clients supply may reach there. Without an entry, only public addresses.",
+    "By origin: what URLs that clients supply may reach there. Without an entry, only public addresses and public authorities; in production, no entry opens loopback.",
   ),
   consents: setting(v.optional(ConsentsFile, {}), "How users manage their consents by API."),
   dpop: setting(v.optional(DpopFile, {}), "Tokens that are bound to a key by DPoP (RFC 9449)."),
   cors: setting(
     v.optional(CorsFile, { origins: [] }),
-    "Which web pages may be clients: their scripts read what /token, /par, /register and /revoke answer.",
+    "Which web pages may be clients: their scripts read what /token, /par, /register and /revoke answer. A web application with a backend keeps its tokens there instead.",
   ),
   signIn: setting(
     v.optional(SignInFile),

@@ -44,7 +44,7 @@ export const ProviderFile = v.strictObject({
   ),
   tokenEndpoint: setting(
     v.optional(httpsUrl),
-    'The token endpoint of the provider, which "token-endpoint" requires; its metadata are not asked for it then.',
+    'The token endpoint of the provider, which "token-endpoint" requires: the provider\'s metadata could name that of another party.',
   ),
   idTokenAlg: setting(
     v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
@@ -79,7 +79,7 @@ export const SignInFile = v.strictObject({
 const RefreshFile = v.strictObject({
   days: setting(
     v.optional(whole(1, REFRESH_DAYS_MAX), REFRESH_DAYS),
-    "How many days a client may go on without its user where they allow that; 30 by default, 90 at most.",
+    "How many days a client may go on without its user where they allow that (offline_access); 30 by default, 90 at most.",
   ),
   idleDays: setting(
     v.optional(whole(1, REFRESH_DAYS_MAX), REFRESH_IDLE_DAYS),
@@ -98,11 +98,11 @@ const RefreshFile = v.strictObject({
 export const AuthorizeFile = v.strictObject({
   localhost: setting(
     v.optional(v.picklist(["any-port", "exact", "off"]), "any-port"),
-    'How redirect URIs of http://localhost are compared: "any-port" (the default), "exact", or "off".',
+    'How redirect URIs of http://localhost are compared, in registrations and metadata documents too: "any-port" (the default), "exact", or "off".',
   ),
   privateUse: setting(
     v.optional(v.array(text), []),
-    "The accepted redirect URIs with a scheme of an app, each exactly.",
+    "The accepted redirect URIs with a scheme of an app, each in full, such as cursor://anysphere.cursor-mcp/oauth/callback. The start warns of a scheme without a period, which other apps may use as well.",
   ),
   consentDays: setting(
     v.optional(whole(1, CONSENT_DAYS_MAX), CONSENT_DAYS),
@@ -110,7 +110,7 @@ export const AuthorizeFile = v.strictObject({
   ),
   refresh: setting(
     v.optional(RefreshFile, {}),
-    "How long refresh tokens may be used, from the click of their user.",
+    "How long refresh tokens may be used, from the click of their user, and never longer than the consent.",
   ),
 });
 

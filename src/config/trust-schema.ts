@@ -83,7 +83,7 @@ export const IssuerFile = v.strictObject({
       [file, remote, discovery],
       'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca" and "privateNetworks"',
     ),
-    'Its public keys: { "discover": true } by its metadata, { "url": … } of a JWK Set, or { "file": … }.',
+    'Its public keys: { "discover": true } by its metadata, { "url": … } of a JWK Set, or { "file": … } with one, which is read again every 30 seconds.',
   ),
   audiences: setting(
     v.optional(v.pipe(v.array(text), v.minLength(1))),
@@ -105,7 +105,7 @@ export const IssuerFile = v.strictObject({
   /** For providers whose `sub` differs from client to client. */
   subjectClaim: setting(
     v.optional(text, "sub"),
-    "The claim that names a user, for all clients alike; `sub` by default.",
+    "The claim that names a user, for all clients alike, in its tokens and at sign-in; `sub` by default. For Entra, `oid`: its `sub` is another one for each client.",
   ),
   scopes: setting(
     v.optional(v.array(text), []),
@@ -139,6 +139,6 @@ const ConsentIssuerFile = v.strictObject({
 export const ConsentsFile = v.strictObject({
   issuers: setting(
     v.optional(v.record(text, ConsentIssuerFile), {}),
-    "The issuers whose users may, by identifier.",
+    "The issuers whose users may, with a token for {issuer}/consents, by identifier.",
   ),
 });

@@ -25,7 +25,7 @@ import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
 export const General = v.object({
   assertionAudience: setting(
     v.optional(v.picklist(["issuer", "issuer-or-token-endpoint"]), "issuer-or-token-endpoint"),
-    'The audience that a client assertion must have: "issuer-or-token-endpoint" (the default), or "issuer" alone, which is strict.',
+    'The audience that a client assertion must have: "issuer-or-token-endpoint" (the default, of which production warns), or "issuer" alone, which is strict, as RFC 10070 wants it.',
   ),
   clockSkewSeconds: setting(
     v.optional(whole(0, 60), SKEW_SECONDS),
@@ -34,7 +34,7 @@ export const General = v.object({
   /** One that has a `jti` is accepted once, so it may live longer. */
   clientAssertionSeconds: setting(
     v.optional(whole(ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX), ASSERTION_SECONDS_MAX),
-    "The longest age and lifetime, in seconds, of a client assertion with a `jti`; 300 by default, 3600 at most.",
+    "The longest age and lifetime, in seconds, of a client assertion with a `jti`; 300 by default, 3600 at most. One without `jti` is accepted for 300 seconds at most.",
   ),
 });
 export type General = v.InferOutput<typeof General>;
@@ -77,7 +77,7 @@ export type Limits = v.InferOutput<typeof LimitsFile>;
 export const DpopFile = v.strictObject({
   algorithms: setting(
     v.optional(v.array(v.picklist(ASSERTION_ALGORITHMS)), [...PROOF_ALGORITHMS]),
-    "The accepted algorithms of proofs; [] turns DPoP off.",
+    "The accepted algorithms of proofs, to which RS256 may be added; [] turns DPoP off.",
   ),
   nonces: setting(
     v.optional(v.array(v.picklist(["token", "api"])), ["api"]),
