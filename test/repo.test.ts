@@ -93,7 +93,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
 /** The people's wing has the layers of the trunk; its pages belong to http. */
 function layerOf(file: string): string {
   const [first = "", second = ""] = file.split("/");
-  if (first === "people") return second === "pages" ? "http" : second;
+  if (first === "people") return second === "pages" ? "http" : second.replace(/\.ts$/, "");
   return first.replace(/\.ts$/, "");
 }
 

@@ -16,13 +16,13 @@ import {
   WITHDRAWN_AT_ONCE,
 } from "../../limits/people.ts";
 import type { Origin } from "../../policy/ask.ts";
-import type { Ports } from "../../ports.ts";
 import type { AuditQuery, AuditRecord, Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { OwnEvent } from "../audit/own-events.ts";
 import { readOwnEvent, readUse } from "../audit/own-events.ts";
+import type { PeoplePorts } from "../ports.ts";
 import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
@@ -74,7 +74,7 @@ const HERE = { page: "account" } as const;
 
 /** PAGE-D-15: shows what belongs to the origin of the session and nothing else. */
 export async function openAccount(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   key: string | undefined,
   query: AccountQuery,
@@ -84,7 +84,7 @@ export async function openAccount(
 }
 
 async function showAccount(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   session: OpenSession,
   query: AccountQuery,
@@ -130,7 +130,7 @@ async function showAccount(
 
 /** From the start where nothing follows: what is allowed is not to seem nothing because of a link. */
 async function readStanding(
-  { consents }: Pick<Ports, "consents">,
+  { consents }: Pick<PeoplePorts, "consents">,
   origin: Origin,
   nowSeconds: number,
   afterId: string | undefined,
@@ -142,7 +142,7 @@ async function readStanding(
 }
 
 function readingEvent(
-  { settings }: Pick<Ports, "settings">,
+  { settings }: Pick<PeoplePorts, "settings">,
   note: AuditedRequest,
   { origin, key }: OpenSession,
   query: AccountQuery,
@@ -161,7 +161,7 @@ function readingEvent(
 
 /** REFRESH-D-13: with their ends as they are in force, since a refresh is refused after those. */
 function familiesOf(
-  { settings }: Pick<Ports, "settings">,
+  { settings }: Pick<PeoplePorts, "settings">,
   all: readonly FamilyFacts[],
   consent: string,
   nowSeconds: number,
@@ -183,7 +183,7 @@ function familiesOf(
 const REUSED: Reason = "refresh_token_reused";
 
 /** Names of clients as they are known here; nothing is fetched for a page that may show many. */
-async function findClients(ports: Ports, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
+async function findClients(ports: PeoplePorts, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
   const found = await Promise.all([...new Set(ids)].map((id) => ports.clients.find(id)));
   return new Map(
     found.flatMap((client) => (client === undefined ? [] : [[client.clientId, client] as const])),
@@ -199,7 +199,7 @@ type TrailQuery = Pick<AuditQuery, "fromMs" | "toMs" | "spans" | "after">;
  * read in one stretch and in all, whatever they hold, so that no trail makes a page expensive.
  */
 async function* readNewest(
-  ports: Ports,
+  ports: PeoplePorts,
   { iss, sub }: Origin,
   query: TrailQuery,
   readMax: number,
@@ -218,7 +218,7 @@ async function* readNewest(
 
 /** One page of events that a user reads; `last`: the record after which older ones may follow. */
 async function readTrail(
-  ports: Ports,
+  ports: PeoplePorts,
   origin: Origin,
   query: TrailQuery,
 ): Promise<{ events: readonly OwnEvent[]; last?: AuditPosition }> {
@@ -240,7 +240,7 @@ async function readTrail(
  * costs more for it.
  */
 async function readUses(
-  ports: Ports,
+  ports: PeoplePorts,
   origin: Origin,
   spans: readonly Span[],
   consents: ReadonlySet<string>,
@@ -278,7 +278,7 @@ const sealedIn = (
 ];
 
 function cursorAt(
-  ports: Ports,
+  ports: PeoplePorts,
   origin: Origin,
   query: AccountQuery,
   { timeMs, log, seq }: AuditPosition,
@@ -287,7 +287,7 @@ function cursorAt(
   return `${place}.${ports.formTokens.of(...sealedIn(origin, query, place))}`;
 }
 
-function readCursor(ports: Ports, origin: Origin, query: AccountQuery): AuditPosition | undefined {
+function readCursor(ports: PeoplePorts, origin: Origin, query: AccountQuery): AuditPosition | undefined {
   const [place = "", seal = ""] = (query.cursor ?? "").split(".");
   if (!ports.formTokens.accepts(seal, ...sealedIn(origin, query, place))) return undefined;
   const listing = readListing(new Map([["cursor", place]]));
@@ -305,7 +305,7 @@ export type TakeBack = { formToken: string } & ({ consent: string } | { all: tru
 
 /** `problem`: the page again, because the box is not ticked. */
 export async function takeBack(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   key: string | undefined,
   form: TakeBack,
@@ -337,7 +337,7 @@ export async function takeBack(
 
 /** A stretch at a time, each one durable before the next; a consent that is withdrawn elsewhere meanwhile needs nothing more. */
 async function takeAllBack(
-  ports: Ports,
+  ports: PeoplePorts,
   manager: Manager,
   note: AuditedRequest,
   origin: Origin,
@@ -354,4 +354,4 @@ async function takeAllBack(
   } while (afterId !== undefined);
 }
 
-type StandingPage = Parameters<Ports["consents"]["standing"]>[1];
+type StandingPage = Parameters<PeoplePorts["consents"]["standing"]>[1];

@@ -11,8 +11,8 @@ import {
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/ask.ts";
-import type { Ports } from "../../ports.ts";
 import type { PendingConsent } from "../../records.ts";
+import type { PeoplePorts } from "../ports.ts";
 
 const CAPS = {
   perActor: PENDING_PER_ACTOR_MAX,
@@ -33,7 +33,7 @@ export async function askUser(
     hash,
     random,
     pendingConsents,
-  }: Pick<Ports, "settings" | "hash" | "random" | "pendingConsents">,
+  }: Pick<PeoplePorts, "settings" | "hash" | "random" | "pendingConsents">,
   { ask }: Pick<Order, "ask">,
   { target, scope }: MissingConsent,
   nowSeconds: number,

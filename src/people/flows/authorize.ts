@@ -2,9 +2,9 @@
 
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits/people.ts";
-import type { Ports } from "../../ports.ts";
 import type { PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
+import type { PeoplePorts } from "../ports.ts";
 import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { isReference, parseRequestUri } from "../spec/rfc9126.ts";
@@ -17,7 +17,7 @@ import { errorOf, locationAtClient } from "./told.ts";
 
 /** `browser` is the digest of its cookie. */
 export async function authorize(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   query: string,
   browser: string,
@@ -48,7 +48,7 @@ export async function authorize(
 
 /** PAGE-D-4: from now on the request waits in this browser. */
 const toReview = (
-  { waiting }: Pick<Ports, "waiting">,
+  { waiting }: Pick<PeoplePorts, "waiting">,
   browser: string,
   request: PendingRequest,
 ): Outcome => ({
@@ -62,7 +62,7 @@ const NOTICES = {
   redirect: "redirect_refused",
 } as const satisfies Record<Wrong, NoticeKind>;
 
-function refusedRequest(ports: Ports, refused: RequestRefused): Outcome {
+function refusedRequest(ports: PeoplePorts, refused: RequestRefused): Outcome {
   const { reason } = refused;
   // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and nothing leads on.
   if ("wrong" in refused) return notice(NOTICES[refused.wrong], reason);
@@ -70,7 +70,7 @@ function refusedRequest(ports: Ports, refused: RequestRefused): Outcome {
 }
 
 /** RFC9126-4-2: of what was pushed nothing is known any more, not even a state: the user decides whether to go back. */
-function requestGone(ports: Ports, refused: RequestRefused): Outcome {
+function requestGone(ports: PeoplePorts, refused: RequestRefused): Outcome {
   const reason = "request_uri_unknown";
   const back = "told" in refused ? locationAtClient(ports, refused.told, errorOf(reason)) : undefined;
   return { next: "notice", notice: defined<NoticeFacts>({ kind: "request_gone", reason, back }) };
@@ -81,7 +81,7 @@ function requestGone(ports: Ports, refused: RequestRefused): Outcome {
  * the user decides, on this notice.
  */
 export function tellClient(
-  ports: Ports,
+  ports: PeoplePorts,
   told: Told,
   error: AuthorizationError,
   otherwise: NoticeFacts,
@@ -99,7 +99,7 @@ export function tellClient(
  * anyone could fill the store with rows, so there the reference holds the request itself.
  */
 export function pushRequest(
-  ports: Ports,
+  ports: PeoplePorts,
   { client, request }: ReadRequest,
   isProven: boolean,
 ): { reference: string; rows: readonly ShortLived<"request">[] } {
@@ -115,7 +115,7 @@ export function pushRequest(
  * a row it is the only one.
  */
 async function openPushed(
-  ports: Ports,
+  ports: PeoplePorts,
   uri: string,
   form: AuthorizationForm,
   browser: string,
@@ -132,7 +132,7 @@ async function openPushed(
 }
 
 async function takeRow(
-  { shortLived, clock }: Ports,
+  { shortLived, clock }: PeoplePorts,
   key: string,
   form: AuthorizationForm,
   holder: string,

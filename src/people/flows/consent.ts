@@ -2,9 +2,9 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Consent } from "../../policy/ask.ts";
 import type { Target } from "../../policy/rules.ts";
-import type { Ports } from "../../ports.ts";
 import type { Guard, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
+import type { PeoplePorts } from "../ports.ts";
 import type { OpenSession } from "./session.ts";
 
 /** Of consents that a page recorded, so that it never changes one that the user or an administrator recorded by API. */
@@ -31,7 +31,7 @@ export type Given = {
 
 /** Whether it is recorded; not if others changed it at the same time, again and again, or a guard or row is taken. */
 export async function recordConsent(
-  ports: Ports,
+  ports: PeoplePorts,
   { session, actor, target, asked, given, consentSeconds, event, guards = [], rows = () => [] }: Given,
 ): Promise<boolean> {
   const { policy } = ports.settings();

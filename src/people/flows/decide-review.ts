@@ -11,11 +11,11 @@ import {
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { Allowed } from "../../policy/ask.ts";
-import type { Ports } from "../../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RefreshSettings, SignInSettings } from "../../settings/settings.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
+import type { PeoplePorts } from "../ports.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, Visitor } from "./decision.ts";
@@ -30,7 +30,7 @@ import { describeAsked, holderOf } from "./session.ts";
 import { DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 
 export async function openReview(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   id: string,
   visitor: Visitor,
@@ -53,7 +53,7 @@ export async function openReview(
 
 /** `problem`: the page again, because a required box is not ticked. */
 export async function decideReview(
-  ports: Ports,
+  ports: PeoplePorts,
   signIn: SignInSettings,
   note: AuditedRequest,
   id: string,
@@ -81,7 +81,7 @@ type Unconfirmed = Review & { problem: "unconfirmed" };
 
 /** A consent to these scopes, and a code for the client. */
 async function give(
-  ports: Ports,
+  ports: PeoplePorts,
   signIn: SignInSettings,
   { note, found, click, decision }: { note: AuditedRequest; found: Found; click: Click; decision: Decision },
   offer: Allowed,
@@ -133,7 +133,7 @@ function timesOf(
 
 /** RFC6749-4.1.2.1-2: the client learns that nothing is given; why, the auditor alone. */
 async function refuse(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   found: Found,
   click: Click,
@@ -166,13 +166,13 @@ type Click = { digest: string; secret: string };
 /** A refusal by the policy needs no click. */
 const LOOK: Click = { digest: "look", secret: "" };
 
-const clickOf = ({ hash }: Ports, { formToken, allows, all, confirmed, scopes }: Decision): Click => ({
+const clickOf = ({ hash }: PeoplePorts, { formToken, allows, all, confirmed, scopes }: Decision): Click => ({
   digest: hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted()])),
   secret: formToken,
 });
 
 function decisionRow(
-  { hash, clock }: Ports,
+  { hash, clock }: PeoplePorts,
   { request, session }: Found,
   click: Click,
   gives: DecisionRecord["gives"],
@@ -191,7 +191,7 @@ function decisionRow(
 
 /** RFC6749-4.1.2-5, RFC7636-4.4-1: bound to all that the request said, and to who decided; found by its digest alone. */
 function codeRow(
-  { hash, clock }: Ports,
+  { hash, clock }: PeoplePorts,
   { request, client, session }: Found,
   code: string,
   given: Pick<CodeRecord, "scopes" | "consentId"> & { refresh: CodeRecord["refresh"] },
@@ -225,7 +225,7 @@ function codeRow(
 }
 
 /** PAGE-D-4: a click whose answer was lost gets that answer; nothing is decided twice, and a code that was used is used. */
-async function answerAgain(ports: Ports, { request, session }: Found, click: Click): Promise<Outcome> {
+async function answerAgain(ports: PeoplePorts, { request, session }: Found, click: Click): Promise<Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
   const row = await ports.shortLived.find("decision", request.id, nowSeconds);
   // The consent was changed at the same time, again and again.

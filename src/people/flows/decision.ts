@@ -4,10 +4,10 @@ import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { Target } from "../../policy/rules.ts";
-import type { Ports } from "../../ports.ts";
 import type { PagePlace } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
+import type { PeoplePorts } from "../ports.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
@@ -49,7 +49,7 @@ export type DecisionPage<O extends Offered> = {
 
 /** `refresh`: how long refresh tokens that come of it are good. */
 export function showOffer<O extends Offered>(
-  ports: Pick<Ports, "settings" | "formTokens">,
+  ports: Pick<PeoplePorts, "settings" | "formTokens">,
   { about, place, session }: Waits,
   offer: O,
   { renewals, expiresAtSeconds }: { renewals: number; expiresAtSeconds: number },
@@ -70,7 +70,7 @@ export function showOffer<O extends Offered>(
 
 /** PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, and for how long; settings may change before the click. */
 const shownOn = (
-  { settings }: Pick<Ports, "settings">,
+  { settings }: Pick<PeoplePorts, "settings">,
   about: string,
   { target, scope }: Offered,
   refresh: RefreshSettings | undefined,
@@ -79,7 +79,7 @@ const shownOn = (
 
 /** WCAG-2.2.1-1: as long again, a limited number of times; undefined after the last of them. */
 export const renewed = <T extends { renewals: number; expiresAtSeconds: number }>(
-  { clock }: Pick<Ports, "clock">,
+  { clock }: Pick<PeoplePorts, "clock">,
   waits: T,
 ): T | undefined =>
   waits.renewals >= RENEWALS_MAX
@@ -104,7 +104,7 @@ export type Decidable<O extends Offered, P> = Waits & {
 };
 
 export async function decideOffer<O extends Offered, P = never>(
-  ports: Pick<Ports, "settings" | "formTokens" | "authFailures">,
+  ports: Pick<PeoplePorts, "settings" | "formTokens" | "authFailures">,
   note: AuditedRequest,
   { allows, scopes, all, formToken }: Omit<Decision, "confirmed">,
   { about, place, session, offer, refreshOf, lacks, refuse, give }: Decidable<O, P>,
@@ -129,7 +129,7 @@ export async function decideOffer<O extends Offered, P = never>(
  * can have sent it.
  */
 export function checkForm(
-  ports: Pick<Ports, "formTokens" | "authFailures">,
+  ports: Pick<PeoplePorts, "formTokens" | "authFailures">,
   note: AuditedRequest,
   { key }: OpenSession,
   { formToken, about }: { formToken: string; about: string },

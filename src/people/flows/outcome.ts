@@ -1,9 +1,9 @@
 /** What a browser is given next: a place to go to, or a page; `http/` alone knows how that is said. */
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import type { Ports } from "../../ports.ts";
 import type { PagePlace } from "../../records.ts";
 import { defined } from "../../result.ts";
+import type { PeoplePorts } from "../ports.ts";
 
 /** What a notice says, by the text of the catalogue. */
 export type NoticeKind =
@@ -52,7 +52,7 @@ export const notice = (kind: NoticeKind, reason: Reason, onwards?: PagePlace): O
 
 /** The notice of a refusal that is counted and has no event of its own, so that no page lets a visitor fill the trail. */
 export function countedNotice(
-  { authFailures }: Pick<Ports, "authFailures">,
+  { authFailures }: Pick<PeoplePorts, "authFailures">,
   note: AuditedRequest,
   kind: NoticeKind,
   reason: Reason,

@@ -14,19 +14,22 @@ import { CODE_SECONDS } from "../../limits/people.ts";
 import type { Allowed } from "../../policy/ask.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";
-import type { Ports } from "../../ports.ts";
 import type { CodeRecord, Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import { buildRefreshToken } from "../../spec/rfc6749.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
+import type { PeoplePorts } from "../ports.ts";
 import { isVerifier } from "../spec/rfc7636.ts";
 import { comesWithRefresh } from "./offer.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
-export async function readCode(ports: Ports, request: TokenRequest): Promise<Result<Order, RefusedRequest>> {
+export async function readCode(
+  ports: PeoplePorts,
+  request: TokenRequest,
+): Promise<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const known = { ...MODE, requested: describeRequest(form) };
   const { code } = form;
@@ -65,19 +68,21 @@ export async function readCode(ports: Ports, request: TokenRequest): Promise<Res
   return refuse(refuseRequest(request, why, { ...known, ...parties }));
 }
 
-const guardOf = ({ settings }: Pick<Ports, "settings">, key: string, expiresAtSeconds: number) =>
+const guardOf = ({ settings }: Pick<PeoplePorts, "settings">, key: string, expiresAtSeconds: number) =>
   ({ kind: "code_fresh", issuer: `${settings().issuer}/code`, jti: key, expiresAtSeconds }) satisfies Guard;
 
 /** The `jti` of the token that a code gives, so that a second use finds it; from 256 random bits, and not back to them. */
-const tokenOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
+const tokenOf = ({ hash }: Pick<PeoplePorts, "hash">, key: string): string =>
   hash.sha256(JSON.stringify(["token of code", key])).slice(0, 22);
 
 /** Whether the code has given a token. */
-export const isRedeemed = async (ports: Pick<Ports, "hash" | "facts">, code: string): Promise<boolean> =>
-  (await ports.facts.token(tokenOf(ports, ports.hash.sha256(code)))) !== undefined;
+export const isRedeemed = async (
+  ports: Pick<PeoplePorts, "hash" | "facts">,
+  code: string,
+): Promise<boolean> => (await ports.facts.token(tokenOf(ports, ports.hash.sha256(code)))) !== undefined;
 
 /** What the user gave with this code, for as long as anything comes of it; found by the code alone, in the same way. */
-const grantOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
+const grantOf = ({ hash }: Pick<PeoplePorts, "hash">, key: string): string =>
   hash.sha256(JSON.stringify(["grant of code", key])).slice(0, 22);
 
 /** The consent names the client and not its workload: it is no actor before it exchanges what it gets here. */
@@ -92,7 +97,7 @@ export const plainClient = ({
 
 /** What the token request has to repeat of the authorization request (RFC6749-4.1.3-6, RFC6749-10.6-1). */
 function checkRequest(
-  { settings, clock, hash }: Ports,
+  { settings, clock, hash }: PeoplePorts,
   { client, form }: TokenRequest,
   code: CodeRecord,
 ): Failure | undefined {
@@ -123,7 +128,7 @@ function checkRequest(
 }
 
 function subjectOf(
-  ports: Ports,
+  ports: PeoplePorts,
   key: string,
   code: CodeRecord,
   spends: Guard,
@@ -158,7 +163,7 @@ function subjectOf(
 }
 
 const keysOf = (
-  { hash }: Pick<Ports, "hash">,
+  { hash }: Pick<PeoplePorts, "hash">,
   key: string,
   { clientId, origin, consentId, signedInAtSeconds, usableUntilSeconds }: CodeRecord,
 ): readonly EndingKey[] =>
@@ -173,7 +178,7 @@ const keysOf = (
 
 /** REFRESH-D-1: a refresh token, where client, rule and page allow it; RFC9700-4.14.2-1: that is the operator's decision. */
 function startOf(
-  ports: Ports,
+  ports: PeoplePorts,
   client: TokenRequest["client"],
   key: string,
   code: CodeRecord,
@@ -210,7 +215,7 @@ function startOf(
 
 /** RFC6749-4.1.2-4, RFC6749-10.5-4, RFC9700-4.2.4-4: a code that comes twice was stolen once, so what it gave ends. */
 export async function endReplayed(
-  ports: EndingPorts & Pick<Ports, "journal">,
+  ports: EndingPorts & Pick<PeoplePorts, "journal">,
   request: AuditedRequest,
   { jti: key }: Extract<Guard, { kind: "code_fresh" }>,
 ): Promise<void> {

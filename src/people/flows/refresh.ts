@@ -13,7 +13,6 @@ import { refuseRequest } from "../../flows/token-request.ts";
 import { FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../limits/people.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import type { PolicySet } from "../../policy/rules.ts";
-import type { Ports } from "../../ports.ts";
 import type { Family, FamilyChange, PresentedFamily } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
@@ -23,6 +22,7 @@ import { networkOf } from "../../spec/rfc4291.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import { buildRefreshToken, isRefreshToken } from "../../spec/rfc6749.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
+import type { PeoplePorts } from "../ports.ts";
 import { parseRefresh, readNarrowedScope } from "../spec/rfc6749-refresh.ts";
 import type { JudgedRefresh, Presenter } from "./judge-refresh.ts";
 import { absoluteEnd, endOf, judgeRefresh } from "./judge-refresh.ts";
@@ -31,7 +31,7 @@ import { plainClient } from "./redeem-code.ts";
 const MODE = { mode: "authorization_code" } as const;
 
 export async function readRefresh(
-  ports: Ports,
+  ports: PeoplePorts,
   request: TokenRequest,
 ): Promise<Result<Order, RefusedRequest>> {
   const { client, form } = request;
@@ -65,7 +65,7 @@ export async function readRefresh(
 }
 
 /** REFRESH-D-21: under the token, of which the store has a digest, so that the store alone tells no address. */
-const sourceOf = ({ hash }: Pick<Ports, "hash">, { request }: TokenRequest, token: string): string =>
+const sourceOf = ({ hash }: Pick<PeoplePorts, "hash">, { request }: TokenRequest, token: string): string =>
   hash.sha256(JSON.stringify(["source of refresh", token, networkOf(request.source_ip)]));
 
 const presenterOf = (client: TokenRequest["client"], source: string): Presenter =>
@@ -101,7 +101,7 @@ function goneFor({ origin, sub, target }: Family, settings: Settings): Reason | 
 
 /** REFRESH-D-7, REFRESH-D-9: where the family dies, that is written in one step with the event. */
 function refuseRefresh(
-  { hash, clock }: Pick<Ports, "hash" | "clock">,
+  { hash, clock }: Pick<PeoplePorts, "hash" | "clock">,
   request: TokenRequest,
   about: Pick<AuditEvent, "mode" | "requested" | "subject"> & { grant: NonNullable<AuditEvent["grant"]> },
   { refused: reason, ends }: Extract<JudgedRefresh, { refused: Reason }>,
@@ -156,7 +156,7 @@ function subjectOf(family: Family, settings: RefreshSettings, parties: Parties):
 }
 
 function stepOf(
-  { clock, random, hash, successors }: Ports,
+  { clock, random, hash, successors }: PeoplePorts,
   { token, source }: { token: string; source: string },
   { family, presented }: PresentedFamily,
   judged: Exclude<JudgedRefresh, { refused: Reason }>,
@@ -189,7 +189,7 @@ function stepOf(
 
 /** Of more families than one user may have for one client and target, those end that were used longest ago. */
 export async function endSurplusFamilies(
-  ports: Ports,
+  ports: PeoplePorts,
   request: AuditedRequest,
   { clientId, origin, target }: Pick<Family, "clientId" | "origin" | "target">,
 ): Promise<void> {

@@ -4,16 +4,16 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits/people.ts";
 import { foreignKeys } from "../../policy/endings.ts";
-import type { Ports } from "../../ports.ts";
 import type { RowChange, Session } from "../../records.ts";
 import type { Client } from "../../settings/settings.ts";
+import type { PeoplePorts } from "../ports.ts";
 
 /** `key` is the digest of its cookie. */
 export type OpenSession = Session & { key: string };
 
 /** COOKIE-8.4-1, OIDC-D-4: a new secret with each sign-in; an earlier session of the browser ends. */
 export function buildSession(
-  { random, hash, clock }: Pick<Ports, "random" | "hash" | "clock">,
+  { random, hash, clock }: Pick<PeoplePorts, "random" | "hash" | "clock">,
   session: Session,
   before: string | undefined,
 ): { secret: string; key: string; rows: readonly RowChange[] } {
@@ -32,11 +32,14 @@ export function buildSession(
 }
 
 /** Of the rows of a user. */
-export const holderOf = ({ sha256 }: Ports["hash"], { origin }: Pick<Session, "origin">): string =>
+export const holderOf = ({ sha256 }: PeoplePorts["hash"], { origin }: Pick<Session, "origin">): string =>
   sha256(JSON.stringify([origin.iss, origin.sub]));
 
 /** The session, which lives on for another while; none of a subject or an issuer that was disabled, ended or named anew meanwhile. */
-export async function findSession(ports: Ports, key: string | undefined): Promise<OpenSession | undefined> {
+export async function findSession(
+  ports: PeoplePorts,
+  key: string | undefined,
+): Promise<OpenSession | undefined> {
   if (key === undefined) return undefined;
   const nowSeconds = ports.clock.nowSeconds();
   const row = await ports.shortLived.find("session", key, nowSeconds);

@@ -6,13 +6,13 @@ import { describeToken } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { SIGN_IN_SECONDS } from "../../limits/people.ts";
-import type { Ports } from "../../ports.ts";
 import type { PagePlace, PendingRequest, RowChange, Session, SignInAttempt } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { PeoplePorts } from "../ports.ts";
 import type { AuthenticationRequest, AuthenticationResponse, IdTokenRule } from "../spec/oidc.ts";
 import {
   buildAuthenticationUrl,
@@ -41,7 +41,7 @@ const callbackOf = (issuer: string, { name }: Provider): string => `${issuer}/ca
 
 /** Sends the browser to the provider, on its way to this page; `again`: to choose another account there. */
 export async function beginSignIn(
-  ports: Ports,
+  ports: PeoplePorts,
   provider: Provider,
   place: PagePlace,
   browser: string,
@@ -85,14 +85,23 @@ export async function beginSignIn(
 const NO_WISHES: SignInWishes = { prompt: [], acrValues: [] };
 
 /** The place with the request that waits there; undefined where this browser has no such page. */
-function openPlace(ports: Ports, place: PagePlace, browser: string): SignInAttempt["place"] | undefined {
+function openPlace(
+  ports: PeoplePorts,
+  place: PagePlace,
+  browser: string,
+): SignInAttempt["place"] | undefined {
   if (place.page !== "review") return place;
   const request = ports.waiting.open("request", browser, place.id, ports.clock.nowSeconds());
   return request && { page: "review", request };
 }
 
 /** The page again; `session`: the user has signed in for the request (OIDC-D-5). */
-function placeOf(ports: Ports, place: SignInAttempt["place"], browser: string, session?: string): PagePlace {
+function placeOf(
+  ports: PeoplePorts,
+  place: SignInAttempt["place"],
+  browser: string,
+  session?: string,
+): PagePlace {
   if (place.page !== "review") return place;
   const request = defined<PendingRequest>({ ...place.request, session: session ?? place.request.session });
   return { page: "review", id: ports.waiting.seal("request", browser, request) };
@@ -111,7 +120,7 @@ export type Returned = {
 };
 
 export async function finishSignIn(
-  ports: Ports,
+  ports: PeoplePorts,
   { providers }: SignInSettings,
   note: AuditedRequest,
   { name, query, browser, session }: Returned,
@@ -139,7 +148,7 @@ export async function finishSignIn(
 
 /** OIDC-D-8: one response may come again and again, so what its source sends too often is counted and fills no trail. */
 async function noteFailure(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   provider: string,
   { reason, said }: Failed,
@@ -157,7 +166,7 @@ async function noteFailure(
 
 /** The user may try again, or goes back to the client, which is told; at once where the user gave up (PAGE-D-3). */
 async function failedSignIn(
-  ports: Ports,
+  ports: PeoplePorts,
   { source_ip: address }: AuditedRequest,
   { place }: SignInAttempt,
   browser: string,
@@ -182,7 +191,7 @@ type Read = { session: Session; token: AuditedToken };
 type Failed = { reason: Reason; said?: JsonObject };
 
 async function readSession(
-  ports: Ports,
+  ports: PeoplePorts,
   provider: Provider,
   attempt: SignInAttempt,
   response: AuthenticationResponse,
@@ -206,7 +215,7 @@ async function readSession(
 }
 
 async function readIdToken(
-  ports: Ports,
+  ports: PeoplePorts,
   provider: Provider,
   attempt: SignInAttempt,
   compact: string,
@@ -256,7 +265,7 @@ async function readIdToken(
  * attempt, on whatever instances, one opens a session. Undefined for the other.
  */
 async function complete(
-  ports: Ports,
+  ports: PeoplePorts,
   note: AuditedRequest,
   { session, token }: Read,
   at: { attempt: SignInAttempt; browser: string; session: string | undefined },

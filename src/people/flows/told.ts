@@ -1,7 +1,7 @@
 /** What a client is told at its redirect URI: the code of each failure, and fixed words for its developer. */
 import type { Reason } from "../../audit/reasons.ts";
-import type { Ports } from "../../ports.ts";
 import { defined } from "../../result.ts";
+import type { PeoplePorts } from "../ports.ts";
 import type { AuthorizationError, AuthorizationResponse } from "../spec/rfc9207.ts";
 import { buildRedirect } from "../spec/rfc9207.ts";
 
@@ -78,7 +78,7 @@ export const SIGN_IN_FAILED: AuthorizationError = {
 
 /** RFC6749-4.1.2-6: with the state of the request, as it was. */
 export function locationAtClient(
-  { settings }: Pick<Ports, "settings">,
+  { settings }: Pick<PeoplePorts, "settings">,
   { redirectUri, state }: { redirectUri: string; state?: string },
   result: AuthorizationError | { code: string },
 ): string {

@@ -4,7 +4,6 @@ import { hasMediaType, readText } from "../../http/body.ts";
 import type { Handler, HttpRequest } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import type { Target } from "../../policy/rules.ts";
-import type { Ports } from "../../ports.ts";
 import type { Family } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
@@ -20,10 +19,11 @@ import type {
   PermissionView,
 } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
+import type { PeoplePorts } from "../ports.ts";
 import { knownAs, shownTarget, shownUser } from "./known-as.ts";
 import { digestOf, hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
-export function accountEndpoint(ports: Ports): Handler {
+export function accountEndpoint(ports: PeoplePorts): Handler {
   return onPage(ports, async ({ request, note, query }) => {
     const asked = readQuery(query);
     const account = await openAccount(ports, note, digestOf(ports, request, "session"), asked.query);
@@ -32,7 +32,7 @@ export function accountEndpoint(ports: Ports): Handler {
   });
 }
 
-export function takeBackEndpoint(ports: Ports): Handler {
+export function takeBackEndpoint(ports: PeoplePorts): Handler {
   return onPage(ports, async ({ request, note }) => {
     const form = await readTakeBack(request);
     const taken = await takeBack(ports, note, digestOf(ports, request, "session"), form);
@@ -91,7 +91,11 @@ function dayMs(day: string): number | undefined {
 
 // --- what is shown ----------------------------------------------------------------------------------------------
 
-function viewOf(ports: Ports, account: Account & { problem?: "unconfirmed" }, asked: Asked): AccountView {
+function viewOf(
+  ports: PeoplePorts,
+  account: Account & { problem?: "unconfirmed" },
+  asked: Asked,
+): AccountView {
   const { issuer, policy } = ports.settings();
   const { session, moreAfter, older, takeAllToken, signOutToken } = account;
   const { firstDay, lastDay, wrong, turned } = asked;
@@ -118,7 +122,7 @@ function viewOf(ports: Ports, account: Account & { problem?: "unconfirmed" }, as
 }
 
 function allowedView(
-  { settings }: Ports,
+  { settings }: PeoplePorts,
   { session, clients }: Account,
   consent: AccountConsent,
 ): AllowedView {
@@ -151,7 +155,7 @@ const grantView = (family: Family): AllowedView["goesOn"][number] =>
     idleUntilSeconds: family.idleEndsAtSeconds,
   });
 
-function eventView({ settings }: Ports, { clients }: Account, event: OwnEvent): EventView {
+function eventView({ settings }: PeoplePorts, { clients }: Account, event: OwnEvent): EventView {
   const { policy } = settings();
   const { kind, timeMs: atMs, agents, targets, scopes } = event;
   // What was refused was named by its caller: only words that the operator knows are shown.

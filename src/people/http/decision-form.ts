@@ -3,11 +3,11 @@
 import { hasMediaType, readText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
-import type { Ports } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
+import type { PeoplePorts } from "../ports.ts";
 import { shownTarget, shownUser } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
 
@@ -18,7 +18,7 @@ export const MALFORMED = {
 
 export const idOf = (query: URLSearchParams): string => query.get("r") ?? "";
 
-export const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
+export const visitorOf = (ports: PeoplePorts, request: HttpRequest): Visitor =>
   defined<Visitor>({
     browser: digestOf(ports, request, "browser"),
     session: digestOf(ports, request, "session"),
@@ -26,7 +26,7 @@ export const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
 
 /** `audience`: the name of the target that the page shows. */
 export function decisionView(
-  { settings, clock }: Pick<Ports, "settings" | "clock">,
+  { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
   { id, session, offer: { target, scope }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
   audience: string,
 ): DecisionView {

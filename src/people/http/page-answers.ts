@@ -7,7 +7,6 @@ import { parameterOf } from "../../http/form.ts";
 import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "../../http/handler.ts";
 import { auditedRequest, pathOf } from "../../http/handler.ts";
 import { REQUEST_SECONDS } from "../../limits/people.ts";
-import type { Ports } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { PagePlace } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -19,6 +18,7 @@ import { noticePage } from "../pages/notice-page.ts";
 import type { Page } from "../pages/page.ts";
 import { frame } from "../pages/page.ts";
 import { styleOf } from "../pages/style.ts";
+import type { PeoplePorts } from "../ports.ts";
 import { readCookie, setCookie } from "./cookies.ts";
 import { isForeign } from "./fetch-metadata.ts";
 
@@ -27,7 +27,7 @@ import { isForeign } from "./fetch-metadata.ts";
 /** Browsers apply form-action to every redirect after a form, so the consent page must have none. */
 type Kind = "plain" | "consent" | "account";
 
-function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string> {
+function headersOf({ hash, settings }: PeoplePorts, kind: Kind): Record<string, string> {
   // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: nothing loaded, nothing framed.
   const digest = hash.sha256(styleOf(settings().pages.colours));
   const policy = [
@@ -56,7 +56,7 @@ type PageAnswer = HttpResponse & { readonly page?: Page; readonly uiLocales?: st
 
 /** `uiLocales`: the languages that the client named for this user. */
 export const pageAnswer = (
-  ports: Ports,
+  ports: PeoplePorts,
   page: Page,
   kind: Kind = "plain",
   uiLocales?: string,
@@ -66,7 +66,7 @@ export const pageAnswer = (
 };
 
 /** PAGE-D-17: in the language of the user, as the client knows it or else the browser. */
-function written({ settings }: Ports, request: HttpRequest, answer: PageAnswer): HttpResponse {
+function written({ settings }: PeoplePorts, request: HttpRequest, answer: PageAnswer): HttpResponse {
   const { page, uiLocales, ...rest } = answer;
   if (page === undefined) return rest;
   const named = uiLocales ?? new URL(request.url).searchParams.get("ui_locales") ?? undefined;
@@ -75,7 +75,7 @@ function written({ settings }: Ports, request: HttpRequest, answer: PageAnswer):
 }
 
 /** PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: a GET follows, whatever the request was, and no body goes along. */
-export const redirectAnswer = (ports: Ports, location: string): HttpResponse => ({
+export const redirectAnswer = (ports: PeoplePorts, location: string): HttpResponse => ({
   status: 303,
   headers: { ...headersOf(ports, "plain"), Location: location },
   body: "",
@@ -102,7 +102,7 @@ const STATUS: Record<NoticeKind, number> = {
 };
 
 /** The answer to what a flow came to. */
-export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
+export function outcomeAnswer(ports: PeoplePorts, outcome: Outcome): HttpResponse {
   const { issuer } = ports.settings();
   switch (outcome.next) {
     case "client": {
@@ -165,7 +165,7 @@ export const withHeader = (answer: PageAnswer, name: string, value: string): Pag
 const PAGE_PATHS = ["/authorize", "/ask", "/signin", "/callback", "/signout", "/signed-out", "/account"];
 
 /** At the paths of pages a refusal or fault is a page as well, for a person reads it. Everything else stays as it is. */
-export function dressPages(ports: Ports): Dress {
+export function dressPages(ports: PeoplePorts): Dress {
   const base = new URL(ports.settings().issuer).pathname.replace(/\/$/, "");
   const isPage = (path: string): boolean =>
     PAGE_PATHS.some((one) => path === base + one || path.startsWith(`${base}${one}/`));
@@ -201,7 +201,7 @@ export type PageRequest = {
 
 /** A page handler; without sign-in there are no pages. */
 export function onPage(
-  ports: Ports,
+  ports: PeoplePorts,
   serve: (asked: PageRequest) => PageAnswer | Promise<PageAnswer>,
 ): Handler {
   return async (request, peer) => {
@@ -223,7 +223,7 @@ export function onPage(
 }
 
 /** Undefined where the request may go on. */
-function admit(ports: Ports, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
+function admit(ports: PeoplePorts, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
   const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many"): PageAnswer => {
     ports.authFailures.note(note, reason);
     return { ...pageAnswer(ports, noticePage({ kind, status })), refused: { reason } };
@@ -238,7 +238,7 @@ function admit(ports: Ports, request: HttpRequest, note: AuditedRequest): PageAn
 }
 
 /** What was asked may be on record or not; it can be asked again, by the page that it is asked on where it was a form. */
-function storeLost(ports: Ports, request: HttpRequest): PageAnswer {
+function storeLost(ports: PeoplePorts, request: HttpRequest): PageAnswer {
   const { issuer } = ports.settings();
   const isForm = [PATHS.review, PATHS.ask].some((path) => request.url.startsWith(`${issuer}${path}?`));
   const hasPage = request.method === "GET" || isForm;
@@ -248,7 +248,7 @@ function storeLost(ports: Ports, request: HttpRequest): PageAnswer {
 }
 
 export const digestOf = (
-  ports: Ports,
+  ports: PeoplePorts,
   request: HttpRequest,
   name: "browser" | "session",
 ): string | undefined => {
@@ -257,7 +257,7 @@ export const digestOf = (
 };
 
 /** The browser by its cookie, or by a new one; the answer renews it. */
-export function knowBrowser(ports: Ports, request: HttpRequest) {
+export function knowBrowser(ports: PeoplePorts, request: HttpRequest) {
   const value = readCookie(request, "browser") ?? ports.random.secret();
   return {
     browser: ports.hash.sha256(value),

@@ -20,11 +20,11 @@ import type { Handler, HttpResponse } from "../../http/handler.ts";
 import { auditedRequest } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import { PUSHED_SECONDS } from "../../limits/people.ts";
-import type { Ports } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import { parseForm } from "../../spec/rfc6749.ts";
 import { pushRequest } from "../flows/authorize.ts";
 import { readAuthorizationRequest } from "../flows/read-authorization.ts";
+import type { PeoplePorts } from "../ports.ts";
 import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { buildPushedAnswer, checkPushed } from "../spec/rfc9126.ts";
@@ -32,7 +32,7 @@ import type { AuthorizationError } from "../spec/rfc9207.ts";
 
 const ENDPOINT = "/par";
 
-export function pushEndpoint(ports: Ports): Handler {
+export function pushEndpoint(ports: PeoplePorts): Handler {
   const answer = makeAnswer(ports);
   return async (request, peer) =>
     ports.settings().signIn === undefined
@@ -40,7 +40,7 @@ export function pushEndpoint(ports: Ports): Handler {
       : withNonce(ports, request, await answer(request, peer));
 }
 
-function makeAnswer(ports: Ports): Handler {
+function makeAnswer(ports: PeoplePorts): Handler {
   return async (request, peer) => {
     const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);
