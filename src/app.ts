@@ -1,6 +1,7 @@
 /** The route table: every endpoint of the service. */
 
 import type { Dress } from "./http/answers.ts";
+import { notFound } from "./http/answers.ts";
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
 import {
   consentsEndpoint,
@@ -9,9 +10,10 @@ import {
   putConsentEndpoint,
 } from "./http/consents.ts";
 import { makeCors } from "./http/cors.ts";
-import { documentsOf, relyingPartyKeysEndpoint } from "./http/discovery.ts";
+import { documentsOf } from "./http/discovery.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
+import type { People, PeopleEndpoint } from "./http/people.ts";
 import { explainEndpoint } from "./http/policy.ts";
 import {
   deleteRegistrationEndpoint,
@@ -25,29 +27,21 @@ import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { tokenEndpoint } from "./http/token.ts";
 import { FETCH_TIMEOUT_MS } from "./limits/fetching.ts";
-import { accountEndpoint, takeBackEndpoint } from "./people/http/account.ts";
-import { askEndpoint, decideAskEndpoint } from "./people/http/ask.ts";
-import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./people/http/authorize.ts";
-import { dressPages } from "./people/http/page-answers.ts";
-import { pushEndpoint } from "./people/http/par.ts";
-import {
-  callbackEndpoint,
-  signedOutEndpoint,
-  signInEndpoint,
-  signOutEndpoint,
-} from "./people/http/sign-in.ts";
 import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
 
-export function app(ports: Ports): Handler {
+/** `people`: what only users need, undefined where they have never signed in: there is nothing at its paths then. */
+export function app(ports: Ports, people: () => People | undefined): Handler {
   const { issuer } = ports.settings();
   const base = new URL(issuer).pathname.replace(/\/$/, "");
   const at = (endpoint: (ports: Ports) => Handler): Handler => forOneRequest(ports, endpoint);
+  const ofPeople = (name: PeopleEndpoint): Handler =>
+    at((own) => people()?.endpoints[name](own) ?? (() => notFound()));
   const documents = Object.entries(documentsOf(issuer)).map(
     ([path, endpoint]) => [path, { GET: at(endpoint) }] as const,
   );
   // PROD-4.1-1, PROD-9.1-1: directly below the issuer, without a version.
   const routes: Routes = {
-    [`${base}/token`]: { POST: at(tokenEndpoint) },
+    [`${base}/token`]: { POST: at((own) => tokenEndpoint(own, people())) },
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
     [`${base}/revoke`]: { POST: at(revokeEndpoint) },
     [`${base}/revocations`]: { POST: at(revocationsEndpoint) },
@@ -66,25 +60,30 @@ export function app(ports: Ports): Handler {
     },
     [`${base}/audit/events`]: { GET: at(auditEventsEndpoint) },
     [`${base}/audit/checkpoints`]: { GET: at(auditCheckpointsEndpoint) },
-    [`${base}/authorize`]: { GET: at(authorizeEndpoint) },
-    [`${base}/authorize/review`]: { GET: at(reviewEndpoint), POST: at(decideEndpoint) },
-    [`${base}/ask`]: { GET: at(askEndpoint), POST: at(decideAskEndpoint) },
-    [`${base}/par`]: { POST: at(pushEndpoint) },
-    [`${base}/signin`]: { GET: at(signInEndpoint) },
-    [`${base}/callback/*`]: { GET: at(callbackEndpoint) },
-    [`${base}/signout`]: { POST: at(signOutEndpoint) },
-    [`${base}/signed-out`]: { GET: at(signedOutEndpoint) },
-    [`${base}/account`]: { GET: at(accountEndpoint) },
-    [`${base}/account/withdraw`]: { POST: at(takeBackEndpoint) },
-    [`${base}/rp/jwks`]: { GET: at(relyingPartyKeysEndpoint) },
+    [`${base}/authorize`]: { GET: ofPeople("authorize") },
+    [`${base}/authorize/review`]: { GET: ofPeople("review"), POST: ofPeople("decide") },
+    [`${base}/ask`]: { GET: ofPeople("ask"), POST: ofPeople("decideAsk") },
+    [`${base}/par`]: { POST: ofPeople("push") },
+    [`${base}/signin`]: { GET: ofPeople("signIn") },
+    [`${base}/callback/*`]: { GET: ofPeople("callback") },
+    [`${base}/signout`]: { POST: ofPeople("signOut") },
+    [`${base}/signed-out`]: { GET: ofPeople("signedOut") },
+    [`${base}/account`]: { GET: ofPeople("account") },
+    [`${base}/account/withdraw`]: { POST: ofPeople("takeBack") },
+    [`${base}/rp/jwks`]: { GET: ofPeople("providerKeys") },
     ...Object.fromEntries(documents),
   };
-  return makeCors(ports).serve(route(routes, dressPages(ports)));
+  return makeCors(ports).serve(route(routes, dressPages(ports, people)));
 }
 
+const dressPages =
+  (ports: Ports, people: () => People | undefined): Dress =>
+  (asked, answer) =>
+    people()?.dress(ports)(asked, answer) ?? answer;
+
 /** The form of an answer that no handler made: a page at the paths of pages, and readable where its handler's would be. */
-export function dressAnswers(ports: Ports): Dress {
-  const asPage = dressPages(ports);
+export function dressAnswers(ports: Ports, people: () => People | undefined): Dress {
+  const asPage = dressPages(ports, people);
   const cors = makeCors(ports);
   return (asked, answer) => cors.dress(asked, asPage(asked, answer));
 }

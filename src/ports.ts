@@ -5,15 +5,7 @@ import type { Span } from "./audit/query.ts";
 import type { Reason } from "./audit/reasons.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
 import type { EndingKey } from "./policy/endings.ts";
-import type {
-  Families,
-  FormTokens,
-  PendingConsents,
-  Providers,
-  ShortLivedRows,
-  Successors,
-  Waiting,
-} from "./ports-people.ts";
+import type { Families } from "./ports-people.ts";
 import type {
   AuditQuery,
   AuditRecord,
@@ -324,12 +316,6 @@ export type Ports = {
   consents: Consents;
   endings: EndingReach;
   families: Families;
-  shortLived: ShortLivedRows;
-  waiting: Waiting;
-  pendingConsents: PendingConsents;
-  formTokens: FormTokens;
-  successors: Successors;
-  providers: Providers;
   journal: Journal;
   /** `keys`: the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };

@@ -5,8 +5,6 @@
 
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
-import type { SignInWishes } from "./people/spec/rfc6749-authorization.ts";
-import type { AuthorizationError } from "./people/spec/rfc9207.ts";
 import type { Ask, Consent, Origin } from "./policy/ask.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
@@ -216,111 +214,16 @@ export type Precondition =
 
 // --- sign-in and authorization, short-lived ------------------------------------------------------------------------
 
-/** An authorization request that waits for its user, with a random id (PAGE-D-4). */
-export type PendingRequest = {
-  id: string;
-  clientId: string;
-  redirectUri: string;
-  /** Whether the request named it; then the token request has to name it too (RFC6749-4.1.3-7). */
-  redirectUriSent: boolean;
-  state?: string;
-  challenge: string;
-  /** The thumbprint of the key to which the code is bound. */
-  jkt?: string;
-  /** A name of the target, as it was requested. */
-  target: string;
-  /** Those of the target that were asked for; absent: no scope was named. */
-  scope?: readonly string[];
-  /** Whether the client asked to go on without the user. */
-  offline?: boolean;
-  /** Whether the client pushed it. */
-  pushed?: boolean;
-  wishes: SignInWishes;
-  startedAtSeconds: number;
-  renewals: number;
-  /** Of the session for which the user signed in for this request. */
-  session?: string;
-  /** Whether the user was sent to sign in anew because a rule demands more of the sign-in. */
-  demanded?: boolean;
-  expiresAtSeconds: number;
-};
-
-/** A page of ours to which a sign-in leads, by the id of what the user is asked there; on the account page, nothing. */
-export type PagePlace = { page: "review"; id: string } | { page: "ask"; id: string } | { page: "account" };
-
-/** The same with the request itself. */
-type SignInPlace = { page: "review"; request: PendingRequest } | Exclude<PagePlace, { page: "review" }>;
-
-/** A user is at a provider: what `state` holds. */
-export type SignInAttempt = {
-  provider: string;
-  nonce: string;
-  verifier: string;
-  place: SignInPlace;
-  wishes: SignInWishes;
-  startedAtSeconds: number;
-  expiresAtSeconds: number;
-};
-
-/** A user is signed in; by the digest of the cookie. */
-export type Session = SignInFacts & {
-  origin: Origin;
-  sub: string;
-  provider: string;
-  displayName?: string;
-  /** An address that the provider says it has verified. */
-  mail?: string;
-  startedAtSeconds: number;
-};
-
-/** What an authorization code is good for; by the digest of the code. */
-export type CodeRecord = SignInFacts & {
-  clientId: string;
-  redirectUri: string;
-  redirectUriSent: boolean;
-  challenge: string;
-  /** The thumbprint of the key that the token request has to prove. */
-  jkt?: string;
-  target: string;
-  scopes: readonly string[];
-  origin: Origin;
-  sub: string;
-  consentId: string;
-  /** When the user signed in, by the provider's word or else by our clock. */
-  signedInAtSeconds: number;
-  usableUntilSeconds: number;
-  /** Refresh tokens come of it, for as long as the user was told. */
-  refresh?: Pick<Family, "offline" | "startedAtSeconds" | "endsAtSeconds" | "idleEndsAtSeconds">;
-};
-
-/** What the user decided about a request, by its id: the same click gets the same answer for a while. */
-export type DecisionRecord = {
-  /** The session and the digest of the form. */
-  session: string;
-  click: string;
-  atSeconds: number;
-  /** The code, encrypted with what the form alone has; or the error that the client was told. */
-  gives: { sealed: string } | AuthorizationError;
-};
-
-export type ShortLivedBodies = {
-  /** A client that proved itself left it (RFC 9126). */
-  request: PendingRequest;
-  /** Signed a user in, so that it does not again. */
-  attempt: Record<string, never>;
-  session: Session;
-  decision: DecisionRecord;
-  code: CodeRecord;
-};
-export type ShortLivedKind = keyof ShortLivedBodies;
+/** The rows of sign-in and authorization; the store takes their bodies as they are. */
+export type ShortLivedKind = "request" | "attempt" | "session" | "decision" | "code";
 
 /** `holder` is the digest of the browser or of the user that it belongs to. Each change counts the version up. */
-export type ShortLived<K extends ShortLivedKind = ShortLivedKind> = {
+export type ShortLived<K extends ShortLivedKind = ShortLivedKind, Body = object> = {
   kind: K;
   key: string;
   version: number;
   holder?: string;
-  body: ShortLivedBodies[K];
+  body: Body;
   expiresAtSeconds: number;
 };
 
@@ -328,10 +231,9 @@ export type ShortLived<K extends ShortLivedKind = ShortLivedKind> = {
  * Fails as `row_new` where there is an added row already. Beyond `most` rows of its kind of its holder the oldest fall,
  * so that no user fills the store.
  */
-export type RowChange = { add: ShortLived; most?: number } | { remove: ShortLivedKind; key: string };
-
-/** What waits in a browser and in no row, because no user has signed in. */
-export type WaitingBodies = { request: PendingRequest; pushed: PendingRequest; attempt: SignInAttempt };
+export type RowChange<Row = ShortLived> =
+  | { add: Row; most?: number }
+  | { remove: ShortLivedKind; key: string };
 
 /**
  * A consent that an agent lacks and for which its user may be asked, by a random id. `asked` is the digest of user,

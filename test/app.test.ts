@@ -21,7 +21,6 @@ import { makeThrottle } from "../src/adapters/throttle.ts";
 import { app } from "../src/app.ts";
 import { loadConfig } from "../src/config/config.ts";
 import type { Peer } from "../src/http/handler.ts";
-import { makeWaiting, successors } from "../src/people/adapters/sealed.ts";
 import type { KeySource, Ports } from "../src/ports.ts";
 import { err, ok } from "../src/result.ts";
 import type { Client } from "../src/settings/settings.ts";
@@ -69,7 +68,6 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     facts: store.facts,
     consents: store.consents,
     families: store.families,
-    successors,
     endings: store.endings,
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },
@@ -82,19 +80,10 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     bundles: { ...none, anchors: async function* () {} },
     issuers: none,
     clientKeys: none,
-    shortLived: store.shortLived,
-    waiting: makeWaiting([new Uint8Array(32)]),
-    pendingConsents: store.pendingConsents,
-    formTokens: { of: () => "", accepts: () => false },
-    providers: {
-      metadata: async () => err({ reason: "provider_unavailable" } as const),
-      redeem: async () => err({ reason: "provider_unavailable" } as const),
-      published: () => [],
-    },
     fetchedKeys: { key: async () => err({ reason: "key_unknown" } as const) },
   };
   const secret = readFileSync(join(parent, "data/clients/nightly-report"), "utf8");
-  const serve = app(ports);
+  const serve = app(ports, () => undefined);
   const post = (
     form: Record<string, string>,
     peer: Pick<Peer, "requestId" | "deadline">,
@@ -136,7 +125,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
       ends.push(until?.deadline);
       return err("key_unknown");
     };
-    const handler = app({ ...ports, bundles: { ...ports.bundles, key } });
+    const handler = app({ ...ports, bundles: { ...ports.bundles, key } }, () => undefined);
     const sub = "spiffe://dev.example/agents/planner";
     const client_assertion = await mintJwtSvid(await makeTrustDomain("dev.example"), { sub, aud: issuer });
     const form = { client_assertion_type: JWT_SPIFFE, client_assertion };
@@ -157,21 +146,24 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
         auth: { method: "private_key_jwt", keySet: { url: where, parsed, privateNetworks: [] } },
         grantTypes: [],
       };
-      const handler = app({
-        ...ports,
-        clientDocuments: {
-          find: async (_url, _source, until) => {
-            times.push(until?.fetched);
-            return ok(client);
+      const handler = app(
+        {
+          ...ports,
+          clientDocuments: {
+            find: async (_url, _source, until) => {
+              times.push(until?.fetched);
+              return ok(client);
+            },
+          },
+          fetchedKeys: {
+            key: async (_where, _header, _source, until) => {
+              times.push(until?.fetched);
+              return err({ reason: "key_unknown" });
+            },
           },
         },
-        fetchedKeys: {
-          key: async (_where, _header, _source, until) => {
-            times.push(until?.fetched);
-            return err({ reason: "key_unknown" });
-          },
-        },
-      });
+        () => undefined,
+      );
       const form = bearer(clientId, await makeKey("k1"), { aud: issuer });
       for (const requestId of ["one", "two"]) {
         assert.equal(

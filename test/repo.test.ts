@@ -26,7 +26,9 @@ const LAYERS = [
   "cli",
   "start",
   "app",
+  "door",
   "http",
+  "pages",
   "flows",
   "ports",
   "ports-people",
@@ -62,6 +64,8 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   "cli/init/prompt": [/^node:readline\/promises$/],
   start: [],
   app: [],
+  door: [],
+  pages: [],
   "http/serve": [/^node:(https|net)$/],
   "http/listen": [/^node:net$/],
   "http/tls": [/^node:(crypto|tls)$/],
@@ -90,10 +94,9 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   result: [],
 };
 
-/** The people's wing has the layers of the trunk; its pages belong to http. */
+/** The people's wing has the layers of the trunk, and its pages below its handlers. */
 function layerOf(file: string): string {
-  const [first = "", second = ""] = file.split("/");
-  if (first === "people") return second === "pages" ? "http" : second.replace(/\.ts$/, "");
+  const [first = ""] = file.replace(/^people\//, "").split("/");
   return first.replace(/\.ts$/, "");
 }
 
@@ -103,6 +106,7 @@ function mayImport(from: string, to: string): boolean {
   if (from === "main") return true;
   if (from === "cli") return !["main", "start", "app", "http"].includes(to);
   if (from === "start") return !["main", "cli"].includes(to);
+  if (from === "door" && to === "adapters") return true;
   if (from === "adapters") return to === "adapters" || BASE.includes(to);
   if (from === "config") return to === "config" || BASE.includes(to);
   if (from === to) return from !== "main";
@@ -114,16 +118,20 @@ const importsOf = (root: string, files: readonly string[]) =>
   files.flatMap((file) => {
     const text = readFileSync(join(root, file), "utf8");
     const named = text.matchAll(
-      /^(?:import|export)\b(?:[^"']*?\bfrom)? "([^"]+)";$|\b(?:import|getBuiltinModule)\("([^"]+)"\)/gm,
+      /^(?:import|export)\b(?:[^"']*?\bfrom)? "([^"]+)";$|\b(?:import|getBuiltinModule)\(\s*"([^"]+)"\s*\)/gm,
     );
-    return [...named].map(([, early, late]) => ({ file, name: early ?? late ?? "" }));
+    return [...named].map(([, early, late = ""]) => ({
+      file,
+      name: early ?? late,
+      isLate: early === undefined,
+    }));
   });
 
 /** The imports of files by each other; imports of types count. */
-const amongFiles = (of: readonly { file: string; name: string }[]) =>
+const amongFiles = (of: ReturnType<typeof importsOf>) =>
   of
     .filter(({ name }) => name.startsWith("."))
-    .map(({ file, name }) => ({ file, target: join(dirname(file), name) }));
+    .map(({ file, name, isLate }) => ({ file, isLate, target: join(dirname(file), name) }));
 
 const imports = importsOf(SRC, sources);
 const inside = amongFiles(imports);
@@ -132,6 +140,17 @@ test("imports go down the layers and never turn back", () => {
   for (const { file, target } of inside) {
     assert.ok(mayImport(layerOf(file), layerOf(target)), `${file} imports ${target}`);
   }
+});
+
+/** The one file of the people's wing that the trunk imports, and the files that do, each when it needs it. */
+const DOOR = "people/door.ts";
+const OPENERS = ["start/people.ts", "cli/check/outside.ts", "cli/init/provider.ts"];
+
+test("the trunk imports of the people's wing its door alone, and only once users sign in", () => {
+  const crossing = inside.filter(({ file, target }) => /^people\//.test(target) && !/^people\//.test(file));
+  assert.deepEqual(new Set(crossing.map(({ file }) => file)), new Set(OPENERS));
+  for (const { file, target, isLate } of crossing)
+    assert.ok(target === DOOR && isLate, `${file} imports ${target}`);
 });
 
 test("a start loads no driver that it does not use, no WebSocket client, and of the commands their table alone", () => {

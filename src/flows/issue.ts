@@ -4,7 +4,6 @@
  */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
-import { askUser } from "../people/flows/ask-user.ts";
 import type { Trace } from "../policy/ask.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
@@ -19,6 +18,7 @@ import { decideOrder, toFailure } from "./ask/decide-order.ts";
 import type { FamilyStep, Order } from "./ask/order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
+import type { PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
 import { assertionReplayed, codeReplayed, grantReplayed, proofReplayed, REFRESH_RACED } from "./refusal.ts";
 import type { Known, TokenRequest } from "./token-request.ts";
@@ -62,6 +62,7 @@ export async function issue(
   ports: Ports,
   request: TokenRequest,
   order: Order,
+  people: Pick<PeopleGrants, "askUser"> | undefined,
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { digest } = ports.settings().policy;
   const row = MODES[order.ask.mode];
@@ -79,8 +80,9 @@ export async function issue(
     const decided = await decideOrder(ports, order, nowSeconds);
     if (!decided.ok) {
       const { failure, trace, missing } = decided.error;
-      if (missing === undefined || row.asks !== "by_link") return refuse(failure, trace);
-      const { errorUri, asked } = await askUser(ports, order, missing, nowSeconds);
+      if (missing === undefined || row.asks !== "by_link" || people === undefined)
+        return refuse(failure, trace);
+      const { errorUri, asked } = await people.askUser(ports, order, missing, nowSeconds);
       return refuse(defined<Failure>({ ...failure, errorUri }), trace, asked);
     }
     const { kind, claims } = decided.value.token;

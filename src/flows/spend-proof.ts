@@ -1,7 +1,7 @@
 /** Spends the assertion by which a client proved itself, at the endpoints that record no event for each request. */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
-import type { RowChange, ShortLived } from "../records.ts";
+import type { RowChange } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { describeClient } from "./audit-fields.ts";
@@ -10,19 +10,16 @@ import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
 import { assertionReplayed } from "./refusal.ts";
 
 /**
- * RFC7523-3-14: an assertion that is valid once is spent by an event of its own, in one entry with what the request adds;
- * other proofs need no event.
+ * RFC7523-3-14: an assertion that is valid once is spent by an event of its own, in one entry with the rows of the request;
+ * other proofs need no event, and no entry is written for them.
  */
 export async function spendProof(
-  ports: Pick<Ports, "shortLived" | "journal">,
+  ports: Pick<Ports, "journal">,
   client: Authenticated,
   request: AuditedRequest,
-  adds: readonly ShortLived[] = [],
+  rows: readonly RowChange[] = [],
 ): Promise<Result<undefined, RefusedRequest>> {
-  if (client.spends === undefined) {
-    await Promise.all(adds.map((row) => ports.shortLived.add(row)));
-    return ok(undefined);
-  }
+  if (client.spends === undefined) return ok(undefined);
   const event: AuditEvent = {
     type: "client.authenticated",
     outcome: "allow",
@@ -30,7 +27,6 @@ export async function spendProof(
     request,
     client: describeClient(client),
   };
-  const rows = adds.map((add): RowChange => ({ add }));
   const recorded = await ports.journal.record({ event, guards: [client.spends], rows });
   return recorded.ok ? ok(undefined) : err(assertionReplayed(event));
 }

@@ -128,23 +128,15 @@ function resourceJson(
   return publicJson(ports, request, METADATA, buildResourceMetadata({ ...offer, proofAlgorithms }));
 }
 
-/** OIDC-9-1: for the providers at which this server proves itself, and for no resource server. */
-export function relyingPartyKeysEndpoint(ports: Pick<Ports, "settings" | "hash" | "providers">): Handler {
-  return (request) =>
-    ports.settings().signIn === undefined
-      ? notFound()
-      : publicJson(ports, request, keySetFor(ports), { keys: [...ports.providers.published()] });
-}
-
 const METADATA = { type: "application/json", seconds: PUBLISHED_SECONDS };
 
 /** How long a verifier keeps it is what the announcement of a key waits for. */
-const keySetFor = ({ settings }: Pick<Ports, "settings">) => ({
+export const keySetFor = ({ settings }: Pick<Ports, "settings">) => ({
   type: "application/jwk-set+json",
   seconds: settings().keys.cacheSeconds,
 });
 
-function publicJson(
+export function publicJson(
   ports: Pick<Ports, "hash">,
   request: HttpRequest,
   { type, seconds }: { type: string; seconds: number },

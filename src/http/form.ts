@@ -3,12 +3,10 @@
 import type { Reason } from "../audit/reasons.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
-import type { EndingPorts } from "../flows/endings.ts";
 import type { ShownKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
-import { endReplayed } from "../people/flows/redeem-code.ts";
 import type { ClientAuthPorts, LimitPorts, Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -72,11 +70,9 @@ export async function authenticateForm(
   return tooMany === undefined ? client : refuseWith(tooMany);
 }
 
-export type RefusalPorts = EndingPorts & Pick<Ports, "journal">;
-
 /** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */
 export async function recordRefusal(
-  ports: RefusalPorts,
+  ports: Pick<Ports, "journal">,
   refusal: RefusedRequest,
   spends: Guard | undefined,
 ): Promise<Failure> {
@@ -93,9 +89,6 @@ export async function recordRefusal(
     if (!isCode) return recordRefusal(ports, assertionReplayed(event), undefined);
     return recordRefusal(ports, { ...codeReplayed(event), spends: code }, spends);
   }
-  if (event.reason === CODE_REPLAYED && code?.kind === "code_fresh" && event.request !== undefined) {
-    await endReplayed(ports, event.request, code);
-  }
   return refusal.failure;
 }
 
@@ -104,7 +97,7 @@ export async function recordRefusal(
  * authentication. A refusal for a refresh token that changes nothing is recorded until its source fails too often.
  */
 export async function recordRefusalOf(
-  ports: RefusalPorts & Pick<Ports, "authFailures" | "throttle">,
+  ports: Pick<Ports, "journal" | "authFailures" | "throttle">,
   { method, clientId, spends }: Authenticated,
   refused: RefusedRequest,
   audited: AuditedRequest,

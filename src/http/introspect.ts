@@ -6,7 +6,7 @@ import { spendProof } from "../flows/spend-proof.ts";
 import type { OwnTokenPorts, Ports } from "../ports.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import { privateJson } from "./answers.ts";
-import type { FormPorts, RefusalPorts } from "./form.ts";
+import type { FormPorts } from "./form.ts";
 import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
 import type { Handler } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
@@ -16,10 +16,7 @@ const ENDPOINT = "/introspect";
 /** PROD-7.5-2, RFC7662-2.3-1: a client that failed to authenticate always gets 401. */
 const CHALLENGED = true;
 
-type IntrospectPorts = FormPorts &
-  RefusalPorts &
-  OwnTokenPorts &
-  Pick<Ports, "introspections" | "shortLived">;
+type IntrospectPorts = FormPorts & OwnTokenPorts & Pick<Ports, "journal" | "introspections">;
 
 export function introspectEndpoint(ports: IntrospectPorts): Handler {
   return async (request, peer) => {

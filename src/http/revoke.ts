@@ -3,9 +3,8 @@
 import type { RevokePorts } from "../flows/revoke.ts";
 import { revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
-import type { Ports } from "../ports.ts";
 import { privateJson } from "./answers.ts";
-import type { FormPorts, RefusalPorts } from "./form.ts";
+import type { FormPorts } from "./form.ts";
 import {
   authenticateForm,
   authorizationOf,
@@ -26,7 +25,7 @@ const ENDPOINT = "/revoke";
  */
 const DONE = privateJson(200, {});
 
-type RevokeEndpointPorts = FormPorts & RefusalPorts & RevokePorts & Pick<Ports, "shortLived">;
+type RevokeEndpointPorts = FormPorts & RevokePorts;
 
 export function revokeEndpoint(ports: RevokeEndpointPorts): Handler {
   return async (request, peer) => {

@@ -1,5 +1,7 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
+import type { PeopleGrants } from "../flows/people.ts";
+import { CODE_REPLAYED } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
@@ -20,7 +22,7 @@ import { auditedRequest } from "./handler.ts";
 const ENDPOINT = "/token";
 const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES];
 
-export function tokenEndpoint(ports: Ports): Handler {
+export function tokenEndpoint(ports: Ports, people: PeopleGrants | undefined): Handler {
   return async (request, peer) => {
     const form = await readForm(request);
     const challenged = authorizationOf(request) !== undefined;
@@ -31,12 +33,13 @@ export function tokenEndpoint(ports: Ports): Handler {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }
     const grant = SERVED.includes(asked) ? asked : "other";
-    return { ...(await answerForm(ports, request, peer, form.value, asked)), grant };
+    return { ...(await answerForm(ports, people, request, peer, form.value, asked)), grant };
   };
 }
 
 async function answerForm(
   ports: Ports,
+  people: PeopleGrants | undefined,
   request: HttpRequest,
   peer: Peer,
   form: Form,
@@ -54,8 +57,10 @@ async function answerForm(
     return { ...refuse(failure, challenged), refused };
   }
   const asked = { client: client.value, form, request: audited };
-  const token = await answerTokenRequest(ports, asked, shownBy(request, peer));
+  const token = await answerTokenRequest(ports, asked, shownBy(request, peer), people);
   if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
   const failure = await recordRefusalOf(ports, client.value, token.error, audited);
+  const { spends: code } = token.error;
+  if (failure.reason === CODE_REPLAYED && code !== undefined) await people?.endReplayed(ports, audited, code);
   return withNonce(ports, request, refuse(failure, challenged));
 }

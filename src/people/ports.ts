@@ -1,4 +1,66 @@
-/** Interfaces only: what sign-in, consent, refresh tokens and the pages need from the outside world. */
+/** Interfaces only: what sign-in, consent, refresh tokens and the pages need beside the ports of the trunk. */
 import type { Ports } from "../ports.ts";
+import type { PendingConsents, ShortLivedRows } from "../ports-people.ts";
+import type { Result } from "../result.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { ShortLivedBodies, WaitingBodies } from "./records.ts";
+import type { ProviderMetadata } from "./spec/oidc.ts";
 
-export type PeoplePorts = Ports;
+/**
+ * PAGE-D-4: what waits in a browser, encrypted for it. `holder` is the digest of its cookie; of a pushed request, which no
+ * browser has opened yet, that of the client.
+ */
+export interface Waiting {
+  seal<K extends keyof WaitingBodies>(kind: K, holder: string, body: WaitingBodies[K]): string;
+  /** Undefined for what was not sealed so, and for what has expired. */
+  open<K extends keyof WaitingBodies>(
+    kind: K,
+    holder: string,
+    sealed: string,
+    nowSeconds: number,
+  ): WaitingBodies[K] | undefined;
+}
+
+/** REFRESH-D-6: the next refresh token, kept so that the one before it opens it, and nothing else; a code, by its form. */
+export interface Successors {
+  seal(presented: string, successor: string): string;
+  /** Throws for what was not sealed with this secret. */
+  open(presented: string, sealed: string): string;
+}
+
+/** PAGE-D-5: what a form of ours carries, bound to a session and to what it is about; derived, and not stored. */
+export interface FormTokens {
+  of(session: string, subject: string): string;
+  /** Whether this server made it, with the key-encryption key in force or with the one that it replaces. */
+  accepts(token: string, session: string, subject: string): boolean;
+}
+
+export type ProviderFailure = {
+  reason: "provider_unavailable" | "provider_refused" | "provider_answer_malformed";
+  /** For the audit trail: the status of its answer, and the code of its error. */
+  said?: JsonObject;
+};
+
+/** The OpenID Providers at which users sign in, by their name in the settings. */
+export interface Providers {
+  metadata(name: string): Promise<Result<ProviderMetadata, ProviderFailure>>;
+  /** Redeems a code at the provider's token endpoint, for its ID token in compact form (OIDC-3.1.3.1-1). */
+  redeem(
+    name: string,
+    asked: { code: string; verifier: string; redirectUri: string },
+  ): Promise<Result<string, ProviderFailure>>;
+  /** Our public keys as a client of providers, as published at `/rp/jwks`. */
+  published(): readonly JsonObject[];
+}
+
+/** What the wing opens for itself. */
+export type OwnPorts = {
+  shortLived: ShortLivedRows<ShortLivedBodies>;
+  pendingConsents: PendingConsents;
+  waiting: Waiting;
+  formTokens: FormTokens;
+  successors: Successors;
+  providers: Providers;
+};
+
+export type PeoplePorts = Ports & OwnPorts;

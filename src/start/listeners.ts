@@ -53,13 +53,13 @@ export async function openOperations(
 
 export async function openListeners(
   fixed: Config["fixed"],
-  { ports, counters }: Service,
+  { ports, people, counters }: Service,
   configFile: string,
   log: Log,
 ): Promise<Listeners> {
   const { listen, mtls, signsIn, proxy } = fixed;
-  const handler = app(ports);
-  const dress = dressAnswers(ports);
+  const handler = app(ports, people);
+  const dress = dressAnswers(ports, people);
   const { issuer, mtlsOrigin = issuer } = ports.settings();
   const onRequest = (entry: LogEntry): void => {
     counters.request(entry);

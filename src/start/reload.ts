@@ -21,7 +21,7 @@ export type ReloadOptions = {
   /** The settings of the start. */
   started: Config["fixed"];
   inForce: InForce;
-  service: Pick<Service, "ports" | "timers" | "apply">;
+  service: Pick<Service, "ports" | "timers" | "prepare" | "apply">;
   opened: Pick<Listeners, "renew">;
   log: Log;
 };
@@ -105,13 +105,24 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
     }
   }
 
+  async function read(): Promise<void> {
+    const next = loadConfig(configFile);
+    const problems = problemsOf(next);
+    if (!next.ok || problems.length > 0) return refuse(problems);
+    try {
+      await service.prepare(next.value.settings);
+    } catch (fault) {
+      return refuse([`signIn: its files cannot be loaded any more (${fault}): restart the server`]);
+    }
+    take(next.value, configFile);
+  }
+
   const stop = timers.every(FILES_LOOK_MS, look);
+  let last = Promise.resolve();
   return {
     fromFile() {
-      const next = loadConfig(configFile);
-      const problems = problemsOf(next);
-      if (next.ok && problems.length === 0) take(next.value, configFile);
-      else refuse(problems);
+      // One after the other: what was read first is not taken last.
+      last = last.then(read);
     },
     stop,
   };

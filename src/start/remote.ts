@@ -10,7 +10,6 @@ import type { Change } from "../adapters/remote/polled-document.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
-import { openProviders } from "../people/adapters/providers.ts";
 import type { Clock, Random, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Limits } from "../settings/sections.ts";
@@ -33,45 +32,32 @@ export type Remote = ReturnType<typeof openRemote>;
 
 export function openRemote(options: RemoteOptions) {
   const { clock, timers, store, rates, settings, record, log } = options;
-  const printFetch = (fetched: string, name: string, note: FetchResult): void => {
-    const shown = name.slice(0, LOG_PATH_CHARS_MAX);
-    const level = note.failure === undefined ? "info" : "warning";
-    const time = new Date().toISOString();
-    log.entry({ time, level, event: "fetch", fetched, name: shown, ...note });
-  };
   const sourceOptions = (kind: "trust_bundle" | "key_set"): SourceOptions => ({
     clock,
     timers,
     rows: store.polled,
     onChange: (name, change) => record(changed(kind, name, change)),
     // SFD-7.6-1
-    onFetch: (name, note) => printFetch(kind, name, note),
+    onFetch: (name, note) => printFetch(log, kind, name, note),
   });
   const fetching = {
     clock,
     timers,
     budget: makeFetchBudget(clock, rates),
-    onFetch: (url: string, note: FetchResult) => printFetch("client_url", url, note),
+    onFetch: (url: string, note: FetchResult) => printFetch(log, "client_url", url, note),
   };
   const bundles = bundleSources(sourceOptions("trust_bundle"));
   const issuers = jwksSources("issuer_keys", sourceOptions("key_set"));
   const clientKeys = jwksSources("client_keys", sourceOptions("key_set"));
-  const providers = openProviders({
-    ...options,
-    onFetch: (name, note) => printFetch("provider", name, note),
-    onPairwise: (name) => tellPairwise(settings(), name, log),
-  });
   return {
     sources: {
       bundles,
       issuers,
       clientKeys,
-      providers,
       clientDocuments: openClientDocuments({ ...fetching, settings }),
       fetchedKeys: openFetchedKeys(fetching),
     },
-    configure({ trustDomains, trustedIssuers, clients, signIn }: Settings): void {
-      providers.configure(signIn?.providers ?? new Map());
+    configure({ trustDomains, trustedIssuers, clients }: Settings): void {
       bundles.configure(new Map([...trustDomains].map(([name, { bundle }]) => [name, bundle])));
       issuers.configure(new Map([...trustedIssuers].map(([name, { keys }]) => [name, keys])));
       const published = [...clients].flatMap(([id, { auth }]) =>
@@ -80,17 +66,16 @@ export function openRemote(options: RemoteOptions) {
       clientKeys.configure(new Map(published));
     },
     stop(): void {
-      for (const sources of [bundles, issuers, clientKeys, providers]) sources.stop();
+      for (const sources of [bundles, issuers, clientKeys]) sources.stop();
     },
   };
 }
 
-/** A user of such a provider is one subject at sign-in and another in a token that another client of it presents. */
-function tellPairwise({ signIn, trustedIssuers }: Settings, name: string, log: Pick<Log, "tell">): void {
-  const issuer = signIn?.providers.get(name)?.issuer ?? "";
-  if (trustedIssuers.get(issuer)?.subjectClaim !== "sub") return;
-  const message = `The provider ${name} gives each client another sub for the same user: set trustedIssuers.${issuer}.subjectClaim to a claim that is the same for all, such as oid`;
-  log.tell({ level: "warning", event: "pairwise_subjects", message });
+export function printFetch(log: Pick<Log, "entry">, fetched: string, name: string, note: FetchResult): void {
+  const shown = name.slice(0, LOG_PATH_CHARS_MAX);
+  const level = note.failure === undefined ? "info" : "warning";
+  const time = new Date().toISOString();
+  log.entry({ time, level, event: "fetch", fetched, name: shown, ...note });
 }
 
 const changed = (kind: "trust_bundle" | "key_set", name: string, { state, reason }: Change): AuditEvent => ({

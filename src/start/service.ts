@@ -34,9 +34,8 @@ import type { Config } from "../config/config.ts";
 import type { Counters } from "../http/counters.ts";
 import { makeCounters } from "../http/counters.ts";
 import type { Watch } from "../http/operations.ts";
+import type { People } from "../http/people.ts";
 import { FAILURE_MS } from "../limits/connections.ts";
-import { makeFormTokens } from "../people/adapters/form-tokens.ts";
-import { makeWaiting, successors } from "../people/adapters/sealed.ts";
 import type { Ports, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -45,6 +44,7 @@ import { watchClocks } from "./clocks.ts";
 import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
 import { openKeys, signingKeysOf } from "./keys.ts";
 import type { Log } from "./log.ts";
+import { makePeopleWing } from "./people.ts";
 import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
 import { markIfBehind, markWentBack, watchStore } from "./went-back.ts";
@@ -64,6 +64,10 @@ export type Service = {
   restored: RestoredMark;
   counters: Counters;
   watch: Omit<Watch, "configuration">;
+  /** Undefined where users have never signed in. */
+  people: () => People | undefined;
+  /** What these settings need before they are put in force. */
+  prepare(next: Settings): Promise<void>;
   /** Puts other settings in force, and records that. */
   apply(next: Settings): void;
   /** From now on the process ends when the store went back; called when requests may be answered. */
@@ -116,7 +120,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     counted.record({ event }).catch(() => undefined);
   };
   const encryptionKeys = encryptionKeysOf(fixed.keys);
-  const remote = openRemote({
+  const fetching = {
     clock,
     timers,
     random,
@@ -126,13 +130,20 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     settings,
     record,
     log,
-  });
-  const apply = (next: Settings): void => {
+  };
+  const remote = openRemote(fetching);
+  const wing = makePeopleWing(fetching);
+  const configure = (next: Settings): void => {
     remote.configure(next);
+    wing.configure(next);
+  };
+  const apply = (next: Settings): void => {
+    configure(next);
     current = next;
     record(loaded(next));
   };
-  remote.configure(current);
+  await wing.load(current);
+  configure(current);
   const authFailures = countAuthFailures(counted, clock, timers);
   const introspections = countIntrospections(counted, clock, timers, tellLostCounts(log));
   const {
@@ -189,11 +200,6 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       consents: store.consents,
       endings: store.endings,
       families: store.families,
-      shortLived: store.shortLived,
-      pendingConsents: store.pendingConsents,
-      successors,
-      formTokens: makeFormTokens(encryptionKeys),
-      waiting: makeWaiting(encryptionKeys),
       journal: counted,
       audit: { ...store.audit, keys: checkpointSigner.published },
       authFailures,
@@ -205,6 +211,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       grantSigner: ring.signer("grant"),
       paths,
     },
+    people: wing.people,
+    prepare: wing.load,
     timers,
     restored: store.restored,
     counters,
@@ -234,6 +242,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     async close() {
       stopWatching();
       remote.stop();
+      wing.stop();
       clocks.stop();
       ours.close();
       const { indexing, retention, registrations, ceilings, forgetting, checkpoints } = periodic;

@@ -35,6 +35,7 @@ async function openAsked(t: TestContext) {
       flow.ports,
       { client: flow.client("desk"), form, request },
       AT_TOKEN,
+      flow.people,
     );
     assert.ok(token.ok);
     return token.value.access_token;

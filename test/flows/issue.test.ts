@@ -100,7 +100,7 @@ async function openWorld(t: TestContext) {
     [TRUST_DOMAIN]: await makeForeign(TRUST_DOMAIN),
   };
   const flow = await openFlow(t, configuration, signers);
-  const { ports, nowSeconds } = flow;
+  const { ports, people, nowSeconds } = flow;
   const consent = await flow.consent({
     origin: { iss: IDP, sub: "u-1" },
     actor: planner,
@@ -119,7 +119,12 @@ async function openWorld(t: TestContext) {
     } as const;
     const request = { id: "r", endpoint: "/token", source_ip: "192.0.2.1" };
     const client = { ...flow.client(clientId), spends };
-    const answer = await answerTokenRequest(ports, { client, form: formOf(parameters), request }, AT_TOKEN);
+    const answer = await answerTokenRequest(
+      ports,
+      { client, form: formOf(parameters), request },
+      AT_TOKEN,
+      people,
+    );
     const event = answer.ok ? (await flow.events()).at(-1) : answer.error.event;
     assert.ok(event !== undefined);
     return { answer, event: event as Event };

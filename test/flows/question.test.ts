@@ -361,7 +361,7 @@ test("PROD-2.6-1 a question is read as the request that it asks about, decided a
     [TRUST_DOMAIN]: await makeForeign(TRUST_DOMAIN),
   };
   const flow = await openFlow(t, CONFIGURATION, signers);
-  const { ports } = flow;
+  const { ports, people } = flow;
   for (const sub of ["u-1", "u-2"]) {
     await flow.consent({ origin: { iss: IDP, sub }, actor: clerk, targets: [API], scopes: ["trips.read"] });
   }
@@ -389,7 +389,7 @@ test("PROD-2.6-1 a question is read as the request that it asks about, decided a
     }
 
     const explained: Explanation = await explain(ports, question);
-    const answer = await answerTokenRequest(ports, request, AT_TOKEN);
+    const answer = await answerTokenRequest(ports, request, AT_TOKEN, people);
     if (!answer.ok) {
       assert.deepEqual(explained.failure, answer.error.failure, shown);
       seen.reasons.add(answer.error.failure.reason);

@@ -5,7 +5,6 @@ import type { Answer, Sent } from "../../scripts/http-client.ts";
 import { send } from "../../scripts/http-client.ts";
 import { app, dressAnswers } from "../../src/app.ts";
 import { serve } from "../../src/http/serve.ts";
-import type { Ports } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import { files, forPeople, PUBLIC, SCOPES } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
@@ -21,7 +20,7 @@ const ON_THIS_COMPUTER = "http://localhost:6274";
 const OTHERS = ["https://evil.example", "https://app.example:8443", "https://APP.example", "null"];
 
 let provider: TestProvider;
-let service: Service & { ports: Ports };
+let service: Awaited<ReturnType<typeof makeService>>;
 let closed: Service;
 before(async () => {
   provider = await startProvider();
@@ -154,7 +153,9 @@ for (const [status, what, sent, fault] of FAULTS) {
     const authority = await createAuthority();
     const identity = await authority.issueServer();
     const at = { host: "127.0.0.1", port: 0, key: identity.key, cert: identity.cert, origin: ISSUER };
-    const server = await serve({ ...at, log: () => {}, dress: dressAnswers(ports) }, app(ports));
+    const { people } = service;
+    const dress = dressAnswers(ports, people);
+    const server = await serve({ ...at, log: () => {}, dress }, app(ports, people));
     t.after(() => server.shutdown());
     const connect = { host: "127.0.0.1", port: server.port };
     for (const [origin, reader] of [

@@ -13,10 +13,13 @@ import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
+import type { PeopleGrants } from "../../src/flows/people.ts";
 import { makeFormTokens } from "../../src/people/adapters/form-tokens.ts";
 import { makeWaiting, successors } from "../../src/people/adapters/sealed.ts";
+import { grantsOf } from "../../src/people/flows/grants.ts";
+import type { OwnPorts, PeoplePorts } from "../../src/people/ports.ts";
 import type { Consent } from "../../src/policy/ask.ts";
-import type { KeySource, Ports } from "../../src/ports.ts";
+import type { KeySource } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
 import type { Form } from "../../src/spec/rfc6749.ts";
@@ -29,7 +32,8 @@ import type { Event } from "./world.ts";
 import { ISSUER } from "./world.ts";
 
 export type Flow = {
-  ports: Ports;
+  ports: PeoplePorts;
+  people: PeopleGrants;
   nowSeconds: number;
   /** Puts other settings in force, as a reload does. */
   reload(configuration: object): void;
@@ -76,20 +80,23 @@ export async function openFlow(
     consents: store.consents,
     endings: store.endings,
     families: store.families,
-    pendingConsents: store.pendingConsents,
-    shortLived: store.shortLived,
-    successors,
-    formTokens: makeFormTokens([encryptionKey]),
-    waiting: makeWaiting([encryptionKey]),
     audit: store.audit,
     signer: await open("token"),
     grantSigner: await open("grant"),
     issuers: keys,
     bundles: keys,
   };
+  const own = {
+    pendingConsents: store.pendingConsents,
+    shortLived: store.shortLived,
+    successors,
+    formTokens: makeFormTokens([encryptionKey]),
+    waiting: makeWaiting([encryptionKey]),
+  } as unknown as OwnPorts;
   return {
     // These flows use no other port.
-    ports: ports as unknown as Ports,
+    ports: { ...ports, ...own } as unknown as PeoplePorts,
+    people: grantsOf(own),
     nowSeconds: nowMs / 1000,
     reload(changed) {
       settings = readSettings(changed);

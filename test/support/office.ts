@@ -115,6 +115,7 @@ export async function openOffice(t: { after(end: () => Promise<void>): void }, p
       flow.ports,
       { client, form: formOf(parameters), request: { id: "r", endpoint: "/token", source_ip: "192.0.2.1" } },
       AT_TOKEN,
+      flow.people,
     );
   const tokenOf = async (answer: ReturnType<typeof send>): Promise<string> => {
     const answered = await answer;

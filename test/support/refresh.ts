@@ -3,10 +3,12 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { hash } from "../../src/adapters/crypto/hash.ts";
+import { CODE_REPLAYED } from "../../src/flows/refusal.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { recordRefusal } from "../../src/http/form.ts";
 import { CODE_SECONDS } from "../../src/limits/people.ts";
-import type { CodeRecord, FamilyFacts, StoredConsent } from "../../src/records.ts";
+import type { CodeRecord } from "../../src/people/records.ts";
+import type { FamilyFacts, StoredConsent } from "../../src/records.ts";
 import { defined } from "../../src/result.ts";
 import type { TokenAnswer } from "../../src/spec/rfc6749.ts";
 import type { Prover } from "./dpop.ts";
@@ -89,15 +91,17 @@ export async function openRefresh(
   configuration: object = forRefresh(),
 ): Promise<RefreshFlow> {
   const flow = await openFlow(t, configuration, {});
-  const { ports } = flow;
+  const { ports, people } = flow;
 
   const ask = async (form: Asked, clientId = PUBLIC, by?: Prover, source = "192.0.2.1"): Promise<Outcome> => {
     const request = { id: "r-1", endpoint: "/token", source_ip: source };
     const asked = { client: flow.client(clientId), form: formOf(form), request };
     const proof = by?.prove(AT_TOKEN.url);
-    const answer = await answerTokenRequest(ports, asked, defined({ ...AT_TOKEN, proof }));
+    const answer = await answerTokenRequest(ports, asked, defined({ ...AT_TOKEN, proof }), people);
     if (answer.ok) return answer.value;
     const { kind, reason } = await recordRefusal(ports, answer.error, undefined);
+    const { spends } = answer.error;
+    if (reason === CODE_REPLAYED && spends !== undefined) await people.endReplayed(ports, request, spends);
     return { error: kind, reason };
   };
 

@@ -10,6 +10,7 @@ import { loadConfig } from "../../src/config/config.ts";
 import { leafOf } from "../../src/http/message.ts";
 import type { Ports } from "../../src/ports.ts";
 import type { Log } from "../../src/start/log.ts";
+import type { Service as StartedService } from "../../src/start/service.ts";
 import { openService } from "../../src/start/service.ts";
 import { migratedFile } from "./migrated.ts";
 import type { Service, WorldOptions } from "./world.ts";
@@ -35,7 +36,7 @@ export type ServiceOptions = WorldOptions & {
 export async function makeService(
   extra: object,
   { inFile = false, ports: others, ...options }: ServiceOptions = {},
-): Promise<Service & { ports: Ports }> {
+): Promise<Service & Pick<StartedService, "ports" | "people">> {
   const surroundings = await makeSurroundings(extra, options);
   const config = loadConfig(surroundings.configFile);
   assert.ok(config.ok, JSON.stringify(config));
@@ -47,8 +48,8 @@ export async function makeService(
     },
     { log: QUIET, onFatal: assert.fail },
   );
-  const { ports } = service;
-  const handle = app({ ...ports, ...others?.(ports) });
+  const { ports, people } = service;
+  const handle = app({ ...ports, ...others?.(ports) }, people);
   const { signal: deadline } = new AbortController();
   let requests = 0;
   const send = async (path: string, sent: Partial<Sent> = {}): Promise<Answer> => {
@@ -71,6 +72,7 @@ export async function makeService(
   return {
     ...surroundings,
     ports,
+    people,
     get: send,
     token: (form, headers = {}, certificate = {}) =>
       send("/token", {

@@ -16,7 +16,6 @@ import { DatabaseTooNew, NoTables, StoreMisplaced } from "../../adapters/store/s
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
 import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits/process.ts";
-import { lookAtProvider } from "../../people/adapters/providers.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -226,8 +225,10 @@ export function placesOf({ fixed }: Config): readonly Finding[] {
 }
 
 /** The providers at which users sign in. Whether one knows this client is seen at the first sign-in alone. */
-export function providersOf({ signIn }: Settings): Promise<readonly Finding[]> {
-  const providers = [...(signIn?.providers ?? [])].map(async ([name, provider]) =>
+export async function providersOf({ signIn }: Settings): Promise<readonly Finding[]> {
+  if (signIn === undefined) return [];
+  const { lookAtProvider } = await import("../../people/door.ts");
+  const providers = [...signIn.providers].map(async ([name, provider]) =>
     finding(`signIn.providers.${name}`, false, await lookAtProvider(provider), ({ tokenEndpoint }) => {
       return `answers, and takes codes at ${tokenEndpoint}; whether it knows this client is not checked`;
     }),

@@ -2,11 +2,6 @@
 import { readFileSync } from "node:fs";
 import { FetchFailed, fetchDocument } from "../../adapters/remote/fetch.ts";
 import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
-import {
-  describeMetadataFailure,
-  parseProviderMetadata,
-  providerMetadataUrl,
-} from "../../people/spec/oidc.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { RemoteDocument } from "../../settings/settings.ts";
@@ -33,6 +28,9 @@ export async function findProvider(
   told: ToldProvider,
 ): Promise<Result<FoundProvider, { text: string; unreachable: boolean }>> {
   const { issuer, clientId, networks: privateNetworks, caFile, hasSecret } = told;
+  const { describeMetadataFailure, parseProviderMetadata, providerMetadataUrl } = await import(
+    "../../people/door.ts"
+  );
   const url = providerMetadataUrl(issuer);
   const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
   const refuse = (text: string) => err({ text: `${url} ${text}`, unreachable: false });

@@ -26,6 +26,8 @@ export function grantTypesOn({
   return [...new Set(on.map(({ grantType }) => grantType)), ...(isOn.code ? ([REFRESH_TOKEN] as const) : [])];
 }
 
+export const UNSUPPORTED: Failure = { kind: "grant_type_unsupported", reason: "grant_type_unsupported" };
+
 export function checkGrantType(
   settings: Pick<Settings, "trustedIssuers" | "signIn">,
   { grantTypes }: { grantTypes?: readonly string[] },
@@ -34,7 +36,7 @@ export function checkGrantType(
   // RFC6749-4.4.2-1, RFC6749-4.5-1: matched exactly; what is not served, or not on, is unsupported.
   const grantType = grantTypesOn(settings).find((one) => one === grant_type);
   if (grantType === undefined) {
-    return err({ kind: "grant_type_unsupported", reason: "grant_type_unsupported" });
+    return err(UNSUPPORTED);
   }
   // RFC9396-5-1: no type of details is known here, and ignoring them would grant more than they ask for.
   if (authorization_details !== undefined) {

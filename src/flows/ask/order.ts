@@ -92,6 +92,8 @@ export type GrantOfUser = {
   generation?: number;
   /** Undefined where what is allowed comes without a refresh token. */
   step(allowed: Allowed): FamilyStep | undefined;
+  /** Once a family that begins with this grant is on record. */
+  begun?(): Promise<void>;
 };
 
 export type Order = {

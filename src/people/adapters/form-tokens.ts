@@ -1,7 +1,7 @@
 /** The tokens of the forms of a session, which are derived and not stored. */
 import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import { deriver } from "../../adapters/crypto/encryption-keys.ts";
-import type { FormTokens } from "../../ports-people.ts";
+import type { FormTokens } from "../ports.ts";
 
 /** PAGE-D-5: 256 bits, the same on every instance. */
 export const makeFormTokens = (encryptionKeys: EncryptionKeys): FormTokens =>

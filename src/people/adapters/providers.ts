@@ -11,13 +11,13 @@ import type { PolledDocument } from "../../adapters/remote/polled-document.ts";
 import { pollDocument } from "../../adapters/remote/polled-document.ts";
 import { LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits/fetching.ts";
 import type { Clock, Random, Timers } from "../../ports.ts";
-import type { ProviderFailure, Providers } from "../../ports-people.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, RemoteDocument } from "../../settings/settings.ts";
 import { JWT_BEARER } from "../../spec/rfc7523.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
+import type { ProviderFailure, Providers } from "../ports.ts";
 import type { ProviderMetadata } from "../spec/oidc.ts";
 import {
   buildClientAssertion,

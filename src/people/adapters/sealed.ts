@@ -2,7 +2,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import { deriveKey } from "../../adapters/crypto/encryption-keys.ts";
-import type { Successors, Waiting } from "../../ports-people.ts";
+import type { Successors, Waiting } from "../ports.ts";
 
 const CIPHER = "aes-256-gcm";
 const [IV_BYTES, TAG_BYTES] = [12, 16];

@@ -2,8 +2,9 @@
  * Ask your user: an agent that only lacks its user's consent gets a link with the refusal, at which exactly that user
  * can give exactly that consent (PAGE-D-23); the page behind it is asked.ts.
  */
-import type { AskedUser } from "../../audit/event.ts";
+
 import type { Order } from "../../flows/ask/order.ts";
+import type { Link } from "../../flows/people.ts";
 import {
   PENDING_PER_ACTOR_AND_SUBJECT_MAX,
   PENDING_PER_ACTOR_MAX,
@@ -19,9 +20,6 @@ const CAPS = {
   perSubject: PENDING_PER_SUBJECT_MAX,
   perPair: PENDING_PER_ACTOR_AND_SUBJECT_MAX,
 };
-
-/** The link for the agent, absent where too many are pending; and what the audit trail has of it. */
-export type Link = { errorUri?: string; asked: AskedUser };
 
 /**
  * The same request of the same agent has the same link while that lives, also after the user has refused: the agent

@@ -2,9 +2,9 @@
 
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits/people.ts";
-import type { PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { isReference, parseRequestUri } from "../spec/rfc9126.ts";
@@ -102,7 +102,7 @@ export function pushRequest(
   ports: PeoplePorts,
   { client, request }: ReadRequest,
   isProven: boolean,
-): { reference: string; rows: readonly ShortLived<"request">[] } {
+): { reference: string; rows: readonly PeopleRow<"request">[] } {
   const body = { ...request, pushed: true, expiresAtSeconds: ports.clock.nowSeconds() + PUSHED_SECONDS };
   const { id: key, expiresAtSeconds } = body;
   return isProven

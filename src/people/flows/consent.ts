@@ -5,6 +5,7 @@ import type { Target } from "../../policy/rules.ts";
 import type { Guard, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PeopleRow } from "../records.ts";
 import type { OpenSession } from "./session.ts";
 
 /** Of consents that a page recorded, so that it never changes one that the user or an administrator recorded by API. */
@@ -26,7 +27,7 @@ export type Given = {
   event: Pick<AuditEvent, "request" | "mode" | "client" | "subject"> & Required<Pick<AuditEvent, "policy">>;
   guards?: readonly Guard[];
   /** What is written with it, by the id of the consent. */
-  rows?: (consentId: string) => readonly RowChange[];
+  rows?: (consentId: string) => readonly RowChange<PeopleRow>[];
 };
 
 /** Whether it is recorded; not if others changed it at the same time, again and again, or a guard or row is taken. */

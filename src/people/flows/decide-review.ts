@@ -11,11 +11,12 @@ import {
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { Allowed } from "../../policy/ask.ts";
-import type { CodeRecord, DecisionRecord, PendingRequest, RowChange } from "../../records.ts";
+import type { RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RefreshSettings, SignInSettings } from "../../settings/settings.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, Visitor } from "./decision.ts";
@@ -176,7 +177,7 @@ function decisionRow(
   { request, session }: Found,
   click: Click,
   gives: DecisionRecord["gives"],
-): RowChange {
+): RowChange<PeopleRow> {
   const add = {
     kind: "decision",
     key: request.id,
@@ -195,7 +196,7 @@ function codeRow(
   { request, client, session }: Found,
   code: string,
   given: Pick<CodeRecord, "scopes" | "consentId"> & { refresh: CodeRecord["refresh"] },
-): RowChange {
+): RowChange<PeopleRow> {
   const nowSeconds = clock.nowSeconds();
   const { redirectUri, redirectUriSent, challenge, jkt, target } = request;
   const body = defined<CodeRecord>({

@@ -3,13 +3,13 @@ import type { Allowed, Ask, Consent, Denied } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
 import { allowsRefresh, isFor, SELF } from "../../policy/rules.ts";
-import type { PendingRequest, Session } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PendingRequest, Session } from "../records.ts";
 
 export function offerTo(
   { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,

@@ -1,9 +1,9 @@
 /** What a browser is given next: a place to go to, or a page; `http/` alone knows how that is said. */
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import type { PagePlace } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PagePlace } from "../records.ts";
 
 /** What a notice says, by the text of the catalogue. */
 export type NoticeKind =

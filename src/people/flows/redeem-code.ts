@@ -14,15 +14,17 @@ import { CODE_SECONDS } from "../../limits/people.ts";
 import type { Allowed } from "../../policy/ask.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";
-import type { CodeRecord, Family, Guard } from "../../records.ts";
+import type { Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import { buildRefreshToken } from "../../spec/rfc6749.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { CodeRecord } from "../records.ts";
 import { isVerifier } from "../spec/rfc7636.ts";
 import { comesWithRefresh } from "./offer.ts";
+import { endSurplus } from "./surplus-families.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
@@ -60,6 +62,7 @@ export async function readCode(
   const grant = {
     id: grantOf(ports, key),
     step: (allowed: Allowed) => startOf(ports, client, key, row.body, allowed),
+    begun: () => endSurplus(ports, request.request, row.body),
   };
   if (order.ok) {
     return ok({ ...order.value, jti: tokenOf(ports, key), consentId: row.body.consentId, grant });
@@ -217,8 +220,10 @@ function startOf(
 export async function endReplayed(
   ports: EndingPorts & Pick<PeoplePorts, "journal">,
   request: AuditedRequest,
-  { jti: key }: Extract<Guard, { kind: "code_fresh" }>,
+  code: Guard,
 ): Promise<void> {
+  if (code.kind !== "code_fresh") return;
+  const { jti: key } = code;
   const given = await ports.facts.token(tokenOf(ports, key));
   if (given === undefined) return;
   const id = grantOf(ports, key);

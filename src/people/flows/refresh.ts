@@ -4,13 +4,12 @@ import type { Reason } from "../../audit/reasons.ts";
 import type { FamilyStep, Order, Parties, ResolvedSubject } from "../../flows/ask/order.ts";
 import { readOrder } from "../../flows/ask/read-order.ts";
 import { describeFamily, describeRequest } from "../../flows/audit-fields.ts";
-import { recordEnding } from "../../flows/endings.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
-import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
+import type { Failure, RefusedRequest } from "../../flows/refusal.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
-import { FAMILIES_MAX, REFRESH_RETRIES_MAX } from "../../limits/people.ts";
+import { REFRESH_RETRIES_MAX } from "../../limits/people.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Family, FamilyChange, PresentedFamily } from "../../records.ts";
@@ -25,7 +24,7 @@ import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { PeoplePorts } from "../ports.ts";
 import { parseRefresh, readNarrowedScope } from "../spec/rfc6749-refresh.ts";
 import type { JudgedRefresh, Presenter } from "./judge-refresh.ts";
-import { absoluteEnd, endOf, judgeRefresh } from "./judge-refresh.ts";
+import { absoluteEnd, judgeRefresh } from "./judge-refresh.ts";
 import { plainClient } from "./redeem-code.ts";
 
 const MODE = { mode: "authorization_code" } as const;
@@ -185,31 +184,4 @@ function stepOf(
   const gives = buildRefreshToken(random.secret());
   const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source };
   return { type: "token.refreshed", generation: presented, family: { ...used, next }, gives };
-}
-
-/** Of more families than one user may have for one client and target, those end that were used longest ago. */
-export async function endSurplusFamilies(
-  ports: PeoplePorts,
-  request: AuditedRequest,
-  { clientId, origin, target }: Pick<Family, "clientId" | "origin" | "target">,
-): Promise<void> {
-  const { policy, signIn } = ports.settings();
-  if (signIn === undefined) return;
-  const nowSeconds = ports.clock.nowSeconds();
-  const alike = (await ports.families.list(origin)).filter(
-    ({ family, ended }) =>
-      ended === undefined &&
-      endOf(family, signIn.refresh) > nowSeconds &&
-      family.clientId === clientId &&
-      policy.targets.get(family.target) === policy.targets.get(target),
-  );
-  for (const { family } of alike.slice(FAMILIES_MAX)) {
-    const by = {
-      type: "refresh.ended",
-      reason: "families_too_many",
-      request,
-      ...describeFamily(family),
-    } as const;
-    await recordEnding(ports, { by: "grant", id: family.id }, { ...by, grant: { id: family.id } });
-  }
 }

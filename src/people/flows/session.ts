@@ -4,9 +4,10 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits/people.ts";
 import { foreignKeys } from "../../policy/endings.ts";
-import type { RowChange, Session } from "../../records.ts";
+import type { RowChange } from "../../records.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PeopleRow, Session } from "../records.ts";
 
 /** `key` is the digest of its cookie. */
 export type OpenSession = Session & { key: string };
@@ -16,7 +17,7 @@ export function buildSession(
   { random, hash, clock }: Pick<PeoplePorts, "random" | "hash" | "clock">,
   session: Session,
   before: string | undefined,
-): { secret: string; key: string; rows: readonly RowChange[] } {
+): { secret: string; key: string; rows: readonly RowChange<PeopleRow>[] } {
   const secret = random.secret();
   const key = hash.sha256(secret);
   const add = {

@@ -6,13 +6,14 @@ import { describeToken } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { SIGN_IN_SECONDS } from "../../limits/people.ts";
-import type { PagePlace, PendingRequest, RowChange, Session, SignInAttempt } from "../../records.ts";
+import type { RowChange } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PagePlace, PendingRequest, PeopleRow, Session, SignInAttempt } from "../records.ts";
 import type { AuthenticationRequest, AuthenticationResponse, IdTokenRule } from "../spec/oidc.ts";
 import {
   buildAuthenticationUrl,
@@ -281,7 +282,9 @@ async function complete(
     detail: defined({ provider, auth_time: authTimeSeconds, acr }),
   };
   const opened = buildSession(ports, session, at.session);
-  const spent: RowChange = { add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds } };
+  const spent: RowChange<PeopleRow> = {
+    add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds },
+  };
   const recorded = await ports.journal.record({ event, rows: [spent, ...opened.rows] });
   if (!recorded.ok) return undefined;
   return {

@@ -1,10 +1,10 @@
 /** How pages name a client, a user and a target: by what a user may rely on, never by what a client says of itself alone. */
 import type { Target } from "../../policy/rules.ts";
-import type { Session } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { isDocumentUrl } from "../../spec/cimd.ts";
 import type { NamedClient, ShownTarget, ShownUser } from "../pages/names.ts";
+import type { Session } from "../records.ts";
 import { hostOf } from "./page-answers.ts";
 
 /** By the host of its document, by when it registered itself, or by the operator's name for it. */

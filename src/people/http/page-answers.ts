@@ -8,7 +8,6 @@ import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "..
 import { auditedRequest, pathOf } from "../../http/handler.ts";
 import { REQUEST_SECONDS } from "../../limits/people.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import type { PagePlace } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { NoticeKind, Outcome } from "../flows/outcome.ts";
@@ -19,6 +18,7 @@ import type { Page } from "../pages/page.ts";
 import { frame } from "../pages/page.ts";
 import { styleOf } from "../pages/style.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PagePlace } from "../records.ts";
 import { readCookie, setCookie } from "./cookies.ts";
 import { isForeign } from "./fetch-metadata.ts";
 
@@ -27,7 +27,10 @@ import { isForeign } from "./fetch-metadata.ts";
 /** Browsers apply form-action to every redirect after a form, so the consent page must have none. */
 type Kind = "plain" | "consent" | "account";
 
-function headersOf({ hash, settings }: PeoplePorts, kind: Kind): Record<string, string> {
+function headersOf(
+  { hash, settings }: Pick<PeoplePorts, "hash" | "settings">,
+  kind: Kind,
+): Record<string, string> {
   // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: nothing loaded, nothing framed.
   const digest = hash.sha256(styleOf(settings().pages.colours));
   const policy = [
@@ -56,7 +59,7 @@ type PageAnswer = HttpResponse & { readonly page?: Page; readonly uiLocales?: st
 
 /** `uiLocales`: the languages that the client named for this user. */
 export const pageAnswer = (
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "hash" | "settings">,
   page: Page,
   kind: Kind = "plain",
   uiLocales?: string,
@@ -165,7 +168,7 @@ export const withHeader = (answer: PageAnswer, name: string, value: string): Pag
 const PAGE_PATHS = ["/authorize", "/ask", "/signin", "/callback", "/signout", "/signed-out", "/account"];
 
 /** At the paths of pages a refusal or fault is a page as well, for a person reads it. Everything else stays as it is. */
-export function dressPages(ports: PeoplePorts): Dress {
+export function dressPages(ports: Pick<PeoplePorts, "hash" | "settings">): Dress {
   const base = new URL(ports.settings().issuer).pathname.replace(/\/$/, "");
   const isPage = (path: string): boolean =>
     PAGE_PATHS.some((one) => path === base + one || path.startsWith(`${base}${one}/`));

@@ -109,7 +109,10 @@ function makeAnswer(ports: PeoplePorts): Handler {
       return refuseWith({ kind: "request_malformed", reason }, answer);
     }
     const { reference, rows } = pushRequest(ports, read.value, client.value.method !== "none");
-    const spent = await spendProof(ports, client.value, audited, rows);
+    const { spends } = client.value;
+    if (spends === undefined) for (const row of rows) await ports.shortLived.add(row);
+    const changes = rows.map((add) => ({ add }));
+    const spent = await spendProof(ports, client.value, audited, changes);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
     return privateJson(201, buildPushedAnswer(reference, PUSHED_SECONDS));
   };

@@ -5,13 +5,13 @@ import type { Handler } from "../../http/handler.ts";
 import { pathOf } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import { SESSION_SECONDS_MAX } from "../../limits/people.ts";
-import type { PagePlace } from "../../records.ts";
 import { beginSignIn, finishSignIn } from "../flows/sign-in.ts";
 import { signOut } from "../flows/sign-out.ts";
 import type { NoticeView } from "../pages/notice-page.ts";
 import { noticePage } from "../pages/notice-page.ts";
 import { signInPage } from "../pages/sign-in-page.ts";
 import type { PeoplePorts } from "../ports.ts";
+import type { PagePlace } from "../records.ts";
 import { buildEndSessionUrl } from "../spec/oidc.ts";
 import { setCookie } from "./cookies.ts";
 import {

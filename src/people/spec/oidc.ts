@@ -5,9 +5,9 @@
  * Covers Core 3.1.2 the authentication request and its response, 3.1.3 the token request and the ID token, 9 the
  * client's own assertion; Discovery 3 and 4 the metadata of the provider.
  * Elsewhere: OIDC 3.1.2.1 people/flows/sign-in.ts; OIDC 3.1.2.6 people/flows/sign-in.ts, people/flows/told.ts; OIDC
- * 3.1.2.7 people/flows/sign-in.ts; OIDC 3.1.3.1 people/adapters/providers.ts, ports-people.ts; OIDC 3.1.3.7
- * people/flows/sign-in.ts; OIDC 5.7 people/flows/sign-in.ts; OIDC 9 config/sign-in.ts, http/discovery.ts; OIDC D
- * people/flows/review.ts, people/flows/session.ts, people/flows/sign-in.ts, people/http/sign-in.ts,
+ * 3.1.2.7 people/flows/sign-in.ts; OIDC 3.1.3.1 people/adapters/providers.ts, people/ports.ts; OIDC 3.1.3.7
+ * people/flows/sign-in.ts; OIDC 5.7 people/flows/sign-in.ts; OIDC 9 config/sign-in.ts, people/http/provider-keys.ts;
+ * OIDC D people/flows/review.ts, people/flows/session.ts, people/flows/sign-in.ts, people/http/sign-in.ts,
  * people/pages/decision-parts.ts, people/spec/rfc6749-authorization.ts, policy/judge.ts, policy/rules.ts; OIDCD 4
  * people/adapters/providers.ts; OIDCD 4.2 people/adapters/providers.ts; OIDCD 7.1 people/adapters/providers.ts; OIDCL
  * R3 people/http/sign-in.ts.

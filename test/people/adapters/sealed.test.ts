@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { makeWaiting } from "../../../src/people/adapters/sealed.ts";
-import type { PendingRequest } from "../../../src/records.ts";
+import type { PendingRequest } from "../../../src/people/records.ts";
 
 test("PAGE-D-4 what waits in a browser opens for that browser, as what it is, until it expires, on every instance", () => {
   const [older, newer, other] = [randomBytes(32), randomBytes(32), randomBytes(32)];

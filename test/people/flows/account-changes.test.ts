@@ -7,7 +7,7 @@ import { ACCOUNT_EVENTS } from "../../../src/limits/people.ts";
 import { makeFormTokens } from "../../../src/people/adapters/form-tokens.ts";
 import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
 import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
-import type { Ports } from "../../../src/ports.ts";
+import type { PeoplePorts } from "../../../src/people/ports.ts";
 import type { RefreshFlow } from "../../support/refresh.ts";
 import { ALICE, openRefresh, withRefresh } from "../../support/refresh.ts";
 
@@ -23,7 +23,7 @@ async function signIn({ ports }: RefreshFlow, key: string): Promise<string> {
   return key;
 }
 
-async function open(ports: Ports, key: string, query: AccountQuery = {}): Promise<Account> {
+async function open(ports: PeoplePorts, key: string, query: AccountQuery = {}): Promise<Account> {
   const account = await openAccount(ports, NOTE, key, query);
   return account.next === "page" ? account : assert.fail(`${account.next} instead of the page`);
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decideAsked, openAsked } from "../../../src/people/flows/asked.ts";
-import type { Ports } from "../../../src/ports.ts";
+import type { PeoplePorts } from "../../../src/people/ports.ts";
 import { NOTES, SCOPES } from "../../support/people.ts";
 import { ALICE, forRefresh, LOGIN, openRefresh } from "../../support/refresh.ts";
 import { ISSUER, workload } from "../../support/world.ts";
@@ -40,7 +40,7 @@ const changes = [
 for (const [what, before, after, refused] of changes) {
   test(`PAGE-D-11, PAGE-D-23 a click gives an agent what its page showed: a reload in between adds ${what}`, async (t) => {
     const flow = await openRefresh(t, before);
-    const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
+    const ports: PeoplePorts = { ...flow.ports, authFailures: { note: () => undefined } };
     const nowSeconds = ports.clock.nowSeconds();
     const session = {
       origin: ALICE,

@@ -4,9 +4,9 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { openAccount } from "../../../src/people/flows/account.ts";
 import { decideReview, openReview } from "../../../src/people/flows/decide-review.ts";
-import type { Ports } from "../../../src/ports.ts";
+import type { PeoplePorts } from "../../../src/people/ports.ts";
+import type { PendingRequest } from "../../../src/people/records.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
-import type { PendingRequest } from "../../../src/records.ts";
 import { challengeOf, NOTES, PRIVATE, verifierOf, WEB_REDIRECT } from "../../support/people.ts";
 import { ALICE, forRefresh, openRefresh, withIssuer, withRefresh, withRule } from "../../support/refresh.ts";
 
@@ -66,7 +66,7 @@ const mappings = [
 for (const [what, subjects, stands] of mappings) {
   test(`RFC7519-4.1.2-v1, PAGE-D-14 a session of before the mapping became ${what}: ${stands ? "stands" : "is over"}`, async (t) => {
     const { flow, id, click } = await openPage(t, withRule({}));
-    const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
+    const ports: PeoplePorts = { ...flow.ports, authFailures: { note: () => undefined } };
     const decide = await click();
     flow.reload(withIssuer({ subjects }));
     const want = stands ? "page" : "sign_in";
@@ -126,7 +126,7 @@ test("PAGE-D-4 the same click again, after a reload that allows less, has the an
 async function openPage(t: TestContext, before: object) {
   const flow = await openRefresh(t, before);
   let lost = false;
-  const journal: Ports["journal"] = {
+  const journal: PeoplePorts["journal"] = {
     /** The store writes, and its answer is lost once. */
     async record(...entry) {
       const recorded = await flow.ports.journal.record(...entry);
@@ -137,7 +137,7 @@ async function openPage(t: TestContext, before: object) {
       return recorded;
     },
   };
-  const ports: Ports = { ...flow.ports, journal, authFailures: { note: () => undefined } };
+  const ports: PeoplePorts = { ...flow.ports, journal, authFailures: { note: () => undefined } };
   const nowSeconds = ports.clock.nowSeconds();
   const expiresAtSeconds = nowSeconds + 600;
   const session = {

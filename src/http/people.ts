@@ -1,0 +1,33 @@
+/** The people's wing as the trunk knows it. A process that has never had `signIn` in force has none of it. */
+import type { PeopleGrants } from "../flows/people.ts";
+import type { Ports } from "../ports.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { Dress } from "./answers.ts";
+import type { Handler } from "./handler.ts";
+
+export type PeopleEndpoint =
+  | "authorize"
+  | "review"
+  | "decide"
+  | "ask"
+  | "decideAsk"
+  | "push"
+  | "signIn"
+  | "callback"
+  | "signOut"
+  | "signedOut"
+  | "account"
+  | "takeBack"
+  | "providerKeys";
+
+export interface People extends PeopleGrants {
+  readonly endpoints: Readonly<Record<PeopleEndpoint, (ports: Ports) => Handler>>;
+  /** At the paths of pages a refusal or fault is a page as well. */
+  dress(ports: Ports): Dress;
+}
+
+export interface OpenPeople extends People {
+  /** Takes the providers of these settings. */
+  configure(settings: Settings): void;
+  stop(): void;
+}

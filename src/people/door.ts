@@ -1,0 +1,66 @@
+/**
+ * The door of the people's wing: sign-in, consent, codes, refresh tokens and the pages for them. The trunk imports this
+ * file alone, and only when `signIn` is first configured, so a process without it loads nothing of the wing.
+ */
+import type { Store } from "../adapters/store/store.ts";
+import type { Handler } from "../http/handler.ts";
+import type { OpenPeople } from "../http/people.ts";
+import type { Ports } from "../ports.ts";
+import type { ShortLivedRows } from "../ports-people.ts";
+import { makeFormTokens } from "./adapters/form-tokens.ts";
+import type { ProviderOptions } from "./adapters/providers.ts";
+import { openProviders } from "./adapters/providers.ts";
+import { makeWaiting, successors } from "./adapters/sealed.ts";
+import { grantsOf } from "./flows/grants.ts";
+import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
+import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
+import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
+import { dressPages } from "./http/page-answers.ts";
+import { pushEndpoint } from "./http/par.ts";
+import { providerKeysEndpoint } from "./http/provider-keys.ts";
+import { callbackEndpoint, signedOutEndpoint, signInEndpoint, signOutEndpoint } from "./http/sign-in.ts";
+import type { OwnPorts, PeoplePorts } from "./ports.ts";
+import type { ShortLivedBodies } from "./records.ts";
+
+// What commands need to look at a provider.
+export { lookAtProvider } from "./adapters/providers.ts";
+export { describeMetadataFailure, parseProviderMetadata, providerMetadataUrl } from "./spec/oidc.ts";
+
+export type PeopleOptions = ProviderOptions & { store: Pick<Store, "shortLived" | "pendingConsents"> };
+
+export function openPeople(options: PeopleOptions): OpenPeople {
+  const { store, encryptionKeys } = options;
+  const providers = openProviders(options);
+  const own: OwnPorts = {
+    shortLived: store.shortLived as ShortLivedRows<ShortLivedBodies>,
+    pendingConsents: store.pendingConsents,
+    waiting: makeWaiting(encryptionKeys),
+    formTokens: makeFormTokens(encryptionKeys),
+    successors,
+    providers,
+  };
+  const at = (endpoint: (ports: PeoplePorts) => Handler) => (ports: Ports) => endpoint({ ...ports, ...own });
+  return {
+    ...grantsOf(own),
+    endpoints: {
+      authorize: at(authorizeEndpoint),
+      review: at(reviewEndpoint),
+      decide: at(decideEndpoint),
+      ask: at(askEndpoint),
+      decideAsk: at(decideAskEndpoint),
+      push: at(pushEndpoint),
+      signIn: at(signInEndpoint),
+      callback: at(callbackEndpoint),
+      signOut: at(signOutEndpoint),
+      signedOut: at(signedOutEndpoint),
+      account: at(accountEndpoint),
+      takeBack: at(takeBackEndpoint),
+      providerKeys: at(providerKeysEndpoint),
+    },
+    dress: dressPages,
+    configure({ signIn }) {
+      providers.configure(signIn?.providers ?? new Map());
+    },
+    stop: providers.stop,
+  };
+}

@@ -1,0 +1,110 @@
+/** What the people's wing keeps: the bodies of its short-lived rows, and what waits in a browser and in no row. */
+
+import type { Origin } from "../policy/ask.ts";
+import type { Family, ShortLived, ShortLivedKind } from "../records.ts";
+import type { SignInFacts } from "../spec/oidc-user.ts";
+import type { SignInWishes } from "./spec/rfc6749-authorization.ts";
+import type { AuthorizationError } from "./spec/rfc9207.ts";
+
+/** An authorization request that waits for its user, with a random id (PAGE-D-4). */
+export type PendingRequest = {
+  id: string;
+  clientId: string;
+  redirectUri: string;
+  /** Whether the request named it; then the token request has to name it too (RFC6749-4.1.3-7). */
+  redirectUriSent: boolean;
+  state?: string;
+  challenge: string;
+  /** The thumbprint of the key to which the code is bound. */
+  jkt?: string;
+  /** A name of the target, as it was requested. */
+  target: string;
+  /** Those of the target that were asked for; absent: no scope was named. */
+  scope?: readonly string[];
+  /** Whether the client asked to go on without the user. */
+  offline?: boolean;
+  /** Whether the client pushed it. */
+  pushed?: boolean;
+  wishes: SignInWishes;
+  startedAtSeconds: number;
+  renewals: number;
+  /** Of the session for which the user signed in for this request. */
+  session?: string;
+  /** Whether the user was sent to sign in anew because a rule demands more of the sign-in. */
+  demanded?: boolean;
+  expiresAtSeconds: number;
+};
+
+/** A page of ours to which a sign-in leads, by the id of what the user is asked there; on the account page, nothing. */
+export type PagePlace = { page: "review"; id: string } | { page: "ask"; id: string } | { page: "account" };
+
+/** The same with the request itself. */
+type SignInPlace = { page: "review"; request: PendingRequest } | Exclude<PagePlace, { page: "review" }>;
+
+/** A user is at a provider: what `state` holds. */
+export type SignInAttempt = {
+  provider: string;
+  nonce: string;
+  verifier: string;
+  place: SignInPlace;
+  wishes: SignInWishes;
+  startedAtSeconds: number;
+  expiresAtSeconds: number;
+};
+
+/** A user is signed in; by the digest of the cookie. */
+export type Session = SignInFacts & {
+  origin: Origin;
+  sub: string;
+  provider: string;
+  displayName?: string;
+  /** An address that the provider says it has verified. */
+  mail?: string;
+  startedAtSeconds: number;
+};
+
+/** What an authorization code is good for; by the digest of the code. */
+export type CodeRecord = SignInFacts & {
+  clientId: string;
+  redirectUri: string;
+  redirectUriSent: boolean;
+  challenge: string;
+  /** The thumbprint of the key that the token request has to prove. */
+  jkt?: string;
+  target: string;
+  scopes: readonly string[];
+  origin: Origin;
+  sub: string;
+  consentId: string;
+  /** When the user signed in, by the provider's word or else by our clock. */
+  signedInAtSeconds: number;
+  usableUntilSeconds: number;
+  /** Refresh tokens come of it, for as long as the user was told. */
+  refresh?: Pick<Family, "offline" | "startedAtSeconds" | "endsAtSeconds" | "idleEndsAtSeconds">;
+};
+
+/** What the user decided about a request, by its id: the same click gets the same answer for a while. */
+export type DecisionRecord = {
+  /** The session and the digest of the form. */
+  session: string;
+  click: string;
+  atSeconds: number;
+  /** The code, encrypted with what the form alone has; or the error that the client was told. */
+  gives: { sealed: string } | AuthorizationError;
+};
+
+export type ShortLivedBodies = {
+  /** A client that proved itself left it (RFC 9126). */
+  request: PendingRequest;
+  /** Signed a user in, so that it does not again. */
+  attempt: Record<string, never>;
+  session: Session;
+  decision: DecisionRecord;
+  code: CodeRecord;
+};
+
+/** A short-lived row with what is in it. */
+export type PeopleRow<K extends ShortLivedKind = ShortLivedKind> = ShortLived<K, ShortLivedBodies[K]>;
+
+/** What waits in a browser and in no row, because no user has signed in. */
+export type WaitingBodies = { request: PendingRequest; pushed: PendingRequest; attempt: SignInAttempt };
