@@ -277,10 +277,10 @@ test("a name is the start of a string literal, and may hold several ids", () => 
   assert.deepEqual(
     [...findNames(register, source(text))],
     [
-      ["DOC-2.1-1", ["file.ts:4"]],
-      ["DOC-2.1-v2", ["file.ts:4"]],
-      ["DOC-3-1", ["file.ts:5"]],
-      ["DOC-4-1", ["file.ts:5"]],
+      ["DOC-2.1-1", ["file.ts:4 DOC-2.1-1, DOC-2.1-v2 refuses DOC-5-1"]],
+      ["DOC-2.1-v2", ["file.ts:4 DOC-2.1-1, DOC-2.1-v2 refuses DOC-5-1"]],
+      ["DOC-3-1", ["file.ts:5 DOC-3-1 accepts $" + "{value}"]],
+      ["DOC-4-1", ["file.ts:5 DOC-4-1 at https://as.example"]],
     ],
   );
   assert.deepEqual(idFinder(register)("see DOC-2.1-1, DOC-2.1-18."), ["DOC-2.1-1", "DOC-2.1-18"]);
@@ -615,6 +615,13 @@ function format({ title, source, clauses }: Document): string {
   const lines = clauses.map((clause) => `    ${JSON.stringify(clause)}`).join(",\n");
   return `{\n${head}  "clauses": [\n${lines}\n  ]\n}\n`;
 }
+
+test("the register cites nothing that a reader of the repository cannot open", () => {
+  for (const { clauses } of loadTree(root).register.values()) {
+    for (const { id, summary, note = "" } of clauses)
+      assert.doesNotMatch(`${summary} ${note}`, /\b[a-z0-9-]+\.md\b|\btrap [0-9]|\[bug\]/, id);
+  }
+});
 
 test("every register file has one clause a line", () => {
   const { documents, register } = loadTree(root);

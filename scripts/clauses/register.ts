@@ -70,15 +70,16 @@ export const withoutComments = (text: string): string =>
     .replaceAll(/^\s*\/\*[\s\S]*?\*\//gm, (comment) => comment.replaceAll(/[^\n]/g, ""))
     .replaceAll(/(^|\s)\/\/.*$/gm, "$1");
 
-/** Where ids stand: `file:line`, by id. */
+/** Where ids stand, by id: `file:line`, and behind it the name of a test. */
 export type Places = Map<string, string[]>;
 
-function places(sources: Source[], idsOfLine: FindIds, prepare = (text: string) => text) {
+/** `find`: the ids of a line, each with what the place says behind its number. */
+function places(sources: Source[], find: (line: string) => (readonly [id: string, said: string])[]) {
   const found: Places = new Map();
   for (const { file, text } of sources) {
-    for (const [index, line] of prepare(text).split("\n").entries()) {
-      for (const id of new Set(idsOfLine(line))) {
-        found.set(id, [...(found.get(id) ?? []), `${file}:${index + 1}`]);
+    for (const [index, line] of text.split("\n").entries()) {
+      for (const [id, said] of new Map(find(line))) {
+        found.set(id, [...(found.get(id) ?? []), `${file}:${index + 1}${said}`]);
       }
     }
   }
@@ -86,14 +87,21 @@ function places(sources: Source[], idsOfLine: FindIds, prepare = (text: string) 
 }
 
 /** The lines that cite ids. */
-export const findLines = (register: Register, code: Source[]): Places => places(code, idFinder(register));
+export function findLines(register: Register, code: Source[]): Places {
+  const findIds = idFinder(register);
+  return places(code, (line) => findIds(line).map((id) => [id, ""] as const));
+}
 
-/** The lines of string literals that begin with ids, as names of tests do; a comment is no name. */
+/** The lines of string literals that begin with ids, as names of tests do, each with its text; a comment is no name. */
 export function findNames(register: Register, tests: Source[]): Places {
   const id = idPattern(register);
-  const literal = new RegExp(`(?<=["'\`])${id}(?:, ${id})*`, "g");
-  const ids = (line: string) => (line.match(literal) ?? []).flatMap((start) => start.split(", "));
-  return places(tests, ids, withoutComments);
+  const literal = new RegExp(`(["'\`])(${id}(?:, ${id})*)(.*?)(?:\\1|$)`, "g");
+  const bare = tests.map(({ file, text }) => ({ file, text: withoutComments(text) }));
+  return places(bare, (line) =>
+    [...line.matchAll(literal)].flatMap(([, , ids = "", rest = ""]) =>
+      ids.split(", ").map((id) => [id, ` ${ids}${rest}`] as const),
+    ),
+  );
 }
 
 /** Register, code and tests of the tree at `root`. */
