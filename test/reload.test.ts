@@ -163,6 +163,11 @@ const DAMAGE: [what: string, damage: (production: Production) => Promise<void>, 
     /^not reloaded: profile: cannot change while the server runs; restart it$/,
   ],
   [
+    "another issuer",
+    async (production) => change(production, { issuer: "https://another.example" }),
+    /^not reloaded: issuer: cannot change while the server runs; restart it$/,
+  ],
+  [
     "a configuration that is not JSON",
     async ({ configFile }) => writeFileSync(configFile, '{ "version": 1,'),
     /^not reloaded: .*config\.json: is not valid JSON/,

@@ -9,6 +9,8 @@ import { after, before, test } from "node:test";
 import { SignJWT } from "jose";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import type { Prover } from "../support/dpop.ts";
+import { makeProver } from "../support/dpop.ts";
 import type { Claims } from "../support/foreign.ts";
 import type { Guests, IssuerName, Kind } from "../support/guests.ts";
 import {
@@ -157,11 +159,7 @@ const ofEveryKind: Row[] = [
   ["IDJAG-4.4.1-4 the client in capital letters", "grant_client_differs", { client_id: "Hotel" }],
   ["IDJAG-4.4.1-4 no client", MISSING, { client_id: undefined }],
   ["IDJAG-4.4.1-4 a list of clients", MALFORMED, { client_id: ["hotel"] }],
-  [
-    "POLICY-D-14, IDJAG-9.9-4 a key to which the grant is bound",
-    "subject_key_not_proven",
-    { cnf: { jkt: "x" } },
-  ],
+  ["IDJAG-9.9-4 a key to which the grant is bound", "subject_key_not_proven", { cnf: { jkt: "x" } }],
   ["RFC7800-3.1-v2 a key that is not understood", "subject_key_not_proven", { cnf: { kid: "k" } }],
   ["RFC7800-3.1-v2 null as cnf", "subject_key_not_proven", { cnf: null }],
   [
@@ -191,6 +189,18 @@ async function assertOutcome(answer: Answer, outcome: string): Promise<void> {
   if (outcome === REDEEMED) tokenOf(answer);
   else await guests.assertRefused(answer, outcome);
 }
+
+test("POLICY-D-14 a grant that is bound to a key is redeemed with a proof of that key, and with that of another is refused", async () => {
+  const [owner, other] = [await makeProver(), await makeProver()];
+  const redeem = async (by: Prover): Promise<Answer> => {
+    const assertion = await guests.grant({ cnf: { jkt: owner.jkt } });
+    const headers = { authorization: basic("hotel", SECRET), dpop: by.prove(`${ISSUER}/token`) };
+    return guests.world.token({ grant_type: JWT_BEARER, assertion }, headers);
+  };
+  await guests.assertRefused(await redeem(other), "subject_key_not_proven");
+  const answer = await redeem(owner);
+  assert.equal(answer.body.token_type, "DPoP", answer.text);
+});
 
 for (const kind of KINDS) {
   for (const [name, outcome, claims, header] of ofEveryKind) {

@@ -11,6 +11,7 @@ import { issueServerCertificate, makeAuthority } from "../../../scripts/dev-pki.
 import { random } from "../../../src/adapters/crypto/random.ts";
 import { EARLY_LOOK_SECONDS } from "../../../src/limits/fetching.ts";
 import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../../src/limits/people.ts";
+import { deriveProviderKey } from "../../../src/people/adapters/provider-keys.ts";
 import { openProviders } from "../../../src/people/adapters/providers.ts";
 import type { Provider } from "../../../src/settings/settings.ts";
 import { inTime } from "../../support/in-time.ts";
@@ -176,4 +177,11 @@ test("CONF-D-2 a provider whose metadata list no public subjects is used, and th
   const { one, begin, pairwise } = await open(t, "answers");
   one.site.subjects = ["pairwise"];
   assert.deepEqual([await begin(), await begin("two"), pairwise], ["ok", "ok", ["one"]]);
+});
+
+test("CONF-D-4 the key toward a provider is that of key-encryption key and provider on every instance, and of no other", () => {
+  const [key, other] = [randomBytes(32), randomBytes(32)];
+  const kidOf = (from: Uint8Array, name: string) => deriveProviderKey(from, name).publicJwk.kid;
+  assert.equal(kidOf(key, "one"), kidOf(Uint8Array.from(key), "one"));
+  assert.equal(new Set([kidOf(key, "one"), kidOf(key, "two"), kidOf(other, "one")]).size, 3);
 });

@@ -413,7 +413,7 @@ test("OIDC-3.1.2.7-1 an unknown state is refused and counted", async () => {
 
 // --- the session ----------------------------------------------------------------------------------------------------
 
-test("CONF-D-4, OIDC-9-1, OIDC-9-2, OIDC-D-1 this server proves itself by a key of its own, which is not among those of tokens", async () => {
+test("OIDC-9-1, OIDC-9-2, OIDC-D-1 this server proves itself by a key of its own, which is not among those of tokens", async () => {
   const { browser, location } = await atProvider();
   assert.equal(new URL(location).searchParams.get("redirect_uri"), `${ISSUER}/callback/company`);
   await browser.get(provider.signIn(location));
