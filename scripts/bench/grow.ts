@@ -4,9 +4,9 @@
  */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { buildBlock } from "../../src/adapters/audit/indexing.ts";
+import { buildSegment } from "../../src/adapters/audit/indexing.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
-import { AUDIT_BLOCK_EVENTS } from "../../src/limits/audit.ts";
+import { AUDIT_SEGMENT_EVENTS } from "../../src/limits/audit.ts";
 import type { AuditQuery } from "../../src/records.ts";
 import { end } from "./children.ts";
 import { Line } from "./client.ts";
@@ -79,9 +79,9 @@ async function buildIndex(store: Store): Promise<void> {
     for (
       let fromSeq = (await store.audit.indexedTo(log)) + 1;
       fromSeq <= toSeq;
-      fromSeq += AUDIT_BLOCK_EVENTS
+      fromSeq += AUDIT_SEGMENT_EVENTS
     )
-      await buildBlock(store, { log, fromSeq, toSeq: Math.min(toSeq, fromSeq + AUDIT_BLOCK_EVENTS - 1) });
+      await buildSegment(store, { log, fromSeq, toSeq: Math.min(toSeq, fromSeq + AUDIT_SEGMENT_EVENTS - 1) });
   }
 }
 

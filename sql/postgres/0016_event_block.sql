@@ -1,4 +1,4 @@
--- The index of the audit trail in blocks of successive events of one log (src/audit/blocks.ts). It is derived from the
+-- The index of the audit trail in blocks of successive events of one log. It is derived from the
 -- events, and a search reads the events that no block covers.
 create table event_block (
   log text collate "C" not null,

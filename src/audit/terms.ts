@@ -1,6 +1,6 @@
 /**
  * The search terms of an audit event (PROD-6.3-3): our own design, over the fields of event.ts. A query filters by
- * terms, and the index lists the events of each (blocks.ts).
+ * terms, and the index lists the events of each (adapters/audit/indexing.ts).
  */
 
 import type { Json, JsonObject } from "../spec/rfc8259.ts";

@@ -7,18 +7,18 @@ export const CHECKPOINT_SECONDS = 60;
 export const CHECKPOINT_HEADS_MAX = 32;
 /** The end of the witness file that is read at the start. */
 export const WITNESS_READ_BYTES_MAX = 1024 * 1024;
-/** Successive events of one log in a block of the index, at most. */
-export const AUDIT_BLOCK_EVENTS = 1_024;
-/** Events that are fewer get a block after this time, so that a log that is not written any more is indexed to its end. */
-export const AUDIT_BLOCK_WAIT_SECONDS = 24 * 3600;
-/** How often blocks are built, and how many of one log then; and how many times rows are removed that they replace. */
+/** Successive events of one log in a segment of the index, at most. */
+export const AUDIT_SEGMENT_EVENTS = 1_024;
+/** Events that are fewer get a segment after this time, so that a log that is not written any more is indexed to its end. */
+export const AUDIT_SEGMENT_WAIT_SECONDS = 24 * 3600;
+/** How often segments are built, and how many of one log then; and how many times rows of an older index are removed. */
 export const AUDIT_INDEX_INTERVAL_MS = 2_000;
-export const AUDIT_BLOCKS_PER_ROUND = 16;
-/** Blocks that one step of a search lists, opens at first and opens at most. */
-export const AUDIT_BLOCKS_LISTED = 500;
-export const AUDIT_BLOCKS_READ_MIN = 8;
-export const AUDIT_BLOCKS_READ_MAX = 64;
-/** Events that one step of a search, or of building a block, reads. */
+export const AUDIT_SEGMENTS_PER_ROUND = 16;
+/** Segments that one step of a search lists, opens at first and opens at most. */
+export const AUDIT_SEGMENTS_LISTED = 500;
+export const AUDIT_SEGMENTS_READ_MIN = 8;
+export const AUDIT_SEGMENTS_READ_MAX = 64;
+/** Events that one step of a search, or of building a segment, reads. */
 export const AUDIT_EVENTS_READ = 128;
 export const RETENTION_DAYS = 400;
 export const RETENTION_INTERVAL_MS = 300_000;

@@ -1,23 +1,28 @@
 /**
- * Builds the blocks of the trail's index (audit/blocks.ts) behind the journal. Every instance does it for every log; the
- * first block with a beginning stays, so that instances that build the same one do no harm.
+ * The index of the audit trail (PROD-6.3-3): our own design, built behind the journal, so that no event pays for its
+ * search terms. A segment covers up to AUDIT_SEGMENT_EVENTS successive events of one log, and is written once. For each
+ * term that one of its events has, it has a row: the segment, a digest of the term, and the numbers of the events,
+ * counted from the first one. Under TIMES it lists the time of each event, counted from the earliest one, so that a
+ * search puts matches in order before it reads any event.
+ *
+ * Two terms may have the same digest, so each event found is compared with the query (store/search.ts). The index is
+ * derived from the events alone: it is no evidence, and a segment that is lost is only slow. Every instance builds it for
+ * every log; the first segment with a beginning stays, so that instances that build the same one do no harm.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import type { BlockEvent } from "../../audit/blocks.ts";
-import { buildParts } from "../../audit/blocks.ts";
 import {
-  AUDIT_BLOCK_EVENTS,
-  AUDIT_BLOCK_WAIT_SECONDS,
-  AUDIT_BLOCKS_PER_ROUND,
   AUDIT_EVENTS_READ,
   AUDIT_INDEX_INTERVAL_MS,
+  AUDIT_SEGMENT_EVENTS,
+  AUDIT_SEGMENT_WAIT_SECONDS,
+  AUDIT_SEGMENTS_PER_ROUND,
 } from "../../limits/audit.ts";
 import { STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { Clock, Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
-import { keysOfBodies } from "../store/encoding.ts";
-import type { BlockHead, Store } from "../store/store.ts";
+import { keysOfBodies, TIMES } from "../store/encoding.ts";
+import type { Segment, Store } from "../store/store.ts";
 
 export type IndexingOptions = {
   /** The log that this process writes. */
@@ -28,20 +33,20 @@ export type IndexingOptions = {
   onFault: (text: string) => void;
 };
 
-/** Builds blocks at regular intervals, until it is closed. */
+/** Builds segments at regular intervals, until it is closed. */
 export function startIndexing({ log: own, store, clock, timers, onFault }: IndexingOptions): PeriodicWork {
   const { audit } = store;
 
-  /** Builds the next block of a log, if there are enough events for it, or they have waited long; whether it did. */
+  /** Builds the next segment of a log, if there are enough events for it, or they have waited long; whether it did. */
   const buildNext = async (log: string, head: number): Promise<boolean> => {
     const [first] = await store.log.read({ log, afterSeq: await audit.indexedTo(log), limit: 1 });
     if (first === undefined) return false;
     // What another instance writes is left to it, unless it does not build.
-    const enough = log === own ? AUDIT_BLOCK_EVENTS : 2 * AUDIT_BLOCK_EVENTS;
-    const waited = clock.nowMs() - first.timeMs >= AUDIT_BLOCK_WAIT_SECONDS * 1_000;
+    const enough = log === own ? AUDIT_SEGMENT_EVENTS : 2 * AUDIT_SEGMENT_EVENTS;
+    const waited = clock.nowMs() - first.timeMs >= AUDIT_SEGMENT_WAIT_SECONDS * 1_000;
     if (head - first.seq + 1 < enough && !waited) return false;
-    const toSeq = Math.min(head, first.seq + AUDIT_BLOCK_EVENTS - 1);
-    await buildBlock(store, { log, fromSeq: first.seq, toSeq });
+    const toSeq = Math.min(head, first.seq + AUDIT_SEGMENT_EVENTS - 1);
+    await buildSegment(store, { log, fromSeq: first.seq, toSeq });
     return true;
   };
 
@@ -49,37 +54,45 @@ export function startIndexing({ log: own, store, clock, timers, onFault }: Index
     let built = 0;
     for (const { log, seq } of await audit.heads()) {
       // A few in a round, so that a trail that an older version wrote does not take the whole processor.
-      for (let blocks = 0; blocks < AUDIT_BLOCKS_PER_ROUND && !closing(); blocks++) {
+      for (let segments = 0; segments < AUDIT_SEGMENTS_PER_ROUND && !closing(); segments++) {
         if (!(await buildNext(log, seq))) break;
         built++;
       }
     }
-    // Once every event has its block, the terms of older versions are not needed any more.
-    for (let slices = 0; built === 0 && slices < AUDIT_BLOCKS_PER_ROUND && !closing(); slices++) {
-      if (!(await audit.forgetTerms(STORE_SWEEP_MAX))) break;
+    // Once every event has its segment, only an older version reads the blocks that it builds. Each day in which it writes
+    // it builds one.
+    const sinceMs = clock.nowMs() - 2 * AUDIT_SEGMENT_WAIT_SECONDS * 1_000;
+    for (let times = 0; built === 0 && times < AUDIT_SEGMENTS_PER_ROUND && !closing(); times++) {
+      if (!(await audit.forgetOlderIndex(sinceMs, STORE_SWEEP_MAX))) break;
       await turn();
     }
   };
   return runPeriodically(work, { name: "audit index", everyMs: AUDIT_INDEX_INTERVAL_MS, timers, onFault });
 }
 
-/** Builds the block of these events. */
-export async function buildBlock(
+/** Builds the segment of these events. */
+export async function buildSegment(
   { log: rows, audit }: IndexingOptions["store"],
-  { log, fromSeq, toSeq }: Pick<BlockHead, "log" | "fromSeq" | "toSeq">,
+  { log, fromSeq, toSeq }: Pick<Segment, "log" | "fromSeq" | "toSeq">,
 ): Promise<void> {
-  const events: BlockEvent[] = [];
+  const lists = new Map<number, number[]>();
+  const times = new Map<number, number>();
   const keysOf = keysOfBodies();
   for (let after = fromSeq - 1; after < toSeq; ) {
     const read = await rows.read({ log, afterSeq: after, limit: Math.min(AUDIT_EVENTS_READ, toSeq - after) });
-    for (const { seq, timeMs, body } of read) {
-      if (seq <= toSeq) events.push({ number: seq - fromSeq, timeMs, keys: keysOf(body) });
+    for (const { seq, timeMs, body } of read.filter(({ seq }) => seq <= toSeq)) {
+      const number = seq - fromSeq;
+      times.set(number, timeMs);
+      for (const key of keysOf(body)) lists.getOrInsertComputed(key, () => []).push(number);
     }
     after = read.at(-1)?.seq ?? toSeq;
     await turn();
   }
-  const times = events.map(({ timeMs }) => timeMs);
-  const head = { log, fromSeq, toSeq, fromMs: Math.min(...times), toMs: Math.max(...times) };
-  await audit.addBlock(head, buildParts(events, head.fromMs));
+  const [fromMs, toMs] = [Math.min(...times.values()), Math.max(...times.values())];
+  // A record that was removed by force has no time.
+  const sinceFirst = (_: unknown, number: number) => (times.get(number) ?? fromMs) - fromMs;
+  lists.set(TIMES, Array.from({ length: toSeq - fromSeq + 1 }, sinceFirst));
+  const rowsOf = [...lists].map(([term, numbers]) => ({ term, numbers }));
+  await audit.addSegment({ log, fromSeq, toSeq, fromMs, toMs }, rowsOf);
   await turn();
 }

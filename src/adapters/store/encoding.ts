@@ -1,7 +1,5 @@
 /** Which texts both stores can hold, and the fixed-length keys under which text from outside is indexed. */
 import { hash } from "node:crypto";
-import type { TermKey } from "../../audit/blocks.ts";
-import { TERM_PARTS } from "../../audit/blocks.ts";
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
@@ -126,19 +124,18 @@ export function termsOfBody(body: string): readonly Term[] {
   }
 }
 
-/** Where the index lists a term: 38 bits of a digest, because peers choose the length and the characters of values. */
-export function termKey({ name, value }: Term): TermKey {
+/** Under this, a segment of the index lists the time of each event in place of numbers. */
+export const TIMES = -1;
+
+/** Under what the index lists a term: 31 bits of a digest, because peers choose the length and the characters of values. */
+export function termKey({ name, value }: Term): number {
   // As text, because a buffer costs more than the digest.
-  const digest = hash("sha256", JSON.stringify([name, value]), "hex");
-  return {
-    part: Number.parseInt(digest.slice(0, 2), 16) % TERM_PARTS,
-    tag: Number.parseInt(digest.slice(2, 10), 16),
-  };
+  return Number.parseInt(hash("sha256", JSON.stringify([name, value]), "hex").slice(0, 8), 16) >>> 1;
 }
 
 /** The keys of the terms of stored events; a term that comes again is not hashed again. */
-export function keysOfBodies(): (body: string) => readonly TermKey[] {
-  const known = new Map<string, TermKey>();
+export function keysOfBodies(): (body: string) => readonly number[] {
+  const known = new Map<string, number>();
   return (body) =>
     termsOfBody(body).map((term) => {
       const text = `${term.name} ${term.value}`;

@@ -12,13 +12,15 @@ import type {
 } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type {
-  BlockHead,
   KeyChange,
   KeyRow,
   PolledKind,
   PolledRow,
+  Segment,
   StoredEvent,
-  StoredPart,
+  StoredList,
+  StoredSegment,
+  TermList,
 } from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
@@ -62,21 +64,36 @@ export function boundsOf({
   return { fromMs: Math.max(fromMs, start.timeMs), toMs, after: start };
 }
 
-export type BlockRow = { log: string; from_seq: number; to_seq: number; from_ms: number; to_ms: number };
+export type SegmentRow = {
+  id: number;
+  log: string;
+  from_seq: number;
+  to_seq: number;
+  from_ms: number;
+  to_ms: number;
+};
 
-export function toBlockRow({ log, fromSeq, toSeq, fromMs, toMs }: BlockHead): BlockRow {
+export function toSegmentRow({ log, fromSeq, toSeq, fromMs, toMs }: Segment): Omit<SegmentRow, "id"> {
   return { log, from_seq: fromSeq, to_seq: toSeq, from_ms: fromMs, to_ms: toMs };
 }
 
-export function fromBlockRow({ log, from_seq, to_seq, from_ms, to_ms }: BlockRow): BlockHead {
-  return { log, fromSeq: from_seq, toSeq: to_seq, fromMs: from_ms, toMs: to_ms };
+export function fromSegmentRow({ id, log, from_seq, to_seq, from_ms, to_ms }: SegmentRow): StoredSegment {
+  return { id, log, fromSeq: from_seq, toSeq: to_seq, fromMs: from_ms, toMs: to_ms };
 }
 
-export type PartRow = { log: string; from_seq: number; part: number; entries: Uint8Array };
+/** `numbers` with commas between. */
+export type ListRow = { segment: number; term: number; numbers: string };
 
-export function fromPartRow({ log, from_seq, part, entries }: PartRow): StoredPart {
-  return { log, fromSeq: from_seq, part, entries };
-}
+export const toListRow = ({ term, numbers }: TermList): Omit<ListRow, "segment"> => ({
+  term,
+  numbers: numbers.join(),
+});
+
+export const fromListRow = ({ segment, term, numbers }: ListRow): StoredList => ({
+  segment,
+  term,
+  numbers: JSON.parse(`[${numbers}]`),
+});
 
 export type StoredCheckpointRow = { log: string; tree_size: number; time_ms: number; jws: string };
 

@@ -1,32 +1,31 @@
 /**
  * Search in the audit trail, the same on both stores: finds the events that have one term of each alternative, by the
- * blocks of the index (audit/blocks.ts) and, where no block covers them yet, by reading them. Each step is a turn of its own, so that
- * no query holds up the server.
+ * index (audit/indexing.ts) and, where no segment covers them yet, by reading them. Each step is a turn of its own, so
+ * that no query holds up the server.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import { readNumbers, readTimes, TIMES } from "../../audit/blocks.ts";
 import type { AuditPosition, Span } from "../../audit/query.ts";
 import type { Term } from "../../audit/terms.ts";
 import {
-  AUDIT_BLOCK_EVENTS,
-  AUDIT_BLOCKS_LISTED,
-  AUDIT_BLOCKS_READ_MAX,
-  AUDIT_BLOCKS_READ_MIN,
   AUDIT_EVENTS_READ,
+  AUDIT_SEGMENT_EVENTS,
+  AUDIT_SEGMENTS_LISTED,
+  AUDIT_SEGMENTS_READ_MAX,
+  AUDIT_SEGMENTS_READ_MIN,
 } from "../../limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../records.ts";
-import { termKey, termsOfBody } from "./encoding.ts";
+import { TIMES, termKey, termsOfBody } from "./encoding.ts";
 import { boundsOf } from "./rows.ts";
-import type { BlockHead, StoredPart } from "./store.ts";
+import type { Segment, StoredList, StoredSegment } from "./store.ts";
 
 /** What a search reads; every call is one short step. */
 export interface TrailRows {
   /** The first and the last sequence number of a log; undefined for a log without events. */
   bounds(log: string): Promise<{ firstSeq: number; lastSeq: number } | undefined>;
-  /** Blocks with events after `afterSeq` up to `toSeq`, in order. */
-  blocks(span: Span, limit: number): Promise<readonly BlockHead[]>;
-  /** Those of these parts that the blocks have. */
-  parts(blocks: readonly BlockHead[], parts: readonly number[]): Promise<readonly StoredPart[]>;
+  /** Segments with events after `afterSeq` up to `toSeq`, in order. */
+  segments(span: Span, limit: number): Promise<readonly StoredSegment[]>;
+  /** What the segments list under these terms. */
+  lists(segments: readonly number[], terms: readonly number[]): Promise<readonly StoredList[]>;
   /** The smallest and the largest time of the events in a span; undefined if there are none. */
   times(span: Span): Promise<{ fromMs: number; toMs: number } | undefined>;
   /** Events of one log in order, after `afterSeq` up to `toSeq`. */
@@ -35,8 +34,8 @@ export interface TrailRows {
   eventsAt(places: readonly AuditPosition[]): Promise<readonly AuditRecord[]>;
 }
 
-/** Successive events of one log: a block, or events that no block covers. `span`: what of it the query asks for. */
-type Stretch = BlockHead & { span: Span; isBlock: boolean };
+/** Events of one log: a segment, or events that none covers, which have no `id`. `span`: what the query asks for. */
+type Stretch = Segment & { id?: number; span: Span };
 
 /** An event that may match; with its text if that was read already, and it does. */
 type Found = AuditPosition & { body?: string };
@@ -51,7 +50,7 @@ export async function searchTrail(rows: TrailRows, query: AuditQuery): Promise<r
   const records: AuditRecord[] = [];
   let found: Found[] = [];
   let opened = 0;
-  let page = AUDIT_BLOCKS_READ_MIN;
+  let page = AUDIT_SEGMENTS_READ_MIN;
   while (records.length < limit && (opened < stretches.length || found.length > 0)) {
     // What is found comes before all of the next stretch, or that is opened first.
     const next = stretches[opened];
@@ -59,7 +58,7 @@ export async function searchTrail(rows: TrailRows, query: AuditQuery): Promise<r
     if (ready === 0) {
       const some = stretches.slice(opened, opened + page);
       opened += some.length;
-      page = Math.min(page * 2, AUDIT_BLOCKS_READ_MAX);
+      page = Math.min(page * 2, AUDIT_SEGMENTS_READ_MAX);
       found = [...found, ...(await openStretches(rows, some, query))].sort(
         newestFirst ? (a, b) => compare(b, a) : compare,
       );
@@ -93,13 +92,13 @@ async function stretchesOf(rows: TrailRows, spans: readonly Span[]): Promise<Str
     };
     let covered = span.afterSeq;
     for (;;) {
-      const blocks = await rows.blocks({ ...span, afterSeq: covered }, AUDIT_BLOCKS_LISTED);
-      for (const block of blocks) {
-        stretches.push(...(await unindexed(rows, { log, afterSeq: covered, toSeq: block.fromSeq - 1 })));
-        stretches.push({ ...block, span, isBlock: true });
-        covered = block.toSeq;
+      const segments = await rows.segments({ ...span, afterSeq: covered }, AUDIT_SEGMENTS_LISTED);
+      for (const segment of segments) {
+        stretches.push(...(await unindexed(rows, { log, afterSeq: covered, toSeq: segment.fromSeq - 1 })));
+        stretches.push({ ...segment, span });
+        covered = segment.toSeq;
       }
-      if (blocks.length < AUDIT_BLOCKS_LISTED) break;
+      if (segments.length < AUDIT_SEGMENTS_LISTED) break;
       await turn();
     }
     stretches.push(...(await unindexed(rows, { log, afterSeq: covered, toSeq: span.toSeq })));
@@ -107,14 +106,14 @@ async function stretchesOf(rows: TrailRows, spans: readonly Span[]): Promise<Str
   return stretches;
 }
 
-/** Events without a block, in stretches as long as one. */
+/** Events that no segment covers, in stretches as long as one. */
 async function unindexed(rows: TrailRows, { log, afterSeq, toSeq }: Span): Promise<readonly Stretch[]> {
   const stretches: Stretch[] = [];
-  for (let after = afterSeq; after < toSeq; after += AUDIT_BLOCK_EVENTS) {
-    const span = { log, afterSeq: after, toSeq: Math.min(toSeq, after + AUDIT_BLOCK_EVENTS) };
+  for (let after = afterSeq; after < toSeq; after += AUDIT_SEGMENT_EVENTS) {
+    const span = { log, afterSeq: after, toSeq: Math.min(toSeq, after + AUDIT_SEGMENT_EVENTS) };
     const times = await rows.times(span);
     const place = { log, fromSeq: span.afterSeq + 1, toSeq: span.toSeq };
-    if (times !== undefined) stretches.push({ ...place, ...times, span, isBlock: false });
+    if (times !== undefined) stretches.push({ ...place, ...times, span });
     await turn();
   }
   return stretches;
@@ -137,13 +136,9 @@ async function openStretches(
   stretches: readonly Stretch[],
   query: AuditQuery,
 ): Promise<readonly Found[]> {
-  const found: Found[] = await readBlocks(
-    rows,
-    stretches.filter(({ isBlock }) => isBlock),
-    query.terms,
-  );
-  for (const { log, fromSeq, toSeq, isBlock } of stretches) {
-    for (let after = fromSeq - 1; !isBlock && after < toSeq; ) {
+  const found: Found[] = await readSegments(rows, stretches, query.terms);
+  for (const { log, fromSeq, toSeq, id } of stretches) {
+    for (let after = fromSeq - 1; id === undefined && after < toSeq; ) {
       const events = await rows.events({ log, afterSeq: after, toSeq }, AUDIT_EVENTS_READ);
       found.push(...events.filter(({ body }) => matches(body, query.terms)));
       after = events.at(-1)?.seq ?? toSeq;
@@ -160,54 +155,40 @@ function isAsked(place: AuditPosition, query: AuditQuery): boolean {
   return follows && place.timeMs >= fromMs && place.timeMs < toMs;
 }
 
-/** The events of blocks that the index lists under one term of each choice. */
-async function readBlocks(
+/** The events of segments that the index lists under one term of each choice. */
+async function readSegments(
   rows: TrailRows,
-  blocks: readonly Stretch[],
+  stretches: readonly Stretch[],
   terms: readonly (readonly Term[])[],
 ): Promise<Found[]> {
-  let left = blocks.map((block) => ({ block, numbers: undefined as ReadonlySet<number> | undefined }));
+  let ids = stretches.flatMap(({ id }) => id ?? []);
+  const numbersOf = new Map<number, ReadonlySet<number>>();
   for (const choice of terms) {
-    const keys = choice.map(termKey);
-    const partOf = await readParts(
-      rows,
-      left.map(({ block }) => block),
-      [...new Set(keys.map(({ part }) => part))],
-    );
-    left = left
-      .map(({ block, numbers }) => {
-        const listed = new Set(
-          keys.flatMap(({ part, tag }) => {
-            const entries = partOf(block, part);
-            return entries === undefined ? [] : readNumbers(entries, tag);
-          }),
-        );
-        return { block, numbers: numbers === undefined ? listed : numbers.intersection(listed) };
-      })
-      .filter(({ numbers }) => numbers.size > 0);
-  }
-  const timesOf = await readParts(
-    rows,
-    left.map(({ block }) => block),
-    [TIMES],
-  );
-  return left.flatMap(({ block, numbers }) => {
-    const { log, fromSeq, fromMs, span } = block;
-    const times = readTimes(timesOf(block, TIMES) ?? new Uint8Array(), fromMs);
-    return [...(numbers ?? [])].flatMap((number) => {
-      const place = { timeMs: times[number] ?? fromMs, log, seq: fromSeq + number };
-      return place.seq > span.afterSeq && place.seq <= span.toSeq ? [place] : [];
+    const lists = await readLists(rows, ids, choice.map(termKey));
+    ids = ids.filter((id) => {
+      const listed = new Set(lists.get(id));
+      const numbers = numbersOf.get(id)?.intersection(listed) ?? listed;
+      numbersOf.set(id, numbers);
+      return numbers.size > 0;
     });
-  });
+  }
+  const times = await readLists(rows, ids, [TIMES]);
+  return stretches.flatMap(({ id = Number.NaN, log, fromSeq, fromMs, span }) =>
+    [...(numbersOf.get(id) ?? [])]
+      .map((number) => ({ timeMs: fromMs + (times.get(id)?.[number] ?? 0), log, seq: fromSeq + number }))
+      .filter(({ seq }) => seq > span.afterSeq && seq <= span.toSeq),
+  );
 }
 
-async function readParts(rows: TrailRows, blocks: readonly Stretch[], parts: readonly number[]) {
-  const found = blocks.length === 0 ? [] : await rows.parts(blocks, parts);
+/** What these segments list under one of the terms, by segment. */
+async function readLists(rows: TrailRows, segments: readonly number[], terms: readonly number[]) {
+  const lists = segments.length === 0 ? [] : await rows.lists(segments, terms);
   await turn();
-  const byPlace = new Map(
-    found.map(({ log, fromSeq, part, entries }) => [`${part} ${fromSeq} ${log}`, entries]),
-  );
-  return ({ log, fromSeq }: BlockHead, part: number) => byPlace.get(`${part} ${fromSeq} ${log}`);
+  const bySegment = new Map<number, readonly number[]>();
+  for (const { segment, numbers } of lists) {
+    bySegment.set(segment, [...(bySegment.get(segment) ?? []), ...numbers]);
+  }
+  return bySegment;
 }
 
 /** The events at these places that match, in the same order. */

@@ -4,7 +4,6 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Part } from "../../audit/blocks.ts";
 import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, ShortLivedRows } from "../../ports-people.ts";
@@ -106,27 +105,37 @@ export interface EventLog {
   logs(): Promise<readonly string[]>;
 }
 
-/** The events that a block of the index covers: times are the smallest and the largest of them. */
-export type BlockHead = { log: string; fromSeq: number; toSeq: number; fromMs: number; toMs: number };
+/** Successive events of one log that the index covers; times are the smallest and the largest of them. */
+export type Segment = { log: string; fromSeq: number; toSeq: number; fromMs: number; toMs: number };
 
-/** A part of the block that begins at `fromSeq`. */
-export type StoredPart = Pick<BlockHead, "log" | "fromSeq"> & Part;
+/** A segment by the number that the store gave it. */
+export type StoredSegment = Segment & { id: number };
+
+/** What a segment lists under a term (audit/indexing.ts). */
+export type TermList = { term: number; numbers: readonly number[] };
+export type StoredList = TermList & { segment: number };
+
+/** How many rows of `event_block_part` older versions wrote for a block: removed with it, because they count on all. */
+export const BLOCK_PARTS = 65;
 
 /** The index of the trail, which is built after the events. */
 export interface TrailIndex {
-  /** The last event of a log that a block covers; -1 if there is none. */
+  /** The last event of a log that a segment covers; -1 if there is none. */
   indexedTo(log: string): Promise<number>;
-  /** Adds a whole block; nothing, if there is one with this beginning. */
-  addBlock(head: BlockHead, parts: readonly Part[]): Promise<void>;
-  /** Removes some of the search terms that an older version wrote for each event; false if there were none. */
-  forgetTerms(limit: number): Promise<boolean>;
+  /** Adds a segment with all of its lists; nothing, if there is one with this beginning. */
+  addSegment(segment: Segment, lists: readonly TermList[]): Promise<void>;
+  /**
+   * Removes some of the index that older versions wrote: terms, at most `limit`, or one block. False if there are none, or
+   * if a block has an event of `sinceMs` or later, because an older version may still run then.
+   */
+  forgetOlderIndex(sinceMs: number, limit: number): Promise<boolean>;
 }
 
 /** The audit trail and its retention. Rows are removed in small batches, which any instance may do at any time. */
 export interface AuditRows extends AuditTrail, TrailIndex {
   /** The largest checkpoint of a log that was signed at `atMostMs` or earlier. */
   checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
-  /** Removes the oldest events of a log below `belowSeq`, at most `limit`, and blocks of removed events; returns the number of events. */
+  /** Removes the oldest events of a log below `belowSeq`, at most `limit`, and segments of removed events; returns the number of events. */
   prune(log: string, belowSeq: number, limit: number): Promise<number>;
   /** Removes tokens, used `jti` and endings that expired before, at most `limit` of each; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { buildBlock } from "../../../src/adapters/audit/indexing.ts";
+import { buildSegment } from "../../../src/adapters/audit/indexing.ts";
 import { termKey } from "../../../src/adapters/store/encoding.ts";
 import type { Store, StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import { sealEvent } from "../../../src/audit/event.ts";
 import type { Span } from "../../../src/audit/query.ts";
 import type { Term } from "../../../src/audit/terms.ts";
-import { AUDIT_BLOCKS_READ_MIN } from "../../../src/limits/audit.ts";
+import { AUDIT_SEGMENTS_READ_MIN } from "../../../src/limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../../src/records.ts";
 import { prng } from "../../support/prng.ts";
 import type { Harness } from "./store.contract.ts";
@@ -45,7 +45,7 @@ async function spansOf(store: Store): Promise<Span[]> {
   return (await store.audit.heads()).map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
 }
 
-/** Of these stores each query is asked again when blocks cover every event, and must find the same. */
+/** Of these stores each query is asked again when segments cover every event, and must find the same. */
 const indexed = new WeakSet<Store>();
 
 async function find(store: Store, query: Partial<AuditQuery> = {}): Promise<readonly AuditRecord[]> {
@@ -57,7 +57,7 @@ async function find(store: Store, query: Partial<AuditQuery> = {}): Promise<read
   return found;
 }
 
-/** Covers the events of a log that have no block with a new one, of `size` events at most; whether there was one. */
+/** Covers the events of a log that have no segment with a new one, of `size` events at most; whether there was one. */
 async function indexLog(store: Store, log: string, size = 1_000): Promise<boolean> {
   const [first, ...more] = await store.log.read({
     log,
@@ -65,7 +65,7 @@ async function indexLog(store: Store, log: string, size = 1_000): Promise<boolea
     limit: size,
   });
   if (first === undefined) return false;
-  await buildBlock(store, { log, fromSeq: first.seq, toSeq: more.at(-1)?.seq ?? first.seq });
+  await buildSegment(store, { log, fromSeq: first.seq, toSeq: more.at(-1)?.seq ?? first.seq });
   return true;
 }
 
@@ -89,7 +89,7 @@ export function testAuditRows({ name, create }: Harness): void {
     test(`${title} (${name})`, async (t) => body(await (await create(t)).open()));
   const checkSearch = (title: string, body: (store: Store) => Promise<void>) => {
     check(title, body);
-    check(`${title}, in blocks`, async (store) => {
+    check(`${title}, in segments`, async (store) => {
       indexed.add(store);
       await body(store);
     });
@@ -211,7 +211,7 @@ export function testAuditRows({ name, create }: Harness): void {
   });
 
   check(
-    "PROD-6.3-3 what is found is what a look at every event finds, whatever blocks cover them",
+    "PROD-6.3-3 what is found is what a look at every event finds, whatever segments cover them",
     async (store) => {
       const random = prng(7);
       const next = new Map<string, number>();
@@ -272,7 +272,7 @@ export function testAuditRows({ name, create }: Harness): void {
   check(
     "PROD-6.3-3 of two values with the same key in the index only the one asked for is found",
     async (store) => {
-      const [value, other] = ["c1062202", "c1418978"];
+      const [value, other] = ["c0018550", "c0025230"];
       const term: Term = { name: "client", value };
       assert.deepEqual(termKey(term), termKey({ ...term, value: other }));
       const client = (client_id: string) => ({ client: { client_id, auth_method: "m" } });
@@ -283,14 +283,14 @@ export function testAuditRows({ name, create }: Harness): void {
     },
   );
 
-  check("PROD-6.3-3 a block over a long time is in order with many short ones", async (store) => {
+  check("PROD-6.3-3 a segment over a long time is in order with many short ones", async (store) => {
     const client = { client: { client_id: "c", auth_method: "m" } };
     const [first, last] = [
       await write(store, ["a", 0, 0], client),
       await write(store, ["a", 1, 100], client),
     ];
     const between = [];
-    for (let seq = 0; seq < 2 * AUDIT_BLOCKS_READ_MIN; seq++) {
+    for (let seq = 0; seq < 2 * AUDIT_SEGMENTS_READ_MIN; seq++) {
       between.push(await write(store, ["b", seq, 10 + seq], client));
       await indexLog(store, "b");
     }
@@ -301,24 +301,14 @@ export function testAuditRows({ name, create }: Harness): void {
     assert.deepEqual(await find(store, { terms, newestFirst: true }), all.toReversed());
   });
 
-  check("the same block twice is one block, and the first one stays", async (store) => {
+  check("the same segment twice is one segment, and the first one stays", async (store) => {
     const client = { client: { client_id: "c", auth_method: "m" } };
     const events = [await write(store, ["a", 0, 5], client), await write(store, ["a", 1, 6], client)];
-    const block = { log: "a", fromSeq: 0, toSeq: 1 };
-    await Promise.all([buildBlock(store, block), buildBlock(store, block)]);
-    await buildBlock(store, { ...block, toSeq: 0 });
+    const segment = { log: "a", fromSeq: 0, toSeq: 1 };
+    await Promise.all([buildSegment(store, segment), buildSegment(store, segment)]);
+    await buildSegment(store, { ...segment, toSeq: 0 });
     assert.equal(await store.audit.indexedTo("a"), 1);
     assert.deepEqual(await find(store, { terms: [[{ name: "client", value: "c" }]] }), events);
-  });
-
-  test(`the terms that an older version wrote are removed (${name})`, async (t) => {
-    const { open, execute, select } = await create(t);
-    const store = await open();
-    assert.equal(await store.audit.forgetTerms(2), false);
-    if (execute === undefined || select === undefined) return;
-    for (let seq = 0; seq < 3; seq++) await execute(`insert into event_term values ('t', 1, 'a', ${seq})`);
-    while (await store.audit.forgetTerms(2)) assert.ok((await select("select * from event_term")).length < 3);
-    assert.equal((await select("select * from event_term")).length, 0);
   });
 
   const spellings = ["x".repeat(10_000), "\0", "\ud800", "é", "e\u0301", '"', "' or 1=1 --"];
@@ -468,5 +458,60 @@ export function testAuditRows({ name, create }: Harness): void {
     ]);
     assert.deepEqual(failures, [{ entry: 0, guard: "jti_fresh" }]);
     assert.deepEqual(await store.log.append([{ event: again, guards: [spent("old", NOW_SECONDS + 9)] }]), []);
+  });
+}
+
+/** What no port shows of the index: its rows, and those of older versions. */
+export function testIndexRows({ name, sql, create }: Harness): void {
+  test(`once no older version runs, the index that it wrote is removed (${name})`, async (t) => {
+    const { open, execute = assert.fail, select = assert.fail } = await create(t);
+    const store = await open();
+    assert.equal(await store.audit.forgetOlderIndex(0, 2), false);
+    const client = { client: { client_id: "c", auth_method: "m" } };
+    const events = [await write(store, ["a", 0, 0], client)];
+    for (let seq = 0; seq < 3; seq++) {
+      await execute(`insert into event_term values ('t', 1, 'a', ${seq})`);
+      await execute(`insert into event_block values ('a', ${seq}, ${seq}, 0, ${seq})`);
+      await execute(
+        `insert into event_block_part values (1, 'a', ${seq}, ${sql === "sqlite" ? "x''" : "''"})`,
+      );
+    }
+    const left = () =>
+      select(
+        "select log from event_term union all select log from event_block union all select log from event_block_part",
+      );
+    assert.equal(await store.audit.forgetOlderIndex(2, 2), false);
+    assert.equal((await left()).length, 9);
+    // An event that only the older version has indexed.
+    assert.deepEqual(await find(store, { terms: [[{ name: "client", value: "c" }]] }), events);
+    for (let steps = 0; await store.audit.forgetOlderIndex(3, 2); steps++) {
+      // An older version that is started again relies on each block to have all of its parts.
+      const blocks = await select("select from_seq from event_block order by from_seq");
+      assert.deepEqual(await select("select from_seq from event_block_part order by from_seq"), blocks);
+      assert.ok(steps < 9);
+    }
+    assert.equal((await left()).length, 0);
+  });
+
+  test(`after its last event a segment is removed with its lists (${name})`, async (t) => {
+    const { open, select = assert.fail } = await create(t);
+    const store = await open();
+    for (let seq = 0; seq < 6; seq++) await write(store, ["a", seq, seq]);
+    while (await indexLog(store, "a", 2));
+    const segmentsIn = async (text: string) => (await select(text)).map(({ id }) => id);
+    const all = await segmentsIn("select id from event_segment order by id");
+    for (const [belowSeq, gone] of [
+      [1, 0],
+      [3, 1],
+      [4, 2],
+    ] as const) {
+      await store.audit.prune("a", belowSeq, 9);
+      const left = await segmentsIn("select id from event_segment order by id");
+      assert.deepEqual(left, all.slice(gone));
+      assert.deepEqual(
+        await segmentsIn("select distinct segment as id from event_segment_term order by segment"),
+        left,
+      );
+    }
   });
 }

@@ -1,13 +1,12 @@
 /** The audit trail on PostgreSQL: search by terms and time, retention, and removal of expired rows. */
-import { TIMES } from "../../../audit/blocks.ts";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
 import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
-import { firstSeq, postgresTrailIndex, postgresTrailRows } from "./blocks.ts";
 import type { Call, Sql } from "./pool.ts";
+import { firstSeq, postgresTrailIndex, postgresTrailRows } from "./trail-index.ts";
 
 export function postgresAuditRows(call: Call): AuditRows {
   const trail = postgresTrailRows(call);
@@ -62,21 +61,16 @@ export function postgresAuditRows(call: Call): AuditRows {
             select ctid from event where log = ${log} and seq >= (${firstSeq(sql, log)}) and seq < ${belowSeq}
             order by seq limit ${limit}))`,
       );
-      // Whole blocks: the one in which the log now begins stays.
+      // Whole segments: the one in which the log now begins stays.
       await call(
         (sql) => sql`
           with kept as materialized (${firstSeq(sql, log)}),
           gone as (
-            delete from event_block
+            delete from event_segment
             where log = ${log} and from_seq < (select seq from kept) and to_seq < (select seq from kept)
-            returning from_seq
+            returning id
           )
-          delete from event_block_part where ctid = any(array(
-            select p.ctid from gone g cross join generate_series(0, ${TIMES}::int) as n (part)
-            cross join lateral (
-              select ctid from event_block_part
-              where event_block_part.part = n.part and log = ${log} and from_seq = g.from_seq limit 1
-            ) p))`,
+          delete from event_segment_term where segment = any(array(select id from gone))`,
       );
       return events.count;
     },

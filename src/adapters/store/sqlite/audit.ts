@@ -1,14 +1,13 @@
 /** The audit trail on node:sqlite: search by terms and time, retention, and removal of expired rows. */
 import type { DatabaseSync } from "node:sqlite";
-import { TIMES } from "../../../audit/blocks.ts";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
-import type { AuditRow, BlockRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
+import type { AuditRow, HeadRow, SegmentRow, StoredCheckpointRow } from "../rows.ts";
 import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
-import { sqliteTrailIndex, sqliteTrailRows } from "./blocks.ts";
 import type { Database } from "./database.ts";
+import { sqliteTrailIndex, sqliteTrailRows } from "./trail-index.ts";
 
 export function sqliteAuditRows(database: Database): AuditRows {
   const { db, run, remove } = database;
@@ -42,12 +41,8 @@ export function sqliteAuditRows(database: Database): AuditRows {
     prune: (log, belowSeq, limit) =>
       remove(() => {
         const { changes } = statements.deleteEvents.run(log, belowSeq, limit);
-        // Whole blocks: the one in which the log now begins stays.
-        const blocks = statements.blocksBefore.all(log) as Pick<BlockRow, "from_seq">[];
-        for (const { from_seq } of blocks) {
-          for (let part = 0; part <= TIMES; part++) statements.deletePart.run(part, log, from_seq);
-          statements.deleteBlock.run(log, from_seq);
-        }
+        const segments = statements.deleteSegments.all(log) as Pick<SegmentRow, "id">[];
+        for (const { id } of segments) statements.deleteLists.run(id);
         return Number(changes);
       }),
     sweep: (beforeSeconds, limit) =>
@@ -88,13 +83,15 @@ function prepareAll(db: DatabaseSync) {
       `delete from event where rowid in
          (select rowid from event where log = ? and seq < ? order by seq limit ?)`,
     ),
-    // Both bounds, because the key has the first number of a block, not the last.
-    blocksBefore: db.prepare(
-      `select from_seq from event_block, (select min(seq) as first_seq from event where log = ?1)
-       where log = ?1 and from_seq < first_seq and to_seq < first_seq`,
+    // Whole segments: the one in which the log now begins stays. Both bounds, because the key has the first number of a
+    // segment, not the last.
+    deleteSegments: db.prepare(
+      `delete from event_segment
+       where log = ?1 and from_seq < (select min(seq) from event where log = ?1)
+         and to_seq < (select min(seq) from event where log = ?1)
+       returning id`,
     ),
-    deletePart: db.prepare("delete from event_block_part where part = ? and log = ? and from_seq = ?"),
-    deleteBlock: db.prepare("delete from event_block where log = ? and from_seq = ?"),
+    deleteLists: db.prepare("delete from event_segment_term where segment = ?"),
     sweepTokens: db.prepare(
       "delete from token where jti in (select jti from token where expires_at < ? limit ?)",
     ),

@@ -18,7 +18,7 @@ import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
-import { testAuditRows } from "../audit.contract.ts";
+import { testAuditRows, testIndexRows } from "../audit.contract.ts";
 import { testRestoredMark } from "../copies.contract.ts";
 import { endingOf, testEndings } from "../endings.contract.ts";
 import { makeFamily, retry, rotation, testFamilies, WINDOW } from "../families.contract.ts";
@@ -85,6 +85,7 @@ testFamilies(harness);
 testPendingConsents(harness);
 testStore(harness);
 testAuditRows(harness);
+testIndexRows(harness);
 testRegistrations(harness);
 testEndings(harness);
 testStatements(() => server, statements);
@@ -107,7 +108,9 @@ test("removed events that no vacuum has cleared make neither a search nor the ne
   await sql`
     insert into event (log, seq, id, time_ms, type, body, prev, hash)
     select 'as-1', n, n, n, '', repeat('x', 1000), '', '' from generate_series(0, 9999) n`;
-  await sql`insert into event_block select 'as-1', n, n + 99, n, n + 99 from generate_series(0, 9900, 100) n`;
+  await sql`
+    insert into event_segment (log, from_seq, to_seq, from_ms, to_ms)
+    select 'as-1', n, n + 99, n, n + 99 from generate_series(0, 9900, 100) n`;
   // Its snapshot may still see them, as that of a backup for hours.
   await held`begin isolation level repeatable read`;
   await held`select count(*) from pg_class`;

@@ -27,7 +27,7 @@ import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts"
 import { STORE_WAL_BYTES_MAX } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { migratedFile } from "../../../support/migrated.ts";
-import { testAuditRows } from "../audit.contract.ts";
+import { testAuditRows, testIndexRows } from "../audit.contract.ts";
 import { testRestoredMark } from "../copies.contract.ts";
 import { testEndings } from "../endings.contract.ts";
 import { testFamilies } from "../families.contract.ts";
@@ -100,6 +100,7 @@ testShortLived(inFile);
 testFamilies(inFile);
 testPendingConsents(inFile);
 testStore(inFile);
+testIndexRows(inFile);
 testRegistrations(inFile);
 testEndings(inFile);
 
@@ -255,7 +256,7 @@ test("a removal of what people began does not look at the rows that live", async
   assert.equal(await shortLived.sweep(1001, 100), 100);
 });
 
-test("a removal of events does not look at the blocks that stay", async (t) => {
+test("a removal of events does not look at the segments that stay", async (t) => {
   const file = await makeFile(t);
   const { log, audit, close } = await openStore({ sqlite: file });
   t.after(close);
@@ -263,17 +264,17 @@ test("a removal of events does not look at the blocks that stay", async (t) => {
   using db = new DatabaseSync(file);
   db.exec(
     `with recursive n (i) as (select 0 union all select i + 1 from n where i < 30000)
-     insert into event_block (log, from_seq, to_seq, from_ms, to_ms)
+     insert into event_segment (log, from_seq, to_seq, from_ms, to_ms)
        select 'as-1', i * 1024 + 1, i * 1024 + 1024, 0, 0 from n`,
   );
-  db.exec("insert into event_block (log, from_seq, to_seq, from_ms, to_ms) values ('as-1', 0, 0, 0, 0)");
-  const scan = db.prepare("select count(*) from event_block where log = 'as-1' and to_seq < 0");
-  const blocks = db.prepare("select count(*) as n from event_block where log = 'as-1'");
-  const before = Number(blocks.get()?.n);
+  db.exec("insert into event_segment (log, from_seq, to_seq, from_ms, to_ms) values ('as-1', 0, 0, 0, 0)");
+  const scan = db.prepare("select count(*) from event_segment where log = 'as-1' and to_seq < 0");
+  const segments = db.prepare("select count(*) as n from event_segment where log = 'as-1'");
+  const before = Number(segments.get()?.n);
   const scanMs = await fastestMs(() => scan.get());
   const pruneMs = await fastestMs(() => audit.prune("as-1", 1, 16));
-  assert.ok(pruneMs < scanMs / 3, `${pruneMs} ms, and ${scanMs} ms for a look at every block`);
-  assert.equal(Number(blocks.get()?.n), before - 1, "the block of the removed event goes, and no other");
+  assert.ok(pruneMs < scanMs / 3, `${pruneMs} ms, and ${scanMs} ms for a look at every segment`);
+  assert.equal(Number(segments.get()?.n), before - 1, "the segment of the removed event goes, and no other");
 });
 
 test("an audit search does not wait for another process that writes", async (t) => {
