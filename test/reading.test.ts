@@ -13,12 +13,12 @@ import { PAGE, readEntries, withSentences } from "../scripts/reading.ts";
 import type { Coverage } from "./support/coverage.ts";
 import { readCoverage, writesCoverage } from "./support/coverage.ts";
 import { openMachines } from "./support/machines.ts";
-import { files, forPeople } from "./support/people.ts";
 import type { SharedPostgres } from "./support/postgres.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import type { TestProvider } from "./support/provider.ts";
 import { startProvider } from "./support/provider.ts";
 import { stop } from "./support/stop.ts";
+import { openUsers, playUsers } from "./support/users.ts";
 import { makeWorld } from "./support/world.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -64,11 +64,6 @@ async function coverageOf(name: string, work: () => Promise<unknown>): Promise<C
   return readCoverage(place);
 }
 
-/** A server that is stopped at once. */
-async function startOnce(...of: Parameters<typeof makeWorld>): Promise<void> {
-  await (await makeWorld(...of)).stop();
-}
-
 async function playVariants(): Promise<void> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   await promisify(execFile)(process.execPath, [VARIANTS], { env });
@@ -83,34 +78,46 @@ async function playMachines(): Promise<void> {
   }
 }
 
+async function playPeople(): Promise<void> {
+  const world = await openUsers(provider);
+  try {
+    await playUsers(world, provider);
+  } finally {
+    await world.stop();
+  }
+}
+
+/** It only starts: what it answers stands in the lists already. */
+async function startOnPostgres(): Promise<void> {
+  const world = await makeWorld({}, { postgres: await freshDatabase(database) });
+  await world.stop();
+}
+
 const TRUNK = ["Core", "Options", "Operators", "Start", "Background", "Trail"];
 const BESIDE = ["Background", "Trail"];
 
 test("each file of src stands once in the lists, in that of the requests or processes that need it", async () => {
   const variants = await coverageOf("variants", playVariants);
   const machines = await coverageOf("machines", playMachines);
-  const postgres = await coverageOf("postgres", async () =>
-    startOnce({}, { postgres: await freshDatabase(database) }),
-  );
-  const people = await coverageOf("people", () => startOnce(forPeople(provider), { files: files(provider) }));
+  const people = await coverageOf("people", playPeople);
+  const postgres = await coverageOf("postgres", startOnPostgres);
   const alone = variants.loaded.union(machines.loaded);
   const starting = variants.starting.union(machines.starting);
-  const functional = variants.functional.union(machines.functional);
 
   /** The lists in which a file may stand, by what runs of it. */
   function listsFor(file: string): readonly string[] {
-    if (file.startsWith("people/") && people.loaded.has(file)) return ["People"];
+    const forPeople = people.starting.has(file) || people.serving.has(file) ? ["People"] : [];
     if (alone.has(file)) {
       // A table of constants serves where it is loaded; the entry point runs as it is loaded.
-      if (!functional.has(file) || file === "main.ts") return [...TRUNK, "People"];
+      if (!machines.functional.has(file) || file === "main.ts") return [...TRUNK, "People"];
       const serving = variants.serving.has(file) || machines.serving.has(file);
       if (starting.has(file)) return serving ? TRUNK : ["Start", ...BESIDE];
       // What works by itself may do so at any time.
       if (variants.serving.has(file)) return ["Core", ...BESIDE];
-      return serving ? ["Core", "Options", "Operators", ...BESIDE] : ["Start", ...BESIDE, "People"];
+      return serving ? ["Core", "Options", "Operators", ...BESIDE] : ["Start", ...BESIDE, ...forPeople];
     }
+    if (people.loaded.has(file)) return people.functional.has(file) ? forPeople : ["People"];
     if (postgres.loaded.has(file)) return ["PostgreSQL"];
-    if (people.loaded.has(file)) return ["People"];
     return importersOf(file).flatMap((importer) =>
       LOADERS.includes(importer) ? ["Commands"] : listOf(importer),
     );

@@ -1,0 +1,86 @@
+/**
+ * A deployment for users: sign-in with a choice of providers, consent, a code, a refresh token, a pushed request, an agent
+ * that asks its user, and the account page.
+ */
+import assert from "node:assert/strict";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { exchange, forAskingAgents, linkIn } from "./asking-agents.ts";
+import type { Asked } from "./people.ts";
+import {
+  Browser,
+  files,
+  LOOPBACK_REDIRECT,
+  PRIVATE,
+  PRIVATE_SECRET,
+  PUBLIC,
+  parametersOf,
+  request,
+  verifierOf,
+  WEB_REDIRECT,
+} from "./people.ts";
+import type { TestProvider } from "./provider.ts";
+import type { World } from "./world.ts";
+import { makeWorld } from "./world.ts";
+
+const AS_CLIENT = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
+
+export async function openUsers(provider: TestProvider): Promise<World> {
+  const base = forAskingAgents(provider);
+  const policies = base.policies.map((rule) =>
+    rule.allow === "authorization_code" ? { ...rule, refresh: true } : rule,
+  );
+  const signIn = { providers: { company: provider.provider({ method: "private_key_jwt" }) } };
+  return makeWorld({ ...base, policies, signIn }, { files: files(provider) });
+}
+
+export async function playUsers(world: World, provider: TestProvider): Promise<void> {
+  const browser = new Browser(world, provider);
+  const verifier = verifierOf();
+  const pushed = await expect(201, send(world, "/par", request(verifier)));
+  const review = await browser.review({ client_id: PRIVATE, request_uri: String(pushed.body.request_uri) });
+  const { code = "" } = parametersOf(await browser.decide(review));
+  const redemption = {
+    grant_type: "authorization_code",
+    redirect_uri: WEB_REDIRECT,
+    code,
+    code_verifier: verifier,
+  };
+  const { body } = await expect(200, send(world, "/token", redemption));
+  const refresh = { grant_type: "refresh_token", refresh_token: String(body.refresh_token) };
+  await expect(200, send(world, "/token", refresh));
+
+  // A public client names itself, and proves nothing.
+  const open = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
+  const back = await browser.decide(await browser.review(request(verifier, open)));
+  const form = { ...redemption, ...open, code: parametersOf(back).code ?? "" };
+  await expect(200, world.token(form));
+
+  const link = linkIn(await expect(400, exchange(world, provider, { user: "alice" })));
+  await expect(200, browser.decide(await browser.get(link)));
+
+  const account = await expect(200, browser.get("/account", { "accept-language": "de" }));
+  assert.match(account.text, /<html lang="de"/);
+  const [, token = "", consent = ""] =
+    /name="token" value="([^"]*)"><input type="hidden" name="consent" value="([^"]*)"/.exec(account.text) ??
+    [];
+  await expect(303, browser.post("/account/withdraw", { token, consent }));
+  const [, signOut = ""] =
+    /signout">\s*<input type="hidden" name="token" value="([^"]*)"/.exec(account.text) ?? [];
+  await expect(303, browser.post("/signout", { token: signOut }));
+  await expect(200, browser.get("/signin?provider=none"));
+  await expect(200, world.get("/rp/jwks"));
+}
+
+const send = (world: World, path: string, parameters: Asked): Promise<Answer> =>
+  world.get(path, {
+    method: "POST",
+    headers: { ...AS_CLIENT, "content-type": "application/x-www-form-urlencoded" },
+    body: encodeForm(parameters),
+  });
+
+async function expect(status: number, asked: Promise<Answer>): Promise<Answer> {
+  const answer = await asked;
+  assert.equal(answer.status, status, answer.text);
+  return answer;
+}
