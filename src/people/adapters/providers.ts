@@ -5,8 +5,6 @@ import type { Posted } from "../../adapters/remote/fetch.ts";
 import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "../../adapters/remote/fetch.ts";
 import type { FetchResult } from "../../adapters/remote/fetch-timer.ts";
 import { timeFetch } from "../../adapters/remote/fetch-timer.ts";
-import type { Pause } from "../../adapters/remote/pause.ts";
-import { makePause } from "../../adapters/remote/pause.ts";
 import type { PolledDocument } from "../../adapters/remote/polled-document.ts";
 import { pollDocument } from "../../adapters/remote/polled-document.ts";
 import { LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits/fetching.ts";
@@ -27,6 +25,8 @@ import {
   parseTokenError,
   providerMetadataUrl,
 } from "../spec/oidc.ts";
+import type { Pause } from "./pause.ts";
+import { makePause } from "./pause.ts";
 import type { ProviderKey } from "./provider-keys.ts";
 import { deriveProviderKey } from "./provider-keys.ts";
 
