@@ -363,3 +363,10 @@ export type RecordPorts = BasePorts & Pick<Ports, "journal" | "authFailures">;
 
 /** What limits callers, and the work for those that have proven nothing yet. */
 export type LimitPorts = Pick<Ports, "throttle" | "proofs">;
+
+/** What the trunk lends to the wing of users, which signs no token and registers no client. */
+export type LentPorts = ClientAuthPorts &
+  KeyProofPorts &
+  RecordPorts &
+  LimitPorts &
+  Pick<Ports, "facts" | "endings" | "consents" | "families" | "audit">;

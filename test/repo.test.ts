@@ -335,6 +335,17 @@ const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], li
     [new RegExp(`[!=]== "(?:${MODE_NAMES.join("|")})"`)],
     ['if (rule.allow === "redemption") return;', 'const asks = ask.mode !== "authorization_code";'],
   ],
+  [
+    "a signature names the ports that it takes: only start/ and the tables of routes have them all",
+    /^(?!start\/|(?:app|ports|people\/ports|people\/door)\.ts$)/,
+    [/(?<!Pick<\s*)\b(?:People)?Ports\b(?!\[)(?![^;{}()]*\} from ")/],
+    [
+      "export async function issue(ports: Ports, request: TokenRequest) {",
+      "const keyStands = ({ hash }: Ports) => hash;",
+      "type Read = (ports: PeoplePorts) => Promise<void>;",
+      'type IssuePorts = Omit<Ports, "audit">;',
+    ],
+  ],
   ["only config reads the environment", /^(?!config)/, [/process\.env/], ["const port = process.env.PORT;"]],
 ];
 

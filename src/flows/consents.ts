@@ -218,11 +218,7 @@ function fits(expected: Expected, before: Consent | undefined): boolean {
  * The subject of the consent; undefined if it is refused. A user consents for themselves only; an administrator names a
  * subject of a trusted issuer or of this server.
  */
-function subjectOf(
-  ports: Pick<Ports, "settings">,
-  manager: Manager,
-  { subject }: ConsentBody,
-): Origin | undefined {
+function subjectOf(ports: BasePorts, manager: Manager, { subject }: ConsentBody): Origin | undefined {
   const { issuer, trustedIssuers } = ports.settings();
   if (manager.by === "subject") {
     const { origin } = manager;
@@ -255,12 +251,7 @@ function who(manager: Manager): Pick<AuditEvent, "client" | "subject" | "reason"
     : { client: describeCaller(manager.caller), reason: "by_administrator" };
 }
 
-function readEvent(
-  ports: Pick<Ports, "settings">,
-  manager: Manager,
-  note: AuditedRequest,
-  detail: JsonObject,
-): AuditEvent {
+function readEvent(ports: BasePorts, manager: Manager, note: AuditedRequest, detail: JsonObject): AuditEvent {
   const { digest } = ports.settings().policy;
   return {
     type: "admin.access",
@@ -273,7 +264,7 @@ function readEvent(
 }
 
 function changeEvent(
-  ports: Pick<Ports, "settings">,
+  ports: BasePorts,
   manager: Manager,
   note: AuditedRequest,
   type: "consent.recorded" | "consent.withdrawn",
@@ -298,7 +289,7 @@ function changeEvent(
 
 /** AUDIT-D-2: the refusal is recorded with its reason before it is returned. */
 async function refuseChange(
-  ports: Pick<Ports, "settings" | "journal">,
+  ports: BasePorts & Pick<Ports, "journal">,
   manager: Manager,
   note: AuditedRequest,
   id: string,

@@ -7,7 +7,7 @@ import { exchanges, MODES } from "../modes.ts";
 import type { Trace } from "../policy/ask.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
-import type { Ports, SigningKey } from "../ports.ts";
+import type { BasePorts, Ports, SigningKey } from "../ports.ts";
 import type { Entry, Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -58,8 +58,10 @@ function lostBy(failed: readonly Precondition[]): Lost {
   return found?.[1] ?? LOST.consent_current;
 }
 
+export type IssuePorts = BasePorts & Pick<Ports, "facts" | "journal" | "signer" | "grantSigner">;
+
 export async function issue(
-  ports: Ports,
+  ports: IssuePorts,
   request: TokenRequest,
   order: Order,
   people: Pick<PeopleGrants, "askUser"> | undefined,
@@ -117,7 +119,7 @@ const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties, grant }: Orde
   });
 
 function rowOf(
-  { settings, hash }: Ports,
+  { settings, hash }: Pick<Ports, "settings" | "hash">,
   { ask, sub, chain, ancestors, root, actorJti }: Order,
   {
     allowed: { rule, audience, scope, consent, confirmation, expiresAtSeconds },
@@ -149,7 +151,7 @@ function rowOf(
 }
 
 /** Another instance may have withdrawn the key since this one read it. */
-const keyStands = ({ hash }: Ports, { kid }: SigningKey, nowSeconds: number): Guard => ({
+const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: SigningKey, nowSeconds: number): Guard => ({
   kind: "key_stands",
   keys: [{ key: selectorKey(hash.sha256, { by: "key", kid }), sinceMs: nowSeconds * 1000 }],
 });

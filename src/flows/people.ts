@@ -1,15 +1,20 @@
 /** What the people's wing does at the token endpoint where users sign in; the flows know it by this interface alone. */
 import type { AskedUser } from "../audit/event.ts";
 import type { MissingConsent } from "../policy/ask.ts";
-import type { Ports } from "../ports.ts";
+import type { BasePorts, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import type { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import type { Order } from "./ask/order.ts";
+import type { EndingPorts } from "./endings.ts";
 import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
+import type { ExchangePorts } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 
-export type ReadGrant = (ports: Ports, request: TokenRequest) => Promise<Result<Order, RefusedRequest>>;
+/** What reads a grant: it verifies what the request brings, and may end what users gave too often. */
+export type GrantPorts = ExchangePorts & Pick<Ports, "families" | "journal">;
+
+export type ReadGrant = (ports: GrantPorts, request: TokenRequest) => Promise<Result<Order, RefusedRequest>>;
 
 /** The link for the agent, absent where too many are pending; and what the audit trail has of it. */
 export type Link = { errorUri?: string; asked: AskedUser };
@@ -19,11 +24,15 @@ export interface PeopleGrants {
   readonly read: Readonly<Record<typeof AUTHORIZATION_CODE | typeof REFRESH_TOKEN, ReadGrant>>;
   /** For an agent that only lacks its user's consent: a link at which that user can give it (PAGE-D-23). */
   askUser(
-    ports: Ports,
+    ports: BasePorts,
     order: Pick<Order, "ask">,
     missing: MissingConsent,
     nowSeconds: number,
   ): Promise<Link>;
   /** RFC6749-4.1.2-4: ends what was given for a code that came twice. */
-  endReplayed(ports: Ports, request: AuditedRequest, code: Guard): Promise<void>;
+  endReplayed(
+    ports: EndingPorts & Pick<Ports, "journal">,
+    request: AuditedRequest,
+    code: Guard,
+  ): Promise<void>;
 }

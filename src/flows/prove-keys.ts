@@ -1,7 +1,7 @@
 /** The keys of which a request proves possession: by its DPoP proof, and by the certificate of its TLS handshake. */
 import type { ProofReason } from "../audit/reasons.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
-import type { KeyProofPorts, Ports } from "../ports.ts";
+import type { BasePorts, KeyProofPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -97,10 +97,7 @@ async function verifyProof(
  * RFC8705-6.1-3: its private key was used in this handshake. RFC8705-1-2, RFC8705-6.2-1: any issuer will do, and any
  * authentication of the client, since only the key is proven. Outside of its validity a certificate proves nothing.
  */
-function provenCertificate(
-  { clock, hash }: Pick<Ports, "clock" | "hash">,
-  leaf: ShownKeys["leaf"],
-): ProvenKeys["certificate"] {
+function provenCertificate({ clock, hash }: BasePorts, leaf: ShownKeys["leaf"]): ProvenKeys["certificate"] {
   if (!leaf?.ok) return undefined;
   const { der, notBeforeSeconds, notAfterSeconds } = leaf.value;
   const nowSeconds = clock.nowSeconds();

@@ -1,6 +1,6 @@
 /** A token request, once its client is authenticated: the grant reads it, the policy decides it, a token is issued. */
 
-import type { Ports } from "../ports.ts";
+import type { KeyProofPorts } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
@@ -9,8 +9,9 @@ import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { GrantType } from "./ask/grant-type.ts";
 import { checkGrantType, UNSUPPORTED } from "./ask/grant-type.ts";
+import type { IssuePorts } from "./issue.ts";
 import { issue } from "./issue.ts";
-import type { PeopleGrants, ReadGrant } from "./people.ts";
+import type { GrantPorts, PeopleGrants, ReadGrant } from "./people.ts";
 import type { ShownKeys } from "./prove-keys.ts";
 import { proveKeysOf } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
@@ -30,9 +31,11 @@ const GRANTS: Readonly<Record<Exclude<GrantType, keyof PeopleGrants["read"]>, Re
 /** REFRESH-D-4: a refresh token whose family another request used first is read anew; one client has few processes. */
 const READS_MAX = 4;
 
+export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts;
+
 /** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */
 export async function answerTokenRequest(
-  ports: Ports,
+  ports: TokenPorts,
   asked: TokenRequest,
   shown: ShownKeys,
   people: PeopleGrants | undefined,

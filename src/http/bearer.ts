@@ -16,7 +16,7 @@ import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
 import type { ApiPath, ApiScope } from "../policy/own-target.ts";
 import { API_PATHS } from "../policy/own-target.ts";
-import type { KeyProofPorts, LimitPorts, Ports, RecordPorts } from "../ports.ts";
+import type { BasePorts, KeyProofPorts, LimitPorts, Ports, RecordPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -119,9 +119,9 @@ function textOf(token: Result<string, unknown>, claim: "client_id" | "jti"): str
 
 type Scheme = PresentedToken["scheme"];
 
-const isDpopOn = ({ settings }: Pick<Ports, "settings">): boolean => settings().dpop.algorithms.length > 0;
+const isDpopOn = ({ settings }: BasePorts): boolean => settings().dpop.algorithms.length > 0;
 
-const schemeOf = (ports: Pick<Ports, "settings">, { headers }: HttpRequest): Scheme =>
+const schemeOf = (ports: BasePorts, { headers }: HttpRequest): Scheme =>
   isDpopOn(ports) && hasDpopScheme(headers.get("authorization") ?? "") ? "DPoP" : "Bearer";
 
 /** The token from the Authorization header, not yet verified; a query parameter with one is refused. */
@@ -231,7 +231,7 @@ const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overl
 };
 
 export function refuseBearer(
-  ports: Pick<Ports, "settings" | "nonces">,
+  ports: BasePorts & Pick<Ports, "nonces">,
   refusal: ApiRefusal,
   scheme: Scheme,
   wanted: Wanted,
@@ -260,12 +260,7 @@ export function refuseBearer(
 type Problem = Pick<Challenge, "error" | "description">;
 
 /** RFC9449-7.2-3: every scheme that is offered; what is wrong is told under the one that the request used. */
-function challenges(
-  ports: Pick<Ports, "settings">,
-  used: Scheme,
-  problem: Problem,
-  { resource, scope }: Wanted,
-): string {
+function challenges(ports: BasePorts, used: Scheme, problem: Problem, { resource, scope }: Wanted): string {
   const { issuer, dpop } = ports.settings();
   // RFC9728-5.1-1, PRM-D-1: where a client learns which tokens are accepted, whichever scheme it uses.
   const resourceMetadata = resourceMetadataUrl(resource);

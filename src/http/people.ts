@@ -1,6 +1,6 @@
 /** The people's wing as the trunk knows it. A process that has never had `signIn` in force has none of it. */
 import type { PeopleGrants } from "../flows/people.ts";
-import type { Ports } from "../ports.ts";
+import type { LentPorts, Ports } from "../ports.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Dress } from "./answers.ts";
 import type { Handler } from "./handler.ts";
@@ -21,9 +21,9 @@ export type PeopleEndpoint =
   | "providerKeys";
 
 export interface People extends PeopleGrants {
-  readonly endpoints: Readonly<Record<PeopleEndpoint, (ports: Ports) => Handler>>;
+  readonly endpoints: Readonly<Record<PeopleEndpoint, (ports: LentPorts) => Handler>>;
   /** At the paths of pages a refusal or fault is a page as well. */
-  dress(ports: Ports): Dress;
+  dress(ports: Pick<Ports, "settings" | "hash">): Dress;
 }
 
 export interface OpenPeople extends People {

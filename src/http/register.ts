@@ -9,7 +9,7 @@ import type { Registered, RegistrationFailure } from "../flows/register-client.t
 import { registerClient } from "../flows/register-client.ts";
 import type { StatementPorts } from "../flows/software-statement.ts";
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
-import type { Ports } from "../ports.ts";
+import type { BasePorts, Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import { defined, err } from "../result.ts";
 import type { ClientInformation } from "../spec/rfc7591.ts";
@@ -23,7 +23,7 @@ import { readJson } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-const wantedBy = ({ settings }: Pick<Ports, "settings">): Wanted => ({
+const wantedBy = ({ settings }: BasePorts): Wanted => ({
   resource: `${settings().issuer}/register`,
 });
 
@@ -120,7 +120,7 @@ function information(
 }
 
 /** RFC7591-3.2.2-2: fixed texts that name the wrong member but never its value. */
-function refuse(ports: Pick<Ports, "settings" | "nonces">, failure: RegistrationFailure): HttpResponse {
+function refuse(ports: BasePorts & Pick<Ports, "nonces">, failure: RegistrationFailure): HttpResponse {
   const { kind, reason } = failure;
   switch (kind) {
     case "redirect_uri_invalid": // RFC7591-3.2.2-4

@@ -1,12 +1,14 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
+import type { EndingPorts } from "../flows/endings.ts";
 import type { PeopleGrants } from "../flows/people.ts";
 import { CODE_REPLAYED } from "../flows/refusal.ts";
+import type { TokenPorts } from "../flows/token.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
-import type { Ports } from "../ports.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
+import type { FormPorts } from "./form.ts";
 import {
   authenticateForm,
   authorizationOf,
@@ -22,7 +24,9 @@ import { auditedRequest } from "./handler.ts";
 const ENDPOINT = "/token";
 const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES];
 
-export function tokenEndpoint(ports: Ports, people: PeopleGrants | undefined): Handler {
+type TokenEndpointPorts = FormPorts & TokenPorts & EndingPorts;
+
+export function tokenEndpoint(ports: TokenEndpointPorts, people: PeopleGrants | undefined): Handler {
   return async (request, peer) => {
     const form = await readForm(request);
     const challenged = authorizationOf(request) !== undefined;
@@ -38,7 +42,7 @@ export function tokenEndpoint(ports: Ports, people: PeopleGrants | undefined): H
 }
 
 async function answerForm(
-  ports: Ports,
+  ports: TokenEndpointPorts,
   people: PeopleGrants | undefined,
   request: HttpRequest,
   peer: Peer,

@@ -5,7 +5,7 @@
 import type { Store } from "../adapters/store/store.ts";
 import type { Handler } from "../http/handler.ts";
 import type { OpenPeople } from "../http/people.ts";
-import type { Ports } from "../ports.ts";
+import type { LentPorts } from "../ports.ts";
 import type { ShortLivedRows } from "../ports-people.ts";
 import { makeFormTokens } from "./adapters/form-tokens.ts";
 import type { ProviderOptions } from "./adapters/providers.ts";
@@ -39,7 +39,8 @@ export function openPeople(options: PeopleOptions): OpenPeople {
     successors,
     providers,
   };
-  const at = (endpoint: (ports: PeoplePorts) => Handler) => (ports: Ports) => endpoint({ ...ports, ...own });
+  const at = (endpoint: (ports: PeoplePorts) => Handler) => (ports: LentPorts) =>
+    endpoint({ ...ports, ...own });
   return {
     ...grantsOf(own),
     endpoints: {

@@ -1,5 +1,5 @@
 /** Interfaces only: what sign-in, consent, refresh tokens and the pages need beside the ports of the trunk. */
-import type { Ports } from "../ports.ts";
+import type { BasePorts, LentPorts, RecordPorts } from "../ports.ts";
 import type { PendingConsents, ShortLivedRows } from "../ports-people.ts";
 import type { Result } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -63,4 +63,18 @@ export type OwnPorts = {
   providers: Providers;
 };
 
-export type PeoplePorts = Ports & OwnPorts;
+export type PeoplePorts = LentPorts & OwnPorts;
+
+// --- by need ------------------------------------------------------------------------------------------------
+
+/** What finds the session of a user. */
+export type SessionPorts = BasePorts & Pick<PeoplePorts, "endings" | "shortLived">;
+
+/** What answers with a page: visits are limited, and those that are refused are counted. */
+export type PagePorts = BasePorts & Pick<PeoplePorts, "authFailures" | "throttle">;
+
+/** What finds the client that asks a user. */
+export type AskingClientPorts = BasePorts & Pick<PeoplePorts, "clients" | "clientDocuments">;
+
+/** What takes the decision of a user: their session, the token of their form, and the journal. */
+export type DecisionPorts = SessionPorts & RecordPorts & Pick<PeoplePorts, "facts" | "formTokens">;

@@ -17,9 +17,9 @@ import type { PeopleGrants } from "../../src/flows/people.ts";
 import { makeFormTokens } from "../../src/people/adapters/form-tokens.ts";
 import { makeWaiting, successors } from "../../src/people/adapters/sealed.ts";
 import { grantsOf } from "../../src/people/flows/grants.ts";
-import type { OwnPorts, PeoplePorts } from "../../src/people/ports.ts";
+import type { OwnPorts } from "../../src/people/ports.ts";
 import type { Consent } from "../../src/policy/ask.ts";
-import type { KeySource } from "../../src/ports.ts";
+import type { KeySource, Ports } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
 import type { Form } from "../../src/spec/rfc6749.ts";
@@ -32,7 +32,7 @@ import type { Event } from "./world.ts";
 import { ISSUER } from "./world.ts";
 
 export type Flow = {
-  ports: PeoplePorts;
+  ports: Ports & OwnPorts;
   people: PeopleGrants;
   nowSeconds: number;
   /** Puts other settings in force, as a reload does. */
@@ -95,7 +95,7 @@ export async function openFlow(
   } as unknown as OwnPorts;
   return {
     // These flows use no other port.
-    ports: { ...ports, ...own } as unknown as PeoplePorts,
+    ports: { ...ports, ...own } as unknown as Ports & OwnPorts,
     people: grantsOf(own),
     nowSeconds: nowMs / 1000,
     reload(changed) {

@@ -4,7 +4,7 @@ import type { AuditPosition, Span } from "../../audit/query.ts";
 import { encodeListing, readListing } from "../../audit/query.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { subjectTerm } from "../../audit/terms.ts";
-import type { Manager } from "../../flows/consents.ts";
+import type { ConsentPorts, Manager } from "../../flows/consents.ts";
 import { withdrawConsent } from "../../flows/consents.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import {
@@ -22,7 +22,7 @@ import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { OwnEvent } from "../audit/own-events.ts";
 import { readOwnEvent, readUse } from "../audit/own-events.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PeoplePorts, SessionPorts } from "../ports.ts";
 import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
@@ -73,8 +73,12 @@ export type Account = {
 const HERE = { page: "account" } as const;
 
 /** PAGE-D-15: shows what belongs to the origin of the session and nothing else. */
+export type AccountPorts = SessionPorts &
+  ConsentPorts &
+  Pick<PeoplePorts, "audit" | "families" | "authFailures" | "formTokens">;
+
 export async function openAccount(
-  ports: PeoplePorts,
+  ports: AccountPorts,
   note: AuditedRequest,
   key: string | undefined,
   query: AccountQuery,
@@ -84,7 +88,7 @@ export async function openAccount(
 }
 
 async function showAccount(
-  ports: PeoplePorts,
+  ports: AccountPorts,
   note: AuditedRequest,
   session: OpenSession,
   query: AccountQuery,
@@ -183,7 +187,10 @@ function familiesOf(
 const REUSED: Reason = "refresh_token_reused";
 
 /** Names of clients as they are known here; nothing is fetched for a page that may show many. */
-async function findClients(ports: PeoplePorts, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
+async function findClients(
+  ports: Pick<PeoplePorts, "clients">,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Client>> {
   const found = await Promise.all([...new Set(ids)].map((id) => ports.clients.find(id)));
   return new Map(
     found.flatMap((client) => (client === undefined ? [] : [[client.clientId, client] as const])),
@@ -199,7 +206,7 @@ type TrailQuery = Pick<AuditQuery, "fromMs" | "toMs" | "spans" | "after">;
  * read in one stretch and in all, whatever they hold, so that no trail makes a page expensive.
  */
 async function* readNewest(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "audit">,
   { iss, sub }: Origin,
   query: TrailQuery,
   readMax: number,
@@ -218,7 +225,7 @@ async function* readNewest(
 
 /** One page of events that a user reads; `last`: the record after which older ones may follow. */
 async function readTrail(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "audit">,
   origin: Origin,
   query: TrailQuery,
 ): Promise<{ events: readonly OwnEvent[]; last?: AuditPosition }> {
@@ -240,7 +247,7 @@ async function readTrail(
  * costs more for it.
  */
 async function readUses(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "audit">,
   origin: Origin,
   spans: readonly Span[],
   consents: ReadonlySet<string>,
@@ -278,7 +285,7 @@ const sealedIn = (
 ];
 
 function cursorAt(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "formTokens">,
   origin: Origin,
   query: AccountQuery,
   { timeMs, log, seq }: AuditPosition,
@@ -287,7 +294,11 @@ function cursorAt(
   return `${place}.${ports.formTokens.of(...sealedIn(origin, query, place))}`;
 }
 
-function readCursor(ports: PeoplePorts, origin: Origin, query: AccountQuery): AuditPosition | undefined {
+function readCursor(
+  ports: Pick<PeoplePorts, "formTokens">,
+  origin: Origin,
+  query: AccountQuery,
+): AuditPosition | undefined {
   const [place = "", seal = ""] = (query.cursor ?? "").split(".");
   if (!ports.formTokens.accepts(seal, ...sealedIn(origin, query, place))) return undefined;
   const listing = readListing(new Map([["cursor", place]]));
@@ -305,7 +316,7 @@ export type TakeBack = { formToken: string } & ({ consent: string } | { all: tru
 
 /** `problem`: the page again, because the box is not ticked. */
 export async function takeBack(
-  ports: PeoplePorts,
+  ports: AccountPorts,
   note: AuditedRequest,
   key: string | undefined,
   form: TakeBack,
@@ -337,7 +348,7 @@ export async function takeBack(
 
 /** A stretch at a time, each one durable before the next; a consent that is withdrawn elsewhere meanwhile needs nothing more. */
 async function takeAllBack(
-  ports: PeoplePorts,
+  ports: AccountPorts,
   manager: Manager,
   note: AuditedRequest,
   origin: Origin,

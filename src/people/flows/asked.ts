@@ -5,11 +5,12 @@ import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
+import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
 import { defined, ok } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { DecisionPorts, PeoplePorts } from "../ports.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, DecisionPage, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer } from "./decision.ts";
@@ -28,8 +29,10 @@ export type AskedReview = DecisionPage<MissingConsent> & {
 
 type Found = Waits & { pending: PendingConsent; offer: MissingConsent };
 
+export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "clients" | "pendingConsents">;
+
 export async function openAsked(
-  ports: PeoplePorts,
+  ports: AskedPorts,
   note: AuditedRequest,
   id: string,
   visitor: Visitor,
@@ -50,7 +53,7 @@ export async function openAsked(
 
 /** PAGE-D-24: nothing of it is shown to another user, who learns no more than of an unknown link. */
 async function find(
-  ports: PeoplePorts,
+  ports: AskedPorts,
   note: AuditedRequest,
   id: string,
   visitor: Visitor,
@@ -80,7 +83,10 @@ async function find(
   return { about: id, place, pending, offer: missing, session };
 }
 
-async function renewRow(ports: PeoplePorts, pending: PendingConsent): Promise<PendingConsent> {
+async function renewRow(
+  ports: Pick<PeoplePorts, "clock" | "pendingConsents">,
+  pending: PendingConsent,
+): Promise<PendingConsent> {
   const longer = renewed(ports, { ...pending, version: pending.version + 1 });
   return longer !== undefined && (await ports.pendingConsents.replace(longer)) ? longer : pending;
 }
@@ -88,7 +94,7 @@ async function renewRow(ports: PeoplePorts, pending: PendingConsent): Promise<Pe
 // --- the decision -----------------------------------------------------------------------------------------------
 
 export async function decideAsked(
-  ports: PeoplePorts,
+  ports: AskedPorts,
   { consentSeconds }: SignInSettings,
   note: AuditedRequest,
   id: string,
@@ -139,7 +145,7 @@ const undecided = ({ id, startedAtSeconds }: PendingConsent): Guard => ({
 
 /** The row remembers the decision for its life; it is retried once, in case the user got more time meanwhile. */
 async function settled(
-  ports: PeoplePorts,
+  ports: AskedPorts,
   id: string,
   kind: "ask_allowed" | "ask_refused",
   reason: Reason,
@@ -153,13 +159,13 @@ async function settled(
   return notice(kind, reason);
 }
 
-const policyOf = ({ settings, hash }: PeoplePorts, { id }: PendingConsent) => ({
+const policyOf = ({ settings, hash }: BasePorts, { id }: PendingConsent) => ({
   digest: settings().policy.digest,
   asked: { pending: hash.sha256(id) },
 });
 
 function denial(
-  ports: PeoplePorts,
+  ports: BasePorts,
   note: AuditedRequest,
   session: OpenSession,
   pending: PendingConsent,

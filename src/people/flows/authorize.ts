@@ -2,8 +2,9 @@
 
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits/people.ts";
+import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { AskingClientPorts, PeoplePorts } from "../ports.ts";
 import type { PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
@@ -16,8 +17,10 @@ import { readAuthorizationRequest } from "./read-authorization.ts";
 import { errorOf, locationAtClient } from "./told.ts";
 
 /** `browser` is the digest of its cookie. */
+export type AuthorizePorts = AskingClientPorts & Pick<PeoplePorts, "authFailures" | "shortLived" | "waiting">;
+
 export async function authorize(
-  ports: PeoplePorts,
+  ports: AuthorizePorts,
   note: AuditedRequest,
   query: string,
   browser: string,
@@ -62,7 +65,7 @@ const NOTICES = {
   redirect: "redirect_refused",
 } as const satisfies Record<Wrong, NoticeKind>;
 
-function refusedRequest(ports: PeoplePorts, refused: RequestRefused): Outcome {
+function refusedRequest(ports: BasePorts, refused: RequestRefused): Outcome {
   const { reason } = refused;
   // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and nothing leads on.
   if ("wrong" in refused) return notice(NOTICES[refused.wrong], reason);
@@ -70,7 +73,7 @@ function refusedRequest(ports: PeoplePorts, refused: RequestRefused): Outcome {
 }
 
 /** RFC9126-4-2: of what was pushed nothing is known any more, not even a state: the user decides whether to go back. */
-function requestGone(ports: PeoplePorts, refused: RequestRefused): Outcome {
+function requestGone(ports: BasePorts, refused: RequestRefused): Outcome {
   const reason = "request_uri_unknown";
   const back = "told" in refused ? locationAtClient(ports, refused.told, errorOf(reason)) : undefined;
   return { next: "notice", notice: defined<NoticeFacts>({ kind: "request_gone", reason, back }) };
@@ -81,7 +84,7 @@ function requestGone(ports: PeoplePorts, refused: RequestRefused): Outcome {
  * the user decides, on this notice.
  */
 export function tellClient(
-  ports: PeoplePorts,
+  ports: BasePorts,
   told: Told,
   error: AuthorizationError,
   otherwise: NoticeFacts,
@@ -99,7 +102,7 @@ export function tellClient(
  * anyone could fill the store with rows, so there the reference holds the request itself.
  */
 export function pushRequest(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "clock" | "hash" | "waiting">,
   { client, request }: ReadRequest,
   isProven: boolean,
 ): { reference: string; rows: readonly PeopleRow<"request">[] } {
@@ -115,7 +118,7 @@ export function pushRequest(
  * a row it is the only one.
  */
 async function openPushed(
-  ports: PeoplePorts,
+  ports: AuthorizePorts,
   uri: string,
   form: AuthorizationForm,
   browser: string,
@@ -132,7 +135,7 @@ async function openPushed(
 }
 
 async function takeRow(
-  { shortLived, clock }: PeoplePorts,
+  { shortLived, clock }: Pick<PeoplePorts, "clock" | "shortLived">,
   key: string,
   form: AuthorizationForm,
   holder: string,

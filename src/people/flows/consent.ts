@@ -2,6 +2,7 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Consent } from "../../policy/ask.ts";
 import type { Target } from "../../policy/rules.ts";
+import type { BasePorts } from "../../ports.ts";
 import type { Guard, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
@@ -32,7 +33,7 @@ export type Given = {
 
 /** Whether it is recorded; not if others changed it at the same time, again and again, or a guard or row is taken. */
 export async function recordConsent(
-  ports: PeoplePorts,
+  ports: BasePorts & Pick<PeoplePorts, "journal" | "facts">,
   { session, actor, target, asked, given, consentSeconds, event, guards = [], rows = () => [] }: Given,
 ): Promise<boolean> {
   const { policy } = ports.settings();

@@ -11,6 +11,7 @@ import {
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { Allowed } from "../../policy/ask.ts";
+import type { BasePorts } from "../../ports.ts";
 import type { RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RefreshSettings, SignInSettings } from "../../settings/settings.ts";
@@ -25,13 +26,13 @@ import { offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
 import { isRedeemed } from "./redeem-code.ts";
-import type { Found, Review } from "./review.ts";
+import type { Found, Review, ReviewPorts } from "./review.ts";
 import { demandSignIn, findRequest, mayRepeat, mustConfirm, refreshOf, showReview } from "./review.ts";
 import { describeAsked, holderOf } from "./session.ts";
 import { DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 
 export async function openReview(
-  ports: PeoplePorts,
+  ports: ReviewPorts,
   note: AuditedRequest,
   id: string,
   visitor: Visitor,
@@ -54,7 +55,7 @@ export async function openReview(
 
 /** `problem`: the page again, because a required box is not ticked. */
 export async function decideReview(
-  ports: PeoplePorts,
+  ports: ReviewPorts,
   signIn: SignInSettings,
   note: AuditedRequest,
   id: string,
@@ -82,7 +83,7 @@ type Unconfirmed = Review & { problem: "unconfirmed" };
 
 /** A consent to these scopes, and a code for the client. */
 async function give(
-  ports: PeoplePorts,
+  ports: ReviewPorts,
   signIn: SignInSettings,
   { note, found, click, decision }: { note: AuditedRequest; found: Found; click: Click; decision: Decision },
   offer: Allowed,
@@ -134,7 +135,7 @@ function timesOf(
 
 /** RFC6749-4.1.2.1-2: the client learns that nothing is given; why, the auditor alone. */
 async function refuse(
-  ports: PeoplePorts,
+  ports: ReviewPorts,
   note: AuditedRequest,
   found: Found,
   click: Click,
@@ -167,13 +168,13 @@ type Click = { digest: string; secret: string };
 /** A refusal by the policy needs no click. */
 const LOOK: Click = { digest: "look", secret: "" };
 
-const clickOf = ({ hash }: PeoplePorts, { formToken, allows, all, confirmed, scopes }: Decision): Click => ({
+const clickOf = ({ hash }: BasePorts, { formToken, allows, all, confirmed, scopes }: Decision): Click => ({
   digest: hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted()])),
   secret: formToken,
 });
 
 function decisionRow(
-  { hash, clock }: PeoplePorts,
+  { hash, clock }: Pick<PeoplePorts, "clock" | "hash">,
   { request, session }: Found,
   click: Click,
   gives: DecisionRecord["gives"],
@@ -192,7 +193,7 @@ function decisionRow(
 
 /** RFC6749-4.1.2-5, RFC7636-4.4-1: bound to all that the request said, and to who decided; found by its digest alone. */
 function codeRow(
-  { hash, clock }: PeoplePorts,
+  { hash, clock }: Pick<PeoplePorts, "clock" | "hash">,
   { request, client, session }: Found,
   code: string,
   given: Pick<CodeRecord, "scopes" | "consentId"> & { refresh: CodeRecord["refresh"] },
@@ -226,7 +227,7 @@ function codeRow(
 }
 
 /** PAGE-D-4: a click whose answer was lost gets that answer; nothing is decided twice, and a code that was used is used. */
-async function answerAgain(ports: PeoplePorts, { request, session }: Found, click: Click): Promise<Outcome> {
+async function answerAgain(ports: ReviewPorts, { request, session }: Found, click: Click): Promise<Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
   const row = await ports.shortLived.find("decision", request.id, nowSeconds);
   // The consent was changed at the same time, again and again.

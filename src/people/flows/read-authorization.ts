@@ -3,13 +3,14 @@ import type { Reason } from "../../audit/reasons.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
+import type { BasePorts } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { isAccepted } from "../../spec/rfc8252.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { AskingClientPorts } from "../ports.ts";
 import type { PendingRequest } from "../records.ts";
 import type { AuthorizationForm, AuthorizationRequest } from "../spec/rfc6749-authorization.ts";
 import { isState, matchRedirectUri, readAuthorization } from "../spec/rfc6749-authorization.ts";
@@ -32,7 +33,7 @@ export type Told = { client: Client; redirectUri: string; state?: string };
 export type ReadRequest = { client: Client; request: PendingRequest };
 
 /** RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to. */
-export function redirectOf({ settings }: PeoplePorts, client: Client, sent: string | undefined) {
+export function redirectOf({ settings }: BasePorts, client: Client, sent: string | undefined) {
   const { redirects } = settings();
   return matchRedirectUri(sent, {
     // MCPC-D-3, MCPC-D-4: what the operator does not accept never matches, and spoils nothing beside it.
@@ -44,7 +45,7 @@ export function redirectOf({ settings }: PeoplePorts, client: Client, sent: stri
 
 /** RFC6749-4.1.1-2, PAGE-D-2: client and redirect URI first, as without them there is no place to tell anything. */
 export async function readAuthorizationRequest(
-  ports: PeoplePorts,
+  ports: AskingClientPorts,
   form: AuthorizationForm,
   address: string,
 ): Promise<Result<ReadRequest, RequestRefused>> {

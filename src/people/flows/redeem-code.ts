@@ -14,6 +14,7 @@ import { CODE_SECONDS } from "../../limits/people.ts";
 import type { Allowed } from "../../policy/ask.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";
+import type { BasePorts } from "../../ports.ts";
 import type { Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -28,8 +29,10 @@ import { endSurplus } from "./surplus-families.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
+export type CodePorts = BasePorts & Pick<PeoplePorts, "facts" | "families" | "journal" | "shortLived">;
+
 export async function readCode(
-  ports: PeoplePorts,
+  ports: CodePorts,
   request: TokenRequest,
 ): Promise<Result<Order, RefusedRequest>> {
   const { client, form } = request;
@@ -100,7 +103,7 @@ export const plainClient = ({
 
 /** What the token request has to repeat of the authorization request (RFC6749-4.1.3-6, RFC6749-10.6-1). */
 function checkRequest(
-  { settings, clock, hash }: PeoplePorts,
+  { settings, clock, hash }: BasePorts,
   { client, form }: TokenRequest,
   code: CodeRecord,
 ): Failure | undefined {
@@ -131,7 +134,7 @@ function checkRequest(
 }
 
 function subjectOf(
-  ports: PeoplePorts,
+  ports: BasePorts,
   key: string,
   code: CodeRecord,
   spends: Guard,
@@ -181,7 +184,7 @@ const keysOf = (
 
 /** REFRESH-D-1: a refresh token, where client, rule and page allow it; RFC9700-4.14.2-1: that is the operator's decision. */
 function startOf(
-  ports: PeoplePorts,
+  ports: BasePorts,
   client: TokenRequest["client"],
   key: string,
   code: CodeRecord,

@@ -12,6 +12,7 @@ import { refuseRequest } from "../../flows/token-request.ts";
 import { REFRESH_RETRIES_MAX } from "../../limits/people.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import type { PolicySet } from "../../policy/rules.ts";
+import type { BasePorts } from "../../ports.ts";
 import type { Family, FamilyChange, PresentedFamily } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
@@ -29,8 +30,10 @@ import { plainClient } from "./redeem-code.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
+export type RefreshPorts = BasePorts & Pick<PeoplePorts, "families" | "successors">;
+
 export async function readRefresh(
-  ports: PeoplePorts,
+  ports: RefreshPorts,
   request: TokenRequest,
 ): Promise<Result<Order, RefusedRequest>> {
   const { client, form } = request;
@@ -155,7 +158,7 @@ function subjectOf(family: Family, settings: RefreshSettings, parties: Parties):
 }
 
 function stepOf(
-  { clock, random, hash, successors }: PeoplePorts,
+  { clock, random, hash, successors }: BasePorts & Pick<PeoplePorts, "successors">,
   { token, source }: { token: string; source: string },
   { family, presented }: PresentedFamily,
   judged: Exclude<JudgedRefresh, { refused: Reason }>,

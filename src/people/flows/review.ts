@@ -6,9 +6,10 @@ import { CODE_SECONDS } from "../../limits/people.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Allowed, Denied } from "../../policy/ask.ts";
 import { isFor } from "../../policy/rules.ts";
+import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Client, RefreshSettings } from "../../settings/settings.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { AskingClientPorts, DecisionPorts, PeoplePorts } from "../ports.ts";
 import type { DecisionRecord, PendingRequest } from "../records.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
 import type { DecisionPage, Visitor, Waits } from "./decision.ts";
@@ -35,7 +36,13 @@ export type Review = DecisionPage<Allowed> & {
 /** A request of this browser, about which this session may decide; `place` has the request as the browser has it. */
 export type Found = Waits & { request: PendingRequest; client: Client };
 
-export function showReview(ports: PeoplePorts, found: Found, offer: Allowed): Review {
+export type ReviewPorts = AskingClientPorts & DecisionPorts & Pick<PeoplePorts, "successors" | "waiting">;
+
+export function showReview(
+  ports: BasePorts & Pick<PeoplePorts, "formTokens">,
+  found: Found,
+  offer: Allowed,
+): Review {
   const { request, client } = found;
   const { redirectUri, wishes, offline = false } = request;
   const refresh = refreshOf(ports, client, offer);
@@ -51,7 +58,7 @@ export function showReview(ports: PeoplePorts, found: Found, offer: Allowed): Re
 
 /** REFRESH-D-1: how long refresh tokens that come of it are good. */
 export const refreshOf = (
-  { settings }: PeoplePorts,
+  { settings }: BasePorts,
   client: Client,
   offer: Allowed,
 ): RefreshSettings | undefined => (comesWithRefresh(client, offer) ? settings().signIn?.refresh : undefined);
@@ -62,7 +69,7 @@ export const mustConfirm = ({ source }: Client, redirectUri: string): boolean =>
 
 /** The request, if it is this browser's and undecided, its client as it is now, and the session that may decide about it. */
 export async function findRequest(
-  ports: PeoplePorts,
+  ports: ReviewPorts,
   note: AuditedRequest,
   id: string,
   { browser, session: cookie }: Visitor,
@@ -99,7 +106,7 @@ export const mayRepeat = (
 
 /** OIDC-D-5: a sign-in anew, or a recent one, where the client asks for it; once for each request. */
 function needsSignIn(
-  ports: PeoplePorts,
+  ports: BasePorts,
   { wishes, session: signedInBy }: PendingRequest,
   session: OpenSession,
 ): boolean {
@@ -118,7 +125,7 @@ function needsSignIn(
  * rule names.
  */
 export function demandSignIn(
-  { settings }: PeoplePorts,
+  { settings }: BasePorts,
   { session: _, ...request }: PendingRequest,
   { trace }: Denied,
 ): PendingRequest | undefined {

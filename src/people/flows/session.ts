@@ -6,7 +6,7 @@ import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from
 import { foreignKeys } from "../../policy/endings.ts";
 import type { RowChange } from "../../records.ts";
 import type { Client } from "../../settings/settings.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PeoplePorts, SessionPorts } from "../ports.ts";
 import type { PeopleRow, Session } from "../records.ts";
 
 /** `key` is the digest of its cookie. */
@@ -38,7 +38,7 @@ export const holderOf = ({ sha256 }: PeoplePorts["hash"], { origin }: Pick<Sessi
 
 /** The session, which lives on for another while; none of a subject or an issuer that was disabled, ended or named anew meanwhile. */
 export async function findSession(
-  ports: PeoplePorts,
+  ports: SessionPorts,
   key: string | undefined,
 ): Promise<OpenSession | undefined> {
   if (key === undefined) return undefined;

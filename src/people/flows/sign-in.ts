@@ -6,13 +6,14 @@ import { describeToken } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { SIGN_IN_SECONDS } from "../../limits/people.ts";
+import type { BasePorts, ForeignTokenPorts, RecordPorts } from "../../ports.ts";
 import type { RowChange } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { AskingClientPorts, PeoplePorts } from "../ports.ts";
 import type { PagePlace, PendingRequest, PeopleRow, Session, SignInAttempt } from "../records.ts";
 import type { AuthenticationRequest, AuthenticationResponse, IdTokenRule } from "../spec/oidc.ts";
 import {
@@ -41,8 +42,16 @@ const callbackOf = (issuer: string, { name }: Provider): string => `${issuer}/ca
 // --- there ------------------------------------------------------------------------------------------------------
 
 /** Sends the browser to the provider, on its way to this page; `again`: to choose another account there. */
+export type BeginPorts = BasePorts & Pick<PeoplePorts, "providers" | "waiting">;
+
+export type SignInPorts = BeginPorts &
+  AskingClientPorts &
+  ForeignTokenPorts &
+  RecordPorts &
+  Pick<PeoplePorts, "shortLived" | "throttle">;
+
 export async function beginSignIn(
-  ports: PeoplePorts,
+  ports: BeginPorts,
   provider: Provider,
   place: PagePlace,
   browser: string,
@@ -87,7 +96,7 @@ const NO_WISHES: SignInWishes = { prompt: [], acrValues: [] };
 
 /** The place with the request that waits there; undefined where this browser has no such page. */
 function openPlace(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "clock" | "waiting">,
   place: PagePlace,
   browser: string,
 ): SignInAttempt["place"] | undefined {
@@ -98,7 +107,7 @@ function openPlace(
 
 /** The page again; `session`: the user has signed in for the request (OIDC-D-5). */
 function placeOf(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "waiting">,
   place: SignInAttempt["place"],
   browser: string,
   session?: string,
@@ -121,7 +130,7 @@ export type Returned = {
 };
 
 export async function finishSignIn(
-  ports: PeoplePorts,
+  ports: SignInPorts,
   { providers }: SignInSettings,
   note: AuditedRequest,
   { name, query, browser, session }: Returned,
@@ -149,7 +158,7 @@ export async function finishSignIn(
 
 /** OIDC-D-8: one response may come again and again, so what its source sends too often is counted and fills no trail. */
 async function noteFailure(
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "journal" | "authFailures" | "throttle">,
   note: AuditedRequest,
   provider: string,
   { reason, said }: Failed,
@@ -167,7 +176,7 @@ async function noteFailure(
 
 /** The user may try again, or goes back to the client, which is told; at once where the user gave up (PAGE-D-3). */
 async function failedSignIn(
-  ports: PeoplePorts,
+  ports: SignInPorts,
   { source_ip: address }: AuditedRequest,
   { place }: SignInAttempt,
   browser: string,
@@ -192,7 +201,7 @@ type Read = { session: Session; token: AuditedToken };
 type Failed = { reason: Reason; said?: JsonObject };
 
 async function readSession(
-  ports: PeoplePorts,
+  ports: SignInPorts,
   provider: Provider,
   attempt: SignInAttempt,
   response: AuthenticationResponse,
@@ -216,7 +225,7 @@ async function readSession(
 }
 
 async function readIdToken(
-  ports: PeoplePorts,
+  ports: ForeignTokenPorts,
   provider: Provider,
   attempt: SignInAttempt,
   compact: string,
@@ -266,7 +275,7 @@ async function readIdToken(
  * attempt, on whatever instances, one opens a session. Undefined for the other.
  */
 async function complete(
-  ports: PeoplePorts,
+  ports: SignInPorts,
   note: AuditedRequest,
   { session, token }: Read,
   at: { attempt: SignInAttempt; browser: string; session: string | undefined },

@@ -1,17 +1,20 @@
 /** Sign-out here; the provider's own session is another matter, and so is what the user allowed to clients. */
 
 import type { AuditedRequest } from "../../flows/refusal.ts";
+import type { RecordPorts } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PeoplePorts, SessionPorts } from "../ports.ts";
 import { describeUser, findSession } from "./session.ts";
 
 /** What the form token of a sign-out is about. */
 export const SIGN_OUT = "sign-out";
 
 /** Where the session was. Refused: the form was not made for it. A session that is over already needs no ending. */
+export type SignOutPorts = SessionPorts & RecordPorts & Pick<PeoplePorts, "formTokens">;
+
 export async function signOut(
-  ports: PeoplePorts,
+  ports: SignOutPorts,
   note: AuditedRequest,
   key: string | undefined,
   formToken: string,

@@ -3,6 +3,7 @@ import { describeFamily } from "../../flows/audit-fields.ts";
 import { recordEnding } from "../../flows/endings.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { FAMILIES_MAX } from "../../limits/people.ts";
+import type { BasePorts } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Family } from "../../records.ts";
 import type { PeoplePorts } from "../ports.ts";
@@ -13,7 +14,7 @@ import { endOf } from "./judge-refresh.ts";
  * given. What is too much then ends with the next code.
  */
 export async function endSurplus(
-  ports: PeoplePorts,
+  ports: BasePorts & Pick<PeoplePorts, "families" | "journal">,
   request: AuditedRequest,
   of: Pick<Family, "clientId" | "origin" | "target">,
 ): Promise<void> {
@@ -25,7 +26,7 @@ export async function endSurplus(
 }
 
 async function endLongestUnused(
-  ports: PeoplePorts,
+  ports: BasePorts & Pick<PeoplePorts, "families" | "journal">,
   request: AuditedRequest,
   { clientId, origin, target }: Pick<Family, "clientId" | "origin" | "target">,
 ): Promise<void> {

@@ -4,11 +4,12 @@ import { hasMediaType, readText } from "../../http/body.ts";
 import type { Handler, HttpRequest } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import type { Target } from "../../policy/rules.ts";
+import type { BasePorts } from "../../ports.ts";
 import type { Family } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
-import type { Account, AccountConsent, AccountQuery, TakeBack } from "../flows/account.ts";
+import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } from "../flows/account.ts";
 import { openAccount, takeBack } from "../flows/account.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type {
@@ -19,11 +20,11 @@ import type {
   PermissionView,
 } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PagePorts } from "../ports.ts";
 import { knownAs, shownTarget, shownUser } from "./known-as.ts";
 import { digestOf, hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
-export function accountEndpoint(ports: PeoplePorts): Handler {
+export function accountEndpoint(ports: PagePorts & AccountPorts): Handler {
   return onPage(ports, async ({ request, note, query }) => {
     const asked = readQuery(query);
     const account = await openAccount(ports, note, digestOf(ports, request, "session"), asked.query);
@@ -32,7 +33,7 @@ export function accountEndpoint(ports: PeoplePorts): Handler {
   });
 }
 
-export function takeBackEndpoint(ports: PeoplePorts): Handler {
+export function takeBackEndpoint(ports: PagePorts & AccountPorts): Handler {
   return onPage(ports, async ({ request, note }) => {
     const form = await readTakeBack(request);
     const taken = await takeBack(ports, note, digestOf(ports, request, "session"), form);
@@ -91,11 +92,7 @@ function dayMs(day: string): number | undefined {
 
 // --- what is shown ----------------------------------------------------------------------------------------------
 
-function viewOf(
-  ports: PeoplePorts,
-  account: Account & { problem?: "unconfirmed" },
-  asked: Asked,
-): AccountView {
+function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }, asked: Asked): AccountView {
   const { issuer, policy } = ports.settings();
   const { session, moreAfter, older, takeAllToken, signOutToken } = account;
   const { firstDay, lastDay, wrong, turned } = asked;
@@ -122,7 +119,7 @@ function viewOf(
 }
 
 function allowedView(
-  { settings }: PeoplePorts,
+  { settings }: BasePorts,
   { session, clients }: Account,
   consent: AccountConsent,
 ): AllowedView {
@@ -155,7 +152,7 @@ const grantView = (family: Family): AllowedView["goesOn"][number] =>
     idleUntilSeconds: family.idleEndsAtSeconds,
   });
 
-function eventView({ settings }: PeoplePorts, { clients }: Account, event: OwnEvent): EventView {
+function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEvent): EventView {
   const { policy } = settings();
   const { kind, timeMs: atMs, agents, targets, scopes } = event;
   // What was refused was named by its caller: only words that the operator knows are shown.

@@ -1,23 +1,24 @@
 /** GET and POST /ask: the page behind the `error_uri` of a refusal, on which the user gives the consent that an agent lacks. */
 
 import type { Handler, HttpResponse } from "../../http/handler.ts";
+import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { AskedReview } from "../flows/asked.ts";
+import type { AskedPorts, AskedReview } from "../flows/asked.ts";
 import { decideAsked, openAsked } from "../flows/asked.ts";
 import type { AskView } from "../pages/ask-page.ts";
 import { askPage } from "../pages/ask-page.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PagePorts } from "../ports.ts";
 import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decision-form.ts";
 import { hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
-export function askEndpoint(ports: PeoplePorts): Handler {
+export function askEndpoint(ports: PagePorts & AskedPorts): Handler {
   return onPage(ports, async ({ request, note, query }) => {
     const renew = query.get("renew") === "1";
     return answer(ports, await openAsked(ports, note, idOf(query), visitorOf(ports, request), renew));
   });
 }
 
-export function decideAskEndpoint(ports: PeoplePorts): Handler {
+export function decideAskEndpoint(ports: PagePorts & AskedPorts): Handler {
   return onPage(ports, async ({ request, note, signIn, query }) => {
     const decision = await readDecision(request);
     if (decision === undefined) return outcomeAnswer(ports, MALFORMED);
@@ -26,13 +27,13 @@ export function decideAskEndpoint(ports: PeoplePorts): Handler {
   });
 }
 
-function answer(ports: PeoplePorts, review: Awaited<ReturnType<typeof openAsked>>): HttpResponse {
+function answer(ports: BasePorts, review: Awaited<ReturnType<typeof openAsked>>): HttpResponse {
   if (review.next !== "page") return outcomeAnswer(ports, review);
   return pageAnswer(ports, askPage(viewOf(ports, review)));
 }
 
 /** PAGE-D-25 */
-function viewOf(ports: PeoplePorts, review: AskedReview): AskView {
+function viewOf(ports: BasePorts, review: AskedReview): AskView {
   const { issuer } = ports.settings();
   const { agent, chain, offer } = review;
   const [name = ""] = offer.target.names;

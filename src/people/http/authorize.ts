@@ -1,27 +1,29 @@
 /** GET /authorize (RFC 6749 3.1), and GET and POST /authorize/review, the page on which the user decides. */
 
 import type { Handler, HttpRequest, HttpResponse } from "../../http/handler.ts";
+import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
+import type { AuthorizePorts } from "../flows/authorize.ts";
 import { authorize } from "../flows/authorize.ts";
 import { decideReview, openReview } from "../flows/decide-review.ts";
-import type { Review } from "../flows/review.ts";
+import type { Review, ReviewPorts } from "../flows/review.ts";
 import type { ConsentView } from "../pages/consent-page.ts";
 import { consentPage } from "../pages/consent-page.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PagePorts } from "../ports.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
 import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decision-form.ts";
 import { knownAs } from "./known-as.ts";
 import { hostOf, knowBrowser, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
-export function authorizeEndpoint(ports: PeoplePorts): Handler {
+export function authorizeEndpoint(ports: PagePorts & AuthorizePorts): Handler {
   return onPage(ports, async ({ request, note, rawQuery }) => {
     const { browser, remember } = knowBrowser(ports, request);
     return remember(outcomeAnswer(ports, await authorize(ports, note, rawQuery, browser)));
   });
 }
 
-export function reviewEndpoint(ports: PeoplePorts): Handler {
+export function reviewEndpoint(ports: PagePorts & ReviewPorts): Handler {
   return onPage(ports, async ({ request, note, query }) => {
     const id = idOf(query);
     const renew = query.get("renew") === "1";
@@ -30,7 +32,7 @@ export function reviewEndpoint(ports: PeoplePorts): Handler {
   });
 }
 
-export function decideEndpoint(ports: PeoplePorts): Handler {
+export function decideEndpoint(ports: PagePorts & ReviewPorts): Handler {
   return onPage(ports, async ({ request, note, signIn, query }) => {
     const decision = await readDecision(request);
     if (decision === undefined) return outcomeAnswer(ports, MALFORMED);
@@ -41,14 +43,14 @@ export function decideEndpoint(ports: PeoplePorts): Handler {
 
 type Reviewed = Awaited<ReturnType<typeof openReview | typeof decideReview>>;
 
-function answer(ports: PeoplePorts, request: HttpRequest, review: Reviewed): HttpResponse {
+function answer(ports: BasePorts, request: HttpRequest, review: Reviewed): HttpResponse {
   if (review.next !== "page") return outcomeAnswer(ports, review);
   const page = pageAnswer(ports, consentPage(viewOf(ports, review)), "consent", review.uiLocales);
   return knowBrowser(ports, request).remember(page);
 }
 
 /** PAGE-D-6 */
-function viewOf(ports: PeoplePorts, review: Review & { problem?: "unconfirmed" }): ConsentView {
+function viewOf(ports: BasePorts, review: Review & { problem?: "unconfirmed" }): ConsentView {
   const { signIn } = ports.settings();
   const { client, offer, redirectUri, mustConfirm, problem } = review;
   const loopback = isOnComputer(redirectUri);

@@ -18,7 +18,7 @@ export const MALFORMED = {
 
 export const idOf = (query: URLSearchParams): string => query.get("r") ?? "";
 
-export const visitorOf = (ports: PeoplePorts, request: HttpRequest): Visitor =>
+export const visitorOf = (ports: Pick<PeoplePorts, "hash">, request: HttpRequest): Visitor =>
   defined<Visitor>({
     browser: digestOf(ports, request, "browser"),
     session: digestOf(ports, request, "session"),

@@ -7,6 +7,7 @@ import { parameterOf } from "../../http/form.ts";
 import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "../../http/handler.ts";
 import { auditedRequest, pathOf } from "../../http/handler.ts";
 import { REQUEST_SECONDS } from "../../limits/people.ts";
+import type { BasePorts } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
@@ -17,7 +18,7 @@ import { noticePage } from "../pages/notice-page.ts";
 import type { Page } from "../pages/page.ts";
 import { frame } from "../pages/page.ts";
 import { styleOf } from "../pages/style.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PagePorts, PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
 import { readCookie, setCookie } from "./cookies.ts";
 import { isForeign } from "./fetch-metadata.ts";
@@ -69,7 +70,7 @@ export const pageAnswer = (
 };
 
 /** PAGE-D-17: in the language of the user, as the client knows it or else the browser. */
-function written({ settings }: PeoplePorts, request: HttpRequest, answer: PageAnswer): HttpResponse {
+function written({ settings }: BasePorts, request: HttpRequest, answer: PageAnswer): HttpResponse {
   const { page, uiLocales, ...rest } = answer;
   if (page === undefined) return rest;
   const named = uiLocales ?? new URL(request.url).searchParams.get("ui_locales") ?? undefined;
@@ -78,7 +79,7 @@ function written({ settings }: PeoplePorts, request: HttpRequest, answer: PageAn
 }
 
 /** PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: a GET follows, whatever the request was, and no body goes along. */
-export const redirectAnswer = (ports: PeoplePorts, location: string): HttpResponse => ({
+export const redirectAnswer = (ports: BasePorts, location: string): HttpResponse => ({
   status: 303,
   headers: { ...headersOf(ports, "plain"), Location: location },
   body: "",
@@ -105,7 +106,7 @@ const STATUS: Record<NoticeKind, number> = {
 };
 
 /** The answer to what a flow came to. */
-export function outcomeAnswer(ports: PeoplePorts, outcome: Outcome): HttpResponse {
+export function outcomeAnswer(ports: BasePorts, outcome: Outcome): HttpResponse {
   const { issuer } = ports.settings();
   switch (outcome.next) {
     case "client": {
@@ -204,7 +205,7 @@ export type PageRequest = {
 
 /** A page handler; without sign-in there are no pages. */
 export function onPage(
-  ports: PeoplePorts,
+  ports: PagePorts,
   serve: (asked: PageRequest) => PageAnswer | Promise<PageAnswer>,
 ): Handler {
   return async (request, peer) => {
@@ -226,7 +227,7 @@ export function onPage(
 }
 
 /** Undefined where the request may go on. */
-function admit(ports: PeoplePorts, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
+function admit(ports: PagePorts, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
   const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many"): PageAnswer => {
     ports.authFailures.note(note, reason);
     return { ...pageAnswer(ports, noticePage({ kind, status })), refused: { reason } };
@@ -241,7 +242,7 @@ function admit(ports: PeoplePorts, request: HttpRequest, note: AuditedRequest): 
 }
 
 /** What was asked may be on record or not; it can be asked again, by the page that it is asked on where it was a form. */
-function storeLost(ports: PeoplePorts, request: HttpRequest): PageAnswer {
+function storeLost(ports: BasePorts, request: HttpRequest): PageAnswer {
   const { issuer } = ports.settings();
   const isForm = [PATHS.review, PATHS.ask].some((path) => request.url.startsWith(`${issuer}${path}?`));
   const hasPage = request.method === "GET" || isForm;
@@ -251,7 +252,7 @@ function storeLost(ports: PeoplePorts, request: HttpRequest): PageAnswer {
 }
 
 export const digestOf = (
-  ports: PeoplePorts,
+  ports: Pick<PeoplePorts, "hash">,
   request: HttpRequest,
   name: "browser" | "session",
 ): string | undefined => {
@@ -260,7 +261,7 @@ export const digestOf = (
 };
 
 /** The browser by its cookie, or by a new one; the answer renews it. */
-export function knowBrowser(ports: PeoplePorts, request: HttpRequest) {
+export function knowBrowser(ports: BasePorts, request: HttpRequest) {
   const value = readCookie(request, "browser") ?? ports.random.secret();
   return {
     browser: ports.hash.sha256(value),

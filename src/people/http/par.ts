@@ -7,6 +7,7 @@ import type { Failure } from "../../flows/refusal.ts";
 import { spendProof } from "../../flows/spend-proof.ts";
 import { notFound, privateJson } from "../../http/answers.ts";
 import { hasMediaType, readText } from "../../http/body.ts";
+import type { FormPorts } from "../../http/form.ts";
 import {
   authenticateForm,
   authorizationOf,
@@ -20,8 +21,10 @@ import type { Handler, HttpResponse } from "../../http/handler.ts";
 import { auditedRequest } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import { PUSHED_SECONDS } from "../../limits/people.ts";
+import type { KeyProofPorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import { parseForm } from "../../spec/rfc6749.ts";
+import type { AuthorizePorts } from "../flows/authorize.ts";
 import { pushRequest } from "../flows/authorize.ts";
 import { readAuthorizationRequest } from "../flows/read-authorization.ts";
 import type { PeoplePorts } from "../ports.ts";
@@ -32,7 +35,9 @@ import type { AuthorizationError } from "../spec/rfc9207.ts";
 
 const ENDPOINT = "/par";
 
-export function pushEndpoint(ports: PeoplePorts): Handler {
+type PushEndpointPorts = FormPorts & KeyProofPorts & AuthorizePorts & Pick<PeoplePorts, "journal">;
+
+export function pushEndpoint(ports: PushEndpointPorts): Handler {
   const answer = makeAnswer(ports);
   return async (request, peer) =>
     ports.settings().signIn === undefined
@@ -40,7 +45,7 @@ export function pushEndpoint(ports: PeoplePorts): Handler {
       : withNonce(ports, request, await answer(request, peer));
 }
 
-function makeAnswer(ports: PeoplePorts): Handler {
+function makeAnswer(ports: PushEndpointPorts): Handler {
   return async (request, peer) => {
     const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);

@@ -5,7 +5,7 @@ import type { Handler } from "../../http/handler.ts";
 import type { PeoplePorts } from "../ports.ts";
 
 /** OIDC-9-1: for the providers at which this server proves itself, and for no resource server. */
-export function providerKeysEndpoint(ports: PeoplePorts): Handler {
+export function providerKeysEndpoint(ports: Pick<PeoplePorts, "settings" | "hash" | "providers">): Handler {
   return (request) =>
     ports.settings().signIn === undefined
       ? notFound()

@@ -5,12 +5,14 @@ import type { Handler } from "../../http/handler.ts";
 import { pathOf } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import { SESSION_SECONDS_MAX } from "../../limits/people.ts";
+import type { BeginPorts, SignInPorts } from "../flows/sign-in.ts";
 import { beginSignIn, finishSignIn } from "../flows/sign-in.ts";
+import type { SignOutPorts } from "../flows/sign-out.ts";
 import { signOut } from "../flows/sign-out.ts";
 import type { NoticeView } from "../pages/notice-page.ts";
 import { noticePage } from "../pages/notice-page.ts";
 import { signInPage } from "../pages/sign-in-page.ts";
-import type { PeoplePorts } from "../ports.ts";
+import type { PagePorts, PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
 import { buildEndSessionUrl } from "../spec/oidc.ts";
 import { setCookie } from "./cookies.ts";
@@ -27,7 +29,7 @@ import {
   withHeader,
 } from "./page-answers.ts";
 
-export function signInEndpoint(ports: PeoplePorts): Handler {
+export function signInEndpoint(ports: PagePorts & BeginPorts): Handler {
   return onPage(ports, async ({ request, signIn, query }) => {
     const { issuer } = ports.settings();
     const { browser, remember } = knowBrowser(ports, request);
@@ -56,7 +58,7 @@ function placeIn(query: URLSearchParams): PagePlace {
   return { page: "account" };
 }
 
-export function callbackEndpoint(ports: PeoplePorts): Handler {
+export function callbackEndpoint(ports: PagePorts & SignInPorts): Handler {
   return onPage(ports, async ({ request, note, signIn, rawQuery }) => {
     const name = pathOf(request).split("/").at(-1) ?? "";
     const [browser, session] = [digestOf(ports, request, "browser"), digestOf(ports, request, "session")];
@@ -68,7 +70,7 @@ export function callbackEndpoint(ports: PeoplePorts): Handler {
 }
 
 /** OIDC-D-9: by a form of ours alone. */
-export function signOutEndpoint(ports: PeoplePorts): Handler {
+export function signOutEndpoint(ports: PagePorts & SignOutPorts): Handler {
   return onPage(ports, async ({ request, note }) => {
     const body = await readText(request, BODY_BYTES_MAX);
     const token = body.ok ? (new URLSearchParams(body.value).get("token") ?? "") : "";
@@ -87,7 +89,7 @@ const FORM_REFUSED = {
 } as const;
 
 /** OIDCL-R3-1: a page, which ends no session by itself. */
-export function signedOutEndpoint(ports: PeoplePorts): Handler {
+export function signedOutEndpoint(ports: PagePorts & Pick<PeoplePorts, "providers">): Handler {
   return onPage(ports, async ({ signIn, query }) => {
     const provider = signIn.providers.get(query.get("provider") ?? "");
     const view: NoticeView = { kind: "signed_out", status: 200 };
