@@ -445,6 +445,14 @@ test("a page is read in one sitting: at most 1,500 words at the top, 2,500 elsew
   }
 });
 
+test("a file or folder of the project that a page names is there", () => {
+  for (const page of pages) {
+    const text = readFileSync(join(ROOT, page), "utf8");
+    for (const [, path = ""] of text.matchAll(/`((?:src|test|sql|scripts)\/[\w./-]+)`/g))
+      assert.ok(/NAME/.test(path) || existsSync(join(ROOT, path)), `${page}: ${path}`);
+  }
+});
+
 test("a link of a page leads to a file that is there, and to a heading of it", () => {
   const anchorsOf = (text: string): string[] =>
     [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
