@@ -59,8 +59,8 @@ export function startIndexing({ log: own, store, clock, timers, onFault }: Index
         built++;
       }
     }
-    // Once every event has its segment, only an older version reads the blocks that it builds. Each day in which it writes
-    // it builds one.
+    // Once every event has its segment, only instances of an older version use the index that they wrote: one that runs
+    // indexes each of its events within a day.
     const sinceMs = clock.nowMs() - 2 * AUDIT_SEGMENT_WAIT_SECONDS * 1_000;
     for (let times = 0; built === 0 && times < AUDIT_SEGMENTS_PER_ROUND && !closing(); times++) {
       if (!(await audit.forgetOlderIndex(sinceMs, STORE_SWEEP_MAX))) break;
@@ -92,7 +92,7 @@ export async function buildSegment(
   // A record that was removed by force has no time.
   const sinceFirst = (_: unknown, number: number) => (times.get(number) ?? fromMs) - fromMs;
   lists.set(TIMES, Array.from({ length: toSeq - fromSeq + 1 }, sinceFirst));
-  const rowsOf = [...lists].map(([term, numbers]) => ({ term, numbers }));
-  await audit.addSegment({ log, fromSeq, toSeq, fromMs, toMs }, rowsOf);
+  const listed = [...lists].map(([term, numbers]) => ({ term, numbers }));
+  await audit.addSegment({ log, fromSeq, toSeq, fromMs, toMs }, listed);
   await turn();
 }

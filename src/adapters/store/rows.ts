@@ -82,16 +82,12 @@ export function fromSegmentRow({ id, log, from_seq, to_seq, from_ms, to_ms }: Se
 }
 
 /** `numbers` with commas between. */
-export type ListRow = { segment: number; term: number; numbers: string };
+export type ListRow = { segment: number; numbers: string };
 
-export const toListRow = ({ term, numbers }: TermList): Omit<ListRow, "segment"> => ({
-  term,
-  numbers: numbers.join(),
-});
+export const toListRow = ({ term, numbers }: TermList) => ({ term, numbers: numbers.join() });
 
-export const fromListRow = ({ segment, term, numbers }: ListRow): StoredList => ({
+export const fromListRow = ({ segment, numbers }: ListRow): StoredList => ({
   segment,
-  term,
   numbers: JSON.parse(`[${numbers}]`),
 });
 

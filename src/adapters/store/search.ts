@@ -173,11 +173,12 @@ async function readSegments(
     });
   }
   const times = await readLists(rows, ids, [TIMES]);
-  return stretches.flatMap(({ id = Number.NaN, log, fromSeq, fromMs, span }) =>
-    [...(numbersOf.get(id) ?? [])]
+  return stretches.flatMap(({ id, log, fromSeq, fromMs, span }) => {
+    if (id === undefined) return [];
+    return [...(numbersOf.get(id) ?? [])]
       .map((number) => ({ timeMs: fromMs + (times.get(id)?.[number] ?? 0), log, seq: fromSeq + number }))
-      .filter(({ seq }) => seq > span.afterSeq && seq <= span.toSeq),
-  );
+      .filter(({ seq }) => seq > span.afterSeq && seq <= span.toSeq);
+  });
 }
 
 /** What these segments list under one of the terms, by segment. */

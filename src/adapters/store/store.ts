@@ -113,9 +113,9 @@ export type StoredSegment = Segment & { id: number };
 
 /** What a segment lists under a term (audit/indexing.ts). */
 export type TermList = { term: number; numbers: readonly number[] };
-export type StoredList = TermList & { segment: number };
+export type StoredList = Pick<TermList, "numbers"> & { segment: number };
 
-/** How many rows of `event_block_part` older versions wrote for a block: removed with it, because they count on all. */
+/** The rows of `event_block_part` for a block of older versions. They are removed with it, since those rely on all. */
 export const BLOCK_PARTS = 65;
 
 /** The index of the trail, which is built after the events. */

@@ -32,7 +32,7 @@ export function postgresTrailRows(call: Call): TrailRows {
       const asked = JSON.stringify(segments.flatMap((segment) => terms.map((term) => ({ segment, term }))));
       const rows = await call(
         (sql) => sql<ListRow[]>`
-          select l.segment, l.term, l.numbers
+          select l.segment, l.numbers
           from json_to_recordset(${asked}::text::json) as a (segment integer, term integer)
           cross join lateral (
             select * from event_segment_term l where l.segment = a.segment and l.term = a.term limit 1

@@ -52,7 +52,7 @@ function prepareReading(db: DatabaseSync) {
        where log = ? and from_seq > ? and from_seq <= ? and to_seq > ? order by from_seq limit ?`,
     ),
     lists: db.prepare(
-      `select l.segment, l.term, l.numbers
+      `select l.segment, l.numbers
        from json_each(?) s cross join json_each(?) t cross join event_segment_term l
        where l.segment = s.value and l.term = t.value`,
     ),
