@@ -25,7 +25,10 @@ export function describePolicy({ policy }: Settings): { digest: string } {
   return { digest: policy.digest };
 }
 
-/** AUDIT-D-1: event and change are written in one step and durable when this returns. False: the change was not possible. */
+/**
+ * AUDIT-D-1: event and change are written in one step and durable when this returns; it returns false if the change was
+ * not possible.
+ */
 export async function recordAsAdmin(store: Pick<Store, "log">, entry: JournalEntry): Promise<boolean> {
   return (await write(store, (journal) => journal.record(entry))).ok;
 }
@@ -46,7 +49,10 @@ export async function recordAccess(
   });
 }
 
-/** As `recordAsAdmin`, for what a server may write too: the id of the event, or the conditions that failed. */
+/**
+ * Does what `recordAsAdmin` does, for what a server may write too; returns the id of the event, or the conditions that
+ * failed.
+ */
 export const recordEntry = (store: Pick<Store, "log">, entry: Entry): ReturnType<Journal["record"]> =>
   write(store, (journal) => journal.record(entry));
 

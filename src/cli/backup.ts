@@ -31,7 +31,7 @@ async function copyStore(admin: Admin, file: string): Promise<number> {
     printError(`${file} exists, and is not overwritten: give another name`);
     return EXIT.refused;
   }
-  // AUDIT-D-6: recorded before it is done, and so in the copy.
+  // AUDIT-D-6: the backup is recorded before it is made, so that the copy holds the record too.
   await recordAccess(admin, { command: "backup", file });
   await store.copyTo(file, clock.nowMs());
   print(`${file} is a copy of the store as it is now; only this user can read it.`);
@@ -42,7 +42,7 @@ async function copyStore(admin: Admin, file: string): Promise<number> {
   return EXIT.done;
 }
 
-/** With every instance's name in hand, because a server that runs on the store would not notice the mark. */
+/** Takes the name of every instance first, because a server that runs on the store would not notice the mark. */
 async function markStore(admin: Admin): Promise<number> {
   const { store, print, printError } = admin;
   const held: InstanceName[] = [];

@@ -48,7 +48,7 @@ export function clientsCommand(given: CommandArguments): Result<Command, string>
 
 function readClient(given: CommandArguments): Result<NewClient, string> {
   const [method, workload, defaultTarget] = ["method", "workload", "default-target"].map(given.one);
-  // By default either way of sending it, because libraries choose one by themselves.
+  // The default accepts the secret in both places, because libraries choose one by themselves.
   const known = METHODS.find((one) => one === (method ?? "client_secret"));
   if (known === undefined) return err(`--method ${method} is not one of ${METHODS.join(", ")}`);
   const grantTypes = readGrantTypes(given);

@@ -8,7 +8,7 @@ export type Invocation =
   | { kind: "serve"; configFile: string }
   | { kind: "command"; row: CommandRow; args: readonly string[] }
   | { kind: "version" }
-  /** Of one command, or of all. */
+  /** The help of one command, or of all of them. */
   | { kind: "help"; usage?: CommandUsage }
   | { kind: "wrong"; problem: string; usage?: CommandUsage };
 

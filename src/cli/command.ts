@@ -15,7 +15,7 @@ export type Terminal = {
   printError: (line: string) => void;
 };
 
-/** What a command that works on the store receives. */
+/** What a command that works on the store receives from its caller. */
 export type Admin = Terminal & {
   settings: Settings;
   store: Store;

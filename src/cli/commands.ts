@@ -9,7 +9,7 @@ import { POLICY } from "./policy/usage.ts";
 
 const config = { value: "FILE", says: "the configuration (default: data/config.json)" } as const;
 
-/** The default; main.ts runs it. */
+/** The command that runs without a name; main.ts runs it. */
 export const SERVE: CommandUsage = {
   name: "serve",
   summary: "starts the server; what `mandate` does without a command",

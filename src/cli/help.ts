@@ -69,7 +69,7 @@ function synopsis({ name, options: described }: CommandUsage, form: CommandForm)
   return ["mandate", name, ...parts].filter((part) => part !== "").join(" ");
 }
 
-/** Two columns, of which the second is wrapped. */
+/** Lays out two columns, of which the second is wrapped. */
 function table(rows: readonly (readonly [string, string])[]): readonly string[] {
   const width = 4 + Math.max(...rows.map(([name]) => name.length));
   return rows.flatMap(([name, text]) => {
@@ -78,7 +78,9 @@ function table(rows: readonly (readonly [string, string])[]): readonly string[] 
   });
 }
 
-/** Lines of at most WIDTH characters where words allow that; an option in brackets is one word. */
+/**
+ * Breaks a text into lines of at most WIDTH characters where its words allow that; an option in brackets is one word.
+ */
 function wrap(text: string, firstIndent: number, indent: number): readonly string[] {
   const lines: string[] = [];
   let line = "";

@@ -20,7 +20,7 @@ import { describeFileFault, escapeUnsafe } from "./text.ts";
 /** Where a command line writes: the streams of a process, or what stands for them. */
 type Streams = { stdout: NodeJS.WritableStream; stderr: NodeJS.WritableStream };
 
-/** Only where the stream is a terminal. */
+/** Headings are bold where the stream is a terminal. */
 const bold =
   (stream: NodeJS.WritableStream): Emphasis =>
   (heading) =>

@@ -32,7 +32,7 @@ export function initCommand(given: CommandArguments): Result<Command, string> {
   });
 }
 
-/** `ask` is missing where no person can answer. */
+/** `ask` is absent where no person can answer. */
 export async function init(given: CommandArguments, terminal: Terminal, ask?: AskLine): Promise<number> {
   const { printError } = terminal;
   const [folder = ""] = given.args;
@@ -91,14 +91,17 @@ function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): R
   ]);
   if (caFile !== undefined) files.set("provider-ca.pem", readFileSync(caFile, "utf8"));
   if (secretFile !== undefined) files.set("keys/provider-secret", readFileSync(secretFile, "utf8"));
-  // The last one, so that there is no configuration without what it names.
+  // The configuration is written last, so that there is none without the files that it names.
   return files.set("config.json", `${JSON.stringify(config, null, 2)}\n`);
 }
 
-/** What the server writes to. */
+/** The folders that the server writes to. */
 const WRITTEN = ["data", "witness"];
 
-/** All of them, with what the operator is warned of, or, with problems, none; readable by the owner only. */
+/**
+ * Writes all files, readable by the owner only, and returns what the operator is warned of; or writes none, and returns
+ * the problems.
+ */
 function writeAll(
   { folder, data }: Places,
   files: ReadonlyMap<string, string>,
@@ -131,7 +134,10 @@ function writeAll(
   }
 }
 
-/** The files of the operator that the configuration names and does not have in its folder: the server reads them, too. */
+/**
+ * The files of the operator that the configuration names and that are outside of its folder: the server reads them,
+ * too.
+ */
 const namedFiles = ({ store = "sqlite", bundle = "" }: Answers): string[] =>
   [store === "sqlite" ? "" : store, bundle.startsWith("https:") ? "" : bundle]
     .filter((file) => file !== "")

@@ -5,10 +5,10 @@ import { err, ok } from "../result.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
 
-/** With `value`, the name of its value in the usage; without, a flag. */
+/** `value` is the name of the option's value in the usage; without it the option is a flag. */
 export type Option = {
   readonly value?: string;
-  /** May be given more than once. */
+  /** Whether the option may be given more than once. */
   readonly many?: true;
   readonly says: string;
 };
@@ -96,7 +96,7 @@ function findWrongOption(
   const allowed = [...requires, ...options];
   for (const [option, given = []] of Object.entries(values)) {
     if (!allowed.includes(option)) return `"${name}" has no option --${option}`;
-    // Refused, because taking the last of two would silently ignore the first.
+    // A repeated option is refused, because taking the last of two would silently ignore the first.
     if (!usage.options[option]?.many && given.length > 1) return `--${option} is given twice`;
     if (given.includes("")) return `--${option} is empty`;
   }
@@ -105,7 +105,7 @@ function findWrongOption(
   return missing.length > 0 ? `"${name}" requires ${listed}` : undefined;
 }
 
-/** One of our random ids, or ids of keys, in 64 begins with a hyphen and must not be read as an option. */
+/** One in 64 of our random ids and key ids begins with a hyphen, and must not be read as an option. */
 const HYPHEN_ID = /^-[\w-]{21}(?:[\w-]{21})?$/;
 
 function parse({ options: described }: CommandUsage, args: readonly string[]) {

@@ -51,7 +51,7 @@ function tellErrors({ printError }: Terminal, title: string, errors: readonly st
 
 type Loaded = { settings: Settings; warnings: readonly string[] };
 
-/** Undefined, with the errors printed, if the configuration is invalid. */
+/** Returns undefined and prints the errors if the configuration is invalid. */
 function load(terminal: Terminal, file: string): Loaded | undefined {
   const loaded = loadSettings(file);
   if (loaded.ok) return loaded.value;
@@ -125,6 +125,6 @@ async function diff(
   if (failOn === undefined) return EXIT.done;
   const { allows, denies } = directions(found);
   const fails = (failOn !== "deny" && allows) || (failOn !== "allow" && denies);
-  // What was not compared may differ.
+  // Questions that were not compared may have other answers, so the exit code says so.
   return fails || found.cut ? EXIT.refused : EXIT.done;
 }

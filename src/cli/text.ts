@@ -9,7 +9,10 @@ import { parseJson } from "../spec/rfc8259.ts";
 // Controls, bidi and other format marks, lone surrogates, every space except U+0020, and invisible characters.
 const UNSAFE = /(?! )[\p{C}\p{Z}\p{DI}]/gu;
 
-/** AUDIT-D-7: written as JSON escapes, so that a body stays the same JSON and its canonical form (RFC 8785) keeps its hash. */
+/**
+ * AUDIT-D-7: unsafe characters are written as JSON escapes, so that a body stays the same JSON and its canonical form
+ * (RFC 8785) keeps its hash.
+ */
 export function escapeUnsafe(text: string): string {
   return text.replace(UNSAFE, (character) =>
     Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
@@ -23,11 +26,11 @@ export function word(text: string): string {
   return /^[!#-[\]-~]+$/.test(text) ? text : escapeUnsafe(JSON.stringify(text));
 }
 
-/** Why a file cannot be used, with its name; undefined for what is no fault of the file system. */
+/** Why a file cannot be used, with its name; undefined for a fault that is not of the file system. */
 export function describeFileFault(fault: unknown): string | undefined {
   if (!(fault instanceof Error && "syscall" in fault)) return undefined;
   const { code = "", path = "" } = fault as NodeJS.ErrnoException;
-  // The platform does not name a folder that it opened as a file.
+  // The platform does not name the path of a folder that was opened as a file.
   const name = path === "" ? "a file that was named" : word(path);
   return `${name}: ${FILE_FAULTS[code] ?? fault.message}`;
 }

@@ -21,7 +21,7 @@ import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 import { fields, jsonLine, time, word } from "./text.ts";
 
-/** Large, because each page counts what is left behind it. */
+/** The page is large, because each page counts what is left behind it. */
 const PAGE = 20_000;
 
 export function tokensCommand(given: CommandArguments): Result<Command, string> {
@@ -34,7 +34,7 @@ export function tokensCommand(given: CommandArguments): Result<Command, string> 
   return onStore(given, (admin) => run(admin, selector.value, json));
 }
 
-/** Exactly one selector, of which `--issuer` and `--subject` together are one. */
+/** Reads exactly one selector; `--issuer` and `--subject` together are one. */
 function readSelector(given: CommandArguments): Result<EndingSelector, string> {
   const [issuer, subject, upTo] = ["issuer", "subject", "up-to"].map(given.one);
   const everything = given.has("everything");

@@ -27,14 +27,14 @@ type Content = { keys: readonly string[]; authorities?: number; sequence?: numbe
 type Trusted = {
   kind: PolledKind;
   name: string;
-  /** The file or URL. */
+  /** The file or URL of the document. */
   place: string;
   isFile: boolean;
   look(): Promise<Result<Content, string>>;
   read(body: string): Content | undefined;
 };
 
-/** Everything of the configuration that has keys of others. */
+/** Everything in the configuration that has keys of others. */
 function trustedIn({ trustDomains, trustedIssuers, clients }: Settings): readonly Trusted[] {
   const bundles = [...trustDomains.values()].map(bundleOf);
   const issuers = [...trustedIssuers].map(([name, { keys }]) => keySetOf("issuer_keys", name, keys));
@@ -91,7 +91,7 @@ function keySetOf(kind: PolledKind, name: string, keys: IssuerKeys): Trusted {
 const namesOf = (keys: readonly { kid?: string | undefined }[]): readonly string[] =>
   keys.map(({ kid }) => kid ?? "(no kid)").toSorted();
 
-/** A file is read now; of a URL the last good copy in the store is shown, which is what servers start with. */
+/** A file is read now; for a URL the last good copy in the store is shown, with which a server would start. */
 async function listAll({ settings, store, print }: Admin, json: boolean): Promise<number> {
   for (const trusted of trustedIn(settings)) {
     const { kind, name, isFile } = trusted;
@@ -113,7 +113,7 @@ function shownOf({ kind, name, place }: Trusted, content: Content | undefined, r
     place,
     loaded_at: loaded === undefined ? undefined : time(1000 * loaded),
     age_seconds: loaded === undefined ? undefined : clock.nowSeconds() - loaded,
-    // Key sets are fetched again as the header of the response says, which is not kept.
+    // Key sets are fetched again when the header of the response says so, which is not kept.
     refresh_at: loaded === undefined || refresh === undefined ? undefined : time(1000 * (loaded + refresh)),
     keys: keys && [...keys],
     x509_authorities: authorities,
@@ -128,7 +128,10 @@ function lineOf({ kind, name, keys, ...rest }: JsonObject, failure: string | und
   return `${kind} ${word(String(name))} ${fields({ ...Object.fromEntries(texts), keys: state, failure: failure && word(failure) })}`;
 }
 
-/** Fetches what has this name, and says whether it is what the servers have; they fetch by themselves, or at SIGHUP. */
+/**
+ * Fetches the documents with this name, and says whether they are what the servers have; a server fetches by itself, or
+ * at SIGHUP.
+ */
 async function fetchNow(
   { settings, store, print, printError }: Admin,
   name: string,

@@ -7,14 +7,14 @@ export const CHECKPOINT_SECONDS = 60;
 export const CHECKPOINT_HEADS_MAX = 32;
 /** The end of the witness file that is read at the start. */
 export const WITNESS_READ_BYTES_MAX = 1024 * 1024;
-/** Successive events of one log in a segment of the index, at most. */
+/** The most successive events of one log in a segment of the index. */
 export const AUDIT_SEGMENT_EVENTS = 1_024;
-/** Events that are fewer get a segment after this time, so that a log that is not written any more is indexed to its end. */
+/** After this time fewer events get a segment too, so that a log that is not written any more is indexed to its end. */
 export const AUDIT_SEGMENT_WAIT_SECONDS = 24 * 3600;
-/** How often segments are built, and how many of one log then; and how many times rows of an older index are removed. */
+/** How often segments are built, and how many of one log then; as many times, rows of an older index are removed. */
 export const AUDIT_INDEX_INTERVAL_MS = 2_000;
 export const AUDIT_SEGMENTS_PER_ROUND = 16;
-/** Segments that one step of a search lists, opens at first and opens at most. */
+/** The segments that one step of a search lists, that it opens at first, and that it opens at most. */
 export const AUDIT_SEGMENTS_LISTED = 500;
 export const AUDIT_SEGMENTS_READ_MIN = 8;
 export const AUDIT_SEGMENTS_READ_MAX = 64;

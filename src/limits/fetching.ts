@@ -1,20 +1,31 @@
 /** Documents that are fetched: key sets, trust bundles, metadata. */
 
-/** Interval between fetches of a remote document: at least, without a hint in the document, and at most. */
+/**
+ * Interval between fetches of a remote document: the least, the default without a hint in the document, and the most.
+ */
 export const FETCHED_SECONDS_MIN = 30;
 export const FETCHED_SECONDS = 300;
 export const FETCHED_SECONDS_MAX = 3600;
 /** Pause after a failed fetch. */
 export const REFETCH_SECONDS = 30;
-/** Between the starts of early looks at one document for a key that its copy lacks, apart from scheduled fetches. */
+/**
+ * The least time between the starts of early looks at one document for a key that its copy lacks, apart from scheduled
+ * fetches.
+ */
 export const EARLY_LOOK_SECONDS = 5;
-/** Requests that wait for an early look at one document: so many from sources with recent failures, and so many others. */
+/**
+ * The most requests from sources with recent failures that wait for an early look at one document; as many from other
+ * sources may wait.
+ */
 export const EARLY_LOOK_WAITERS_MAX = 256;
 /** How long the last good copy of a trust bundle or an issuer's key set is used while fetches fail. */
 export const LAST_GOOD_SECONDS = 24 * 3600;
 /** The same for a client's key set. */
 export const CLIENT_LAST_GOOD_SECONDS = 3600;
-/** How much longer a copy of unknown age is used while fetches fail: one from the future, or from before a clock was set. */
+/**
+ * How much longer a copy of unknown age is used while fetches fail. Its age is unknown if it is from the future, or
+ * from before a clock was set.
+ */
 export const UNKNOWN_AGE_SECONDS = 300;
 export const FETCH_TIMEOUT_MS = 5_000;
 export const KEY_SET_BYTES_MAX = 256 * 1024;

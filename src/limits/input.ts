@@ -8,7 +8,7 @@ export const STRING_BYTES_MAX = 2 * 1024;
 export const KID_CHARS_MAX = 256;
 /** Tokens of one key whose valid signature is remembered; beyond it, the older half is forgotten. */
 export const SIGNED_REMEMBERED_MAX = 4_096;
-/** Tokens that came again and are kept as they read, and the length of their texts together. */
+/** The tokens that came again and are kept in parsed form, and the length of their texts together. */
 export const PARSED_REMEMBERED_MAX = 4_096;
 export const PARSED_REMEMBERED_CHARS_MAX = 4 * 1024 * 1024;
 export const PROOF_JTI_CHARS_MAX = 256;
@@ -23,9 +23,9 @@ export const CERTIFICATE_BYTES_MAX = 16 * 1024;
 export const CERTIFICATES_SENT_MAX = 10;
 /** Certificates of a path, leaf and anchor included. */
 export const CERTIFICATE_PATH_MAX = 5;
-/** Signatures that are verified in search of one path. */
+/** The most signatures that are verified in search of one path. */
 export const SIGNATURE_CHECKS_MAX = 20;
 export const CERTIFICATE_CACHE_MAX = 1024;
-/** Comparisons for one path: its names times the name constraints above them. */
+/** The most comparisons for one path: its names times the name constraints above them. */
 export const NAME_CHECKS_MAX = 10_000;
 export const DER_DEPTH_MAX = 16;

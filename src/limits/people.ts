@@ -1,61 +1,70 @@
 /** Users: signing in, deciding on a page, refresh tokens, the account page. */
 import { ACCESS_TOKEN_SECONDS_MAX } from "./tokens.ts";
 
-/** A user has this long to sign in and to decide, and may ask for as long again a few times (WCAG-2.2.1-1). */
+/** The time that a user has to sign in and to decide, and how often they may ask for as long again (WCAG-2.2.1-1). */
 export const REQUEST_SECONDS = 600;
 export const RENEWALS_MAX = 10;
 export const SIGN_IN_SECONDS = 600;
-/** A session ends after so long without a page, and in any case. */
+/** A session ends after this time without a page, and after this time in any case. */
 export const SESSION_IDLE_SECONDS = 900;
 export const SESSION_SECONDS_MAX = 3600;
-/** Sessions of one user; beyond it the oldest end. The same for codes. */
+/** The most sessions of one user, and the most codes; beyond them the oldest end. */
 export const SESSIONS_PER_USER_MAX = 32;
-/** From the user's decision to the redemption (RFC6749-4.1.2-2). */
+/** The time from the user's decision to the redemption (RFC6749-4.1.2-2). */
 export const CODE_SECONDS = 60;
 /** A code is remembered for as long as what it gave may live, so that a second use is noticed. */
 export const CODE_KEPT_SECONDS = CODE_SECONDS + ACCESS_TOKEN_SECONDS_MAX;
 export const CODES_PER_USER_MAX = 64;
-/** From a pushed authorization request to the browser that brings its reference. */
+/** The time from a pushed authorization request to the browser that brings its reference. */
 export const PUSHED_SECONDS = 60;
 /** `state` of an authorization request, which goes back to the client as it came. */
 export const STATE_BYTES_MAX = 2 * 1024;
-/** An authorization request that waits in the browser, before it is encrypted: it stands in URLs, at the provider too. */
+/**
+ * The size of an authorization request that waits in the browser, before it is encrypted; it is small, because it
+ * stands in URLs, at the provider too.
+ */
 export const WAITING_BYTES_MAX = 3 * 1024;
 /** A name of a client or a user, as a page shows it. */
 export const NAME_CHARS_MAX = 64;
 /**
- * A sign-in provider that so often in a row was waited for in vain, for so long at least, is not asked for a while; then
- * one request tries it.
+ * After so many requests in a row that waited for a sign-in provider in vain, each for at least this time, the provider
+ * is not asked for a while; then one request tries it.
  */
 export const PAUSE_FAILURES_MAX = 3;
 export const PAUSE_SLOW_MS = 1_000;
 export const PAUSE_MS = 30_000;
-/** Refresh tokens of a user who let the client go on without them: from the click, and without use. */
+/** How long refresh tokens of a user last who let the client go on without them: from the click, and without use. */
 export const REFRESH_DAYS = 30;
 export const REFRESH_DAYS_MAX = 90;
 export const REFRESH_IDLE_DAYS = 7;
-/** Refresh tokens of any other: from the click. */
+/** How long other refresh tokens last, from the click. */
 export const REFRESH_HOURS = 12;
 export const REFRESH_HOURS_MAX = 24;
-/** After a rotation the token before it gives the same successor for so long, and so often. */
+/** How long after a rotation the token before it still gives the same successor, and how often. */
 export const REFRESH_RETRY_SECONDS = 10;
 export const REFRESH_RETRY_SECONDS_MAX = 60;
 export const REFRESH_RETRIES_MAX = 5;
-/** How often kept successors are looked for whose window is over. */
+/** How often successors are looked for that were kept and whose window is over. */
 export const REFRESH_FORGET_MS = 30_000;
-/** Families of one user for one client and target; the one that was used longest ago ends. */
+/** The most families of one user for one client and target; beyond it the one that was used longest ago ends. */
 export const FAMILIES_MAX = 20;
 /** How long a consent lasts that a user gave on a page. */
 export const CONSENT_DAYS = 90;
 export const CONSENT_DAYS_MAX = 400;
-/** Consents for which users may be asked at the same time: by one agent, of one user, and by one of one. */
+/**
+ * The most consents for which users may be asked at the same time: by one agent, of one user, and by one agent of one
+ * user.
+ */
 export const PENDING_PER_ACTOR_MAX = 500;
 export const PENDING_PER_SUBJECT_MAX = 32;
 export const PENDING_PER_ACTOR_AND_SUBJECT_MAX = 4;
 /** Consents and events on one page. */
 export const ACCOUNT_CONSENTS = 20;
 export const ACCOUNT_EVENTS = 20;
-/** Events of the user that are read in one stretch, for one page, and to find when consents were used last. */
+/**
+ * The events of the user that are read in one stretch, and the most for one page and for finding when consents were
+ * used last.
+ */
 export const ACCOUNT_STRETCH = 50;
 export const ACCOUNT_EVENTS_READ = 500;
 export const ACCOUNT_USES_READ = 500;

@@ -1,6 +1,6 @@
 /** The process: its end, its clock, its files, its log, its exit codes. */
 
-/** How long a server that was told to stop serves on, so that balancers see that it is not ready. */
+/** How long a server that was told to stop keeps serving, so that balancers see that it is not ready. */
 export const DRAIN_SECONDS = { production: 5, development: 0 };
 export const DRAIN_SECONDS_MAX = 300;
 /** By how much the clock of this machine may differ from that of the database, and how often that is compared. */
@@ -14,10 +14,10 @@ export const LOG_PIPE_RETRY_MS = 10;
 export const LOG_PATH_CHARS_MAX = 256;
 /** Lines of the log that cannot be written wait up to this size; further ones are lost and counted. */
 export const LOG_WAITING_BYTES_MAX = 1024 * 1024;
-/** Parts of rules that are shared by all rules with the same ones. */
+/** The most parts of rules that are kept to be shared by all rules with the same ones. */
 export const SHARED_VALUES_MAX = 1_000;
 export const DAY_SECONDS = 24 * 3600;
-/** How long before its end a certificate or secret is warned of. */
+/** How long before its end a certificate or secret causes a warning. */
 export const END_WARNING_DAYS = 14;
-/** The exit codes of the server and of every command. `refused`: the answer is no, and it is known. */
+/** The exit codes of the server and of every command; `refused` means that the answer is no, and is known. */
 export const EXIT = { done: 0, refused: 1, unusable: 2, unavailable: 3 } as const;

@@ -7,20 +7,28 @@ export const STORE_START_SECONDS = 60;
 export const STORE_BUSY_RETRY_MS = 10;
 /** Pause before a database that did not answer is tried again. */
 export const STORE_RETRY_MS = 1_000;
-/** Connections to the database that are tried in one window: longer than a second, so that delays add up to no more. */
+/**
+ * The most connections to the database that are tried in one window, which is longer than a second so that delays add
+ * up to no more.
+ */
 export const STORE_CONNECTS_MAX = 5;
 export const STORE_CONNECTS_WINDOW_MS = 1_200;
 export const STORE_CONNECT_TIMEOUT_MS = 3_000;
-/** Rounds of the digest of a password that a database may ask for: 250 ms, in which nothing else is done. */
+/**
+ * The most rounds of the digest of a password that a database may ask for; they take 250 ms, in which nothing else is
+ * done.
+ */
 export const SCRAM_ITERATIONS_MAX = 1_000_000;
 /** Time beyond its own limit that a statement has to end before its connection is given up. */
 export const STORE_GRACE_MS = 1_000;
 /** Pause before connections to a server that does not write are all replaced again. */
 export const STORE_RENEW_MS = 2_000;
 export const MIGRATION_TIMEOUT_MS = 60_000;
-/** How often a server looks whether its store went back. */
+/** How often a server looks whether its store has lost records. */
 export const STORE_LOOK_MS = 1_000;
-/** Pages in the write-ahead log of SQLite from which on a commit copies them back: as a rule, and after a removal. */
+/**
+ * The pages in the write-ahead log of SQLite from which on a commit copies them back: as a rule, and after a removal.
+ */
 export const STORE_WAL_PAGES = { written: 1_000, removed: 250 };
 /** Size of the write-ahead log of SQLite on disk, once no reader needs more of it. */
 export const STORE_WAL_BYTES_MAX = 8 * 1024 * 1024;
@@ -34,21 +42,24 @@ export const NAME_RENEWALS = 4;
 export const NAME_RETRY_MS = 200;
 /** Entries that the journal writes in one transaction. */
 export const JOURNAL_BATCH_MAX = 256;
-/** A batch waits for entries of other requests while turns of the event loop bring work, but no longer than this. */
+/** A batch waits for entries of other requests while turns of the event loop bring work, but at most for this time. */
 export const JOURNAL_COMPANY_MS = 4;
-/** A turn that took longer brought work. */
+/** A turn of the event loop that took longer than this brought work. */
 export const EMPTY_TURN_MS = 0.05;
-/** Writes of unknown outcome that may still arrive. */
+/** The most writes of unknown outcome that are remembered because they may still arrive. */
 export const JOURNAL_DOUBTED_MAX = 1_000;
-/** Entries that wait to be written; beyond it new ones are refused. */
+/** The most entries that wait to be written; beyond it new ones are refused. */
 export const JOURNAL_PENDING_MAX = 10_000;
 /** Tokens that are looked through at once for those that an ending reaches. */
 export const ENDING_STRETCH_MAX = 1_000;
 /** Expired rows are removed this much later, so that clocks of instances may differ. */
 export const EXPIRED_GRACE_SECONDS = 3_600;
-/** Rows that one clean-up statement removes: at least, so that a busy machine makes progress, and at most. */
+/** The rows that one clean-up statement removes: the least, so that a busy machine makes progress, and the most. */
 export const SLICE_ROWS_MIN = 16;
 export const STORE_SWEEP_MAX = 1_000;
-/** How long such a statement should take: SQLite holds the event loop meanwhile. The pause is a multiple of its time. */
+/**
+ * How long such a statement should take, because SQLite holds the event loop meanwhile. The pause after it is a
+ * multiple of its time.
+ */
 export const SLICE_MS = { sqlite: 4, postgres: 50 };
 export const SLICE_PAUSES = 2;

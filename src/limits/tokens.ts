@@ -11,11 +11,14 @@ export const GRANT_SECONDS = 60;
 export const GRANT_SECONDS_MAX = 300;
 /** Age and lifetime of a client assertion or of a grant that is redeemed. */
 export const ASSERTION_SECONDS_MAX = 300;
-/** The most that an operator may allow for a client assertion that is accepted once: some libraries make them so. */
+/**
+ * The most that an operator may allow for the lifetime of a client assertion that is accepted once, because some
+ * libraries make long ones.
+ */
 export const CLIENT_ASSERTION_SECONDS_MAX = 3600;
 /** Age of a DPoP proof without a nonce. */
 export const PROOF_SECONDS_MAX = 60;
-/** A new DPoP nonce is made this often, and one is accepted until the next but one is made. */
+/** A new DPoP nonce is made this often; each is accepted until the second one after it is made. */
 export const NONCE_SECONDS = 60;
 /** Remaining lifetime of a JWT-SVID. */
 export const SVID_SECONDS_MAX = 3600;
@@ -26,12 +29,15 @@ export const ACT_HOPS_MAX = 8;
 export const ACT_BYTES_MAX = 8 * 1024;
 /** Values of one claim that is carried over into a grant. */
 export const CLAIM_VALUES_MAX = 64;
-/** How far the cut-off of an ending reaches into the future: what is being written at the same time is ended too. */
+/**
+ * How far the cut-off of an ending reaches into the future, so that it also ends what is being written at the same
+ * time.
+ */
 export const ENDING_REACH_MS = STORE_TIMEOUT_MS;
-/** How long the tokens are counted that an ending reaches, before the answer says that there may be more. */
+/** How long the tokens that an ending reaches are counted before the answer says that there may be more. */
 export const ENDING_COUNT_MS = 3_000;
 /** How long an ending is kept that also refuses foreign tokens issued before it. */
 export const ENDING_KEPT_SECONDS = 400 * 24 * 3600;
-/** Tokens on one page of those that an ending would end, by default and at most. */
+/** The tokens on one page of a preview of an ending, by default and at most. */
 export const ENDED_PAGE = 100;
 export const ENDED_PAGE_MAX = 1_000;

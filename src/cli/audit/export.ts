@@ -34,7 +34,7 @@ async function* readLines(file: string): AsyncGenerator<string, void> {
   if (rest.length > 0) yield rest.toString("utf8");
 }
 
-/** A line of a checkpoint that ends within it, or goes on with another line. */
+/** A line in which a checkpoint begins that does not end there, because the line is cut or goes on with another one. */
 const TORN = /^\{(?:"time":"[^"]{1,64}","level":"info","event":"checkpoint",)?"checkpoint":"/;
 const TORN_NAMED_MAX = 10;
 

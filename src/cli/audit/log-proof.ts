@@ -28,7 +28,7 @@ export class LogProof {
   readonly #waiting = new Map<number, LogRecord>();
   #tree: Tree = EMPTY_TREE;
   #last: LogRecord | undefined;
-  /** The record whose hash the next one does not contain: one of the two was changed. */
+  /** The record whose hash the next one does not contain; one of the two was changed. */
   #suspect: LogRecord | undefined;
   #rooted = true;
   /** The first sequence number: above 0 after retention. */
@@ -97,7 +97,7 @@ export class LogProof {
     const { seq, prev, hash, genesis } = record;
     if (genesis !== (seq === 0))
       return this.#fail(`record ${seq} ${genesis ? "is a second log.genesis" : "is not log.genesis"}`);
-    // AUDIT-D-12
+    // AUDIT-D-12: nothing may follow the last record of a retired log.
     if (this.ended) return this.#fail(`record ${seq} follows the end of the log, which was retired`);
     const wrong = prev !== (this.#last?.hash ?? GENESIS_PREV);
     if (this.#suspect !== undefined) {

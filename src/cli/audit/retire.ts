@@ -24,7 +24,7 @@ export async function retireLog(admin: Admin, log: string): Promise<number> {
   }
   let name: InstanceName | undefined;
   try {
-    // With the name, the last record is the last one: nothing else can write the log.
+    // Once this command has the name, nothing else can write the log, so that its last record stays the last one.
     name = await takeName({ names: store.names, name: log, leaseSeconds: LEASE_SECONDS, onWait: print });
     await endLog(admin, log, name);
   } catch (fault) {
@@ -40,9 +40,9 @@ export async function retireLog(admin: Admin, log: string): Promise<number> {
   return EXIT.done;
 }
 
-/** The log of the commands first: when the second step fails, the command can be repeated. */
+/** Writes to the log of the commands first, so that the command can be repeated when the second step fails. */
 async function endLog({ settings, store }: Admin, log: string, { ensure }: InstanceName): Promise<void> {
-  // The record is refused then.
+  // The journal then refuses the record by an exception, so nothing else is to be done here.
   const onFatal = (): void => {};
   const journal = await openJournal({ log, store: store.log, clock, random, onFatal, mayWrite: ensure });
   const head = await store.log.head(log);

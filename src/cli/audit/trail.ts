@@ -11,7 +11,7 @@ import { escapeUnsafe, eventLine, jsonLine, readEvent, word } from "../text.ts";
 
 const PAGE = 1000;
 
-/** The head of each log when the command began; events that a running server appends later are left out. */
+/** The head of each log when the command began, because events that a running server appends later are left out. */
 type Logs = ReadonlyMap<string, Head>;
 
 async function openLogs(store: Store): Promise<Logs> {
@@ -68,16 +68,16 @@ const lineOf = (event: StoredEvent, json: boolean): string =>
 type AuditFilter = {
   log?: string | undefined;
   type?: string | undefined;
-  /** The id of a request: only the events that it caused (AUDIT-D-9). */
+  /** The id of a request, of which only the events that it caused are printed (AUDIT-D-9). */
   request?: string | undefined;
-  /** Print only the last N matching events. */
+  /** The number of matching events that are printed at most, the last ones. */
   limit?: number | undefined;
   json: boolean;
 };
 
 /** A count of failed authentications names some of its requests in `detail`. */
 function isCausedBy(request: string, { body }: StoredEvent): boolean {
-  // Most events are told apart without being parsed.
+  // Most events do not hold the id at all, and need not be parsed.
   if (!body.includes(request)) return false;
   const event = readEvent(body);
   const counted = event?.detail?.requests;

@@ -1,6 +1,6 @@
 /** What `mandate check` found at one place of the configuration. */
 
-/** `unreachable`: nothing is known, and the same may be right in a minute; `unseen`: was not looked at. */
+/** `unreachable`: nothing is known now, and the check may succeed in a minute; `unseen`: this was not looked at. */
 export type Level = "ok" | "warning" | "error" | "unreachable" | "unseen";
 
 /** `where` is a path in the configuration; `says` what is there, and what to do about it. */

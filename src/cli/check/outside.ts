@@ -21,11 +21,11 @@ import type { Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Finding, Level } from "./finding.ts";
 
-/** Not an error, because the check comes before the first start. */
+/** This is no error, because the check comes before the first start. */
 const NO_TABLES =
   "the database has no tables of this server yet: the first start makes them; if it is not new, correct `store`";
 
-/** Makes and changes nothing. */
+/** Looks at the store, and makes and changes nothing there. */
 export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
   const { store: place, audit } = fixed;
   const encryptionKeys = encryptionKeysOf(fixed.keys);
@@ -46,7 +46,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
           where: "keys.encryptionKey",
           says: `opens the ${rows.length} signing keys of the store`,
         }),
-        // A text that begins with the path already is not told twice.
+        // The text may begin with the path already, which is told once.
         ({ message }: Error): Finding => ({
           level: "error",
           where: "keys.encryptionKey",
@@ -87,7 +87,7 @@ async function otherKeyOf(
     : [{ level: "warning", where, says: `is needed by ${count} signing keys in the store: ${remedy}` }];
 }
 
-/** A name in use is right beside a server that runs, and wrong before a start. */
+/** Beside a server that runs, a name in use is right; before a start it is wrong. */
 async function instanceOf({ log, names }: Store, name: string): Promise<Finding> {
   const where = "audit.instance";
   const head = await log.head(name);
@@ -109,7 +109,7 @@ async function instanceOf({ log, names }: Store, name: string): Promise<Finding>
   return { level: "ok", where, says };
 }
 
-/** A process of this machine that has ended; of other machines the store knows more. */
+/** Whether the process of this machine has ended; about another machine nothing can be said here. */
 function isGone({ host, pid }: Holder): boolean {
   if (host !== hostname()) return false;
   try {
@@ -121,7 +121,7 @@ function isGone({ host, pid }: Holder): boolean {
   }
 }
 
-/** By how much the clock of this machine differs from the database's; nothing where it has none of its own. */
+/** By how much the clock of this machine differs from the database's; SQLite has no clock of its own. */
 async function clockOf(store: Store, where: string): Promise<readonly Finding[]> {
   const measured = await measureClock(store, clock);
   if (measured === undefined) return [];
@@ -138,7 +138,7 @@ async function clockOf(store: Store, where: string): Promise<readonly Finding[]>
     : [{ level: "ok", where, says }];
 }
 
-/** The first start makes the file, if it may. */
+/** The file is missing, and the first start makes it if it may write the folder. */
 function missingFile(file: string): Finding {
   const where = "store.sqlite";
   const folder = dirname(file);
@@ -168,7 +168,7 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** Each document once, all at the same time. */
+/** Fetches each document once, all at the same time. */
 export async function sourcesOf({
   trustDomains,
   trustedIssuers,
@@ -206,7 +206,7 @@ function finding<T>(
   return { level, where, says: `cannot be used (${looked.error}): ${remedy}` };
 }
 
-/** What the start opens beside that. */
+/** Looks at what the start opens besides the store and the documents. */
 export function placesOf({ fixed }: Config): readonly Finding[] {
   const { witness } = fixed.audit;
   const found: Finding[] = [];
@@ -224,7 +224,7 @@ export function placesOf({ fixed }: Config): readonly Finding[] {
   return found;
 }
 
-/** The providers at which users sign in. Whether one knows this client is seen at the first sign-in alone. */
+/** Looks at the providers at which users sign in. Only the first sign-in shows whether one knows this client. */
 export async function providersOf({ signIn }: Settings): Promise<readonly Finding[]> {
   if (signIn === undefined) return [];
   const { lookAtProvider } = await import("../../people/door.ts");
@@ -236,7 +236,7 @@ export async function providersOf({ signIn }: Settings): Promise<readonly Findin
   return Promise.all(providers);
 }
 
-/** Whether the listeners could be opened: beside a server that runs they cannot. */
+/** Whether the listeners could be opened; beside a server that runs, its ports are in use. */
 export async function portsOf({ fixed }: Config): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   for (const [name, one] of Object.entries({ ...fixed })) {

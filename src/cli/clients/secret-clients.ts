@@ -29,7 +29,7 @@ export type Rotation = SecretOptions & { clientId: string; overlapSeconds: numbe
 type NewSecret = { secret: string; stored: SecretDigest };
 
 function makeSecret(atSeconds: number, { expiresInSeconds }: SecretOptions): NewSecret {
-  // RFC6749-10.10-3: 256 random bits.
+  // RFC6749-10.10-3: the secret has 256 random bits.
   const secret = randomBytes(32).toString("base64url");
   const expiresAtSeconds = expiresInSeconds === undefined ? undefined : atSeconds + expiresInSeconds;
   return { secret, stored: defined<SecretDigest>({ digest: hash.sha256(secret), expiresAtSeconds }) };
@@ -81,7 +81,8 @@ export async function createClient(admin: Admin, client: NewClient): Promise<num
   if (problems.length > 0) return EXIT.refused;
   const { method, grantTypes, workload, defaultTarget, json } = client;
   const atSeconds = clock.nowSeconds();
-  // RFC6749-2.2-1, RFC6749-2.2-3: 128 random bits after a prefix that no URL and no SPIFFE ID begins with.
+  // RFC6749-2.2-1, RFC6749-2.2-3: a `client_id` has 128 random bits after a prefix that no URL and no SPIFFE ID begins
+  // with.
   const clientId = `${CLIENT_ID_PREFIX}${random.id()}`;
   const secret = makeSecret(atSeconds, client);
   const add = defined<SecretClient>({
@@ -131,7 +132,7 @@ export async function rotateSecret(admin: Admin, rotation: Rotation): Promise<nu
   const change = { rotate: clientId, version, secret: secret.stored, olderEndSeconds, atSeconds };
   const recorded = await recordAsAdmin(admin.store, { event, client: change });
   if (!recorded) {
-    // Refused, because a concurrent rotation has printed a secret that ours would end early.
+    // The change is refused, because a concurrent rotation has printed a secret that ours would end early.
     admin.printError(
       `Another command changed ${word(clientId)} meanwhile, and nothing was written: try again.`,
     );
@@ -174,7 +175,7 @@ function stateOfClient(client: StoredClient, ends: readonly number[]): ClientSta
   return ends.length > 0 || !client.method.startsWith("client_secret_") ? "in-force" : "expired";
 }
 
-/** When the secrets end that are still valid; infinite for one that does not. */
+/** When the secrets end that are still valid; infinite for a secret that does not end. */
 const endsOf = ({ secrets }: StoredClient, atSeconds: number): readonly number[] =>
   secrets
     .map(({ expiresAtSeconds = Number.POSITIVE_INFINITY }) => expiresAtSeconds)
@@ -189,7 +190,7 @@ type ShownClient = {
   workload?: string;
   default_target?: string;
   created_at: number;
-  /** As in RFC 7591 3.2.1, 0 for a secret that does not expire. */
+  /** When the valid secrets expire; 0 for one that does not, as in RFC 7591 3.2.1. */
   secrets_expire_at: readonly number[];
   disabled_at?: number;
 };

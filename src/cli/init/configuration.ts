@@ -20,7 +20,7 @@ export type Planned = {
 /** Where the configuration will be, and where the server writes. */
 export type Places = { folder: string; data: string };
 
-/** `provider` is what was found of the one in the answers. */
+/** `provider` is what was found out about the provider in the answers. */
 export function plan(
   answers: Answers,
   provider: FoundProvider | undefined,
@@ -85,10 +85,10 @@ function placeOf(issuer: string, listen: string | undefined): { host: string; po
   };
 }
 
-/** Of health and metrics: as far from the other one as leaves both valid. */
+/** The port of health and metrics: a thousand from the other one, in the direction that leaves both valid. */
 const operationsPort = (port: number): number => (port < 64_000 ? port + 1000 : port - 1000);
 
-/** As the configuration names a file: relative to its folder, where it is inside. */
+/** The name of a file as the configuration gives it: relative to its folder, if the file is inside. */
 function nameOf(file: string, folder: string): string {
   const name = relative(resolve(folder), resolve(file));
   return name.startsWith("..") || isAbsolute(name) ? resolve(file) : name;

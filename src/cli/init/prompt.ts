@@ -6,7 +6,7 @@ import { InputEnded } from "./questions.ts";
 type Input = NodeJS.ReadableStream & { isTTY?: boolean };
 type Output = NodeJS.WritableStream & { isTTY?: boolean };
 
-/** Undefined without a person: input or output is no terminal. */
+/** Undefined if no person is there, because input or output is no terminal. */
 export function openTerminal(
   input: Input = process.stdin,
   output: Output = process.stdout,
@@ -14,7 +14,7 @@ export function openTerminal(
   if (!input.isTTY || !output.isTTY) return undefined;
   const lines = createInterface({ input, output });
   const ended = new AbortController();
-  // A question that waits is not told of that by itself.
+  // A question that waits does not notice the end of the input by itself.
   lines.once("close", () => ended.abort());
   return {
     ask: (question) =>

@@ -10,7 +10,7 @@ import { ASSERTION_ALGORITHMS } from "../../spec/rfc8725.ts";
 export type FoundProvider = {
   issuer: string;
   idTokenAlg: string;
-  /** How users sign in there for this server; absent: they do not. */
+  /** How users sign in at the provider for this server; absent if they do not. */
   client?: { id: string; method: "private_key_jwt" | "client_secret_basic" | "client_secret_post" };
   hasAuthority: boolean;
   networks: readonly string[];
@@ -23,7 +23,7 @@ export type ToldProvider = Pick<FoundProvider, "issuer" | "networks"> & {
   caFile?: string;
 };
 
-/** The metadata have to name exactly this issuer. `unreachable`: the same may succeed later. */
+/** Fetches the metadata, which must name exactly this issuer; `unreachable` says that the same may succeed later. */
 export async function findProvider(
   told: ToldProvider,
 ): Promise<Result<FoundProvider, { text: string; unreachable: boolean }>> {
@@ -52,7 +52,7 @@ export async function findProvider(
     const list = listed[member];
     return Array.isArray(list) ? list.map(String) : otherwise;
   };
-  // OpenID Connect Discovery 1.0, 3: what a provider takes that lists nothing.
+  // OpenID Connect Discovery 1.0, 3: the default of a provider that lists no methods.
   const methods = namesOf("token_endpoint_auth_methods_supported", ["client_secret_basic"]);
   const wanted = hasSecret
     ? (["client_secret_basic", "client_secret_post"] as const)

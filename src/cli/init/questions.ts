@@ -1,4 +1,6 @@
-/** What `mandate init` has to know: from the options, and on a terminal by asking for what they leave open. */
+/**
+ * Collects what `mandate init` has to know: from the options, and on a terminal by asking for what they do not give.
+ */
 import * as v from "valibot";
 import { ConfigFile } from "../../config/schema.ts";
 import type { Result } from "../../result.ts";
@@ -29,9 +31,9 @@ type Question = {
   below?: string;
   /** What an empty answer means; without it, nothing is set. */
   otherwise?: string;
-  /** Whether it must be set, once the one above it is. */
+  /** Whether it must be set once the option above it is. */
   required?: true;
-  /** The problem with a value. */
+  /** Returns the problem with a value. */
   check?: (value: string) => string | undefined;
 };
 

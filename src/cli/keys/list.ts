@@ -22,7 +22,7 @@ type ShownKey = {
   created_at: number;
   /** When it came into its state. */
   since: number;
-  /** Absent: it does not change by itself. */
+  /** Absent if the key does not change by itself. */
   next_change_at?: number;
 };
 

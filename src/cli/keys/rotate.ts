@@ -34,7 +34,7 @@ export async function rotateKeys(admin: Admin, { purpose, alg, json }: Rotated):
     const event = keyEvent("key.rotation_ordered", "by_operator", key);
     const { kid } = key;
     const replaceAtSeconds = clock.nowSeconds();
-    // False where the key was replaced in this moment, which is what was asked for.
+    // The write has no effect where the key was replaced at this moment, which is what was asked for.
     await recordAsAdmin(store, {
       event: withOperator(admin, event),
       keys: [{ kid, from: "active", to: "active", replaceAtSeconds }],
@@ -70,7 +70,7 @@ export async function whyUnusable({ store, custody }: Admin): Promise<string | u
   }
 }
 
-/** What is due in the life of keys, done by a command: its events are in the log of the commands. */
+/** The work that is due in the life of keys, done by a command: its events are in the log of the commands. */
 export const keeperOf = (admin: Admin): KeeperOptions => ({
   store: admin.store,
   custody: admin.custody,

@@ -48,7 +48,7 @@ export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawa
     printError(`The state of ${word(kid)} changed meanwhile, and nothing was written: try again.`);
     return EXIT.refused;
   }
-  // The instances do the rest where this command cannot.
+  // Where this command cannot make keys, the instances do it.
   const unusable = await whyUnusable(admin);
   if (unusable !== undefined) printError(`The key is withdrawn. ${unusable}.`);
   const after = unusable === undefined ? await keepKeys(keeperOf(admin)) : await store.keys.list();
@@ -60,7 +60,7 @@ export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawa
 
 type Withdrawn = { kid: string; ended: number; signs?: string; announced: boolean };
 
-/** Whether every verifier has fetched it since it is published. */
+/** Whether every verifier has fetched the key since it was published. */
 const isKnown = (
   { createdAtSeconds, sinceSeconds = createdAtSeconds }: KeyRow,
   cacheSeconds: number,

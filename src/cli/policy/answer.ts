@@ -73,7 +73,9 @@ function documents(settings: Settings, asked: Asked): ClientDocuments {
   };
 }
 
-/** Adds `iat` and `exp` if absent: issued now, and valid for longer than any token that is issued for it. */
+/**
+ * Adds `iat` and `exp` where they are absent: issued now, and valid for longer than any token that is issued for it.
+ */
 function withTimes(question: Question): Question {
   const { subjectClaims, grantClaims } = question;
   const iat = Math.floor(nowMs / 1000);

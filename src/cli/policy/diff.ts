@@ -13,7 +13,7 @@ import type { Description, Probe } from "./probes.ts";
 import { namesIn, probesOf } from "./probes.ts";
 import type { Vector } from "./vectors.ts";
 
-/** A limit on the running time: more questions would take minutes. */
+/** This limits the running time: more questions would take minutes. */
 const QUESTIONS_MAX = 50_000;
 
 export type PolicyChange = "allowed" | "denied" | "longer" | "shorter";
@@ -71,7 +71,10 @@ function judge(
   return { change, rule: next.issued.rule, note: `${was} s → ${is} s` };
 }
 
-/** Whether anything is allowed that was not, and whether anything is denied that was allowed; a lifetime counts as such. */
+/**
+ * Whether anything is allowed that was not, and whether anything is denied that was allowed; a longer lifetime counts
+ * as allowed, a shorter one as denied.
+ */
 export function directions({ differences, vectors }: Comparison): { allows: boolean; denies: boolean } {
   const changes = new Set(differences.map(({ change }) => change));
   const gains = (from: Explanation, to: Explanation): boolean =>

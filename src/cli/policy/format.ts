@@ -39,7 +39,7 @@ export function formatDifferences({ asked, cut, differences, vectors }: Comparis
   return lines;
 }
 
-/** The same for programs; `complete` is false if there were more questions than were compared. */
+/** The comparison for programs; `complete` is false if there were more questions than were compared. */
 export const showComparison = ({ asked, cut, differences, vectors }: Comparison) => ({
   asked,
   complete: !cut,

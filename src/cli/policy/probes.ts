@@ -33,7 +33,7 @@ export type Description = {
 export type Probe = { asked: Asked; facts: Description };
 
 type Names = {
-  /** SPIFFE IDs and prefixes. */
+  /** SPIFFE IDs and prefixes of them. */
   actors: readonly string[];
   clients: readonly string[];
   subs: readonly { iss: string; sub: string }[];
@@ -246,7 +246,7 @@ function* subjectTokensOf(
         sent: (subjectClaims) => ({ origin, subjectClaims, subjectTokenType: type }),
       };
     }
-    // Also a token from this server, without a chain and with the longest chain that the rule accepts.
+    // A token from this server is tried too, without a chain and with the longest chain that the rule accepts.
     const longest = MODES[rule.allow].chain === "grows" ? hopsMaxOf(rule) - 1 : 0;
     for (const hops of new Set([0, longest])) {
       yield {

@@ -51,7 +51,7 @@ type Expected = Pick<v.InferOutput<typeof File>[number], "expect" | "scope" | "r
 
 export type Vector = Expected & { name: string; asked: Asked };
 
-/** Returns every problem with its path. */
+/** Reads the vectors, or returns every problem with its path. */
 export function readVectors(path: string): Result<readonly Vector[], readonly string[]> {
   let bytes: Uint8Array;
   try {
@@ -114,14 +114,14 @@ function differs({ expect, scope, rule }: Expected, { issued }: Explanation): st
 const scopeOf = (scope: Json | undefined): readonly string[] =>
   typeof scope === "string" ? scope.split(" ") : [];
 
-/** `allow` with rule, scope and lifetime, or `deny` with the reason. */
+/** The answer in one line: `allow` with rule, scope and lifetime, or `deny` with the reason. */
 export function formatAnswer({ issued, failure }: Explanation): string {
   if (issued === undefined) return `deny   ${failure?.reason ?? "no_rule"}`;
   const { scope, exp, iat } = issued.claims;
   return `allow  by rule ${issued.rule}: ${scopeOf(scope).join(" ")}, ${Number(exp) - Number(iat)} s`;
 }
 
-/** The same for programs. */
+/** The result of one vector for programs. */
 export const showVector = ({ vector, got, wrong }: VectorResult) => ({
   name: vector.name,
   passed: wrong === undefined,
