@@ -10,7 +10,7 @@ export const makeClock = (nowMs: () => number, monotonicMs = () => performance.n
 
 export const clock: Clock = makeClock(() => Date.now());
 
-/** CPU time of this thread so far. */
+/** The CPU time of this thread so far. */
 export function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Undefined, or the code of the platform, such as EADDRINUSE. */
+/** Undefined if the port is free, else the code of the platform, such as EADDRINUSE. */
 export async function whyNotFree({
   host,
   port,

@@ -1,17 +1,18 @@
 /**
- * Lines for a file descriptor that may fail: its pipe closed, its disk full. A line that cannot be written waits, in
- * order; while too many wait, new ones fall away and are counted. No failure of it ends the process or reaches a caller.
+ * Writes lines to a file descriptor that may fail, because its pipe is closed or its disk is full. A line that cannot
+ * be written waits, in order; while too many wait, new ones are dropped and counted. No failure of the descriptor ends
+ * the process or reaches a caller.
  */
 import { writeSync } from "node:fs";
 import { LOG_PIPE_RETRY_MS, LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../limits/process.ts";
 
 type LineWriter = {
-  /** Whether the whole line was written now; otherwise it waits, or fell away. */
+  /** Returns whether the whole line was written now; otherwise it waits, or was dropped. */
   write(line: string): boolean;
-  /** At the end of this turn of the event loop, in one piece with the other lines of the turn. */
+  /** Writes at the end of this turn of the event loop, in one piece with the other lines of the turn. */
   writeLater(line: string): void;
   status(): LogStatus;
-  /** Tries for a last time to write what waits, and no more after that. */
+  /** Tries a last time to write the lines that wait, and writes no more after that. */
   close(): void;
 };
 
@@ -20,14 +21,14 @@ export type LogStatus = { waitingBytes: number; lostLines: number };
 type LineWriterOptions = {
   /** Writes some of the bytes and returns their number, or throws. */
   writeSome: (bytes: Uint8Array) => number;
-  /** A line that says how many were lost; written when lines can be written again. */
+  /** Makes a line that says how many were lost, which is written when lines can be written again. */
   recovered: (lines: number) => string;
 };
 
 const LINE_FEED = 0x0a;
 const EMPTY = Buffer.alloc(0);
 
-/** The reader of a pipe is slower than we are: this passes by itself, and soon. */
+/** A pipe is full if its reader is slower than we are, which passes by itself, and soon. */
 const isFull = (fault: unknown): boolean =>
   fault instanceof Error && "code" in fault && fault.code === "EAGAIN";
 
@@ -37,7 +38,7 @@ export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): Lin
   let begun: Buffer = EMPTY;
   let waitingBytes = 0;
   let lostLines = 0;
-  /** Of those, the ones that `recovered` has not told yet. */
+  /** The lost lines that `recovered` has not told yet. */
   let untold = 0;
   let timer: NodeJS.Timeout | undefined;
   let planned: NodeJS.Immediate | undefined;
@@ -54,14 +55,19 @@ export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): Lin
     return true;
   };
 
-  /** Its file may be another one by then: the part of a line is ended, and the whole line written again. */
+  /**
+   * The descriptor may then be of another file, so the part of a line is ended, and the whole line is written again.
+   */
   const beginAnew = (): void => {
     waiting.unshift(Buffer.of(LINE_FEED), begun);
     waitingBytes += 1 + begun.length;
     begun = EMPTY;
   };
 
-  /** Writes what waits, as far as that goes. In a pipe that is full the rest of a line that was begun stays first. */
+  /**
+   * Writes the waiting lines, as far as that goes. In a pipe that is full, the rest of a line that was begun stays
+   * first.
+   */
   const flush = (): void => {
     try {
       while (waiting.length > 0) {
@@ -114,7 +120,7 @@ export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): Lin
   };
 }
 
-/** For `writeSome`: the descriptor itself, because a stream of Node writes no more after its first error. */
+/** Writes to the descriptor itself, because a stream of Node writes no more after its first error. */
 export const writeTo =
   (descriptor: number) =>
   (bytes: Uint8Array): number =>

@@ -6,7 +6,7 @@ type LruCache<E> = {
 };
 
 export function makeLruCache<E extends { bytes: number }>(countMax: number, bytesMax: number): LruCache<E> {
-  /** In order of their last use, the oldest first. */
+  /** The entries are in the order of their last use, the oldest first. */
   const entries = new Map<string, E>();
   let bytes = 0;
   const take = (key: string): E | undefined => {

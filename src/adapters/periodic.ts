@@ -1,4 +1,4 @@
-/** Periodic work: one round at a time; a fault is reported and the next round still runs. */
+/** Runs work periodically, one round at a time; a fault is reported and the next round still runs. */
 import type { Timers } from "../ports.ts";
 
 export type PeriodicWork = {
@@ -9,14 +9,14 @@ export type PeriodicWork = {
 };
 
 type PeriodicOptions = {
-  /** Stands before the message of each fault. */
+  /** The words that stand before the message of each fault. */
   name: string;
   everyMs: number;
   timers: Timers;
   onFault: (words: string) => void;
 };
 
-/** `closing`: whether a long round should stop where it is. */
+/** `closing` tells whether a long round should stop where it is. */
 export function runPeriodically(
   work: (closing: () => boolean) => Promise<void>,
   { name, everyMs, timers, onFault }: PeriodicOptions,

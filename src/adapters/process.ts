@@ -12,25 +12,28 @@ type ProcessState = {
   node: string;
   cpuSeconds: number;
   residentBytes: number;
-  /** A Unix time. */
+  /** The time is a Unix time. */
   startSeconds: number;
-  /** By how many seconds timers were late since the last reading, half of them (p50), 99 of 100 (p99), all (max) by no more; empty if there was none to be late. */
+  /**
+   * By how many seconds timers were late since the last reading: half of them by no more than p50, 99 of 100 by no more
+   * than p99, and all by no more than max; empty if no timer was due.
+   */
   loopDelaySeconds: readonly { rank: string; seconds: number }[];
 };
 
-/** Of this package. */
+/** The version of this package. */
 export function readVersion(): string {
   const manifest = new URL("../../package.json", import.meta.url);
   return String(JSON.parse(readFileSync(manifest, "utf8")).version);
 }
 
-/** Each reading begins the time of the next. */
+/** Each reading begins the period of the next one. */
 export function watchProcess(): { read(): ProcessState; close(): void } {
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
   const startSeconds = Math.round((performance.timeOrigin / 1000) * 1000) / 1000;
   const version = readVersion();
-  // The monitor counts the time from one look to the next, of which the pause between them is no delay.
+  // The monitor counts the time from one look to the next; the pause between them is no delay.
   const late = (ns: number): number => Math.max(0, ns / NS_PER_SECOND - LOOP_RESOLUTION_MS / 1000);
   return {
     read() {
@@ -61,7 +64,7 @@ export function watchProcess(): { read(): ProcessState; close(): void } {
 
 /** How many files and connections the system lets this process open. */
 export function openFilesMax(): number {
-  // Not with its connections, whose names it would look up.
+  // The report leaves out its connections, whose names it would look up.
   const report = Object.assign(process.report, { excludeNetwork: true }).getReport();
   const { soft } = Object(Object(report).userLimits?.open_files);
   return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY;

@@ -13,18 +13,18 @@ import type { Rate } from "../settings/sections.ts";
 
 type ProofQueueOptions = {
   clock: Pick<Clock, "monotonicMs">;
-  /** CPU time of this thread so far: a machine that stands still for a while charges no caller for it. */
+  /** The CPU time of this thread so far, so that a machine that stands still for a while charges no caller for it. */
   cpuMs: () => number;
   timers: Pick<Timers, "after">;
-  /** Milliseconds of verification in a second, and at once. */
+  /** The milliseconds of verification in a second, and at once. */
   budget: Rate;
   paths: Paths;
   failedLately: (source: string) => boolean;
-  /** From the begin of a verification to the end of a failure, in whole milliseconds. */
+  /** The time from the begin of a verification to the end of a failure, in whole milliseconds. */
   failureMs: number;
 };
 
-/** The time to wait where too many wait already; when they are done is unknown. */
+/** The time that a caller is told to wait where too many wait already, because it is unknown when they are done. */
 const FULL: ProofsTooMany = { reason: "proofs_too_many", retrySeconds: 1 };
 
 export function makeProofQueue({
@@ -42,7 +42,7 @@ export function makeProofQueue({
   const later = new Set<() => void>();
   let armed = false;
 
-  /** One at a time, because what its work costs is known when it is done; the end of that begins the next one. */
+  /** Verifications run one at a time, because the cost of one is known when it is done; its end begins the next one. */
   const beginNext = (): void => {
     const queue = first.size > 0 ? first : later;
     const [begin] = queue;
@@ -78,7 +78,10 @@ export function makeProofQueue({
     return ok(undefined);
   };
 
-  /** A whole millisecond, because a timer ends on one: from a fraction, its end would tell how long the work was. */
+  /**
+   * The end is on a whole millisecond, because a timer ends on one; from a fraction, its end would tell how long the
+   * work was.
+   */
   const failureEnd = async (beganMs: number): Promise<void> => {
     const endMs = Math.ceil(beganMs) + failureMs;
     for (;;) {
@@ -139,12 +142,15 @@ function openAccount({ monotonicMs }: Pick<Clock, "monotonicMs">, { perSecond, b
     take(ms: number): void {
       leftMs = Math.min(burst, balanceMs() - ms);
     },
-    /** Until the balance is above 0. */
+    /** The time until the balance is above 0. */
     msUntilMore: (): number => Math.floor((Math.max(0, -balanceMs()) / perSecond) * 1000) + 1,
   };
 }
 
-/** The end of the wait in this queue: its turn, or the deadline or departure of the caller, which leaves its place. */
+/**
+ * The wait of a caller in this queue ends with its turn, or with its deadline or departure, after which it leaves its
+ * place.
+ */
 async function place(queue: Set<() => void>, until: WaitEnd | undefined): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const begin = (): void => resolve();

@@ -8,7 +8,7 @@ import type { Clock, Throttle } from "../ports.ts";
 import type { Limits, Rate } from "../settings/sections.ts";
 import { networkOf } from "../spec/rfc4291.ts";
 
-/** Of each kind; beyond it, the bucket that was unused for longest is dropped. */
+/** The most buckets of each kind; beyond it, the bucket that was unused for longest is dropped. */
 const BUCKETS_MAX = 10_000;
 
 type Bucket = { tokens: number; atMs: number };
@@ -52,7 +52,7 @@ function spend(buckets: Buckets, key: string): number {
   return wait;
 }
 
-/** A digest, so that a long `client_id` in a request does not grow the memory used. */
+/** The key is a digest, so that a long `client_id` in a request does not grow the memory used. */
 function pairOf(subscriber: string, clientId: string): string {
   return hash("sha256", JSON.stringify([subscriber, clientId]), "base64url");
 }

@@ -4,7 +4,7 @@ import type { Reason } from "../../audit/reasons.ts";
 import type { AuthFailures, Clock, Journal, Timers } from "../../ports.ts";
 import { countByMinute } from "./minute-counts.ts";
 
-/** An unauthenticated peer can vary the endpoint's path, so it is counted together with the rest too. */
+/** An unauthenticated peer can vary the endpoint's path, so further paths are counted together. */
 const REST = { source: "many sources", endpoint: "many endpoints" };
 
 type Kind = { source: string; endpoint: string; reason: Reason };
@@ -19,7 +19,7 @@ export function countAuthFailures(journal: Journal, clock: Clock, timers: Timers
       outcome: "deny",
       reason,
       count,
-      // AUDIT-D-9: the first of them; the log has a line for each.
+      // AUDIT-D-9: the event names the first of them; the log has a line for each.
       detail: { source_ip: source, endpoint, since, requests },
     }),
     restOf: ({ reason }) => ({ ...REST, reason }),

@@ -25,7 +25,7 @@ export function takenBy(entry: WholeEntry): readonly string[] {
   return taken;
 }
 
-/** What the guards of the entry use up, each by its kind. */
+/** Lists what the guards of the entry use up, each by its kind. */
 export function spentBy({ guards = [] }: WholeEntry) {
   return guards.flatMap((guard) =>
     isFreshGuard(guard) ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }] : [],

@@ -18,7 +18,7 @@ export type ChainFailure = { seq: number } & (
   | { kind: "body_differs"; field: string }
 );
 
-/** `ended`: nothing may follow. */
+/** `ended` says that nothing may follow. */
 export type ChainHead = Head & { ended?: boolean };
 
 /** Checks the record that follows `head`, or the first record; returns the head for the next call. */

@@ -32,7 +32,7 @@ export type CheckpointOptions = {
   issuer: string;
   store: Pick<Store, "log" | "audit">;
   journal: OpenJournal;
-  /** With the keys for checkpoints. */
+  /** The keys of this server, among them those for checkpoints. */
   signer: Signer;
   verifier: Verifier;
   clock: Clock;
@@ -45,13 +45,12 @@ export type CheckpointOptions = {
   onWitness: (works: boolean, text: string) => void;
 };
 
-/** `ageSeconds`: since the witness accepted a checkpoint; absent if it has accepted none from this process. */
+/**
+ * `ageSeconds` is the time since the witness accepted a checkpoint; absent if it has accepted none from this process.
+ */
 type WitnessState = { works: boolean; ageSeconds?: number };
 
-/**
- * A stored checkpoint with a valid signature of ours, else undefined: write access to the store is not enough to forge
- * one.
- */
+/** Reads a stored checkpoint, if its signature is ours; write access to the store is not enough to forge one. */
 export async function readOwnCheckpoint(
   row: CheckpointRow,
   signer: Signer,
@@ -65,9 +64,9 @@ export async function readOwnCheckpoint(
   return fits && checkpoint.value.tree.size === row.treeSize ? checkpoint.value : undefined;
 }
 
-/** Records that are read and hashed at once: other work comes between two pages. */
+/** The records that are read and hashed at once; other work comes between two pages. */
 const PAGE = 100;
-/** Records of another log that are read to find out whether there is anything but checkpoints. */
+/** The records of another log that are read to find out whether there is anything but checkpoints. */
 const LOOK = 10;
 
 /** The log does not match its last checkpoint, so no further one is signed. */
@@ -95,7 +94,7 @@ class Delivery {
     this.#options = options;
   }
 
-  /** In place of an earlier one, because the last checkpoint covers all of them. */
+  /** The checkpoint replaces an earlier one that waits, because the last checkpoint covers all of them. */
   offer(jws: string): void {
     this.#undelivered = jws;
   }
@@ -109,7 +108,7 @@ class Delivery {
     return defined<WitnessState>({ works: this.#works !== false, ageSeconds });
   }
 
-  /** False where the witness begins to fail. */
+  /** False when the witness begins to fail. */
   async attempt(): Promise<boolean> {
     const { witness, clock, onWitness } = this.#options;
     const jws = this.#undelivered;
@@ -164,12 +163,15 @@ class Checkpoints {
     this.#cancel = options.timers.every(options.every.seconds * 1000, () => this.write());
   }
 
-  /** Undefined without a witness. */
+  /** Undefined if there is no witness. */
   witness(): WitnessState | undefined {
     return this.#delivery.state();
   }
 
-  /** Writes a checkpoint now, if there are new records: one at a time; calls while another one waits share it. */
+  /**
+   * Writes a checkpoint now, if there are new records. One is written at a time; calls while another one waits share
+   * it.
+   */
   write(): Promise<void> {
     if (!this.#queued) {
       this.#queued = true;
@@ -191,7 +193,8 @@ class Checkpoints {
 
   #follow(written: readonly Head[]): void {
     for (const one of written) if (one.seq === this.#tree.size && this.#recovered) this.#grow(one);
-    // What is recorded beside the last checkpoint asks for no other: it would be written after the witness is closed.
+    // Events that are recorded beside the last checkpoint ask for no other one, which would be written after the
+    // witness is closed.
     if (!this.#recovered || this.#broken || this.#closing) return;
     const { events } = this.#options.every;
     if (this.#tree.size - Math.max(this.#covered, this.#signed) >= events) void this.write();
@@ -256,7 +259,7 @@ class Checkpoints {
     this.#head = { seq: last.tree.size - 1, hash: last.hash };
     this.#covered = last.tree.size;
     this.#seen = last.heads;
-    // The process may have ended before the witness had it; sending it twice does no harm.
+    // The process may have ended before the witness had this checkpoint; sending it twice does no harm.
     this.#delivery.offer(row.jws);
     this.#recovered = true;
   }
@@ -268,7 +271,7 @@ class Checkpoints {
       const page = await store.log.read({ log, afterSeq: this.#tree.size - 1, limit: PAGE });
       if (page.length === 0) return;
       for (const event of page) {
-        // The journal reported it while the page was being read.
+        // The journal reported this record while the page was being read.
         if (event.seq < this.#tree.size) continue;
         const checked = checkRecord(this.#head, event);
         if (!checked.ok) throw new LogBroken(checked.error.seq, checked.error.kind);
@@ -278,10 +281,12 @@ class Checkpoints {
     }
   }
 
-  /** Whether any log has new records besides checkpoints, which alone would make two idle instances sign forever. */
+  /**
+   * Whether any log has new records besides checkpoints; checkpoints alone would make two idle instances sign forever.
+   */
   async #hasMoved(heads: readonly (Head & { log: string })[]): Promise<boolean> {
     const { log, store } = this.#options;
-    // The one record after the last checkpoint is the event of that checkpoint.
+    // If there is one record after the last checkpoint, it is the event of that checkpoint.
     if (this.#tree.size > this.#covered + 1 || this.#covered === 0) return true;
     for (const other of heads) {
       const known = (this.#seen.get(other.log)?.size ?? 0) - 1;

@@ -14,18 +14,18 @@ import type { Witness } from "./witness.ts";
 
 export type WitnessComparison = {
   witness: Pick<Witness, "latest">;
-  /** What this instance wrote last, where that is kept. */
+  /** What this instance wrote last, if that is kept. */
   lastWritten: KnownHead | undefined;
   issuer: string;
   store: Pick<Store, "log">;
-  /** With the keys for checkpoints. */
+  /** The keys of this server, among them those for checkpoints. */
   signer: Signer;
   verifier: Verifier;
 };
 
 /**
- * A log of which the store has fewer records than are known, or (`forked`) other ones. `knownMs`: when there was that
- * much; `storedMs`: when the last record was made that the store still has.
+ * A log of which the store has fewer records than are known, or (`forked`) other ones. `knownMs` is when the log had as
+ * many as are known; `storedMs` is when the last record was made that the store still has.
  */
 export type LogBehind = {
   log: string;
@@ -54,7 +54,7 @@ export async function compareWithWitness(options: WitnessComparison): Promise<re
     for (const [other, head] of checkpoint.heads) note(other, head, timeMs);
     note(log, { size: tree.size, hash }, timeMs);
   }
-  // What was written last is newer than any checkpoint of it.
+  // The last written record is newer than any checkpoint of its log.
   const checked = lastWritten && known.get(lastWritten.log);
   if (lastWritten !== undefined && lastWritten.timeMs >= (checked?.timeMs ?? 0)) {
     known.set(lastWritten.log, lastWritten);
@@ -63,7 +63,7 @@ export async function compareWithWitness(options: WitnessComparison): Promise<re
   return found.filter((one) => one !== undefined);
 }
 
-/** A checkpoint by a key that the store does not have counts: a lost store has lost its keys too. */
+/** A checkpoint by a key that the store does not have counts too, because a lost store has lost its keys. */
 async function readWitnessed(
   { issuer, signer, verifier }: WitnessComparison,
   compact: string,
@@ -77,7 +77,7 @@ async function readWitnessed(
   return valid ? checkpoint.value : undefined;
 }
 
-/** Undefined for a log that has what is known of it, or more. */
+/** Undefined for a log that has everything that is known of it. */
 export async function compareLog(
   store: Pick<EventLog, "head" | "read">,
   { log, seq, hash, timeMs }: KnownHead,
@@ -97,7 +97,7 @@ export async function compareLog(
   });
   if (stored <= seq) return behind;
   const [last] = await store.read({ log, afterSeq: seq - 1, limit: 1 });
-  // Retention may have removed it, with everything before.
+  // Retention may have removed the record, with everything before it.
   const forked = last?.seq === seq && last.hash !== hash;
   return forked ? { ...behind, forked } : undefined;
 }

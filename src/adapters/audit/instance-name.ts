@@ -18,11 +18,11 @@ export type NameOptions = {
   names: InstanceNames;
   name: string;
   leaseSeconds: number;
-  /** Told once, when a hold has to lapse before the name can be taken. */
+  /** Called once, when a hold has to lapse before the name can be taken. */
   onWait: (text: string) => void;
   /** Ends the wait; its reason is thrown. */
   stopped?: AbortSignal;
-  /** A hold that is not renewed for so long is taken, whatever the clock of the store says. */
+  /** A hold that is not renewed for this time is taken, whatever the clock of the store says. */
   deadMs?: number;
 };
 
@@ -49,12 +49,13 @@ export async function takeName(options: NameOptions): Promise<InstanceName> {
   let found: NameTaken | undefined;
   for (;;) {
     const askedMs = performance.now();
-    // The clock of the store may have been set back since: what was not renewed for that long never will be.
+    // The clock of the store may have been set back since, so a hold that was not renewed for this time counts as
+    // lapsed.
     const dead = askedMs > startMs + deadMs ? found?.lapsesAtMs : undefined;
     const taken = await names.take(name, self, leaseMs, dead);
     if (taken.ok) return keep(taken.value, leaseMs, askedMs);
     const { lapsesAtMs } = taken.error;
-    // Renewed while we waited: its process is alive.
+    // The hold was renewed while we waited, so its process is alive.
     const isAlive = found !== undefined && found.lapsesAtMs !== lapsesAtMs;
     if (lapsesAtMs === undefined || isAlive) throw new NameInUse(describe(name, taken.error));
     if (found === undefined) onWait(`${describe(name, taken.error)}; waiting until that lapses`);
@@ -78,7 +79,7 @@ function keep({ renew, release }: Held, leaseMs: number, takenMs: number): Insta
   const stands = (): boolean => !lost && performance.now() < untilMs;
 
   const renewOnce = async (): Promise<void> => {
-    // The time before the store is asked, because its answer may take long.
+    // The time is taken before the store is asked, because its answer may take long.
     const askedMs = performance.now();
     if (renew === undefined || lost) return;
     if (await renew()) {

@@ -38,7 +38,7 @@ export function countIntrospections(
   });
   return {
     note({ id }, { client_id, auth_method, source, workload }, { reason, target }) {
-      // Without what differs in each request: the client's key, and the `jti` of its assertion.
+      // The key leaves out what differs in each request: the client's key, and the `jti` of its assertion.
       const client = defined<Kind["client"]>({ client_id, auth_method, source, workload });
       counts.note(defined<Kind>({ client, target, reason }), id);
     },

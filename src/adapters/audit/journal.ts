@@ -43,7 +43,7 @@ export type JournalEntry = Entry & Changes;
 /** The journal of this process, with the changes that only the host makes. */
 export interface OpenJournal extends Journal {
   record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded>;
-  /** Without the changes that only the host makes, their conditions cannot fail. */
+  /** Its callers make none of the changes that only the host makes, so the conditions of those cannot fail. */
   record(entry: Entry, deadline?: AbortSignal): Promise<RecordedEntry>;
   /** Whether it accepts entries, and how many wait to be written. */
   status(): { open: boolean; pending: number };
@@ -59,7 +59,7 @@ export interface OpenJournal extends Journal {
   /** The last record that is known to be durable. */
   head(): KnownHead;
   /**
-   * Accepts no more, and writes nothing that waits. Without a reason the log tells it: the store went back, or another
+   * Accepts no more, and writes nothing that waits. Without a reason, the log shows it: the store went back, or another
    * process has the name of this instance.
    */
   giveUp(loss?: Loss): void;
@@ -67,7 +67,7 @@ export interface OpenJournal extends Journal {
   close(): Promise<void>;
 }
 
-/** Why the log is not continued; `behind`: the store went back. */
+/** Why the log is not continued; `behind` says that the store went back. */
 export type Loss = { reason: string; behind?: LogBehind };
 
 type RecordedEntry = Result<{ eventId: string }, readonly Precondition[]>;
@@ -82,7 +82,10 @@ type Waiting = {
   reject(fault: unknown): void;
 };
 
-/** RFC9162-2.1.1-1: with the prefix of leaves, so that an event cannot be taken for an inner node of the tree; hex. */
+/**
+ * RFC9162-2.1.1-1: the text is hashed with the prefix of leaves, so that an event cannot be taken for an inner node of
+ * the tree; the result is hexadecimal.
+ */
 export function eventHash(body: string): string {
   return hash("sha256", `\0${body}`, "hex");
 }
@@ -127,13 +130,13 @@ function seal(
 class ChainedJournal implements OpenJournal {
   readonly #options: JournalOptions;
   #pending: Waiting[] = [];
-  /** The last one that is known to be ours. */
+  /** The last record that is known to be ours. */
   #head: StoredEvent;
   /** The ends of batches that may have reached the store, or still will: by their hashes, the oldest first. */
   readonly #doubted = new Map<string, StoredEvent>();
   /** Whether the last write failed, so that the head has to be read again. */
   #inDoubt = false;
-  /** Shared by all that ask at the same time. */
+  /** One read of the head is shared by all that ask at the same time. */
   #asked: Promise<boolean> | undefined;
   #closed: string | undefined;
   #fatal = false;
@@ -229,8 +232,8 @@ class ChainedJournal implements OpenJournal {
   }
 
   /**
-   * The next batch. It uses a `jti` or a family once, has at most one registration, and ends with the first change of a record, so
-   * that entries before it still see the earlier state.
+   * Takes the next batch. It uses a `jti` or a family once, has at most one registration, and ends with the first
+   * change of a record, so that entries before it still see the earlier state.
    */
   #take(): Waiting[] {
     const batch: Waiting[] = [];
@@ -258,7 +261,7 @@ class ChainedJournal implements OpenJournal {
     let arrived = false;
     while (left.length > 0) {
       try {
-        // AUDIT-D-11: what stands in the log and is not ours was written by another process, or the store went back.
+        // AUDIT-D-11: a record in the log that is not ours was written by another process, or the store went back.
         if (!(await mayWrite()) || (this.#inDoubt && !(await this.#readHead()))) {
           await this.#fail(left);
           return;
@@ -280,7 +283,7 @@ class ChainedJournal implements OpenJournal {
     }
   }
 
-  /** Reads the head again after a write of unknown outcome; whether it is ours. */
+  /** Reads the head again after a write of unknown outcome, and tells whether it is ours. */
   async #readHead(): Promise<boolean> {
     const head = await this.#options.store.head(this.#options.log);
     if (head?.hash === this.#head.hash) return true;
@@ -337,7 +340,7 @@ class ChainedJournal implements OpenJournal {
     this.#doubted.set(last.hash, last);
   }
 
-  /** Two processes cannot write one chain, nor can a chain go back; neither can be mended here, so this one stops. */
+  /** Two processes cannot write one chain, nor can a chain go back; this process can mend neither, so it stops. */
   async #fail(batch: Waiting[], given?: Loss): Promise<void> {
     const known = this.#fatal;
     this.#fatal = true;
@@ -362,8 +365,8 @@ class ChainedJournal implements OpenJournal {
 }
 
 /**
- * A commit costs more than all else of a request, so what can still be done for other requests is done first, and they
- * join the batch: until a turn of the event loop brings no work.
+ * A commit costs more than everything else of a request, so the work of other requests is done first and their entries
+ * join the batch, until a turn of the event loop brings no work.
  */
 async function untilNothingIsReady(): Promise<void> {
   let turnMs = performance.now();

@@ -30,15 +30,15 @@ export type LastWritten = {
 
 /** Throws if the file cannot be written. */
 export async function openLastWritten(path: string, issuer: string): Promise<LastWritten> {
-  // A digest, because the line has one length.
+  // The issuer is written as a digest, because the line has one length.
   const ours = hash("sha256", issuer, "hex");
   const file = await open(path, FLAGS, 0o600);
   let next: KnownHead | undefined;
   let writing: Promise<void> | undefined;
 
   /**
-   * Not synchronised with the disk, which would cost as much as the commit: the platform keeps what was written when
-   * this process ends, however that comes.
+   * The line is not synchronised with the disk, which would cost as much as the commit: the platform keeps what was
+   * written when this process ends, in whatever way it ends.
    */
   const write = async (): Promise<void> => {
     try {
@@ -47,7 +47,7 @@ export async function openLastWritten(path: string, issuer: string): Promise<Las
         await writeLine(file, ours, head);
       }
     } catch {
-      // The next batch tries again, and there are the checkpoints as well.
+      // The next batch tries again, and checkpoints show the loss as well.
     } finally {
       writing = undefined;
     }

@@ -8,17 +8,17 @@ import { FAILED_REQUESTS_MAX } from "../../limits/audit.ts";
 import type { Clock, Journal, Timers } from "../../ports.ts";
 
 const MINUTE_MS = 60_000;
-/** Kinds that are counted separately in one minute; further ones are counted together. */
+/** The kinds that are counted separately in one minute; further ones are counted together. */
 const KINDS_MAX = 1_000;
 
-/** `since`: when counting began, ISO 8601; `requests`: the ids of the first of them (AUDIT-D-9). */
+/** `since` is when counting began, in ISO 8601; `requests` are the ids of the first requests (AUDIT-D-9). */
 type Count<Kind> = { kind: Kind; count: number; since: string; requests: string[] };
 
 type MinuteCountOptions<Kind> = {
   toEvent(count: Count<Kind>): AuditEvent;
   /** The kind under which further kinds are counted together. */
   restOf(kind: Kind): Kind;
-  /** Given what a failed write left over; what it returns is counted on. */
+  /** Called with the counts that a failed write left over; what it returns is counted on. */
   onUnwritten(counts: readonly Count<Kind>[]): readonly Count<Kind>[];
 };
 

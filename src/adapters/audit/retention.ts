@@ -18,7 +18,7 @@ import { eventHash } from "./journal.ts";
 export type RetentionOptions = {
   store: Pick<Store, "log" | "audit" | "shortLived" | "families" | "pendingConsents" | "sliceMs">;
   journal: OpenJournal;
-  /** With the keys for checkpoints. */
+  /** The keys of this server, among them those for checkpoints. */
   signer: Signer;
   verifier: Verifier;
   clock: Clock;

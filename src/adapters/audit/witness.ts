@@ -28,7 +28,7 @@ const LINE_FEED = 0x0a;
 /** The line for one checkpoint in a file or on standard output. */
 export const witnessLine = (jws: string): string => `${JSON.stringify({ checkpoint: jws })}\n`;
 
-/** Standard output as the witness: `print` tells whether the line was written. */
+/** Makes standard output the witness; `print` tells whether the line was written. */
 export const printingWitness = (print: (jws: string) => boolean): Witness => ({
   async deliver(jws) {
     if (!print(jws)) throw new Error("standard output cannot be written now");
@@ -52,12 +52,12 @@ export async function openWitness(place: Exclude<WitnessPlace, "stdout">): Promi
 /** Each write is durable when it returns: the permission model refuses `fsync`, so the file is opened that way. */
 export const WITNESS_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | constants.O_DSYNC;
 
-/** Opened at the start, so that a file that cannot be written stops the start. */
+/** The file is opened at the start, so that one that cannot be written stops the start. */
 async function openFile(path: string): Promise<Witness> {
   let file = await open(path, WITNESS_FLAGS, 0o600);
   return {
     async deliver(jws) {
-      // What is written to a file that was moved or removed would be found by none who looks for it.
+      // A line written to a file that was moved or removed would be lost, so this is refused.
       if (!(await isAt(path, file))) {
         const next = await open(path, WITNESS_FLAGS, 0o600);
         await file.close();
@@ -86,7 +86,7 @@ async function readLatest(file: FileHandle): Promise<readonly string[]> {
   const from = Math.max(0, size - WITNESS_READ_BYTES_MAX);
   const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
   const lines = buffer.subarray(0, bytesRead).toString().split("\n");
-  // The first may be the end of a longer one, and the last one incomplete: neither is a checkpoint then.
+  // The first line may be the end of a longer one, and the last one may be incomplete; neither is a checkpoint then.
   return lines.flatMap((line) => {
     const json = parseJson(line, CLAIMS_DEPTH_MAX);
     const jws = json.ok && isJsonObject(json.value) ? json.value.checkpoint : undefined;

@@ -21,7 +21,7 @@ export function openClientDocuments({ settings, ...context }: DocumentOptions): 
     {
       name: "document",
       bytesMax: DOCUMENT_BYTES_MAX,
-      // CIMD-4-4, PROD-4.3-5: JSON, also by a structured suffix.
+      // CIMD-4-4, PROD-4.3-5: the content is JSON, also by a structured suffix.
       contentType: /^application\/(?:[\w!#$&^.+-]+\+)?json[ \t]*(?:;|$)/i,
       parse: parseClientDocument,
       // An expired document is never used, because what it says now is unknown.

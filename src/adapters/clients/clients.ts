@@ -9,7 +9,7 @@ import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";
 
-/** The client of a record under certain settings; kept, because a record with many keys is slow to read. */
+/** The client of a record under certain settings is kept, because a record with many keys is slow to read. */
 type Made = {
   version: number;
   under: Settings;

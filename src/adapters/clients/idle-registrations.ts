@@ -38,7 +38,7 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
     });
   };
 
-  /** At most one page; the rest follows in the next round. */
+  /** A round takes at most one page; the rest follows in the next round. */
   const removeIdle = async (closing: () => boolean): Promise<void> => {
     const { unusedSeconds, unusedOpenSeconds, idleSeconds } = settings().registration;
     const unusedSince = clock.nowSeconds() - unusedSeconds;
@@ -49,7 +49,8 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
     for (const { clientId, hadToken, isOpen } of found) {
       if (closing()) return;
       if (hadToken) await remove(clientId, "idle", idleSince);
-      // MCPC-D-10: sooner where it takes no more than a request to come, as some clients register before any click.
+      // MCPC-D-10: a client that needs no more than a request to come is removed sooner, as some clients register
+      // before any click.
       else await remove(clientId, "unused", isOpen ? unusedOpenSince : unusedSince);
     }
   };
@@ -67,7 +68,10 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
   return runPeriodically(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, timers, onFault });
 }
 
-/** RFC7591-5-7: so that the last ceiling of open registration is known when the configuration has none any more. */
+/**
+ * RFC7591-5-7: the ceiling is stored, so that the last one of open registration is known when the configuration has
+ * none any more.
+ */
 export const startKeptCeilings = ({
   store,
   timers,

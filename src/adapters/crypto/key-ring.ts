@@ -23,9 +23,9 @@ type KeyRingOptions = {
   clock: Pick<Clock, "nowSeconds">;
   uses: () => readonly KeyUse[];
   schedule: () => KeySchedule;
-  /** Writes an event with the changes of keys that it tells of; false: another instance was first. */
+  /** Writes an event with the changes of keys that it tells of; returns false if another instance was first. */
   record(entry: { event: AuditEvent; keys?: readonly KeyChange[] }): Promise<boolean>;
-  /** Once for a key that another process put into the store and that cannot be used here. */
+  /** Called once for a key that another process put into the store and that cannot be used here. */
   onUnusable(message: string): void;
 };
 
@@ -53,7 +53,7 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     try {
       return { facts: row, ...(await custody.open(row)) };
     } catch (fault) {
-      // What is held goes on serving; a start would serve without keys that verifiers know.
+      // The keys that are held are used on, while a start would serve without keys that verifiers know.
       if (!started || !(fault instanceof KeysUnusable)) throw fault;
       if (!unusable.has(row.kid)) onUnusable(fault.message);
       unusable.add(row.kid);
@@ -78,7 +78,7 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     });
     return looking;
   };
-  // Before anything is made: with a wrong key-encryption key nothing is added.
+  // Keys are checked before anything is made, so that nothing is added with a wrong key-encryption key.
   await hold(await store.keys.list());
   await renew();
   return {
@@ -93,7 +93,7 @@ export type KeeperOptions = Pick<
   "store" | "custody" | "clock" | "uses" | "schedule" | "record"
 >;
 
-/** Does what is due; the keys afterwards. */
+/** Does what is due, and returns the keys afterwards. */
 export async function keepKeys(options: KeeperOptions): Promise<readonly KeyRow[]> {
   const { store, clock, uses, schedule } = options;
   const nowSeconds = clock.nowSeconds();
@@ -132,7 +132,7 @@ async function take(
       createdAtSeconds: nowSeconds,
       usedAtSeconds: nowSeconds,
     };
-    // False where another instance was first.
+    // The write has no effect where another instance was first.
     if (!(await store.keys.insertIfNone(made))) return;
     const reason = state === "active" ? "none_before" : "key_announced";
     await record({ event: keyEvent("key.created", reason, made) });
@@ -141,7 +141,7 @@ async function take(
   const { key } = step;
   switch (step.do) {
     case "activate":
-      // One that another process put there with another key-encryption key would sign nowhere.
+      // A key that another process made with another key-encryption key would sign nowhere.
       if (!(await canOpen(key.kid, { store, custody }))) return;
       await record({
         event: keyEvent("key.rotated", step.reason, key, { retires: step.retires?.kid }),
@@ -179,7 +179,7 @@ async function canOpen(
   );
 }
 
-/** One key becomes active, and the one before it retires. */
+/** Makes one key active and retires the one before it. */
 const swapKeys = (
   { kid }: Pick<KeyFacts, "kid">,
   retires: Pick<KeyFacts, "kid"> | undefined,

@@ -5,9 +5,9 @@ import type { EncryptionKeys } from "./encryption-keys.ts";
 import { deriver } from "./encryption-keys.ts";
 
 /**
- * RFC9449-8-3, RFC9449-9-1: an HMAC over issuer and minute, which only the instances of this server can make;
- * RFC9449-8.1-1: in base64url. The one before the newest is accepted too, and, from an instance whose clock is ahead,
- * the one after it.
+ * RFC9449-8-3, RFC9449-9-1: a nonce is an HMAC over issuer and minute, which only the instances of this server can
+ * make; RFC9449-8.1-1: it is in base64url. The one before the newest is accepted too, and, from an instance whose clock
+ * is ahead, the one after it.
  */
 export function makeNonces(encryptionKeys: EncryptionKeys, issuer: string, { nowSeconds }: Clock): Nonces {
   const { of, accepts } = deriver<[issuer: string, slot: number]>(encryptionKeys, "DPoP nonce");

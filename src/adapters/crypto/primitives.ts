@@ -2,12 +2,12 @@
 import { constants } from "node:crypto";
 
 type Primitive = {
-  /** Absent: the algorithm hashes by itself. */
+  /** Absent if the algorithm hashes by itself. */
   digest: string | undefined;
   options: { dsaEncoding?: "ieee-p1363"; padding?: number; saltLength?: number };
 };
 
-// RFC7518-3.4-v1, RFC7518-3.4-v2: R and S, each in full length, and not as DER.
+// RFC7518-3.4-v1, RFC7518-3.4-v2: a signature is R and S, each in full length, and not DER.
 const ecdsa = (digest: string): Primitive => ({ digest, options: { dsaEncoding: "ieee-p1363" } });
 const pkcs1 = (digest: string): Primitive => ({
   digest,

@@ -4,7 +4,9 @@ import type { Random } from "../../ports.ts";
 
 const ID_BYTES = 16;
 
-/** Drawn from the platform for many ids at once, because each draw has a fixed cost; every byte is used once. */
+/**
+ * Bytes are drawn from the platform for many ids at once, because each draw has a fixed cost; every byte is used once.
+ */
 const drawn = { bytes: Buffer.alloc(0), used: 0 };
 
 function drawId(): string {
@@ -17,7 +19,7 @@ function drawId(): string {
   return drawn.bytes.toString("base64url", from, drawn.used);
 }
 
-/** RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1: too many bits to guess, or to meet twice. */
+/** RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1: these have too many bits to be guessed, or to occur twice. */
 export const random: Random = {
   id: drawId,
   secret: () => randomBytes(32).toString("base64url"),

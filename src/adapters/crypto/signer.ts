@@ -19,7 +19,7 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
 
   return {
     async current(alg) {
-      // An algorithm that came into use with a reload, or whose key was withdrawn.
+      // An algorithm has no key here if it came into use with a reload, or if its key was withdrawn.
       if (find(alg) === undefined) await renew();
       const found = find(alg);
       if (found === undefined) throw new Error(`no active signing key for ${alg}`);
@@ -27,21 +27,23 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
     },
     renew,
     async sign({ kid, alg }, typ, claims) {
-      // One that retired since it was chosen may sign what was recorded with it: it is published for long enough.
+      // A key that retired since it was chosen may sign what was recorded with it, because it is published for long
+      // enough.
       const key = keys().find(
         ({ facts }) => facts.kid === kid && facts.alg === alg && facts.state !== "announced",
       );
-      // Withdrawn since it was chosen, as a rule: the next request gets another one.
+      // The key was withdrawn since it was chosen, as a rule; the next request gets another one.
       if (key === undefined) throw new StoreUnavailable("this key does not sign");
       // RFC9068-2.1-1, RFC6749-10.3-3, RFC6750-5.2-2, RFC7515-5.1-v1: claims are protected by a signature over the JWS.
-      // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: no `crit`. RFC7518-3.4-v2: R and S in full length.
+      // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: there is no `crit`. RFC7518-3.4-v2: R and S have their
+      // full length.
       const signingInput = `${encode({ typ, alg, kid })}.${encode(claims)}`;
       return `${signingInput}.${encodeBase64url(await key.hand(signingInput))}`;
     },
-    // RFC7517-7-1, RFC8414-2-6: public members only, each key with its `use`.
+    // RFC7517-7-1, RFC8414-2-6: only public members are published, and each key has its `use`.
     published: () => keys().map(({ publicJwk }) => ({ ...publicJwk, use: "sig" }) as JsonObject),
     own({ kid, alg }) {
-      // An announced one too: another instance may know before this one that it signs.
+      // An announced key counts too, because another instance may know before this one that it signs.
       const key = keys().find(({ facts }) => facts.kid === kid);
       return key !== undefined && algorithmsOf(key.publicJwk, []).includes(alg) ? key.publicJwk : undefined;
     },

@@ -16,10 +16,11 @@ import { makeLruCache } from "../lru-cache.ts";
 import { primitiveOf } from "./primitives.ts";
 
 function isSigned({ header: { alg }, signingInput, signature }: Jws, jwk: Jwk): boolean {
-  // RFC8725-3.1-v2: only the algorithm of the header, and only with a key for it.
+  // RFC8725-3.1-v2: only the algorithm of the header is used, and only with a key for it.
   if (!algorithmsOf(jwk, RSA_ALGORITHMS).includes(alg)) return false;
   try {
-    // RFC8725-3.3-v1, RFC7519-7.2-v1; the digest inside a PKCS #1 signature is that of `alg` (RFC7515-10.6-v1).
+    // RFC8725-3.3-v1, RFC7519-7.2-v1: the signature is verified; the digest inside a PKCS #1 signature is that of `alg`
+    // (RFC7515-10.6-v1).
     const { digest, options } = primitiveOf(alg);
     return verify(digest, Buffer.from(signingInput), { key: imported(jwk), ...options }, signature);
   } catch (error) {
@@ -35,7 +36,8 @@ export const verifier: Verifier = {
   verifyRepeated(jws, jwk) {
     if (signedBy.get(jws) === jwk) return true;
     const known = signed.get(jwk) ?? { recent: new Set(), older: new Set() };
-    // Of the whole token, of which the parser takes one spelling only: algorithm and signature are part of it.
+    // The digest is of the whole token, of which the parser takes one spelling only, so that algorithm and signature
+    // are part of it.
     const digest = hash("sha256", jws.compact, "base64url");
     const again = known.recent.has(digest) || known.older.has(digest);
     if (!again && !isSigned(jws, jwk)) return false;
@@ -49,13 +51,16 @@ export const verifier: Verifier = {
   },
 };
 
-/** Tokens that came again, by their text. Most tokens come once, and would only drive out the others. */
+/** Tokens that came again are kept by their text. Most tokens come once, and would only drive out the others. */
 const parsed = makeLruCache<{ jws: Jws; bytes: number }>(PARSED_REMEMBERED_MAX, PARSED_REMEMBERED_CHARS_MAX);
 
 /** The key that a kept token is signed with. */
 const signedBy = new WeakMap<Jws, Jwk>();
 
-/** Frozen, because every request with this text gets the same object, and what was verified must be what is read. */
+/**
+ * The objects are frozen, because every request with this text gets the same one, and what was verified must be what is
+ * read.
+ */
 function keepParsed(jws: Jws, jwk: Jwk): void {
   const kept = parseJws(jws.compact);
   if (!kept.ok) return;
@@ -69,7 +74,7 @@ function freeze(value: unknown): void {
   for (const member of Object.values(Object.freeze(value))) freeze(member);
 }
 
-/** Two generations, because a set from which the oldest is taken each time becomes slow to walk. */
+/** There are two generations, because a set from which the oldest is taken each time becomes slow to walk. */
 type Remembered = { recent: Set<string>; older: Set<string> };
 
 /**
@@ -83,7 +88,10 @@ function remember({ recent, older }: Remembered, digest: string): Remembered {
   return { recent: new Set([digest]), older: recent };
 }
 
-/** Imported once for each key object: key sources hand out the same object for as long as they keep the key. */
+/**
+ * A key is imported once for each key object, because key sources hand out the same object for as long as they keep the
+ * key.
+ */
 const keys = new WeakMap<Jwk, KeyObject>();
 
 function imported(jwk: Jwk): KeyObject {

@@ -41,8 +41,8 @@ export function verifyPresented(
 }
 
 /**
- * X5S-5.1-1: a valid path from the leaf to an anchor, or why there is none. Names and key identifiers
- * select candidates for the issuer; only a signature by the candidate's key proves it.
+ * X5S-5.1-1: finds a valid path from the leaf to an anchor, or says why there is none. Names and key identifiers select
+ * candidates for the issuer; only a signature by the candidate's key proves it.
  */
 export function verifyPath(
   parsed: Certificate,
@@ -52,7 +52,8 @@ export function verifyPath(
 ): Result<readonly Certificate[], VerifyPathFailure> {
   // The work for one peer is limited: certificates here, signature checks and path length below.
   if (others.length >= CERTIFICATES_SENT_MAX) return err({ kind: "certificates_too_many" });
-  // The object that an earlier connection left in the cache, since checked signatures are remembered by object.
+  // An earlier connection may have left this certificate in the cache; its object is used, since checked signatures are
+  // remembered by object.
   const leaf = kept.get(hash.sha256(parsed.der)) ?? parsed;
   const trusted = readable(anchors.map(recall));
   trusted.forEach(keep);
@@ -130,7 +131,7 @@ function stepsFrom(
 
 // --- signatures ---------------------------------------------------------------------------------------------
 
-/** For each certificate, the signers whose signature on it was verified. */
+/** The signers whose signature on a certificate was verified, by certificate. */
 const verified = new WeakMap<Certificate, WeakSet<Certificate>>();
 
 function isSignedBy(signed: Certificate, signer: Certificate): boolean {

@@ -28,7 +28,7 @@ import { timeFetch } from "./fetch-timer.ts";
 import type { Moment } from "./moment.ts";
 import { clocksDisagree, momentOf, msSince } from "./moment.ts";
 
-/** What the caches of all kinds of documents share. */
+/** The parts that the caches of all kinds of documents share. */
 export type FetchContext = {
   clock: Clock;
   timers: Timers;
@@ -45,13 +45,13 @@ export type DocumentKind<T> = {
   bytesMax: number;
   contentType: RegExp;
   parse: (url: string, text: string) => Result<T, { kind: Reason }>;
-  /** How long a stale copy is used while the document cannot be fetched; 0: not at all. */
+  /** How long a stale copy is used while the document cannot be fetched; 0 if it is not used. */
   lastGoodSeconds: number;
 };
 
 type DocumentCache<T> = {
   get(where: SuppliedDocument, source: string, until?: KeyWait): Promise<Result<T, FetchRefused>>;
-  /** The copy, then that after each early look, for a request that needs what the copy lacks. */
+  /** Yields the copy, then the copy after each early look, for a request that needs what the copy lacks. */
   copies(
     where: SuppliedDocument,
     source: string,
@@ -73,7 +73,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     where: SuppliedDocument,
     known: Entry<T> | undefined,
   ): Promise<Result<Entry<T>, FetchRefused>> => {
-    // The time before the fetch, so that a slow answer does not count as younger than it is.
+    // The time is taken before the fetch, so that a slow answer does not count as younger than it is.
     const now = momentOf(clock);
     if (known !== undefined) known.lookedAt = now;
     const content = await fetchContent(kind, context, where, known);
@@ -121,7 +121,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     const entry = kept.find(key);
     if (entry !== undefined && !isDue(entry)) return ok(entry.value);
     const flight = flights.get(key) ?? begin(key, where, source, entry);
-    // The fetch goes on, for others that wait for it and for the next request.
+    // The fetch goes on for others that wait for it and for the next request.
     const late = err(unfetched(`${kind.name}_timeout`, entry));
     const loaded = await Promise.race([flight, whenAborted(until?.fetched, late)]);
     if (loaded.ok) return ok(loaded.value.value);
@@ -135,14 +135,14 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
       const entry = kept.find(key);
       const fetchesItself = !flights.has(key) && (entry === undefined || isDue(entry));
       yield await get(where, source, until);
-      // No early look can bring more than a fetch that this request began.
+      // A fetch that this request began has brought what an early look could bring.
       if (fetchesItself) return;
       for await (const _ of kept.find(key)?.looks.fetches(until) ?? []) yield await get(where, source, until);
     },
   };
 }
 
-/** MCPC-D-17: what was good before is told apart from what never was, of which nothing is told. */
+/** MCPC-D-17: a document that was good before has its own reason; of one that never was, nothing is told. */
 const unfetched = (reason: Reason, before: object | undefined): FetchRefused =>
   before === undefined ? { reason } : { reason, unreachable: true };
 
@@ -159,7 +159,7 @@ const keyOf = ({ url, privateNetworks, ca }: SuppliedDocument): string =>
 
 type Ages = Pick<Entry<unknown>, "freshSeconds" | "loadedAt" | "lookedAt">;
 
-/** What the age of a copy allows. */
+/** Decides what the age of a copy allows. */
 function ages(clock: Clock, lastGoodSeconds: number) {
   const isYounger = ({ loadedAt }: Ages, seconds: number): boolean => {
     const max = clocksDisagree(clock, loadedAt) ? Math.min(seconds, UNKNOWN_AGE_SECONDS) : seconds;
@@ -215,7 +215,7 @@ function readContent<T>(
   const seconds = freshSeconds(fetched, { ...FRESH_BOUNDS, otherwise: before ?? FRESH_BOUNDS.otherwise });
   if (fetched.notModified && known !== undefined) return ok({ ...known, freshSeconds: seconds });
   const { text, contentType, etag } = fetched;
-  // CIMD-4-4, PROD-4.3-4: only the media types of this kind.
+  // CIMD-4-4, PROD-4.3-4: only the media types of this kind are accepted.
   if (!kind.contentType.test(contentType)) return err({ reason: `${kind.name}_type_refused` });
   const value = kind.parse(url, text);
   if (!value.ok) return err({ reason: value.error.kind });

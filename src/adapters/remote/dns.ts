@@ -8,10 +8,10 @@ import type { Resolver } from "./fetch.ts";
 /** The second attempt takes twice as long and is still within the deadline of a fetch. */
 const QUERY_TIMEOUT_MS = 1_000;
 
-/** All IPv4 and IPv6 addresses that arrive in time, from the given name servers or those of the system. */
+/** Finds all IPv4 and IPv6 addresses that arrive in time, from the given name servers or those of the system. */
 export function queryNames(servers?: readonly string[], timeoutMs = QUERY_TIMEOUT_MS): Resolver {
   return async (hostname) => {
-    // Created for each query, because the system's name servers may have changed.
+    // The resolver is made for each query, because the system's name servers may have changed.
     const queries = new Queries({ timeout: timeoutMs, tries: 2 });
     if (servers !== undefined) queries.setServers(servers);
     const [four, six] = await Promise.allSettled([queries.resolve4(hostname), queries.resolve6(hostname)]);

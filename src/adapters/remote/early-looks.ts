@@ -9,7 +9,7 @@ import type { Clock, KeyWait, Timers, WaitEnd } from "../../ports.ts";
 type EarlyLookOptions = {
   /** Fetches the document. */
   look: () => Promise<unknown> | undefined;
-  /** The fetch of this document under way, for whatever reason it began. */
+  /** The fetch of this document that is under way, for whatever reason it began. */
   underWay: () => Promise<unknown> | undefined;
   clock: Pick<Clock, "monotonicMs">;
   timers: Pick<Timers, "after">;
@@ -28,7 +28,7 @@ export type EarlyLooks = {
 export function makeEarlyLooks({ look, underWay, clock, timers }: EarlyLookOptions): EarlyLooks {
   let dueMs = -Infinity;
   let next: Promise<void> | undefined;
-  /** How many wait, by whether they are suspect: a source that fails takes no place from the others. */
+  /** How many requests wait, by whether they are suspect: a source that fails takes no place from the others. */
   const waiting = { suspect: 0, other: 0 };
 
   const lookWhenDue = async (): Promise<void> => {

@@ -42,7 +42,7 @@ export function makeFetchBudget(
   const underWay = countUnderWay();
   return {
     begin(source, place) {
-      // A digest, because a peer chooses the length of the text.
+      // The key is a digest, because a peer chooses the length of the text.
       const here = `place ${hash.sha256(place)}`;
       const subscriber = source === undefined ? undefined : networkOf(source);
       const waitSeconds = Math.max(

@@ -26,14 +26,14 @@ import type { FetchUrl, UrlFailure } from "../../spec/rfc3986.ts";
 import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
 
-/** What is fetched stays fresh within these bounds, whatever it says itself. */
+/** The bounds within which a document stays fresh, whatever it says itself. */
 export const FRESH_BOUNDS = {
   min: FETCHED_SECONDS_MIN,
   max: FETCHED_SECONDS_MAX,
   otherwise: FETCHED_SECONDS,
 };
 
-/** One reason for each cause, for the audit trail. */
+/** Each cause has a reason of its own, for the audit trail. */
 export type FetchReason =
   | UrlFailure["kind"]
   | "name_unresolved"
@@ -60,7 +60,7 @@ export type FetchReason =
 export class FetchFailed extends Error {
   override name = "FetchFailed";
   readonly reason: FetchReason;
-  /** Of a response that was refused for it. */
+  /** The status of a response that was refused for it. */
   readonly status: number | undefined;
 
   constructor(reason: FetchReason, message: string, status?: number) {
@@ -169,7 +169,7 @@ function send(
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   // The name was resolved after the deadline, so no connection is opened.
   if (signal.aborted) throw late();
-  // Connects to the checked addresses only, because a second resolution could return others. The first to answer is
+  // Connects to the checked addresses only, because a second resolution could return others. The first one to answer is
   // used.
   const checked: LookupFunction = (_hostname, { all }, callback) =>
     all ? callback(null, [...addresses]) : callback(null, addresses[0]?.address ?? "", addresses[0]?.family);
@@ -297,7 +297,7 @@ function refusalOf(
   return encoded ? ["encoded", "the content is encoded"] : undefined;
 }
 
-/** RFC 9110 8.8.3, with a limit for what is sent back. */
+/** RFC 9110 8.8.3: an entity tag, with a limit for what is sent back. */
 const ETAG = /^(?:W\/)?"[!#-~]{0,256}"$/;
 
 function fieldsOf({ headers }: IncomingMessage): Omit<Fetched, "status" | "notModified" | "text"> {
@@ -331,5 +331,5 @@ function expiry(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** An IPv6 literal without its brackets; any other host unchanged. */
+/** Takes the brackets from an IPv6 literal, and leaves any other host unchanged. */
 const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");

@@ -1,6 +1,6 @@
 /**
- * Signing keys at the operator's key service: it makes them and signs with them, and their private halves are never here.
- * Our own interface, two POST requests with JSON: src/adapters/crypto/README.md describes it.
+ * Signing keys at the operator's key service, which makes them and signs with them; their private halves are never
+ * here. The interface is our own, two POST requests with JSON: src/adapters/crypto/README.md describes it.
  */
 import * as v from "valibot";
 import { JSON_DEPTH_MAX } from "../../limits/input.ts";
@@ -20,7 +20,9 @@ import { verifier } from "../crypto/verifier.ts";
 import type { Posted } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
 
-/** The key service does not answer, or not as it should: no token is given out without a signature. */
+/**
+ * The key service does not answer, or not as it should; then no token is given out, because it would have no signature.
+ */
 export class KeyServiceUnavailable extends StoreUnavailable {
   override name = "KeyServiceUnavailable";
 }
@@ -31,7 +33,10 @@ const Made = v.object({
 });
 const Signed = v.object({ signature: v.string() });
 
-/** In the store, encrypted; with a key service, new keys are made there, and those in the store serve until they go. */
+/**
+ * Keys are in the store, encrypted; with a key service, new keys are made there, and those in the store serve until
+ * they are removed.
+ */
 export function openCustody(encryptionKeys: EncryptionKeys, place?: KeyServicePlace): KeyCustody {
   const sealed = sealedKeys(encryptionKeys);
   if (place === undefined) return sealed;

@@ -51,7 +51,7 @@ type Remote = Exclude<IssuerKeys, File> | SpiffeEndpoint;
 
 /** A key source whose members are replaced together when the configuration is reloaded. */
 export type KeySources<Place> = KeySource & {
-  /** Those that stay keep their copies, and are fetched anew in the background: a reload by SIGHUP. */
+  /** Sources that stay keep their copies, and are fetched anew in the background at a reload by SIGHUP. */
   configure(sources: ReadonlyMap<string, Place>): void;
   states(): ReadonlyMap<string, SourceState>;
   stop(): void;
@@ -99,7 +99,7 @@ async function loadBundle(
 export const lookAtBundle = (where: BundlePlace, clock: Clock): Promise<Result<Bundle, string>> =>
   looked(loadBundle(where, undefined, clock));
 
-/** The same for a key set. */
+/** Looks at a key set in the same way. */
 export const lookAtKeySet = (where: IssuerKeys): Promise<Result<readonly Jwk[], string>> =>
   looked(loadKeySet(where, () => undefined));
 
@@ -144,7 +144,7 @@ const endpointJudge =
     return signers.ok ? undefined : `the endpoint's certificate is refused (${signers.error.kind})`;
   };
 
-/** The media type of RFC 7517 8.5.1, and plain JSON, which most servers use. */
+/** The media types of a key set: that of RFC 7517 8.5.1, and plain JSON, which most servers use. */
 export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
 
 /**
@@ -155,7 +155,7 @@ export function jwksSources(
   kind: "issuer_keys" | "client_keys",
   options: SourceOptions,
 ): KeySources<IssuerKeys> {
-  /** For each copy that this process fetched: its URL and `etag`, for a conditional request. */
+  /** The URL and `etag` of each copy that this process fetched, for a conditional request. */
   const tags = new WeakMap<readonly Jwk[], { url: string; etag: string; text: string }>();
   return keySources<readonly Jwk[], IssuerKeys>({
     ...options,
@@ -182,7 +182,7 @@ export function jwksSources(
 type KnownKeySet = { value: readonly Jwk[]; text: string; etag: string };
 type LoadedKeySet = Loaded<readonly Jwk[]> & { url?: string; etag?: string };
 
-/** `known`: the copy of this URL that the server may confirm instead of sending it again. */
+/** `known` is the copy of this URL that the server may confirm instead of sending it again. */
 async function loadKeySet(
   where: IssuerKeys,
   known: (url: string) => KnownKeySet | undefined,
@@ -203,7 +203,9 @@ async function loadKeySet(
   return defined<LoadedKeySet>({ value, text, refreshSeconds, url: place.url, etag });
 }
 
-/** RFC8414-3-2, RFC8414-3.3-2: the `jwks_uri` of the issuer's metadata, from the first location that has metadata. */
+/**
+ * RFC8414-3-2, RFC8414-3.3-2: finds the `jwks_uri` in the issuer's metadata, from the first location that has metadata.
+ */
 async function discover({ discover: issuer, ...reach }: Discovered): Promise<RemoteDocument> {
   let failure: unknown;
   for (const url of discoveryUrls(issuer)) {
@@ -252,7 +254,7 @@ type SourceKind<T, Place> = SourceOptions & {
 };
 
 type Sources<T, Place> = KeySources<Place> & {
-  /** The current copy, then that after each early look. */
+  /** Yields the current copy, then the copy after each early look. */
   copies(name: string, until?: KeyWait): AsyncGenerator<Result<T, KeyFailure>, void, void>;
 };
 
@@ -363,7 +365,7 @@ function memoryOf<T>(
 
 const secondsOf = (ms: number): number => Math.floor(ms / 1000);
 
-/** Everything that identifies the source: the URL, and how the server there is authenticated. */
+/** Everything that identifies the source: the URL, and how the server at it is authenticated. */
 function locationOf({ privateNetworks: _, ...where }: Remote): string {
   return `${"discover" in where ? where.discover : where.url} ${hash.sha256(JSON.stringify(where))}`;
 }

@@ -1,6 +1,6 @@
 /**
- * A moment by both clocks, for the age of what was fetched. The monotonic clock gives durations; where the wall clock says
- * otherwise, it was set, or the machine slept, and then the age of what was fetched before is unknown.
+ * A point in time by both clocks, for the age of what was fetched. The monotonic clock gives durations; where the wall
+ * clock disagrees, it was set, or the machine slept, and then the age of what was fetched before is unknown.
  */
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Clock } from "../../ports.ts";

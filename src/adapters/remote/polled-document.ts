@@ -51,7 +51,7 @@ type PollOptions<T> = {
 
 /** SFD-6.2-1: a failed poll is followed by a pause. */
 const RETRY_SECONDS = REFETCH_SECONDS;
-/** A shorter pause until the first copy, because the other server may have started after this one. */
+/** The pause is shorter until the first copy, because the other server may have started after this one. */
 const FIRST_RETRY_SECONDS = 5;
 
 /** Starts polling at once and goes on until it is stopped. */
@@ -94,14 +94,14 @@ class PolledDocument<T> {
     return this.#copy === undefined || this.#tooOld(this.#copy) ? undefined : this.#copy.value;
   }
 
-  /** Yields after each early fetch, for a request that needs a key that the copy lacks. */
+  /** Yields the copy after each early fetch, for a request that needs a key that the copy lacks. */
   looks(until?: KeyWait): AsyncGenerator<void, void, void> {
     return this.#looks.fetches(until);
   }
 
   /**
-   * A fetch that begins after this call, for a reload by the operator. What is under way may have been read before the
-   * call, so all calls during it share the load after it.
+   * Begins a fetch after this call, for a reload by the operator. A fetch that is under way may have been read before
+   * the call, so all calls during it share the load after it.
    */
   async refresh(): Promise<void> {
     if (this.#loading !== undefined) {
@@ -153,14 +153,15 @@ class PolledDocument<T> {
     let nextSeconds = latest === undefined ? FIRST_RETRY_SECONDS : RETRY_SECONDS;
     if (typeof loaded !== "string" && (latest === undefined || accepts(latest.value, loaded.value))) {
       this.#take(loaded);
-      // At the latest after half of the time that the copy may be served, so that there is time to try again.
+      // The next load is at the latest after half of the time that the copy may be served, so that there is time to try
+      // again.
       nextSeconds = Math.min(loaded.refreshSeconds, lastGoodSeconds / 2);
     } else {
       // SFD-4.2-1: the latest copy stays in use.
       if (latest !== undefined && latest !== this.#copy) this.#adopt(latest);
       this.#fail(typeof loaded === "string" ? loaded : "an older copy was offered");
     }
-    // Up to a tenth earlier at random, so that many instances do not fetch at the same moment.
+    // A load is up to a tenth earlier at random, so that many instances do not fetch at the same time.
     this.#cancel = timers.after(nextSeconds * 1000 * (0.9 + 0.1 * Math.random()), () => this.#poll());
   }
 
@@ -211,11 +212,11 @@ class PolledDocument<T> {
     const { clock, memory } = this.#options;
     const storedAgeMs = clock.nowMs() - loadedAtMs;
     const known = storedAgeMs >= -SKEW_SECONDS * 1000;
-    // One of unknown age never makes ours younger, however often it is read.
+    // A copy of unknown age never makes ours younger, however often it is read.
     const heldAgeMs = known
       ? Math.max(storedAgeMs, 0)
       : Math.max(this.#unknownAgeMs, this.#copy === undefined ? 0 : this.#ageMs(this.#copy));
-    // Otherwise a later process would take the time for a past one as soon as the clock has reached it.
+    // Without this a later process would take the time for a past one as soon as the clock has reached it.
     if (!known) memory?.redate(loadedAtMs, clock.nowMs() - heldAgeMs).catch(() => undefined);
     return { value, bornMs: clock.monotonicMs() - heldAgeMs };
   }

@@ -1,7 +1,8 @@
 /**
- * A pause for another server that does not answer: after some requests in a row that waited in vain it is not asked for a
- * while, so that callers are told at once; then one request tries it, and the others wait for nothing until that has its
- * answer. A connection that breaks at once costs no one time, and may be due to what an attacker put into the request.
+ * A pause for another server that does not answer. After some requests in a row that waited in vain it is not asked for
+ * a while, so that callers are told at once; then one request tries it, and the others are refused until it has an
+ * answer. A connection that breaks at once costs no caller time, and may be due to what an attacker put into the
+ * request, so it does not count.
  */
 import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../limits/people.ts";
 import type { Clock } from "../../ports.ts";
@@ -9,9 +10,12 @@ import type { Clock } from "../../ports.ts";
 export type Pause = {
   /** Whether nothing is asked now. */
   on(): boolean;
-  /** Undefined, and nothing is asked, in the pause and beside the request that tries; `answers` judges what came. */
+  /**
+   * Asks the server, and `answers` judges what came; undefined, without asking, in the pause and beside the request
+   * that tries.
+   */
   ask<T>(work: () => Promise<T>, answers: (result: T) => boolean): Promise<T | undefined>;
-  /** It has answered something else. */
+  /** The server has answered with something else. */
   end(): void;
 };
 
