@@ -289,7 +289,7 @@ function changeEvent(
 
 /** AUDIT-D-2: the refusal is recorded with its reason before it is returned. */
 async function refuseChange(
-  ports: BasePorts & Pick<Ports, "journal">,
+  ports: ConsentPorts,
   manager: Manager,
   note: AuditedRequest,
   id: string,

@@ -103,11 +103,7 @@ async function judgeForm(ports: RevokePorts, { clientId }: Authenticated, form: 
 }
 
 /** RFC7009-2-1, REFRESH-D-17: any token of the family, an old one too; who has it and names its client ends it. */
-async function judgeRefreshToken(
-  ports: Pick<Ports, "families" | "hash">,
-  clientId: string,
-  token: string,
-): Promise<Judged> {
+async function judgeRefreshToken(ports: RevokePorts, clientId: string, token: string): Promise<Judged> {
   const found = await ports.families.find(ports.hash.sha256(token));
   if (found === undefined) return { nothing: "refresh_token_unknown" };
   const { family, presented, ended } = found;

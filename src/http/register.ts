@@ -9,7 +9,7 @@ import type { Registered, RegistrationFailure } from "../flows/register-client.t
 import { registerClient } from "../flows/register-client.ts";
 import type { StatementPorts } from "../flows/software-statement.ts";
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
-import type { BasePorts, Ports } from "../ports.ts";
+import type { BasePorts, Ports, RecordPorts } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import { defined, err } from "../result.ts";
 import type { ClientInformation } from "../spec/rfc7591.ts";
@@ -87,11 +87,7 @@ function onClient(ports: ManagePorts, answer: OnClient): Handler {
 }
 
 /** RFC7591-3-1: a body that is not JSON is invalid metadata, one that is too large an HTTP error; both are counted. */
-async function readMetadata(
-  ports: Pick<Ports, "authFailures">,
-  audited: AuditedRequest,
-  request: HttpRequest,
-) {
+async function readMetadata(ports: RecordPorts, audited: AuditedRequest, request: HttpRequest) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
   ports.authFailures.note(audited, "body_unreadable");

@@ -188,7 +188,7 @@ const REUSED: Reason = "refresh_token_reused";
 
 /** Names of clients as they are known here; nothing is fetched for a page that may show many. */
 async function findClients(
-  ports: Pick<PeoplePorts, "clients">,
+  ports: AccountPorts,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, Client>> {
   const found = await Promise.all([...new Set(ids)].map((id) => ports.clients.find(id)));
@@ -285,7 +285,7 @@ const sealedIn = (
 ];
 
 function cursorAt(
-  ports: Pick<PeoplePorts, "formTokens">,
+  ports: AccountPorts,
   origin: Origin,
   query: AccountQuery,
   { timeMs, log, seq }: AuditPosition,
@@ -294,11 +294,7 @@ function cursorAt(
   return `${place}.${ports.formTokens.of(...sealedIn(origin, query, place))}`;
 }
 
-function readCursor(
-  ports: Pick<PeoplePorts, "formTokens">,
-  origin: Origin,
-  query: AccountQuery,
-): AuditPosition | undefined {
+function readCursor(ports: AccountPorts, origin: Origin, query: AccountQuery): AuditPosition | undefined {
   const [place = "", seal = ""] = (query.cursor ?? "").split(".");
   if (!ports.formTokens.accepts(seal, ...sealedIn(origin, query, place))) return undefined;
   const listing = readListing(new Map([["cursor", place]]));

@@ -83,10 +83,7 @@ async function find(
   return { about: id, place, pending, offer: missing, session };
 }
 
-async function renewRow(
-  ports: Pick<PeoplePorts, "clock" | "pendingConsents">,
-  pending: PendingConsent,
-): Promise<PendingConsent> {
+async function renewRow(ports: AskedPorts, pending: PendingConsent): Promise<PendingConsent> {
   const longer = renewed(ports, { ...pending, version: pending.version + 1 });
   return longer !== undefined && (await ports.pendingConsents.replace(longer)) ? longer : pending;
 }

@@ -38,11 +38,7 @@ export type Found = Waits & { request: PendingRequest; client: Client };
 
 export type ReviewPorts = AskingClientPorts & DecisionPorts & Pick<PeoplePorts, "successors" | "waiting">;
 
-export function showReview(
-  ports: BasePorts & Pick<PeoplePorts, "formTokens">,
-  found: Found,
-  offer: Allowed,
-): Review {
+export function showReview(ports: DecisionPorts, found: Found, offer: Allowed): Review {
   const { request, client } = found;
   const { redirectUri, wishes, offline = false } = request;
   const refresh = refreshOf(ports, client, offer);
