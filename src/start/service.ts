@@ -39,6 +39,7 @@ import { FAILURE_MS } from "../limits/connections.ts";
 import type { Ports, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
+import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
 import type { ClockWatch } from "./clocks.ts";
 import { watchClocks } from "./clocks.ts";
 import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
@@ -304,7 +305,7 @@ const CLIENTS_TOLD_MAX = 10;
 
 /** RFC7591-2-7: they keep what they were granted without asking until their next update, so the operator is told. */
 async function tellUnaskedGrants({ registrations }: Store, log: Log): Promise<void> {
-  const { count, clientIds } = await registrations.withUnaskedGrants(CLIENTS_TOLD_MAX);
+  const { count, clientIds } = await registrations.withUnaskedGrants(AUTHORIZATION_CODE, CLIENTS_TOLD_MAX);
   if (count === 0) return;
   const more = count > clientIds.length ? " and others" : "";
   const message = `${count} registered clients have redirect_uris but not authorization_code, and may hold grant types that they never asked for (${clientIds.join(", ")}${more}): their next update of the registration ends that, or disable them`;

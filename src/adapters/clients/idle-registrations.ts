@@ -10,6 +10,7 @@ import { EXPIRED_GRACE_SECONDS, STORE_SWEEP_MAX } from "../../limits/store.ts";
 import { ACCESS_TOKEN_SECONDS_MAX } from "../../limits/tokens.ts";
 import type { Clock, Journal, Timers } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { OWN_CLASSES } from "../../spec/rfc7591.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
@@ -24,6 +25,9 @@ type RegistrationsOptions = {
   settings: () => Settings;
   onFault: (words: string) => void;
 };
+
+/** A client that asks users and registered without an initial access token. */
+const OPEN = { registrationClass: OWN_CLASSES.anybody, grantType: AUTHORIZATION_CODE };
 
 export function startIdleRegistrations(options: RegistrationsOptions): PeriodicWork {
   const { store, journal, clock, timers, settings, onFault } = options;
@@ -45,7 +49,7 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
     const unusedOpenSince = clock.nowSeconds() - unusedOpenSeconds;
     const idleSince = clock.nowSeconds() - idleSeconds - LAST_TOKEN_LAG_SECONDS;
     const cutOffs = { unusedSince, unusedOpenSince, idleSince };
-    const found = await store.registrations.idle({ ...cutOffs, limit: STORE_SWEEP_MAX });
+    const found = await store.registrations.idle({ ...cutOffs, open: OPEN, limit: STORE_SWEEP_MAX });
     for (const { clientId, hadToken, isOpen } of found) {
       if (closing()) return;
       if (hadToken) await remove(clientId, "idle", idleSince);

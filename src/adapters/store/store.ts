@@ -179,20 +179,24 @@ export interface RegistrationRows extends Registrations {
   initialTokens(): Promise<readonly InitialToken[]>;
   /**
    * Clients that registered at `unusedSince` or earlier and never had a token, and those whose last token was issued at
-   * `idleSince` or earlier; at most `limit`, the longest idle first. `isOpen`: a client that asks users and registered
-   * without an initial access token, for which `unusedOpenSince` counts.
+   * `idleSince` or earlier; at most `limit`, the longest idle first. `isOpen`: a client of the class and with the grant
+   * type of `open`, for which `unusedOpenSince` counts.
    */
   idle(since: {
     unusedSince: number;
     unusedOpenSince: number;
     idleSince: number;
+    open: { registrationClass: string; grantType: string };
     limit: number;
   }): Promise<readonly { clientId: string; hadToken: boolean; isOpen: boolean }[]>;
   /**
    * Clients whose record has redirect URIs but not the grant type that these are for, as it was written when grant types
    * were added that no client asked for: their number, and at most `limit` of them, the oldest first.
    */
-  withUnaskedGrants(limit: number): Promise<{ count: number; clientIds: readonly string[] }>;
+  withUnaskedGrants(
+    grantType: string,
+    limit: number,
+  ): Promise<{ count: number; clientIds: readonly string[] }>;
   /** Remembers the ceiling of a class. */
   keepCeiling(registrationClass: string, ceiling: Ceiling): Promise<void>;
   /**

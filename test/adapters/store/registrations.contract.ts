@@ -85,6 +85,8 @@ class Registrar extends Writer {
   }
 }
 
+const OPEN = { registrationClass: "open", grantType: "authorization_code" };
+
 export function testRegistrations({ name, create }: Harness): void {
   const check = (title: string, body: (open: () => Promise<Store>) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body((await create(t)).open));
@@ -561,6 +563,7 @@ export function testRegistrations({ name, create }: Harness): void {
       unusedSince: NOW_SECONDS + 10,
       unusedOpenSince: NOW_SECONDS + 50,
       idleSince: NOW_SECONDS + 101,
+      open: OPEN,
     };
     const want = [
       { clientId: "c_idler", hadToken: true, isOpen: false },
@@ -589,9 +592,19 @@ export function testRegistrations({ name, create }: Harness): void {
     const since = { unusedSince: NOW_SECONDS + 10, unusedOpenSince: NOW_SECONDS + 50 };
     const soon = { clientId: "c_soon", hadToken: false, isOpen: true };
     const idle = { clientId: "c_had", hadToken: true, isOpen: true };
-    const find = (idleSince: number) => store.registrations.idle({ ...since, idleSince, limit: 10 });
+    const find = (idleSince: number, open = OPEN) =>
+      store.registrations.idle({ ...since, idleSince, open, limit: 10 });
     assert.deepEqual(await find(NOW_SECONDS + 59), [soon]);
     assert.deepEqual(await find(NOW_SECONDS + 60), [soon, idle]);
+    // The caller says which class and which grant type that are; a part of its name is another one.
+    for (const open of [
+      { ...OPEN, registrationClass: "crew" },
+      { ...OPEN, grantType: "code" },
+    ])
+      assert.equal(
+        (await find(NOW_SECONDS + 59, open)).some(({ clientId }) => clientId === "c_soon"),
+        false,
+      );
   });
 
   check(
@@ -605,7 +618,7 @@ export function testRegistrations({ name, create }: Harness): void {
           clientId,
           metadata: { token_endpoint_auth_method: "client_secret_basic", ...metadata },
         });
-      const find = (limit: number) => store.registrations.withUnaskedGrants(limit);
+      const find = (limit: number) => store.registrations.withUnaskedGrants("authorization_code", limit);
       assert.deepEqual(await find(10), { count: 0, clientIds: [] });
       for (const id of ["c_1", "c_2", "c_3"])
         await as(id, { redirect_uris, grant_types: ["client_credentials"] });
@@ -627,7 +640,7 @@ export function testRegistrations({ name, create }: Harness): void {
       token: makeToken(issuedAt(clientId, seconds)),
     }));
     assert.deepEqual(await store.log.append(batch), []);
-    const since = { unusedSince: 0, unusedOpenSince: 0, limit: 10 };
+    const since = { unusedSince: 0, unusedOpenSince: 0, open: OPEN, limit: 10 };
     const last = NOW_SECONDS + HOUR;
     assert.deepEqual(await store.registrations.idle({ ...since, idleSince: last - 1 }), []);
     assert.deepEqual(await store.registrations.idle({ ...since, idleSince: last }), [

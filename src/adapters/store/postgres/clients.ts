@@ -1,5 +1,4 @@
 /** Clients, registrations and initial access tokens on PostgreSQL: look-ups, and removal of expired rows. */
-import { OWN_CLASSES } from "../../../spec/rfc7591.ts";
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
 import { isEncodable } from "../encoding.ts";
@@ -48,13 +47,13 @@ export function postgresClientRows(call: Call): Pick<Store, "clients" | "registr
         );
         return rows.map(fromInitialTokenRow);
       },
-      idle: async ({ unusedSince, unusedOpenSince, idleSince, limit }) => {
+      idle: async ({ unusedSince, unusedOpenSince, idleSince, open, limit }) => {
         const rows = await call(
           (sql) => sql<{ client_id: string; had_token: boolean; is_open: boolean }[]>`
             select client_id, had_token, is_open from (
               select client_id, created_at, last_token_at, last_token_at is not null as had_token,
-                registration_class = ${OWN_CLASSES.anybody}
-                  and grant_types::text like '%"authorization_code"%' as is_open
+                registration_class = ${open.registrationClass}
+                  and ${open.grantType} in (select json_array_elements_text(grant_types)) as is_open
               from client where source = 'registration' and disabled_at is null
                 and coalesce(last_token_at, created_at) <= ${Math.max(unusedSince, unusedOpenSince, idleSince)}
             ) as registered
@@ -69,13 +68,13 @@ export function postgresClientRows(call: Call): Pick<Store, "clients" | "registr
           isOpen: row.is_open,
         }));
       },
-      withUnaskedGrants: async (limit) => {
+      withUnaskedGrants: async (grantType, limit) => {
         const rows = await call(
           (sql) => sql<{ client_id: string; count: number }[]>`
             select client_id, (count(*) over ())::int as count from client
             where source = 'registration' and disabled_at is null
               and json_array_length(metadata -> 'redirect_uris') > 0
-              and grant_types::text not like '%"authorization_code"%'
+              and ${grantType} not in (select json_array_elements_text(grant_types))
             order by created_at, client_id limit ${limit}`,
         );
         return { count: rows[0]?.count ?? 0, clientIds: rows.map((row) => row.client_id) };

@@ -1,6 +1,5 @@
 /** Clients, registrations and initial access tokens on node:sqlite: look-ups, and removal of expired rows. */
 import type { DatabaseSync } from "node:sqlite";
-import { OWN_CLASSES } from "../../../spec/rfc7591.ts";
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
 import { isEncodable } from "../encoding.ts";
@@ -42,16 +41,16 @@ export function sqliteClientRows({ db, run, remove }: Database): Pick<Store, "cl
         const rows = (await run(() => statements.selectInitialTokens.all())) as InitialTokenRow[];
         return rows.map(fromInitialTokenRow);
       },
-      idle: async (since) => {
-        const rows = await run(() => statements.selectIdle.all({ ...since, open: OWN_CLASSES.anybody }));
+      idle: async ({ open, ...since }) => {
+        const rows = await run(() => statements.selectIdle.all({ ...since, ...open }));
         return rows.map((row) => ({
           clientId: String(row.client_id),
           hadToken: row.had_token === 1,
           isOpen: row.is_open === 1,
         }));
       },
-      withUnaskedGrants: async (limit) => {
-        const rows = await run(() => statements.selectUnasked.all(limit));
+      withUnaskedGrants: async (grantType, limit) => {
+        const rows = await run(() => statements.selectUnasked.all({ grantType, limit }));
         return { count: Number(rows[0]?.count ?? 0), clientIds: rows.map((row) => String(row.client_id)) };
       },
       keepCeiling: (name, ceiling) =>
@@ -89,7 +88,8 @@ function prepareAll(db: DatabaseSync) {
     selectIdle: db.prepare(
       `select client_id, had_token, is_open from (
          select client_id, created_at, last_token_at, last_token_at is not null as had_token,
-           registration_class = :open and grant_types like '%"authorization_code"%' as is_open
+           registration_class = :registrationClass
+             and :grantType in (select value from json_each(grant_types)) as is_open
          from client where source = 'registration' and disabled_at is null
        )
        where (not had_token and created_at <= iif(is_open, :unusedOpenSince, :unusedSince))
@@ -100,8 +100,8 @@ function prepareAll(db: DatabaseSync) {
       `select client_id, count(*) over () as count from client
        where source = 'registration' and disabled_at is null
          and json_array_length(metadata, '$.redirect_uris') > 0
-         and grant_types not like '%"authorization_code"%'
-       order by created_at, client_id limit ?`,
+         and :grantType not in (select value from json_each(grant_types))
+       order by created_at, client_id limit :limit`,
     ),
     keepCeiling: db.prepare(
       `insert into class_ceiling (registration_class, ceiling) values (?, ?)
