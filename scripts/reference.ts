@@ -1,6 +1,7 @@
 /** `npm run reference`: writes the reference pages beside the sources that they are made of; a test says when one is out of date. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { listsOf, PARTS, recordStatement } from "../src/adapters/store/postgres/record.ts";
 import {
   CERTIFICATE_REASONS,
   DOCUMENT_REASONS,
@@ -25,7 +26,8 @@ import { membersOf } from "../src/setting.ts";
 import { SCHEMA_FILE } from "./config-schema.ts";
 
 /** `page`: a key of PAGES. */
-export const pageFile = (page: string): string => join(import.meta.dirname, "../src", `${page}.md`);
+export const pageFile = (page: string): string =>
+  join(import.meta.dirname, "../src", page.includes(".") ? page : `${page}.md`);
 
 type Node = {
   description?: string;
@@ -53,6 +55,7 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   "audit/reasons": reasonsPage,
   "http/log": logPage,
   "http/metrics": metricsPage,
+  "adapters/store/postgres/record.sql": statementPage,
 };
 
 function configurationPage(): string {
@@ -242,6 +245,19 @@ The Prometheus receiver of an OpenTelemetry collector, for \`"operations": { "ho
 
 \`\`\`yaml
 ${SCRAPE}\`\`\`
+`;
+}
+
+function statementPage(): string {
+  const parts = [...PARTS].map((part) => `--   ${part}: ${listsOf(new Set([part])).join(", ")}`);
+  return `-- Written by \`npm run reference\` from the sources in src/adapters/store. Change those: columns in tables.ts, lists of
+-- rows in journal-rows.ts, guards and writes in journal-statements.ts.
+--
+-- The statement that writes the journal on PostgreSQL. A batch without a row in the lists of a part runs it without that
+-- part, the first one excepted:
+${parts.join("\n")}
+
+${recordStatement(PARTS)};
 `;
 }
 

@@ -5,7 +5,7 @@
  * Elsewhere: IDC 2.3.1 flows/ask/read-order.ts, policy/question.ts; IDC 2.3.3 flows/issue.ts, policy/decide.ts; IDC
  * 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/ask/decide-order.ts, flows/ask/grant.ts, flows/ask/order.ts,
  * http/errors.ts, spec/rfc7523.ts; IDC 2.5 flows/build-token.ts, policy/targets.ts; IDC 3 http/discovery.ts,
- * spec/rfc8414.ts; IDC 5.3 policy/judge.ts; IDC 5.5 adapters/audit/journal.ts, adapters/store/sqlite/append.ts,
+ * spec/rfc8414.ts; IDC 5.3 policy/judge.ts; IDC 5.5 adapters/audit/journal.ts, adapters/store/journal-statements.ts,
  * flows/ask/grant.ts, flows/issue.ts, flows/refusal.ts, policy/rule-members.ts, records.ts, spec/rfc7523.ts.
  */
 

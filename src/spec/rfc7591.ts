@@ -4,10 +4,9 @@
  * the answer. Client ID metadata documents hold the same members.
  * Elsewhere: 2 flows/register-client.ts, modes.ts, settings/authentication-methods.ts, settings/client-metadata.ts,
  * start/service.ts; 2.3 flows/software-statement.ts, settings/settings.ts, spec/rfc8725.ts; 3
- * adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/authorize-registration.ts,
- * http/register.ts, records.ts; 3.1 flows/register-client.ts, settings/client-metadata.ts; 3.1.1
- * flows/software-statement.ts; 3.2 http/register.ts; 3.2.1 adapters/store/postgres/client-changes.ts,
- * adapters/store/sqlite/client-changes.ts, flows/register-client.ts, http/register.ts, settings/client-metadata.ts;
+ * adapters/store/journal-statements.ts, flows/authorize-registration.ts, http/register.ts, records.ts; 3.1
+ * flows/register-client.ts, settings/client-metadata.ts; 3.1.1 flows/software-statement.ts; 3.2 http/register.ts;
+ * 3.2.1 adapters/store/journal-statements.ts, flows/register-client.ts, http/register.ts, settings/client-metadata.ts;
  * 3.2.2 flows/software-statement.ts, http/register.ts, settings/client-metadata.ts; 5
  * adapters/clients/idle-registrations.ts, flows/register-client.ts, settings/client-metadata.ts, spec/rfc8252.ts; 6
  * flows/register-client.ts.

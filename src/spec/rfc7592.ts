@@ -2,10 +2,9 @@
  * RFC 7592, OAuth 2.0 Dynamic Client Registration Management: https://www.rfc-editor.org/rfc/rfc7592.html
  * Covers 2.2 the members of an update beside the metadata.
  * Elsewhere: 2 flows/authorize-registration.ts; 2.1 flows/authorize-registration.ts, http/register.ts; 2.2
- * adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/manage-client.ts,
- * http/register.ts, spec/rfc7591.ts; 2.3 adapters/store/token-facts.ts, flows/manage-client.ts, http/register.ts; 3
- * http/register.ts, spec/rfc7591.ts; 5 adapters/crypto/registration-tokens.ts,
- * adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/authorize-registration.ts,
+ * adapters/store/journal-statements.ts, flows/manage-client.ts, http/register.ts, spec/rfc7591.ts; 2.3
+ * adapters/store/token-facts.ts, flows/manage-client.ts, http/register.ts; 3 http/register.ts, spec/rfc7591.ts; 5
+ * adapters/crypto/registration-tokens.ts, adapters/store/journal-statements.ts, flows/authorize-registration.ts,
  * ports.ts; A.1 flows/manage-client.ts, records.ts; B flows/authorize-registration.ts, http/register.ts.
  */
 

@@ -1,7 +1,6 @@
 /** What entries of one batch of the journal may not share. */
 import type { Entry } from "../../records.ts";
 import { isFreshGuard } from "../store/encoding.ts";
-import { addedBy } from "../store/short-lived-rows.ts";
 import type { Changes } from "../store/store.ts";
 
 type WholeEntry = Entry & Changes;
@@ -20,7 +19,8 @@ export function takenBy(entry: WholeEntry): readonly string[] {
   const { registration, initialToken, family, rows } = entry;
   const taken = spentBy(entry).map(({ key }) => key);
   if (registration !== undefined || initialToken !== undefined) taken.push("registration");
-  for (const { add } of addedBy(rows)) taken.push(`row ${add.kind} ${add.key}`);
+  for (const change of rows ?? [])
+    if ("add" in change) taken.push(`row ${change.add.kind} ${change.add.key}`);
   if (family !== undefined) taken.push(`family ${"start" in family ? family.start.id : family.use}`);
   return taken;
 }

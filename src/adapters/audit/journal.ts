@@ -18,7 +18,7 @@ import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { assertEncodable } from "../store/encoding.ts";
+import { assertStorable } from "../store/journal-rows.ts";
 import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
 import { LogConflict } from "../store/store.ts";
 import { changes, spentBy, takenBy } from "./batch.ts";
@@ -305,9 +305,10 @@ class ChainedJournal implements OpenJournal {
       // A caller that was already told "unknown" must not be recorded later.
       if (answered) continue;
       try {
-        assertEncodable(entry);
         const event = seal(log, last, entry.event, id, timeMs);
-        entries.push({ ...entry, event });
+        const sealed = { ...entry, event };
+        assertStorable(sealed);
+        entries.push(sealed);
         members.push(waiting);
         last = event;
       } catch (fault) {

@@ -4,7 +4,7 @@ import type { InitialToken, RegisteredClient } from "../../records.ts";
 import { defined } from "../../result.ts";
 import { methodsWith } from "../../settings/authentication-methods.ts";
 import type { Client, SecretDigest } from "../../settings/settings.ts";
-import type { ClientChange, SecretClient, StoredClient } from "./store.ts";
+import type { SecretClient, StoredClient } from "./store.ts";
 
 export type NewClientRow = {
   client_id: string;
@@ -34,36 +34,6 @@ export type ClientRow = NewClientRow & { version: number; disabled_at: number | 
   );
 
 export type SecretRow = { digest: string; created_at: number; expires_at: number | null };
-
-export function toClientRow({ add, atSeconds }: Extract<ClientChange, { add: unknown }>): NewClientRow {
-  return {
-    client_id: add.clientId,
-    method: add.auth.method,
-    grant_types: JSON.stringify(add.grantTypes),
-    workload: add.workload ?? null,
-    default_target: add.defaultTarget ?? null,
-    created_at: atSeconds,
-  };
-}
-
-export function toRegistrationRow(client: RegisteredClient): NewRegistrationRow {
-  const { token_endpoint_auth_method: method, grant_types: grantTypes = [] } = client.metadata;
-  return {
-    client_id: client.clientId,
-    version: client.version,
-    method: String(method),
-    grant_types: JSON.stringify(grantTypes),
-    metadata: JSON.stringify(client.metadata),
-    registration_class: client.registrationClass,
-    ceiling: JSON.stringify(client.ceiling),
-    token_generation: client.tokenGeneration,
-    created_at: client.issuedAtSeconds,
-  };
-}
-
-export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSeconds: number): SecretRow {
-  return { digest, created_at: atSeconds, expires_at: expiresAtSeconds ?? null };
-}
 
 const OPERATOR_METHODS = methodsWith("secrets", "operator");
 
@@ -129,20 +99,6 @@ export type InitialTokenRow = {
   expires_at: number;
   revoked_at: number | null;
 };
-
-export function toInitialTokenRow(token: InitialToken): InitialTokenRow {
-  return {
-    id: token.id,
-    digest: token.digest,
-    registration_class: token.registrationClass,
-    ceiling: JSON.stringify(token.ceiling),
-    uses: token.uses,
-    uses_max: token.usesMax,
-    created_at: token.createdAtSeconds,
-    expires_at: token.expiresAtSeconds,
-    revoked_at: token.revokedAtSeconds ?? null,
-  };
-}
 
 export function fromInitialTokenRow(row: InitialTokenRow): InitialToken {
   return defined({

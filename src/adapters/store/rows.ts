@@ -12,7 +12,6 @@ import type {
 } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type {
-  KeyChange,
   KeyRow,
   PolledKind,
   PolledRow,
@@ -24,10 +23,6 @@ import type {
 } from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
-
-export function toEventRow({ timeMs, ...event }: StoredEvent): EventRow {
-  return { ...event, time_ms: timeMs };
-}
 
 export function fromEventRow({ time_ms, ...event }: EventRow): StoredEvent {
   return { ...event, timeMs: time_ms };
@@ -93,10 +88,6 @@ export const fromListRow = ({ segment, numbers }: ListRow): StoredList => ({
 
 export type StoredCheckpointRow = { log: string; tree_size: number; time_ms: number; jws: string };
 
-export function toCheckpointRow({ log, treeSize, timeMs, jws }: CheckpointRow): StoredCheckpointRow {
-  return { log, tree_size: treeSize, time_ms: timeMs, jws };
-}
-
 export function fromCheckpointRow({ log, tree_size, time_ms, jws }: StoredCheckpointRow): CheckpointRow {
   return { log, treeSize: tree_size, timeMs: time_ms, jws };
 }
@@ -120,32 +111,6 @@ export type TokenRow = {
   expires_at: number;
   ending_keys: string | null;
 };
-
-export function toTokenRow(token: TokenRecord): TokenRow {
-  return {
-    jti: token.jti,
-    client_id: token.clientId,
-    workload: token.workload ?? null,
-    subject: token.subject,
-    origin_iss: token.origin.iss,
-    origin_sub: token.origin.sub,
-    audience: token.audience,
-    scope: token.scope,
-    chain: JSON.stringify(token.chain),
-    may_act: token.mayAct === undefined ? null : JSON.stringify(token.mayAct),
-    ancestors: JSON.stringify(token.ancestors),
-    rule_id: token.ruleId,
-    consent_id: token.consentId ?? null,
-    confirmation: token.confirmation === undefined ? null : JSON.stringify(token.confirmation),
-    issued_at: token.issuedAtSeconds,
-    expires_at: token.expiresAtSeconds,
-    ending_keys: toEndingKeysText(token.endingKeys),
-  };
-}
-
-/** Written without an object, whose shape would be a new one for each token, because its names are digests. */
-const toEndingKeysText = (keys: readonly EndingKey[]): string =>
-  `{${keys.map(({ key, sinceMs }) => `${JSON.stringify(key)}:${sinceMs}`).join(",")}}`;
 
 /** A row of the version before has no keys. */
 export function fromTokenRow(row: TokenRow): TokenRecord {
@@ -180,19 +145,6 @@ export type ConsentRow = {
   scopes: string;
   expires_at: number | null;
 };
-
-export function toConsentRow(consent: Consent): ConsentRow {
-  return {
-    id: consent.id,
-    version: consent.version,
-    origin_iss: consent.origin.iss,
-    origin_sub: consent.origin.sub,
-    actor: consent.actor,
-    targets: JSON.stringify(consent.targets),
-    scopes: JSON.stringify(consent.scopes),
-    expires_at: consent.expiresAtSeconds ?? null,
-  };
-}
 
 export function fromConsentRow(row: ConsentRow): Consent {
   return defined({
@@ -276,24 +228,3 @@ export const fromSigningKeyRow = (row: SigningKeyRow): KeyRow =>
     replaceAtSeconds: row.replace_at ?? undefined,
     usedAtSeconds: row.used_at ?? undefined,
   });
-
-export type KeyChangeRow = {
-  kid: string;
-  from_state: string;
-  was: string | null;
-  /** Null: the key is removed. */
-  to_state: string | null;
-  since: number | null;
-  replace_at: number | null;
-  private_jwe: string | null;
-};
-
-export const toKeyChangeRow = (change: KeyChange): KeyChangeRow => ({
-  kid: change.kid,
-  from_state: change.from,
-  was: change.was ?? null,
-  to_state: change.to === "removed" ? null : change.to,
-  since: change.sinceSeconds ?? null,
-  replace_at: change.replaceAtSeconds ?? null,
-  private_jwe: change.privateJwe ?? null,
-});

@@ -1,5 +1,5 @@
 /** Converts the rows of sign-in and authorization to records and back, as in both stores. */
-import type { RowChange, ShortLived, ShortLivedKind } from "../../records.ts";
+import type { ShortLived, ShortLivedKind } from "../../records.ts";
 import { defined } from "../../result.ts";
 
 /** `body` is JSON, in which every character can be escaped. `browser` is the holder: the column is older than other ones. */
@@ -40,7 +40,3 @@ export function fromShortLivedRow<K extends ShortLivedKind>(kind: K, row: ShortL
     expiresAtSeconds: row.expires_at,
   });
 }
-
-/** The rows of an entry that are added, and those that are removed. */
-export const addedBy = (rows: readonly RowChange[] = []) => rows.filter((change) => "add" in change);
-export const removedBy = (rows: readonly RowChange[] = []) => rows.filter((change) => "remove" in change);

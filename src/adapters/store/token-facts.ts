@@ -6,10 +6,10 @@ import { buildEnding, endingKeys } from "../../policy/endings.ts";
 import type { EndingReach, Facts } from "../../ports.ts";
 import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
-import { isEncodable } from "./encoding.ts";
+import { isEncodable } from "./columns.ts";
 import type { StoredConsentRow, TokenRow } from "./rows.ts";
 import { fromStoredConsentRow, fromTokenRow } from "./rows.ts";
-import type { StoredEvent, StoreEntry } from "./store.ts";
+import type { StoreEntry } from "./store.ts";
 
 const sha256 = (text: string): string => hash("sha256", text, "base64url");
 
@@ -126,21 +126,3 @@ export function endingsOf(entry: Omit<StoreEntry, "event">): readonly Ending[] {
     end({ by: "client", clientId: registration.remove }, registration.atSeconds);
   return endings;
 }
-
-export type EndingRow = {
-  key: string;
-  cut_off: number;
-  event_id: string;
-  at_ms: number;
-  expires_at: number;
-  reason: string | null;
-};
-
-export const toEndingRow = (ending: Ending, { id, body }: StoredEvent): EndingRow => ({
-  key: ending.key,
-  cut_off: ending.cutOffMs,
-  event_id: id,
-  at_ms: Math.floor(ending.atMs),
-  expires_at: ending.expiresAtSeconds,
-  reason: JSON.parse(body).reason ?? null,
-});

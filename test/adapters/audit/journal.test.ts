@@ -430,15 +430,20 @@ for (const [name, create] of Object.entries(stores)) {
     ["a NUL in a grant's issuer", { event: EVENT, guards: [{ ...fresh("a", "grant_fresh"), issuer: "\0" }] }],
     ...[
       makeRegistered({ clientId: "\0" }),
-      makeRegistered({ registrationClass: "\ud800" }),
       makeRegistered({ secrets: [{ digest: "\0" }] }),
       makeRegistered({ secrets: [{ digest: "a", expiresAtSeconds: 0.5 }] }),
-      makeRegistered({ issuedAtSeconds: 0.5 }),
       makeRegistered({ tokenGeneration: Number.NaN }),
     ].flatMap((client, index): [string, JournalEntry][] => [
       [`registration ${index}`, { event: EVENT, registration: { register: client, clientsMax: 1 } }],
       [`update ${index}`, { event: EVENT, registration: { update: client, atSeconds: 0 } }],
     ]),
+    // An update does not write these.
+    ...[makeRegistered({ registrationClass: "\ud800" }), makeRegistered({ issuedAtSeconds: 0.5 })].map(
+      (client, index): [string, JournalEntry] => [
+        `class or time of a registration ${index}`,
+        { event: EVENT, registration: { register: client, clientsMax: 1 } },
+      ],
+    ),
     [
       "an infinite limit of clients",
       {

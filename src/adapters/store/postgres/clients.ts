@@ -1,7 +1,7 @@
 /** Clients, registrations and initial access tokens on PostgreSQL: look-ups, and removal of expired rows. */
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
-import { isEncodable } from "../encoding.ts";
+import { isEncodable } from "../columns.ts";
 import type { Store } from "../store.ts";
 import type { Call, Sql } from "./pool.ts";
 

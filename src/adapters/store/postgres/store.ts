@@ -6,7 +6,7 @@
 import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits/store.ts";
 import type { Consent } from "../../../policy/ask.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
-import { isEncodable } from "../encoding.ts";
+import { isEncodable } from "../columns.ts";
 import type {
   ConsentRow,
   EventRow,

@@ -2,7 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
-import { isEncodable } from "../encoding.ts";
+import { isEncodable } from "../columns.ts";
 import type { Store } from "../store.ts";
 import type { Database } from "./database.ts";
 

@@ -1,9 +1,8 @@
 /** Families of refresh tokens on node:sqlite. */
-import type { DatabaseSync } from "node:sqlite";
-import { isEncodable } from "../encoding.ts";
+import { isEncodable } from "../columns.ts";
 import type { FoundByToken, FoundFamily } from "../family-rows.ts";
-import { fromFamilyRow, fromFoundByToken, toFamilyRow, toFamilyUseRow } from "../family-rows.ts";
-import type { FamilyRows, StoreEntry } from "../store.ts";
+import { fromFamilyRow, fromFoundByToken } from "../family-rows.ts";
+import type { FamilyRows } from "../store.ts";
 import type { Database } from "./database.ts";
 
 /** Milliseconds since 1970, by the clock of SQLite. */
@@ -54,57 +53,5 @@ export function sqliteFamilies({ db, run, remove }: Database): FamilyRows {
         return gone.reduce<number>((sum, count) => sum + Number(count), 0);
       }),
     forgetSuccessors: (windowMs, limit) => run(() => Number(forget.run(windowMs, limit).changes)),
-  };
-}
-
-/** Changes of families, inside the transaction of a batch. */
-export function familyChangesOn(db: DatabaseSync): {
-  fails(entry: StoreEntry): boolean;
-  write(entry: StoreEntry): void;
-} {
-  const stands = db.prepare(
-    `select 1 from refresh_family where id = :id and generation = :current
-       and (:window_ms is null or (retries < :retries_max and ${NOW_MS} - rotated_ms <= :window_ms))
-       and elsewhere + :elsewhere <= 1`,
-  );
-  const insert = db.prepare(
-    `insert into refresh_family (id, client_id, origin_iss, origin_sub, generation, used_at, idle_ends_at, ends_at,
-       ending_keys, body)
-     values (:id, :client_id, :origin_iss, :origin_sub, :generation, :used_at, :idle_ends_at, :ends_at,
-       :ending_keys, :body)`,
-  );
-  const insertToken = db.prepare(
-    "insert into refresh_token (digest, family_id, generation) values (?, ?, ?)",
-  );
-  const touch = db.prepare(
-    `update refresh_family set used_at = max(used_at, :used_at),
-       idle_ends_at = max(idle_ends_at, coalesce(:idle_ends_at, idle_ends_at)), retries = retries + :again,
-       elsewhere = elsewhere + :elsewhere where id = :id`,
-  );
-  const rotate = db.prepare(
-    `update refresh_family set generation = generation + 1, rotated_ms = ${NOW_MS}, retries = 0, sealed = :sealed,
-       rotated_by = :rotated_by where id = :id`,
-  );
-  return {
-    // REFRESH-D-4: checked in the transaction that rotates, under the write lock of the file.
-    fails({ family }) {
-      if (family === undefined || "start" in family) return false;
-      const { id, current, window_ms, retries_max, elsewhere } = toFamilyUseRow(family);
-      return stands.get({ id, current, window_ms, retries_max, elsewhere }) === undefined;
-    },
-    write({ family }) {
-      if (family === undefined) return;
-      if ("start" in family) {
-        insert.run(toFamilyRow(family.start));
-        insertToken.run(family.digest, family.start.id, family.start.generation);
-        return;
-      }
-      const { id, current, used_at, idle_ends_at, digest, ...row } = toFamilyUseRow(family);
-      const { sealed, rotated_by, window_ms, elsewhere } = row;
-      touch.run({ id, used_at, idle_ends_at, again: window_ms === null ? 0 : 1, elsewhere });
-      if (digest === null) return;
-      rotate.run({ id, sealed, rotated_by });
-      insertToken.run(digest, id, current + 1);
-    },
   };
 }

@@ -1,5 +1,5 @@
 /** Pending consents on node:sqlite. */
-import { isEncodable } from "../encoding.ts";
+import { isEncodable } from "../columns.ts";
 import type { PendingConsentRow } from "../pending-consent-rows.ts";
 import { fromPendingConsentRow, toPendingConsentRow } from "../pending-consent-rows.ts";
 import type { PendingConsentStore } from "../store.ts";

@@ -1,38 +1,12 @@
 /** The rows of sign-in and authorization on node:sqlite. */
-import type { DatabaseSync } from "node:sqlite";
-import { isEncodable } from "../encoding.ts";
+import { isEncodable } from "../columns.ts";
 import type { ShortLivedRow } from "../short-lived-rows.ts";
-import { addedBy, fromShortLivedRow, removedBy, toShortLivedRow } from "../short-lived-rows.ts";
-import type { ShortLivedStore, StoreEntry } from "../store.ts";
+import { fromShortLivedRow, toShortLivedRow } from "../short-lived-rows.ts";
+import type { ShortLivedStore } from "../store.ts";
 import type { Database } from "./database.ts";
 
 const INSERT = `insert into short_lived (kind, key, version, browser, body, expires_at)
   values (:kind, :key, :version, :browser, :body, :expires_at)`;
-
-/** The rows of an entry of the journal, to be written inside its transaction. */
-export function rowChangesOn(db: DatabaseSync) {
-  const known = db.prepare("select 1 from short_lived where kind = ? and key = ?");
-  const insert = db.prepare(INSERT);
-  const drop = db.prepare(
-    `delete from short_lived where kind = :kind and key in (
-       select key from short_lived where kind = :kind and browser = :holder
-       order by expires_at desc, key limit -1 offset :most
-     )`,
-  );
-  const remove = db.prepare("delete from short_lived where kind = ? and key = ?");
-  return {
-    fails: ({ rows }: Pick<StoreEntry, "rows">): boolean =>
-      addedBy(rows).some(({ add }) => known.get(add.kind, add.key) !== undefined),
-    write({ rows }: Pick<StoreEntry, "rows">): void {
-      for (const { remove: kind, key } of removedBy(rows)) remove.run(kind, key);
-      for (const { add, most } of addedBy(rows)) {
-        const { kind, holder } = add;
-        if (holder !== undefined && most !== undefined) drop.run({ kind, holder, most: most - 1 });
-        insert.run(toShortLivedRow(add));
-      }
-    },
-  };
-}
 
 export function sqliteShortLived({ db, run, write, remove }: Database): ShortLivedStore {
   const insert = db.prepare(INSERT);

@@ -7,7 +7,7 @@ import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import { isEncodable } from "../encoding.ts";
+import { isEncodable } from "../columns.ts";
 import type {
   ConsentRow,
   EventRow,

@@ -10,11 +10,18 @@ import { openStore } from "../../../../src/adapters/store/open.ts";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
+import { NAMES, PARTS, recordStatement } from "../../../../src/adapters/store/postgres/record.ts";
 import { STORE_TIMEOUT_MS } from "../../../../src/limits/store.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshSchema } from "./schema.ts";
 
-const SOURCE = join(import.meta.dirname, "../../../../src/adapters/store/postgres");
+const SOURCE = join(import.meta.dirname, "../../../../src/adapters/store");
+
+/** How a statement begins in the sources: for this driver, or for both databases. */
+const BEGINNINGS = [
+  /sql(?:<[^`]*>)?`\s*((?:select|with|insert|update|delete)\b[^`$]*)/g,
+  /\b(?:rows(?:<[^`"(]*>)?|change|remove)\(\s*[`"]\s*((?:select|with|insert|update|delete)\b[^`"$:]*)/g,
+];
 
 const PLANNED = /^\s*(select|with|insert|update|delete)\b/;
 
@@ -79,14 +86,21 @@ export function testStatements(server: () => SharedPostgres, recorded: ReadonlyS
   test("the tests prepare every statement of the store on PostgreSQL", () => {
     const prepared = [...recorded].map(inOneLine);
     // What looks for a pooler reads no table.
-    const begun = globSync("*.ts", { cwd: SOURCE, exclude: ["pooler.ts"] }).flatMap((name) => {
+    const files = globSync("{*,postgres/*}.ts", { cwd: SOURCE, exclude: ["postgres/pooler.ts"] });
+    const begun = files.flatMap((name) => {
       const text = readFileSync(join(SOURCE, name), "utf8");
-      return [...text.matchAll(/sql(?:<[^`]*>)?`\s*((?:select|with|insert|update|delete)\b[^`$]*)/g)];
+      return BEGINNINGS.flatMap((beginning) => [...text.matchAll(beginning)]);
     });
     const missed = begun
       .map(([, text = ""]) => inOneLine(text))
       .filter((text) => !prepared.some((one) => one.includes(text)));
     assert.deepEqual(missed, []);
+    // The one that writes the journal is composed; each of its parts stands in one that was prepared.
+    for (const name of NAMES)
+      assert.ok(
+        prepared.some((one) => one.includes(` ${name}_in as (`)),
+        name,
+      );
     assert.ok(begun.length > 50);
   });
 
@@ -110,7 +124,7 @@ export function testStatements(server: () => SharedPostgres, recorded: ReadonlyS
       test(`in tables ${state}`, async () => {
         await database.call(prepare);
         const found = [];
-        for (const text of recorded) {
+        for (const text of [...recorded, recordStatement(PARTS)]) {
           if (!PLANNED.test(text) || Object.values(WHOLE).some((pattern) => pattern.test(text))) continue;
           const plans = await database.call((sql) => explain(sql, text));
           assert.equal(plans.length, 2);

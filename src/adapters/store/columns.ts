@@ -1,0 +1,218 @@
+/**
+ * The columns of the store's tables, in both databases. A column says once which member of a record it holds and how it
+ * is written; the types of rows, what converts them, and the lists of columns in statements come from it.
+ */
+import type { EndingKey } from "../../policy/endings.ts";
+
+/** Whether both stores can hold the text: PostgreSQL refuses U+0000, and UTF-8 cannot encode a lone surrogate. */
+export function isEncodable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+type Held = string | number;
+
+/** How a value is held in a row. `write` throws for what a store would not return unchanged; the caller should have refused it. */
+type Form<T = unknown, H extends Held = Held> = {
+  /** The type of its column in a record set of PostgreSQL. */
+  type: "text" | "bigint";
+  /** In the table of PostgreSQL its type is json, which is read and written as text. */
+  isJson: boolean;
+  write(value: T): H;
+  read(held: H): T;
+};
+
+/**
+ * `member`: its name in the record, with a question mark where it may be absent, which is null in the row; `origin.iss`
+ * is a member of a member, and `*` the whole record.
+ */
+export type Column<M extends string = string, T = unknown, H extends Held = Held> = Form<T, H> & {
+  member: M;
+  /** Its name without the question mark, and that of the member inside. */
+  outer: string;
+  inner: string | undefined;
+};
+
+export type Columns = Readonly<Record<string, Column>>;
+
+const columnOf =
+  <T, H extends Held>(form: Form<T, H>) =>
+  <const M extends string>(member: M): Column<M, T, H> => {
+    const [outer = "", inner] = member.replace("?", "").split(".");
+    return { ...form, member, outer, inner };
+  };
+
+function encodable(value: string): string {
+  if (!isEncodable(value)) throw new Error("a text cannot be stored");
+  return value;
+}
+
+function safe(value: number): number {
+  if (!Number.isSafeInteger(value)) throw new Error("a time or a count is not a whole number");
+  return value;
+}
+
+const itself = <T>(held: T): T => held;
+
+export const asText = columnOf<string, string>({
+  type: "text",
+  isJson: false,
+  write: encodable,
+  read: itself,
+});
+export const asInteger = columnOf<number, number>({
+  type: "bigint",
+  isJson: false,
+  write: safe,
+  read: itself,
+});
+/** In JSON every character can be escaped. */
+export const asJson = columnOf<unknown, string>({
+  type: "text",
+  isJson: true,
+  write: JSON.stringify,
+  read: JSON.parse,
+});
+/** JSON in a column of texts, because no statement looks into it. */
+export const asJsonText = columnOf<unknown, string>({
+  type: "text",
+  isJson: false,
+  write: JSON.stringify,
+  read: JSON.parse,
+});
+/** Texts that statements take out of the JSON. */
+export const asTexts = columnOf<readonly string[], string>({
+  type: "text",
+  isJson: true,
+  write: (list) => JSON.stringify(list.map(encodable)),
+  read: JSON.parse,
+});
+/** Ending keys as one object, each with its time. Rows of a version that knew no keys have none. */
+export const asEndingKeys = columnOf<readonly EndingKey[], string>({
+  type: "text",
+  isJson: true,
+  // Written without an object, whose shape would be a new one for each token, because its names are digests.
+  write: (keys) =>
+    `{${keys.map(({ key, sinceMs }) => `${JSON.stringify(encodable(key))}:${safe(sinceMs)}`).join(",")}}`,
+  read: (held) =>
+    Object.entries<number>(JSON.parse(held)).map(([key, sinceMs]): EndingKey => ({ key, sinceMs })),
+});
+/** The record as JSON, without these members. It comes first in a table, because the other columns are newer. */
+export const asRecordWithout = (...members: readonly string[]): Column<"*", object, string> =>
+  columnOf<object, string>({
+    type: "text",
+    isJson: false,
+    write: (record) =>
+      JSON.stringify(Object.fromEntries(Object.entries(record).filter(([name]) => !members.includes(name)))),
+    read: JSON.parse,
+  })("*");
+
+// --- types ------------------------------------------------------------------------------------------------------
+
+type Union<T> = T extends unknown ? (one: T) => void : never;
+/** An object with the members of each of these. */
+type All<T> = Union<T> extends (all: infer A) => void ? A : never;
+
+type MemberOf<M, T> = M extends "*"
+  ? object
+  : M extends `${infer A}.${infer B}`
+    ? { [K in A]: { [K in B]: T } }
+    : M extends `${infer A}?`
+      ? { [K in A]?: T | undefined }
+      : { [K in M & string]: T };
+
+/** The record that these columns hold. */
+export type RecordOf<C extends Columns> = All<
+  { [N in keyof C]: C[N] extends Column<infer M, infer T, infer _> ? MemberOf<M, T> : never }[keyof C]
+>;
+
+export type RowOf<C extends Columns> = {
+  -readonly [N in keyof C]: C[N] extends Column<infer M, infer _, infer H>
+    ? H | (M extends `${string}?` ? null : never)
+    : never;
+};
+
+type NameOf<M> = M extends `${infer A}.${string}` ? A : M extends `${infer A}?` ? A : M;
+type NamesIn<C extends Columns> = { [N in keyof C]: NameOf<C[N]["member"]> }[keyof C];
+
+/** Nothing, if the columns hold every member of the record. */
+type Complete<R, C extends Columns> =
+  "*" extends NamesIn<C>
+    ? unknown
+    : [Exclude<keyof R, NamesIn<C>>] extends [never]
+      ? unknown
+      : { "members without a column": Exclude<keyof R, NamesIn<C>> };
+
+/** A table with its columns, or some of them, and the record that they hold. */
+export type Table<R, C extends Columns = Columns> = {
+  readonly name: string;
+  readonly columns: C;
+  readonly holds?: R;
+};
+
+/** Does not compile unless the columns hold what the record has. */
+export const tableOf =
+  <R>() =>
+  <const C extends Columns>(
+    name: string,
+    columns: C & Complete<R, C> & (R extends RecordOf<C> ? unknown : { "not as in": R }),
+  ): Table<R, C> => ({ name, columns });
+
+// --- conversion -------------------------------------------------------------------------------------------------
+
+type Loose = Record<string, unknown>;
+
+const known = new WeakMap<Columns, readonly [name: string, column: Column][]>();
+
+function listed(columns: Columns): readonly [name: string, column: Column][] {
+  const list = known.get(columns) ?? Object.entries(columns);
+  known.set(columns, list);
+  return list;
+}
+
+/** What the columns hold of the record. */
+export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C> {
+  const from = record as Loose;
+  const row: Loose = {};
+  for (const [name, { member, outer, inner, write }] of listed(columns)) {
+    const value = member === "*" ? from : inner === undefined ? from[outer] : (from[outer] as Loose)[inner];
+    row[name] = value === undefined ? null : write(value);
+  }
+  return row as RowOf<C>;
+}
+
+/** Columns that the row does not have, and members whose column is null, are absent. */
+export function fromRow<R, C extends Columns>({ columns }: Table<R, C>, row: RowOf<C>): R {
+  const record: Loose = {};
+  for (const [name, { member, outer, inner, read }] of listed(columns)) {
+    const held: Held | null | undefined = row[name];
+    if (held === null || held === undefined) continue;
+    const value = read(held);
+    if (member === "*") Object.assign(record, value);
+    else if (inner === undefined) record[outer] = value;
+    else {
+      record[outer] ??= {};
+      (record[outer] as Loose)[inner] = value;
+    }
+  }
+  return record as R;
+}
+
+/** Some columns of a table. */
+export function pick<C extends Columns, N extends keyof C>(
+  { columns }: Table<unknown, C>,
+  ...names: readonly N[]
+): Pick<C, N> {
+  return Object.fromEntries(names.map((name) => [name, columns[name]])) as Pick<C, N>;
+}
+
+/** Inserts one row of values by the names of the columns. */
+export function insertInto({ name, columns }: Table<unknown>): string {
+  const names = Object.keys(columns);
+  return `insert into ${name} (${names.join(", ")}) values (${names.map((one) => `:${one}`).join(", ")})`;
+}
+
+/** Names and values, for a JSON object; JSON in it as text, which `cast` makes of it where it is none. */
+export const pairsOf = ({ columns }: Table<unknown>, alias: string, cast = ""): string =>
+  Object.entries(columns)
+    .map(([name, { isJson }]) => `'${name}', ${alias}${name}${isJson ? cast : ""}`)
+    .join(", ");

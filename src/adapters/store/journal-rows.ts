@@ -1,0 +1,306 @@
+/**
+ * What entries of the journal write, as rows: each list has the rows of one kind, with what is written and what its
+ * conditions compare. journal-statements.ts says what becomes of them.
+ */
+import type { ConsentChange, FamilyChange, Guard, RegistrationChange } from "../../records.ts";
+import type { SecretDigest } from "../../settings/settings.ts";
+import type { Columns, RecordOf } from "./columns.ts";
+import { asInteger, asJsonText, asText, asTexts, pick, toRow } from "./columns.ts";
+import { isFreshGuard, spentJti } from "./encoding.ts";
+import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
+import {
+  CHECKPOINT,
+  CLIENT,
+  CLIENT_SECRET,
+  CONSENT,
+  ENDING,
+  EVENT,
+  FAMILY,
+  FAMILY_TOKEN,
+  INITIAL_TOKEN,
+  SHORT_LIVED,
+  SIGNING_KEY,
+  SPENT_JTI,
+  TOKEN,
+} from "./tables.ts";
+import { endingsOf } from "./token-facts.ts";
+
+/** Lists that few batches have stand in parts of their own, which the statement of PostgreSQL leaves out without them. */
+export type StatementPart = "every batch" | "clients" | "keys" | "families" | "short-lived rows";
+
+/** `stored`: the columns that are inserted; `beside`: what conditions and changes need. */
+const listOf = <S extends Columns, B extends Columns>(part: StatementPart, stored: S, beside: B) => ({
+  part,
+  stored,
+  columns: { ...stored, ...beside },
+});
+
+const NONE = {} as const;
+const SECRET = { client_id: asText("clientId"), ...CLIENT_SECRET.columns };
+
+export const LISTS = {
+  /** The record before the first event of the batch. */
+  before: listOf("every batch", NONE, { log: asText("log"), seq: asInteger("seq"), hash: asText("hash") }),
+  event: listOf("every batch", EVENT.columns, NONE),
+  checkpoint: listOf("every batch", CHECKPOINT.columns, NONE),
+  token: listOf("every batch", { ...TOKEN.columns, event_id: asText("eventId") }, NONE),
+  /** The newest token of each client. */
+  used: listOf("every batch", NONE, {
+    client_id: asText("clientId"),
+    issued_at: asInteger("issuedAtSeconds"),
+  }),
+  fresh: listOf("every batch", SPENT_JTI.columns, { guard: asText("kind") }),
+  standing: listOf("every batch", NONE, {
+    guard: asText("kind"),
+    key: asText("key"),
+    since: asInteger("sinceMs"),
+  }),
+  current: listOf("every batch", NONE, {
+    id: asText("id"),
+    version: asInteger("version"),
+    now_seconds: asInteger("nowSeconds"),
+  }),
+  ending: listOf("every batch", ENDING.columns, NONE),
+  added: listOf("every batch", { ...CONSENT.columns, given_at: asInteger("givenAtSeconds") }, NONE),
+  replaced: listOf("every batch", pick(CONSENT, "id", "version", "targets", "scopes", "expires_at"), NONE),
+  withdrawn: listOf("every batch", NONE, { id: asText("withdraw"), at_seconds: asInteger("atSeconds") }),
+
+  /** Clients of the operator: new ones, and those that are rotated or disabled. */
+  client: listOf(
+    "clients",
+    pick(CLIENT, "client_id", "version", "method", "grant_types", "workload", "default_target", "created_at"),
+    NONE,
+  ),
+  altered: listOf("clients", NONE, {
+    client_id: asText("clientId"),
+    version: asInteger("version?"),
+    older_end: asInteger("olderEndSeconds?"),
+    at_seconds: asInteger("atSeconds?"),
+    disabled_at: asInteger("disabledAtSeconds?"),
+  }),
+  secret: listOf("clients", SECRET, NONE),
+  /** Registered clients: new ones, and those that are updated or removed; the secrets that they have from now on. */
+  registered: listOf(
+    "clients",
+    {
+      ...pick(CLIENT, "source", "client_id", "version", "method", "grant_types", "created_at"),
+      ...pick(CLIENT, "metadata", "registration_class", "ceiling", "token_generation"),
+    },
+    { clients_max: asInteger("clientsMax") },
+  ),
+  registration: listOf("clients", NONE, {
+    ...pick(CLIENT, "client_id", "metadata", "ceiling", "token_generation", "disabled_at"),
+    version: asInteger("version?"),
+    method: asText("method?"),
+    grant_types: asTexts("grantTypes?"),
+    unused_since: asInteger("unusedSince?"),
+    digests: asJsonText("digests"),
+  }),
+  given: listOf("clients", SECRET, NONE),
+  /** Initial access tokens: one use of each, new ones, and those that are revoked. */
+  spent: listOf("clients", NONE, { id: asText("id"), now_seconds: asInteger("nowSeconds") }),
+  initial: listOf("clients", INITIAL_TOKEN.columns, NONE),
+  revoked: listOf("clients", NONE, { id: asText("revoke"), revoked_at: asInteger("atSeconds") }),
+
+  key: listOf("keys", NONE, {
+    ...pick(SIGNING_KEY, "kid", "since", "replace_at"),
+    from_state: asText("from"),
+    was: asText("was?"),
+    to_state: asText("to"),
+    private_jwe: asText("privateJwe?"),
+  }),
+
+  family: listOf("families", FAMILY.columns, NONE),
+  refresh_token: listOf("families", FAMILY_TOKEN.columns, NONE),
+  family_use: listOf("families", NONE, {
+    id: asText("use"),
+    /** The generation that has to be the current one. */
+    current: asInteger("current"),
+    used_at: asInteger("atSeconds"),
+    idle_ends_at: asInteger("idleEndsAtSeconds?"),
+    rotates: asInteger("rotates"),
+    sealed: asText("sealed?"),
+    /** With the generation that it replaced. */
+    rotated_by: asText("rotatedBy?"),
+    window_ms: asInteger("windowMs?"),
+    retries_max: asInteger("retriesMax?"),
+    /** 1 for a retry from another source than that of the rotation. */
+    elsewhere: asInteger("elsewhere"),
+  }),
+
+  short_lived: listOf("short-lived rows", SHORT_LIVED.columns, NONE),
+  /** Holders of added rows, and how many older rows of the kind stay. */
+  holder: listOf("short-lived rows", NONE, {
+    kind: asText("kind"),
+    browser: asText("holder"),
+    kept: asInteger("kept"),
+  }),
+  gone: listOf("short-lived rows", NONE, { kind: asText("remove"), key: asText("key") }),
+} as const;
+
+export type ListName = keyof typeof LISTS;
+
+/** `entry`: the place of its entry in the batch. */
+export type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
+export type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
+
+type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["columns"]>) => void;
+
+/** Throws for an entry with a text or a number that a store would not return unchanged. */
+export const assertStorable = (entry: StoreEntry): void => void rowsOf([entry]);
+
+export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
+  const rows = {} as Record<ListName, JournalRow[]>;
+  for (const name of Object.keys(LISTS) as ListName[]) rows[name] = [];
+  const addFor =
+    (entry: number): Add =>
+    (name, record) => {
+      const row = toRow<Columns>(LISTS[name].columns, record as Record<string, unknown>);
+      rows[name].push(Object.assign(row, { entry }));
+    };
+  for (const [entry, each] of batch.entries()) addEntry(addFor(entry), each, entry === 0);
+  for (const [clientId, issuedAtSeconds] of lastUses(batch)) addFor(0)("used", { clientId, issuedAtSeconds });
+  return rows;
+}
+
+function addEntry(add: Add, entry: StoreEntry, isFirst: boolean): void {
+  const {
+    event,
+    token,
+    guards = [],
+    consent,
+    checkpoint,
+    client,
+    registration,
+    initialToken,
+    keys = [],
+  } = entry;
+  const { log, seq, prev, id: eventId } = event;
+  const nowSeconds = Math.floor(event.timeMs / 1000);
+  if (isFirst && seq > 0) add("before", { log, seq: seq - 1, hash: prev });
+  add("event", event);
+  if (checkpoint !== undefined) add("checkpoint", checkpoint);
+  if (token !== undefined) add("token", { ...token, eventId });
+  for (const guard of guards) addGuard(add, guard, eventId);
+  for (const ending of endingsOf(entry)) {
+    add("ending", {
+      ...ending,
+      atMs: Math.floor(ending.atMs),
+      eventId,
+      reason: JSON.parse(event.body).reason,
+    });
+  }
+  if (consent !== undefined) addConsent(add, consent, nowSeconds);
+  if (client !== undefined) addClient(add, client);
+  if (registration !== undefined) addRegistration(add, registration, nowSeconds);
+  if (initialToken !== undefined) addInitialToken(add, initialToken);
+  for (const key of keys) add("key", key);
+  if (entry.family !== undefined) addFamily(add, entry.family);
+  for (const change of entry.rows ?? []) {
+    if ("remove" in change) add("gone", change);
+    else {
+      const { add: row, most } = change;
+      add("short_lived", row);
+      if (row.holder !== undefined && most !== undefined)
+        add("holder", { ...row, holder: row.holder, kept: most - 1 });
+    }
+  }
+}
+
+function addGuard(add: Add, guard: Guard, eventId: string): void {
+  if (isFreshGuard(guard)) {
+    const expiresAtSeconds = Math.ceil(guard.expiresAtSeconds);
+    add("fresh", { ...guard, jti: spentJti(guard.jti), expiresAtSeconds, eventId });
+  } else if (guard.kind === "consent_current") {
+    add("current", { ...guard, nowSeconds: Math.floor(guard.nowSeconds) });
+  } else {
+    for (const key of guard.keys) add("standing", { kind: guard.kind, ...key });
+  }
+}
+
+function addConsent(add: Add, change: ConsentChange, givenAtSeconds: number): void {
+  if ("add" in change) add("added", { ...change.add, givenAtSeconds });
+  else if ("replace" in change) add("replaced", change.replace);
+  else add("withdrawn", change);
+}
+
+function addClient(add: Add, change: ClientChange): void {
+  const { atSeconds } = change;
+  if ("disable" in change) {
+    add("altered", { clientId: change.disable, disabledAtSeconds: atSeconds });
+  } else if ("rotate" in change) {
+    add("altered", { ...change, clientId: change.rotate });
+    add("secret", { ...change.secret, clientId: change.rotate, createdAtSeconds: atSeconds });
+  } else {
+    const { clientId, auth } = change.add;
+    add("client", { ...change.add, version: 1, method: auth.method, createdAtSeconds: atSeconds });
+    for (const secret of auth.secrets) add("secret", { ...secret, clientId, createdAtSeconds: atSeconds });
+  }
+}
+
+function addRegistration(add: Add, change: RegistrationChange, nowSeconds: number): void {
+  if ("remove" in change) {
+    const { remove: clientId, version, atSeconds: disabledAtSeconds } = change;
+    const next = version === undefined ? undefined : version + 1;
+    add("registration", { ...change, clientId, version: next, disabledAtSeconds, digests: [] });
+    return;
+  }
+  const client = "register" in change ? change.register : change.update;
+  const { token_endpoint_auth_method: method, grant_types: grantTypes = [] } = client.metadata;
+  const listed = { method: String(method), grantTypes: grantTypes as readonly string[] };
+  const { clientId, secrets, issuedAtSeconds } = client;
+  if ("register" in change) {
+    const { initialTokenId: id, clientsMax } = change;
+    const record = { ...client, ...listed, createdAtSeconds: issuedAtSeconds, clientsMax };
+    add("registered", { ...record, source: "registration" });
+    if (id !== undefined) add("spent", { id, nowSeconds });
+  } else {
+    add("registration", { ...client, ...listed, digests: secrets.map(({ digest }) => digest) });
+  }
+  const createdAtSeconds = "register" in change ? issuedAtSeconds : change.atSeconds;
+  for (const secret of secrets as readonly SecretDigest[])
+    add("given", { ...secret, clientId, createdAtSeconds });
+}
+
+function addInitialToken(add: Add, change: InitialTokenChange): void {
+  if ("add" in change) add("initial", change.add);
+  else add("revoked", change);
+}
+
+function addFamily(add: Add, change: FamilyChange): void {
+  if ("start" in change) {
+    const { start, digest } = change;
+    add("family", start);
+    add("refresh_token", { digest, familyId: start.id, generation: start.generation });
+    return;
+  }
+  const { use: familyId, presented, next, again } = change;
+  const current = again === undefined ? presented : presented + 1;
+  const rotatedBy = next && `${presented} ${next.by}`;
+  const elsewhere = again?.elsewhere ? 1 : 0;
+  add("family_use", {
+    ...change,
+    ...again,
+    current,
+    rotates: next ? 1 : 0,
+    sealed: next?.sealed,
+    rotatedBy,
+    elsewhere,
+  });
+  if (next !== undefined) add("refresh_token", { digest: next.digest, familyId, generation: current + 1 });
+}
+
+/** Of each client whose row the batch does not change, because a statement that updates a row twice does it once. */
+function lastUses(batch: readonly StoreEntry[]): ReadonlyMap<string, number> {
+  const uses = new Map<string, number>();
+  for (const { token } of batch) {
+    const { clientId, issuedAtSeconds = 0 } = token ?? {};
+    if (clientId !== undefined) uses.set(clientId, Math.max(issuedAtSeconds, uses.get(clientId) ?? 0));
+  }
+  for (const { client, registration } of batch) {
+    if (client !== undefined && "disable" in client) uses.delete(client.disable);
+    if (registration === undefined || "register" in registration) continue;
+    uses.delete("update" in registration ? registration.update.clientId : registration.remove);
+  }
+  return uses;
+}

@@ -1,0 +1,58 @@
+/** Statements on PostgreSQL, each a unit of work, prepared once on each connection. */
+import type { Dialect, Engine, Values } from "../engine.ts";
+import { numbered } from "../engine.ts";
+import type { Call } from "./pool.ts";
+
+/** `clock_timestamp`: read when the row is compared, not when the statement began to wait for its lock. */
+export const POSTGRES: Dialect = {
+  nowMs: "(extract(epoch from clock_timestamp()) * 1000)::bigint",
+  elements: (list) => `select json_array_elements_text(${list}::text::json)`,
+  // The driver would turn a text that is JSON already into JSON.
+  json: (value) => `${value}::text::json`,
+  all: "all",
+  selected: ({ columns }, alias = "") =>
+    Object.entries(columns)
+      .map(([name, { isJson }]) => alias + name + (isJson ? `::text as ${name}` : ""))
+      .join(", "),
+  among: (column, found) => `${column} = any(array(${found}))`,
+  some: (table, key, where, only = "true") =>
+    `ctid = any(array(select ctid from (
+       select ctid, ${key} from ${table} where ${where} limit :limit for update skip locked
+     ) s where ${only}))`,
+  object: (pairs) => `json_build_object(${pairs})::text`,
+  list: (pairs, order) => `coalesce(json_agg(json_build_object(${pairs}) order by ${order}), '[]')::text`,
+  // Each key is looked up by itself, as in a guard.
+  firstEnding: (keys) =>
+    `from unnest(array(select (key, value) from json_each_text(${keys}))) as k (key text, value text)
+     cross join lateral (
+       select event_id, at_ms, reason from ending
+       where ending.key = k.key and ending.cut_off >= k.value::bigint order by at_ms limit 1
+     ) e
+     order by e.at_ms limit 1`,
+};
+
+/** Without values the driver would not prepare a statement. */
+const PREPARED = { prepare: true, simple: false };
+
+export function postgresEngine(call: Call): Engine {
+  const known = new Map<string, ReturnType<typeof numbered>>();
+  const run = <Row extends object>(named: string, values: Values = {}) => {
+    const statement = known.get(named) ?? numbered(named, (number) => `$${number}`);
+    known.set(named, statement);
+    const { text, names } = statement;
+    return call((sql) =>
+      sql.unsafe<Row[]>(
+        text,
+        names.map((name) => values[name] ?? null),
+        PREPARED,
+      ),
+    );
+  };
+  const change = async (text: string, values: Values) => (await run(text, values)).count;
+  return {
+    ...POSTGRES,
+    rows: <Row>(text: string, values?: Values) => run<Row & object>(text, values),
+    change,
+    remove: change,
+  };
+}

@@ -1,0 +1,506 @@
+-- Written by `npm run reference` from the sources in src/adapters/store. Change those: columns in tables.ts, lists of
+-- rows in journal-rows.ts, guards and writes in journal-statements.ts.
+--
+-- The statement that writes the journal on PostgreSQL. A batch without a row in the lists of a part runs it without that
+-- part, the first one excepted:
+--   every batch: before, event, checkpoint, token, used, fresh, standing, current, ending, added, replaced, withdrawn
+--   clients: client, altered, secret, registered, registration, given, spent, initial, revoked
+--   keys: key
+--   families: family, refresh_token, family_use
+--   short-lived rows: short_lived, holder, gone
+
+with
+before_in as (select * from json_to_recordset($1::text::json) as i
+  (entry int, log text, seq bigint, hash text)),
+event_in as (select * from json_to_recordset($2::text::json) as i
+  (entry int, log text, seq bigint, id text, time_ms bigint, type text, body text, prev text, hash text)),
+checkpoint_in as (select * from json_to_recordset($3::text::json) as i
+  (entry int, log text, tree_size bigint, time_ms bigint, jws text)),
+token_in as (select * from json_to_recordset($4::text::json) as i
+  (entry int, jti text, client_id text, workload text, subject text, origin_iss text, origin_sub text,
+   audience text, scope text, chain text, may_act text, ancestors text, rule_id text, consent_id text,
+   confirmation text, issued_at bigint, expires_at bigint, ending_keys text, event_id text)),
+used_in as (select * from json_to_recordset($5::text::json) as i
+  (entry int, client_id text, issued_at bigint)),
+fresh_in as (select * from json_to_recordset($6::text::json) as i
+  (entry int, issuer text, jti text, expires_at bigint, event_id text, guard text)),
+standing_in as (select * from json_to_recordset($7::text::json) as i
+  (entry int, guard text, key text, since bigint)),
+current_in as (select * from json_to_recordset($8::text::json) as i
+  (entry int, id text, version bigint, now_seconds bigint)),
+ending_in as (select * from json_to_recordset($9::text::json) as i
+  (entry int, key text, cut_off bigint, event_id text, at_ms bigint, expires_at bigint, reason text)),
+added_in as (select * from json_to_recordset($10::text::json) as i
+  (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
+   scopes text, expires_at bigint, given_at bigint)),
+replaced_in as (select * from json_to_recordset($11::text::json) as i
+  (entry int, id text, version bigint, targets text, scopes text, expires_at bigint)),
+withdrawn_in as (select * from json_to_recordset($12::text::json) as i
+  (entry int, id text, at_seconds bigint)),
+client_in as (select * from json_to_recordset($13::text::json) as i
+  (entry int, client_id text, version bigint, method text, grant_types text, workload text,
+   default_target text, created_at bigint)),
+altered_in as (select * from json_to_recordset($14::text::json) as i
+  (entry int, client_id text, version bigint, older_end bigint, at_seconds bigint, disabled_at bigint)),
+secret_in as (select * from json_to_recordset($15::text::json) as i
+  (entry int, client_id text, digest text, created_at bigint, expires_at bigint)),
+registered_in as (select * from json_to_recordset($16::text::json) as i
+  (entry int, source text, client_id text, version bigint, method text, grant_types text, created_at bigint,
+   metadata text, registration_class text, ceiling text, token_generation bigint, clients_max bigint)),
+registration_in as (select * from json_to_recordset($17::text::json) as i
+  (entry int, client_id text, metadata text, ceiling text, token_generation bigint, disabled_at bigint,
+   version bigint, method text, grant_types text, unused_since bigint, digests text)),
+given_in as (select * from json_to_recordset($18::text::json) as i
+  (entry int, client_id text, digest text, created_at bigint, expires_at bigint)),
+spent_in as (select * from json_to_recordset($19::text::json) as i
+  (entry int, id text, now_seconds bigint)),
+initial_in as (select * from json_to_recordset($20::text::json) as i
+  (entry int, id text, digest text, registration_class text, ceiling text, uses bigint, uses_max bigint,
+   created_at bigint, expires_at bigint, revoked_at bigint)),
+revoked_in as (select * from json_to_recordset($21::text::json) as i
+  (entry int, id text, revoked_at bigint)),
+key_in as (select * from json_to_recordset($22::text::json) as i
+  (entry int, kid text, since bigint, replace_at bigint, from_state text, was text, to_state text,
+   private_jwe text)),
+family_in as (select * from json_to_recordset($23::text::json) as i
+  (entry int, body text, id text, client_id text, origin_iss text, origin_sub text, generation bigint,
+   used_at bigint, idle_ends_at bigint, ends_at bigint, ending_keys text)),
+refresh_token_in as (select * from json_to_recordset($24::text::json) as i
+  (entry int, digest text, family_id text, generation bigint)),
+family_use_in as (select * from json_to_recordset($25::text::json) as i
+  (entry int, id text, current bigint, used_at bigint, idle_ends_at bigint, rotates bigint, sealed text,
+   rotated_by text, window_ms bigint, retries_max bigint, elsewhere bigint)),
+short_lived_in as (select * from json_to_recordset($26::text::json) as i
+  (entry int, kind text, key text, version bigint, browser text, body text, expires_at bigint)),
+holder_in as (select * from json_to_recordset($27::text::json) as i
+  (entry int, kind text, browser text, kept bigint)),
+gone_in as (select * from json_to_recordset($28::text::json) as i
+  (entry int, kind text, key text)),
+replaced_locked as (
+  select i.entry, i.id from (select * from replaced_in order by id collate "C") i
+  cross join lateral (
+    select id from consent
+    where id = i.id and withdrawn_at is null and version = i.version - 1
+    for update
+  ) r
+),
+withdrawn_locked as (
+  select i.entry, i.id from (select * from withdrawn_in order by id collate "C") i
+  cross join lateral (
+    select id from consent
+    where id = i.id and withdrawn_at is null
+    for update
+  ) r
+),
+altered_locked as (
+  select i.entry, i.client_id from (select * from altered_in order by client_id collate "C") i
+  cross join lateral (
+    select client_id from client
+    where client_id = i.client_id and disabled_at is null
+      and (i.version is null or version = i.version and source = 'operator')
+    for update
+  ) r
+),
+registration_locked as (
+  select i.entry, i.client_id from (select * from registration_in order by client_id collate "C") i
+  cross join lateral (
+    select client_id from client
+    where client_id = i.client_id and source = 'registration' and disabled_at is null
+      and (i.version is null or version = i.version - 1)
+      and (i.unused_since is null or coalesce(last_token_at, created_at) <= i.unused_since)
+    for update
+  ) r
+),
+-- RFC7591-3-3: of two registrations one has the last use.
+spent_locked as (
+  select i.entry, i.id from (select * from spent_in order by id collate "C") i
+  cross join lateral (
+    select id from initial_token
+    where id = i.id and revoked_at is null and expires_at > i.now_seconds and uses < uses_max
+    for update
+  ) r
+),
+revoked_locked as (
+  select i.entry, i.id from (select * from revoked_in order by id collate "C") i
+  cross join lateral (
+    select id from initial_token
+    where id = i.id and revoked_at is null
+    for update
+  ) r
+),
+key_locked as (
+  select i.entry, i.kid from (select * from key_in order by kid collate "C") i
+  cross join lateral (
+    select kid from signing_key
+    where kid = i.kid and state = i.from_state and (i.was is null or private_jwe = i.was)
+    for update
+  ) r
+),
+-- REFRESH-D-4: of two refreshes the second finds another generation.
+family_use_locked as (
+  select i.entry, i.id from (select * from family_use_in order by id collate "C") i
+  cross join lateral (
+    select id from refresh_family
+    where id = i.id and generation = i.current and elsewhere + i.elsewhere <= 1
+      and (i.window_ms is null
+        or (retries < i.retries_max and (extract(epoch from clock_timestamp()) * 1000)::bigint - rotated_ms <= i.window_ms))
+    for update
+  ) r
+),
+failed as (
+  -- The store may have gone back: a log that continues behind records that are gone has a gap.
+  select i.entry, 'gap' as guard from before_in i
+    where (select true from event where log = i.log and seq = i.seq and hash = i.hash) is null
+  union
+  -- RFC7523-3-14, IDC-5.5-2, RFC9449-11.1-2: what was used is not used again.
+  select i.entry, i.guard as guard from fresh_in i
+    where (select true from spent_jti where issuer = i.issuer and jti = i.jti)
+  union
+  select i.entry, i.guard as guard from standing_in i
+    where (select true from ending where key = i.key and cut_off >= i.since limit 1)
+  union
+  select i.entry, 'consent_current' as guard from current_in i
+    where (select true from consent where id = i.id and version = i.version and withdrawn_at is null
+      and (expires_at is null or expires_at > i.now_seconds)) is null
+  union
+  select i.entry, 'consent_current' as guard from added_in i
+    where (select true from consent where id = i.id)
+  union
+  select i.entry, 'consent_current' as guard from replaced_in i
+    where (select true from replaced_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  select i.entry, 'consent_current' as guard from withdrawn_in i
+    where (select true from withdrawn_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  select i.entry, 'client_current' as guard from client_in i
+    where (select true from client where client_id = i.client_id)
+  union
+  select i.entry, 'client_current' as guard from secret_in i
+    where (select true from client_secret where digest = i.digest)
+  union
+  select i.entry, 'client_current' as guard from altered_in i
+    where (select true from altered_locked l where l.entry = i.entry and l.client_id = i.client_id) is null
+  union
+  select i.entry, 'registration_current' as guard from registered_in i
+    where (select true from client where client_id = i.client_id)
+  union
+  -- RFC7591-3.2.1-4: no two clients have the same secret.
+  select i.entry, 'registration_current' as guard from given_in i
+    where (select client_id from client_secret where digest = i.digest) <> i.client_id
+  union
+  select i.entry, 'registration_current' as guard from registration_in i
+    where (select true from registration_locked l where l.entry = i.entry and l.client_id = i.client_id) is null
+  union
+  select i.entry, 'registrations_below' as guard from registered_in i
+    where i.clients_max <= (select count(*) from client
+        where source = 'registration' and disabled_at is null and registration_class = i.registration_class)
+  union
+  select i.entry, 'initial_token_usable' as guard from spent_in i
+    where (select true from spent_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  select i.entry, 'initial_token_current' as guard from initial_in i
+    where (select true from initial_token where id = i.id or digest = i.digest limit 1)
+  union
+  select i.entry, 'initial_token_current' as guard from revoked_in i
+    where (select true from revoked_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  select i.entry, 'key_current' as guard from key_in i
+    where (select true from key_locked l where l.entry = i.entry and l.kid = i.kid) is null
+  union
+  select i.entry, 'family_current' as guard from family_use_in i
+    where (select true from family_use_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  select i.entry, 'row_new' as guard from short_lived_in i
+    where (select true from short_lived where kind = i.kind and key = i.key)
+),
+event_out as (
+  insert into event
+    (log, seq, id, time_ms, type, body, prev, hash)
+  select i.log, i.seq, i.id, i.time_ms, i.type, i.body, i.prev, i.hash
+  from event_in i
+  where not exists (select from failed)
+  order by seq
+),
+checkpoint_out as (
+  insert into checkpoint
+    (log, tree_size, time_ms, jws)
+  select i.log, i.tree_size, i.time_ms, i.jws
+  from checkpoint_in i
+  where not exists (select from failed)
+  on conflict do nothing
+),
+token_out as (
+  insert into token
+    (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act, ancestors,
+     rule_id, consent_id, confirmation, issued_at, expires_at, ending_keys, event_id)
+  select i.jti, i.client_id, i.workload, i.subject, i.origin_iss, i.origin_sub, i.audience, i.scope,
+    i.chain::json, i.may_act::json, i.ancestors::json, i.rule_id, i.consent_id, i.confirmation, i.issued_at,
+    i.expires_at, i.ending_keys::json, i.event_id
+  from token_in i
+  where not exists (select from failed)
+),
+ending_out as (
+  insert into ending
+    (key, cut_off, event_id, at_ms, expires_at, reason)
+  select i.key, i.cut_off, i.event_id, i.at_ms, i.expires_at, i.reason
+  from ending_in i
+  where not exists (select from failed)
+),
+spent_out as (
+  insert into spent_jti
+    (issuer, jti, expires_at, event_id)
+  select i.issuer, i.jti, i.expires_at, i.event_id
+  from fresh_in i
+  where not exists (select from failed)
+  order by issuer collate "C", jti collate "C"
+),
+added_out as (
+  insert into consent
+    (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at, given_at)
+  select i.id, i.version, i.origin_iss, i.origin_sub, i.actor, i.targets::json, i.scopes::json, i.expires_at,
+    i.given_at
+  from added_in i
+  where not exists (select from failed)
+),
+replaced_out as (
+  update consent t
+  set (version, targets, scopes, expires_at) = (
+    select i.version, i.targets::json, i.scopes::json, i.expires_at
+    from replaced_in i where i.id = t.id
+  )
+  where t.id = any(array(select id from replaced_in))
+    and not exists (select from failed)
+),
+withdrawn_out as (
+  update consent t
+  set (version, withdrawn_at) = (
+    select t.version + 1, i.at_seconds
+    from withdrawn_in i where i.id = t.id
+  )
+  where t.id = any(array(select id from withdrawn_in))
+    and not exists (select from failed)
+),
+client_out as (
+  insert into client
+    (client_id, version, method, grant_types, workload, default_target, created_at)
+  select i.client_id, i.version, i.method, i.grant_types::json, i.workload, i.default_target, i.created_at
+  from client_in i
+  where not exists (select from failed)
+),
+altered_out as (
+  update client t
+  set (version, disabled_at) = (
+    select t.version + 1, i.disabled_at
+    from altered_in i where i.client_id = t.client_id
+  )
+  where t.client_id = any(array(select client_id from altered_in))
+    and not exists (select from failed)
+),
+-- Two disjoint sets: expired secrets are removed, and those that last longer than older_end are shortened.
+expired_out as (
+  delete from client_secret t
+  where t.client_id = any(array(select client_id from altered_in))
+    and (select t.expires_at <= i.at_seconds or i.older_end <= i.at_seconds
+      from altered_in i where i.client_id = t.client_id)
+    and not exists (select from failed)
+),
+ended_out as (
+  update client_secret t
+  set (expires_at) = (
+    select i.older_end
+    from altered_in i where i.client_id = t.client_id
+  )
+  where t.client_id = any(array(select client_id from altered_in))
+    and (select i.older_end > i.at_seconds and (t.expires_at is null or t.expires_at > i.older_end)
+      from altered_in i where i.client_id = t.client_id)
+    and not exists (select from failed)
+),
+secret_out as (
+  insert into client_secret
+    (client_id, digest, created_at, expires_at)
+  select i.client_id, i.digest, i.created_at, i.expires_at
+  from secret_in i
+  where not exists (select from failed)
+),
+registered_out as (
+  insert into client
+    (source, client_id, version, method, grant_types, created_at, metadata, registration_class, ceiling,
+     token_generation)
+  select i.source, i.client_id, i.version, i.method, i.grant_types::json, i.created_at, i.metadata::json,
+    i.registration_class, i.ceiling::json, i.token_generation
+  from registered_in i
+  where not exists (select from failed)
+),
+-- RFC7592-2.2-3: an update replaces the metadata. RFC7592-5-5: a removal clears metadata and secrets.
+registration_out as (
+  update client t
+  set (version, disabled_at, metadata, method, grant_types, ceiling, token_generation) = (
+    select t.version + 1, i.disabled_at, i.metadata::json, coalesce(i.method, t.method),
+    coalesce(i.grant_types::json, t.grant_types), i.ceiling::json, i.token_generation
+    from registration_in i where i.client_id = t.client_id
+  )
+  where t.client_id = any(array(select client_id from registration_in))
+    and not exists (select from failed)
+),
+-- Secrets that are not listed again are removed; the others get the new expiry.
+taken_out as (
+  delete from client_secret t
+  where t.client_id = any(array(select client_id from registration_in))
+    and (select t.digest not in (select json_array_elements_text(i.digests::text::json))
+      from registration_in i where i.client_id = t.client_id)
+    and not exists (select from failed)
+),
+kept_out as (
+  update client_secret t
+  set (expires_at) = (
+    select i.expires_at
+    from given_in i where i.digest = t.digest
+  )
+  where t.digest = any(array(select digest from given_in))
+    and (select t.expires_at is distinct from i.expires_at
+      from given_in i where i.digest = t.digest)
+    and not exists (select from failed)
+),
+given_out as (
+  insert into client_secret
+    (client_id, digest, created_at, expires_at)
+  select i.client_id, i.digest, i.created_at, i.expires_at
+  from given_in i
+  where (select true from client_secret where digest = i.digest) is null and not exists (select from failed)
+),
+use_out as (
+  update initial_token t
+  set (uses) = (
+    select t.uses + 1
+    from spent_in i where i.id = t.id
+  )
+  where t.id = any(array(select id from spent_in))
+    and not exists (select from failed)
+),
+initial_out as (
+  insert into initial_token
+    (id, digest, registration_class, ceiling, uses, uses_max, created_at, expires_at, revoked_at)
+  select i.id, i.digest, i.registration_class, i.ceiling::json, i.uses, i.uses_max, i.created_at, i.expires_at,
+    i.revoked_at
+  from initial_in i
+  where not exists (select from failed)
+),
+revoked_out as (
+  update initial_token t
+  set (revoked_at) = (
+    select i.revoked_at
+    from revoked_in i where i.id = t.id
+  )
+  where t.id = any(array(select id from revoked_in))
+    and not exists (select from failed)
+),
+key_removed as (
+  delete from signing_key t
+  where t.kid = any(array(select kid from key_in))
+    and (select i.to_state = 'removed'
+      from key_in i where i.kid = t.kid)
+    and not exists (select from failed)
+  returning t.kid
+),
+key_changed as (
+  update signing_key t
+  set (state, since, replace_at, private_jwe) = (
+    select i.to_state, coalesce(i.since, t.since), coalesce(i.replace_at, t.replace_at),
+    coalesce(i.private_jwe, t.private_jwe)
+    from key_in i where i.kid = t.kid
+  )
+  where t.kid = any(array(select kid from key_in))
+    and (select i.to_state not in ('active', 'removed')
+      from key_in i where i.kid = t.kid)
+    and not exists (select from failed)
+  returning t.kid
+),
+-- Written when the others are, because at most one key of a kind is active.
+key_activated as (
+  update signing_key t
+  set (state, since, replace_at, private_jwe) = (
+    select i.to_state, coalesce(i.since, t.since), coalesce(i.replace_at, t.replace_at),
+    coalesce(i.private_jwe, t.private_jwe)
+    from key_in i where i.kid = t.kid
+  )
+  where t.kid = any(array(select kid from key_in))
+    and (select i.to_state = 'active'
+      from key_in i where i.kid = t.kid)
+    and (select count(*) from key_removed) >= 0
+    and (select count(*) from key_changed) >= 0
+    and not exists (select from failed)
+),
+family_out as (
+  insert into refresh_family
+    (body, id, client_id, origin_iss, origin_sub, generation, used_at, idle_ends_at, ends_at, ending_keys)
+  select i.body, i.id, i.client_id, i.origin_iss, i.origin_sub, i.generation, i.used_at, i.idle_ends_at,
+    i.ends_at, i.ending_keys::json
+  from family_in i
+  where not exists (select from failed)
+),
+refresh_token_out as (
+  insert into refresh_token
+    (digest, family_id, generation)
+  select i.digest, i.family_id, i.generation
+  from refresh_token_in i
+  where not exists (select from failed)
+),
+family_use_out as (
+  update refresh_family t
+  set (used_at, idle_ends_at, generation, rotated_ms, retries, elsewhere, sealed, rotated_by) = (
+    select case when t.used_at > i.used_at then t.used_at else i.used_at end,
+    case when i.idle_ends_at > t.idle_ends_at then i.idle_ends_at else t.idle_ends_at end,
+    t.generation + i.rotates,
+    case when i.rotates = 1 then (extract(epoch from clock_timestamp()) * 1000)::bigint else t.rotated_ms end,
+    case when i.rotates = 1 then 0 when i.window_ms is null then t.retries else t.retries + 1 end,
+    t.elsewhere + i.elsewhere, case when i.rotates = 1 then i.sealed else t.sealed end,
+    case when i.rotates = 1 then i.rotated_by else t.rotated_by end
+    from family_use_in i where i.id = t.id
+  )
+  where t.id = any(array(select id from family_use_in))
+    and not exists (select from failed)
+),
+-- By the key, under which a row is found that another instance renews at the same time; no two kinds share one.
+gone_out as (
+  delete from short_lived t
+  where t.kind = any(array(select kind from gone_in))
+    and t.key = any(array(select key from gone_in))
+    and not exists (select from failed)
+),
+-- Without rows that another instance renews, or removes for the same reason.
+dropped_out as (
+  delete from short_lived t
+  where t.ctid = any(array(
+      select r.ctid from holder_in i cross join lateral (
+        select ctid from short_lived
+        where kind = i.kind and browser = i.browser order by expires_at desc, key limit all offset i.kept
+        for update skip locked
+      ) r
+    ))
+    and not exists (select from failed)
+),
+short_lived_out as (
+  insert into short_lived
+    (kind, key, version, browser, body, expires_at)
+  select i.kind, i.key, i.version, i.browser, i.body, i.expires_at
+  from short_lived_in i
+  where not exists (select from failed)
+),
+-- Without locked rows: the transaction that holds one records a token of the same client too, or changes it.
+used_out as (
+  update client t
+  set (last_token_at) = (
+    select i.issued_at
+    from used_in i where i.client_id = t.client_id
+  )
+  where t.ctid = any(array(
+      select r.ctid from used_in i cross join lateral (
+        select ctid from client
+        where client_id = i.client_id and source = 'registration'
+      and (last_token_at is null or last_token_at <= i.issued_at - 3600)
+        for update skip locked
+      ) r
+    ))
+    and not exists (select from failed)
+)
+select entry, guard from failed order by entry, guard;

@@ -1,0 +1,52 @@
+/** Statements on node:sqlite, prepared once. */
+import type { DatabaseSync } from "node:sqlite";
+import type { Dialect, Engine, Values } from "../engine.ts";
+import { numbered } from "../engine.ts";
+import type { Database } from "./database.ts";
+
+export const SQLITE: Dialect = {
+  nowMs: "cast(unixepoch('subsec') * 1000 as integer)",
+  elements: (list) => `select value from json_each(${list})`,
+  json: (value) => value,
+  all: "-1",
+  selected: ({ columns }, alias = "") =>
+    Object.keys(columns)
+      .map((name) => alias + name)
+      .join(", "),
+  among: (column, found) => `${column} in (${found})`,
+  some: (table, key, where, only = "true") =>
+    `(${key}) in (select ${key} from (select ${key} from ${table} where ${where} limit :limit) s where ${only})`,
+  object: (pairs) => `json_object(${pairs})`,
+  list: (pairs, order) => `json_group_array(json_object(${pairs}) order by ${order})`,
+  firstEnding: (keys) =>
+    `from json_each(${keys}) k cross join ending e
+     where e.key = k.key and e.cut_off >= k.value order by e.at_ms limit 1`,
+};
+
+export function sqliteEngine({ db, run, remove }: Database): Engine {
+  const prepared = new Map<string, ReturnType<typeof prepareOn>>();
+  const statement = (text: string) => {
+    const known = prepared.get(text) ?? prepareOn(db, text);
+    prepared.set(text, known);
+    return known;
+  };
+  return {
+    ...SQLITE,
+    rows: <Row>(text: string, values: Values = {}) => run(() => statement(text).all(values) as Row[]),
+    change: (text, values) => run(() => statement(text).run(values)),
+    remove: (text, values) => remove(() => statement(text).run(values)),
+  };
+}
+
+/** By position, because the platform looks up each name of a parameter anew for each row. */
+export function prepareOn(db: DatabaseSync, named: string) {
+  const { text, names } = numbered(named, (number) => `?${number}`);
+  const statement = db.prepare(text);
+  const inOrder = (values: Values) => names.map((name) => values[name] ?? null);
+  return {
+    get: (values: Values) => statement.get(...inOrder(values)),
+    all: (values: Values) => statement.all(...inOrder(values)),
+    /** The number of rows that it changed. */
+    run: (values: Values) => Number(statement.run(...inOrder(values)).changes),
+  };
+}
