@@ -5,7 +5,7 @@
  * adapters/remote/cached-document.ts, adapters/remote/fetch.ts; CIMD 4.1 settings/authentication-methods.ts; CIMD 5
  * adapters/remote/fetch.ts, config/client-schema.ts, flows/find-client.ts, settings/client-metadata.ts; CIMD 5.2
  * adapters/remote/cached-document.ts, adapters/remote/fetch-budget.ts, spec/rfc9111.ts; CIMD 6 http/discovery.ts; CIMD
- * 7.1 adapters/store/client-rows.ts, audit/event.ts, config/clients.ts, settings/authentication-methods.ts,
+ * 7.1 adapters/store/clients.ts, audit/event.ts, config/clients.ts, settings/authentication-methods.ts,
  * settings/client-metadata.ts; CIMD 7.2 flows/find-client.ts; CIMD 8.2 flows/verify-assertion.ts,
  * settings/authentication-methods.ts, settings/client-metadata.ts, settings/client.ts; CIMD 8.5
  * people/http/known-as.ts; CIMD 8.6 config/reader.ts, settings/client-metadata.ts, spec/rfc7591-members.ts; CIMD 8.7

@@ -3,14 +3,14 @@ import type { Columns, Table } from "./columns.ts";
 
 /** What the two databases say in different words. */
 export type Dialect = {
-  /** Milliseconds since 1970, by the clock of the database, which is one for all instances. */
-  nowMs: string;
-  /** The texts of a JSON array, as a subquery. */
-  elements(list: string): string;
+  /**
+   * A statement in the words of this database. In those of both, `now_ms()` is the time in milliseconds since 1970, by the
+   * clock of the database, which is one for all instances; `texts_of(list)` is a subquery for the texts of a JSON array;
+   * `no_limit` is the limit that is none.
+   */
+  inWords(text: string): string;
   /** A value that is JSON. */
   json(value: string): string;
-  /** No limit, before an offset. */
-  all: string;
   /** The columns of a table in the list of a select, JSON as text; `alias`: of the table, with a period. */
   selected(table: Table<unknown, Columns>, alias?: string): string;
   /** Whether the column has a value that this finds; each is looked up by the key. */

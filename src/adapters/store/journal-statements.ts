@@ -1,21 +1,20 @@
 /**
  * What the journal asks of the store and what it writes, said once for both databases. A condition names the row of the
- * list by colons (`:jti`) and has to be one look-up by a key; `t` is the row that is changed. SQLite does each for each row
+ * list by colons (`:jti`) and has to be one look-up by a key (engine.ts has the words of both databases); `t` is the row that is changed. SQLite does each for each row
  * in turn (sqlite/append.ts); PostgreSQL does all in one statement (postgres/record.ts).
  */
 import { LAST_TOKEN_LAG_SECONDS } from "../../limits/clients.ts";
-import type { Dialect } from "./engine.ts";
 import type { ListName } from "./journal-rows.ts";
 import type { StorePrecondition } from "./store.ts";
 
 /** Absent: the name is in the column `guard` of the list. `gap`: the record before the batch is missing. */
-type Guard = { guard?: StorePrecondition | "gap"; list: ListName; why?: string } & (
+export type JournalGuard = { guard?: StorePrecondition | "gap"; list: ListName; why?: string } & (
   | { fails: string }
   /** The row of this key that has to be there as `where` says. It is locked, so that of two concurrent changes the second finds it changed. */
   | { table: string; key: string; where: string }
 );
 
-export const guards = ({ nowMs }: Dialect): readonly Guard[] => [
+export const GUARDS: readonly JournalGuard[] = [
   {
     guard: "gap",
     list: "before",
@@ -125,7 +124,7 @@ export const guards = ({ nowMs }: Dialect): readonly Guard[] => [
     key: "id",
     where: `generation = :current and elsewhere + :elsewhere <= 1
       and (:window_ms is null
-        or (retries < :retries_max and ${nowMs} - rotated_ms <= :window_ms))`,
+        or (retries < :retries_max and now_ms() - rotated_ms <= :window_ms))`,
   },
 
   {
@@ -136,7 +135,7 @@ export const guards = ({ nowMs }: Dialect): readonly Guard[] => [
 ];
 
 /** `name`: of its part of the statement of PostgreSQL. */
-type Write = { name: string; list: ListName; why?: string } & (Insert | Change);
+export type JournalWrite = { name: string; list: ListName; why?: string } & (Insert | Change);
 
 /** The columns of the list that are stored. `order`: so that two instances cannot deadlock on the same rows. */
 type Insert = {
@@ -164,7 +163,7 @@ const KEY_VALUES = {
 };
 
 /** In this order on SQLite. All or nothing, because the chain of events must not have gaps. */
-export const writes = ({ nowMs, elements, all }: Dialect): readonly Write[] => [
+export const WRITES: readonly JournalWrite[] = [
   { name: "event_out", list: "event", into: "event", order: ["seq"] },
   { name: "checkpoint_out", list: "checkpoint", into: "checkpoint", conflict: "on conflict do nothing" },
   { name: "token_out", list: "token", into: "token" },
@@ -234,7 +233,7 @@ export const writes = ({ nowMs, elements, all }: Dialect): readonly Write[] => [
     why: "Secrets that are not listed again are removed; the others get the new expiry.",
     table: "client_secret",
     key: ["client_id"],
-    where: `t.digest not in (${elements(":digests")})`,
+    where: "t.digest not in (texts_of(:digests))",
   },
   {
     name: "kept_out",
@@ -297,7 +296,7 @@ export const writes = ({ nowMs, elements, all }: Dialect): readonly Write[] => [
       used_at: "case when t.used_at > :used_at then t.used_at else :used_at end",
       idle_ends_at: "case when :idle_ends_at > t.idle_ends_at then :idle_ends_at else t.idle_ends_at end",
       generation: "t.generation + :rotates",
-      rotated_ms: `case when :rotates = 1 then ${nowMs} else t.rotated_ms end`,
+      rotated_ms: "case when :rotates = 1 then now_ms() else t.rotated_ms end",
       retries: "case when :rotates = 1 then 0 when :window_ms is null then t.retries else t.retries + 1 end",
       elsewhere: "t.elsewhere + :elsewhere",
       sealed: "case when :rotates = 1 then :sealed else t.sealed end",
@@ -318,7 +317,7 @@ export const writes = ({ nowMs, elements, all }: Dialect): readonly Write[] => [
     why: "Without rows that another instance renews, or removes for the same reason.",
     table: "short_lived",
     key: ["kind", "key"],
-    found: `kind = :kind and browser = :browser order by expires_at desc, key limit ${all} offset :kept`,
+    found: "kind = :kind and browser = :browser order by expires_at desc, key limit no_limit offset :kept",
   },
   { name: "short_lived_out", list: "short_lived", into: "short_lived" },
 

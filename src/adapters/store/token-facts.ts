@@ -6,21 +6,57 @@ import { buildEnding, endingKeys } from "../../policy/endings.ts";
 import type { EndingReach, Facts } from "../../ports.ts";
 import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
-import { isEncodable } from "./columns.ts";
-import type { StoredConsentRow, TokenRow } from "./rows.ts";
-import { fromStoredConsentRow, fromTokenRow } from "./rows.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, isEncodable } from "./columns.ts";
+import type { Engine } from "./engine.ts";
 import type { StoreEntry } from "./store.ts";
+import { STORED_CONSENT, TOKEN } from "./tables.ts";
 
 const sha256 = (text: string): string => hash("sha256", text, "base64url");
 
 // --- reading ----------------------------------------------------------------------------------------------------
 
 /** A row that was asked for, or that is behind one; `consent` and `ended` are rows as JSON. */
-export type FoundToken = TokenRow & { consent: string | null; ended: string | null };
+type FoundToken = RowOf<typeof TOKEN.columns> & { consent: string | null; ended: string | null };
 
-export type EndedRow = { event_id: string; at_ms: number };
+type EndedRow = { event_id: string; at_ms: number };
 
-export type TokenQueries = {
+/** The statement that finds rows of `:jtis`, which is a JSON array, or of the one `:jti`. */
+export type FindTokens = (isOne: boolean) => string;
+
+export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["token"]; endings: EndingReach } {
+  const { rows, json, firstEnding } = engine;
+  const first = `select e.event_id, e.at_ms ${firstEnding(json(":pairs"))}`;
+  const [one, several] = [find(true), find(false)];
+  const queries: TokenQueries = {
+    rows: (jtis) => {
+      const [jti = ""] = jtis;
+      return jtis.length === 1 ? rows(one, { jti }) : rows(several, { jtis: JSON.stringify(jtis) });
+    },
+    firstEnding: async (keys) => {
+      const pairs = JSON.stringify(Object.fromEntries(keys.map(({ key, sinceMs }) => [key, sinceMs])));
+      return (await rows<EndedRow>(first, { pairs }))[0];
+    },
+    stretch: async ({ key, nowSeconds: now, afterJti: after = "" }) => {
+      const found = await rows<{ jti: string; may: number }>(
+        `select jti, case when expires_at > :now
+             and (ending_keys is null or cast(ending_keys as text) like '%' || :key || '%') then 1 else 0 end as may
+           from token where jti > :after order by jti limit ${ENDING_STRETCH_MAX}`,
+        { key, now, after },
+      );
+      return found.map(({ jti, may }) => ({ jti, may: may === 1 }));
+    },
+  };
+  return {
+    token: async (jti) => (await readTokenFacts(queries, [jti]))[0],
+    endings: {
+      isEnded: async (keys) => (await queries.firstEnding(keys)) !== undefined,
+      next: (filter) => findReached(queries, filter),
+    },
+  };
+}
+
+type TokenQueries = {
   /** The rows of these tokens and of their ancestors; one that is both may come twice. */
   rows(jtis: readonly string[]): Promise<readonly FoundToken[]>;
   /** The first ending that reaches one of the keys. */
@@ -32,7 +68,7 @@ export type TokenQueries = {
 type ReachFilter = Parameters<EndingReach["next"]>[0];
 
 /** Ordered as asked; without those that were never written. */
-export async function readTokenFacts(
+async function readTokenFacts(
   queries: TokenQueries,
   jtis: readonly string[],
 ): Promise<readonly TokenFacts[]> {
@@ -55,11 +91,11 @@ async function putTogether(
   const jtis: readonly string[] = JSON.parse(row.ancestors);
   const behind = jtis.flatMap((jti) => rows.get(jti) ?? []);
   const records = recordsOf([row, ...behind]);
-  const [record = fromTokenRow(row), ...ancestors] = records;
+  const [record = fromRow(TOKEN, row), ...ancestors] = records;
   const consents = new Map<string, StoredConsent>();
   for (const { consent } of [row, ...behind]) {
     if (consent === null) continue;
-    const stored = fromStoredConsentRow(JSON.parse(consent) as StoredConsentRow);
+    const stored = fromRow(STORED_CONSENT, JSON.parse(consent));
     consents.set(stored.id, stored);
   }
   // The version before wrote no keys, so that the first look could not find an ending.
@@ -74,7 +110,7 @@ function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
   const records: TokenRecord[] = [];
   for (const row of rows.toReversed()) {
     const parent = records[0];
-    const record = fromTokenRow(row);
+    const record = fromRow(TOKEN, row);
     const keys =
       row.ending_keys === null
         ? endingKeys(sha256, record, parent && { keys: parent.endingKeys })
@@ -83,18 +119,6 @@ function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
   }
   return records;
 }
-
-/** The port over these queries. */
-export const tokenFacts =
-  (queries: TokenQueries): Facts["token"] =>
-  async (jti) =>
-    (await readTokenFacts(queries, [jti]))[0];
-
-/** The port over these queries. */
-export const endingReach = (queries: TokenQueries): EndingReach => ({
-  isEnded: async (keys) => (await queries.firstEnding(keys)) !== undefined,
-  next: (filter) => findReached(queries, filter),
-});
 
 async function findReached(queries: TokenQueries, filter: ReachFilter): ReturnType<EndingReach["next"]> {
   const stretch = await queries.stretch(filter);

@@ -5,11 +5,13 @@ import type { Call } from "./pool.ts";
 
 /** `clock_timestamp`: read when the row is compared, not when the statement began to wait for its lock. */
 export const POSTGRES: Dialect = {
-  nowMs: "(extract(epoch from clock_timestamp()) * 1000)::bigint",
-  elements: (list) => `select json_array_elements_text(${list}::text::json)`,
+  inWords: (text) =>
+    text
+      .replaceAll("now_ms()", "(extract(epoch from clock_timestamp()) * 1000)::bigint")
+      .replaceAll(/texts_of\(([^()]*)\)/g, "select json_array_elements_text($1::text::json)")
+      .replaceAll("no_limit", "all"),
   // The driver would turn a text that is JSON already into JSON.
   json: (value) => `${value}::text::json`,
-  all: "all",
   selected: ({ columns }, alias = "") =>
     Object.entries(columns)
       .map(([name, { isJson }]) => alias + name + (isJson ? `::text as ${name}` : ""))
@@ -37,7 +39,7 @@ const PREPARED = { prepare: true, simple: false };
 export function postgresEngine(call: Call): Engine {
   const known = new Map<string, ReturnType<typeof numbered>>();
   const run = <Row extends object>(named: string, values: Values = {}) => {
-    const statement = known.get(named) ?? numbered(named, (number) => `$${number}`);
+    const statement = known.get(named) ?? numbered(POSTGRES.inWords(named), (number) => `$${number}`);
     known.set(named, statement);
     const { text, names } = statement;
     return call((sql) =>

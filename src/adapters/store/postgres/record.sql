@@ -450,8 +450,7 @@ family_use_out as (
   set (used_at, idle_ends_at, generation, rotated_ms, retries, elsewhere, sealed, rotated_by) = (
     select case when t.used_at > i.used_at then t.used_at else i.used_at end,
     case when i.idle_ends_at > t.idle_ends_at then i.idle_ends_at else t.idle_ends_at end,
-    t.generation + i.rotates,
-    case when i.rotates = 1 then (extract(epoch from clock_timestamp()) * 1000)::bigint else t.rotated_ms end,
+    t.generation + i.rotates, case when i.rotates = 1 then (extract(epoch from clock_timestamp()) * 1000)::bigint else t.rotated_ms end,
     case when i.rotates = 1 then 0 when i.window_ms is null then t.retries else t.retries + 1 end,
     t.elsewhere + i.elsewhere, case when i.rotates = 1 then i.sealed else t.sealed end,
     case when i.rotates = 1 then i.rotated_by else t.rotated_by end

@@ -5,7 +5,8 @@
 import type { Columns } from "../columns.ts";
 import type { ListName, StatementPart } from "../journal-rows.ts";
 import { LISTS } from "../journal-rows.ts";
-import { guards, writes } from "../journal-statements.ts";
+import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
+import { GUARDS, WRITES } from "../journal-statements.ts";
 import { POSTGRES } from "./engine.ts";
 
 export const NAMES = Object.keys(LISTS) as ListName[];
@@ -24,14 +25,16 @@ export const PARTS: ReadonlySet<StatementPart> = new Set(NAMES.map((name) => LIS
 export function recordStatement(parts: ReadonlySet<StatementPart>): string {
   const lists = listsOf(parts);
   const has = ({ list }: { list: ListName }): boolean => lists.includes(list);
-  const asked = guards(POSTGRES).filter(has);
+  const asked = GUARDS.filter(has);
   const withs = [
     ...lists.map((list, index) => recordSet(list, index + 1)),
     ...asked.filter((guard) => "table" in guard).map(lockOf),
     `failed as (\n  ${asked.map(failureOf).join("\n  union\n  ")}\n)`,
-    ...writes(POSTGRES).filter(has).map(writeOf),
+    ...WRITES.filter(has).map(writeOf),
   ];
-  return `with\n${withs.join(",\n")}\nselect entry, guard from failed order by entry, guard`;
+  return POSTGRES.inWords(`with
+${withs.join(",\n")}
+select entry, guard from failed order by entry, guard`);
 }
 
 const said = (why: string | undefined, indent = ""): string =>
@@ -61,11 +64,8 @@ function about(list: ListName, condition: string): string {
   return condition.replace(/(?<!:):(\w+)/g, (_, name) => `i.${name}${columns[name]?.isJson ? "::json" : ""}`);
 }
 
-type GuardOf = ReturnType<typeof guards>[number];
-type WriteOf = ReturnType<typeof writes>[number];
-
 /** In one order in every statement, so that two instances cannot deadlock. */
-function lockOf({ list, why, table, key, where }: Extract<GuardOf, { table: string }>): string {
+function lockOf({ list, why, table, key, where }: Extract<JournalGuard, { table: string }>): string {
   return `${said(why)}${list}_locked as (
   select i.entry, i.${key} from (select * from ${list}_in order by ${key} collate "C") i
   cross join lateral (
@@ -76,7 +76,7 @@ function lockOf({ list, why, table, key, where }: Extract<GuardOf, { table: stri
 )`;
 }
 
-function failureOf(guard: GuardOf): string {
+function failureOf(guard: JournalGuard): string {
   const { list, why } = guard;
   const name = guard.guard === undefined ? "i.guard" : `'${guard.guard}'`;
   const begin = (reason?: string): string =>
@@ -90,11 +90,11 @@ function failureOf(guard: GuardOf): string {
 const LINE_LENGTH_MAX = 110;
 const IF_NONE_FAILED = "not exists (select from failed)";
 
-function writeOf(write: WriteOf): string {
+function writeOf(write: JournalWrite): string {
   return `${said(write.why)}${write.name} as (\n  ${"into" in write ? insertOf(write) : changeOf(write)}\n)`;
 }
 
-function insertOf({ list, into, order, where, conflict }: Extract<WriteOf, { into: string }>): string {
+function insertOf({ list, into, order, where, conflict }: Extract<JournalWrite, { into: string }>): string {
   const { stored }: { stored: Columns } = LISTS[list];
   const names = Object.keys(stored);
   const conditions = [...(where === undefined ? [] : [about(list, where)]), IF_NONE_FAILED];
@@ -119,7 +119,7 @@ const valuesOf = (list: ListName, values: readonly string[]): string =>
     "    ",
   );
 
-function changeOf(write: Extract<WriteOf, { table: string }>): string {
+function changeOf(write: Extract<JournalWrite, { table: string }>): string {
   const { name, list, table, key, set } = write;
   const same = `from ${list}_in i where ${key.map((one) => `i.${one} = t.${one}`).join(" and ")}`;
   const lines = [
@@ -136,7 +136,7 @@ function changeOf(write: Extract<WriteOf, { table: string }>): string {
 }
 
 /** Which rows are changed. */
-function thoseOf(write: Extract<WriteOf, { table: string }>, same: string): readonly string[] {
+function thoseOf(write: Extract<JournalWrite, { table: string }>, same: string): readonly string[] {
   const { list, table, key } = write;
   if ("found" in write) {
     return [
@@ -158,4 +158,4 @@ function thoseOf(write: Extract<WriteOf, { table: string }>, same: string): read
 }
 
 /** Writes after which another one comes. */
-const AWAITED = new Set(writes(POSTGRES).flatMap((write) => ("after" in write ? (write.after ?? []) : [])));
+const AWAITED = new Set(WRITES.flatMap((write) => ("after" in write ? (write.after ?? []) : [])));

@@ -4,40 +4,28 @@
  * connects.
  */
 import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits/store.ts";
-import type { Consent } from "../../../policy/ask.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
-import { isEncodable } from "../columns.ts";
-import type {
-  ConsentRow,
-  EventRow,
-  PolledDocumentRow,
-  StandingConsentRow,
-  StoredConsentRow,
-} from "../rows.ts";
-import {
-  fromConsentRow,
-  fromEventRow,
-  fromPolledRow,
-  fromStandingConsentRow,
-  fromStoredConsentRow,
-  toPolledRow,
-} from "../rows.ts";
+import { clientRows } from "../clients.ts";
+import type { RowOf } from "../columns.ts";
+import { fromRow } from "../columns.ts";
+import { consentRows } from "../consents.ts";
+import { familyRows } from "../families.ts";
+import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
+import { pendingConsents } from "../pending-consents.ts";
+import { shortLivedRows } from "../short-lived.ts";
 import type { Head, OpenOptions, Store } from "../store.ts";
+import { EVENT } from "../tables.ts";
+import { tokenRows } from "../token-facts.ts";
 import { appendBatch } from "./append.ts";
 import { makeAttempts } from "./attempts.ts";
 import { logNames, postgresAuditRows } from "./audit.ts";
-import { postgresClientRows } from "./clients.ts";
-import { postgresFamilies } from "./families.ts";
-import { postgresKeys } from "./keys.ts";
+import { POSTGRES, postgresEngine } from "./engine.ts";
 import { migrate, scriptsToCome } from "./migrate.ts";
-import { nowMs, postgresNames } from "./names.ts";
-import { postgresPendingConsents } from "./pending-consents.ts";
-import type { Call, DatabaseOptions, Sql } from "./pool.ts";
+import { postgresNames } from "./names.ts";
+import type { Call, DatabaseOptions } from "./pool.ts";
 import { openConnections } from "./pool.ts";
 import { refuseSharedSessions } from "./pooler.ts";
-import { postgresRestored } from "./restored.ts";
-import { postgresShortLived } from "./short-lived.ts";
-import { postgresTokenRows } from "./tokens.ts";
+import { findPostgresTokens } from "./tokens.ts";
 
 type PostgresPlace = Extract<StorePlace, { postgres: string }>;
 
@@ -51,7 +39,9 @@ export async function openPostgres(
   const { connections: connectionsMax = STORE_CONNECTIONS_MAX } = place;
   const database = openConnections({ ...server, timeoutMs, connectionsMax });
   const { call } = database;
-  const { token, endings } = postgresTokenRows(call);
+  const engine = postgresEngine(call);
+  const { token, endings } = tokenRows(engine, findPostgresTokens);
+  const { port, standing } = consentRows(engine);
 
   return {
     connections: database.state,
@@ -65,10 +55,10 @@ export async function openPostgres(
       append: (batch) => call((sql) => appendBatch(sql, batch)),
       read: ({ log, afterSeq = -1, limit }) =>
         call(async (sql) => {
-          const rows = await sql<EventRow[]>`
-            select log, seq, id, time_ms, type, body, prev, hash from event
+          const rows = await sql<RowOf<typeof EVENT.columns>[]>`
+            select ${sql.unsafe(POSTGRES.selected(EVENT))} from event
             where log = ${log} and seq > ${afterSeq} order by seq limit ${limit}`;
-          return rows.map(fromEventRow);
+          return rows.map((row) => fromRow(EVENT, row));
         }),
       logs: () =>
         call(async (sql) => {
@@ -78,113 +68,24 @@ export async function openPostgres(
         }),
     },
     audit: postgresAuditRows(call),
-    facts: {
-      token,
-      consents: async ({ iss, sub }, actor, nowSeconds) => {
-        if (![iss, sub, actor].every(isEncodable)) return [];
-        const rows = await call(
-          (sql) => sql<ConsentRow[]>`
-            ${consentsOf(sql, { iss, sub }, actor)} select ${consentColumns(sql)} from theirs
-            where withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
-            order by id`,
-        );
-        return rows.map(fromConsentRow);
-      },
-    },
-    consents: {
-      find: async (id) => {
-        if (!isEncodable(id)) return undefined;
-        const [row] = await call(
-          (sql) => sql<StoredConsentRow[]>`
-            select ${consentColumns(sql)}, withdrawn_at from consent where id = ${id}`,
-        );
-        return row && fromStoredConsentRow(row);
-      },
-      list: async (origin, page) => {
-        if (origin && !(isEncodable(origin.iss) && isEncodable(origin.sub))) return [];
-        const rows = await call((sql) => {
-          const theirs = origin ? consentsOf(sql, origin) : sql``;
-          const some = page ? sql`limit ${page.limit}` : sql``;
-          return sql<StoredConsentRow[]>`
-            ${theirs} select ${consentColumns(sql)}, withdrawn_at from ${sql(origin ? "theirs" : "consent")}
-            where id > ${page?.afterId ?? ""} order by id ${some}`;
-        });
-        return rows.map(fromStoredConsentRow);
-      },
-      standing: async (origin, { nowSeconds, afterId = "", limit }) => {
-        if (![origin.iss, origin.sub, afterId].every(isEncodable)) return [];
-        const rows = await call(
-          (sql) => sql<StandingConsentRow[]>`
-            ${consentsOf(sql, origin)} select ${consentColumns(sql)}, given_at from theirs
-            where withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
-              and id > ${afterId} order by id limit ${limit}`,
-        );
-        return rows.map(fromStandingConsentRow);
-      },
-    },
+    facts: { token, consents: standing },
+    consents: port,
     endings,
-    ...postgresClientRows(call),
-    shortLived: postgresShortLived(call),
-    keys: postgresKeys(call),
-    families: postgresFamilies(call),
-    pendingConsents: postgresPendingConsents(call),
-    restored: postgresRestored(call),
+    ...clientRows(engine),
+    shortLived: shortLivedRows(engine),
+    keys: keyRows(engine),
+    families: familyRows(engine),
+    pendingConsents: pendingConsents(engine),
+    restored: restoredMark(engine),
     nowMs: async () => {
-      const [row] = await call((sql) => sql<{ nowMs: number }[]>`select ${nowMs(sql)} as "nowMs"`);
-      return row?.nowMs ?? Number.NaN;
+      const [row] = await engine.rows<{ now: number }>("select now_ms() as now");
+      return row?.now ?? Number.NaN;
     },
-    polled: {
-      find: async (kind, name) => {
-        const [row] = await call(
-          (sql) => sql<PolledDocumentRow[]>`
-            select kind, name, location, body, sequence, loaded_at from kept_document
-            where kind = ${kind} and name = ${name}`,
-        );
-        return row && fromPolledRow(row);
-      },
-      save: async (document) => {
-        const { kind, name, location, body, sequence, loaded_at } = toPolledRow(document);
-        await call(
-          (sql) => sql`
-            insert into kept_document as k (kind, name, location, body, sequence, loaded_at)
-            values (${kind}, ${name}, ${location}, ${body}, ${sequence}, ${loaded_at})
-            on conflict (kind, name) do update
-            set location = excluded.location, body = excluded.body, sequence = excluded.sequence,
-              loaded_at = excluded.loaded_at
-            where k.location <> excluded.location or coalesce(excluded.sequence >= k.sequence, true)`,
-        );
-      },
-      redate: async (kind, name, fromSeconds, toSeconds) => {
-        await call(
-          (sql) => sql`
-            update kept_document set loaded_at = ${toSeconds}
-            where kind = ${kind} and name = ${name} and loaded_at = ${fromSeconds}`,
-        );
-      },
-      retain: async (kind, names) => {
-        await call(
-          (sql) => sql`
-            delete from kept_document where kind = ${kind}
-              and name not in (select json_array_elements_text(${JSON.stringify(names)}::text::json))`,
-        );
-      },
-    },
-    names: postgresNames(call),
+    polled: polledRows(engine),
+    names: postgresNames(engine),
     sliceMs: SLICE_MS.postgres,
     close: database.close,
   };
-}
-
-/** Those of one subject, gathered before they are sorted: in the order of the key every consent would be read. */
-const consentsOf = (sql: Sql, { iss, sub }: Consent["origin"], actor?: string) => sql`
-  with theirs as materialized (
-    select * from consent where origin_iss = ${iss} and origin_sub = ${sub}
-      ${actor === undefined ? sql`` : sql`and actor = ${actor}`}
-  )`;
-
-function consentColumns(sql: Sql) {
-  return sql`id, version, origin_iss, origin_sub, actor, targets::text as targets, scopes::text as scopes,
-    expires_at`;
 }
 
 type Server = Omit<DatabaseOptions, "timeoutMs" | "connectionsMax">;

@@ -1,21 +1,22 @@
 /** Writes the journal on node:sqlite: the guards and writes of a batch in one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
 import { LISTS, rowsOf } from "../journal-rows.ts";
-import { guards, writes } from "../journal-statements.ts";
+import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
+import { GUARDS, WRITES } from "../journal-statements.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { isKeyTaken } from "./database.ts";
-import { prepareOn, SQLITE } from "./engine.ts";
+import { prepareOn } from "./engine.ts";
 
 type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 
 /** The returned function writes one batch and has to run inside a transaction, under the write lock of the file. */
 export function appendOn(db: DatabaseSync): Append {
-  const asked = guards(SQLITE).map((guard) => ({
+  const asked = GUARDS.map((guard) => ({
     ...guard,
     ...prepareOn(db, `select 1 where ${failing(guard)}`),
   }));
-  const written = writes(SQLITE).map((write) => ({ ...write, ...prepareOn(db, textOf(write)) }));
+  const written = WRITES.map((write) => ({ ...write, ...prepareOn(db, textOf(write)) }));
   return (batch) => {
     const rows = rowsOf(batch);
     const failures = new Map<string, GuardFailure>();
@@ -43,13 +44,13 @@ export function appendOn(db: DatabaseSync): Append {
   };
 }
 
-function failing(guard: ReturnType<typeof guards>[number]): string {
+function failing(guard: JournalGuard): string {
   if ("fails" in guard) return guard.fails;
   const { table, key, where } = guard;
   return `(select true from ${table} where ${key} = :${key} and ${where}) is null`;
 }
 
-function textOf(write: ReturnType<typeof writes>[number]): string {
+function textOf(write: JournalWrite): string {
   if ("into" in write) {
     const { list, into, where = "true", conflict = "" } = write;
     const names = Object.keys(LISTS[list].stored);

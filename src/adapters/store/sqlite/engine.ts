@@ -5,10 +5,12 @@ import { numbered } from "../engine.ts";
 import type { Database } from "./database.ts";
 
 export const SQLITE: Dialect = {
-  nowMs: "cast(unixepoch('subsec') * 1000 as integer)",
-  elements: (list) => `select value from json_each(${list})`,
+  inWords: (text) =>
+    text
+      .replaceAll("now_ms()", "cast(unixepoch('subsec') * 1000 as integer)")
+      .replaceAll(/texts_of\(([^()]*)\)/g, "select value from json_each($1)")
+      .replaceAll("no_limit", "-1"),
   json: (value) => value,
-  all: "-1",
   selected: ({ columns }, alias = "") =>
     Object.keys(columns)
       .map((name) => alias + name)
@@ -40,7 +42,7 @@ export function sqliteEngine({ db, run, remove }: Database): Engine {
 
 /** By position, because the platform looks up each name of a parameter anew for each row. */
 export function prepareOn(db: DatabaseSync, named: string) {
-  const { text, names } = numbered(named, (number) => `?${number}`);
+  const { text, names } = numbered(SQLITE.inWords(named), (number) => `?${number}`);
   const statement = db.prepare(text);
   const inOrder = (values: Values) => names.map((name) => values[name] ?? null);
   return {

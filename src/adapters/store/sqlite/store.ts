@@ -3,29 +3,17 @@
  * answered (AUDIT-D-1). append.ts writes, clients.ts and audit.ts read their parts.
  */
 import { existsSync } from "node:fs";
-import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import { isEncodable } from "../columns.ts";
-import type {
-  ConsentRow,
-  EventRow,
-  PolledDocumentRow,
-  SigningKeyRow,
-  StandingConsentRow,
-  StoredConsentRow,
-} from "../rows.ts";
-import {
-  fromConsentRow,
-  fromEventRow,
-  fromPolledRow,
-  fromSigningKeyRow,
-  fromStandingConsentRow,
-  fromStoredConsentRow,
-  toPolledRow,
-  toSigningKeyRow,
-} from "../rows.ts";
+import { clientRows } from "../clients.ts";
+import type { RowOf } from "../columns.ts";
+import { fromRow } from "../columns.ts";
+import { consentRows } from "../consents.ts";
+import { familyRows } from "../families.ts";
+import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
+import { pendingConsents } from "../pending-consents.ts";
+import { shortLivedRows } from "../short-lived.ts";
 import type { Head, Migration, OpenOptions, Store } from "../store.ts";
 import {
   loadMigrations,
@@ -35,17 +23,16 @@ import {
   refuseOlder,
   selectBreaking,
 } from "../store.ts";
+import { EVENT } from "../tables.ts";
+import { tokenRows } from "../token-facts.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
-import { sqliteClientRows } from "./clients.ts";
 import { sqliteCopies } from "./copies.ts";
 import type { Database } from "./database.ts";
 import { DURABLE, openDatabase } from "./database.ts";
-import { sqliteFamilies } from "./families.ts";
+import { sqliteEngine } from "./engine.ts";
 import { sqliteNames } from "./names.ts";
-import { sqlitePendingConsents } from "./pending-consents.ts";
-import { sqliteShortLived } from "./short-lived.ts";
-import { sqliteTokenRows } from "./tokens.ts";
+import { findSqliteTokens } from "./tokens.ts";
 
 /** A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again. */
 const WAL = `pragma journal_size_limit = ${STORE_WAL_BYTES_MAX}`;
@@ -113,10 +100,11 @@ async function migrate({ db, run, write }: Database, mustBeCurrent: boolean): Pr
 
 function storeOn(database: Database): Store {
   const { db, run, write } = database;
-  const statements = prepareAll(db);
-  const { selectHead, selectEvents, selectLogs, selectConsents } = statements;
+  const { selectHead, selectEvents, selectLogs } = prepareAll(db);
   const append = appendOn(db);
-  const { token, endings } = sqliteTokenRows(database);
+  const engine = sqliteEngine(database);
+  const { token, endings } = tokenRows(engine, findSqliteTokens);
+  const { port, standing } = consentRows(engine);
 
   return {
     log: {
@@ -126,66 +114,25 @@ function storeOn(database: Database): Store {
       },
       append: (batch) => write(() => append(batch)),
       read: ({ log, afterSeq = -1, limit }) =>
-        run(() => (selectEvents.all(log, afterSeq, limit) as EventRow[]).map(fromEventRow)),
+        run(() =>
+          (selectEvents.all(log, afterSeq, limit) as RowOf<typeof EVENT.columns>[]).map((row) =>
+            fromRow(EVENT, row),
+          ),
+        ),
       logs: () => run(() => selectLogs.all().map((row) => String(row.log))),
     },
     audit: sqliteAuditRows(database),
-    facts: {
-      token,
-      consents: async ({ iss, sub }, actor, nowSeconds) => {
-        if (![iss, sub, actor].every(isEncodable)) return [];
-        const rows = await run(() => selectConsents.all(iss, sub, actor, Math.floor(nowSeconds)));
-        return (rows as ConsentRow[]).map(fromConsentRow);
-      },
-    },
-    consents: {
-      find: async (id) => {
-        if (!isEncodable(id)) return undefined;
-        const row = (await run(() => statements.selectConsent.get(id))) as StoredConsentRow | undefined;
-        return row && fromStoredConsentRow(row);
-      },
-      list: async (origin, { afterId = "", limit = -1 } = { limit: -1 }) => {
-        if (origin && !(isEncodable(origin.iss) && isEncodable(origin.sub))) return [];
-        const rows = await run(() =>
-          origin
-            ? statements.selectConsentsOf.all(origin.iss, origin.sub, afterId, limit)
-            : statements.selectAllConsents.all(afterId, limit),
-        );
-        return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
-      },
-      standing: async ({ iss, sub }, { nowSeconds, afterId = "", limit }) => {
-        if (![iss, sub, afterId].every(isEncodable)) return [];
-        const rows = await run(() =>
-          statements.selectStanding.all(iss, sub, Math.floor(nowSeconds), afterId, limit),
-        );
-        return (rows as StandingConsentRow[]).map(fromStandingConsentRow);
-      },
-    },
+    facts: { token, consents: standing },
+    consents: port,
     endings,
-    ...sqliteClientRows(database),
-    shortLived: sqliteShortLived(database),
-    families: sqliteFamilies(database),
-    pendingConsents: sqlitePendingConsents(database),
+    ...clientRows(engine),
+    shortLived: shortLivedRows(engine, EXPIRED),
+    families: familyRows(engine),
+    pendingConsents: pendingConsents(engine),
+    restored: restoredMark(engine),
     ...sqliteCopies(database),
-    keys: {
-      list: () => run(() => (statements.selectKeys.all() as SigningKeyRow[]).map(fromSigningKeyRow)),
-      insertIfNone: (key) => run(() => statements.insertKey.run(toSigningKeyRow(key)).changes === 1),
-      markUsed: async (kids, atSeconds) =>
-        void (await run(() => statements.markKeys.run(atSeconds, JSON.stringify(kids)))),
-    },
-    polled: {
-      find: async (kind, name) => {
-        const row = (await run(() => statements.selectPolled.get(kind, name))) as
-          | PolledDocumentRow
-          | undefined;
-        return row && fromPolledRow({ ...row });
-      },
-      save: async (row) => void (await run(() => statements.savePolled.run(toPolledRow(row)))),
-      redate: async (kind, name, fromSeconds, toSeconds) =>
-        void (await run(() => statements.redatePolled.run(toSeconds, kind, name, fromSeconds))),
-      retain: async (kind, names) =>
-        void (await run(() => statements.retainPolled.run(kind, JSON.stringify(names)))),
-    },
+    keys: keyRows(engine),
+    polled: polledRows(engine),
     names: sqliteNames(database),
     sliceMs: SLICE_MS.sqlite,
     close: async () => {
@@ -198,7 +145,7 @@ function prepareAll(db: DatabaseSync) {
   return {
     selectHead: db.prepare("select seq, hash from event where log = ? order by seq desc limit 1"),
     selectEvents: db.prepare(
-      `select log, seq, id, time_ms, type, body, prev, hash from event
+      `select * from event
        where log = ? and seq > ? order by seq limit ?`,
     ),
     // Skips from name to name along the key, because there are few logs and many events.
@@ -209,46 +156,15 @@ function prepareAll(db: DatabaseSync) {
        )
        select log from name where log is not null`,
     ),
-    selectConsents: db.prepare(
-      `select * from consent
-       where origin_iss = ? and origin_sub = ? and actor = ?
-         and withdrawn_at is null and (expires_at is null or expires_at > ?)
-       order by id`,
-    ),
-    selectConsent: db.prepare("select * from consent where id = ?"),
-    selectConsentsOf: db.prepare(
-      "select * from consent where origin_iss = ? and origin_sub = ? and id > ? order by id limit ?",
-    ),
-    selectStanding: db.prepare(
-      `select * from consent
-       where origin_iss = ? and origin_sub = ?
-         and withdrawn_at is null and (expires_at is null or expires_at > ?)
-         and id > ? order by id limit ?`,
-    ),
-    selectAllConsents: db.prepare("select * from consent where id > ? order by id limit ?"),
-    selectKeys: db.prepare("select * from signing_key order by created_at, kid"),
-    insertKey: db.prepare(
-      `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at, since, replace_at,
-         used_at)
-       values (:kid, :alg, :purpose, :state, :public_jwk, :private_jwe, :created_at, :since, :replace_at, :used_at)
-       on conflict do nothing`,
-    ),
-    markKeys: db.prepare("update signing_key set used_at = ? where kid in (select value from json_each(?))"),
-    selectPolled: db.prepare("select * from kept_document where kind = ? and name = ?"),
-    savePolled: db.prepare(
-      `insert into kept_document (kind, name, location, body, sequence, loaded_at)
-       values (:kind, :name, :location, :body, :sequence, :loaded_at)
-       on conflict (kind, name) do update
-       set location = excluded.location, body = excluded.body, sequence = excluded.sequence,
-         loaded_at = excluded.loaded_at
-       where kept_document.location <> excluded.location
-         or coalesce(excluded.sequence >= kept_document.sequence, true)`,
-    ),
-    redatePolled: db.prepare(
-      "update kept_document set loaded_at = ? where kind = ? and name = ? and loaded_at = ?",
-    ),
-    retainPolled: db.prepare(
-      "delete from kept_document where kind = ? and name not in (select value from json_each(?))",
-    ),
-  } satisfies Record<string, StatementSync>;
+  };
 }
+
+/** Skips from kind to kind along the index, which begins with the kind, because rows that live are many. */
+export const EXPIRED = `(kind, key) in (
+  with recursive name (kind) as (
+    select min(kind) from short_lived
+    union all
+    select (select min(s.kind) from short_lived s where s.kind > n.kind) from name n where n.kind is not null
+  )
+  select s.kind, s.key from name n cross join short_lived s indexed by short_lived_by_expiry
+  where s.kind = n.kind and s.expires_at < :before limit :limit)`;

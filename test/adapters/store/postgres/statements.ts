@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openStore } from "../../../../src/adapters/store/open.ts";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
+import { POSTGRES } from "../../../../src/adapters/store/postgres/engine.ts";
 import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { NAMES, PARTS, recordStatement } from "../../../../src/adapters/store/postgres/record.ts";
@@ -92,7 +93,7 @@ export function testStatements(server: () => SharedPostgres, recorded: ReadonlyS
       return BEGINNINGS.flatMap((beginning) => [...text.matchAll(beginning)]);
     });
     const missed = begun
-      .map(([, text = ""]) => inOneLine(text))
+      .map(([, text = ""]) => inOneLine(POSTGRES.inWords(text)))
       .filter((text) => !prepared.some((one) => one.includes(text)));
     assert.deepEqual(missed, []);
     // The one that writes the journal is composed; each of its parts stands in one that was prepared.

@@ -88,6 +88,15 @@ testAuditRows(harness);
 testIndexRows(harness);
 testRegistrations(harness);
 testEndings(harness);
+
+test("the time of the clock of the database is told", async (t) => {
+  const { nowMs = assert.fail } = await (await harness.create(t)).open();
+  // The database runs on this machine.
+  const beforeMs = Date.now();
+  const toldMs = await nowMs();
+  assert.ok(toldMs >= beforeMs - 1 && toldMs <= Date.now() + 1, `${toldMs - beforeMs}`);
+});
+
 testStatements(() => server, statements);
 
 test("POLICY-D-7 the version before, which asks the view live_token, refuses what this version has issued and ended", async (t) => {

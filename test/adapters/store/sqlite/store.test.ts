@@ -9,6 +9,8 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { holdSqlite } from "../../../../scripts/trials/sqlite-lock.ts";
+import { clientRows } from "../../../../src/adapters/store/clients.ts";
+import { familyRows } from "../../../../src/adapters/store/families.ts";
 import {
   openExistingStore,
   openStore,
@@ -16,13 +18,12 @@ import {
   openUnchangedStore,
   pendingScripts,
 } from "../../../../src/adapters/store/open.ts";
+import { pendingConsents } from "../../../../src/adapters/store/pending-consents.ts";
+import { shortLivedRows } from "../../../../src/adapters/store/short-lived.ts";
 import { sqliteAuditRows } from "../../../../src/adapters/store/sqlite/audit.ts";
-import { sqliteClientRows } from "../../../../src/adapters/store/sqlite/clients.ts";
-import type { Database } from "../../../../src/adapters/store/sqlite/database.ts";
 import { openDatabase } from "../../../../src/adapters/store/sqlite/database.ts";
-import { sqliteFamilies } from "../../../../src/adapters/store/sqlite/families.ts";
-import { sqlitePendingConsents } from "../../../../src/adapters/store/sqlite/pending-consents.ts";
-import { sqliteShortLived } from "../../../../src/adapters/store/sqlite/short-lived.ts";
+import { sqliteEngine } from "../../../../src/adapters/store/sqlite/engine.ts";
+import { EXPIRED } from "../../../../src/adapters/store/sqlite/store.ts";
 import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
 import { STORE_WAL_BYTES_MAX } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
@@ -212,21 +213,17 @@ test("no removal of expired rows waits for the disk", async (t) => {
   await (await openStore({ sqlite: file })).close();
   const database = openDatabase(file, { timeoutMs: 100, mustExist: true, mustBeCurrent: true });
   t.after(() => database.db.close());
-  let removals = 0;
-  const remove: Database["remove"] = (work) => {
-    removals++;
-    return database.remove(work);
-  };
-  const watched = { ...database, remove };
+  const waits = () => assert.fail("a removal that waits for the disk");
+  const watched = { ...database, run: waits, write: waits };
+  const engine = sqliteEngine(watched);
   const tables = [
     sqliteAuditRows(watched),
-    sqliteClientRows(watched).registrations,
-    sqliteFamilies(watched),
-    sqlitePendingConsents(watched),
-    sqliteShortLived(watched),
+    clientRows(engine).registrations,
+    familyRows(engine),
+    pendingConsents(engine),
+    shortLivedRows(engine, EXPIRED),
   ];
   for (const rows of tables) assert.equal(await rows.sweep(0, 1), 0);
-  assert.equal(removals, tables.length);
 });
 
 async function fastestMs(work: () => unknown): Promise<number> {

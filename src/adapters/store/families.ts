@@ -1,0 +1,95 @@
+/** Families of refresh tokens, in both stores; the journal starts and uses them. */
+import type { FamilyFacts, PresentedFamily } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, isEncodable } from "./columns.ts";
+import type { Engine } from "./engine.ts";
+import type { FamilyRows } from "./store.ts";
+import { FAMILY } from "./tables.ts";
+
+/** `ended` is a row as JSON. */
+type FoundFamily = RowOf<typeof FAMILY.columns> & { ended: string | null; elsewhere: number };
+
+type Rotated = NonNullable<PresentedFamily["rotated"]>;
+
+type FoundByToken = FoundFamily & {
+  presented: number;
+  ago_ms: number | null;
+  retries: number;
+  sealed: string | null;
+  rotated_by: string | null;
+};
+
+export function familyRows({ rows, change, remove, ...dialect }: Engine): FamilyRows {
+  const { selected, among, some, object, firstEnding } = dialect;
+  const ended = object("'event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason");
+  const found = `${selected(FAMILY, "f.")}, f.elsewhere, (select ${ended} ${firstEnding("f.ending_keys")}) as ended`;
+  return {
+    find: async (digest) => {
+      if (!isEncodable(digest)) return undefined;
+      const [row] = await rows<FoundByToken>(
+        `select ${found}, t.generation as presented, now_ms() - f.rotated_ms as ago_ms, f.retries, f.sealed,
+           f.rotated_by
+         from refresh_token t join refresh_family f on f.id = t.family_id where t.digest = :digest`,
+        { digest },
+      );
+      return row && { ...factsOf(row), presented: row.presented, ...rotatedOf(row) };
+    },
+    list: async ({ iss, sub }) => {
+      if (!isEncodable(iss) || !isEncodable(sub)) return [];
+      const all = await rows<FoundFamily>(
+        `select ${found} from refresh_family f
+         where f.origin_iss = :iss and f.origin_sub = :sub order by f.used_at desc, f.id`,
+        { iss, sub },
+      );
+      return all.map(factsOf);
+    },
+    sweep: async (before, limit) => {
+      const over = "ends_at < :before";
+      const theirs = among("family_id", `select id from refresh_family where ${over} limit :limit`);
+      const bare = "(select true from refresh_token t where t.family_id = s.id limit 1) is null";
+      const tokens = await remove(
+        `delete from refresh_token where ${some("refresh_token", "digest", theirs)}`,
+        {
+          before,
+          limit,
+        },
+      );
+      const families = await remove(
+        `delete from refresh_family where ${some("refresh_family", "id", over, bare)}`,
+        { before, limit },
+      );
+      return tokens + families;
+    },
+    forgetSuccessors: (windowMs, limit) => {
+      const old = `sealed is not null and rotated_ms < (select now_ms() - cast(:windowMs as bigint))`;
+      return change(
+        `update refresh_family set sealed = null, rotated_by = null where ${some("refresh_family", "id", old)}`,
+        { windowMs, limit },
+      );
+    },
+  };
+}
+
+function factsOf(row: FoundFamily): FamilyFacts {
+  const ended: { event_id: string; at_ms: number; reason: string | null } | null = JSON.parse(
+    row.ended ?? "null",
+  );
+  return defined<FamilyFacts>({
+    family: fromRow(FAMILY, row),
+    ended:
+      ended === null
+        ? undefined
+        : defined({ eventId: ended.event_id, atMs: ended.at_ms, reason: ended.reason ?? undefined }),
+    retriedElsewhere: row.elsewhere > 0 ? true : undefined,
+  });
+}
+
+function rotatedOf({ generation, ago_ms: agoMs, retries, sealed, rotated_by }: FoundByToken) {
+  if (agoMs === null) return {};
+  // A version that notes no source rotates without a change of the column, which then is of an earlier rotation.
+  const [replaced, by] = rotated_by?.split(" ") ?? [];
+  const isOfThis = replaced === String(generation - 1);
+  const source = isOfThis ? by : undefined;
+  return { rotated: defined<Rotated>({ agoMs, retries, sealed: sealed ?? undefined, by: source }) };
+}

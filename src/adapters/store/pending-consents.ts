@@ -1,0 +1,57 @@
+/** Pending consents, in both stores. */
+import type { PendingConsent } from "../../records.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, isEncodable, toRow } from "./columns.ts";
+import type { Engine, Values } from "./engine.ts";
+import type { PendingConsentStore } from "./store.ts";
+import { PENDING_CONSENT } from "./tables.ts";
+
+type Row = RowOf<typeof PENDING_CONSENT.columns>;
+
+export function pendingConsents({ rows, change, remove, selected, some }: Engine): PendingConsentStore {
+  const living = async (by: "id" | "asked", values: Values): Promise<PendingConsent | undefined> => {
+    const [row] = await rows<Row>(
+      `select ${selected(PENDING_CONSENT)} from pending_consent where ${by} = :${by} and expires_at > :now`,
+      values,
+    );
+    return row && fromRow(PENDING_CONSENT, row);
+  };
+  return {
+    open: async (pending, { nowSeconds: now, ...caps }) => {
+      const row = toRow(PENDING_CONSENT.columns, pending);
+      const about = { asked: row.asked, now };
+      const before = await living("asked", about);
+      if (before !== undefined) return before;
+      // Instances that add at the same time may together exceed the caps by a few. An expired row about the same may
+      // still be there; a living one that another instance has just added stays.
+      const added = await change(
+        `insert into pending_consent as p (asked, id, version, actor, subject, body, expires_at)
+         select :asked, :id, cast(:version as bigint), :actor, :subject, :body, cast(:expires_at as bigint)
+         where (select count(*) from pending_consent where actor = :actor and expires_at > :now) < :perActor
+           and (select count(*) from pending_consent where subject = :subject and expires_at > :now) < :perSubject
+           and (select count(*) from pending_consent
+             where actor = :actor and subject = :subject and expires_at > :now) < :perPair
+         on conflict (asked) do update
+         set id = excluded.id, version = excluded.version, actor = excluded.actor, subject = excluded.subject,
+           body = excluded.body, expires_at = excluded.expires_at
+         where p.expires_at <= :now`,
+        { ...row, ...caps, now },
+      );
+      return added === 1 ? pending : living("asked", about);
+    },
+    find: async (id, now) => (isEncodable(id) ? living("id", { id, now }) : undefined),
+    replace: async (pending) => {
+      const changed = await change(
+        `update pending_consent set version = :version, body = :body, expires_at = :expires_at
+         where id = :id and version = :version - 1`,
+        toRow(PENDING_CONSENT.columns, pending),
+      );
+      return changed === 1;
+    },
+    sweep: (before, limit) =>
+      remove(
+        `delete from pending_consent where ${some("pending_consent", "asked", "expires_at < :before")}`,
+        { before, limit },
+      ),
+  };
+}

@@ -1,0 +1,36 @@
+/** The rows of sign-in and authorization, in both stores. */
+import type { ShortLived, ShortLivedKind } from "../../records.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, insertInto, isEncodable, toRow } from "./columns.ts";
+import type { Engine } from "./engine.ts";
+import type { ShortLivedStore } from "./store.ts";
+import { SHORT_LIVED } from "./tables.ts";
+
+type Row = RowOf<typeof SHORT_LIVED.columns>;
+
+/** `expired`: finds what expired before `:before`, where the database needs other words for it. */
+export function shortLivedRows(
+  { rows, change, remove, selected, some }: Engine,
+  expired = some("short_lived", "kind, key", "expires_at < :before"),
+): ShortLivedStore {
+  return {
+    add: async (row) => void (await change(insertInto(SHORT_LIVED), toRow(SHORT_LIVED.columns, row))),
+    find: async <K extends ShortLivedKind>(kind: K, key: string, now: number) => {
+      if (!isEncodable(key)) return undefined;
+      const [row] = await rows<Row>(
+        `select ${selected(SHORT_LIVED)} from short_lived where kind = :kind and key = :key and expires_at > :now`,
+        { kind, key, now },
+      );
+      return row && (fromRow(SHORT_LIVED, row) as ShortLived<K>);
+    },
+    replace: async (row) => {
+      const changed = await change(
+        `update short_lived set version = :version, browser = :browser, body = :body, expires_at = :expires_at
+         where kind = :kind and key = :key and version = :version - 1`,
+        toRow(SHORT_LIVED.columns, row),
+      );
+      return changed === 1;
+    },
+    sweep: (before, limit) => remove(`delete from short_lived where ${expired}`, { before, limit }),
+  };
+}
