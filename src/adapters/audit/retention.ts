@@ -9,7 +9,7 @@ import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
 import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
-import { inSlices } from "../store/slices.ts";
+import { removePaced } from "../store/paced-removal.ts";
 import type { Store } from "../store/store.ts";
 import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
@@ -39,7 +39,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
     for (const rows of [store.audit, store.shortLived, store.families, store.pendingConsents]) {
-      await inSlices(store, closing, (limit) => rows.sweep(before, limit));
+      await removePaced(store, closing, (limit) => rows.sweep(before, limit));
     }
   };
 
@@ -91,7 +91,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
       event: { type: "log.pruned", outcome: "allow", reason: "retention", detail: { below } },
     });
     for (const one of beginnings) {
-      await inSlices(store, closing, (limit) => store.audit.prune(one.log, one.below, limit));
+      await removePaced(store, closing, (limit) => store.audit.prune(one.log, one.below, limit));
     }
   };
 

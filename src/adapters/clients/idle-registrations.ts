@@ -14,7 +14,7 @@ import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { OWN_CLASSES } from "../../spec/rfc7591.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
-import { inSlices } from "../store/slices.ts";
+import { removePaced } from "../store/paced-removal.ts";
 import type { Store } from "../store/store.ts";
 
 type RegistrationsOptions = {
@@ -62,7 +62,7 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
   const sweep = async (closing: () => boolean): Promise<void> => {
     // The row of a removed client revokes its tokens, so it stays until they have expired.
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
-    await inSlices(store, closing, (limit) => store.registrations.sweep(before, limit));
+    await removePaced(store, closing, (limit) => store.registrations.sweep(before, limit));
   };
 
   const work = async (closing: () => boolean): Promise<void> => {

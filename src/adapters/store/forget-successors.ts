@@ -3,7 +3,7 @@ import { REFRESH_FORGET_MS, REFRESH_RETRY_SECONDS_MAX } from "../../limits/peopl
 import type { Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
-import { inSlices } from "./slices.ts";
+import { removePaced } from "./paced-removal.ts";
 import type { Store } from "./store.ts";
 
 /** By the longest window that can be set: within the shorter one in force, the store opens nothing either. */
@@ -14,6 +14,6 @@ export function startForgetting(
 ): PeriodicWork {
   const windowMs = REFRESH_RETRY_SECONDS_MAX * 1000;
   const work = (closing: () => boolean): Promise<void> =>
-    inSlices(store, closing, (limit) => store.families.forgetSuccessors(windowMs, limit));
+    removePaced(store, closing, (limit) => store.families.forgetSuccessors(windowMs, limit));
   return runPeriodically(work, { name: "refresh tokens", everyMs: REFRESH_FORGET_MS, timers, onFault });
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inSlices } from "../../../src/adapters/store/slices.ts";
+import { removePaced } from "../../../src/adapters/store/paced-removal.ts";
 import { openDatabase } from "../../../src/adapters/store/sqlite/database.ts";
 import { SLICE_ROWS_MIN, STORE_SWEEP_MAX } from "../../../src/limits/store.ts";
 
@@ -10,7 +10,7 @@ const SLICE = { sliceMs: 4 };
 async function slicesOf(rows: number, msEach: (rest: number) => number): Promise<readonly number[]> {
   const sizes: number[] = [];
   let [nowMs, rest] = [0, rows];
-  await inSlices(
+  await removePaced(
     SLICE,
     () => false,
     async (limit) => {
@@ -45,7 +45,7 @@ test("where rows take longer, later slices keep to their time, down to the fewes
 test("other work comes between two slices, and a closing server ends the removal after the slice under way", async () => {
   let [slices, turns] = [0, 0];
   const count = setInterval(() => turns++, 0);
-  await inSlices(
+  await removePaced(
     SLICE,
     () => slices === 3,
     async () => ++slices,

@@ -7,7 +7,7 @@ import type { Store } from "./store.ts";
  * Calls `remove` with the most that it may remove until nothing is left or `closing`. The next slice is larger or smaller
  * by the time of the last one, at most twice as large, and comes after a pause of a few times that.
  */
-export async function inSlices(
+export async function removePaced(
   { sliceMs }: Pick<Store, "sliceMs">,
   closing: () => boolean,
   remove: (limit: number) => Promise<number>,
