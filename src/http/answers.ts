@@ -5,14 +5,14 @@
 import { StoreUnavailable } from "../ports.ts";
 import type { HttpResponse } from "./handler.ts";
 
-/** RFC6749-5.1-5, RFC6749-5.1-6, RFC6749-5.1-7; and no cookie (RFC6750-5.2-7). */
+/** RFC6749-5.1-5, RFC6749-5.1-6, RFC6749-5.1-7: the answer is stored nowhere; it sets no cookie (RFC6750-5.2-7). */
 export const PRIVATE_JSON = {
   "Content-Type": "application/json",
   "Cache-Control": "no-store",
   Pragma: "no-cache",
 };
 
-/** For answers with a token or to a credential. An object has no parameter twice (RFC6749-3.2-8). */
+/** The body of an answer with a token or to a credential. An object has no parameter twice (RFC6749-3.2-8). */
 export function privateJson(
   status: number,
   body: object,
@@ -23,7 +23,7 @@ export function privateJson(
 
 export type HttpRefusal = { status: number; description: string; headers?: Record<string, string> };
 
-// RFC6749-5.2-11: fixed texts in printable ASCII without quote and backslash; nothing of the request is repeated.
+// RFC6749-5.2-11: texts are fixed, in printable ASCII without quote and backslash; nothing of the request is repeated.
 export const REFUSALS = {
   syntax: { status: 400, description: "the request is not valid HTTP" },
   target: { status: 400, description: "the request target is not a plain path" },
@@ -50,7 +50,9 @@ export const refusalBody = ({ description }: HttpRefusal): object => ({
   error_description: description,
 });
 
-/** RFC6749-5.2-1: clients of a token endpoint expect an OAuth error, at the level of HTTP too. */
+/**
+ * RFC6749-5.2-1: refusals at the level of HTTP are OAuth errors too, because clients of a token endpoint expect one.
+ */
 export function httpError(refusal: HttpRefusal): HttpResponse {
   return privateJson(refusal.status, refusalBody(refusal), refusal.headers);
 }

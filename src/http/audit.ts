@@ -36,7 +36,7 @@ const NDJSON = "application/x-ndjson";
 
 const badRequest = (description: string): HttpResponse => httpError({ status: 400, description });
 
-/** RFC 9110 12.5.1, in part: lines for a request whose Accept names their type; preferences are not weighed. */
+/** RFC 9110 12.5.1, in part: a request whose Accept names their type gets lines; preferences are not weighed. */
 const wantsLines = (request: HttpRequest): boolean =>
   splitField(request.headers.get("accept") ?? "", ",").some(
     (range) => splitField(range, ";")[0]?.toLowerCase() === NDJSON,
@@ -45,8 +45,8 @@ const wantsLines = (request: HttpRequest): boolean =>
 type Page = { member: string; items: readonly string[]; cursor: string; more: boolean };
 
 /**
- * `items` are JSON texts, passed on byte for byte. `Link` is the next page of this listing. The cursor is there on the
- * last page too, to continue with what is written later.
+ * `items` are JSON texts, passed on byte for byte. `Link` is the next page of this listing. The last page has the
+ * cursor too, so that a later request continues with what was written since.
  */
 function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObject = {}): HttpResponse {
   const { member, items, cursor, more } = page;
@@ -66,7 +66,7 @@ function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObje
   return { status: 200, headers, body };
 }
 
-/** AUDIT-D-6: reading is on record before anything is shown. */
+/** AUDIT-D-6: a reading is recorded before anything is shown. */
 async function recordReading(
   ports: Pick<Ports, "settings" | "journal">,
   { caller, note }: Admitted<ApiCaller>,
@@ -98,7 +98,7 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
     if (!filter.ok) return badRequest(filter.error);
     const cursor = readListing(parameters.value);
     if (!cursor.ok) return badRequest(cursor.error);
-    // Before this reading is recorded, so that a listing does not show itself.
+    // The state of the logs is taken before this reading is recorded, so that a listing does not show itself.
     const listing = await openListing(ports, cursor.value);
     await recordReading(ports, admitted.value, parameters.value);
 
@@ -117,19 +117,19 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
   };
 }
 
-/** A new listing, the next page of one, or the events written since one ended. */
+/** Begins a new listing, or continues one with its next page or with the events written since it ended. */
 async function openListing(ports: Pick<Ports, "audit">, cursor: Listing | undefined): Promise<Listing> {
   if (cursor?.after !== undefined) return cursor;
   const seen = new Map(cursor?.spans.map(({ log, toSeq }) => [log, toSeq]));
   const heads = await ports.audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: seen.get(log) ?? -1, toSeq: seq }));
   if (cursor === undefined) return { spans };
-  // The search begins at the first event of the ranges: most of the trail is older.
+  // The search begins at the first event of the ranges, because most of the trail is older.
   const earliestMs = await ports.audit.earliestMs(spans);
   return { spans, after: { timeMs: (earliestMs ?? 0) - 1, log: "", seq: -1 } };
 }
 
-/** After the last event shown, or where the listing ended. */
+/** The cursor stands after the last event that was shown, or where the listing ended. */
 const continueAt = ({ spans }: Listing, last: AuditRecord | undefined): string =>
   encodeListing(defined({ spans, after: last }));
 

@@ -35,12 +35,12 @@ export type Wanted = { resource: string; scope?: ApiScope };
 
 export type Admitted<Caller> = { caller: Caller; note: AuditedRequest };
 
-/** What verifies a token and the key that it is bound to, and records why a caller is refused. */
+/** Verifies a token and the key that it is bound to, and records why a caller is refused. */
 export type BearerPorts = KeyProofPorts & RecordPorts & LimitPorts;
 
 export type AdmitPorts = BearerPorts & ApiCallerPorts;
 
-/** The caller, if its token has this scope; otherwise the answer that refuses it. */
+/** Returns the caller, if its token has this scope, or else the answer that refuses it. */
 export function admit(
   ports: AdmitPorts,
   request: HttpRequest,
@@ -84,7 +84,7 @@ export async function admitBy<Caller>(
   }
   const unprovenClient = kind === "scope_insufficient" ? undefined : claimedBy(sent);
   const refused = defined<LoggedRefusal>({ reason, unprovenClient });
-  // RFC6749-2.3.1-8: the token comes first, so that failures of others at this address refuse no valid one.
+  // RFC6749-2.3.1-8: the token is verified first, so that failures of others at this address refuse no valid one.
   const isFailure = kind === "token_invalid" || kind === "proof_refused";
   const waitSeconds = isFailure ? ports.throttle.failed(peer.address, undefined) : 0;
   const told: ApiRefusal = waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : admitted.error;
@@ -124,7 +124,7 @@ const isDpopOn = ({ settings }: BasePorts): boolean => settings().dpop.algorithm
 const schemeOf = (ports: BasePorts, { headers }: HttpRequest): Scheme =>
   isDpopOn(ports) && hasDpopScheme(headers.get("authorization") ?? "") ? "DPoP" : "Bearer";
 
-/** The token from the Authorization header, not yet verified; a query parameter with one is refused. */
+/** Takes the token from the Authorization header, not yet verified; a query parameter with one is refused. */
 function tokenOf({ url, headers }: HttpRequest, scheme: Scheme): Result<string, ApiRefusal> {
   const query = new Set(new URL(url).searchParams.keys());
   const authorization = headers.get("authorization") ?? undefined;
@@ -137,8 +137,8 @@ type UsedProof = { jkt: string; spends: Guard };
 type Shown = { presented: PresentedToken; proof?: UsedProof };
 
 /**
- * RFC9449-7.1-1, RFC9449-7-1: under the scheme `DPoP` a valid proof for this token; the certificate under both.
- * RFC9449-5-2, RFC9449-7.2-1: under `Bearer` a proof is checked too, but proves no key.
+ * RFC9449-7.1-1, RFC9449-7-1: under the scheme `DPoP` the request needs a valid proof for this token; a certificate
+ * counts under both schemes. RFC9449-5-2, RFC9449-7.2-1: under `Bearer` a proof is checked too, but proves no key.
  */
 async function readKeys(
   ports: KeyProofPorts,
@@ -164,7 +164,10 @@ async function readKeys(
   return ok(defined<Shown>({ presented, proof }));
 }
 
-/** RFC9449-11.1-2: a proof serves once, on all instances; false if it was used before. The token was verified. */
+/**
+ * RFC9449-11.1-2: a proof serves once, on all instances; returns false if it was used before. The token was verified
+ * before.
+ */
 async function useUp(
   { journal }: Pick<Ports, "journal">,
   request: AuditedRequest,
@@ -204,7 +207,7 @@ type Challenged = "credentials_missing" | "scheme_unsupported";
 
 type Told = { status: number; error: BearerError; description: string };
 
-// RFC6750-3-9: fixed texts; none tells which check of a token failed.
+// RFC6750-3-9: texts are fixed, and none tells which check of a token failed.
 const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overloaded">, Told> = {
   // RFC6750-3.1-1: a malformed credential is an error of the request.
   credentials_malformed: {
@@ -212,9 +215,9 @@ const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overl
     error: "invalid_request",
     description: "the token must be sent once, in the Authorization header",
   },
-  // RFC6750-3.1-2, RFC9068-4-15: one code for every reason that a token is not accepted.
+  // RFC6750-3.1-2, RFC9068-4-15: every reason why a token is not accepted has the same code.
   token_invalid: { status: 401, error: "invalid_token", description: "the token is not valid here" },
-  // RFC6750-3.1-3: the token is valid, its scope is too small.
+  // RFC6750-3.1-3: the token is valid, and its scope is too small.
   scope_insufficient: {
     status: 403,
     error: "insufficient_scope",
@@ -241,7 +244,7 @@ export function refuseBearer(
     const headers = { "Retry-After": String(refusal.waitSeconds) };
     return privateJson(status, { error, error_description: description }, headers);
   }
-  // RFC6750-3.1-4: the scope that the endpoint needs.
+  // RFC6750-3.1-4: the challenge names the scope that the endpoint needs.
   const scope = refusal.kind === "scope_insufficient" ? refusal.scope : wanted.scope;
   const needs = defined<Wanted>({ ...wanted, scope });
   if (refusal.kind === "credentials_missing" || refusal.kind === "scheme_unsupported") {
@@ -251,7 +254,7 @@ export function refuseBearer(
   const challenge = challenges(ports, scheme, { error, description }, needs);
   const headers = { "WWW-Authenticate": challenge };
   const body = { error, error_description: description };
-  // RFC9449-8-4, RFC9449-8.2-3: one nonce, and `no-store` as on every such answer.
+  // RFC9449-8-4, RFC9449-8.2-3: the answer has one nonce, and `no-store` as every such answer.
   return refusal.kind === "nonce_demanded"
     ? privateJson(status, body, { ...headers, "DPoP-Nonce": ports.nonces.current() })
     : privateJson(status, body, headers);
@@ -259,10 +262,14 @@ export function refuseBearer(
 
 type Problem = Pick<Challenge, "error" | "description">;
 
-/** RFC9449-7.2-3: every scheme that is offered; what is wrong is told under the one that the request used. */
+/**
+ * RFC9449-7.2-3: there is a challenge for every scheme that is offered; the error stands in that of the scheme which
+ * the request used.
+ */
 function challenges(ports: BasePorts, used: Scheme, problem: Problem, { resource, scope }: Wanted): string {
   const { issuer, dpop } = ports.settings();
-  // RFC9728-5.1-1, PRM-D-1: where a client learns which tokens are accepted, whichever scheme it uses.
+  // RFC9728-5.1-1, PRM-D-1: the challenge says where a client learns which tokens are accepted, whichever scheme it
+  // uses.
   const resourceMetadata = resourceMetadataUrl(resource);
   const about = defined<Challenge>({ realm: new URL(issuer).host, scope, resourceMetadata });
   const of = (scheme: Scheme): Problem => (scheme === used ? problem : {});

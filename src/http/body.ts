@@ -10,10 +10,10 @@ import { splitField } from "../spec/rfc9110.ts";
 import type { HttpRefusal } from "./answers.ts";
 import type { HttpRequest } from "./handler.ts";
 
-/** PROD-4.1-2, PROD-4.2-3: compared without case; of its parameters only the charset means something. */
+/** PROD-4.1-2, PROD-4.2-3: media types are compared without case; of the parameters only the charset counts. */
 export function hasMediaType(request: HttpRequest, expected: string): boolean {
   const field = (request.headers.get("content-type") ?? "").toLowerCase();
-  // Two fields are read differently by different readers.
+  // A request with two fields is refused, because readers differ in which one they take.
   if (splitField(field, ",").length > 1) return false;
   const [type, ...parameters] = splitField(field, ";");
   const charset = parameters.find((one) => one.startsWith("charset="));
@@ -25,7 +25,7 @@ export type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The body as text; a byte order mark stays in it. */
+/** Reads the body as text; a byte order mark stays in it. */
 export async function readText(
   request: HttpRequest,
   bytesMax: number,
@@ -40,7 +40,7 @@ export async function readText(
   }
 }
 
-/** JSON for our own endpoints, read as strictly as every other input of a client. */
+/** Reads JSON for our own endpoints, as strictly as every other input of a client. */
 export async function readJson(
   request: HttpRequest,
   depthMax = CLAIMS_DEPTH_MAX,

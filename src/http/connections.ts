@@ -1,4 +1,4 @@
-/** The connections of one listener: how many there are, in all and from one source, and what each is busy with. */
+/** Counts the connections of one listener, in all and by source, and knows what each is busy with. */
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
@@ -20,19 +20,19 @@ export type Connection = {
   requests: number;
   /** Requests that were begun and not yet answered to the end. */
   open: number;
-  /** The last of them, while its body is still coming in. */
+  /** The last request that was begun, while its body is still coming in. */
   reading?: RequestTrace;
   /** The last request that was begun. */
   latest?: { readonly complete: boolean };
-  /** Begins the request that came in one piece with the end of the one before, which is answered now. */
+  /** Begins the request that came in one piece with the end of the one before, once that is answered. */
   next?: () => void;
   /** Passes waiting input on to the parser, unless a request is at work. */
   proceed?: () => void;
   /** Refuses what the parser gave up on, once the requests before it are answered. */
   ending?: () => void;
-  /** Its last request was taken: what follows is ignored. */
+  /** The last request of the connection was taken; what follows is ignored. */
   last: boolean;
-  /** A raw answer was written: no other will be. */
+  /** A raw answer was written, so no other one will be. */
   refused: boolean;
 };
 
@@ -47,21 +47,21 @@ export type Connections = {
   open(socket: TLSSocket): void;
   /** Undefined before the end of the handshake and after the end of the connection. */
   find(socket: Duplex): Connection | undefined;
-  /** Takes up further ones; from now on each ends with its next answer. */
+  /** Takes up further connections; from now on each ends with its next answer. */
   drain(): void;
-  /** Takes up no more, and ends those without a request; the others end with their answer. */
+  /** Takes up no more connections, and ends those without a request; the others end with their answer. */
   end(): void;
   cutAll(): void;
 };
 
-/** `isProven`: whether a peer that showed these certificates may have any number of connections. */
+/** `isProven` tells whether a peer that showed these certificates may have any number of connections. */
 export function makeConnections(
   limit: { connectionsPerSourceMax: number },
   isProven: (shown: ShownCertificates) => boolean = () => false,
 ): Connections {
   const sockets = new Set<Socket>();
   const sources = new Map<string, number>();
-  /** By address and port, which a TLS socket shares with the socket below it. */
+  /** A connection is known by address and port, which a TLS socket shares with the socket below it. */
   const counted = new Map<string, () => void>();
   const connections = new Map<Duplex, Connection>();
   let draining = false;
@@ -71,7 +71,7 @@ export function makeConnections(
       const certificates = presented(socket);
       return isProven({ certificates, leaf: leafOf(certificates) });
     } catch {
-      // There is no request yet that a fault could be the answer to: the connection stays counted.
+      // The fault answers no request, because there is none yet; the connection stays counted.
       return false;
     }
   };
@@ -142,7 +142,7 @@ export function makeConnections(
 
 const peerOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** `::ffff:192.0.2.1` is 192.0.2.1. */
+/** The address `::ffff:192.0.2.1` is that of 192.0.2.1. */
 function addressOf(remote: string | undefined): string {
   return remote !== undefined && ipaddr.isValid(remote) ? ipaddr.process(remote).toString() : "";
 }

@@ -77,7 +77,7 @@ export function deleteConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handl
   });
 }
 
-/** A client of users is led to their issuers; without these only administrators come here. */
+/** A user's token is led to the issuers of users; without such issuers only administrators come here. */
 function admitManager(ports: ManagerPorts, request: HttpRequest, peer: Peer) {
   const { issuer } = ports.settings();
   const wanted: Wanted =

@@ -16,7 +16,7 @@ const FOR_CLIENTS = ["/token", "/par", "/register", "/revoke"];
 export type Cors = {
   /** Answers preflights, and adds to every other answer what its reader needs. */
   serve(handler: Handler): Handler;
-  /** The same for an answer that no handler made, such as a fault. */
+  /** Adds the same to an answer that no handler made, such as a fault. */
   dress: Dress;
 };
 
@@ -26,10 +26,10 @@ export function makeCors({ settings }: Pick<Ports, "settings">): Cors {
   const documents = new Set(Object.keys(documentsOf(issuer)));
   const forClients = new Set(FOR_CLIENTS.map((path) => base + path));
 
-  /** Who may read: every page, or the origin that asks; for any other one the answers are as if there were no CORS. */
+  /** Says who may read: every page, or the origin that asks; any other origin gets answers as if there were no CORS. */
   function readerOf({ path, origin }: Unanswered): string | undefined {
     if (documents.has(path)) return "*";
-    // Byte for byte as the operator wrote it, which is how browsers write an origin.
+    // Origins are compared byte for byte with what the operator wrote, because browsers write an origin in one way.
     return forClients.has(path) && origin !== null && settings().pageOrigins.has(origin) ? origin : undefined;
   }
 
@@ -57,7 +57,7 @@ export function makeCors({ settings }: Pick<Ports, "settings">): Cors {
 
 const EXPOSED = "DPoP-Nonce, WWW-Authenticate, Retry-After";
 
-/** The answer to a preflight. */
+/** Answers a preflight. */
 const allow = (reader: string): HttpResponse => ({
   status: 204,
   headers: {
@@ -74,7 +74,7 @@ const READS = {
   "Access-Control-Allow-Headers": "mcp-protocol-version",
 };
 
-/** PAGE-D-21: `authorization` because libraries choose HTTP Basic for a secret by themselves. */
+/** PAGE-D-21: `authorization` is allowed, because libraries choose HTTP Basic for a secret by themselves. */
 const SENDS = {
   "Access-Control-Allow-Methods": "POST",
   "Access-Control-Allow-Headers": "authorization, content-type, dpop",

@@ -8,14 +8,14 @@ import { SECONDS, single } from "./metrics.ts";
 
 export type Counters = {
   request(entry: LogEntry): void;
-  /** The same journal; what it records is counted by type and outcome. */
+  /** Returns the same journal; what it records is counted by type and outcome. */
   counting<J extends Journal>(journal: J): Journal;
   recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
-  /** The same throttle; what it tells to wait is counted by kind. */
+  /** Returns the same throttle; what it tells to wait is counted by kind. */
   throttling(throttle: Throttle): Throttle;
-  /** A connection that a listener did not take up. */
+  /** Counts a connection that a listener did not take up. */
   refused(listener: string, why: string): void;
-  /** One batch of the journal, when the store had taken or refused it. */
+  /** Counts one batch of the journal, when the store has taken or refused it. */
   committed(entries: number, seconds: number): void;
   samples(): Pick<
     Samples,
@@ -29,7 +29,9 @@ export type Counters = {
   >;
 };
 
-/** The values of the label `path`: any other path counts as "other", and what follows one of these is left out. */
+/**
+ * The values of the label `path`. Any other path counts as "other"; of a path below one of these, the rest is left out.
+ */
 export const ENDPOINTS = [
   "/token",
   "/jwks",

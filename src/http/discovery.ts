@@ -1,4 +1,4 @@
-/** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
+/** GET /.well-known/… and GET /jwks: documents that are public, cacheable, and the same for all callers. */
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits/connections.ts";
 import type { ApiPath } from "../policy/own-target.ts";
@@ -44,12 +44,13 @@ function metadataEndpoint(ports: DiscoveryPorts): Handler {
     const { issuer, trustedIssuers, policy, registration, signIn } = settings;
     const authorization = signIn === undefined ? undefined : true;
     const targets = [...policy.targets.values()];
-    // A partner's scopes are requested at the partner.
-    // MCPC-D-14: clients of people ask for every scope that is listed, so where there are such clients only theirs are.
+    // The scopes of a partner are requested at the partner. MCPC-D-14: clients of people ask for every scope that is
+    // listed, so where there are such clients only their scopes are.
     const isListed = ({ partner, people }: Target): boolean =>
       partner === undefined && (people || signIn === undefined);
     const scopes = new Set(targets.flatMap((target) => (isListed(target) ? target.scopes : [])));
-    // REFRESH-D-2, MCP-O.10-2: so that clients of people ask for it, where that can give them anything.
+    // REFRESH-D-2, MCP-O.10-2: the scope is listed where it can give clients of people anything, so that they ask for
+    // it.
     if (authorization && [...policy.rules.values()].some(allowsRefresh)) scopes.add(OFFLINE_ACCESS);
     const partners = targets.some((target) => target.partner !== undefined);
     const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
@@ -64,7 +65,7 @@ function metadataEndpoint(ports: DiscoveryPorts): Handler {
       registration: registration.mode !== "off", // PROD-4.4-2
       clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1
       requestedTokenTypes: partners ? [JWT, ID_JAG] : [], // IDC-3-1, IDJAG-7.1-1
-      // IDJAG-7.2-2, EMA-6-1; IDJAG-9.5-1: published without naming the trusted issuers.
+      // IDJAG-7.2-2, EMA-6-1, IDJAG-9.5-1: grant profiles are published without naming the trusted issuers.
       grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
       authorization,
       certificates: settings.takesCertificates,
@@ -77,12 +78,15 @@ function metadataEndpoint(ports: DiscoveryPorts): Handler {
 function jwksEndpoint(ports: DiscoveryPorts): Handler {
   return (request) =>
     publicJson(ports, request, keySetFor(ports), {
-      // PROD-4.4-4: the keys of access tokens and those of grants.
+      // PROD-4.4-4: the document has the keys of access tokens and those of grants.
       keys: [...ports.signer.published(), ...ports.grantSigner.published()],
     });
 }
 
-/** PRM-D-1: from the entry of the registry against which tokens are checked; RFC9728-3.3-4: for one endpoint, or for all. */
+/**
+ * PRM-D-1: the metadata come from the entry of the registry against which tokens are checked; RFC9728-3.3-4: they are
+ * for one endpoint, or for all.
+ */
 const ownEndpoint =
   (resource: string, path?: ApiPath) =>
   (ports: DiscoveryPorts): Handler =>
@@ -97,7 +101,10 @@ const ownEndpoint =
     });
   };
 
-/** PRM-D-1: of the consents that users manage with a token straight from their issuer; not found without such issuers. */
+/**
+ * PRM-D-1: the metadata of the consents that users manage with a token straight from their issuer; not found without
+ * such issuers.
+ */
 function consentsMetadataEndpoint(ports: DiscoveryPorts): Handler {
   return (request) => {
     const { issuer } = ports.settings();
@@ -112,13 +119,13 @@ function consentsMetadataEndpoint(ports: DiscoveryPorts): Handler {
   };
 }
 
-/** The issuers of users who may manage their consents here; none that is disabled. */
+/** The issuers of users who may manage their consents here, without those that are disabled. */
 export function consentServers({ settings }: Pick<Ports, "settings">): readonly string[] {
   const { consentIssuers, trustedIssuers } = settings();
   return [...consentIssuers.keys()].filter((issuer) => trustedIssuers.has(issuer));
 }
 
-/** RFC9728-7.10-1: cacheable, as all documents here. */
+/** RFC9728-7.10-1: the document may be cached, as all documents here. */
 function resourceJson(
   ports: DiscoveryPorts,
   request: HttpRequest,
@@ -130,7 +137,7 @@ function resourceJson(
 
 const METADATA = { type: "application/json", seconds: PUBLISHED_SECONDS };
 
-/** How long a verifier keeps it is what the announcement of a key waits for. */
+/** The announcement of a key waits for as long as a verifier may keep the document. */
 export const keySetFor = ({ settings }: Pick<Ports, "settings">) => ({
   type: "application/jwk-set+json",
   seconds: settings().keys.cacheSeconds,
@@ -149,7 +156,7 @@ export function publicJson(
     "Cache-Control": `public, max-age=${seconds}`,
     ETag: etag,
   };
-  // RFC 9110 13.1.2: a list of tags, of which a weak one stands for the same document.
+  // RFC 9110 13.1.2: the field is a list of tags, of which a weak one stands for the same document.
   const kept = splitField(request.headers.get("if-none-match") ?? "", ",");
   const known = kept.some((one) => one === "*" || one === etag || one === `W/${etag}`);
   return known ? { status: 304, headers, body: "" } : { status: 200, headers, body: text };

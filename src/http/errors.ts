@@ -5,7 +5,7 @@ import type { ErrorCode } from "../spec/rfc6749.ts";
 export type OAuthError = { status: number; error: ErrorCode; description: string };
 
 /**
- * RFC6749-5.2-10, RFC6749-5.2-11, PROD-7.4-1: fixed texts in printable ASCII. None tells which check of a
+ * RFC6749-5.2-10, RFC6749-5.2-11, PROD-7.4-1: texts are fixed, in printable ASCII. None tells which check of a
  * credential or token failed; the audit trail does.
  */
 export function toOAuthError(kind: Failure["kind"]): OAuthError {
@@ -24,7 +24,7 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       };
     case "grant_type_unsupported": // RFC6749-5.2-8
       return { status: 400, error: "unsupported_grant_type", description: "the grant type is not supported" };
-    // RFC8693-2.2.2-1, RFC8693-2.2.2-2: a bad token and a policy denial share this code, and the text.
+    // RFC8693-2.2.2-1, RFC8693-2.2.2-2: a bad token and a policy denial share this code and its text.
     case "token_refused":
     case "policy_denied":
       return { status: 400, error: "invalid_request", description: "the exchange is not allowed" };

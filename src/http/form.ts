@@ -1,4 +1,4 @@
-/** What the endpoints have in common whose request is a form that authenticates its client. */
+/** The steps that the endpoints share whose request is a form that authenticates its client. */
 
 import type { Reason } from "../audit/reasons.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
@@ -41,7 +41,10 @@ export async function readForm(request: HttpRequest): Promise<Result<Form, Failu
   return form.ok ? form : malformed(form.error.kind, parameterOf(form.error));
 }
 
-/** The name for the log; of an unknown parameter it may be anything, a secret that was put in the wrong place too. */
+/**
+ * The name of a parameter for the log; an unknown one is told as "other", because it may be a secret in the wrong
+ * place.
+ */
 export function parameterOf({ parameter }: { parameter?: string | undefined }): string | undefined {
   return parameter === undefined || isKnownParameter(parameter) ? parameter : "other";
 }
@@ -50,7 +53,7 @@ export type RefusedClient = { failure: Failure; refused: LoggedRefusal };
 
 export type FormPorts = ClientAuthPorts & LimitPorts & Pick<Ports, "authFailures">;
 
-/** The client of the form; a failure is counted, because one event for each could fill the disk. */
+/** Authenticates the client of the form; a failure is counted, because one event for each could fill the disk. */
 export async function authenticateForm(
   ports: FormPorts,
   form: Form,
@@ -79,7 +82,7 @@ export async function recordRefusal(
   const { status, error } = toOAuthError(refusal.failure.kind);
   const event = { ...refusal.event, error: { error, status } };
   const { spends: code } = refusal;
-  // A replayed assertion is spent already; where the grant was replayed, the assertion is not.
+  // A replayed assertion was spent before; where the grant was replayed, the assertion was not.
   const proof = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
   const redeemed = code === undefined || event.reason === CODE_REPLAYED ? [] : [code];
   const guards = [...proof, ...redeemed];
@@ -93,8 +96,9 @@ export async function recordRefusal(
 }
 
 /**
- * AUDIT-D-2; but a public client is anyone who knows its name: without a code or a refresh token, it fails before
- * authentication. A refusal for a refresh token that changes nothing is recorded until its source fails too often.
+ * AUDIT-D-2: the refusal of a client that proved itself is an event. Anyone who knows its name can be a public client,
+ * so its refusal is counted as a failure before authentication, unless it changes something; one for a refresh token is
+ * recorded until its source fails too often.
  */
 export async function recordRefusalOf(
   ports: Pick<Ports, "journal" | "authFailures" | "throttle">,
@@ -111,7 +115,7 @@ export async function recordRefusalOf(
   return waitSeconds > 0 ? { ...failure, kind: "throttled", waitSeconds } : failure;
 }
 
-/** The same for what a public client ends in vain, which is answered as if it had been something. */
+/** Counts in the same way what a public client ends in vain, which is answered as if it had been something. */
 export function throttleVain(
   ports: Pick<Ports, "authFailures" | "throttle">,
   { clientId }: Authenticated,
@@ -146,7 +150,7 @@ export function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): 
   return defined<ShownKeys>({ place: "token", method, url, proof, leaf });
 }
 
-/** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest. */
+/** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest nonce. */
 export function withNonce(
   { settings, nonces }: Pick<Ports, "settings" | "nonces">,
   { headers }: HttpRequest,

@@ -12,13 +12,13 @@ import type { TraceContext } from "./trace-context.ts";
 
 export type HttpRequest = {
   readonly method: string;
-  /** Absolute, as the URL parser prints it; without a fragment. */
+  /** The URL is absolute, as the URL parser prints it, and has no fragment. */
   readonly url: string;
   readonly headers: {
-    /** All lines of a field, joined by commas; null without one. */
+    /** All lines of a field, joined by commas; null if there is none. */
     get(name: string): string | null;
   };
-  /** Once. Bytes, because the platform's `text()` hides what is not UTF-8 (RFC6749-B-2). */
+  /** The body can be read once. It is bytes, because the platform's `text()` hides what is not UTF-8 (RFC6749-B-2). */
   bytes(): Uint8Array | Promise<Uint8Array>;
 };
 
@@ -29,15 +29,15 @@ export type HttpResponse = {
   readonly body: string;
   /** The grant type of a token request, "other" for one that is not served: for log and metrics, never sent. */
   readonly grant?: string | undefined;
-  /** Of a request that was refused: for the log, never sent. */
+  /** What the log tells of a refused request; it is never sent. */
   readonly refused?: LoggedRefusal;
-  /** The address of the client as the proxy in front of us told it: for the log, never sent. */
+  /** The address of the client as the proxy in front of us told it, for the log; it is never sent. */
   readonly clientAddress?: string | undefined;
 };
 
 /**
- * The reason is the precise one. `parameter`: which parameter is malformed. `unprovenClient`: the client that the request
- * named and did not prove to be.
+ * `reason` is the precise one. `parameter` is the parameter that is malformed. `unprovenClient` is the client that the
+ * request named and did not prove to be.
  */
 export type LoggedRefusal = {
   readonly reason: Reason;
@@ -45,15 +45,15 @@ export type LoggedRefusal = {
   readonly unprovenClient?: string;
 };
 
-/** What a web `Request` has no place for. */
+/** What a listener knows of a peer, for which a web `Request` has no place. */
 export type Peer = {
   readonly address: string;
   /**
-   * DER, as sent and in the order sent, leaf first; empty without a client certificate. Only possession of the leaf's
-   * key is proven (RFC8705-1.2-1, RFC8705-6.1-3): the flow that uses the chain validates it.
+   * The certificates in DER, as sent and in the order sent, leaf first; empty without a client certificate. Only
+   * possession of the leaf's key is proven (RFC8705-1.2-1, RFC8705-6.1-3): the flow that uses the chain validates it.
    */
   readonly certificates: readonly Uint8Array[];
-  /** The first of them as it reads, parsed once for the connection; absent without one. */
+  /** The first certificate in parsed form, parsed once for the connection; absent if there is none. */
   readonly leaf?: Result<Certificate, CertificateFailure> | undefined;
   readonly requestId: string;
   /** The trace that the request says it belongs to. */

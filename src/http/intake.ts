@@ -7,7 +7,10 @@ import type { TLSSocket } from "node:tls";
 
 const HEAD_END = "\r\n\r\n";
 
-/** Of a connection: how many requests were begun and not yet answered to the end, and what may still come. */
+/**
+ * What a connection knows of its requests: how many were begun and not yet answered to the end, and what may still
+ * come.
+ */
 type Work = {
   readonly open: number;
   /** The last request that was begun. */
@@ -19,8 +22,8 @@ type Work = {
 };
 
 /**
- * Takes the place of the parser's listener, which Node has added to the socket by now. The answer passes on what waits,
- * unless a request is at work: to be called when a request was answered.
+ * Takes the place of the parser's listener, which Node has added to the socket by now. The function that it returns is
+ * called when a request was answered; it passes on what waits, unless a request is at work.
  */
 export function meterInput(socket: TLSSocket, connection: Work): () => void {
   const parse = socket.listeners("data")[0] as (this: TLSSocket, piece: Buffer) => void;
@@ -59,7 +62,8 @@ export function meterInput(socket: TLSSocket, connection: Work): () => void {
   return () => {
     if (waiting === undefined || scheduled) return;
     scheduled = true;
-    // Not at once: the other connections have their turn between two requests of this one.
+    // The next request is not begun at once, so that the other connections have their turn between two requests of this
+    // one.
     setImmediate(resume);
   };
 }

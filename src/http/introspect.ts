@@ -23,7 +23,8 @@ export function introspectEndpoint(ports: IntrospectPorts): Handler {
     const audited = auditedRequest(peer, ENDPOINT);
     const form = await readForm(request);
     if (!form.ok) return refuse(form.error, CHALLENGED);
-    // RFC7662-2.1-8, RFC7662-4-7, RFC7662-4-16: no answer without client authentication, and not at any rate.
+    // RFC7662-2.1-8, RFC7662-4-7, RFC7662-4-16: there is no answer without client authentication, and the rate of
+    // answers is limited.
     const authenticated = await authenticateForm(ports, form.value, authorizationOf(request), audited, peer);
     if (!authenticated.ok) {
       const { failure, refused } = authenticated.error;

@@ -185,7 +185,7 @@ export const NOTICES = {
 
 type NoticeName = keyof typeof NOTICES;
 
-/** A notice has a level and exactly the members of its row. `message` is for people, the rest for programs. */
+/** A notice has a level and exactly the members of its row; `message` is for people, the rest for programs. */
 export type Notice = {
   [E in NoticeName]: { level: (typeof NOTICES)[E]["levels"][number]; event: E; message: string } & Pick<
     NoticeMembers,

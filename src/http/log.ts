@@ -10,35 +10,38 @@ export type LogEntry = {
   level: "info" | "error";
   event: "request";
   requestId: string;
-  /** The trace and the span of the caller, as it said (W3C Trace Context). */
+  /** The trace and the span that the caller named (W3C Trace Context). */
   traceId?: string;
   parentId?: string;
   /** Empty when the request could not be parsed. */
   method: string;
   path: string;
-  /** 0: the peer left before there was an answer. */
+  /** A status of 0 says that the peer left before there was an answer. */
   status: number;
-  /** Of a token request; "other" for one that is not served. */
+  /** The grant type of a token request; "other" for one that is not served. */
   grant?: string;
   durationMs: number;
-  /** Of the peer: on the listener for the proxy, the proxy's own. */
+  /** The address of the peer; on the listener for the proxy it is the proxy's own. */
   address: string;
-  /** Behind the proxy: the address of the client, if the proxy told it. */
+  /** The address of the client behind the proxy, if the proxy told it. */
   clientAddress?: string;
-  /** For 500 and 503. */
+  /** The fault behind a 500 or a 503. */
   fault?: string;
-  /** Why the request was refused: the precise reason, which no answer tells. */
+  /** The precise reason why the request was refused, which no answer tells. */
   refused?: string;
-  /** Which parameter of a refused request is malformed: its name, if it is one that is known here. */
+  /** The malformed parameter of a refused request, by its name if it is one that is known here. */
   parameter?: string;
-  /** The client that a refused request named: a claim that was not proven; truncated. */
+  /** The client that a refused request named, which is a claim that was not proven; truncated. */
   unprovenClient?: string;
 };
 
 const CAUSES_MAX = 4;
 const FAULT_CHARS_MAX = 4096;
 
-/** Without the line feed; ASCII only, so that no control character or bidi mark can break or disguise a line. */
+/**
+ * Makes the line without its line feed; it is ASCII only, so that no control character or bidi mark can break or
+ * disguise it.
+ */
 export function formatLogEntry(entry: LogEntry | FetchEntry | NoticeEntry | CheckpointEntry): string {
   return JSON.stringify(entry).replace(
     /[^ -~]/g,
@@ -97,7 +100,10 @@ export const ENTRIES: {
   checkpoint: { checkpoint: "The signed checkpoint." },
 };
 
-/** Classes, codes and stack frames of a fault and its causes. No messages: libraries quote their input in them. */
+/**
+ * Tells classes, codes and stack frames of a fault and its causes, and no messages, because libraries quote their input
+ * in them.
+ */
 export function describeFault(fault: unknown): string {
   const lines: string[] = [];
   let current = fault;

@@ -31,7 +31,7 @@ export function refuseHead(
     const value = (fields[index + 1] ?? "").toLowerCase();
     switch (fields[index]?.toLowerCase()) {
       case "host":
-        // RFC 9112, 3.2
+        // RFC 9112, 3.2: a Host field that names no host is refused.
         if (!isHost(value)) return REFUSALS.host;
         hosts += 1;
         break;
@@ -54,22 +54,25 @@ export function refuseHead(
     }
   }
   if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1")) return REFUSALS.host;
-  // RFC6749-5.2-2: two credentials; Node would keep the first and drop the other.
+  // RFC6749-5.2-2: two credentials are refused, because Node would keep the first and drop the other.
   if (authorizations > 1) return REFUSALS.authorization;
-  // COOKIE-4.2.1-1: browsers send one; of two, readers disagree about which of them the cookie of a page is in.
+  // COOKIE-4.2.1-1: browsers send one field; with two, readers disagree about which of them holds the cookie of a page.
   if (cookies > 1) return REFUSALS.cookie;
   return undefined;
 }
 
 const HOST = /^(?:\[([0-9a-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::[0-9]*)?$/;
 
-/** RFC 9110, 7.2: a name or an address, and perhaps a port; for https never empty. In lower case. */
+/**
+ * RFC 9110, 7.2: the field is a name or an address, and perhaps a port; for https it is never empty. It is compared in
+ * lower case.
+ */
 function isHost(value: string): boolean {
   const match = HOST.exec(value);
   return match !== null && (match[1] === undefined || ipaddr.IPv6.isValid(match[1]));
 }
 
-/** What the handler is given; `path` is the raw target without its query. */
+/** Makes what the handler is given; `path` is the raw target without its query. */
 export function toRequest(
   { method = "", url: target = "", rawHeaders }: IncomingMessage,
   body: Uint8Array,
@@ -84,7 +87,10 @@ export function toRequest(
   return ok({ method, url, headers: { get: (name) => fieldOf(rawHeaders, name) }, bytes: () => body });
 }
 
-/** From the raw fields: Node's object keeps the first of two Content-Type and joins or drops others by a list. */
+/**
+ * Fields are read from the raw ones, because Node's object keeps the first of two Content-Type and joins or drops
+ * others by a list.
+ */
 function fieldOf(rawHeaders: readonly string[], name: string): string | null {
   const wanted = name.toLowerCase();
   const values: string[] = [];
@@ -95,8 +101,9 @@ function fieldOf(rawHeaders: readonly string[], name: string): string | null {
 }
 
 /**
- * RFC8705-3-3: from the TLS layer, never from a header field (RFC9440-4-1). The list as the peer sent it, unrelated
- * certificates included; `getPeerCertificate` would link by name, drop the unrelated, and add from the trust store.
+ * RFC8705-3-3: the certificates come from the TLS layer, never from a header field (RFC9440-4-1). They are the list as
+ * the peer sent it, unrelated ones included; `getPeerCertificate` would link by name, drop the unrelated ones, and add
+ * others from the trust store.
  */
 export function presented(socket: TLSSocket): readonly Uint8Array[] {
   const chain: Uint8Array[] = [];
@@ -108,10 +115,10 @@ export function presented(socket: TLSSocket): readonly Uint8Array[] {
   return chain;
 }
 
-/** The leaf of these certificates, parsed; absent without one. */
+/** Parses the leaf of these certificates; absent if there is none. */
 export const leafOf = ([leaf]: readonly Uint8Array[]): Peer["leaf"] => leaf && parseCertificate(leaf);
 
-/** The whole body, before the handler is called, so that no handler waits for a slow peer. */
+/** Reads the whole body before the handler is called, so that no handler waits for a slow peer. */
 export function readBody(
   request: IncomingMessage,
   bytesMax: number,

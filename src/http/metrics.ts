@@ -8,7 +8,7 @@ type Family = { type: "counter" | "gauge" | "histogram"; labels: readonly string
 /** The upper bounds of the buckets of a histogram, in seconds. */
 export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
-/** The number of values in each bucket, and above the last; not cumulative. */
+/** The number of values in each bucket, and above the last one; the numbers are not cumulative. */
 export type Distribution = { counts: number[]; above: number; sum: number };
 
 /** Every family, in the order in which they are written. The page of the metrics is generated from it. */
@@ -175,7 +175,7 @@ export type Sample<N extends MetricName> = {
 /** Every family has to be there, so that none is forgotten; one without samples is not written. */
 export type Samples = { readonly [N in MetricName]: readonly Sample<N>[] };
 
-/** One sample without labels, or none for an undefined value. */
+/** One sample without labels; there is none for an undefined value. */
 export const single = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);
 
 /** The samples of a family stand together, after its HELP and TYPE. */
@@ -190,7 +190,7 @@ export function writeMetrics(samples: Samples): string {
     .join("");
 }
 
-/** The buckets, each with all that are below it, then the sum and the number. */
+/** Writes the buckets, each with all that are below it, then the sum and the number. */
 function histogram(name: string, labels: Labels, { counts, above, sum }: Distribution): string {
   let below = 0;
   const buckets = SECONDS.map((bound, index) => {

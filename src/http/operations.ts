@@ -16,9 +16,9 @@ export type ConfigurationState = {
   policy: string;
   /** When this configuration was taken. */
   sinceSeconds: number;
-  /** Whether a later one, or a file that it names, was refused. */
+  /** Whether a later configuration, or a file that it names, was refused. */
   refused: boolean;
-  /** Of the listeners, by their path. */
+  /** The connections of the listeners, by their path. */
   certificates: readonly { where: string; endSeconds: number; state: "valid" | "ends_soon" | "ended" }[];
   /** Authorities and secrets of clients that are about to end, or have ended. */
   othersEnding: number;
@@ -30,14 +30,16 @@ export type Watch = {
   storeAnswers(): Promise<boolean>;
   /** Whether no other process can have the name of this instance. */
   hasName(): boolean;
-  /** The clock of this machine beside that of the database; `aheadSeconds` is undefined where there is only one. */
+  /**
+   * The clock of this machine beside that of the database; `aheadSeconds` is undefined where there is only one clock.
+   */
   clock(): { agrees: boolean; aheadSeconds: number | undefined };
   /** Whether the server was told to stop. */
   stopping(): boolean;
   journal(): { open: boolean; pending: number };
-  /** Of PostgreSQL: connections in use and idle, and calls that wait for one; undefined without it. */
+  /** The connections to PostgreSQL in use and idle, and the calls that wait for one; undefined without PostgreSQL. */
   connections(): Readonly<Record<"in_use" | "idle" | "waiting", number>> | undefined;
-  /** This process; each reading begins the time of `loopDelaySeconds` again. */
+  /** The state of this process; each reading begins the period of `loopDelaySeconds` again. */
   process(): {
     version: string;
     node: string;
@@ -46,26 +48,31 @@ export type Watch = {
     startSeconds: number;
     loopDelaySeconds: readonly { rank: string; seconds: number }[];
   };
-  /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
+  /** The bytes of our log that wait because they cannot be written, and how many lines were lost to that. */
   log(): { waitingBytes: number; lostLines: number };
-  /** Our signing keys that are active or announced; `changeSeconds`: until the next change, if one is known. */
+  /**
+   * Our signing keys that are active or announced; `changeSeconds` is the time until the next change, if one is known.
+   */
   signingKeys(): readonly {
     labels: Sample<"mandate_signing_key_age_seconds">["labels"];
     ageSeconds: number;
     changeSeconds?: number;
   }[];
-  /** Of keys at the key service that are active; undefined without one. `signsTokens`: whether any key of tokens does. */
+  /** The active keys at the key service; undefined without one. `signsTokens` tells whether any key of tokens signs. */
   keyService():
     | {
         signsTokens: boolean;
         keys: readonly (Pick<Sample<"mandate_key_service_works">, "labels"> & { works: boolean })[];
       }
     | undefined;
-  /** Undefined without a witness. `logsAhead`: logs of which the store had fewer, or other, records at the start than there were. */
+  /**
+   * The state of the witness; undefined without one. `logsAhead` are the logs of which the store had fewer, or other,
+   * records at the start than the witness.
+   */
   witness(): { works: boolean; ageSeconds?: number; logsAhead: number } | undefined;
-  /** Trust bundles by trust domain. */
+  /** The trust bundles, by trust domain. */
   trustDomains(): ReadonlyMap<string, SourceState>;
-  /** Key sets by issuer. */
+  /** The key sets, by issuer. */
   issuers(): ReadonlyMap<string, SourceState>;
   configuration(): ConfigurationState;
 };
@@ -130,9 +137,9 @@ export async function serveOperations(
 }
 
 /**
- * Trust material that is too old is shown, but the server stays ready: other clients are still served. With a certificate
- * that has ended it is not: every client that verifies it is refused here, and another instance may have the next one.
- * Nor is it where the key service signs no token.
+ * Trust material that is too old is shown, but the server stays ready, because other clients are still served. With a
+ * certificate that has ended it is not ready: every client that verifies it is refused here, and another instance may
+ * have the next one. It is not ready either where the key service signs no token.
  */
 async function readiness(watch: Watch): Promise<Page> {
   const store = await watch.storeAnswers();
@@ -157,7 +164,7 @@ async function readiness(watch: Watch): Promise<Page> {
     ),
     trustDomains: Object.fromEntries(watch.trustDomains()),
     issuers: Object.fromEntries(watch.issuers()),
-    // Of these no token and no workload is accepted: there is no copy, it is too old, or it has no key.
+    // No token and no workload of these is accepted: there is no copy, it is too old, or it has no key.
     withoutTrust: [...watch.trustDomains(), ...watch.issuers()].flatMap(([name, { state, keys }]) =>
       state === "none" || keys === 0 ? [name] : [],
     ),

@@ -22,7 +22,7 @@ export type PeopleEndpoint =
 
 export interface People extends PeopleGrants {
   readonly endpoints: Readonly<Record<PeopleEndpoint, (ports: LentPorts) => Handler>>;
-  /** At the paths of pages a refusal or fault is a page as well. */
+  /** At the paths of pages a refusal or a fault is a page as well. */
   dress(ports: Pick<Ports, "settings" | "hash">): Dress;
 }
 

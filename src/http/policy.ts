@@ -1,4 +1,4 @@
-/** POST /policy/explain: what the token endpoint would answer to such a request, and why; nothing is issued. */
+/** POST /policy/explain: tells what the token endpoint would answer to such a request, and why; nothing is issued. */
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
@@ -36,7 +36,7 @@ export function explainEndpoint(ports: AdmitPorts & ExplainPorts): Handler {
     const explanation = await explain(ports, question.value);
     const detail = describeExplanation(question.value, explanation);
     const explained: AuditEvent = { ...event, outcome: "allow", reason: "explained", detail };
-    // AUDIT-D-6: recorded before it is told.
+    // AUDIT-D-6: the question is recorded before it is answered.
     await ports.journal.record({ event: explained });
     return privateJson(200, show(explanation));
   };
@@ -52,7 +52,7 @@ type Shown = {
   rules: Explanation["trace"];
   scopes: Explanation["scopes"];
   would_issue?: Issued;
-  /** The user could be asked for the consent that alone is missing. */
+  /** Whether the user could be asked for the consent that alone is missing. */
   could_ask?: Explanation["couldAsk"];
   explanation: readonly string[];
 };

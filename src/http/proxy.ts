@@ -15,17 +15,22 @@ import { pathOf } from "./handler.ts";
 import { leafOf } from "./message.ts";
 
 export type TrustedProxy = {
-  /** Its own certificate must be issued under these authorities, for this subject. */
+  /** The proxy's own certificate must be issued under these authorities, for this subject. */
   anchors: readonly Uint8Array[];
   subject: ExpectedSubject;
-  /** The field in which it tells the address of its client; absent: every client has the address of the proxy. */
+  /**
+   * The field in which the proxy tells the address of its client; absent if every client has the address of the proxy.
+   */
   clientAddress?: ForwardedField;
 };
 
 const NOT_THE_PROXY = { status: 400, description: "the peer is not the configured proxy" };
 const MALFORMED = { status: 400, description: "the client certificate fields are malformed" };
 
-/** `onUnread`: the proxy was to tell the address of its client, and did not, or not in a form that can be read. */
+/**
+ * `onUnread` is called where the proxy was to tell the address of its client, and did not, or not in a form that can be
+ * read.
+ */
 export function behindProxy(
   ports: Pick<Ports, "authFailures" | "clock" | "paths">,
   proxy: TrustedProxy,
@@ -70,8 +75,9 @@ const clientOf = (peer: Peer, address: string, certificates: Peer["certificates"
 });
 
 /**
- * RFC7239-8.1-1: told by the proxy that has proven itself, and by no other peer. Undefined where it hides the address
- * or none can be read: such clients share the address of the proxy, so that a client that spoils the field gains none.
+ * RFC7239-8.1-1: the address is told by the proxy that has proven itself, and by no other peer. It is undefined where
+ * the proxy hides it or it cannot be read: such clients share the address of the proxy, so that a client that spoils
+ * the field gains nothing.
  */
 function clientAddress(
   request: HttpRequest,

@@ -12,7 +12,7 @@ import type { LogEntry } from "./log.ts";
 import { STATUS_CODES } from "./plain.ts";
 import { entryOf, newTrace } from "./trace.ts";
 
-/** By the code of the parser's error; undefined where the peer is gone or there is no sense in an answer. */
+/** The answer by the code of the parser's error; undefined where the peer is gone or an answer makes no sense. */
 export function refusalOf(code: string): HttpRefusal | undefined {
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") return REFUSALS.timeout;
   if (code === "HPE_HEADER_OVERFLOW") return REFUSALS.head;
@@ -26,19 +26,19 @@ export function refuseRaw(
   refusal: HttpRefusal,
   log: (entry: LogEntry) => void,
 ): void {
-  // What still comes in of the request is a second error to Node; the answer to the first is on its way.
+  // The rest of the request that still comes in is a second error to Node; the answer to the first is on its way.
   if (connection?.refused) return;
   if (connection === undefined || !socket.writable) {
     socket.destroy();
     return;
   }
-  // A request is at work: its client would take this for the answer to it.
+  // A request is at work, and its client would take this for the answer to it.
   if (isBusy(connection)) {
     connection.ending ??= () => refuseRaw(socket, connection, refusal, log);
     return;
   }
   connection.refused = true;
-  // A request that is incomplete and no longer read was refused already, and gets no second answer.
+  // A request that is incomplete and no longer read was refused before, and gets no second answer.
   if (connection.reading === undefined && connection.latest?.complete === false) {
     end(socket);
     return;

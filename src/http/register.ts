@@ -42,13 +42,13 @@ export function registerEndpoint(ports: RegisterPorts): Handler {
     // A browser names the origin of the page in every request of this kind, and a page cannot leave it out.
     const registrar = { ...caller, fromPage: request.headers.get("origin") !== null };
     const registered = await registerClient(ports, registrar, note, json.value);
-    // RFC7591-3.2-1: 201 for a new client.
+    // RFC7591-3.2-1: a new client is answered with 201.
     return registered.ok ? information(ports, 201, registered.value) : refuse(ports, registered.error);
   };
 }
 
 export function readRegistrationEndpoint(ports: ManagePorts): Handler {
-  // RFC7592-2.1-1: the record as it is.
+  // RFC7592-2.1-1: the answer is the record as it is.
   return onClient(ports, async (client) => information(ports, 200, { client }));
 }
 
@@ -95,7 +95,7 @@ async function readMetadata(ports: RecordPorts, audited: AuditedRequest, request
   return err(status === 413 ? httpError(json.error) : badRequest("invalid_client_metadata", description));
 }
 
-/** RFC7591-3.2.1-8, RFC7592-3-1, RFC7592-3-2, RFC7592-B-2: the whole record, and the URL and token to manage it. */
+/** RFC7591-3.2.1-8, RFC7592-3-1, RFC7592-3-2, RFC7592-B-2: the answer is the whole record, and the URL and token to manage it. */
 function information(
   { settings, registrationTokens }: Pick<Ports, "settings" | "registrationTokens">,
   status: number,
@@ -115,7 +115,7 @@ function information(
   return privateJson(status, buildClientInformation(information));
 }
 
-/** RFC7591-3.2.2-2: fixed texts that name the wrong member but never its value. */
+/** RFC7591-3.2.2-2: texts are fixed; they name the wrong member but never its value. */
 function refuse(ports: BasePorts & Pick<Ports, "nonces">, failure: RegistrationFailure): HttpResponse {
   const { kind, reason } = failure;
   switch (kind) {

@@ -1,4 +1,4 @@
-/** One request and its answer: head, body, handler, answer, log. The only place where a fault becomes an answer. */
+/** Answers one request: head, body, handler, answer, log. This is the only place where a fault becomes an answer. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { Result } from "../result.ts";
@@ -13,7 +13,7 @@ import type { RequestTrace } from "./trace.ts";
 import { entryOf, newTrace } from "./trace.ts";
 import { readTraceparent } from "./trace-context.ts";
 
-/** What the head expects: nothing, to be asked for the body (100-continue), or something that is not supported. */
+/** What the head expects: nothing; to be asked for the body (100-continue); or something that is not supported. */
 export type Expect = "none" | "continue" | "other";
 
 export type ResponderOptions = {
@@ -50,14 +50,14 @@ export function makeResponder(options: ResponderOptions): Responder {
       try {
         return options.dress({ path: pathIn(request), acceptLanguage, origin }, answer);
       } catch {
-        // A fault in the form must not cost the answer.
+        // A fault while the form is made must not cost the answer.
         return answer;
       }
     };
 
-    // One request of a connection is at work: this one begins when the one before it was answered.
+    // While one request of a connection is at work, this one waits until that is answered.
     if (connection.open > 1) await turnOf(connection);
-    // The peer is gone, or the answer before this request said that it ends the connection.
+    // The peer is gone, or the answer before this request ended the connection.
     if (!request.socket.writable) {
       log(entryOf(trace, 0));
       return;
@@ -72,7 +72,8 @@ export function makeResponder(options: ResponderOptions): Responder {
       }
       if (expect === "continue") response.writeContinue();
       const received = await receive(options, connection, trace, request);
-      // Refused meanwhile, for its own pace or for what follows it: no handler may act on it any more.
+      // The request was refused meanwhile, because it was too slow or because of what follows it, so no handler may act
+      // on it any more.
       if (connection.refused) return;
       if (received === "peer_gone") {
         log(entryOf(trace, 0));
@@ -92,7 +93,7 @@ export function makeResponder(options: ResponderOptions): Responder {
         return;
       }
       const answer = dress(faultResponse(fault));
-      // Written to already: no second answer, and the first must not pass for whole.
+      // A part of the answer was written already: there is no second answer, and the first one must not pass for whole.
       if (response.headersSent) response.destroy();
       else send(answer);
       log(entryOf(trace, answer.status, { fault }));
@@ -102,7 +103,7 @@ export function makeResponder(options: ResponderOptions): Responder {
 
 const pathIn = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0] ?? "";
 
-/** Counts the request until its answer is sent; whether it is the last of its connection. */
+/** Counts the request until its answer is sent, and returns whether it is the last of its connection. */
 function begin(
   { connections, limit }: ResponderOptions,
   connection: Connection,
@@ -112,14 +113,15 @@ function begin(
   connection.requests += 1;
   connection.open += 1;
   connection.latest = request;
-  // Node's own cap leaves it to the peer to close, does not hold for HTTP/1.0, and knows no age.
+  // Node's own cap leaves it to the peer to close, does not hold for HTTP/1.0, and knows no age of a connection.
   connection.last =
     connection.requests >= limit.requestsPerConnectionMax ||
     performance.now() - connection.startMs > limit.connectionAgeMaxMs ||
     request.httpVersion !== "1.1";
   response.once("close", () => {
     connection.open -= 1;
-    // Not while draining: its answer may have been written before that, and then does not say that it ends here.
+    // A connection is not cut while it drains: its answer may have been written before that, and then does not say that
+    // the connection ends.
     if (connections.ended && connection.open === 0) request.socket.destroySoon();
     connection.next?.();
     delete connection.next;
@@ -143,7 +145,7 @@ async function receive(
 ): Promise<Result<HttpRequest, HttpRefusal> | "peer_gone"> {
   connection.reading = trace;
   const body = await readBody(request, limit.bodyBytesMax);
-  // A pipelined request may have taken its place meanwhile.
+  // A pipelined request may have taken the place of this one meanwhile.
   if (connection.reading === trace) delete connection.reading;
   if (body.ok) return toRequest(request, body.value, origin, pathIn(request));
   return body.error === "peer_gone" ? body.error : err(REFUSALS.body);
@@ -183,7 +185,7 @@ function peerOf(
   };
 }
 
-/** One deadline for all that the handler waits for, since the deadlines of its steps would add up. */
+/** There is one deadline for all that the handler waits for, because the deadlines of its steps would add up. */
 async function inTime(
   timeoutMs: number,
   handle: (deadline: AbortSignal) => HttpResponse | Promise<HttpResponse>,

@@ -1,4 +1,7 @@
-/** POST /revocations: an operator ends tokens by what they have in common, or is shown beforehand which ones that is. */
+/**
+ * POST /revocations: an operator ends tokens by what they have in common, or is shown beforehand which tokens these
+ * are.
+ */
 
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
@@ -37,7 +40,7 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
       return privateJson(200, showEnded(ended));
     }
     const preview = await previewEnding(ports, selector, page);
-    // AUDIT-D-6: recorded before it is told.
+    // AUDIT-D-6: the call is recorded before it is answered.
     const detail: JsonObject = { ends: { ...selector }, count: preview.count };
     await record({ outcome: "allow", reason: "revocation_previewed", detail });
     return privateJson(200, showPreview(preview, page.limit));
@@ -47,7 +50,7 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
 const WHAT_IT_MEANS =
   "ends the tokens that exist, and what is issued up to the cut-off; to keep a party out, change the configuration";
 
-/** `more`: counting took too long, and there may be more than were counted. */
+/** `more` says that counting took too long, and that there may be more than were counted. */
 type ShownEnding = { ended: number; more?: true; cut_off_ms?: number; event: string; note: string };
 
 const showEnded = ({ count, more, cutOffMs, eventId }: Ended): ShownEnding =>

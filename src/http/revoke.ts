@@ -20,8 +20,8 @@ import { auditedRequest } from "./handler.ts";
 const ENDPOINT = "/revoke";
 
 /**
- * RFC7009-2.2-1, RFC7009-2.2-2: the status says everything, and the same for an ended token and for no token at all; the
- * body is for clients that read every answer as JSON.
+ * RFC7009-2.2-1, RFC7009-2.2-2: the status says everything, and is the same for an ended token and for no token at all;
+ * the body is there for clients that read every answer as JSON.
  */
 const DONE = privateJson(200, {});
 
@@ -34,7 +34,8 @@ export function revokeEndpoint(ports: RevokeEndpointPorts): Handler {
     const challenged = authorization !== undefined;
     const form = await readForm(request);
     if (!form.ok) return refuse(form.error, challenged);
-    // RFC7009-2.1-6, RFC7009-5-2, RFC7009-5-4: the client first, as at the token endpoint; a public one by its client_id.
+    // RFC7009-2.1-6, RFC7009-5-2, RFC7009-5-4: the client authenticates first, as at the token endpoint; a public one
+    // is known by its client_id.
     const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
     if (!client.ok) {
       const { failure, refused } = client.error;

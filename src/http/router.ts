@@ -12,9 +12,9 @@ export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
 export type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;
 export type Routes = Readonly<Record<string, MethodTable>>;
 
-/** `dress`: the form of the answer to a method that a path does not serve. */
+/** `dress` gives its form to the answer to a method that a path does not serve. */
 export function route(routes: Routes, dress: Dress = (_, answer) => answer): Handler {
-  // Maps, because an object would inherit names that are no path or method of ours.
+  // These are maps, because an object would inherit names that are no path or method of ours.
   const table = new Map(
     Object.entries(routes).map(([path, methods]) => [path, new Map(Object.entries(methods))]),
   );
@@ -27,7 +27,7 @@ export function route(routes: Routes, dress: Dress = (_, answer) => answer): Han
     const handler = methods.get(request.method === "HEAD" ? "GET" : request.method);
     if (handler !== undefined) return handler(request, peer);
     const allowed = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-    // PROD-4.1-31, RFC6749-3.2-4: the answer names the methods that there are.
+    // PROD-4.1-31, RFC6749-3.2-4: the answer names the methods that the path serves.
     const refusal = httpError({
       status: 405,
       description: "the method is not supported at this path",

@@ -24,22 +24,22 @@ import { secureContext } from "./tls.ts";
 export type ServeOptions = {
   host: string;
   port: number;
-  /** Whether other processes may listen there too. */
+  /** Whether other processes may listen on the same port. */
   reusePort?: boolean;
-  /** PEM. */
+  /** The private key in PEM. */
   key: string;
-  /** PEM, with the intermediates. */
+  /** The certificate in PEM, with the intermediates. */
   cert: string;
-  /** The base of every request's URL; `Host` and `Forwarded` have no say. */
+  /** The base of every request's URL; `Host` and `Forwarded` do not change it. */
   origin: string;
   /** Whether clients are asked for a certificate; false where another listener does that. */
   clientCertificates?: boolean;
   /** Whether a peer that showed these certificates is not bound by the cap on connections of one source. */
   isProven?: (shown: ShownCertificates) => boolean;
   log: (entry: LogEntry) => void;
-  /** For each connection that is not taken up: there are as many as may be, or no file can be opened. */
+  /** Called for each connection that is not taken up, because there are as many as may be, or no file can be opened. */
   onRefused?: (why: "limit" | "files") => void;
-  /** The form of an answer that the handler did not make; by default it stays as it is. */
+  /** The form of an answer that the handler did not make; by default the answer stays as it is. */
   dress?: Dress;
   limits?: Partial<typeof LIMITS>;
 };
@@ -48,13 +48,13 @@ export type Server = {
   readonly address: string;
   readonly port: number;
   /**
-   * For new connections; open ones keep theirs. Whether it is another one; throws and changes nothing if key and
-   * certificate do not match.
+   * Sets the certificate for new connections, while open ones keep theirs. Returns whether it is another one; throws
+   * and changes nothing if key and certificate do not match.
    */
   replaceCertificate(key: string, cert: string): boolean;
-  /** Serves on; each answer says that it ends its connection, and does. */
+  /** Serves on; each answer says that it ends its connection, and ends it. */
   drain(): void;
-  /** Accepts no more connections, finishes requests that have begun, and cuts those that are not done in time. */
+  /** Accepts no more connections, finishes requests that have begun, and cuts those that are not finished in time. */
   shutdown(): Promise<void>;
 };
 
@@ -104,11 +104,11 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   });
   const bound = await listen(server, options);
   server.on("drop", () => options.onRefused?.("limit"));
-  // Otherwise a connection that cannot be accepted would end the process.
+  // Without this listener a connection that cannot be accepted would end the process.
   server.on("error", () => options.onRefused?.("files"));
 
   const shutdown = async (): Promise<void> => {
-    // Not https.Server.close: it would cut a connection whose answer is not yet sent completely.
+    // This is not https.Server.close, which would cut a connection whose answer is not yet sent completely.
     const closed = new Promise<void>((resolve) => {
       net.Server.prototype.close.call(server, () => resolve());
     });
@@ -116,7 +116,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     const cut = setTimeout(connections.cutAll, limit.shutdownTimeoutMs);
     await closed;
     clearTimeout(cut);
-    // Stops Node's own timers.
+    // This stops Node's own timers.
     server.close();
   };
   let stopping: Promise<void> | undefined;
@@ -153,13 +153,14 @@ function makeServer({ key, cert, clientCertificates }: ServeOptions, limit: type
     connectionsCheckingInterval: limit.checkIntervalMs,
     keepAliveTimeout: limit.idleTimeoutMs,
     keepAliveTimeoutBuffer: 0,
-    // refuseHead counts the Host fields; Node's own answer would have no body.
+    // Node's own check is off, because its answer would have no body; refuseHead counts the Host fields.
     requireHostHeader: false,
   });
   // The timers above start with a request; this one also ends a connection that is silent after the handshake.
   server.timeout = limit.idleTimeoutMs;
   server.maxConnections = limit.connectionsMax;
-  // Node drops fields beyond this number silently: one more than allowed, so that refuseHead sees one too many.
+  // Node drops fields beyond this number silently; one more than allowed is let through, so that refuseHead sees one
+  // too many.
   server.maxHeadersCount = limit.headersMax + 1;
   return server;
 }

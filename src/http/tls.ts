@@ -5,7 +5,7 @@
 import { constants, X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
 
-// RFC8705-7.3-1 (BCP 195): forward secrecy and authenticated encryption only.
+// RFC8705-7.3-1 (BCP 195): only suites with forward secrecy and authenticated encryption are offered.
 const CIPHERS = [
   "TLS_AES_128_GCM_SHA256",
   "TLS_AES_256_GCM_SHA384",
@@ -18,11 +18,15 @@ const CIPHERS = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ].join(":");
 
-/** Every option, each time: when a context is replaced, an option that is left out falls back to Node's default. */
+/**
+ * Every option is given each time, because an option that is left out falls back to Node's default when a context is
+ * replaced.
+ */
 export const secureContext = (key: string, cert: string): SecureContextOptions => ({
   key,
   cert,
-  // No anchors: a client with several certificates gets no list of authorities to choose by, and Node trusts none.
+  // No anchors are given, so that a client with several certificates gets no list of authorities to choose by, and Node
+  // trusts none.
   ca: [],
   ciphers: CIPHERS,
   minVersion: "TLSv1.2",
@@ -30,5 +34,5 @@ export const secureContext = (key: string, cert: string): SecureContextOptions =
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
 });
 
-/** The end of the first certificate of a chain in PEM, as RFC 3339. */
+/** The end of the first certificate of a chain in PEM, as RFC 3339 writes times. */
 export const endOfCertificate = (cert: string): string => new X509Certificate(cert).validToDate.toISOString();

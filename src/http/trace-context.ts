@@ -4,16 +4,16 @@
  * it decides nothing, and is sent to no one. What is malformed counts as absent (4.3), and `tracestate` is not read.
  */
 
-/** Hexadecimal, lower case: 16 bytes, and 8 bytes of the caller's own span. */
+/** The ids are in hexadecimal, in lower case: 16 bytes for the trace, and 8 bytes for the caller's own span. */
 export type TraceContext = { readonly traceId: string; readonly parentId: string };
 
 const FIELD =
   /^(?<version>[0-9a-f]{2})-(?<traceId>[0-9a-f]{32})-(?<parentId>[0-9a-f]{16})-[0-9a-f]{2}(?<rest>-.*)?$/;
 const FIRST_VERSION = "00";
-/** Later versions may add members; a field longer than this is none of ours to read. */
+/** Later versions may add members, but a field longer than this is not read. */
 const CHARS_MAX = 256;
 
-/** `field`: the value of `traceparent`; several lines of it, joined by commas, are malformed. */
+/** `field` is the value of `traceparent`; several lines of it, joined by commas, are malformed. */
 export function readTraceparent(field: string | undefined): TraceContext | undefined {
   if (field === undefined || field.length > CHARS_MAX) return undefined;
   const { version = "ff", traceId = "", parentId = "", rest } = FIELD.exec(field)?.groups ?? {};

@@ -1,4 +1,4 @@
-/** What is known of a request from its first byte on, and the log entry that it ends in. */
+/** What is known of a request from its first byte on, and the log entry that it leads to. */
 import { randomUUID } from "node:crypto";
 import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
 import { defined } from "../result.ts";
@@ -31,7 +31,7 @@ export const newTrace = (
   context,
 });
 
-/** `status` 0: the peer left before there was an answer. */
+/** A `status` of 0 says that the peer left before there was an answer. */
 export function entryOf(
   trace: RequestTrace,
   status: number,
