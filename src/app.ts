@@ -11,10 +11,10 @@ import {
 } from "./http/consents.ts";
 import { makeCors } from "./http/cors.ts";
 import { documentsOf } from "./http/discovery.ts";
+import { explainEndpoint } from "./http/explain.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
 import type { People, PeopleEndpoint } from "./http/people.ts";
-import { explainEndpoint } from "./http/policy.ts";
 import {
   deleteRegistrationEndpoint,
   readRegistrationEndpoint,
