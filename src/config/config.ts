@@ -11,7 +11,7 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
 import { General } from "../settings/sections.ts";
-import type { Client, KeyServicePlace, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
+import type { Client, KeyServicePlace, Settings, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import type { Json, JsonFailure, JsonObject } from "../spec/rfc8259.ts";
@@ -57,7 +57,7 @@ export type Config = {
     signsIn: boolean;
     /** The listener for the TLS-terminating proxy alone, with the authorities of its certificate. */
     proxy?: Omit<Opened<NonNullable<ConfigFile["proxy"]>>, "ca"> & { ca: readonly Uint8Array[] };
-    store: StorePlace & Pick<ConfigFile["store"], "startSeconds">;
+    store: ReturnType<typeof readStore>;
     keys: { encryptionKey: Uint8Array; otherEncryptionKey?: Uint8Array; service?: KeyServicePlace };
     audit: AuditSettings;
     /** The file with the offsets of the clocks, for a server under test. */
@@ -180,7 +180,7 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
   const now = readSettings(config, reader);
 
-  const store = { ...readStore(config, folder, reader), startSeconds: config.store.startSeconds };
+  const store = readStore(config, folder, reader);
   const { reusePort, drainSeconds = DRAIN_SECONDS[config.profile] } = main;
   const listen = { ...readListener("listen", main), reusePort, drainSeconds };
   const mtls = mtlsFile && { ...readListener("mtls", mtlsFile), reusePort };
@@ -281,7 +281,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       production: config.profile === "production",
       signIn,
       redirects: readRedirects(config, reader),
-      pages: { operator: config.pages.operator ?? new URL(issuer).host, colours: config.pages.colours },
+      pages: { ...config.pages, operator: config.pages.operator ?? new URL(issuer).host },
       keys: readKeySchedule(config, reader),
       policy: policy.value.policy,
     }),

@@ -25,14 +25,15 @@ export function readConsents(config: ConfigFile, { problem }: Reader): ReadonlyM
     }
   }
   const found = new Map<string, ConsentIssuer>();
-  for (const [name, { clients, types }] of Object.entries(consents.issuers)) {
+  for (const [name, from] of Object.entries(consents.issuers)) {
     if (trustedIssuers[name] === undefined) {
       problem(
         `consents.issuers.${name}`,
         `is not in trustedIssuers, so its tokens for ${consentsAudience(issuer)} cannot be verified`,
       );
     }
-    found.set(name, { clients: new Set(clients), types: types.map((type) => type ?? undefined) });
+    const types = from.types.map((type) => type ?? undefined);
+    found.set(name, { ...from, clients: new Set(from.clients), types });
   }
   return found;
 }

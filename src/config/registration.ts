@@ -31,8 +31,7 @@ export function readDocuments(
       `clientMetadataDocuments follow "${DOCUMENTS_DRAFT}", which must be acknowledged here by that name`,
     );
   }
-  const { origins, foreignKeys } = from;
-  return defined<ClientDocumentSettings>({ foreignKeys, origins: origins && new Set(origins) });
+  return defined<ClientDocumentSettings>({ ...from, origins: from.origins && new Set(from.origins) });
 }
 
 export function readOrigins({ clientOrigins }: ConfigFile, reader: Reader): ReadonlyMap<string, Reach> {

@@ -6,22 +6,22 @@ import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import { isLoopbackHost } from "./values.ts";
 
-type PostgresPlace = Extract<StorePlace, { postgres: string }>;
+type Place = StorePlace & { startSeconds: number };
 
-export function readStore({ store, profile }: ConfigFile, folder: string, reader: Reader): StorePlace {
-  if ("sqlite" in store) return { sqlite: resolve(folder, store.sqlite) };
-  const { connections } = store;
+export function readStore({ store, profile }: ConfigFile, folder: string, reader: Reader): Place {
+  if ("sqlite" in store) return { ...store, sqlite: resolve(folder, store.sqlite) };
+  const unread = { ...store, postgres: "" };
   const text = reader.readSecret("store.postgres", store.postgres);
-  if (text === undefined) return { postgres: "", connections };
+  if (text === undefined) return unread;
   if (hostsOf(text).includes(",")) {
     reader.problem("store.postgres", "names several hosts: name one, which leads to the server that writes");
-    return { postgres: "", connections };
+    return unread;
   }
   const url = parseDatabaseUrl(text);
   if (url === undefined) {
     // Without the text, which holds a password.
     reader.problem("store.postgres", "is not a connection URL (postgres://…)");
-    return { postgres: "", connections };
+    return unread;
   }
   const parameters = new URLSearchParams(url.search);
   const names = [...parameters.keys()];
@@ -42,7 +42,7 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
   const rest = parameters.toString();
   const place = text.split("?", 1)[0] ?? "";
   const postgres = (socketFolder === undefined ? place : atLocalhost(url)) + (rest && `?${rest}`);
-  return defined<PostgresPlace>({ postgres, connections, socketFolder, tls });
+  return defined<Extract<Place, { postgres: string }>>({ ...store, postgres, socketFolder, tls });
 }
 
 /** As libpq names the folder of a Unix socket: the parameter `host`, or the host in percent-encoding. */

@@ -3,25 +3,25 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import * as v from "valibot";
 import { makeClock } from "../../src/adapters/clock.ts";
 import { makeThrottle } from "../../src/adapters/throttle.ts";
 import type { Throttle } from "../../src/ports.ts";
 import type { Limits } from "../../src/settings/sections.ts";
+import { LimitsFile } from "../../src/settings/sections.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
 
 /** By default ten failures of a source and three as one client, refilled every 6 and 20 seconds; two of the others. */
 const RATES: Limits = {
+  ...v.parse(LimitsFile, {}),
   failuresPerMinuteBySource: { perSecond: 10 / 60, burst: 10 },
   failuresPerMinuteByClient: { perSecond: 3 / 60, burst: 3 },
-  proofMillisecondsPerSecond: { perSecond: 300, burst: 300 },
   pagesPerMinuteBySource: { perSecond: 1, burst: 1 },
   requestsPerSecondByClient: { perSecond: 1, burst: 2 },
   registrationRequestsPerMinuteByClient: { perSecond: 1, burst: 3 },
   registrationsPerHourBySource: { perSecond: 2 / 60, burst: 2 },
-  fetchesPerMinuteBySource: { perSecond: 1, burst: 2 },
-  fetchesPerMinuteByHost: { perSecond: 1, burst: 2 },
 };
 
 function setUp(rates: Partial<Limits> = {}) {
