@@ -41,16 +41,16 @@ import type { FileDigests } from "./watched.ts";
 /** A test sets the clock of a server through the file of this name; in the development profile only. */
 const CLOCK_FILE = "MANDATE_CLOCK_FILE";
 
-/** A listener as written, with the texts of its two files; whether it shares its port is set for all of them at once. */
-type Opened<F> = Omit<F, "tls" | "drainSeconds"> & { key: string; cert: string; reusePort: boolean };
-export type Listener = Opened<ConfigFile["listen"]>;
+/** What the three have in common: the texts of their two files, and whether they share their ports. */
+export type Listener = { host: string; port: number; key: string; cert: string; reusePort: boolean };
+type Opened<F> = Listener & Omit<F, "tls" | keyof Listener>;
 
 export type Config = {
   settings: Settings;
   /** Settings that change only with a restart, each at its path in the file, and what goes with them. */
   fixed: Pick<ConfigFile, "profile" | "operations" | "limits"> & {
     /** `drainSeconds`: how long the server serves on after SIGTERM. */
-    listen: Listener & { drainSeconds: number };
+    listen: Opened<ConfigFile["listen"]> & { drainSeconds: number };
     /** The listener for client certificates; absent: `listen` asks for them. */
     mtls?: Opened<NonNullable<ConfigFile["mtls"]>>;
     /** Whether users sign in: then `listen` asks for no certificates, which browsers would ask their users for. */

@@ -1,14 +1,13 @@
 /** Which listeners can be opened beside each other, in one process and in several. */
-import type { ConfigFile } from "./schema.ts";
-
 type Place = { host: string; port: number };
+type Places = { listen: Place; mtls?: Place | undefined; proxy?: Place | undefined };
 
 /**
  * Why several processes cannot serve on one port. Where the platform has the option at all, only Linux spreads new
  * connections over all of them, and lets no other user join.
  */
 export function whyNotShared(
-  { store, listen, mtls, proxy }: Pick<ConfigFile, "store" | "listen" | "mtls" | "proxy">,
+  { store, listen, mtls, proxy }: { store: object } & Places,
   platform: NodeJS.Platform,
 ): string | undefined {
   if (platform !== "linux") return "works on Linux only: remove it";

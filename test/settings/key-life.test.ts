@@ -1,20 +1,16 @@
 /** The life of signing keys, as a pure function of what is known of them and of the time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import * as v from "valibot";
 import { KEY_UNUSED_SECONDS } from "../../src/limits/keys.ts";
 import { apiTarget } from "../../src/policy/own-target.ts";
 import { compilePolicy } from "../../src/policy/rules.ts";
 import type { KeyFacts, KeyState, KeyStep, KeyUse } from "../../src/settings/key-life.ts";
 import { dueSteps, keysInUse, nextChange } from "../../src/settings/key-life.ts";
-import type { KeySchedule } from "../../src/settings/sections.ts";
+import { KeySchedule } from "../../src/settings/sections.ts";
 
 const NOW = 1_790_000_000;
-const SCHEDULE: KeySchedule = {
-  rotateSeconds: 1_000_000,
-  announceSeconds: 10_000,
-  retireSeconds: 7_200,
-  cacheSeconds: 300,
-};
+const SCHEDULE = v.parse(KeySchedule, { rotateSeconds: 1_000_000, announceSeconds: 10_000 });
 const TOKEN: KeyUse = { purpose: "token", alg: "ES256" };
 
 /** A key that came into its state so many seconds ago. */

@@ -1,5 +1,7 @@
 /** Signing keys of one purpose in a store, as the server has them; what changes them is recorded in a log of their own. */
+
 import assert from "node:assert/strict";
+import * as v from "valibot";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import type { EncryptionKeys } from "../../src/adapters/crypto/encryption-keys.ts";
 import type { KeyRing } from "../../src/adapters/crypto/key-ring.ts";
@@ -10,14 +12,10 @@ import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
 import type { KeyPurpose } from "../../src/settings/key-life.ts";
-import type { KeySchedule } from "../../src/settings/sections.ts";
+import { KeySchedule } from "../../src/settings/sections.ts";
 
-export const SCHEDULE: KeySchedule = {
-  rotateSeconds: 90 * 86_400,
-  announceSeconds: 86_400,
-  retireSeconds: 7_200,
-  cacheSeconds: 300,
-};
+/** That of a configuration that says nothing of it. */
+export const SCHEDULE = v.parse(KeySchedule, {});
 
 export type RingOptions = {
   store: Store;
