@@ -8,6 +8,14 @@ export const setting = <const S extends v.GenericSchema>(schema: S, text: string
 /** Off, unless it is set. */
 export const flag = (text: string) => setting(v.optional(v.boolean(), false), `${text}; false by default.`);
 
+/** Absent, unless it is set. */
+export const maybe = <const S extends v.GenericSchema>(schema: S, text: string) =>
+  setting(v.optional(schema), text);
+
+/** Empty, unless it is set. */
+export const list = <const S extends v.GenericSchema>(entry: S, text: string) =>
+  setting(v.optional(v.array(entry), []), text);
+
 const OF_START = { takenBy: "restart" } as const;
 
 /** A member whose changes wait for a restart, as do those of the members below it. */

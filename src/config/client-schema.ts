@@ -1,7 +1,7 @@
 /** The schema of clients: those in the file, how others register, and which metadata documents are accepted. */
 import * as v from "valibot";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
-import { flag, setting } from "../setting.ts";
+import { flag, maybe, setting } from "../setting.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
 import { RegistrationRules } from "../settings/sections.ts";
 import type { Credential } from "../spec/rfc7591-members.ts";
@@ -19,10 +19,7 @@ import {
   workloadPattern,
 } from "./values.ts";
 
-const expires = setting(
-  v.optional(isoTime),
-  "When this secret ends, such as 2027-01-31T00:00:00Z; without it, never.",
-);
+const expires = maybe(isoTime, "When this secret ends, such as 2027-01-31T00:00:00Z; without it, never.");
 const SecretFile = v.union(
   [v.strictObject({ ...file.entries, expires }), v.strictObject({ ...env.entries, expires }), text],
   'is neither { "file": … } nor { "env": … }',
@@ -46,15 +43,15 @@ const redirectsText = "Where authorization codes for it may be sent.";
 const workloadText = "The SPIFFE ID as which it acts; rules name it by this.";
 const actorText = "Whether its own access token may be its actor token; false by default.";
 const certificateBoundText = "Whether its tokens must be bound to its certificate; false by default.";
-const defaultTarget = setting(v.optional(text), "The target of a request that names none.");
-const title = setting(v.optional(text), "The name of the client that users are shown.");
+const defaultTarget = maybe(text, "The target of a request that names none.");
+const title = maybe(text, "The name of the client that users are shown.");
 const dpopBound = flag("Whether its tokens must be bound to a DPoP key");
 
 const ofClient = {
   redirectUris: setting(v.optional(redirectUris, []), redirectsText),
   title,
   grantTypes: grantTypes(GRANT_TYPES),
-  workload: setting(v.optional(workloadId), workloadText),
+  workload: maybe(workloadId, workloadText),
   actorAccessToken: setting(v.optional(v.boolean(), false), actorText),
   defaultTarget,
   /** RFC8705-3.4-1, RFC9449-5.2-2: by DPoP in any case if both are set. */
@@ -85,7 +82,7 @@ const anyMethodWith = <C extends Credential>(credential: C) =>
 
 /** RFC8705-2.1.2-1: exactly one of these is set. */
 const oneSubject = (what: string) =>
-  setting(v.optional(text), `The ${what} of its certificate. Exactly one of the five is set.`);
+  maybe(text, `The ${what} of its certificate. Exactly one of the five is set.`);
 
 export const ClientFile = v.variant("method", [
   // MCPC-D-17, CIMD-5-3: the operator's copy of the metadata document at the URL that is the client's name.
@@ -107,12 +104,9 @@ export const ClientFile = v.variant("method", [
   }),
   v.strictObject({
     method: anyMethodWith("keys"),
-    jwks: setting(v.optional(jwksFile), jwksText),
-    jwksUri: setting(v.optional(remote), "The URL of its public keys."),
-    vouchedBy: setting(
-      v.optional(VouchersFile),
-      "The issuers that vouch for it, instead of keys of its own.",
-    ),
+    jwks: maybe(jwksFile, jwksText),
+    jwksUri: maybe(remote, "The URL of its public keys."),
+    vouchedBy: maybe(VouchersFile, "The issuers that vouch for it, instead of keys of its own."),
     ...ofClient,
   }),
   v.strictObject({
@@ -137,7 +131,7 @@ export const ClientFile = v.variant("method", [
     title,
     method: anyMethodWith("nothing"),
     grantTypes: grantTypes(USER_GRANT_TYPES),
-    workload: setting(v.optional(v.never()), workloadText),
+    workload: maybe(v.never(), workloadText),
     actorAccessToken: setting(v.optional(v.literal(false), false), actorText),
     defaultTarget,
     tls_client_certificate_bound_access_tokens: setting(
@@ -150,15 +144,12 @@ export const ClientFile = v.variant("method", [
 
 export const RegistrationFile = v.strictObject({
   ...RegistrationRules.entries,
-  tlsAuthorities: setting(
-    v.optional(certificates),
-    "The authorities for clients that register with tls_client_auth.",
-  ),
+  tlsAuthorities: maybe(certificates, "The authorities for clients that register with tls_client_auth."),
 });
 
 /** Client ID metadata documents; the section enables them. */
 export const DocumentsFile = v.strictObject({
-  origins: setting(v.optional(v.array(originUrl)), "The only origins of such documents; without it, all."),
+  origins: maybe(v.array(originUrl), "The only origins of such documents; without it, all."),
   foreignKeys: flag("Whether its jwks_uri may be of another origin"),
 });
 

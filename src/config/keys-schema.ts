@@ -1,13 +1,13 @@
 /** The schema of the section `keys`. */
 import * as v from "valibot";
-import { setting, settingOfStart } from "../setting.ts";
+import { maybe, setting, settingOfStart } from "../setting.ts";
 import { KeySchedule } from "../settings/sections.ts";
 import { httpsUrl, reach, secret } from "./values.ts";
 
 const ServiceFile = v.strictObject({
   url: setting(httpsUrl, "Its URL, below which are /keys and /sign."),
   ...reach,
-  authorization: setting(v.optional(secret), "The value of the header field Authorization for it."),
+  authorization: maybe(secret, "The value of the header field Authorization for it."),
 });
 
 export const KeysFile = v.strictObject({

@@ -4,7 +4,7 @@ import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, RETENTION_DAYS } from "../limits
 import { LEASE_SECONDS_MAX, STORE_CONNECTIONS_MAX, STORE_START_SECONDS } from "../limits/store.ts";
 import { Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
-import { setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
+import { list, maybe, setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
 import { DpopFile, General, LimitsFile } from "../settings/sections.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
@@ -54,7 +54,7 @@ const CheckpointFile = v.strictObject({
 
 const witnessUrl = v.strictObject({
   ...remote.entries,
-  authorization: setting(v.optional(secret), "The value of the Authorization header field for the URL."),
+  authorization: maybe(secret, "The value of the Authorization header field for the URL."),
 });
 
 const AuditFile = v.strictObject({
@@ -96,10 +96,7 @@ const draft = v.picklist(
 );
 
 export const ConfigFile = v.strictObject({
-  $schema: setting(
-    v.optional(v.string()),
-    "The JSON Schema of this file, for editors; the server does not read it.",
-  ),
+  $schema: maybe(v.string(), "The JSON Schema of this file, for editors; the server does not read it."),
   version: setting(v.literal(1, "is not 1"), "The version of this format: 1."),
   profile: settingOfStart(
     v.optional(v.picklist(["production", "development"]), "production"),
@@ -113,16 +110,13 @@ export const ConfigFile = v.strictObject({
     ListenFile,
     "The main HTTPS listener. It asks clients for certificates unless there is `mtls` or `signIn`.",
   ),
-  mtls: setting(
-    v.optional(MtlsFile),
-    "A second HTTPS listener, the only one that asks clients for certificates.",
-  ),
-  proxy: setting(
-    v.optional(ProxyFile),
+  mtls: maybe(MtlsFile, "A second HTTPS listener, the only one that asks clients for certificates."),
+  proxy: maybe(
+    ProxyFile,
     "A listener for one TLS-terminating proxy, which forwards the certificates of its clients in Client-Cert and Client-Cert-Chain (RFC 9440). No other listener reads these.",
   ),
-  operations: setting(
-    v.optional(OperationsFile),
+  operations: maybe(
+    OperationsFile,
     "A plain HTTP listener for /livez, /readyz and /metrics, for the operator's tools only.",
   ),
   store: setting(
@@ -145,8 +139,8 @@ export const ConfigFile = v.strictObject({
     "The clients that are configured, by client_id.",
   ),
   registration: setting(v.optional(RegistrationFile, {}), "How clients register themselves (RFC 7591)."),
-  clientMetadataDocuments: setting(
-    v.optional(DocumentsFile),
+  clientMetadataDocuments: maybe(
+    DocumentsFile,
     "Present: a client may be the https URL of its metadata document.",
   ),
   clientOrigins: setting(
@@ -159,24 +153,15 @@ export const ConfigFile = v.strictObject({
     v.optional(CorsFile, { origins: [] }),
     "Which web pages may be clients: their scripts read what /token, /par, /register and /revoke answer. A web application with a backend keeps its tokens there instead.",
   ),
-  signIn: setting(
-    v.optional(SignInFile),
+  signIn: maybe(
+    SignInFile,
     "Present: users sign in at an OpenID Provider, and clients may ask them for access. Where it comes or goes, a restart decides whether `listen` asks for certificates.",
   ),
   authorize: setting(v.optional(AuthorizeFile, {}), "What clients that ask users may do."),
   pages: setting(v.optional(PagesFile, {}), "In whose name and colours users are shown pages."),
   limits: setting(v.optional(LimitsFile, {}), "How much one caller may ask for."),
-  targets: setting(
-    v.optional(v.array(Target), []),
-    "The resource servers and partners that tokens are issued for.",
-  ),
-  policies: setting(
-    v.optional(v.array(SharingRule), []),
-    "The rules. A rule only allows; what no rule allows is refused.",
-  ),
-  drafts: setting(
-    v.optional(v.array(draft), []),
-    "Every Internet-Draft in use, by the revision that this version follows.",
-  ),
+  targets: list(Target, "The resource servers and partners that tokens are issued for."),
+  policies: list(SharingRule, "The rules. A rule only allows; what no rule allows is refused."),
+  drafts: list(draft, "Every Internet-Draft in use, by the revision that this version follows."),
 });
 export type ConfigFile = v.InferOutput<typeof ConfigFile>;

@@ -12,7 +12,7 @@ import {
   REFRESH_RETRY_SECONDS,
   REFRESH_RETRY_SECONDS_MAX,
 } from "../limits/people.ts";
-import { setting, whole } from "../setting.ts";
+import { list, maybe, setting, whole } from "../setting.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
@@ -28,40 +28,28 @@ const name = v.pipe(
 
 export const ProviderFile = v.strictObject({
   issuer: setting(text, "One of `trustedIssuers`."),
-  title: setting(v.optional(text), "What users are shown where there are several; by default its host."),
+  title: maybe(text, "What users are shown where there are several; by default its host."),
   clientId: setting(text, "The client_id of this server at the provider."),
-  method: setting(
-    v.optional(v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"])),
+  method: maybe(
+    v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"]),
     "How this server authenticates there: private_key_jwt (the default; its keys are at {issuer}/rp/jwks), or by a secret.",
   ),
-  clientSecret: setting(
-    v.optional(secret),
-    "The secret of this server at the provider, for the two methods with one.",
-  ),
+  clientSecret: maybe(secret, "The secret of this server at the provider, for the two methods with one."),
   assertionAudience: setting(
     v.optional(v.picklist(["issuer", "token-endpoint"]), "issuer"),
     'The audience of this server\'s assertions for private_key_jwt: "issuer" (the default, as FAPI and RFC 10070 want it) or "token-endpoint" (as OpenID Connect Core 9 has it).',
   ),
-  tokenEndpoint: setting(
-    v.optional(httpsUrl),
+  tokenEndpoint: maybe(
+    httpsUrl,
     'The token endpoint of the provider, which "token-endpoint" requires: the provider\'s metadata could name that of another party.',
   ),
   idTokenAlg: setting(
     v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
     "The one signature algorithm of its ID tokens; RS256 by default.",
   ),
-  scopes: setting(
-    v.optional(v.array(scope), []),
-    "Scopes to ask for beside openid, for the user's name alone.",
-  ),
-  signInSecondsMax: setting(
-    v.optional(seconds),
-    "How many seconds ago a user may have signed in there, at most.",
-  ),
-  acr: setting(
-    v.optional(v.array(scope), []),
-    "The authentication context classes of which a sign-in must have one.",
-  ),
+  scopes: list(scope, "Scopes to ask for beside openid, for the user's name alone."),
+  signInSecondsMax: maybe(seconds, "How many seconds ago a user may have signed in there, at most."),
+  acr: list(scope, "The authentication context classes of which a sign-in must have one."),
   ...reach,
 });
 
@@ -100,8 +88,8 @@ export const AuthorizeFile = v.strictObject({
     v.optional(v.picklist(["any-port", "exact", "off"]), "any-port"),
     'How redirect URIs of http://localhost are compared, in registrations and metadata documents too: "any-port" (the default), "exact", or "off".',
   ),
-  privateUse: setting(
-    v.optional(v.array(text), []),
+  privateUse: list(
+    text,
     "The accepted redirect URIs with a scheme of an app, each in full, such as cursor://anysphere.cursor-mcp/oauth/callback. The start warns of a scheme without a period, which other apps may use as well.",
   ),
   consentDays: setting(
@@ -138,8 +126,8 @@ const ColoursFile = v.strictObject({
 
 /** In whose name and colours users are shown pages. */
 export const PagesFile = v.strictObject({
-  operator: setting(
-    v.optional(v.pipe(text, v.maxLength(NAME_CHARS_MAX, `is longer than ${NAME_CHARS_MAX} characters`))),
+  operator: maybe(
+    v.pipe(text, v.maxLength(NAME_CHARS_MAX, `is longer than ${NAME_CHARS_MAX} characters`)),
     "The name at the top of every page; by default the host of the issuer.",
   ),
   colours: setting(v.optional(ColoursFile, {}), "The colour of links and buttons in each scheme."),

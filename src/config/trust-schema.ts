@@ -1,7 +1,7 @@
 /** The schema of what is trusted: `trustDomains`, `trustedIssuers` and `consents`. */
 import * as v from "valibot";
 import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
-import { flag, setting, whole } from "../setting.ts";
+import { flag, list, maybe, setting, whole } from "../setting.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { file, oneForm, reach, remote, seconds, text, workloadId, workloadPattern } from "./values.ts";
 
@@ -12,11 +12,8 @@ const bundleEndpoint = v.strictObject({
     v.optional(v.picklist(["https_web", "https_spiffe"]), "https_web"),
     "How the bundle endpoint authenticates: https_web (the default), by a certificate of the Web PKI or `ca`, or https_spiffe, by an SVID.",
   ),
-  endpointSpiffeId: setting(
-    v.optional(workloadId),
-    "https_spiffe only: the SPIFFE ID of the bundle endpoint.",
-  ),
-  bootstrap: setting(v.optional(file), "https_spiffe only: a bundle with which the first fetch is verified."),
+  endpointSpiffeId: maybe(workloadId, "https_spiffe only: the SPIFFE ID of the bundle endpoint."),
+  bootstrap: maybe(file, "https_spiffe only: a bundle with which the first fetch is verified."),
 });
 export type BundleEndpoint = v.InferOutput<typeof bundleEndpoint>;
 
@@ -70,7 +67,7 @@ const GrantsFile = v.strictObject({
     v.optional(v.pipe(v.array(v.picklist(["jwt", "id-jag"])), v.minLength(1)), ["jwt", "id-jag"]),
     "The kinds of grants: jwt, id-jag; both by default.",
   ),
-  scopes: setting(v.optional(v.array(text), []), "What a grant without `scope` permits; nothing by default."),
+  scopes: list(text, "What a grant without `scope` permits; nothing by default."),
   requireClientId: setting(
     v.optional(v.boolean(), true),
     "Whether a plain grant must name its client; true by default.",
@@ -85,8 +82,8 @@ export const IssuerFile = v.strictObject({
     ),
     'Its public keys: { "discover": true } by its metadata, { "url": … } of a JWK Set, or { "file": … } with one, which is read again every 30 seconds.',
   ),
-  audiences: setting(
-    v.optional(v.pipe(v.array(text), v.minLength(1))),
+  audiences: maybe(
+    v.pipe(v.array(text), v.minLength(1)),
     "The audiences of which its tokens must have one; by default the issuer of this server.",
   ),
   acceptAs: setting(
@@ -107,23 +104,17 @@ export const IssuerFile = v.strictObject({
     v.optional(text, "sub"),
     "The claim that names a user, for all clients alike, in its tokens and at sign-in; `sub` by default. For Entra, `oid`: its `sub` is another one for each client.",
   ),
-  scopes: setting(
-    v.optional(v.array(text), []),
-    "What a token of it without `scope`, such as an ID token, permits; nothing by default.",
-  ),
-  maxAgeSeconds: setting(v.optional(seconds), "The longest age of its tokens, in seconds."),
-  vouches: setting(
-    v.optional(VouchesFile),
-    "Present: its tokens authenticate clients that name it in `vouchedBy`.",
-  ),
+  scopes: list(text, "What a token of it without `scope`, such as an ID token, permits; nothing by default."),
+  maxAgeSeconds: maybe(seconds, "The longest age of its tokens, in seconds."),
+  vouches: maybe(VouchesFile, "Present: its tokens authenticate clients that name it in `vouchedBy`."),
   statements: flag("Whether its software statements are accepted at registration"),
-  grants: setting(v.optional(GrantsFile), "Present: its JWT authorization grants are redeemed."),
+  grants: maybe(GrantsFile, "Present: its JWT authorization grants are redeemed."),
   disabled: setting(
     v.optional(v.boolean(), false),
     "Refuses this issuer in every role, as if it were not configured.",
   ),
-  disabledSubjects: setting(
-    v.optional(v.array(text), []),
+  disabledSubjects: list(
+    text,
     "Subjects of this issuer, by their `sub` there, that are refused in every role.",
   ),
 });

@@ -1,6 +1,6 @@
 /** The kinds of values that several sections of the configuration file have. */
 import * as v from "valibot";
-import { setting, whole, wholeFrom } from "../setting.ts";
+import { list, maybe, setting, whole, wholeFrom } from "../setting.ts";
 import { isNetwork, isNeverReached } from "../settings/outbound.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
@@ -52,12 +52,12 @@ const network = v.pipe(
   ),
 );
 export const reach = {
-  ca: setting(
-    v.optional(certificates),
+  ca: maybe(
+    certificates,
     "The authority that issued the certificate of that server, if it is a private one.",
   ),
-  privateNetworks: setting(
-    v.optional(v.array(network), []),
+  privateNetworks: list(
+    network,
     "Private networks that the URL may lead to, in CIDR form, such as 10.0.0.0/8; none by default.",
   ),
 };

@@ -9,7 +9,7 @@ import {
   TOKEN_SECONDS_MIN,
 } from "../limits/tokens.ts";
 import type { Mode } from "../modes.ts";
-import { setting } from "../setting.ts";
+import { maybe, setting } from "../setting.ts";
 import { names, pattern, scopes } from "./targets.ts";
 
 const patterns = v.pipe(v.array(pattern), v.minLength(1));
@@ -37,7 +37,7 @@ export const accessToken = {
 /** The product of an exchange, which does not depend on the mode; each product has its own fields. */
 const issuesText = 'What the rule issues: "access_token" (the default), or "grant" for a partner.';
 export const asAccessToken = {
-  issues: setting(v.optional(v.literal("access_token")), issuesText),
+  issues: maybe(v.literal("access_token"), issuesText),
   ...accessToken,
 };
 export const asGrant = {
@@ -45,14 +45,14 @@ export const asGrant = {
   // IDC-5.5-1, EMA-7.4.2-1: grants are short-lived.
   lifetimeSeconds: lifetimeSeconds(GRANT_SECONDS, GRANT_SECONDS_MAX),
   /** IDJAG-4.3-3 */
-  idJagSubjects: setting(
-    v.optional(v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1))),
+  idJagSubjects: maybe(
+    v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1)),
     "The kinds of subject token for which an ID-JAG is issued; ID tokens by default.",
   ),
 };
 
-export const maxChainDepth = setting(
-  v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(ACT_HOPS_MAX))),
+export const maxChainDepth = maybe(
+  v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(ACT_HOPS_MAX)),
   "The longest chain of actors in the issued token.",
 );
 
@@ -64,12 +64,12 @@ export const forWhom = {
   subjects: setting(
     v.strictObject({
       issuers: setting(names, "The issuers that they come from."),
-      subs: setting(v.optional(names), "Only these, by their `sub` there; without it, all."),
+      subs: maybe(names, "Only these, by their `sub` there; without it, all."),
     }),
     "The subjects that the rule is for.",
   ),
   consent: setting(v.picklist(["record", "may_act", "implied"]), consentText),
-  acknowledge: setting(v.optional(v.literal("subjects-not-asked")), acknowledgeText),
+  acknowledge: maybe(v.literal("subjects-not-asked"), acknowledgeText),
 };
 
 const exchange = {
@@ -79,11 +79,8 @@ const exchange = {
   subjectToken: setting(
     v.pipe(
       v.strictObject({
-        audiences: setting(
-          v.optional(names),
-          'Audiences; "self" stands for every target that the actor owns.',
-        ),
-        scopes: setting(v.optional(scopes), "Scopes."),
+        audiences: maybe(names, 'Audiences; "self" stands for every target that the actor owns.'),
+        scopes: maybe(scopes, "Scopes."),
       }),
       v.check(
         ({ audiences, scopes }) => audiences !== undefined || scopes !== undefined,
@@ -92,14 +89,11 @@ const exchange = {
     ),
     "What a subject token must have to be exchanged: one of `audiences`, or one of `scopes`.",
   ),
-  boundSubject: setting(
-    v.optional(v.picklist(["proof", "audience"])),
+  boundSubject: maybe(
+    v.picklist(["proof", "audience"]),
     'Which callers may exchange a bound token: "proof" (the default), those with its key; "audience", also the target it is for.',
   ),
-  unbound: setting(
-    v.optional(v.boolean()),
-    "Whether an unbound token may come out of a bound one; false by default.",
-  ),
+  unbound: maybe(v.boolean(), "Whether an unbound token may come out of a bound one; false by default."),
 };
 
 /** Whether the text can name a class of registered clients; initial access tokens put clients into classes. */
@@ -111,13 +105,13 @@ const className = v.pipe(
 );
 export const actorsText = "The callers by SPIFFE ID, or by a prefix that ends in /*.";
 export const who = {
-  actors: setting(v.optional(patterns), actorsText),
-  clients: setting(
-    v.optional(names),
+  actors: maybe(patterns, actorsText),
+  clients: maybe(
+    names,
     "The callers by client_id, or all metadata documents of an origin (https://agents.example/*).",
   ),
-  classes: setting(
-    v.optional(v.pipe(v.array(className), v.minLength(1))),
+  classes: maybe(
+    v.pipe(v.array(className), v.minLength(1)),
     "The callers by the class in which they registered.",
   ),
 };
@@ -130,8 +124,8 @@ export const delegation = {
   actors: setting(patterns, actorsText),
   maxChainDepth,
   /** Not in an impersonation, because a user is asked about agents that the token shows. */
-  askUser: setting(
-    v.optional(v.boolean()),
+  askUser: maybe(
+    v.boolean(),
     "Whether a refused agent gets a link at which the user can give the consent that alone is missing; false by default.",
   ),
   ...exchange,

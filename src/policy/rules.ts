@@ -8,7 +8,7 @@ import type { Brought, Mode, ModeWith } from "../modes.ts";
 import { MODE_NAMES, MODES } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { flag, setting } from "../setting.ts";
+import { flag, maybe, setting } from "../setting.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
 import {
   accessToken,
@@ -54,20 +54,17 @@ const Variant = v.variant("allow", [
     clients: who.clients,
     classes: who.classes,
     /** A client of people is no actor before it exchanges what it got, so there is none to name. */
-    actors: setting(v.optional(v.never()), actorsText),
+    actors: maybe(v.never(), actorsText),
     ...common,
     subjects: forWhom.subjects,
     consent: setting(v.optional(v.literal("record"), "record"), consentText),
-    acknowledge: setting(v.optional(v.never()), acknowledgeText),
+    acknowledge: maybe(v.never(), acknowledgeText),
     /** REFRESH-D-1 */
     refresh: flag("Whether the clients may get refresh tokens of their users"),
     /** OIDC-D-7: the sign-in of the user, also of the next setting. */
-    acr: setting(
-      v.optional(names),
-      "The authentication context classes of which the sign-in of the user must have one.",
-    ),
-    signInSecondsMax: setting(
-      v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
+    acr: maybe(names, "The authentication context classes of which the sign-in of the user must have one."),
+    signInSecondsMax: maybe(
+      v.pipe(v.number(), v.integer(), v.minValue(1)),
       "How many seconds ago the user may have signed in, at most; with refresh tokens, also at each refresh.",
     ),
     /** MCPC-D-20 */

@@ -4,7 +4,7 @@
  * IDJAG-5-1): its names for clients and subjects, the claims that are carried over, and its APIs.
  */
 import * as v from "valibot";
-import { flag, setting } from "../setting.ts";
+import { flag, list, maybe, setting } from "../setting.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { SubjectThere } from "../spec/identity-chaining.ts";
 import { OWN_CLAIMS } from "../spec/identity-chaining.ts";
@@ -41,7 +41,7 @@ const shown = v.pipe(
 
 const common = {
   scopes: setting(scopes, "The scopes that exist at this target."),
-  title: setting(v.optional(shown), "Its name as users are shown it."),
+  title: maybe(shown, "Its name as users are shown it."),
   sentences: setting(
     v.optional(v.record(name, shown), {}),
     "By scope: what a client with it may do, as users are shown it.",
@@ -70,14 +70,14 @@ const oneClient = v.pipe(
 
 /** A resource server, which a request names by any of `names`, compared exactly. */
 export const ResourceServer = v.strictObject({
-  kind: setting(v.optional(v.literal("resource")), kindText),
+  kind: maybe(v.literal("resource"), kindText),
   names: setting(names, "The names by which requests name it, compared exactly."),
-  owners: setting(
-    v.optional(v.array(pattern), []),
+  owners: list(
+    pattern,
     "The SPIFFE IDs of its own workloads: they may exchange tokens for it, and ask about them.",
   ),
-  introspectors: setting(
-    v.optional(v.array(oneClient), []),
+  introspectors: list(
+    oneClient,
     "The client_ids of clients that may ask about its tokens beside its owners.",
   ),
   binding: setting(
@@ -160,7 +160,7 @@ export const PartnerServer = v.pipe(
   v.strictObject({
     kind: setting(v.literal("partner"), kindText),
     issuer: setting(foreignIssuer, "The issuer identifier of the partner."),
-    aliases: setting(v.optional(v.array(name), []), "Further names by which requests may name the partner."),
+    aliases: list(name, "Further names by which requests may name the partner."),
     ...common,
     /** IDJAG-3.1-5: each client has its own. */
     clients: setting(
@@ -172,15 +172,9 @@ export const PartnerServer = v.pipe(
       'How subjects are named at the partner: "keep", { "prefix": … } or { "table": … }.',
     ),
     /** IDC-2.5-2 */
-    claims: setting(
-      v.optional(v.array(claim), []),
-      "Claims about the subject that are carried over into the grant.",
-    ),
+    claims: list(claim, "Claims about the subject that are carried over into the grant."),
     /** EMA-7.6.1-1 */
-    resources: setting(
-      v.optional(v.array(resource), []),
-      "The APIs behind the partner that a request may name as resource.",
-    ),
+    resources: list(resource, "The APIs behind the partner that a request may name as resource."),
   }),
   v.transform(({ kind: _, issuer, aliases, clients, subjects, claims, resources, ...rest }) => ({
     ...rest,

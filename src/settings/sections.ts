@@ -16,7 +16,7 @@ import {
 } from "../limits/keys.ts";
 import { ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX, SKEW_SECONDS } from "../limits/tokens.ts";
 import { MACHINE_GRANT_TYPES } from "../modes.ts";
-import { setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
+import { maybe, setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
 import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
 
@@ -129,12 +129,12 @@ export const RegistrationRules = v.object({
     v.optional(v.picklist(["off", "initial-access-token", "open"]), "initial-access-token"),
     'Who may register: "initial-access-token" (the default) demands a token that the operator made, "open" demands nothing, "off" allows none.',
   ),
-  open: setting(
-    v.optional(CeilingFile),
+  open: maybe(
+    CeilingFile,
     "The most that a client may register for without an initial access token. It limits the clients that did so in the other modes too; without it the last one stands for them.",
   ),
-  clientSecretSeconds: setting(
-    v.optional(wholeFrom(1)),
+  clientSecretSeconds: maybe(
+    wholeFrom(1),
     "How many seconds a secret lasts that is issued at registration; without it, until it is replaced.",
   ),
   clientsMax: setting(
