@@ -346,6 +346,13 @@ const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], li
       'type IssuePorts = Omit<Ports, "audit">;',
     ],
   ],
+  [
+    // One that is computed could be any file, of the people's wing too.
+    "each import() names its file",
+    /^/,
+    [/\bimport\((?!\s*")/],
+    ["await import(name);", "await import(`./page.ts`);", "await import(\n  name\n);"],
+  ],
   ["only config reads the environment", /^(?!config)/, [/process\.env/], ["const port = process.env.PORT;"]],
 ];
 
