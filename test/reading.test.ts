@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { PAGE, readEntries, withSentences } from "../scripts/reading.ts";
+import { PAGE, readEntries } from "../scripts/reading.ts";
 import type { Coverage } from "./support/coverage.ts";
 import { readCoverage, writesCoverage } from "./support/coverage.ts";
 import { openMachines } from "./support/machines.ts";
@@ -25,8 +25,7 @@ const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, dirname(PAGE));
 const VARIANTS = join(ROOT, "test/conformance/product.test.ts");
 
-const page = readFileSync(join(ROOT, PAGE), "utf8");
-const entries = readEntries(page);
+const entries = readEntries(readFileSync(join(ROOT, PAGE), "utf8"));
 const read = (file: string): string => readFileSync(join(SRC, file), "utf8");
 const sources = globSync("**/*.ts", { cwd: SRC }).sort();
 
@@ -38,16 +37,6 @@ before(async () => {
   [database, provider] = await Promise.all([sharePostgres(), startProvider()]);
 });
 after(() => stop(provider, database, () => rmSync(folder, { recursive: true, force: true })));
-
-test("the lists name files of src, each with the first sentence of its head: npm run reading -- --write", () => {
-  const missing = entries.filter(({ file }) => !sources.includes(file));
-  assert.deepEqual(missing, []);
-  const renewed = withSentences(page, read).split("\n");
-  assert.deepEqual(
-    page.split("\n").filter((line, index) => line !== renewed[index]),
-    [],
-  );
-});
 
 /** What the servers load and call that `work` starts and stops. */
 async function coverageOf(name: string, work: () => Promise<unknown>): Promise<Coverage> {
@@ -96,7 +85,7 @@ async function startOnPostgres(): Promise<void> {
 const TRUNK = ["Core", "Options", "Operators", "Start", "Background", "Trail"];
 const BESIDE = ["Background", "Trail"];
 
-test("each file of src stands once in the lists, in that of the requests or processes that need it", async () => {
+test("each file of src stands in the list of the requests or processes that need it", async () => {
   const variants = await coverageOf("variants", playVariants);
   const machines = await coverageOf("machines", playMachines);
   const people = await coverageOf("people", playPeople);
@@ -124,12 +113,10 @@ test("each file of src stands once in the lists, in that of the requests or proc
   }
 
   const wrong = sources.flatMap((file) => {
-    const [list = "none", ...more] = listOf(file);
+    const [list = "none"] = listOf(file);
     const lists = [...new Set(listsFor(file))];
-    if (more.length === 0 && lists.includes(list)) return [];
-    return [
-      `${file} stands in ${[list, ...more].join(" and ")}, and belongs in ${lists.join(" or ") || "none"}`,
-    ];
+    if (lists.includes(list)) return [];
+    return [`${file} stands in ${list}, and belongs in ${lists.join(" or ") || "none"}`];
   });
   assert.ok(wrong.length === 0, `the lists of ${PAGE}:\n${wrong.join("\n")}`);
 });
