@@ -3,7 +3,7 @@
  * a few threads for as long as a hostile name server does not answer, and delay every other look-up of this process.
  */
 import { Resolver as Queries } from "node:dns/promises";
-import type { Resolver } from "./fetch.ts";
+import type { Resolver } from "./checked-agent.ts";
 
 /** The second attempt takes twice as long and is still within the deadline of a fetch. */
 const QUERY_TIMEOUT_MS = 1_000;

@@ -18,7 +18,8 @@ import type { KeyCustody } from "../crypto/seal.ts";
 import { namedKey, openSealed, readPublic, seal, sealedKeys } from "../crypto/seal.ts";
 import { verifier } from "../crypto/verifier.ts";
 import type { Posted } from "./fetch.ts";
-import { FetchFailed, fetchDocument } from "./fetch.ts";
+import { fetchDocument } from "./fetch.ts";
+import { FetchFailed } from "./fetch-failed.ts";
 
 /**
  * The key service does not answer, or not as it should; then no token is given out, because it would have no signature.

@@ -1,6 +1,7 @@
 /** Looks at the OpenID Provider that `mandate init` was told, over HTTPS, and finds how this server fits it. */
 import { readFileSync } from "node:fs";
-import { FetchFailed, fetchDocument } from "../../adapters/remote/fetch.ts";
+import { fetchDocument } from "../../adapters/remote/fetch.ts";
+import { FetchFailed } from "../../adapters/remote/fetch-failed.ts";
 import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";

@@ -1,13 +1,15 @@
 /** The OpenID Providers at which users sign in: their metadata, polled, and their token endpoints, asked with a code. */
 
 import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
-import type { Posted } from "../../adapters/remote/fetch.ts";
-import { FetchFailed, FRESH_BOUNDS, fetchDocument } from "../../adapters/remote/fetch.ts";
+import { CheckedAgent } from "../../adapters/remote/checked-agent.ts";
+import type { FetchOptions, Posted } from "../../adapters/remote/fetch.ts";
+import { FRESH_BOUNDS, fetchDocument } from "../../adapters/remote/fetch.ts";
+import { FetchFailed } from "../../adapters/remote/fetch-failed.ts";
 import type { FetchResult } from "../../adapters/remote/fetch-timer.ts";
 import { timeFetch } from "../../adapters/remote/fetch-timer.ts";
 import type { PolledDocument } from "../../adapters/remote/polled-document.ts";
 import { pollDocument } from "../../adapters/remote/polled-document.ts";
-import { LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits/fetching.ts";
+import { KEPT_CONNECTION_SECONDS, LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits/fetching.ts";
 import type { Clock, Random, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -53,6 +55,8 @@ type Source = {
   metadata: PolledDocument<ProviderMetadata>;
   /** Each browser would wait for a provider that is silent. */
   pause: Pause;
+  /** A sign-in would cost a handshake more. */
+  connections: CheckedAgent;
 };
 
 type Redeemed = Parameters<Providers["redeem"]>[1];
@@ -92,11 +96,11 @@ export function openProviders(options: ProviderOptions): OpenProviders {
         const same = JSON.stringify(old?.provider) === JSON.stringify(provider);
         next.set(name, same && old !== undefined ? old : open(provider, options));
       }
-      for (const [name, old] of sources) if (next.get(name) !== old) old.metadata.stop();
+      for (const [name, old] of sources) if (next.get(name) !== old) close(old);
       sources = next;
     },
     stop() {
-      for (const { metadata } of sources.values()) metadata.stop();
+      for (const source of sources.values()) close(source);
     },
   };
 }
@@ -126,8 +130,10 @@ async function redeemAt(
   const post = tokenRequest(source, asked, options.clock.nowSeconds(), options.random.id());
   const end = timeFetch(options.clock, (note) => options.onFetch(provider.name, note));
   try {
-    const place = at(provider, pinned ?? metadata.tokenEndpoint);
-    const { status, text } = await fetchDocument(place, METADATA_BYTES_MAX, { post });
+    const url = pinned ?? metadata.tokenEndpoint;
+    const agent = isWithin(provider, url) ? source.connections : undefined;
+    const asking = defined<FetchOptions>({ post, agent });
+    const { status, text } = await fetchDocument(at(provider, url), METADATA_BYTES_MAX, asking);
     if (ERRORS.includes(status)) {
       end(`the status is ${status}`);
       const error = parseTokenError(text);
@@ -199,13 +205,26 @@ function open(provider: Provider, options: ProviderOptions): Source {
   });
   const [first, ...others] = encryptionKeys;
   const derive = (one: Uint8Array): ProviderKey => deriveProviderKey(one, name);
-  return { provider, keys: [derive(first), ...others.map(derive)], metadata, pause };
+  const connections = new CheckedAgent(at(provider, issuer), {
+    kept: { ms: KEPT_CONNECTION_SECONDS * 1000, clock },
+  });
+  return { provider, keys: [derive(first), ...others.map(derive)], metadata, pause, connections };
 }
 
+function close({ metadata, connections }: Source): void {
+  metadata.stop();
+  connections.destroy();
+}
+
+const isWithin = ({ issuer }: Provider, url: string): boolean =>
+  new URL(url).origin === new URL(issuer).origin;
+
 /** What the operator permits for the issuer does not extend to an endpoint on another origin. */
-function at({ issuer, ca, privateNetworks }: Provider, url: string): RemoteDocument {
-  const within = new URL(url).origin === new URL(issuer).origin;
-  return within ? defined<RemoteDocument>({ url, ca, privateNetworks }) : { url, privateNetworks: [] };
+function at(provider: Provider, url: string): RemoteDocument {
+  const { ca, privateNetworks } = provider;
+  return isWithin(provider, url)
+    ? defined<RemoteDocument>({ url, ca, privateNetworks })
+    : { url, privateNetworks: [] };
 }
 
 /** OIDC-3.1.3.1-1: the code, with the one method that is agreed with the provider. */

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { openWitness, printingWitness, WITNESS_FLAGS } from "../../../src/adapters/audit/witness.ts";
-import { FetchFailed } from "../../../src/adapters/remote/fetch.ts";
+import { FetchFailed } from "../../../src/adapters/remote/fetch-failed.ts";
 import { WITNESS_READ_BYTES_MAX } from "../../../src/limits/audit.ts";
 import { openFlags } from "../../support/open-flags.ts";
 import { createAuthority } from "../../support/tls.ts";

@@ -11,8 +11,11 @@ import type { TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import type { Authority } from "../../../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../../scripts/dev-pki.ts";
-import type { FetchOptions, FetchReason, Judge, Resolver } from "../../../src/adapters/remote/fetch.ts";
-import { FetchFailed, fetchDocument } from "../../../src/adapters/remote/fetch.ts";
+import type { Judge, Resolver } from "../../../src/adapters/remote/checked-agent.ts";
+import type { FetchOptions } from "../../../src/adapters/remote/fetch.ts";
+import { fetchDocument } from "../../../src/adapters/remote/fetch.ts";
+import type { FetchReason } from "../../../src/adapters/remote/fetch-failed.ts";
+import { FetchFailed } from "../../../src/adapters/remote/fetch-failed.ts";
 import { FETCH_ADDRESSES_MAX } from "../../../src/limits/fetching.ts";
 import type { RemoteDocument } from "../../../src/settings/settings.ts";
 

@@ -7,9 +7,10 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { issueServerCertificate, makeAuthority } from "../../../scripts/dev-pki.ts";
 import { random } from "../../../src/adapters/crypto/random.ts";
-import { EARLY_LOOK_SECONDS } from "../../../src/limits/fetching.ts";
+import { EARLY_LOOK_SECONDS, KEPT_CONNECTION_SECONDS } from "../../../src/limits/fetching.ts";
 import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../../src/limits/people.ts";
 import { deriveProviderKey } from "../../../src/people/adapters/provider-keys.ts";
 import { openProviders } from "../../../src/people/adapters/providers.ts";
@@ -41,12 +42,14 @@ async function startSite(t: TestContext) {
     response.writeHead(path === "/token" ? 400 : 200, { "content-type": "application/json" });
     response.end(JSON.stringify(body));
   };
+  let connections = 0;
   const server = createServer({ key, cert }, (request, response) => {
     asked.push(request.url ?? "");
     if (site.mode === "cuts") request.destroy();
     else if (site.mode === "silent") kept.push(response);
     else answer(request.url ?? "", response);
   });
+  server.on("secureConnection", () => connections++);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   site.issuer = `https://localhost:${(server.address() as AddressInfo).port}`;
@@ -54,7 +57,12 @@ async function startSite(t: TestContext) {
     server.close();
     server.closeAllConnections();
   });
-  return { ...{ asked, kept, answer }, site };
+  return {
+    ...{ asked, kept, answer, site },
+    connections: () => connections,
+    live: () => promisify(server.getConnections).call(server),
+    closeIdle: () => server.closeIdleConnections(),
+  };
 }
 
 async function open(t: TestContext, mode: "answers" | "cuts") {
@@ -84,6 +92,7 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
   const redeem = (name = "one") => reasonOf(providers.redeem(name, asked));
   return {
     ...{ one, time, timers, pairwise },
+    close: () => providers.configure(new Map()),
     begin: (name = "one") => reasonOf(providers.metadata(name)),
     redeem,
     /** The provider keeps the request for a while, and then breaks the connection. */
@@ -184,4 +193,32 @@ test("CONF-D-4 the key toward a provider is that of key-encryption key and provi
   const kidOf = (from: Uint8Array, name: string) => deriveProviderKey(from, name).publicJwk.kid;
   assert.equal(kidOf(key, "one"), kidOf(Uint8Array.from(key), "one"));
   assert.equal(new Set([kidOf(key, "one"), kidOf(key, "two"), kidOf(other, "one")]).size, 3);
+});
+
+test("sign-ins use one connection to the provider, for a minute; one that the provider closed is opened anew, and no sign-in fails for it", async (t) => {
+  const { one, redeem, pass } = await open(t, "answers");
+  await redeem();
+  const before = one.connections();
+  for (let times = 0; times < 3; times++) assert.equal(await redeem(), REFUSED);
+  assert.equal(one.connections(), before);
+  pass(KEPT_CONNECTION_SECONDS * 1000);
+  assert.equal(await redeem(), REFUSED);
+  assert.equal(await redeem(), REFUSED);
+  assert.equal(one.connections(), before + 1);
+  // Closed while the next request is on its way.
+  one.closeIdle();
+  assert.equal(await redeem(), REFUSED);
+  assert.equal(one.connections(), before + 2);
+  assert.equal(tokens(one.asked), 7);
+});
+
+test("two sign-ins at a time have a connection each, and the connections end with the provider's settings", async (t) => {
+  const { one, redeem, close } = await open(t, "answers");
+  await redeem();
+  const before = one.connections();
+  assert.deepEqual(await Promise.all([redeem(), redeem()]), [REFUSED, REFUSED]);
+  assert.equal(one.connections(), before + 1);
+  assert.equal(await one.live(), 2);
+  close();
+  await until(async () => (await one.live()) === 0, "the connections have ended");
 });

@@ -1,0 +1,42 @@
+/** Why a fetch failed. */
+
+import type { UrlFailure } from "../../spec/rfc3986.ts";
+
+/** Each cause has a reason of its own, for the audit trail. */
+export type FetchReason =
+  | UrlFailure["kind"]
+  | "name_unresolved"
+  | "address_refused"
+  | "peer_refused"
+  | "connection_failed"
+  | "certificate_expired"
+  | "certificate_not_yet_valid"
+  | "certificate_name_wrong"
+  | "certificate_untrusted"
+  | "tls_failed"
+  | "endpoint_refused"
+  | "protocol"
+  | "headers_too_large"
+  | "redirected"
+  | "status"
+  | "encoded"
+  | "too_large"
+  | "broke_off"
+  | "not_utf8"
+  | "timeout";
+
+/** A failed fetch. The message is for our log and never sent to a caller. */
+export class FetchFailed extends Error {
+  override name = "FetchFailed";
+  readonly reason: FetchReason;
+  /** The status of a response that was refused for it. */
+  readonly status: number | undefined;
+
+  constructor(reason: FetchReason, message: string, status?: number) {
+    super(message);
+    this.reason = reason;
+    this.status = status;
+  }
+}
+
+export const late = (): FetchFailed => new FetchFailed("timeout", "no response in time");
