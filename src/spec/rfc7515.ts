@@ -2,10 +2,10 @@
  * RFC 7515, JSON Web Signature: https://www.rfc-editor.org/rfc/rfc7515.html
  * Covers 2 base64url, 4 header, 5.2 consumption, 7.1 compact serialization; refuses RFC 7797 `b64` and RFC 7516 JWE.
  * The signature itself is checked by the caller, over `signingInput`.
- * Elsewhere: 4 spec/rfc8259.ts; 4.1.11 adapters/crypto/signer.ts; 5.1 adapters/crypto/signer.ts; 5.3 spec/rfc7517.ts;
- * 6 adapters/crypto/seal.ts, adapters/crypto/signer.ts, spec/rfc7517.ts; 8 adapters/remote/fetch.ts; 10.1
- * adapters/crypto/seal.ts; 10.3 adapters/remote/key-sources.ts; 10.6 adapters/crypto/verifier.ts; 10.9
- * spec/rfc7517.ts; 10.12 spec/rfc8259.ts; 10.13 spec/rfc8259.ts.
+ * Elsewhere: 4 spec/rfc8259.ts; 4.1.11 adapters/crypto/signer.ts; 5.1 adapters/crypto/signer.ts; 5.3 spec/rfc7517.ts; 6
+ * adapters/crypto/seal.ts, adapters/crypto/signer.ts, spec/rfc7517.ts; 8 adapters/remote/checked-agent.ts; 10.1
+ * adapters/crypto/seal.ts; 10.3 adapters/remote/key-sources.ts; 10.6 adapters/crypto/verifier.ts; 10.9 spec/rfc7517.ts;
+ * 10.12 spec/rfc8259.ts; 10.13 spec/rfc8259.ts.
  */
 
 import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "../limits/input.ts";

@@ -3,7 +3,7 @@
  * Covers 2 metadata, 3 where ours are published, where those of others are found and when they are accepted.
  * Elsewhere: 2 adapters/crypto/signer.ts, policy/targets.ts, settings/authentication-methods.ts; 3
  * adapters/remote/key-sources.ts, config/issuers.ts; 3.3 adapters/remote/key-sources.ts, settings/settings.ts; 6.1
- * adapters/remote/fetch.ts.
+ * adapters/remote/checked-agent.ts.
  */
 
 import { JSON_DEPTH_MAX } from "../limits/input.ts";

@@ -8,7 +8,7 @@
  * adapters/remote/key-sources.ts, spec/rfc7515.ts; 3.11 audit/checkpoint.ts, flows/build-token.ts,
  * spec/identity-chaining.ts; 3.12 config/issuers.ts, flows/redeem-grant.ts, flows/software-statement.ts,
  * flows/subject-token.ts, flows/verify-own-token.ts, spec/rfc7523.ts; B8725 3.1 flows/subject-token.ts,
- * spec/rfc7517.ts; B8725 3.3 spec/rfc7515.ts; B8725 3.9 spec/rfc9068.ts; B8725 3.10 adapters/remote/fetch.ts,
+ * spec/rfc7517.ts; B8725 3.3 spec/rfc7515.ts; B8725 3.9 spec/rfc9068.ts; B8725 3.10 adapters/remote/checked-agent.ts,
  * adapters/remote/key-sources.ts; B8725 3.13 spec/rfc7515.ts; B8725 3.14 spec/rfc7515.ts; B8725 3.15 spec/rfc7515.ts.
  */
 

@@ -7,7 +7,7 @@
  * adapters/remote/polled-document.ts, adapters/store/store.ts, ports.ts; SFD 5.1 adapters/remote/key-sources.ts,
  * config/bundles.ts; SFD 5.2.1.4 config/bundles.ts; SFD 5.2.2.2 config/bundles.ts, settings/settings.ts; SFD 5.2.2.4
  * adapters/remote/key-sources.ts; SFD 6.2 adapters/remote/polled-document.ts; SFD 6.3 adapters/remote/key-sources.ts;
- * SFD 7.2 adapters/remote/fetch.ts, adapters/remote/key-sources.ts, config/bundles.ts; SFD 7.6
+ * SFD 7.2 adapters/remote/checked-agent.ts, adapters/remote/key-sources.ts, config/bundles.ts; SFD 7.6
  * adapters/remote/key-sources.ts, http/log.ts, start/remote.ts.
  */
 
