@@ -10,6 +10,8 @@ import { parseCommand } from "../support/host.ts";
 type Schema = {
   title?: string;
   description?: string;
+  default?: unknown;
+  maximum?: number;
   items?: Schema;
   properties?: Record<string, Schema>;
   required?: string[];
@@ -55,6 +57,28 @@ function undescribed(node: Schema, path = ""): string[] {
 test("the schema has a title, and every member of it a description for editors", () => {
   assert.equal(schema.title, "Configuration of Mandate");
   assert.deepEqual(undescribed(schema), []);
+});
+
+/** The node and all below it. */
+function nodesOf(node: Schema): Schema[] {
+  const { properties = {}, items, additionalProperties, anyOf = [], oneOf = [] } = node;
+  const below = [...Object.values(properties), items, additionalProperties, ...anyOf, ...oneOf];
+  return [node, ...below.flatMap((one) => (typeof one === "object" ? nodesOf(one) : []))];
+}
+
+test("a number that a description calls the default, or the most, is that of the schema", () => {
+  const said = nodesOf(schema).flatMap(({ description = "", default: byDefault, maximum }) => {
+    const [, least] = /[;:] (\d+) by default/.exec(description) ?? [];
+    const [, most] = /, (\d+) at most/.exec(description) ?? [];
+    return [
+      ...(least === undefined || typeof byDefault !== "number"
+        ? []
+        : [[description, byDefault, Number(least)]]),
+      ...(most === undefined || maximum === undefined ? [] : [[description, maximum, Number(most)]]),
+    ];
+  });
+  assert.ok(said.length > 20, String(said.length));
+  for (const [description, is, told] of said) assert.equal(told, is, String(description));
 });
 
 test("sections with a default are optional, those without one are required", () => {
