@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("start", "capacity", "wrong-configurations", "wrong-starts", "people/door");
+await runFiles("start", "capacity", "wrong-configurations", "wrong-starts", "work", "people/door");

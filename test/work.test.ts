@@ -1,0 +1,230 @@
+/**
+ * How much work one request is, counted on a running server: promises, statements, digests, JSON texts and timers, which
+ * do not depend on the machine. The table is an upper bound; a step that saves work lowers it in the same commit.
+ */
+import assert from "node:assert/strict";
+import { createHook } from "node:async_hooks";
+import crypto from "node:crypto";
+import { once } from "node:events";
+import { syncBuiltinESMExports } from "node:module";
+import { StatementSync } from "node:sqlite";
+import { after, suite, test } from "node:test";
+import type { TLSSocket } from "node:tls";
+import { connect } from "node:tls";
+import { basic, encodeForm } from "../scripts/http-client.ts";
+import { loadConfig } from "../src/config/config.ts";
+import { openListeners } from "../src/start/listeners.ts";
+import type { Log } from "../src/start/log.ts";
+import { openService } from "../src/start/service.ts";
+import type { Form } from "./support/world.ts";
+import {
+  CONSENT_ADDED,
+  consentOf,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  makeSurroundings,
+  workload,
+} from "./support/world.ts";
+
+type Work = { promises: number; statements: number; digests: number; jsonTexts: number; timers: number };
+
+/** Begin and commit of a transaction are not among the statements, which are those with rows. */
+const MOST: Readonly<Record<string, Work>> = {
+  "a secret": { promises: 92, statements: 12, digests: 10, jsonTexts: 32, timers: 2 },
+  "a JWT-SVID": { promises: 108, statements: 14, digests: 12, jsonTexts: 38, timers: 2 },
+  "a delegation": { promises: 140, statements: 17, digests: 16, jsonTexts: 45, timers: 2 },
+  "the same delegation again": {
+    promises: 140,
+    statements: 17,
+    digests: 14,
+    jsonTexts: 45,
+    timers: 2,
+  },
+  introspection: { promises: 70, statements: 1, digests: 1, jsonTexts: 3, timers: 1 },
+};
+
+/** What runs beside a request now and then is not its work, so the least of several counts. */
+const REQUESTS = 12;
+
+const API = "https://api.example";
+const SECRET = "the-secret-of-all-clients-12345678";
+const scopes = ["trips.read"];
+const secretly = { method: "client_secret_basic", secrets: [SECRET] };
+const planner = workload("planner");
+const owned = { allow: "client_credentials", targets: [API], scopes };
+const QUIET: Log = {
+  entry: () => true,
+  request: () => {},
+  tell: () => {},
+  status: () => ({ waitingBytes: 0, lostLines: 0 }),
+  close: () => {},
+};
+
+suite("the work of one request", async () => {
+  const server = await openServer();
+  after(server.stop);
+  const { svid, as } = server;
+  const own = { grant_type: "client_credentials", audience: API, scope: "trips.read" };
+  const delegation = async (): Promise<Form> => {
+    const actor = await svid("planner", { claims: { jti: crypto.randomUUID() } });
+    const user = await server.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "trips.read" });
+    const { audience, scope } = own;
+    const tokens = {
+      subject_token: user,
+      subject_token_type: JWT,
+      actor_token: actor,
+      actor_token_type: JWT,
+    };
+    return { grant_type: EXCHANGE, ...as(actor), ...tokens, audience, scope };
+  };
+  const same = await delegation();
+  const bySecret = { authorization: basic("report", SECRET) };
+  const asked: Record<string, () => Promise<Asked>> = {
+    "a secret": async () => ({ form: own, headers: bySecret }),
+    "a JWT-SVID": async () => ({ form: { ...own, ...as(await svid("planner")) } }),
+    "a delegation": async () => ({ form: await delegation() }),
+    "the same delegation again": async () => ({ form: same }),
+    introspection: async () => {
+      const { access_token: token } = await server.ask({ form: own, headers: bySecret });
+      return { path: "/introspect", form: { token: String(token) }, headers: bySecret };
+    },
+  };
+  for (const [name, make] of Object.entries(asked)) {
+    test(`${name} is no more work than the table says`, async () => {
+      const least = await countLeast(server, make);
+      const most: Partial<Work> = MOST[name] ?? {};
+      const grown = COUNTED.filter((one) => least[one] > (most[one] ?? 0));
+      assert.deepEqual(grown, [], `the row of today: ${JSON.stringify({ [name]: least })}`);
+    });
+  }
+});
+
+type Asked = { path?: string; form: Form; headers?: Record<string, string> };
+type Server = Awaited<ReturnType<typeof openServer>>;
+
+async function openServer() {
+  const surroundings = await makeSurroundings({
+    clients: { report: secretly },
+    targets: [{ names: [API], scopes, introspectors: ["report"] }],
+    policies: [
+      { ...owned, id: "report", clients: ["report"] },
+      { ...owned, id: "planner", actors: [planner] },
+      {
+        ...{ id: "delegates", allow: "delegation", actors: [planner], consent: "record" },
+        ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER] }, targets: [API], scopes },
+      },
+    ],
+  });
+  const config = loadConfig(surroundings.configFile);
+  assert.ok(config.ok, JSON.stringify(config));
+  const service = await openService(config.value, { log: QUIET, onFatal: assert.fail });
+  const consent = consentOf("u-1", "planner", API, scopes);
+  assert.ok((await service.ports.journal.record({ event: CONSENT_ADDED, consent: { add: consent } })).ok);
+  const listeners = await openListeners(config.value.fixed, service, surroundings.configFile, QUIET);
+  const { address: host, port } = listeners;
+  const socket = connect({ host, port, ca: surroundings.ca, servername: "as.example" });
+  await once(socket, "secureConnect");
+  return {
+    ...surroundings,
+    async ask(asked: Asked): Promise<Record<string, unknown>> {
+      const answered = Promise.withResolvers<string>();
+      exchange(socket, asked, answered.resolve);
+      return bodyOf(await answered.promise);
+    },
+    async count(asked: Asked): Promise<Work> {
+      const answered = Promise.withResolvers<string>();
+      const counting = startCounting();
+      exchange(socket, asked, (answer) => {
+        counting.stop();
+        answered.resolve(answer);
+      });
+      bodyOf(await answered.promise);
+      return counting.work;
+    },
+    async stop() {
+      socket.destroy();
+      await listeners.shutdown();
+      await service.close();
+      await surroundings.remove();
+    },
+  };
+}
+
+/** Sends one request, with callbacks alone, so that all promises are the server's. */
+function exchange(
+  socket: TLSSocket,
+  { path = "/token", form, headers = {} }: Asked,
+  onAnswer: (answer: string) => void,
+): void {
+  const body = encodeForm(form);
+  const fields = {
+    ...{ host: "as.example", "content-type": "application/x-www-form-urlencoded" },
+    ...{ ...headers, "content-length": Buffer.byteLength(body) },
+  };
+  let answer = "";
+  const onData = (chunk: Buffer): void => {
+    answer += chunk.toString("latin1");
+    const [head = "", content] = answer.split("\r\n\r\n", 2);
+    if (content?.length !== Number(/content-length: (\d+)/i.exec(head)?.[1])) return;
+    socket.off("data", onData);
+    onAnswer(answer);
+  };
+  socket.on("data", onData);
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
+}
+
+function bodyOf(answer: string): Record<string, unknown> {
+  assert.match(answer, /^HTTP\/1\.1 200 /);
+  return JSON.parse(answer.split("\r\n\r\n", 2)[1] ?? "");
+}
+
+const COUNTED = ["promises", "statements", "digests", "jsonTexts", "timers"] as const;
+
+async function countLeast(server: Server, make: () => Promise<Asked>): Promise<Work> {
+  const counts: Work[] = [];
+  while (counts.length < REQUESTS) counts.push(await server.count(await make()));
+  const least = (one: keyof Work): number => Math.min(...counts.map((work) => work[one]));
+  return Object.fromEntries(COUNTED.map((one) => [one, least(one)])) as Work;
+}
+
+/** Counts by the functions of the platform through which all of that goes. */
+function startCounting(): { work: Work; stop(): void } {
+  const work: Work = { promises: 0, statements: 0, digests: 0, jsonTexts: 0, timers: 0 };
+  const statement = StatementSync.prototype;
+  const undo = [
+    ...(["get", "all", "run", "iterate"] as const).map((name) =>
+      counted(statement, name, work, "statements"),
+    ),
+    ...(["hash", "createHash"] as const).map((name) => counted(crypto, name, work, "digests")),
+    counted(JSON, "stringify", work, "jsonTexts"),
+    counted(globalThis, "setTimeout", work, "timers"),
+  ];
+  syncBuiltinESMExports();
+  const hook = createHook({
+    init(_, type) {
+      if (type === "PROMISE") work.promises++;
+    },
+  });
+  hook.enable();
+  return {
+    work,
+    stop() {
+      hook.disable();
+      for (const restore of undo) restore();
+      syncBuiltinESMExports();
+    },
+  };
+}
+
+function counted<T extends object>(of: T, name: keyof T, work: Work, as: keyof Work): () => void {
+  const usual = of[name] as (...values: unknown[]) => unknown;
+  const counting = function (this: unknown, ...values: unknown[]): unknown {
+    work[as]++;
+    return Reflect.apply(usual, this, values);
+  };
+  Object.assign(of, { [name]: counting });
+  return () => void Object.assign(of, { [name]: usual });
+}
