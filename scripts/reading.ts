@@ -58,6 +58,8 @@ function told(ids: readonly string[]): string {
     .join("; ");
 }
 
+type Listed = Entry & { text: string };
+
 const linesOf = (text: string): number => text.split("\n").length - 1;
 const codeLinesOf = (text: string): number =>
   withoutComments(text)
@@ -69,29 +71,30 @@ function print(names: readonly string[]): string {
   const { register, code } = loadTree(ROOT);
   const idsOf = idFinder(register);
   const texts = new Map(code.map(({ file, text }) => [file, text]));
-  const entries = readEntries(readFileSync(join(ROOT, PAGE), "utf8")).map((entry) => ({
-    ...entry,
-    text: texts.get(join(SRC, entry.file)) ?? "",
-  }));
+  const entries = readEntries(readFileSync(join(ROOT, PAGE), "utf8")).map((entry): Listed => {
+    return { ...entry, text: texts.get(join(SRC, entry.file)) ?? "" };
+  });
   const lists = Map.groupBy(entries, ({ list }) => list.toLowerCase());
-  const unknown = names.filter((name) => !lists.has(name));
-  if (unknown.length > 0)
-    return `There is no list ${unknown.join(", ")}. The lists are ${[...lists.keys()].join(", ")}.\n`;
-  const sum = (of: typeof entries, measure: (text: string) => number) =>
-    of.reduce((all, { text }) => all + measure(text), 0);
-  const printed = [...lists].filter(([name]) => names.length === 0 || names.includes(name));
-  return printed
-    .map(([, of]) => {
-      const sections = [...Map.groupBy(of, ({ section }) => section)].map(([section, files]) => {
-        const rows = files.map(({ file, text }) => {
-          const ids = told(idsOf(text));
-          return `${file}, ${linesOf(text)} lines\n    ${sentenceOf(text)}\n${ids === "" ? "" : `    ${ids}\n`}`;
-        });
-        return `${section === "" ? "" : `### ${section}\n\n`}${rows.join("")}`;
-      });
-      const size = `${of.length} files, ${sum(of, linesOf)} lines, ${sum(of, codeLinesOf)} of them code`;
-      return `## ${of[0]?.list}: ${size}\n\n${sections.join("\n")}`;
-    })
+  const unknown = names.find((name) => !lists.has(name));
+  if (unknown !== undefined) {
+    console.error(`There is no list "${unknown}", but ${[...lists.keys()].join(", ")}.`);
+    process.exit(2);
+  }
+  const row = ({ file, text }: Listed): string => {
+    const ids = told(idsOf(text));
+    return `${file}, ${linesOf(text)} lines\n    ${sentenceOf(text)}\n${ids === "" ? "" : `    ${ids}\n`}`;
+  };
+  const section = ([heading, of]: [string, Listed[]]): string =>
+    `${heading === "" ? "" : `### ${heading}\n\n`}${of.map(row).join("")}`;
+  const list = (of: readonly Listed[]): string => {
+    const sum = (measure: (text: string) => number) => of.reduce((all, { text }) => all + measure(text), 0);
+    const size = `${of.length} files, ${sum(linesOf)} lines, ${sum(codeLinesOf)} of them code`;
+    const sections = [...Map.groupBy(of, (entry) => entry.section)].map(section);
+    return `## ${of[0]?.list}: ${size}\n\n${sections.join("\n")}`;
+  };
+  return [...lists]
+    .filter(([name]) => names.length === 0 || names.includes(name))
+    .map(([, of]) => list(of))
     .join("\n");
 }
 
