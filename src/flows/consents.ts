@@ -114,11 +114,11 @@ export type ConsentFilter = { origin?: Origin; afterId?: string; limit: number }
 export async function listConsents(
   ports: ConsentPorts,
   manager: Manager,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   { origin, afterId, limit }: ConsentFilter,
 ): Promise<readonly StoredConsent[]> {
   const whose = manager.by === "subject" ? manager.origin : origin;
-  await ports.journal.record({ event: readEvent(ports, manager, note, { ...whose }) });
+  await ports.journal.record({ event: readEvent(ports, manager, audited, { ...whose }) });
   return ports.consents.list(whose, defined({ limit, afterId }));
 }
 
@@ -126,10 +126,10 @@ export async function listConsents(
 export async function getConsent(
   ports: ConsentPorts,
   manager: Manager,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
 ): Promise<StoredConsent | undefined> {
-  await ports.journal.record({ event: readEvent(ports, manager, note, { consent: id }) });
+  await ports.journal.record({ event: readEvent(ports, manager, audited, { consent: id }) });
   const found = await ports.consents.find(id);
   return found !== undefined && mayManage(manager, found) ? found : undefined;
 }
@@ -161,11 +161,11 @@ const ATTEMPTS_MAX = 2;
 export async function putConsent(
   ports: ConsentPorts,
   manager: Manager,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   put: { id: string; json: Json; expected: Expected },
 ): Promise<Result<{ consent: Consent; created: boolean }, ChangeFailure>> {
   const { id, expected } = put;
-  const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, note, id, { kind });
+  const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, audited, id, { kind });
   const body = parseConsent(put.json, ports.settings().policy, ports.clock.nowSeconds());
   if (!body.ok) return refuse(body.error.kind);
   const origin = subjectOf(ports, manager, body.value);
@@ -181,7 +181,7 @@ export async function putConsent(
     if (!fits(expected, before)) return refuse("version_differs");
     const version = (before?.version ?? 0) + 1;
     const consent = defined<Consent>({ id, version, origin, actor, targets, scopes, expiresAtSeconds });
-    const event = changeEvent(ports, manager, note, "consent.recorded", consent);
+    const event = changeEvent(ports, manager, audited, "consent.recorded", consent);
     const change = before === undefined ? { add: consent } : { replace: consent };
     const recorded = await ports.journal.record({ event, consent: change });
     if (recorded.ok) return ok({ consent, created: before === undefined });
@@ -193,14 +193,14 @@ export async function putConsent(
 export async function withdrawConsent(
   ports: ConsentPorts,
   manager: Manager,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   { id, expected }: { id: string; expected: Expected },
 ): Promise<Result<undefined, ChangeFailure>> {
-  const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, note, id, { kind });
+  const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, audited, id, { kind });
   const before = await ports.consents.find(id);
   if (before === undefined || !mayManage(manager, before)) return refuse("not_found");
   if (!fits(expected, before)) return refuse("version_differs");
-  const event = changeEvent(ports, manager, note, "consent.withdrawn", before);
+  const event = changeEvent(ports, manager, audited, "consent.withdrawn", before);
   const recorded = await ports.journal.record({
     event,
     consent: { withdraw: id, atSeconds: ports.clock.nowSeconds() },
@@ -251,13 +251,18 @@ function who(manager: Manager): Pick<AuditEvent, "client" | "subject" | "reason"
     : { client: describeCaller(manager.caller), reason: "by_administrator" };
 }
 
-function readEvent(ports: BasePorts, manager: Manager, note: AuditedRequest, detail: JsonObject): AuditEvent {
+function readEvent(
+  ports: BasePorts,
+  manager: Manager,
+  audited: AuditedRequest,
+  detail: JsonObject,
+): AuditEvent {
   const { digest } = ports.settings().policy;
   return {
     type: "admin.access",
     outcome: "allow",
     ...who(manager),
-    request: note,
+    request: audited,
     policy: { digest },
     detail,
   };
@@ -266,7 +271,7 @@ function readEvent(ports: BasePorts, manager: Manager, note: AuditedRequest, det
 function changeEvent(
   ports: BasePorts,
   manager: Manager,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   type: "consent.recorded" | "consent.withdrawn",
   { id, version, origin, actor, targets, scopes, expiresAtSeconds: expires }: Consent,
 ): AuditEvent {
@@ -274,7 +279,7 @@ function changeEvent(
     type,
     outcome: "allow",
     ...who(manager),
-    request: note,
+    request: audited,
     policy: { digest: ports.settings().policy.digest, consent: id },
     detail: defined<JsonObject>({
       ...origin,
@@ -291,11 +296,11 @@ function changeEvent(
 async function refuseChange(
   ports: ConsentPorts,
   manager: Manager,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
   failure: ChangeFailure,
 ): Promise<{ ok: false; error: ChangeFailure }> {
-  const event = readEvent(ports, manager, note, { consent: id });
+  const event = readEvent(ports, manager, audited, { consent: id });
   await ports.journal.record({ event: { ...event, outcome: "deny", reason: failure.kind } });
   return err(failure);
 }

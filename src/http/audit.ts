@@ -69,7 +69,7 @@ function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObje
 /** AUDIT-D-6: a reading is recorded before anything is shown. */
 async function recordReading(
   ports: Pick<Ports, "settings" | "journal">,
-  { caller, note }: Admitted<ApiCaller>,
+  { caller, audited }: Admitted<ApiCaller>,
   parameters: Parameters,
 ): Promise<void> {
   const { cursor, ...query } = Object.fromEntries(parameters);
@@ -78,7 +78,7 @@ async function recordReading(
       type: "admin.access",
       outcome: "allow",
       reason: "audit_read",
-      request: note,
+      request: audited,
       client: describeCaller(caller),
       policy: { digest: ports.settings().policy.digest },
       detail: { query, continued: cursor !== undefined },

@@ -33,7 +33,7 @@ import { auditedRequest, pathOf } from "./handler.ts";
 /** What a challenge says of the endpoint: an audience of its tokens, and the scope for it. */
 export type Wanted = { resource: string; scope?: ApiScope };
 
-export type Admitted<Caller> = { caller: Caller; note: AuditedRequest };
+export type Admitted<Caller> = { caller: Caller; audited: AuditedRequest };
 
 /** Verifies a token and the key that it is bound to, and records why a caller is refused. */
 export type BearerPorts = KeyProofPorts & RecordPorts & LimitPorts;
@@ -59,7 +59,7 @@ export async function admitBy<Caller>(
   wanted: Wanted,
 ): Promise<Result<Admitted<Caller>, HttpResponse>> {
   const endpoint = pathOf(request);
-  const note = auditedRequest(peer, endpoint);
+  const audited = auditedRequest(peer, endpoint);
   const scheme = schemeOf(ports, request);
   const sent = tokenOf(request, scheme);
   const admitted = await verifyInTurn(ports, peer, sent, async () => {
@@ -69,7 +69,7 @@ export async function admitBy<Caller>(
   });
   if (admitted.ok) {
     const { caller, proof } = admitted.value;
-    if (proof === undefined || (await useUp(ports, note, proof, sent))) return ok({ caller, note });
+    if (proof === undefined || (await useUp(ports, audited, proof, sent))) return ok({ caller, audited });
     const reason = "proof_replayed";
     const replayed = refuseBearer(ports, { kind: "proof_refused", reason }, scheme, wanted);
     return err({ ...replayed, refused: { reason } });
@@ -78,9 +78,9 @@ export async function admitBy<Caller>(
   if (kind === "scope_insufficient") {
     // AUDIT-D-2: the client is known, so its refusal is an event of its own.
     const client = describeCaller(admitted.error.caller);
-    await ports.journal.record({ event: { ...denied(reason), request: note, client } });
+    await ports.journal.record({ event: { ...denied(reason), request: audited, client } });
   } else if (kind !== "throttled" && kind !== "nonce_demanded") {
-    ports.authFailures.note(note, reason);
+    ports.authFailures.note(audited, reason);
   }
   const unprovenClient = kind === "scope_insufficient" ? undefined : claimedBy(sent);
   const refused = defined<LoggedRefusal>({ reason, unprovenClient });

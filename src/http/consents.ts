@@ -36,18 +36,18 @@ export function consentsEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
   return async (request, peer) => {
     const admitted = await admitManager(ports, request, peer);
     if (!admitted.ok) return admitted.error;
-    const { caller, note } = admitted.value;
+    const { caller, audited } = admitted.value;
     const filter = readFilter(new URL(request.url).searchParams);
     if (filter === undefined) return httpError(MALFORMED_FILTER);
-    const consents = await listConsents(ports, caller, note, filter);
+    const consents = await listConsents(ports, caller, audited, filter);
     const next = consents.length === filter.limit ? consents.at(-1)?.id : undefined;
     return privateJson(200, defined<ConsentPage>({ consents: consents.map(showConsent), next }));
   };
 }
 
 export function getConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
-  return onConsent(ports, async ({ caller, note }, id) => {
-    const consent = await getConsent(ports, caller, note, id);
+  return onConsent(ports, async ({ caller, audited }, id) => {
+    const consent = await getConsent(ports, caller, audited, id);
     return consent === undefined
       ? notFound()
       : privateJson(200, showConsent(consent), { ETag: tag(consent) });
@@ -55,12 +55,12 @@ export function getConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler 
 }
 
 export function putConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
-  return onConsent(ports, async ({ caller, note }, id, request) => {
+  return onConsent(ports, async ({ caller, audited }, id, request) => {
     const expected = readExpected(request);
     if (!expected.ok) return httpError(expected.error);
     const json = await readJson(request);
     if (!json.ok) return httpError(json.error);
-    const put = await putConsent(ports, caller, note, { id, json: json.value, expected: expected.value });
+    const put = await putConsent(ports, caller, audited, { id, json: json.value, expected: expected.value });
     if (!put.ok) return httpError(REFUSED[put.error.kind]);
     const { consent, created } = put.value;
     return privateJson(created ? 201 : 200, showConsent(consent), { ETag: tag(consent) });
@@ -68,10 +68,10 @@ export function putConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler 
 }
 
 export function deleteConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
-  return onConsent(ports, async ({ caller, note }, id, request) => {
+  return onConsent(ports, async ({ caller, audited }, id, request) => {
     const expected = readExpected(request);
     if (!expected.ok) return httpError(expected.error);
-    const withdrawn = await withdrawConsent(ports, caller, note, { id, expected: expected.value });
+    const withdrawn = await withdrawConsent(ports, caller, audited, { id, expected: expected.value });
     if (!withdrawn.ok) return httpError(REFUSED[withdrawn.error.kind]);
     return { status: 204, headers: { "Cache-Control": "no-store" }, body: "" };
   });

@@ -18,11 +18,11 @@ export function explainEndpoint(ports: AdmitPorts & ExplainPorts): Handler {
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/policy/explain");
     if (!admitted.ok) return admitted.error;
-    const { caller, note } = admitted.value;
+    const { caller, audited } = admitted.value;
     const { digest } = ports.settings().policy;
     const event: Omit<AuditEvent, "outcome" | "reason"> = {
       type: "admin.access",
-      request: note,
+      request: audited,
       client: describeCaller(caller),
       policy: { digest },
     };

@@ -36,12 +36,12 @@ export function registerEndpoint(ports: RegisterPorts): Handler {
     const authorize = (bearer: Bearer) => authorizeRegistration(ports, bearer, peer.address);
     const admitted = await admitBy(ports, request, peer, authorize, wantedBy(ports));
     if (!admitted.ok) return admitted.error;
-    const { caller, note } = admitted.value;
-    const json = await readMetadata(ports, note, request);
+    const { caller, audited } = admitted.value;
+    const json = await readMetadata(ports, audited, request);
     if (!json.ok) return json.error;
     // A browser names the origin of the page in every request of this kind, and a page cannot leave it out.
     const registrar = { ...caller, fromPage: request.headers.get("origin") !== null };
-    const registered = await registerClient(ports, registrar, note, json.value);
+    const registered = await registerClient(ports, registrar, audited, json.value);
     // RFC7591-3.2-1: a new client is answered with 201.
     return registered.ok ? information(ports, 201, registered.value) : refuse(ports, registered.error);
   };
@@ -53,17 +53,17 @@ export function readRegistrationEndpoint(ports: ManagePorts): Handler {
 }
 
 export function updateRegistrationEndpoint(ports: ManagePorts & StatementPorts): Handler {
-  return onClient(ports, async (client, note, request) => {
-    const json = await readMetadata(ports, note, request);
+  return onClient(ports, async (client, audited, request) => {
+    const json = await readMetadata(ports, audited, request);
     if (!json.ok) return json.error;
-    const updated = await updateClient(ports, client, note, json.value);
+    const updated = await updateClient(ports, client, audited, json.value);
     return updated.ok ? information(ports, 200, updated.value) : refuse(ports, updated.error); // RFC7592-2.2-11
   });
 }
 
 export function deleteRegistrationEndpoint(ports: ManagePorts): Handler {
-  return onClient(ports, async (client, note) => {
-    const removed = await removeClient(ports, client, note);
+  return onClient(ports, async (client, audited) => {
+    const removed = await removeClient(ports, client, audited);
     if (!removed.ok) return refuse(ports, removed.error);
     return { status: 204, headers: { "Cache-Control": "no-store", Pragma: "no-cache" }, body: "" }; // RFC7592-2.3-3
   });
@@ -71,7 +71,7 @@ export function deleteRegistrationEndpoint(ports: ManagePorts): Handler {
 
 type OnClient = (
   client: RegisteredClient,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   request: HttpRequest,
 ) => Promise<HttpResponse>;
 
@@ -82,7 +82,7 @@ function onClient(ports: ManagePorts, answer: OnClient): Handler {
     const clientId = pathOf(request).split("/").at(-1) ?? "";
     const authorize = (bearer: Bearer) => authorizeManagement(ports, bearer, clientId);
     const admitted = await admitBy(ports, request, peer, authorize, wantedBy(ports));
-    return admitted.ok ? answer(admitted.value.caller, admitted.value.note, request) : admitted.error;
+    return admitted.ok ? answer(admitted.value.caller, admitted.value.audited, request) : admitted.error;
   };
 }
 

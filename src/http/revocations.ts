@@ -22,9 +22,9 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/revocations");
     if (!admitted.ok) return admitted.error;
-    const { caller, note } = admitted.value;
+    const { caller, audited } = admitted.value;
     const { digest } = ports.settings().policy;
-    const by = { request: note, client: describeCaller(caller), policy: { digest } };
+    const by = { request: audited, client: describeCaller(caller), policy: { digest } };
     const record = (told: Pick<AuditEvent, "outcome" | "reason" | "detail">) =>
       ports.journal.record({ event: { ...by, ...told, type: "admin.access" } });
 

@@ -79,28 +79,30 @@ export type AccountPorts = SessionPorts &
 
 export async function openAccount(
   ports: AccountPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   key: string | undefined,
   query: AccountQuery,
 ): Promise<Account | Outcome> {
   const session = await findSession(ports, key);
-  return session === undefined ? { next: "sign_in", place: HERE } : showAccount(ports, note, session, query);
+  return session === undefined
+    ? { next: "sign_in", place: HERE }
+    : showAccount(ports, audited, session, query);
 }
 
 async function showAccount(
   ports: AccountPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   session: OpenSession,
   query: AccountQuery,
 ): Promise<Account | Outcome> {
   const { origin } = session;
   const after = query.cursor === undefined ? undefined : readCursor(ports, origin, query);
   if (query.cursor !== undefined && after === undefined)
-    return countedNotice(ports, note, "form_refused", "form_token_wrong");
+    return countedNotice(ports, audited, "form_refused", "form_token_wrong");
   const heads = await ports.audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
   // PAGE-D-15, AUDIT-D-6: on record before anything is shown.
-  await ports.journal.record({ event: readingEvent(ports, note, session, query) });
+  await ports.journal.record({ event: readingEvent(ports, audited, session, query) });
   const nowSeconds = ports.clock.nowSeconds();
   const [standing, families, trail] = await Promise.all([
     readStanding(ports, origin, nowSeconds, query.afterConsent),
@@ -147,7 +149,7 @@ async function readStanding(
 
 function readingEvent(
   { settings }: Pick<PeoplePorts, "settings">,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   { origin, key }: OpenSession,
   query: AccountQuery,
 ): AuditEvent {
@@ -156,7 +158,7 @@ function readingEvent(
     type: "admin.access",
     outcome: "allow",
     reason: "by_subject",
-    request: note,
+    request: audited,
     subject: { ...origin, kind: "user", token: { type: "session", fingerprint: key } },
     policy: { digest: settings().policy.digest },
     detail: defined<JsonObject>({ query: times, continued: (afterConsent ?? cursor) !== undefined }),
@@ -313,15 +315,15 @@ export type TakeBack = { formToken: string } & ({ consent: string } | { all: tru
 /** `problem`: the page again, because the box is not ticked. */
 export async function takeBack(
   ports: AccountPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   key: string | undefined,
   form: TakeBack,
 ): Promise<(Account & { problem: "unconfirmed" }) | Outcome> {
   const session = await findSession(ports, key);
-  if (session === undefined) return countedNotice(ports, note, "session_over", "session_missing", HERE);
+  if (session === undefined) return countedNotice(ports, audited, "session_over", "session_missing", HERE);
   const about = "consent" in form ? takeBackSubject(form.consent) : TAKE_ALL;
   // The token of this consent is made for its own user alone.
-  const foreign = checkForm(ports, note, session, { formToken: form.formToken, about });
+  const foreign = checkForm(ports, audited, session, { formToken: form.formToken, about });
   if (foreign !== undefined) return foreign;
   const manager: Manager = {
     by: "subject",
@@ -330,15 +332,15 @@ export async function takeBack(
   };
   if ("consent" in form) {
     // PAGE-D-16: whatever its version is by now: a user who takes back wants less. Durable before the answer.
-    const taken = await withdrawConsent(ports, manager, note, { id: form.consent, expected: undefined });
+    const taken = await withdrawConsent(ports, manager, audited, { id: form.consent, expected: undefined });
     if (taken.ok) return { next: "place", place: HERE };
     return notice("taken_back_before", taken.error.kind, HERE);
   }
   if (!form.confirmed) {
-    const account = await showAccount(ports, note, session, {});
+    const account = await showAccount(ports, audited, session, {});
     return account.next === "page" ? { ...account, problem: "unconfirmed" } : account;
   }
-  await takeAllBack(ports, manager, note, session.origin);
+  await takeAllBack(ports, manager, audited, session.origin);
   return { next: "place", place: HERE };
 }
 
@@ -346,7 +348,7 @@ export async function takeBack(
 async function takeAllBack(
   ports: AccountPorts,
   manager: Manager,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   origin: Origin,
 ): Promise<void> {
   let afterId: string | undefined;
@@ -355,7 +357,7 @@ async function takeAllBack(
     const page = defined<StandingPage>({ nowSeconds, afterId, limit: WITHDRAWN_AT_ONCE });
     const standing = await ports.consents.standing(origin, page);
     await Promise.all(
-      standing.map(({ id }) => withdrawConsent(ports, manager, note, { id, expected: undefined })),
+      standing.map(({ id }) => withdrawConsent(ports, manager, audited, { id, expected: undefined })),
     );
     afterId = standing.at(-1)?.id;
   } while (afterId !== undefined);

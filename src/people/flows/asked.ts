@@ -33,12 +33,12 @@ export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "clients" | "pendingC
 
 export async function openAsked(
   ports: AskedPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
   visitor: Visitor,
   renew: boolean,
 ): Promise<AskedReview | Outcome> {
-  const found = await find(ports, note, id, visitor);
+  const found = await find(ports, audited, id, visitor);
   if ("next" in found) return found;
   const pending = renew ? await renewRow(ports, found.pending) : found.pending;
   const { actor, ask } = pending;
@@ -54,7 +54,7 @@ export async function openAsked(
 /** PAGE-D-24: nothing of it is shown to another user, who learns no more than of an unknown link. */
 async function find(
   ports: AskedPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
   visitor: Visitor,
 ): Promise<Found | Outcome> {
@@ -62,24 +62,24 @@ async function find(
   const pending = await ports.pendingConsents.find(id, nowSeconds);
   const origin = pending?.ask.subject?.origin;
   if (pending === undefined || origin === undefined)
-    return countedNotice(ports, note, "ask_gone", "ask_unknown");
+    return countedNotice(ports, audited, "ask_gone", "ask_unknown");
   const place = { page: "ask", id } as const;
   const session = await findSession(ports, visitor.session);
   if (session === undefined) return { next: "sign_in", place };
   if (session.origin.iss !== origin.iss || session.origin.sub !== origin.sub) {
     // Of what the link asks, the record of this user has nothing; the digest of the link leads the auditor there.
-    const { requested: _, detail: __, ...event } = denial(ports, note, session, pending, "ask_of_another");
+    const { requested: _, detail: __, ...event } = denial(ports, audited, session, pending, "ask_of_another");
     await ports.journal.record({ event });
     return notice("ask_gone", "ask_of_another");
   }
-  if (pending.decided) return countedNotice(ports, note, "request_decided", "request_decided");
+  if (pending.decided) return countedNotice(ports, audited, "request_decided", "request_decided");
   // Anew, as policy and consents may have changed; but for the time of the request, as its token may have ended since.
   const { policy } = ports.settings();
   const consents = await ports.facts.consents(origin, pending.actor, nowSeconds);
   const decided = decide(policy, { ...pending.ask, consents, nowSeconds: pending.startedAtSeconds });
-  if (decided.ok) return countedNotice(ports, note, "request_decided", "request_decided");
+  if (decided.ok) return countedNotice(ports, audited, "request_decided", "request_decided");
   const { missing, reason } = decided.error;
-  if (missing === undefined) return countedNotice(ports, note, "ask_gone", reason);
+  if (missing === undefined) return countedNotice(ports, audited, "ask_gone", reason);
   return { about: id, place, pending, offer: missing, session };
 }
 
@@ -93,19 +93,19 @@ async function renewRow(ports: AskedPorts, pending: PendingConsent): Promise<Pen
 export async function decideAsked(
   ports: AskedPorts,
   { consentSeconds }: SignInSettings,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
   visitor: Visitor,
   decision: Omit<Decision, "confirmed">,
 ): Promise<Outcome> {
-  const found = await find(ports, note, id, visitor);
+  const found = await find(ports, audited, id, visitor);
   if ("next" in found) return found;
   const { pending, session } = found;
-  return decideOffer(ports, note, decision, {
+  return decideOffer(ports, audited, decision, {
     ...found,
     offer: ok(found.offer),
     async refuse(reason) {
-      const event = denial(ports, note, session, pending, reason);
+      const event = denial(ports, audited, session, pending, reason);
       const recorded = await ports.journal.record({ event, guards: [undecided(pending)] });
       return recorded.ok ? settled(ports, id, "ask_refused", reason) : ALREADY_DECIDED;
     },
@@ -118,7 +118,7 @@ export async function decideAsked(
         given,
         consentSeconds,
         event: {
-          request: note,
+          request: audited,
           mode: pending.ask.mode,
           ...describeUser(session),
           policy: { ...policyOf(ports, pending), rule_id: rule.id },
@@ -163,7 +163,7 @@ const policyOf = ({ settings, hash }: BasePorts, { id }: PendingConsent) => ({
 
 function denial(
   ports: BasePorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   session: OpenSession,
   pending: PendingConsent,
   reason: Reason,
@@ -173,7 +173,7 @@ function denial(
     type: "authorization.denied",
     outcome: "deny",
     reason,
-    request: note,
+    request: audited,
     mode,
     ...describeUser(session),
     requested: { audience: [target], resource: [], scope: scope.join(" ") },

@@ -21,13 +21,13 @@ export type AuthorizePorts = AskingClientPorts & Pick<PeoplePorts, "authFailures
 
 export async function authorize(
   ports: AuthorizePorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   query: string,
   browser: string,
 ): Promise<Outcome> {
   const form = parseAuthorizationForm(query);
   const refuse = (outcome: Outcome & { next: "notice" }): Outcome => {
-    ports.authFailures.note(note, outcome.notice.reason);
+    ports.authFailures.note(audited, outcome.notice.reason);
     return outcome;
   };
   // RFC6749-3.1-6: what comes twice is read differently by different readers, so none of it is believed.
@@ -39,11 +39,11 @@ export async function authorize(
   const { request_uri: uri } = form.value;
   const opened = uri && (await openPushed(ports, uri, form.value, browser));
   if (opened) return opened;
-  const read = await readAuthorizationRequest(ports, form.value, note.source_ip);
+  const read = await readAuthorizationRequest(ports, form.value, audited.source_ip);
   if (!read.ok) {
     const isGone = uri !== undefined && isReference(uri);
     const outcome = isGone ? requestGone(ports, read.error) : refusedRequest(ports, read.error);
-    ports.authFailures.note(note, isGone ? "request_uri_unknown" : read.error.reason);
+    ports.authFailures.note(audited, isGone ? "request_uri_unknown" : read.error.reason);
     return outcome;
   }
   return toReview(ports, browser, read.value.request);

@@ -33,12 +33,12 @@ import { DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 
 export async function openReview(
   ports: ReviewPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
   visitor: Visitor,
   renew: boolean,
 ): Promise<Review | Outcome> {
-  const found = await findRequest(ports, note, id, visitor);
+  const found = await findRequest(ports, audited, id, visitor);
   if ("next" in found) return found;
   const { request, client, session } = found;
   const seal = (changed: PendingRequest) => ports.waiting.seal("request", visitor.browser ?? "", changed);
@@ -50,32 +50,32 @@ export async function openReview(
   if (demanded !== undefined) return { next: "sign_in", place: { page: "review", id: seal(demanded) } };
   // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told, but not why.
   const error = offer.error.kind === "scope_refused" ? SCOPE_DENIED : DENIED;
-  return refuse(ports, note, found, LOOK, offer.error.reason, error);
+  return refuse(ports, audited, found, LOOK, offer.error.reason, error);
 }
 
 /** `problem`: the page again, because a required box is not ticked. */
 export async function decideReview(
   ports: ReviewPorts,
   signIn: SignInSettings,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
   visitor: Visitor,
   decision: Decision,
 ): Promise<Unconfirmed | Outcome> {
-  const found = await findRequest(ports, note, id, visitor);
+  const found = await findRequest(ports, audited, id, visitor);
   if ("next" in found) return found;
   const { request, client, session } = found;
   const click = clickOf(ports, decision);
   const confirmed = decision.confirmed || !mustConfirm(client, request.redirectUri);
-  return decideOffer<Allowed, Unconfirmed>(ports, note, decision, {
+  return decideOffer<Allowed, Unconfirmed>(ports, audited, decision, {
     ...found,
     // RFC9126-4-6, RFC9126-7.4-1
     offer: offerTo(ports, client, request, session),
     refreshOf: (offer) => refreshOf(ports, client, offer),
     lacks: (offer) =>
       confirmed ? undefined : { ...showReview(ports, found, offer), problem: "unconfirmed" },
-    refuse: (reason) => refuse(ports, note, found, click, reason, DENIED),
-    give: (offer, scopes) => give(ports, signIn, { note, found, click, decision }, offer, scopes),
+    refuse: (reason) => refuse(ports, audited, found, click, reason, DENIED),
+    give: (offer, scopes) => give(ports, signIn, { audited, found, click, decision }, offer, scopes),
   });
 }
 
@@ -85,7 +85,12 @@ type Unconfirmed = Review & { problem: "unconfirmed" };
 async function give(
   ports: ReviewPorts,
   signIn: SignInSettings,
-  { note, found, click, decision }: { note: AuditedRequest; found: Found; click: Click; decision: Decision },
+  {
+    audited,
+    found,
+    click,
+    decision,
+  }: { audited: AuditedRequest; found: Found; click: Click; decision: Decision },
   offer: Allowed,
   scopes: readonly string[],
 ): Promise<Outcome> {
@@ -103,7 +108,7 @@ async function give(
     given: scopes,
     consentSeconds: signIn.consentSeconds,
     event: {
-      request: note,
+      request: audited,
       ...describeAsked(client, session),
       policy: { digest: ports.settings().policy.digest, rule_id: rule.id },
     },
@@ -136,7 +141,7 @@ function timesOf(
 /** RFC6749-4.1.2.1-2: the client learns that nothing is given; why, the auditor alone. */
 async function refuse(
   ports: ReviewPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   found: Found,
   click: Click,
   reason: Reason,
@@ -148,7 +153,7 @@ async function refuse(
     type: "authorization.denied",
     outcome: "deny",
     reason,
-    request: note,
+    request: audited,
     ...describeAsked(client, session),
     requested: defined({ audience: [target], resource: [], scope: scope?.join(" ") }),
     policy: { digest: ports.settings().policy.digest },

@@ -105,17 +105,17 @@ export type Decidable<O extends Offered, P> = Waits & {
 
 export async function decideOffer<O extends Offered, P = never>(
   ports: Pick<PeoplePorts, "settings" | "formTokens" | "authFailures">,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   { allows, scopes, all, formToken }: Omit<Decision, "confirmed">,
   { about, place, session, offer, refreshOf, lacks, refuse, give }: Decidable<O, P>,
 ): Promise<Outcome | P> {
   const [made = "", shown = ""] = formToken.split(".");
-  const foreign = checkForm(ports, note, session, { formToken: made, about });
+  const foreign = checkForm(ports, audited, session, { formToken: made, about });
   if (foreign !== undefined) return foreign;
   if (!allows) return refuse("user_refused");
   if (!offer.ok) return refuse(offer.error.reason);
   const seen = shownOn(ports, about, offer.value, refreshOf?.(offer.value));
-  const changed = checkForm(ports, note, session, { formToken: shown, about: seen }, place);
+  const changed = checkForm(ports, audited, session, { formToken: shown, about: seen }, place);
   if (changed !== undefined) return changed;
   const again = lacks?.(offer.value);
   if (again !== undefined) return again;
@@ -130,11 +130,11 @@ export async function decideOffer<O extends Offered, P = never>(
  */
 export function checkForm(
   ports: Pick<PeoplePorts, "formTokens" | "authFailures">,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   { key }: OpenSession,
   { formToken, about }: { formToken: string; about: string },
   onwards?: PagePlace,
 ): Outcome | undefined {
   if (ports.formTokens.accepts(formToken, key, about)) return undefined;
-  return countedNotice(ports, note, "form_refused", "form_token_wrong", onwards);
+  return countedNotice(ports, audited, "form_refused", "form_token_wrong", onwards);
 }

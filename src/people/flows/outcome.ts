@@ -53,11 +53,11 @@ export const notice = (kind: NoticeKind, reason: Reason, onwards?: PagePlace): O
 /** The notice of a refusal that is counted and has no event of its own, so that no page lets a visitor fill the trail. */
 export function countedNotice(
   { authFailures }: Pick<PeoplePorts, "authFailures">,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   kind: NoticeKind,
   reason: Reason,
   onwards?: PagePlace,
 ): Outcome {
-  authFailures.note(note, reason);
+  authFailures.note(audited, reason);
   return notice(kind, reason, onwards);
 }

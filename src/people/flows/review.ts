@@ -66,7 +66,7 @@ export const mustConfirm = ({ source }: Client, redirectUri: string): boolean =>
 /** The request, if it is this browser's and undecided, its client as it is now, and the session that may decide about it. */
 export async function findRequest(
   ports: ReviewPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   id: string,
   { browser, session: cookie }: Visitor,
 ): Promise<Found | Outcome> {
@@ -74,22 +74,22 @@ export async function findRequest(
   const place = { page: "review", id } as const;
   // PAGE-D-4: it is worth nothing in another browser.
   const request = browser && ports.waiting.open("request", browser, id, nowSeconds);
-  if (!request) return countedNotice(ports, note, "request_gone", "request_unknown");
+  if (!request) return countedNotice(ports, audited, "request_gone", "request_unknown");
   const session = await findSession(ports, cookie);
   const decided = await ports.shortLived.find("decision", request.id, nowSeconds);
   if (decided !== undefined && !mayRepeat(decided.body, session, nowSeconds)) {
-    return countedNotice(ports, note, "request_decided", "request_decided");
+    return countedNotice(ports, audited, "request_decided", "request_decided");
   }
   if (session === undefined || needsSignIn(ports, request, session)) return { next: "sign_in", place };
   // RFC9126-7.4-1: as it is now, since it may have been removed or changed meanwhile.
-  const client = await findClient(ports, request.clientId, note.source_ip);
+  const client = await findClient(ports, request.clientId, audited.source_ip);
   if (!client.ok) {
     const { reason, unreachable } = client.error;
-    return countedNotice(ports, note, unreachable ? "client_unreachable" : "client_unknown", reason);
+    return countedNotice(ports, audited, unreachable ? "client_unreachable" : "client_unknown", reason);
   }
   // PAGE-D-13: the redirect URI as well, because a code must not go to a place that the client no longer has.
   const redirect = redirectOf(ports, client.value, request.redirectUri);
-  if (!redirect.ok) return countedNotice(ports, note, "redirect_refused", redirect.error.kind);
+  if (!redirect.ok) return countedNotice(ports, audited, "redirect_refused", redirect.error.kind);
   return { about: request.id, place, request, client: client.value, session };
 }
 

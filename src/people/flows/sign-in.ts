@@ -132,11 +132,11 @@ export type Returned = {
 export async function finishSignIn(
   ports: SignInPorts,
   { providers }: SignInSettings,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   { name, query, browser, session }: Returned,
 ): Promise<Outcome | SignedIn> {
   const refuse = (reason: Reason): Outcome =>
-    countedNotice(ports, note, "sign_in_failed", reason, { page: "account" });
+    countedNotice(ports, audited, "sign_in_failed", reason, { page: "account" });
   const response = parseAuthenticationResponse(query);
   if (!response.ok) return refuse(response.error.kind);
   // OIDC-3.1.2.7-1, OIDC-3.1.2.1-3, OIDC-D-2: a callback from another browser changes nothing.
@@ -151,26 +151,26 @@ export async function finishSignIn(
     provider === undefined || provider.name !== name
       ? err({ reason: "attempt_of_other_provider" })
       : await readSession(ports, provider, attempt, response.value);
-  if (read.ok) return (await complete(ports, note, read.value, { attempt, browser, session })) ?? used;
-  await noteFailure(ports, note, name, read.error);
-  return failedSignIn(ports, note, attempt, browser, read.error);
+  if (read.ok) return (await complete(ports, audited, read.value, { attempt, browser, session })) ?? used;
+  await noteFailure(ports, audited, name, read.error);
+  return failedSignIn(ports, audited, attempt, browser, read.error);
 }
 
 /** OIDC-D-8: one response may come again and again, so what its source sends too often is counted and fills no trail. */
 async function noteFailure(
   ports: Pick<PeoplePorts, "journal" | "authFailures" | "throttle">,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   provider: string,
   { reason, said }: Failed,
 ): Promise<void> {
-  if (ports.throttle.failed(note.source_ip, undefined) > 0) {
-    ports.authFailures.note(note, reason);
+  if (ports.throttle.failed(audited.source_ip, undefined) > 0) {
+    ports.authFailures.note(audited, reason);
     return;
   }
   // With our own reason, and of the provider its code, but none of its texts.
   const detail = { provider, ...said };
   await ports.journal.record({
-    event: { type: "user.signin_failed", outcome: "deny", reason, request: note, detail },
+    event: { type: "user.signin_failed", outcome: "deny", reason, request: audited, detail },
   });
 }
 
@@ -276,7 +276,7 @@ async function readIdToken(
  */
 async function complete(
   ports: SignInPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   { session, token }: Read,
   at: { attempt: SignInAttempt; browser: string; session: string | undefined },
 ): Promise<SignedIn | undefined> {
@@ -286,7 +286,7 @@ async function complete(
     type: "user.signed_in",
     outcome: "allow",
     reason: "signed_in",
-    request: note,
+    request: audited,
     subject: { ...origin, kind: "user", token },
     detail: defined({ provider, auth_time: authTimeSeconds, acr }),
   };

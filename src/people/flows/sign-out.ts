@@ -15,14 +15,14 @@ export type SignOutPorts = SessionPorts & RecordPorts & Pick<PeoplePorts, "formT
 
 export async function signOut(
   ports: SignOutPorts,
-  note: AuditedRequest,
+  audited: AuditedRequest,
   key: string | undefined,
   formToken: string,
 ): Promise<Result<{ provider?: string }, undefined>> {
   const session = await findSession(ports, key);
   if (session === undefined) return ok({});
   if (!ports.formTokens.accepts(formToken, session.key, SIGN_OUT)) {
-    ports.authFailures.note(note, "form_token_wrong");
+    ports.authFailures.note(audited, "form_token_wrong");
     return err(undefined);
   }
   await ports.journal.record({
@@ -30,7 +30,7 @@ export async function signOut(
       type: "user.signed_out",
       outcome: "allow",
       reason: "signed_out",
-      request: note,
+      request: audited,
       ...describeUser(session),
     },
     rows: [{ remove: "session", key: session.key }],

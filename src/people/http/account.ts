@@ -25,18 +25,18 @@ import { knownAs, shownTarget, shownUser } from "./known-as.ts";
 import { digestOf, hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function accountEndpoint(ports: PagePorts & AccountPorts): Handler {
-  return onPage(ports, async ({ request, note, query }) => {
+  return onPage(ports, async ({ request, audited, query }) => {
     const asked = readQuery(query);
-    const account = await openAccount(ports, note, digestOf(ports, request, "session"), asked.query);
+    const account = await openAccount(ports, audited, digestOf(ports, request, "session"), asked.query);
     if (account.next !== "page") return outcomeAnswer(ports, account);
     return pageAnswer(ports, accountPage(viewOf(ports, account, asked)), "account");
   });
 }
 
 export function takeBackEndpoint(ports: PagePorts & AccountPorts): Handler {
-  return onPage(ports, async ({ request, note }) => {
+  return onPage(ports, async ({ request, audited }) => {
     const form = await readTakeBack(request);
-    const taken = await takeBack(ports, note, digestOf(ports, request, "session"), form);
+    const taken = await takeBack(ports, audited, digestOf(ports, request, "session"), form);
     // PAGE-D-12: a GET shows what is left, and a reload sends no form again.
     if (taken.next !== "page") return outcomeAnswer(ports, taken);
     return pageAnswer(ports, accountPage(viewOf(ports, taken, NO_DAYS)), "account");

@@ -12,18 +12,18 @@ import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decisi
 import { hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function askEndpoint(ports: PagePorts & AskedPorts): Handler {
-  return onPage(ports, async ({ request, note, query }) => {
+  return onPage(ports, async ({ request, audited, query }) => {
     const renew = query.get("renew") === "1";
-    return answer(ports, await openAsked(ports, note, idOf(query), visitorOf(ports, request), renew));
+    return answer(ports, await openAsked(ports, audited, idOf(query), visitorOf(ports, request), renew));
   });
 }
 
 export function decideAskEndpoint(ports: PagePorts & AskedPorts): Handler {
-  return onPage(ports, async ({ request, note, signIn, query }) => {
+  return onPage(ports, async ({ request, audited, signIn, query }) => {
     const decision = await readDecision(request);
     if (decision === undefined) return outcomeAnswer(ports, MALFORMED);
     const visitor = visitorOf(ports, request);
-    return answer(ports, await decideAsked(ports, signIn, note, idOf(query), visitor, decision));
+    return answer(ports, await decideAsked(ports, signIn, audited, idOf(query), visitor, decision));
   });
 }
 

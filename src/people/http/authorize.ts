@@ -17,26 +17,33 @@ import { knownAs } from "./known-as.ts";
 import { hostOf, knowBrowser, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function authorizeEndpoint(ports: PagePorts & AuthorizePorts): Handler {
-  return onPage(ports, async ({ request, note, rawQuery }) => {
+  return onPage(ports, async ({ request, audited, rawQuery }) => {
     const { browser, remember } = knowBrowser(ports, request);
-    return remember(outcomeAnswer(ports, await authorize(ports, note, rawQuery, browser)));
+    return remember(outcomeAnswer(ports, await authorize(ports, audited, rawQuery, browser)));
   });
 }
 
 export function reviewEndpoint(ports: PagePorts & ReviewPorts): Handler {
-  return onPage(ports, async ({ request, note, query }) => {
+  return onPage(ports, async ({ request, audited, query }) => {
     const id = idOf(query);
     const renew = query.get("renew") === "1";
-    const review = await openReview(ports, note, id, visitorOf(ports, request), renew);
+    const review = await openReview(ports, audited, id, visitorOf(ports, request), renew);
     return answer(ports, request, review);
   });
 }
 
 export function decideEndpoint(ports: PagePorts & ReviewPorts): Handler {
-  return onPage(ports, async ({ request, note, signIn, query }) => {
+  return onPage(ports, async ({ request, audited, signIn, query }) => {
     const decision = await readDecision(request);
     if (decision === undefined) return outcomeAnswer(ports, MALFORMED);
-    const review = await decideReview(ports, signIn, note, idOf(query), visitorOf(ports, request), decision);
+    const review = await decideReview(
+      ports,
+      signIn,
+      audited,
+      idOf(query),
+      visitorOf(ports, request),
+      decision,
+    );
     return answer(ports, request, review);
   });
 }

@@ -196,7 +196,7 @@ export function dressPages(ports: Pick<PeoplePorts, "hash" | "settings">): Dress
 export type PageRequest = {
   request: HttpRequest;
   peer: Peer;
-  note: AuditedRequest;
+  audited: AuditedRequest;
   signIn: SignInSettings;
   query: URLSearchParams;
   /** The query as it was sent. */
@@ -211,29 +211,29 @@ export function onPage(
   return async (request, peer) => {
     const { signIn } = ports.settings();
     if (signIn === undefined) return notFound();
-    const note = auditedRequest(peer, pathOf(request));
+    const audited = auditedRequest(peer, pathOf(request));
     const attempt = async (): Promise<PageAnswer> => {
       const { search, searchParams: query } = new URL(request.url);
       try {
-        return await serve({ request, peer, note, signIn, query, rawQuery: search.slice(1) });
+        return await serve({ request, peer, audited, signIn, query, rawQuery: search.slice(1) });
       } catch (fault) {
         // Pages answer with pages; any other fault is a bug, of which nothing is shown.
         if (fault instanceof StoreUnavailable) return storeLost(ports, request);
         throw fault;
       }
     };
-    return written(ports, request, admit(ports, request, note) ?? (await attempt()));
+    return written(ports, request, admit(ports, request, audited) ?? (await attempt()));
   };
 }
 
 /** Undefined where the request may go on. */
-function admit(ports: PagePorts, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
+function admit(ports: PagePorts, request: HttpRequest, audited: AuditedRequest): PageAnswer | undefined {
   const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many"): PageAnswer => {
-    ports.authFailures.note(note, reason);
+    ports.authFailures.note(audited, reason);
     return { ...pageAnswer(ports, noticePage({ kind, status })), refused: { reason } };
   };
   // PAGE-D-18
-  const waitSeconds = ports.throttle.visit(note.source_ip);
+  const waitSeconds = ports.throttle.visit(audited.source_ip);
   if (waitSeconds > 0) {
     return withHeader(refuse("busy", 429, "visits_too_many"), "Retry-After", String(waitSeconds));
   }

@@ -59,10 +59,10 @@ function placeIn(query: URLSearchParams): PagePlace {
 }
 
 export function callbackEndpoint(ports: PagePorts & SignInPorts): Handler {
-  return onPage(ports, async ({ request, note, signIn, rawQuery }) => {
+  return onPage(ports, async ({ request, audited, signIn, rawQuery }) => {
     const name = pathOf(request).split("/").at(-1) ?? "";
     const [browser, session] = [digestOf(ports, request, "browser"), digestOf(ports, request, "session")];
-    const finished = await finishSignIn(ports, signIn, note, { name, query: rawQuery, browser, session });
+    const finished = await finishSignIn(ports, signIn, audited, { name, query: rawQuery, browser, session });
     if (finished.next !== "signed_in") return outcomeAnswer(ports, finished);
     const answer = redirectAnswer(ports, pageUrl(ports.settings().issuer, finished.place));
     return withHeader(answer, "Set-Cookie", setCookie("session", finished.secret, SESSION_SECONDS_MAX));
@@ -71,10 +71,10 @@ export function callbackEndpoint(ports: PagePorts & SignInPorts): Handler {
 
 /** OIDC-D-9: by a form of ours alone. */
 export function signOutEndpoint(ports: PagePorts & SignOutPorts): Handler {
-  return onPage(ports, async ({ request, note }) => {
+  return onPage(ports, async ({ request, audited }) => {
     const body = await readText(request, BODY_BYTES_MAX);
     const token = body.ok ? (new URLSearchParams(body.value).get("token") ?? "") : "";
-    const ended = await signOut(ports, note, digestOf(ports, request, "session"), token);
+    const ended = await signOut(ports, audited, digestOf(ports, request, "session"), token);
     if (!ended.ok) return outcomeAnswer(ports, FORM_REFUSED);
     const { provider } = ended.value;
     const at = provider === undefined ? "" : `?provider=${provider}`;
