@@ -2,7 +2,7 @@
 import { clock } from "../adapters/clock.ts";
 import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
-import { showConsent } from "../flows/shown.ts";
+import { showConsent } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Consent } from "../policy/ask.ts";
 import type { Result } from "../result.ts";

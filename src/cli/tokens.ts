@@ -5,7 +5,7 @@ import { hash } from "../adapters/crypto/hash.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { EndingPorts } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
-import { showToken } from "../flows/shown.ts";
+import { showToken } from "../flows/record-json.ts";
 import { within } from "../flows/standing.ts";
 import { EXIT } from "../limits/process.ts";
 import type { EndingSelector } from "../policy/endings.ts";

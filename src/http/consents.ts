@@ -15,8 +15,8 @@ import {
   putConsent,
   withdrawConsent,
 } from "../flows/consents.ts";
-import type { ShownConsent } from "../flows/shown.ts";
-import { showConsent } from "../flows/shown.ts";
+import type { ShownConsent } from "../flows/record-json.ts";
+import { showConsent } from "../flows/record-json.ts";
 import { API_PATHS, apiAudience, consentsAudience } from "../policy/own-target.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";

@@ -3,7 +3,7 @@ import type { LastWritten } from "../adapters/audit/last-written.ts";
 import { openLastWritten } from "../adapters/audit/last-written.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { openWitness, printingWitness } from "../adapters/audit/witness.ts";
-import { meaningOf } from "../adapters/store/meanings.ts";
+import { meaningOf } from "../adapters/store/fault-codes.ts";
 import type { WitnessPlace } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";

@@ -18,6 +18,8 @@ import type { SuppliedDocument } from "../../settings/settings.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import type { Resolver } from "./checked-agent.ts";
+import type { Moment } from "./clock-reading.ts";
+import { clocksDisagree, momentOf, msSince } from "./clock-reading.ts";
 import { queryNames } from "./dns.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
@@ -27,8 +29,6 @@ import type { FetchBudget } from "./fetch-budget.ts";
 import { FetchFailed } from "./fetch-failed.ts";
 import type { FetchResult } from "./fetch-timer.ts";
 import { timeFetch } from "./fetch-timer.ts";
-import type { Moment } from "./moment.ts";
-import { clocksDisagree, momentOf, msSince } from "./moment.ts";
 
 /** The parts that the caches of all kinds of documents share. */
 export type FetchContext = {

@@ -8,10 +8,10 @@ import { REFETCH_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits/fetching.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Clock, KeyWait, SourceState, Timers } from "../../ports.ts";
 import { defined } from "../../result.ts";
+import type { Moment } from "./clock-reading.ts";
+import { clocksDisagree, momentOf } from "./clock-reading.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
-import type { Moment } from "./moment.ts";
-import { clocksDisagree, momentOf } from "./moment.ts";
 
 /** `text` is the document as received. */
 export type Loaded<T> = { value: T; text: string; refreshSeconds: number };

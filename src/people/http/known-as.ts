@@ -3,7 +3,7 @@ import type { Target } from "../../policy/rules.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { isDocumentUrl } from "../../spec/cimd.ts";
-import type { NamedClient, ShownTarget, ShownUser } from "../pages/names.ts";
+import type { NamedClient, ShownTarget, ShownUser } from "../pages/display-names.ts";
 import type { Session } from "../records.ts";
 import { hostOf } from "./page-answers.ts";
 

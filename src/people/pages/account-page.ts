@@ -1,11 +1,11 @@
 /** The page on which a user reads what they allowed and what was done in their name, and takes it back (PAGE-D-15). */
 import type { OwnEventKind } from "../audit/own-events.ts";
 import { fact, hidden, signOutForm } from "./decision-parts.ts";
+import type { NamedClient, ShownTarget, ShownUser } from "./display-names.ts";
+import { isolated, shownHost, shownId, shownName, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import { dayOf, minuteOf } from "./language.ts";
-import type { NamedClient, ShownTarget, ShownUser } from "./names.ts";
-import { isolated, shownHost, shownId, shownName, targetName, userName } from "./names.ts";
 import type { Page } from "./page.ts";
 import type { Texts } from "./texts.ts";
 

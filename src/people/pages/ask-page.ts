@@ -1,9 +1,9 @@
 /** The page on which a user gives the consent that an agent lacks, or refuses it (PAGE-D-10, PAGE-D-11, PAGE-D-25). */
 import type { DecisionView, Ways } from "./decision-parts.ts";
 import { decisionForm, fact, factsOf } from "./decision-parts.ts";
+import { isolated, shownHost, shownId, shownName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
-import { isolated, shownHost, shownId, shownName } from "./names.ts";
 import type { Page } from "./page.ts";
 import type { Texts } from "./texts.ts";
 

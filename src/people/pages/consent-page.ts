@@ -2,11 +2,11 @@
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { DecisionView, Ways } from "./decision-parts.ts";
 import { decisionForm, fact, factsOf } from "./decision-parts.ts";
+import type { NamedClient } from "./display-names.ts";
+import { isolated, shownHost, shownName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
-import type { NamedClient } from "./names.ts";
-import { isolated, shownHost, shownName } from "./names.ts";
 import type { Page } from "./page.ts";
 import type { Texts } from "./texts.ts";
 

@@ -1,9 +1,10 @@
 /** What the two pages have in common on which a user decides: the facts, the scopes with their boxes, and the buttons. */
+
+import type { ShownTarget, ShownUser } from "./display-names.ts";
+import { isolated, shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
-import type { ShownTarget, ShownUser } from "./names.ts";
-import { isolated, shownId, targetName, userName } from "./names.ts";
 import type { Texts } from "./texts.ts";
 
 export type DecisionView = {

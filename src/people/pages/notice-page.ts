@@ -1,7 +1,8 @@
 /** The page that says what happened, and what the user can do about it. */
+
+import { isolated, shownHost, shownName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
-import { isolated, shownHost, shownName } from "./names.ts";
 import type { Page } from "./page.ts";
 import type { Texts } from "./texts.ts";
 

@@ -1,7 +1,8 @@
 /** The choice between several providers. */
+
+import { isolated, shownName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
-import { isolated, shownName } from "./names.ts";
 import type { Page } from "./page.ts";
 
 export type SignInView = { providers: readonly { title: string; href: string }[] };

@@ -1,7 +1,7 @@
 /** What the errors of the driver mean here. Only their code is kept, because they hold the statement and its parameters. */
 import postgres from "postgres";
 import { StoreUnavailable } from "../../../ports.ts";
-import { meaningOf } from "../meanings.ts";
+import { meaningOf } from "../fault-codes.ts";
 import { LogConflict } from "../store.ts";
 
 /** Of a server that does not write. */

@@ -4,7 +4,7 @@
  */
 import type { Sql } from "postgres";
 import { StoreUnavailable } from "../../../ports.ts";
-import { meaningOf } from "../meanings.ts";
+import { meaningOf } from "../fault-codes.ts";
 import { READ_ONLY } from "./faults.ts";
 
 const settings = (timeoutMs: number): Readonly<Record<string, string | number>> => ({

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import { meaningOf } from "../meanings.ts";
+import { meaningOf } from "../fault-codes.ts";
 import type { OpenOptions } from "../store.ts";
 import { NO_DATABASE, StoreBusy } from "../store.ts";
 

@@ -31,7 +31,7 @@ import { sqliteCopies } from "./copies.ts";
 import type { Database } from "./database.ts";
 import { DURABLE, openDatabase } from "./database.ts";
 import { sqliteEngine } from "./engine.ts";
-import { sqliteNames } from "./names.ts";
+import { sqliteNames } from "./instance-names.ts";
 import { findSqliteTokens } from "./tokens.ts";
 
 /** A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again. */

@@ -1,7 +1,7 @@
 /** How foreign names and hosts are shown. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shownHost, shownId, shownName, userName } from "../../../src/people/pages/names.ts";
+import { shownHost, shownId, shownName, userName } from "../../../src/people/pages/display-names.ts";
 import { prng } from "../../support/prng.ts";
 
 const names = [

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { meaningOf } from "../../../src/adapters/store/meanings.ts";
+import { meaningOf } from "../../../src/adapters/store/fault-codes.ts";
 
 test("what an operator can do something about is told after the code of the database or the platform", () => {
   const postgres = ["28P01", "28000", "3D000", "42501", "53300", "57P03", "25006"];
