@@ -18,8 +18,8 @@ import type { SuppliedDocument } from "../../settings/settings.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import type { Resolver } from "./checked-agent.ts";
-import type { Moment } from "./clock-reading.ts";
-import { clocksDisagree, momentOf, msSince } from "./clock-reading.ts";
+import type { ClockReading } from "./clock-reading.ts";
+import { clocksDisagree, msSince, readClocks } from "./clock-reading.ts";
 import { queryNames } from "./dns.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
@@ -62,7 +62,7 @@ type DocumentCache<T> = {
 };
 
 type Content<T> = { value: T; bytes: number; etag?: string; freshSeconds: number };
-type Entry<T> = Content<T> & { loadedAt: Moment; lookedAt: Moment; looks: EarlyLooks };
+type Entry<T> = Content<T> & { loadedAt: ClockReading; lookedAt: ClockReading; looks: EarlyLooks };
 
 export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContext): DocumentCache<T> {
   const { clock, timers, budget } = context;
@@ -76,7 +76,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     known: Entry<T> | undefined,
   ): Promise<Result<Entry<T>, FetchRefused>> => {
     // The time is taken before the fetch, so that a slow answer does not count as younger than it is.
-    const now = momentOf(clock);
+    const now = readClocks(clock);
     if (known !== undefined) known.lookedAt = now;
     const content = await fetchContent(kind, context, where, known);
     // CIMD-5.2-3, CIMD-5.2-4: failed fetches and invalid documents are not cached.

@@ -5,15 +5,16 @@
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Clock } from "../../ports.ts";
 
-export type Moment = { wallMs: number; monotonicMs: number };
+export type ClockReading = { wallMs: number; monotonicMs: number };
 
-export const momentOf = (clock: Clock): Moment => ({
+export const readClocks = (clock: Clock): ClockReading => ({
   wallMs: clock.nowMs(),
   monotonicMs: clock.monotonicMs(),
 });
 
 /** Milliseconds by the monotonic clock. */
-export const msSince = (clock: Clock, { monotonicMs }: Moment): number => clock.monotonicMs() - monotonicMs;
+export const msSince = (clock: Clock, { monotonicMs }: ClockReading): number =>
+  clock.monotonicMs() - monotonicMs;
 
-export const clocksDisagree = (clock: Clock, since: Moment): boolean =>
+export const clocksDisagree = (clock: Clock, since: ClockReading): boolean =>
   Math.abs(clock.nowMs() - since.wallMs - msSince(clock, since)) > SKEW_SECONDS * 1000;

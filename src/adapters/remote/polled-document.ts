@@ -8,8 +8,8 @@ import { REFETCH_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits/fetching.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Clock, KeyWait, SourceState, Timers } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { Moment } from "./clock-reading.ts";
-import { clocksDisagree, momentOf } from "./clock-reading.ts";
+import type { ClockReading } from "./clock-reading.ts";
+import { clocksDisagree, readClocks } from "./clock-reading.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
 
@@ -71,13 +71,13 @@ class PolledDocument<T> {
   #following: Promise<void> | undefined;
   #cancel = (): void => {};
   #stopped = false;
-  #clocksAgreed: Moment;
+  #clocksAgreed: ClockReading;
 
   constructor(options: PollOptions<T>) {
     const { clock, timers, lastGoodSeconds } = options;
     this.#options = options;
     this.#unknownAgeMs = (lastGoodSeconds - UNKNOWN_AGE_SECONDS) * 1000;
-    this.#clocksAgreed = momentOf(clock);
+    this.#clocksAgreed = readClocks(clock);
     this.#looks = makeEarlyLooks({
       look: () => (this.#stopped ? undefined : this.#poll()),
       underWay: () => this.#loading,
@@ -143,7 +143,7 @@ class PolledDocument<T> {
   async #attempt(): Promise<void> {
     const { load, accepts, clock, timers, lastGoodSeconds, memory } = this.#options;
     const stored = await memory?.recall().catch(() => undefined);
-    const begun = momentOf(clock);
+    const begun = readClocks(clock);
     const latest = this.#newest(stored && this.#hold(stored));
     const loaded = await load(latest?.value).catch((error) =>
       String(error instanceof Error ? error.message : error),
@@ -225,7 +225,7 @@ class PolledDocument<T> {
   #heed(): void {
     const { clock } = this.#options;
     if (this.#stopped || !clocksDisagree(clock, this.#clocksAgreed)) return;
-    this.#clocksAgreed = momentOf(clock);
+    this.#clocksAgreed = readClocks(clock);
     if (this.#copy !== undefined) this.#limit(this.#copy);
     void this.#poll();
   }
