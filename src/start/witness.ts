@@ -3,7 +3,7 @@ import type { LastWritten } from "../adapters/audit/last-written.ts";
 import { openLastWritten } from "../adapters/audit/last-written.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { openWitness, printingWitness } from "../adapters/audit/witness.ts";
-import { meaningOf } from "../adapters/store/fault-codes.ts";
+import { describeCode } from "../adapters/store/fault-codes.ts";
 import type { WitnessPlace } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";
@@ -28,7 +28,7 @@ export async function openLastWrittenAt(
   if (place === "stdout" || !("file" in place)) return undefined;
   const path = `${place.file}.${instance}`;
   return openLastWritten(path, issuer).catch(({ code }) => {
-    const message = `audit.witness: ${path} cannot be written (${code}${meaningOf(code)}): a restart does not notice that the store lost the last records`;
+    const message = `audit.witness: ${path} cannot be written (${code}${describeCode(code)}): a restart does not notice that the store lost the last records`;
     log.tell({ level: "error", event: "witness_failed", message });
     return undefined;
   });

@@ -1,6 +1,6 @@
-/** What the codes of databases and of the platform mean for the operator, who can do something about these. */
+/** Describes the codes of databases and of the platform for the operator, who can do something about these. */
 
-const MEANINGS: Readonly<Record<string, string>> = {
+const CODES: Readonly<Record<string, string>> = {
   // PostgreSQL
   "28P01": "the password of `store.postgres` is wrong",
   "28000": "the user of `store.postgres` may not connect: see pg_hba.conf of the server",
@@ -43,8 +43,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
   26: "the file is not a database: correct `store.sqlite`",
 };
 
-/** What follows the code in a message: nothing, where its meaning is not known. */
-export function meaningOf(code: string | number): string {
-  const meaning = MEANINGS[code];
-  return meaning === undefined ? "" : `: ${meaning}`;
+/** The text that follows the code in a message; empty for a code that is not known. */
+export function describeCode(code: string | number): string {
+  const description = CODES[code];
+  return description === undefined ? "" : `: ${description}`;
 }

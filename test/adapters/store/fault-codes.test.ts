@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { meaningOf } from "../../../src/adapters/store/fault-codes.ts";
+import { describeCode } from "../../../src/adapters/store/fault-codes.ts";
 
 test("what an operator can do something about is told after the code of the database or the platform", () => {
   const postgres = ["28P01", "28000", "3D000", "42501", "53300", "57P03", "25006"];
@@ -8,6 +8,6 @@ test("what an operator can do something about is told after the code of the data
   const files = ["ENOENT", "EACCES", "EISDIR", "EROFS", "ENOSPC", "ERR_ACCESS_DENIED"];
   const sqlite = [7, 8, 10, 11, 13, 14, 26];
   for (const code of [...postgres, ...way, ...files, ...sqlite])
-    assert.match(meaningOf(code), /^: \S/, `${code}`);
-  assert.equal(meaningOf("XX000"), "");
+    assert.match(describeCode(code), /^: \S/, `${code}`);
+  assert.equal(describeCode("XX000"), "");
 });

@@ -1,7 +1,7 @@
 /** What the errors of the driver mean here. Only their code is kept, because they hold the statement and its parameters. */
 import postgres from "postgres";
 import { StoreUnavailable } from "../../../ports.ts";
-import { meaningOf } from "../fault-codes.ts";
+import { describeCode } from "../fault-codes.ts";
 import { LogConflict } from "../store.ts";
 
 /** Of a server that does not write. */
@@ -24,8 +24,8 @@ export function toConnectFault(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
   const code = codeOf(error);
   // Of a Unix socket, where it is no file that is missing.
-  const meaning = code === "ENOENT" ? NO_SOCKET : meaningOf(code);
-  return new StoreUnavailable(`the connection to the database failed (${code})${meaning}`);
+  const description = code === "ENOENT" ? NO_SOCKET : describeCode(code);
+  return new StoreUnavailable(`the connection to the database failed (${code})${description}`);
 }
 
 export function toFault(error: unknown): unknown {
@@ -35,7 +35,7 @@ export function toFault(error: unknown): unknown {
   // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.
   if (/^(22|23|42)/.test(code) && !NOT_OURS.includes(code))
     return new Error(`the database refused a statement (${code} ${constraint})`);
-  return new StoreUnavailable(`the database answered ${code}${meaningOf(code)}`);
+  return new StoreUnavailable(`the database answered ${code}${describeCode(code)}`);
 }
 
 function codeOf(error: unknown): string {

@@ -4,7 +4,7 @@
  */
 import type { Sql } from "postgres";
 import { StoreUnavailable } from "../../../ports.ts";
-import { meaningOf } from "../fault-codes.ts";
+import { describeCode } from "../fault-codes.ts";
 import { READ_ONLY } from "./faults.ts";
 
 const settings = (timeoutMs: number): Readonly<Record<string, string | number>> => ({
@@ -34,5 +34,5 @@ export async function beginSession(sql: Sql<{ bigint: number }>, timeoutMs: numb
     { readOnly: boolean }[]
   >`select current_setting('transaction_read_only')::boolean as "readOnly"`;
   if (state?.readOnly)
-    throw new StoreUnavailable(`the database answered ${READ_ONLY}${meaningOf(READ_ONLY)}`);
+    throw new StoreUnavailable(`the database answered ${READ_ONLY}${describeCode(READ_ONLY)}`);
 }

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import { meaningOf } from "../fault-codes.ts";
+import { describeCode } from "../fault-codes.ts";
 import type { OpenOptions } from "../store.ts";
 import { NO_DATABASE, StoreBusy } from "../store.ts";
 
@@ -111,7 +111,7 @@ function makeFile(file: string): void {
     closeSync(openSync(file, "a", 0o600));
   } catch (fault) {
     const code = fault instanceof Error && "code" in fault ? fault.code : "no reason given";
-    throw new StoreUnavailable(`${file}: cannot be opened (${code})${meaningOf(String(code))}`);
+    throw new StoreUnavailable(`${file}: cannot be opened (${code})${describeCode(String(code))}`);
   }
 }
 
@@ -146,7 +146,7 @@ function guarded<T>(work: () => T): T {
     if (code === undefined || !UNAVAILABLE.has(code & 0xff)) throw error;
     if (BUSY.has(code & 0xff))
       throw new StoreBusy(`another process holds the database (SQLite answered ${code})`);
-    throw new StoreUnavailable(`SQLite answered ${code}${meaningOf(code & 0xff)}`);
+    throw new StoreUnavailable(`SQLite answered ${code}${describeCode(code & 0xff)}`);
   }
 }
 
