@@ -15,7 +15,7 @@ import type { From } from "./verifier.ts";
 /** Where a nonce may be demanded: at the token endpoint, or at our own protected endpoints. */
 export type ProofPlace = "token" | "api";
 
-export type ShownKeys = {
+export type KeyEvidence = {
   place: ProofPlace;
   method: string;
   url: string;
@@ -32,11 +32,11 @@ export type Possession = { keys: ProvenKeys; spends?: Guard };
 /** RFC9449-5-2, RFC9449-4-2, IDJAG-9.9-1, IDJAG-9.9-5: a proof that was sent is valid, or the request is refused, whether or not anything demands it. */
 export async function proveKeys(
   ports: KeyProofPorts,
-  shown: ShownKeys,
+  evidence: KeyEvidence,
 ): Promise<Result<Possession, Failure>> {
-  const proof = shown.proof === undefined ? undefined : await verifyProof(ports, shown.proof, shown);
+  const proof = evidence.proof === undefined ? undefined : await verifyProof(ports, evidence.proof, evidence);
   if (proof?.ok === false) return proof;
-  const certificate = provenCertificate(ports, shown.leaf);
+  const certificate = provenCertificate(ports, evidence.leaf);
   const { jkt, spends } = proof?.value ?? {};
   return ok(defined<Possession>({ keys: defined<ProvenKeys>({ jkt, certificate }), spends }));
 }
@@ -45,10 +45,10 @@ export async function proveKeys(
 export const proveKeysOf = async (
   ports: KeyProofPorts,
   { DPoP, dpop }: Form,
-  shown: ShownKeys,
+  evidence: KeyEvidence,
 ): Promise<Result<Possession, Failure>> =>
   (DPoP ?? dpop) === undefined
-    ? proveKeys(ports, shown)
+    ? proveKeys(ports, evidence)
     : err({ kind: "proof_refused", reason: "proof_in_body" });
 
 /** The thumbprint of the key that a request proved by DPoP. */
@@ -60,7 +60,7 @@ type Verified = { jkt: string; spends: Guard };
 async function verifyProof(
   ports: KeyProofPorts,
   value: string,
-  { place, method, url, token }: ShownKeys,
+  { place, method, url, token }: KeyEvidence,
 ): Promise<Result<Verified, Failure>> {
   const refused = (reason: `proof_${ProofReason}`) => err({ kind: "proof_refused", reason } as const);
   const { dpop, clockSkewSeconds: skewSeconds } = ports.settings();
@@ -97,7 +97,7 @@ async function verifyProof(
  * RFC8705-6.1-3: its private key was used in this handshake. RFC8705-1-2, RFC8705-6.2-1: any issuer will do, and any
  * authentication of the client, since only the key is proven. Outside of its validity a certificate proves nothing.
  */
-function provenCertificate({ clock, hash }: BasePorts, leaf: ShownKeys["leaf"]): ProvenKeys["certificate"] {
+function provenCertificate({ clock, hash }: BasePorts, leaf: KeyEvidence["leaf"]): ProvenKeys["certificate"] {
   if (!leaf?.ok) return undefined;
   const { der, notBeforeSeconds, notAfterSeconds } = leaf.value;
   const nowSeconds = clock.nowSeconds();

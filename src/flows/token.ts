@@ -12,7 +12,7 @@ import { checkGrantType, UNSUPPORTED } from "./ask/grant-type.ts";
 import type { IssuePorts } from "./issue.ts";
 import { issue } from "./issue.ts";
 import type { GrantPorts, PeopleGrants, ReadGrant } from "./people.ts";
-import type { ShownKeys } from "./prove-keys.ts";
+import type { KeyEvidence } from "./prove-keys.ts";
 import { proveKeysOf } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
 import type { RefusedRequest } from "./refusal.ts";
@@ -37,10 +37,10 @@ export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts;
 export async function answerTokenRequest(
   ports: TokenPorts,
   asked: TokenRequest,
-  shown: ShownKeys,
+  evidence: KeyEvidence,
   people: PeopleGrants | undefined,
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
-  const proven = await proveKeysOf(ports, asked.form, shown);
+  const proven = await proveKeysOf(ports, asked.form, evidence);
   if (!proven.ok) return refuseRequest(asked, proven.error);
   const { keys, spends } = proven.value;
   const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });

@@ -10,7 +10,7 @@ import type {
   PresentedToken,
 } from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
-import type { ShownKeys } from "../flows/prove-keys.ts";
+import type { KeyEvidence } from "../flows/prove-keys.ts";
 import { proveKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
@@ -63,9 +63,9 @@ export async function admitBy<Caller>(
   const scheme = schemeOf(ports, request);
   const sent = tokenOf(request, scheme);
   const admitted = await verifyInTurn(ports, peer, sent, async () => {
-    const shown = sent.ok ? await readKeys(ports, request, peer, { token: sent.value, scheme }) : sent;
-    const caller = await authorize(shown.ok ? ok(shown.value.presented) : shown);
-    return caller.ok ? ok({ caller: caller.value, proof: shown.ok ? shown.value.proof : undefined }) : caller;
+    const read = sent.ok ? await readKeys(ports, request, peer, { token: sent.value, scheme }) : sent;
+    const caller = await authorize(read.ok ? ok(read.value.presented) : read);
+    return caller.ok ? ok({ caller: caller.value, proof: read.ok ? read.value.proof : undefined }) : caller;
   });
   if (admitted.ok) {
     const { caller, proof } = admitted.value;
@@ -134,7 +134,7 @@ function tokenOf({ url, headers }: HttpRequest, scheme: Scheme): Result<string, 
 }
 
 type UsedProof = { jkt: string; spends: Guard };
-type Shown = { presented: PresentedToken; proof?: UsedProof };
+type TokenWithProof = { presented: PresentedToken; proof?: UsedProof };
 
 /**
  * RFC9449-7.1-1, RFC9449-7-1: under the scheme `DPoP` the request needs a valid proof for this token; a certificate
@@ -145,14 +145,14 @@ async function readKeys(
   { method, url, headers }: HttpRequest,
   { leaf }: Peer,
   sent: Pick<PresentedToken, "token" | "scheme">,
-): Promise<Result<Shown, ApiRefusal>> {
+): Promise<Result<TokenWithProof, ApiRefusal>> {
   const { token, scheme } = sent;
   const field = headers.get("dpop") ?? undefined;
   if (scheme === "DPoP" && field === undefined) {
     return err({ kind: "proof_refused", reason: "proof_missing" });
   }
-  const shown = defined<ShownKeys>({ place: "api", method, url, leaf, token, proof: field });
-  const proven = await proveKeys(ports, shown);
+  const evidence = defined<KeyEvidence>({ place: "api", method, url, leaf, token, proof: field });
+  const proven = await proveKeys(ports, evidence);
   if (!proven.ok) {
     const { kind, reason } = proven.error;
     return err({ kind: kind === "nonce_demanded" ? kind : "proof_refused", reason });
@@ -161,7 +161,7 @@ async function readKeys(
   const { jkt, certificate } = keys;
   const proof = jkt === undefined || spends === undefined ? undefined : { jkt, spends };
   const presented = { ...sent, keys: scheme === "DPoP" ? keys : defined<ProvenKeys>({ certificate }) };
-  return ok(defined<Shown>({ presented, proof }));
+  return ok(defined<TokenWithProof>({ presented, proof }));
 }
 
 /**

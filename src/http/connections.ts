@@ -10,7 +10,7 @@ import { leafOf, presented } from "./message.ts";
 import type { RequestTrace } from "./trace.ts";
 
 /** What a peer showed in its handshake. */
-export type ShownCertificates = Pick<Peer, "certificates" | "leaf">;
+export type HandshakeCertificates = Pick<Peer, "certificates" | "leaf">;
 
 export type Connection = {
   readonly address: string;
@@ -57,7 +57,7 @@ export type Connections = {
 /** `isProven` tells whether a peer that showed these certificates may have any number of connections. */
 export function makeConnections(
   limit: { connectionsPerSourceMax: number },
-  isProven: (shown: ShownCertificates) => boolean = () => false,
+  isProven: (handshake: HandshakeCertificates) => boolean = () => false,
 ): Connections {
   const sockets = new Set<Socket>();
   const sources = new Map<string, number>();

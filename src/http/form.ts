@@ -3,7 +3,7 @@
 import type { Reason } from "../audit/reasons.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
-import type { ShownKeys } from "../flows/prove-keys.ts";
+import type { KeyEvidence } from "../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
@@ -144,10 +144,10 @@ export function refuse(failure: Failure, challenged: boolean): HttpResponse {
     : { ...privateJson(status, body), refused };
 }
 
-/** The keys that a request shows, where the client authenticates by a form. */
-export function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): ShownKeys {
+/** The evidence for keys that a request has, where the client authenticates by a form. */
+export function keyEvidenceOf({ method, url, headers }: HttpRequest, { leaf }: Peer): KeyEvidence {
   const proof = headers.get("dpop") ?? undefined;
-  return defined<ShownKeys>({ place: "token", method, url, proof, leaf });
+  return defined<KeyEvidence>({ place: "token", method, url, proof, leaf });
 }
 
 /** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest nonce. */

@@ -12,7 +12,7 @@ import net from "node:net";
 import * as limits from "../limits/connections.ts";
 import type { Dress } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
-import type { ShownCertificates } from "./connections.ts";
+import type { HandshakeCertificates } from "./connections.ts";
 import { makeConnections } from "./connections.ts";
 import type { Handler } from "./handler.ts";
 import { listen } from "./listen.ts";
@@ -35,7 +35,7 @@ export type ServeOptions = {
   /** Whether clients are asked for a certificate; false where another listener does that. */
   clientCertificates?: boolean;
   /** Whether a peer that showed these certificates is not bound by the cap on connections of one source. */
-  isProven?: (shown: ShownCertificates) => boolean;
+  isProven?: (handshake: HandshakeCertificates) => boolean;
   log: (entry: LogEntry) => void;
   /** Called for each connection that is not taken up, because there are as many as may be, or no file can be opened. */
   onRefused?: (why: "limit" | "files") => void;

@@ -1,7 +1,7 @@
 /** The listeners of one server: health and metrics for the operator's tools, and the endpoints by HTTPS. */
 import { app, dressAnswers } from "../app.ts";
 import type { Config, Listener } from "../config/config.ts";
-import type { ShownCertificates } from "../http/connections.ts";
+import type { HandshakeCertificates } from "../http/connections.ts";
 import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
 import type { Operations, Watch } from "../http/operations.ts";
@@ -93,7 +93,7 @@ export async function openListeners(
     const { ca: anchors, name, clientAddress } = proxy;
     const subject = { parameter: "tls_client_auth_san_dns", name } as const;
     const trusted = defined<TrustedProxy>({ anchors, subject, clientAddress });
-    const isProven = (shown: ShownCertificates): boolean => isProxy(ports, trusted, shown);
+    const isProven = (handshake: HandshakeCertificates): boolean => isProxy(ports, trusted, handshake);
     const serving = behindProxy(ports, trusted, handler, tellOnce(log, trusted));
     further.push(["proxy", await open("proxy", proxy, serving, { limits, isProven })]);
   }

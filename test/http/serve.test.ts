@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
 import type { Dress } from "../../src/http/answers.ts";
-import type { ShownCertificates } from "../../src/http/connections.ts";
+import type { HandshakeCertificates } from "../../src/http/connections.ts";
 import type { Handler, HttpResponse, Peer } from "../../src/http/handler.ts";
 import type { LogEntry } from "../../src/http/log.ts";
 import { describeFault, formatLogEntry } from "../../src/http/log.ts";
@@ -707,7 +707,7 @@ test("the connections of one source are limited, and closed ones count no more",
 
 test("the connections of a source that has proven itself are not limited, nor counted for the others", async (t) => {
   const leaf = await authority.issueClient();
-  const isProven = ({ certificates: [first] }: ShownCertificates): boolean =>
+  const isProven = ({ certificates: [first] }: HandshakeCertificates): boolean =>
     first !== undefined && Buffer.compare(leaf.der, first) === 0;
   const running = await start(t, echo, { isProven, limits: { connectionsPerSourceMax: 2 } });
   const clients: Client[] = [];

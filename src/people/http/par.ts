@@ -11,10 +11,10 @@ import type { FormPorts } from "../../http/form.ts";
 import {
   authenticateForm,
   authorizationOf,
+  keyEvidenceOf,
   parameterOf,
   recordRefusal,
   refuse,
-  shownBy,
   withNonce,
 } from "../../http/form.ts";
 import type { Handler, HttpResponse } from "../../http/handler.ts";
@@ -95,12 +95,12 @@ function makeAnswer(ports: PushEndpointPorts): Handler {
     const pushed = checkPushed(asked.value);
     if (!pushed.ok) return refuseWith({ kind: "request_malformed", reason: pushed.error.kind });
     // RFC9449-10.1-1, RFC9449-10.1-2: the key of a proof is read as if the request had named it.
-    const proven = await proveKeysOf(ports, form.value, shownBy(request, peer));
+    const proven = await proveKeysOf(ports, form.value, keyEvidenceOf(request, peer));
     if (!proven.ok) return refuseWith(proven.error);
-    const { jkt: shown } = proven.value.keys;
-    const { dpop_jkt: jkt = shown } = asked.value;
-    // RFC9449-10.1-3
-    if (shown !== undefined && jkt !== shown) {
+    const { jkt: ofProof } = proven.value.keys;
+    const { dpop_jkt: jkt = ofProof } = asked.value;
+    // RFC9449-10.1-3: the key that the request names must be that of its proof.
+    if (ofProof !== undefined && jkt !== ofProof) {
       return refuseWith({ kind: "request_malformed", reason: "dpop_jkt_differs" });
     }
     // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself, which is the one that the form names, if any.
