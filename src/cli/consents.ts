@@ -2,7 +2,7 @@
 import { clock } from "../adapters/clock.ts";
 import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
-import { showConsent } from "../flows/record-json.ts";
+import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Consent } from "../policy/ask.ts";
 import type { Result } from "../result.ts";
@@ -148,7 +148,7 @@ async function listStored(
   for (const consent of await store.consents.list(origin)) {
     const { iss, sub } = consent.origin;
     if (iss !== (issuer ?? iss) || sub !== (subject ?? sub)) continue;
-    print(json ? jsonLine(showConsent(consent)) : consentLine(consent, clock.nowSeconds()));
+    print(json ? jsonLine(consentJson(consent)) : consentLine(consent, clock.nowSeconds()));
   }
   return EXIT.done;
 }

@@ -5,7 +5,7 @@ import { hash } from "../adapters/crypto/hash.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { EndingPorts } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
-import { showToken } from "../flows/record-json.ts";
+import { tokenJson } from "../flows/record-json.ts";
 import { within } from "../flows/standing.ts";
 import { EXIT } from "../limits/process.ts";
 import type { EndingSelector } from "../policy/endings.ts";
@@ -79,7 +79,7 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
   const ended = await endTokens(endingPortsOf(admin), selector, by);
   const { count, more, cutOffMs, eventId } = ended;
   if (json) {
-    admin.print(jsonLine(defined<ShownEnd>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId })));
+    admin.print(jsonLine(defined<EndedJson>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId })));
     return EXIT.done;
   }
   const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;
@@ -94,7 +94,7 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
   return EXIT.done;
 }
 
-type ShownEnd = { ended: number; more?: true; cut_off_ms?: number; event: string };
+type EndedJson = { ended: number; more?: true; cut_off_ms?: number; event: string };
 
 async function previewByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const ports = endingPortsOf(admin);
@@ -102,7 +102,7 @@ async function previewByCommand(admin: Admin, selector: EndingSelector, json: bo
   let count = 0;
   for (let afterJti: string | undefined; ; ) {
     const page = await previewEnding(ports, selector, defined({ limit: PAGE, afterJti }));
-    for (const token of page.tokens) admin.print(json ? jsonLine(showToken(token)) : tokenLine(token));
+    for (const token of page.tokens) admin.print(json ? jsonLine(tokenJson(token)) : tokenLine(token));
     count += page.tokens.length;
     afterJti = page.tokens.at(-1)?.jti;
     if (page.count <= PAGE) break;
@@ -123,7 +123,7 @@ async function showOne(admin: Admin, jti: string, json: boolean): Promise<number
   }
   const tokens = [...facts.ancestors.toReversed(), facts.record];
   const state = await stateOf(ports, facts);
-  if (json) admin.print(jsonLine({ tokens: tokens.map(showToken), ...state }));
+  if (json) admin.print(jsonLine({ tokens: tokens.map(tokenJson), ...state }));
   else for (const line of [...tokens.map(tokenLine), stateLine(state)]) admin.print(line);
   return EXIT.done;
 }

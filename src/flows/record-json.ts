@@ -2,7 +2,7 @@
 import type { StoredConsent, TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
 
-export type ShownConsent = {
+export type ConsentJson = {
   id: string;
   version: number;
   subject: StoredConsent["origin"];
@@ -13,7 +13,7 @@ export type ShownConsent = {
   withdrawn_at?: number;
 };
 
-export function showConsent(consent: StoredConsent): ShownConsent {
+export function consentJson(consent: StoredConsent): ConsentJson {
   const { id, version, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
   return defined({
     id,
@@ -27,7 +27,7 @@ export function showConsent(consent: StoredConsent): ShownConsent {
   });
 }
 
-export type ShownToken = {
+export type TokenJson = {
   jti: string;
   client_id: string;
   subject: TokenRecord["origin"];
@@ -43,9 +43,9 @@ export type ShownToken = {
   exp: number;
 };
 
-export function showToken(record: TokenRecord): ShownToken {
+export function tokenJson(record: TokenRecord): TokenJson {
   const { jti, clientId, origin, subject, audience, scope, chain, ruleId, consentId, ancestors } = record;
-  return defined<ShownToken>({
+  return defined<TokenJson>({
     jti,
     client_id: clientId,
     subject: origin,

@@ -15,8 +15,8 @@ import {
   putConsent,
   withdrawConsent,
 } from "../flows/consents.ts";
-import type { ShownConsent } from "../flows/record-json.ts";
-import { showConsent } from "../flows/record-json.ts";
+import type { ConsentJson } from "../flows/record-json.ts";
+import { consentJson } from "../flows/record-json.ts";
 import { API_PATHS, apiAudience, consentsAudience } from "../policy/own-target.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -41,7 +41,7 @@ export function consentsEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
     if (filter === undefined) return httpError(MALFORMED_FILTER);
     const consents = await listConsents(ports, caller, audited, filter);
     const next = consents.length === filter.limit ? consents.at(-1)?.id : undefined;
-    return privateJson(200, defined<ConsentPage>({ consents: consents.map(showConsent), next }));
+    return privateJson(200, defined<ConsentPage>({ consents: consents.map(consentJson), next }));
   };
 }
 
@@ -50,7 +50,7 @@ export function getConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler 
     const consent = await getConsent(ports, caller, audited, id);
     return consent === undefined
       ? notFound()
-      : privateJson(200, showConsent(consent), { ETag: tag(consent) });
+      : privateJson(200, consentJson(consent), { ETag: tag(consent) });
   });
 }
 
@@ -63,7 +63,7 @@ export function putConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler 
     const put = await putConsent(ports, caller, audited, { id, json: json.value, expected: expected.value });
     if (!put.ok) return httpError(REFUSED[put.error.kind]);
     const { consent, created } = put.value;
-    return privateJson(created ? 201 : 200, showConsent(consent), { ETag: tag(consent) });
+    return privateJson(created ? 201 : 200, consentJson(consent), { ETag: tag(consent) });
   });
 }
 
@@ -99,7 +99,7 @@ function onConsent(ports: ManagerPorts, serve: OnConsent): Handler {
 }
 
 /** `next` is the `after` of the next page. */
-type ConsentPage = { consents: readonly ShownConsent[]; next?: string };
+type ConsentPage = { consents: readonly ConsentJson[]; next?: string };
 
 const tag = ({ version }: StoredConsent): string => `"${version}"`;
 

@@ -42,7 +42,7 @@ export function explainEndpoint(ports: AdmitPorts & ExplainPorts): Handler {
   };
 }
 
-type Shown = {
+type ExplanationJson = {
   decision: "allow" | "deny";
   mode: Explanation["mode"];
   policy: string;
@@ -57,9 +57,9 @@ type Shown = {
   explanation: readonly string[];
 };
 
-function show(explanation: Explanation): Shown {
+function show(explanation: Explanation): ExplanationJson {
   const { mode, digest, failure, trace, scopes, issued, couldAsk } = explanation;
-  return defined<Shown>({
+  return defined<ExplanationJson>({
     decision: issued === undefined ? "deny" : "allow",
     mode,
     policy: digest,

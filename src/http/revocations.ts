@@ -7,8 +7,8 @@ import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Ended, EndingPorts, Preview } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
-import type { ShownToken } from "../flows/record-json.ts";
-import { showToken } from "../flows/record-json.ts";
+import type { TokenJson } from "../flows/record-json.ts";
+import { tokenJson } from "../flows/record-json.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -51,21 +51,21 @@ const WHAT_IT_MEANS =
   "ends the tokens that exist, and what is issued up to the cut-off; to keep a party out, change the configuration";
 
 /** `more` says that counting took too long, and that there may be more than were counted. */
-type ShownEnding = { ended: number; more?: true; cut_off_ms?: number; event: string; note: string };
+type EndingJson = { ended: number; more?: true; cut_off_ms?: number; event: string; note: string };
 
-const showEnded = ({ count, more, cutOffMs, eventId }: Ended): ShownEnding =>
-  defined<ShownEnding>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId, note: WHAT_IT_MEANS });
+const showEnded = ({ count, more, cutOffMs, eventId }: Ended): EndingJson =>
+  defined<EndingJson>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId, note: WHAT_IT_MEANS });
 
 /** `next` is the `after` of the next page; `count` is of all that is left from this page on. */
-type ShownPreview = {
+type PreviewJson = {
   dry_run: true;
   count: number;
   more?: true;
-  tokens: readonly ShownToken[];
+  tokens: readonly TokenJson[];
   next?: string;
 };
 
-function showPreview({ count, more, tokens }: Preview, limit: number): ShownPreview {
+function showPreview({ count, more, tokens }: Preview, limit: number): PreviewJson {
   const next = count > limit ? tokens.at(-1)?.jti : undefined;
-  return defined<ShownPreview>({ dry_run: true, count, more, tokens: tokens.map(showToken), next });
+  return defined<PreviewJson>({ dry_run: true, count, more, tokens: tokens.map(tokenJson), next });
 }

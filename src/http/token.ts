@@ -12,10 +12,10 @@ import type { FormPorts } from "./form.ts";
 import {
   authenticateForm,
   authorizationOf,
+  keyEvidenceOf,
   readForm,
   recordRefusalOf,
   refuse,
-  shownBy,
   withNonce,
 } from "./form.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
@@ -62,7 +62,7 @@ async function answerForm(
     return { ...refuse(failure, challenged), refused };
   }
   const asked = { client: client.value, form, request: audited };
-  const token = await answerTokenRequest(ports, asked, shownBy(request, peer), people);
+  const token = await answerTokenRequest(ports, asked, keyEvidenceOf(request, peer), people);
   if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
   const failure = await recordRefusalOf(ports, client.value, token.error, audited);
   const { spends: code } = token.error;

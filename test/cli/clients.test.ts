@@ -435,9 +435,9 @@ for (const [name, make] of Object.entries(sites)) {
 
 const INITIAL = ["initial-token", "create", "--class", "crew"];
 
-type ShownToken = { id: string; token: string; expires: number };
+type TokenJson = { id: string; token: string; expires: number };
 
-function shownToken({ code, out, err }: Run): ShownToken {
+function shownToken({ code, out, err }: Run): TokenJson {
   assert.deepEqual([code, err], [0, ""]);
   const found = /^id (\S+)\ninitial_access_token (\S+)\nexpires_at (\d+)\n$/.exec(out);
   const [, id = "", token = "", expires] = found ?? assert.fail(out);

@@ -96,7 +96,7 @@ function stateOfInitialToken(token: InitialToken, atSeconds: number): InitialTok
   return token.uses < token.usesMax ? "in-force" : "used-up";
 }
 
-type ShownInitialToken = {
+type InitialTokenJson = {
   id: string;
   state: InitialTokenState;
   class: string;
@@ -111,7 +111,7 @@ type ShownInitialToken = {
 function initialTokenRecord(token: InitialToken, atSeconds: number): string {
   const { id, registrationClass, ceiling, uses, usesMax, expiresAtSeconds, revokedAtSeconds } = token;
   return jsonLine(
-    defined<ShownInitialToken>({
+    defined<InitialTokenJson>({
       id,
       state: stateOfInitialToken(token, atSeconds),
       class: registrationClass,

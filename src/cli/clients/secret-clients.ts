@@ -181,7 +181,7 @@ const endsOf = ({ secrets }: StoredClient, atSeconds: number): readonly number[]
     .map(({ expiresAtSeconds = Number.POSITIVE_INFINITY }) => expiresAtSeconds)
     .filter((end) => end > atSeconds);
 
-type ShownClient = {
+type ClientJson = {
   client_id: string;
   state: ClientState;
   method: string;
@@ -198,7 +198,7 @@ type ShownClient = {
 function clientRecord(client: StoredClient, atSeconds: number): string {
   const ends = endsOf(client, atSeconds);
   return jsonLine(
-    defined<ShownClient>({
+    defined<ClientJson>({
       client_id: client.clientId,
       state: stateOfClient(client, ends),
       method: client.method,

@@ -14,7 +14,7 @@ export async function listKeys({ settings, store, print }: Admin, json: boolean)
   return EXIT.done;
 }
 
-type ShownKey = {
+type KeyJson = {
   kid: string;
   state: KeyFacts["state"];
   purpose: KeyFacts["purpose"];
@@ -29,7 +29,7 @@ type ShownKey = {
 function keyRecord(key: KeyFacts, keys: readonly KeyFacts[], schedule: KeySchedule): string {
   const { kid, state, purpose, alg, createdAtSeconds, sinceSeconds = createdAtSeconds } = key;
   return jsonLine(
-    defined<ShownKey>({
+    defined<KeyJson>({
       kid,
       state,
       purpose,
