@@ -33,7 +33,7 @@ export const pattern = v.pipe(
 );
 
 /** RFC6749-10.14-1: shown to people, so without characters that hide or reorder others. */
-const shown = v.pipe(
+const displayText = v.pipe(
   name,
   v.maxLength(200),
   v.check((text) => !/[\p{Cc}\p{Cf}]/u.test(text), "has characters that are not shown"),
@@ -41,9 +41,9 @@ const shown = v.pipe(
 
 const common = {
   scopes: setting(scopes, "The scopes that exist at this target."),
-  title: maybe(shown, "Its name as users are shown it."),
+  title: maybe(displayText, "Its name as users are shown it."),
   sentences: setting(
-    v.optional(v.record(name, shown), {}),
+    v.optional(v.record(name, displayText), {}),
     "By scope: what a client with it may do, as users are shown it.",
   ),
   // RFC8725-3.2-v3: the algorithm is set for each target, so it can be changed without affecting others.

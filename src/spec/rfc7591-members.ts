@@ -28,13 +28,13 @@ const texts = v.pipe(v.array(text), v.maxLength(METADATA_LIST_MAX));
 /** Control characters, line breaks and characters that change the direction of the text around them are refused. */
 const DISRUPTIVE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 /** RFC7591-2.2-4, RFC7591-2.2-5: text in any language and script, recorded unchanged. */
-const shown = v.pipe(
+const displayText = v.pipe(
   text,
   v.check((one) => !DISRUPTIVE.test(one)),
 );
 /** MCPC-D-12: a page shortens it (PAGE-D-7), so a name may be longer than what is shown. */
 const clientName = v.pipe(
-  shown,
+  displayText,
   v.check((one) => [...one].length <= CLIENT_NAME_CHARS_MAX),
 );
 const PAGE =
@@ -84,11 +84,11 @@ export const membersFor = (methods: readonly string[]) =>
       grant_types: texts, // PROD-2.2-7
       response_types: texts,
       scope,
-      contacts: v.pipe(v.array(shown), v.maxLength(METADATA_LIST_MAX)),
+      contacts: v.pipe(v.array(displayText), v.maxLength(METADATA_LIST_MAX)),
       jwks_uri: fetched, // PROD-2.2-13
       jwks: v.custom<JsonObject>((value) => isJsonObject(value as Json)), // RFC7591-2-18
-      software_id: shown,
-      software_version: shown, // RFC7591-2-19: text, which is never compared as a number
+      software_id: displayText,
+      software_version: displayText, // RFC7591-2-19: text, which is never compared as a number
       software_statement: v.pipe(v.string(), v.nonEmpty(), v.maxBytes(JWT_BYTES_MAX)),
       spiffe_id: workloads,
       spiffe_bundle_endpoint: fetched,
