@@ -5,8 +5,8 @@ import type { Columns, Table } from "./columns.ts";
 export type Dialect = {
   /**
    * A statement in the words of this database. In those of both, `now_ms()` is the time in milliseconds since 1970, by the
-   * clock of the database, which is one for all instances; `texts_of(list)` is a subquery for the texts of a JSON array;
-   * `no_limit` is the limit that is none.
+   * clock of the database, which is one for all instances; `texts_of(list)` and `numbers_of(list)` are subqueries for the
+   * elements of a JSON array; `no_limit` is the limit that is none.
    */
   inWords(text: string): string;
   /** A value that is JSON. */

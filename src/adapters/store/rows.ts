@@ -3,7 +3,6 @@ import { LOG_END } from "../../audit/event.ts";
 import type { AuditQuery, AuditRecord, CheckpointRow } from "../../records.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow } from "./columns.ts";
-import type { Segment, StoredList, StoredSegment, TermList } from "./store.ts";
 import type { EVENT } from "./tables.ts";
 import { CHECKPOINT } from "./tables.ts";
 
@@ -39,33 +38,6 @@ export function boundsOf({
   const start = after ?? { timeMs: -1, log: "", seq: -1 };
   return { fromMs: Math.max(fromMs, start.timeMs), toMs, after: start };
 }
-
-export type SegmentRow = {
-  id: number;
-  log: string;
-  from_seq: number;
-  to_seq: number;
-  from_ms: number;
-  to_ms: number;
-};
-
-export function toSegmentRow({ log, fromSeq, toSeq, fromMs, toMs }: Segment): Omit<SegmentRow, "id"> {
-  return { log, from_seq: fromSeq, to_seq: toSeq, from_ms: fromMs, to_ms: toMs };
-}
-
-export function fromSegmentRow({ id, log, from_seq, to_seq, from_ms, to_ms }: SegmentRow): StoredSegment {
-  return { id, log, fromSeq: from_seq, toSeq: to_seq, fromMs: from_ms, toMs: to_ms };
-}
-
-/** `numbers` with commas between. */
-export type ListRow = { segment: number; numbers: string };
-
-export const toListRow = ({ term, numbers }: TermList) => ({ term, numbers: numbers.join() });
-
-export const fromListRow = ({ segment, numbers }: ListRow): StoredList => ({
-  segment,
-  numbers: JSON.parse(`[${numbers}]`),
-});
 
 export type StoredCheckpointRow = RowOf<typeof CHECKPOINT.columns>;
 

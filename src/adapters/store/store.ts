@@ -115,9 +115,6 @@ export type StoredSegment = Segment & { id: number };
 export type TermList = { term: number; numbers: readonly number[] };
 export type StoredList = Pick<TermList, "numbers"> & { segment: number };
 
-/** The rows of `event_block_part` for a block of older versions. They are removed with it, since those rely on all. */
-export const BLOCK_PARTS = 65;
-
 /** The index of the trail, which is built after the events. */
 export interface TrailIndex {
   /** The last event of a log that a segment covers; -1 if there is none. */

@@ -23,7 +23,7 @@ import {
   asTexts,
   tableOf,
 } from "./columns.ts";
-import type { KeyRow, PolledRow, SecretClient, StoredEvent } from "./store.ts";
+import type { KeyRow, PolledRow, SecretClient, Segment, StoredEvent, StoredSegment } from "./store.ts";
 
 export const EVENT = tableOf<StoredEvent>()("event", {
   log: asText("log"),
@@ -34,6 +34,19 @@ export const EVENT = tableOf<StoredEvent>()("event", {
   body: asText("body"),
   prev: asText("prev"),
   hash: asText("hash"),
+});
+
+export const SEGMENT = tableOf<Segment>()("event_segment", {
+  log: asText("log"),
+  from_seq: asInteger("fromSeq"),
+  to_seq: asInteger("toSeq"),
+  from_ms: asInteger("fromMs"),
+  to_ms: asInteger("toMs"),
+});
+
+export const STORED_SEGMENT = tableOf<StoredSegment>()("event_segment", {
+  id: asInteger("id"),
+  ...SEGMENT.columns,
 });
 
 export const CHECKPOINT = tableOf<CheckpointRow>()("checkpoint", {

@@ -1,18 +1,42 @@
 /** The audit trail on PostgreSQL: search by terms and time, retention, and removal of expired rows. */
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
+import { insertInto } from "../columns.ts";
 import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
 import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
+import { SEGMENT } from "../tables.ts";
+import type { TrailDialect } from "../trail-index.ts";
+import { trailIndex, trailRows } from "../trail-index.ts";
+import { postgresEngine } from "./engine.ts";
 import type { Call, Sql } from "./pool.ts";
-import { firstSeq, postgresTrailIndex, postgresTrailRows } from "./trail-index.ts";
+
+/** From the first segment on, because the entries of removed events stay in the index until a vacuum has passed. */
+const FIRST = `
+  select seq from event where log = :log and seq >= coalesce((
+    select from_seq from event_segment where log = :log order by from_seq limit 1), 0)
+  order by seq limit 1`;
+
+/** In the order of the key, so that pages are filled. */
+const ADD_SEGMENT = `
+  with added as (${insertInto(SEGMENT)} on conflict do nothing returning id)
+  insert into event_segment_term (segment, term, numbers)
+  select a.id, l.term, l.numbers from added a
+  cross join json_to_recordset(:lists::text::json) as l (term integer, numbers text)
+  order by l.term`;
 
 export function postgresAuditRows(call: Call): AuditRows {
-  const trail = postgresTrailRows(call);
+  const engine = postgresEngine(call);
+  const dialect: TrailDialect = {
+    first: FIRST,
+    deleteTerms: "truncate event_term",
+    add: async (values) => void (await engine.change(ADD_SEGMENT, values)),
+  };
+  const trail = trailRows(engine, dialect);
   const expired = (["token", "spent_jti", "ending"] as const).map((table) => removeExpired(call, table));
   return {
-    ...postgresTrailIndex(call),
+    ...trailIndex(engine, dialect),
     heads: async () => {
       const rows = await call(
         (sql) => sql<HeadRow[]>`
@@ -53,26 +77,6 @@ export function postgresAuditRows(call: Call): AuditRows {
           where log = ${log} and time_ms <= ${atMostMs} order by tree_size desc limit 1`,
       );
       return row && fromCheckpointRow(row);
-    },
-    prune: async (log, belowSeq, limit) => {
-      const events = await call(
-        (sql) => sql`
-          delete from event where ctid = any(array(
-            select ctid from event where log = ${log} and seq >= (${firstSeq(sql, log)}) and seq < ${belowSeq}
-            order by seq limit ${limit}))`,
-      );
-      // Whole segments: the one in which the log now begins stays.
-      await call(
-        (sql) => sql`
-          with kept as materialized (${firstSeq(sql, log)}),
-          gone as (
-            delete from event_segment
-            where log = ${log} and from_seq < (select seq from kept) and to_seq < (select seq from kept)
-            returning id
-          )
-          delete from event_segment_term where segment = any(array(select id from gone))`,
-      );
-      return events.count;
     },
     sweep: async (beforeSeconds, limit) => {
       const counts = [];

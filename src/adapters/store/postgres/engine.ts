@@ -9,6 +9,7 @@ export const POSTGRES: Dialect = {
     text
       .replaceAll("now_ms()", "(extract(epoch from clock_timestamp()) * 1000)::bigint")
       .replaceAll(/texts_of\(([^()]*)\)/g, "select json_array_elements_text($1::text::json)")
+      .replaceAll(/numbers_of\(([^()]*)\)/g, "select json_array_elements_text($1::text::json)::bigint")
       .replaceAll("no_limit", "all"),
   // The driver would turn a text that is JSON already into JSON.
   json: (value) => `${value}::text::json`,

@@ -2,19 +2,34 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
-import type { AuditRow, HeadRow, SegmentRow, StoredCheckpointRow } from "../rows.ts";
+import { insertInto } from "../columns.ts";
+import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
 import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
+import { SEGMENT } from "../tables.ts";
+import type { TrailDialect } from "../trail-index.ts";
+import { trailIndex, trailRows } from "../trail-index.ts";
 import type { Database } from "./database.ts";
-import { sqliteTrailIndex, sqliteTrailRows } from "./trail-index.ts";
+import { prepareOn, sqliteEngine } from "./engine.ts";
 
 export function sqliteAuditRows(database: Database): AuditRows {
-  const { db, run, remove } = database;
+  const { db, run, write, remove } = database;
   const statements = prepareAll(db);
-  const trail = sqliteTrailRows(database);
+  const engine = sqliteEngine(database);
+  const dialect: TrailDialect = {
+    first: "select min(seq) from event where log = :log",
+    deleteTerms: `delete from event_term where (term, time_ms, log, seq) in
+      (select term, time_ms, log, seq from event_term limit :limit)`,
+    add: (values) =>
+      write(() => {
+        const added = statements.insertSegment.get(values);
+        if (added !== undefined) statements.insertLists.run({ ...values, segment: Number(added.id) });
+      }),
+  };
+  const trail = trailRows(engine, dialect);
   return {
-    ...sqliteTrailIndex(database),
+    ...trailIndex(engine, dialect),
     heads: async () => {
       const rows = (await run(() => statements.heads.all())) as HeadRow[];
       return rows.map(fromHeadRow);
@@ -38,13 +53,6 @@ export function sqliteAuditRows(database: Database): AuditRows {
         | undefined;
       return row && fromCheckpointRow(row);
     },
-    prune: (log, belowSeq, limit) =>
-      remove(() => {
-        const { changes } = statements.deleteEvents.run(log, belowSeq, limit);
-        const segments = statements.deleteSegments.all(log) as Pick<SegmentRow, "id">[];
-        for (const { id } of segments) statements.deleteLists.run(id);
-        return Number(changes);
-      }),
     sweep: (beforeSeconds, limit) =>
       remove(() => {
         const { sweepTokens, sweepSpent, sweepEndings } = statements;
@@ -77,21 +85,15 @@ function prepareAll(db: DatabaseSync) {
       `select log, tree_size, time_ms, jws from checkpoint
        where log = ? and time_ms <= ? order by tree_size desc limit 1`,
     ),
+    insertSegment: prepareOn(db, `${insertInto(SEGMENT)} on conflict do nothing returning id`),
+    // In the order of the key, so that pages are filled.
+    insertLists: prepareOn(
+      db,
+      `insert into event_segment_term (segment, term, numbers)
+       select :segment, value ->> 'term', value ->> 'numbers' from json_each(:lists) order by 2`,
+    ),
     list: db.prepare(listText(false)),
     listNewest: db.prepare(listText(true)),
-    deleteEvents: db.prepare(
-      `delete from event where rowid in
-         (select rowid from event where log = ? and seq < ? order by seq limit ?)`,
-    ),
-    // Whole segments: the one in which the log now begins stays. Both bounds, because the key has the first number of a
-    // segment, not the last.
-    deleteSegments: db.prepare(
-      `delete from event_segment
-       where log = ?1 and from_seq < (select min(seq) from event where log = ?1)
-         and to_seq < (select min(seq) from event where log = ?1)
-       returning id`,
-    ),
-    deleteLists: db.prepare("delete from event_segment_term where segment = ?"),
     sweepTokens: db.prepare(
       "delete from token where jti in (select jti from token where expires_at < ? limit ?)",
     ),

@@ -8,7 +8,7 @@ export const SQLITE: Dialect = {
   inWords: (text) =>
     text
       .replaceAll("now_ms()", "cast(unixepoch('subsec') * 1000 as integer)")
-      .replaceAll(/texts_of\(([^()]*)\)/g, "select value from json_each($1)")
+      .replaceAll(/(?:texts|numbers)_of\(([^()]*)\)/g, "select value from json_each($1)")
       .replaceAll("no_limit", "-1"),
   json: (value) => value,
   selected: ({ columns }, alias = "") =>

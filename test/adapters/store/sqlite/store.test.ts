@@ -178,10 +178,11 @@ test("while another process holds the file, every write waits without blocking t
   const file = await makeFile(t);
   const store = await openStore({ sqlite: file }, 400);
   t.after(() => store.close());
+  await store.log.append([{ event: makeEvent("as-1", 0) }]);
   using other = new DatabaseSync(file);
   other.exec("begin immediate");
   const refused = [
-    store.log.append([{ event: makeEvent("as-1", 0), token: makeToken() }]),
+    store.log.append([{ event: makeEvent("as-1", 1), token: makeToken() }]),
     store.keys.insertIfNone(KEY),
     store.polled.save(POLLED),
     store.polled.retain("trust_bundle", []),
@@ -191,7 +192,7 @@ test("while another process holds the file, every write waits without blocking t
   ].map((write) => assert.rejects(write, StoreUnavailable));
   await assertNeverBlocks(Promise.all(refused));
   // What is asked while the file is held is written when it is released.
-  const waiting = store.log.append([{ event: makeEvent("as-1", 0) }]);
+  const waiting = store.log.append([{ event: makeEvent("as-1", 1) }]);
   await setImmediate();
   other.exec("rollback");
   assert.deepEqual(await waiting, []);

@@ -1,0 +1,144 @@
+/** The events of the audit trail that a search reads, their index, and the removal of both, in both stores. */
+import { AUDIT_SEGMENT_EVENTS } from "../../limits/audit.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, toRow } from "./columns.ts";
+import type { Engine, Values } from "./engine.ts";
+import type { AuditRow } from "./rows.ts";
+import { fromAuditRow } from "./rows.ts";
+import type { TrailRows } from "./search.ts";
+import type { AuditRows, TrailIndex } from "./store.ts";
+import { SEGMENT, STORED_SEGMENT } from "./tables.ts";
+
+/** What the databases do in different words. */
+export type TrailDialect = {
+  /** The first number of the log `:log`. */
+  first: string;
+  /** Removes some of `event_term`. */
+  deleteTerms: string;
+  /** Writes a row of `event_segment`, and one for each of `lists` in JSON; nothing, if there is such a segment. */
+  add(values: Values): Promise<void>;
+};
+
+export function trailRows(
+  { rows, among, selected }: Engine,
+  { first }: Pick<TrailDialect, "first">,
+): TrailRows {
+  const events = async (where: string, values: Values) =>
+    (
+      await rows<AuditRow>(`select log, seq, time_ms, body from event where log = :log and ${where}`, values)
+    ).map(fromAuditRow);
+  return {
+    bounds: async (log) => {
+      const [row] = await rows<{ first: number | null; last: number | null }>(
+        `select (${first}) as first, (select seq from event where log = :log order by seq desc limit 1) as last`,
+        { log },
+      );
+      return row?.first == null || row.last == null ? undefined : { firstSeq: row.first, lastSeq: row.last };
+    },
+    segments: async ({ log, afterSeq: after, toSeq: to }, limit) => {
+      const found = await rows<RowOf<typeof STORED_SEGMENT.columns>>(
+        `select ${selected(STORED_SEGMENT)} from event_segment
+         where log = :log and from_seq > :before and from_seq <= :to and to_seq > :after
+         order by from_seq limit :limit`,
+        { log, before: after - AUDIT_SEGMENT_EVENTS, after, to, limit },
+      );
+      return found.map((row) => fromRow(STORED_SEGMENT, row));
+    },
+    lists: async (segments, terms) => {
+      const found = await rows<{ segment: number; numbers: string }>(
+        `select segment, numbers from event_segment_term
+         where ${among("segment", "numbers_of(:segments)")} and ${among("term", "numbers_of(:terms)")}`,
+        { segments: JSON.stringify(segments), terms: JSON.stringify(terms) },
+      );
+      return found.map(({ segment, numbers }) => ({ segment, numbers: JSON.parse(`[${numbers}]`) }));
+    },
+    times: async ({ log, afterSeq: after, toSeq: to }) => {
+      // Sums, because PostgreSQL would look for the extreme time itself along the index of all times.
+      const [row] = await rows<{ from_ms: number | null; to_ms: number | null }>(
+        `select min(time_ms + 0) as from_ms, max(time_ms + 0) as to_ms from event
+         where log = :log and seq > :after and seq <= :to`,
+        { log, after, to },
+      );
+      return row?.from_ms == null || row.to_ms == null ? undefined : { fromMs: row.from_ms, toMs: row.to_ms };
+    },
+    events: ({ log, afterSeq: after, toSeq: to }, limit) =>
+      events("seq > :after and seq <= :to order by seq limit :limit", { log, after, to, limit }),
+    eventsAt: async (places) => {
+      const found = [];
+      for (const [log, those] of Map.groupBy(places, (place) => place.log)) {
+        const seqs = JSON.stringify(those.map(({ seq }) => seq));
+        found.push(...(await events(among("seq", "numbers_of(:seqs)"), { log, seqs })));
+      }
+      return found;
+    },
+  };
+}
+
+export function trailIndex(
+  { rows, remove, among }: Engine,
+  { first, deleteTerms, add }: TrailDialect,
+): TrailIndex & Pick<AuditRows, "prune"> {
+  const firstOf = async (log: string): Promise<number | undefined> => {
+    const [row] = await rows<{ first: number | null }>(`select (${first}) as first`, { log });
+    return row?.first ?? undefined;
+  };
+  return {
+    addSegment: (segment, lists) => {
+      const texts = lists.map(({ term, numbers }) => ({ term, numbers: numbers.join() }));
+      return add({ ...toRow(SEGMENT.columns, segment), lists: JSON.stringify(texts) });
+    },
+    indexedTo: async (log) => {
+      const [row] = await rows<{ to_seq: number }>(
+        "select to_seq from event_segment where log = :log order by from_seq desc limit 1",
+        { log },
+      );
+      return row?.to_seq ?? -1;
+    },
+    prune: async (log, below, limit) => {
+      const from = await firstOf(log);
+      if (from === undefined) return 0;
+      // Numbers follow each other without gaps.
+      const to = Math.min(below, from + limit);
+      const gone = await remove("delete from event where log = :log and seq >= :from and seq < :to", {
+        log,
+        from,
+        to,
+      });
+      // The segment in which the log now begins stays. Both bounds, because the key has the first number, not the last.
+      const segments = await rows<{ id: number }>(
+        "select id from event_segment where log = :log and from_seq < :kept and to_seq < :kept",
+        { log, kept: (await firstOf(log)) ?? null },
+      );
+      if (segments.length > 0) {
+        const ids = JSON.stringify(segments.map(({ id }) => id));
+        await remove(`delete from event_segment_term where ${among("segment", "numbers_of(:ids)")}`, { ids });
+        await remove(`delete from event_segment where ${among("id", "numbers_of(:ids)")}`, { ids });
+      }
+      return gone;
+    },
+    forgetOlderIndex: async (since, limit) => {
+      const newer = await rows(
+        "select 1 from event_block where to_ms >= :since order by log desc, from_seq desc limit 1",
+        { since },
+      );
+      if (newer.length > 0) return false;
+      const terms = await rows("select 1 from event_term limit 1");
+      if (terms.length > 0) await remove(deleteTerms, { limit });
+      const [block] = await rows<{ log: string; from_seq: number }>(
+        "select log, from_seq from event_block order by log, from_seq limit 1",
+      );
+      if (block === undefined) return terms.length > 0;
+      // The block first: one without its parts would hide events from an older version that is started again.
+      await remove("delete from event_block where log = :log and from_seq = :from_seq", block);
+      await remove(
+        `delete from event_block_part
+         where ${among("part", "numbers_of(:parts)")} and log = :log and from_seq = :from_seq`,
+        { ...block, parts: JSON.stringify(Array.from({ length: BLOCK_PARTS }, (_, part) => part)) },
+      );
+      return true;
+    },
+  };
+}
+
+/** The rows of `event_block_part` for a block of older versions, which count from 0. */
+const BLOCK_PARTS = 65;
