@@ -9,6 +9,7 @@ import type { OwnKeys, Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { certificateBase } from "../settings/audiences.ts";
 import { servedMethods } from "../settings/authentication-methods.ts";
+import type { Settings } from "../settings/settings.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
 import { OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import type { Offer } from "../spec/rfc8414.ts";
@@ -22,14 +23,14 @@ import { notFound } from "./answers.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-/** The public documents of this server, by their paths. */
 type DiscoveryPorts = Pick<Ports, "settings" | "hash"> & Record<"signer" | "grantSigner", OwnKeys>;
 
+/** The public documents of this server, by their paths. */
 export const documentsOf = (
   issuer: string,
 ): Readonly<Record<string, (ports: DiscoveryPorts) => Handler>> => ({
-  [`${new URL(issuer).pathname.replace(/\/$/, "")}/jwks`]: jwksEndpoint,
-  ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadataEndpoint])),
+  [`${new URL(issuer).pathname.replace(/\/$/, "")}/jwks`]: jwksEndpoint(new PublicDocument()),
+  ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadataEndpoint(new PublicDocument())])),
   [resourceMetadataPath(apiAudience(issuer))]: ownEndpoint(apiAudience(issuer)),
   ...Object.fromEntries(
     OWN_PATHS.map((path) => [resourceMetadataPath(issuer + path), ownEndpoint(issuer + path, path)]),
@@ -38,50 +39,61 @@ export const documentsOf = (
 });
 
 /** RFC 8414 3: what is published derives from the same tables as what is dispatched. */
-function metadataEndpoint(ports: DiscoveryPorts): Handler {
-  return (request) => {
+const metadataEndpoint =
+  (document: PublicDocument) =>
+  (ports: DiscoveryPorts): Handler =>
+  (request) => {
     const settings = ports.settings();
-    const { issuer, trustedIssuers, policy, registration, signIn } = settings;
-    const authorization = signIn === undefined ? undefined : true;
-    const targets = [...policy.targets.values()];
-    // The scopes of a partner are requested at the partner. MCPC-D-14: clients of people ask for every scope that is
-    // listed, so where there are such clients only their scopes are.
-    const isListed = ({ partner, people }: Target): boolean =>
-      partner === undefined && (people || signIn === undefined);
-    const scopes = new Set(targets.flatMap((target) => (isListed(target) ? target.scopes : [])));
-    // REFRESH-D-2, MCP-O.10-2: the scope is listed where it can give clients of people anything, so that they ask for
-    // it.
-    if (authorization && [...policy.rules.values()].some(allowsRefresh)) scopes.add(OFFLINE_ACCESS);
-    const partners = targets.some((target) => target.partner !== undefined);
-    const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
-    const offer = defined<Offer>({
-      issuer,
-      grantTypes: grantTypesOn(settings),
-      authMethods: servedMethods(settings),
-      signingAlgorithms: ASSERTION_ALGORITHMS,
-      proofAlgorithms: settings.dpop.algorithms,
-      mtlsBase: certificateBase(settings),
-      scopes: [...scopes].sort(),
-      registration: registration.mode !== "off", // PROD-4.4-2
-      clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1
-      requestedTokenTypes: partners ? [JWT, ID_JAG] : [], // IDC-3-1, IDJAG-7.1-1
-      // IDJAG-7.2-2, EMA-6-1, IDJAG-9.5-1: grant profiles are published without naming the trusted issuers.
-      grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
-      authorization,
-      certificates: settings.takesCertificates,
-      strictOpenId: authorization && pathOf(request).includes("openid-configuration"),
-    });
-    return publicJson(ports, request, METADATA, buildMetadata(offer));
+    const isOpenId = pathOf(request).includes("openid-configuration");
+    const make = (): object => buildMetadata(offerOf(settings, isOpenId));
+    return publicJson(request, METADATA, document.write(ports, [settings], make));
   };
+
+function offerOf(settings: Settings, isOpenId: boolean): Offer {
+  const { issuer, trustedIssuers, policy, registration, signIn } = settings;
+  const authorization = signIn === undefined ? undefined : true;
+  const targets = [...policy.targets.values()];
+  // The scopes of a partner are requested at the partner. MCPC-D-14: clients of people ask for every scope that is
+  // listed, so where there are such clients only their scopes are.
+  const isListed = ({ partner, people }: Target): boolean =>
+    partner === undefined && (people || signIn === undefined);
+  const scopes = new Set(targets.flatMap((target) => (isListed(target) ? target.scopes : [])));
+  // REFRESH-D-2, MCP-O.10-2: the scope is listed where it can give clients of people anything, so that they ask for
+  // it.
+  if (authorization && [...policy.rules.values()].some(allowsRefresh)) scopes.add(OFFLINE_ACCESS);
+  const partners = targets.some((target) => target.partner !== undefined);
+  const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
+  return defined<Offer>({
+    issuer,
+    grantTypes: grantTypesOn(settings),
+    authMethods: servedMethods(settings),
+    signingAlgorithms: ASSERTION_ALGORITHMS,
+    proofAlgorithms: settings.dpop.algorithms,
+    mtlsBase: certificateBase(settings),
+    scopes: [...scopes].sort(),
+    registration: registration.mode !== "off", // PROD-4.4-2
+    clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1
+    requestedTokenTypes: partners ? [JWT, ID_JAG] : [], // IDC-3-1, IDJAG-7.1-1
+    // IDJAG-7.2-2, EMA-6-1, IDJAG-9.5-1: grant profiles are published without naming the trusted issuers.
+    grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
+    authorization,
+    certificates: settings.takesCertificates,
+    strictOpenId: authorization && isOpenId,
+  });
 }
 
-function jwksEndpoint(ports: DiscoveryPorts): Handler {
-  return (request) =>
-    publicJson(ports, request, keySetFor(ports), {
-      // PROD-4.4-4: the document has the keys of access tokens and those of grants.
-      keys: [...ports.signer.published(), ...ports.grantSigner.published()],
-    });
-}
+const jwksEndpoint =
+  (document: PublicDocument) =>
+  (ports: DiscoveryPorts): Handler =>
+  (request) => {
+    // PROD-4.4-4: the document has the keys of access tokens and those of grants.
+    const keys = [...ports.signer.published(), ...ports.grantSigner.published()];
+    return publicJson(
+      request,
+      keySetFor(ports),
+      document.write(ports, keys, () => ({ keys })),
+    );
+  };
 
 /**
  * PRM-D-1: the metadata come from the entry of the registry against which tokens are checked; RFC9728-3.3-4: they are
@@ -132,7 +144,11 @@ function resourceJson(
   offer: Omit<ProtectedResource, "proofAlgorithms">,
 ): HttpResponse {
   const proofAlgorithms = ports.settings().dpop.algorithms;
-  return publicJson(ports, request, METADATA, buildResourceMetadata({ ...offer, proofAlgorithms }));
+  return publicJson(
+    request,
+    METADATA,
+    writeDocument(ports, buildResourceMetadata({ ...offer, proofAlgorithms })),
+  );
 }
 
 const METADATA = { type: "application/json", seconds: PUBLISHED_SECONDS };
@@ -143,14 +159,33 @@ export const keySetFor = ({ settings }: Pick<Ports, "settings">) => ({
   seconds: settings().keys.cacheSeconds,
 });
 
+type Written = { text: string; etag: string };
+
+export function writeDocument({ hash }: Pick<Ports, "hash">, body: object): Written {
+  const text = JSON.stringify(body);
+  return { text, etag: `"${hash.sha256(text)}"` };
+}
+
+/** A document that is written anew only where a part changed of which it is made: everyone may ask for it at any rate. */
+class PublicDocument {
+  #parts: readonly unknown[] = [];
+  #written: Written | undefined;
+
+  write(ports: Pick<Ports, "hash">, parts: readonly unknown[], make: () => object): Written {
+    const isSame = parts.length === this.#parts.length && parts.every((one, at) => one === this.#parts[at]);
+    if (this.#written === undefined || !isSame) {
+      this.#written = writeDocument(ports, make());
+      this.#parts = parts;
+    }
+    return this.#written;
+  }
+}
+
 export function publicJson(
-  ports: Pick<Ports, "hash">,
   request: HttpRequest,
   { type, seconds }: { type: string; seconds: number },
-  body: object,
+  { text, etag }: Written,
 ): HttpResponse {
-  const text = JSON.stringify(body);
-  const etag = `"${ports.hash.sha256(text)}"`;
   const headers = {
     "Content-Type": type,
     "Cache-Control": `public, max-age=${seconds}`,

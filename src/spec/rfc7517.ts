@@ -2,7 +2,7 @@
  * RFC 7517, JSON Web Key: https://www.rfc-editor.org/rfc/rfc7517.html
  * Covers 4 members, 5 JWK Set, with the public keys of RFC 7518 section 6 (EC, RSA) and RFC 8037 section 2 (Ed25519).
  * Elsewhere: 4 spec/rfc7591-members.ts, spec/rfc8259.ts; 4.7 spec/rfc8705.ts, spec/spiffe/bundle.ts; 5
- * spec/rfc7591-members.ts; 7 adapters/crypto/signer.ts; 9.2 adapters/crypto/seal.ts, spec/rfc7591-members.ts; RFC7518
+ * spec/rfc7591-members.ts; 7 adapters/crypto/key-ring.ts; 9.2 adapters/crypto/seal.ts, spec/rfc7591-members.ts; RFC7518
  * 3.4 adapters/crypto/primitives.ts, adapters/crypto/signer.ts; RFC7518 3.5 adapters/crypto/primitives.ts; RFC7518 3.6
  * spec/rfc7515.ts; RFC8037 2 spec/rfc7638.ts.
  */

@@ -51,7 +51,9 @@ export async function openKeyRing(options: KeyRingOptions): Promise<KeyRing> {
     const known = held.find(({ facts: { kid } }) => kid === row.kid);
     if (known !== undefined) return { ...known, facts: row };
     try {
-      return { facts: row, ...(await custody.open(row)) };
+      const opened = await custody.open(row);
+      // RFC7517-7-1, RFC8414-2-6: only public members are published, and each key has its `use`.
+      return { facts: row, ...opened, published: { ...opened.publicJwk, use: "sig" } as JsonObject };
     } catch (fault) {
       // The keys that are held are used on, while a start would serve without keys that verifiers know.
       if (!started || !(fault instanceof KeysUnusable)) throw fault;

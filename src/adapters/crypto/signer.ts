@@ -8,7 +8,8 @@ import { algorithmsOf } from "../../spec/rfc7517.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Hand } from "./seal.ts";
 
-export type OpenedKey = { facts: KeyFacts; publicJwk: Jwk; hand: Hand };
+/** `published`: as it stands in the documents of keys, the same object as long as it is held. */
+export type OpenedKey = { facts: KeyFacts; publicJwk: Jwk; published: JsonObject; hand: Hand };
 
 const encode = (part: JsonObject): string => Buffer.from(JSON.stringify(part)).toString("base64url");
 
@@ -40,8 +41,7 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
       const signingInput = `${encode({ typ, alg, kid })}.${encode(claims)}`;
       return `${signingInput}.${encodeBase64url(await key.hand(signingInput))}`;
     },
-    // RFC7517-7-1, RFC8414-2-6: only public members are published, and each key has its `use`.
-    published: () => keys().map(({ publicJwk }) => ({ ...publicJwk, use: "sig" }) as JsonObject),
+    published: () => keys().map(({ published }) => published),
     own({ kid, alg }) {
       // An announced key counts too, because another instance may know before this one that it signs.
       const key = keys().find(({ facts }) => facts.kid === kid);

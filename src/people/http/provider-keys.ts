@@ -1,6 +1,6 @@
 /** GET /rp/jwks: the keys by which this server proves itself to providers. */
 import { notFound } from "../../http/answers.ts";
-import { keySetFor, publicJson } from "../../http/discovery.ts";
+import { keySetFor, publicJson, writeDocument } from "../../http/discovery.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { PeoplePorts } from "../ports.ts";
 
@@ -9,5 +9,9 @@ export function providerKeysEndpoint(ports: Pick<PeoplePorts, "settings" | "hash
   return (request) =>
     ports.settings().signIn === undefined
       ? notFound()
-      : publicJson(ports, request, keySetFor(ports), { keys: [...ports.providers.published()] });
+      : publicJson(
+          request,
+          keySetFor(ports),
+          writeDocument(ports, { keys: [...ports.providers.published()] }),
+        );
 }
