@@ -1,6 +1,6 @@
 /** Interfaces only: what the store keeps of sign-in, consents to be asked for and refresh tokens. */
 
-import type { Origin } from "./policy/ask.ts";
+import type { Origin } from "./policy/access.ts";
 import type { FamilyFacts, PendingConsent, PresentedFamily, ShortLived, ShortLivedKind } from "./records.ts";
 
 /** What users gave to clients, as long as refresh tokens of it may be used and an hour longer; ended families too. */

@@ -3,7 +3,7 @@
 import type { AuditEvent } from "./audit/event.ts";
 import type { Span } from "./audit/query.ts";
 import type { Reason } from "./audit/reasons.ts";
-import type { Consent, Origin } from "./policy/ask.ts";
+import type { Consent, Origin } from "./policy/access.ts";
 import type { EndingKey } from "./policy/endings.ts";
 import type { Families } from "./ports-people.ts";
 import type {

@@ -5,7 +5,7 @@
 
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
-import type { Ask, Consent, Origin } from "./policy/ask.ts";
+import type { Ask, Consent, Origin } from "./policy/access.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { SignInFacts } from "./spec/oidc-user.ts";

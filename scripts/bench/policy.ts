@@ -5,7 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import * as v from "valibot";
-import type { Ask } from "../../src/policy/ask.ts";
+import type { Ask } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { PolicySet } from "../../src/policy/rules.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";

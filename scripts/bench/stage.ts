@@ -10,7 +10,7 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock } from "../../src/adapters/clock.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
-import type { Consent } from "../../src/policy/ask.ts";
+import type { Consent } from "../../src/policy/access.ts";
 import { defined } from "../../src/result.ts";
 import type { ProfileOptions } from "../dev-profile.ts";
 import { makeProfile } from "../dev-profile.ts";

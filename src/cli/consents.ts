@@ -4,7 +4,7 @@ import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
-import type { Consent } from "../policy/ask.ts";
+import type { Consent } from "../policy/access.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";

@@ -1,15 +1,15 @@
 /** What the audit trail says of a client, of its request and of the tokens in it. */
 import type { AuditEvent, AuditedToken } from "../audit/event.ts";
-import type { Subject } from "../policy/ask.ts";
+import type { Subject } from "../policy/access.ts";
 import type { Ports } from "../ports.ts";
 import type { Family } from "../records.ts";
 import { defined } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
-import type { Parties, RequestingClient } from "./ask/order.ts";
-import { audienceList } from "./ask/subject.ts";
 import type { Authenticated } from "./authenticate-client.ts";
+import type { Parties, RequestingClient } from "./order/order.ts";
+import { audienceList } from "./order/subject.ts";
 import { jktOf } from "./prove-keys.ts";
 
 export function describeClient({

@@ -5,7 +5,7 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason, TokenReason } from "../audit/reasons.ts";
-import type { ProvenKeys } from "../policy/ask.ts";
+import type { ProvenKeys } from "../policy/access.ts";
 import { isProven } from "../policy/binding.ts";
 import type { ApiPath, ApiScope } from "../policy/own-target.ts";
 import { API_PATHS, apiAudience } from "../policy/own-target.ts";

@@ -1,6 +1,6 @@
 /** The token that a decision allows: its claims, and the kind of token that holds them; nothing is signed here. */
 import { MODES } from "../modes.ts";
-import type { Allowed } from "../policy/ask.ts";
+import type { Allowed } from "../policy/access.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { IdJag } from "../spec/id-jag.ts";
@@ -12,7 +12,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { ACCESS_TOKEN, ID_JAG, JWT } from "../spec/rfc8693.ts";
 import type { AccessToken } from "../spec/rfc9068.ts";
 import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
-import type { Order } from "./ask/order.ts";
+import type { Order } from "./order/order.ts";
 
 /** RFC8725-3.11-v1: each has its `typ`; RFC8693-2.2.1-4: only an access token is used as one. */
 export type TokenKind = { typ: string; tokenType: TokenAnswer["token_type"]; issuedTokenType: string };

@@ -6,7 +6,7 @@
 
 import type { AuditEvent, AuditedToken } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
-import type { Consent, Origin } from "../policy/ask.ts";
+import type { Consent, Origin } from "../policy/access.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
 import { foreignKeys } from "../policy/endings.ts";
@@ -21,16 +21,16 @@ import { checkSoleAudience } from "../spec/rfc7519.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
+import { describeToken } from "./audit-fields.ts";
+import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
+import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
 import {
   checkForeignTimes,
   findIssuer,
   foreignRoot,
   subjectOf as foreignSubject,
   mapSubject,
-} from "./ask/subject.ts";
-import { describeToken } from "./audit-fields.ts";
-import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
-import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
+} from "./order/subject.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
 

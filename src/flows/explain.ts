@@ -3,15 +3,15 @@
  * the result is told. Nothing is issued.
  */
 import type { Mode } from "../modes.ts";
-import type { Allowed, Fallen, MissingConsent, Trace } from "../policy/ask.ts";
+import type { Allowed, Fallen, MissingConsent, Trace } from "../policy/access.ts";
 import { formatTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { decideOrder } from "./ask/decide-order.ts";
-import { readQuestion } from "./ask/question.ts";
+import { decideOrder } from "./order/decide-order.ts";
+import { readQuestion } from "./order/question.ts";
 import type { Failure } from "./refusal.ts";
 
 export type ExplainPorts = Pick<

@@ -4,7 +4,7 @@
  */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
-import type { Trace } from "../policy/ask.ts";
+import type { Trace } from "../policy/access.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
 import type { BasePorts, Ports, SigningKey } from "../ports.ts";
@@ -13,11 +13,11 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import type { Decided } from "./ask/decide-order.ts";
-import { decideOrder, toFailure } from "./ask/decide-order.ts";
-import type { FamilyStep, Order } from "./ask/order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
+import type { Decided } from "./order/decide-order.ts";
+import { decideOrder, toFailure } from "./order/decide-order.ts";
+import type { FamilyStep, Order } from "./order/order.ts";
 import type { PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
 import { assertionReplayed, codeReplayed, grantReplayed, proofReplayed, REFRESH_RACED } from "./refusal.ts";

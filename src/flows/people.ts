@@ -1,12 +1,12 @@
 /** What the people's wing does at the token endpoint where users sign in; the flows know it by this interface alone. */
 import type { AskedUser } from "../audit/event.ts";
-import type { MissingConsent } from "../policy/ask.ts";
+import type { MissingConsent } from "../policy/access.ts";
 import type { BasePorts, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import type { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
-import type { Order } from "./ask/order.ts";
 import type { EndingPorts } from "./endings.ts";
+import type { Order } from "./order/order.ts";
 import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
 import type { ExchangePorts } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";

@@ -1,6 +1,6 @@
 /** The keys of which a request proves possession: by its DPoP proof, and by the certificate of its TLS handshake. */
 import type { ProofReason } from "../audit/reasons.ts";
-import type { ProvenKeys } from "../policy/ask.ts";
+import type { ProvenKeys } from "../policy/access.ts";
 import type { BasePorts, KeyProofPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";

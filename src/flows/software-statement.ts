@@ -8,7 +8,7 @@ import { parseJws } from "../spec/rfc7515.ts";
 import { checkAudienceContains, checkTimes } from "../spec/rfc7519.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
-import { findIssuer } from "./ask/subject.ts";
+import { findIssuer } from "./order/subject.ts";
 import { verifyForeignToken } from "./subject-token.ts";
 
 export type StatementPorts = BasePorts & Pick<Ports, "issuers" | "verifier">;

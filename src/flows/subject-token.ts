@@ -9,10 +9,10 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
-import type { ResolvedSubject } from "./ask/order.ts";
-import type { ForeignToken, OwnSubject } from "./ask/subject.ts";
-import { findIssuer, readForeignSubject, readOwnSubject, subjectIssuer } from "./ask/subject.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
+import type { ResolvedSubject } from "./order/order.ts";
+import type { ForeignToken, OwnSubject } from "./order/subject.ts";
+import { findIssuer, readForeignSubject, readOwnSubject, subjectIssuer } from "./order/subject.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 
 type Refused = { reason: TokenReason };

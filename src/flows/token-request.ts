@@ -6,10 +6,10 @@ import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
-import type { Evidence, Order, Requested, RequestingClient } from "./ask/order.ts";
-import { readOrder } from "./ask/read-order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
+import type { Evidence, Order, Requested, RequestingClient } from "./order/order.ts";
+import { readOrder } from "./order/read-order.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 
 export type TokenRequest = {

@@ -13,7 +13,7 @@ import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
 import type { KeyEvidence } from "../flows/prove-keys.ts";
 import { proveKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
-import type { ProvenKeys } from "../policy/ask.ts";
+import type { ProvenKeys } from "../policy/access.ts";
 import type { ApiPath, ApiScope } from "../policy/own-target.ts";
 import { API_PATHS } from "../policy/own-target.ts";
 import type { BasePorts, KeyProofPorts, LimitPorts, Ports, RecordPorts } from "../ports.ts";

@@ -1,5 +1,5 @@
 /** GET /.well-known/… and GET /jwks: documents that are public, cacheable, and the same for all callers. */
-import { grantTypesOn } from "../flows/ask/grant-type.ts";
+import { grantTypesOn } from "../flows/order/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits/connections.ts";
 import type { ApiPath } from "../policy/own-target.ts";
 import { API_PATHS, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";

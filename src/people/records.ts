@@ -1,6 +1,6 @@
 /** What the people's wing keeps: the bodies of its short-lived rows, and what waits in a browser and in no row. */
 
-import type { Origin } from "../policy/ask.ts";
+import type { Origin } from "../policy/access.ts";
 import type { Family, ShortLived, ShortLivedKind } from "../records.ts";
 import type { SignInFacts } from "../spec/oidc-user.ts";
 import type { SignInWishes } from "./spec/rfc6749-authorization.ts";

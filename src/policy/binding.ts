@@ -6,7 +6,7 @@ import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
-import type { Ask, ProvenKeys } from "./ask.ts";
+import type { Ask, ProvenKeys } from "./access.ts";
 import type { Rule, Target } from "./rules.ts";
 
 /** What a token has to be bound by, for its target, its client or the token behind it; "any": by either. */

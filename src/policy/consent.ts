@@ -9,7 +9,7 @@ import { defined, err, ok } from "../result.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
-import type { Origin } from "./ask.ts";
+import type { Origin } from "./access.ts";
 import type { PolicySet } from "./rules.ts";
 
 const ENTRIES_MAX = 64;

@@ -8,7 +8,7 @@ import { exchanges, MODES, redeems } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
-import type { Allowed, Ask, Condition, Denied, MissingConsent, Product, Subject, Trace } from "./ask.ts";
+import type { Allowed, Ask, Condition, Denied, MissingConsent, Product, Subject, Trace } from "./access.ts";
 import type { Judged } from "./judge.ts";
 import { holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";

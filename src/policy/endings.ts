@@ -8,7 +8,7 @@ import { REFRESH_DAYS_MAX } from "../limits/people.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../limits/tokens.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
-import type { Origin } from "./ask.ts";
+import type { Origin } from "./access.ts";
 
 /** What is ended: one thing, with all that was issued to it, for it, through it or below it. */
 export type EndingSelector =

@@ -1,5 +1,5 @@
 /** The trace of a decision in words, for the people who write rules. */
-import type { Condition, Fallen, Trace } from "./ask.ts";
+import type { Condition, Fallen, Trace } from "./access.ts";
 
 const CONDITIONS: Record<Condition, string> = {
   actor: "the caller's workload is not among its actors",

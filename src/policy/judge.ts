@@ -5,7 +5,7 @@ import { MODES } from "../modes.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import type { Ask, Condition, Consent, Fallen, Subject } from "./ask.ts";
+import type { Ask, Condition, Consent, Fallen, Subject } from "./access.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
 import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";

@@ -2,11 +2,11 @@
  * OAuth Identity and Authorization Chaining Across Domains, draft-ietf-oauth-identity-chaining-17.
  * Covers 2.3 the grant for another domain, 2.5 the claims and subjects it carries. A grant from another domain (2.4) is
  * checked by the criteria of RFC 7523 section 3: rfc7523.ts.
- * Elsewhere: IDC 2.3.1 flows/ask/read-order.ts, policy/question.ts; IDC 2.3.3 flows/issue.ts, policy/decide.ts; IDC
- * 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/ask/decide-order.ts, flows/ask/grant.ts, flows/ask/order.ts,
+ * Elsewhere: IDC 2.3.1 flows/order/read-order.ts, policy/question.ts; IDC 2.3.3 flows/issue.ts, policy/decide.ts; IDC
+ * 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/order/decide-order.ts, flows/order/grant.ts, flows/order/order.ts,
  * http/errors.ts, spec/rfc7523.ts; IDC 2.5 flows/build-token.ts, policy/targets.ts; IDC 3 http/discovery.ts,
  * spec/rfc8414.ts; IDC 5.3 policy/judge.ts; IDC 5.5 adapters/audit/journal.ts, adapters/store/journal-statements.ts,
- * flows/ask/grant.ts, flows/issue.ts, flows/refusal.ts, policy/rule-members.ts, records.ts, spec/rfc7523.ts.
+ * flows/issue.ts, flows/order/grant.ts, flows/refusal.ts, policy/rule-members.ts, records.ts, spec/rfc7523.ts.
  */
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";

@@ -2,8 +2,8 @@
  * RFC 7519, JSON Web Token: https://www.rfc-editor.org/rfc/rfc7519.html
  * Covers 2 StringOrURI and NumericDate, 4.1 registered claims, with the audience rule of RFC 7523 section 3 and RFC
  * 10070.
- * Elsewhere: 4 spec/rfc7515.ts, spec/rfc8259.ts; 4.1.2 config/issuers.ts, flows/ask/subject.ts, flows/still-covers.ts,
- * settings/settings.ts, settings/subject-names.ts; 4.1.3 flows/ask/subject.ts; 4.1.7 adapters/crypto/random.ts; 5.2
+ * Elsewhere: 4 spec/rfc7515.ts, spec/rfc8259.ts; 4.1.2 config/issuers.ts, flows/order/subject.ts, flows/still-covers.ts,
+ * settings/settings.ts, settings/subject-names.ts; 4.1.3 flows/order/subject.ts; 4.1.7 adapters/crypto/random.ts; 5.2
  * spec/rfc7515.ts; 7.2 adapters/crypto/verifier.ts, spec/rfc7515.ts; 12 spec/rfc9068.ts.
  */
 

@@ -1,12 +1,12 @@
 /**
  * RFC 8693, OAuth 2.0 Token Exchange: https://www.rfc-editor.org/rfc/rfc8693.html
  * Covers 2.1 request, 3 token type identifiers, 4.1 act, 4.4 may_act.
- * Elsewhere: 1 spec/rfc9068.ts; 1.1 flows/build-token.ts, spec/rfc9068.ts; 2.1 flows/ask/read-order.ts,
- * flows/ask/subject.ts, flows/issue.ts, flows/subject-token.ts, flows/token-exchange.ts, http/form.ts,
+ * Elsewhere: 1 spec/rfc9068.ts; 1.1 flows/build-token.ts, spec/rfc9068.ts; 2.1 flows/issue.ts,
+ * flows/order/read-order.ts, flows/order/subject.ts, flows/subject-token.ts, flows/token-exchange.ts, http/form.ts,
  * policy/decide.ts, policy/own-target.ts, policy/rules.ts, spec/rfc8707.ts, spec/rfc9068.ts; 2.1.1 spec/rfc8707.ts;
  * 2.2.1 flows/build-token.ts, flows/issue.ts, spec/rfc6749.ts; 2.2.2 http/errors.ts, policy/decide.ts; 3
- * flows/subject-token.ts; 4.1 flows/ask/grant.ts, flows/ask/read-order.ts, flows/consents.ts, spec/rfc7662.ts; 4.2
- * flows/ask/subject.ts, spec/identity-chaining.ts, spec/rfc7523.ts, spec/rfc9068.ts; 4.3 spec/rfc9068.ts; 4.4
+ * flows/subject-token.ts; 4.1 flows/consents.ts, flows/order/grant.ts, flows/order/read-order.ts, spec/rfc7662.ts; 4.2
+ * flows/order/subject.ts, spec/identity-chaining.ts, spec/rfc7523.ts, spec/rfc9068.ts; 4.3 spec/rfc9068.ts; 4.4
  * policy/decide.ts, policy/judge.ts, spec/identity-chaining.ts, spec/rfc7662.ts.
  */
 

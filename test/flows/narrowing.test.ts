@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { standing, within } from "../../src/flows/standing.ts";
-import type { Consent } from "../../src/policy/ask.ts";
+import type { Consent } from "../../src/policy/access.ts";
 import type { StoredConsent } from "../../src/records.ts";
 import { err } from "../../src/result.ts";
 import type { Issued, OfficeConfiguration } from "../support/office.ts";

@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import type { Order } from "../../src/flows/ask/order.ts";
-import { readQuestion } from "../../src/flows/ask/question.ts";
 import type { Explanation } from "../../src/flows/explain.ts";
 import { describeExplanation, explain } from "../../src/flows/explain.ts";
+import type { Order } from "../../src/flows/order/order.ts";
+import { readQuestion } from "../../src/flows/order/question.ts";
 import { readRedemption } from "../../src/flows/redeem-grant.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { readExchange } from "../../src/flows/token-exchange.ts";

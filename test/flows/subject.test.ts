@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeClock } from "../../src/adapters/clock.ts";
-import { grantIssuer, readGrant } from "../../src/flows/ask/grant.ts";
+import { grantIssuer, readGrant } from "../../src/flows/order/grant.ts";
 import {
   mapSubject,
   readForeignSubject,
   readOwnSubject,
   subjectIssuer,
-} from "../../src/flows/ask/subject.ts";
+} from "../../src/flows/order/subject.ts";
 import type { Ports } from "../../src/ports.ts";
 import type {
   Client,

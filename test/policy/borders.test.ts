@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import type { Ask, Consent, Product, Subject } from "../../src/policy/ask.ts";
+import type { Ask, Consent, Product, Subject } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { cpuMs } from "../../src/adapters/clock.ts";
 import type { Mode } from "../../src/modes.ts";
-import type { Ask, Consent } from "../../src/policy/ask.ts";
+import type { Ask, Consent } from "../../src/policy/access.ts";
 import type { ConfiguredParties } from "../../src/policy/checks.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";

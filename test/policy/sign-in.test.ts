@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import { SKEW_SECONDS } from "../../src/limits/tokens.ts";
-import type { Ask, Subject } from "../../src/policy/ask.ts";
+import type { Ask, Subject } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { findWiderRule, indexBySubject } from "../../src/policy/redundant.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";

@@ -18,7 +18,7 @@ import { makeFormTokens } from "../../src/people/adapters/form-tokens.ts";
 import { makeWaiting, successors } from "../../src/people/adapters/sealed.ts";
 import { grantsOf } from "../../src/people/flows/grants.ts";
 import type { OwnPorts } from "../../src/people/ports.ts";
-import type { Consent } from "../../src/policy/ask.ts";
+import type { Consent } from "../../src/policy/access.ts";
 import type { KeySource, Ports } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";

@@ -21,7 +21,7 @@ import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
-import type { Consent } from "../../src/policy/ask.ts";
+import type { Consent } from "../../src/policy/access.ts";
 import { SHARED_FOLDER } from "./run-folder.ts";
 import { whilePassing } from "./until.ts";
 

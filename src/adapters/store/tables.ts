@@ -1,5 +1,5 @@
 /** The tables of the store, each with its columns; the migrations in `sql` make them. A new column is one row here. */
-import type { Consent } from "../../policy/ask.ts";
+import type { Consent } from "../../policy/access.ts";
 import type { Ending } from "../../policy/endings.ts";
 import type {
   CheckpointRow,

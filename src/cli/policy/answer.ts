@@ -5,7 +5,7 @@ import type { ExplainPorts, Explanation } from "../../flows/explain.ts";
 import { explain } from "../../flows/explain.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../limits/tokens.ts";
 import { MACHINE_GRANT_TYPES } from "../../modes.ts";
-import type { Consent } from "../../policy/ask.ts";
+import type { Consent } from "../../policy/access.ts";
 import type { Question } from "../../policy/question.ts";
 import type { Rule } from "../../policy/rules.ts";
 import type { ClientDocuments } from "../../ports.ts";

@@ -15,7 +15,7 @@ import {
   ACCOUNT_USES_READ,
   WITHDRAWN_AT_ONCE,
 } from "../../limits/people.ts";
-import type { Origin } from "../../policy/ask.ts";
+import type { Origin } from "../../policy/access.ts";
 import type { AuditQuery, AuditRecord, Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";

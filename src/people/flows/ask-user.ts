@@ -3,7 +3,7 @@
  * can give exactly that consent (PAGE-D-23); the page behind it is asked.ts.
  */
 
-import type { Order } from "../../flows/ask/order.ts";
+import type { Order } from "../../flows/order/order.ts";
 import type { Link } from "../../flows/people.ts";
 import {
   PENDING_PER_ACTOR_AND_SUBJECT_MAX,
@@ -11,7 +11,7 @@ import {
   PENDING_PER_SUBJECT_MAX,
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
-import type { MissingConsent } from "../../policy/ask.ts";
+import type { MissingConsent } from "../../policy/access.ts";
 import type { PendingConsent } from "../../records.ts";
 import type { PeoplePorts } from "../ports.ts";
 

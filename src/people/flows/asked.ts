@@ -3,7 +3,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
-import type { MissingConsent } from "../../policy/ask.ts";
+import type { MissingConsent } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";

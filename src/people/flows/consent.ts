@@ -1,6 +1,6 @@
 /** The consent record that a user's decision on our page makes, or changes: the one that the policy knows (PROD-2.6-4). */
 import type { AuditEvent } from "../../audit/event.ts";
-import type { Consent } from "../../policy/ask.ts";
+import type { Consent } from "../../policy/access.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, RowChange } from "../../records.ts";

@@ -10,7 +10,7 @@ import {
   RENEWALS_MAX,
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
-import type { Allowed } from "../../policy/ask.ts";
+import type { Allowed } from "../../policy/access.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";

@@ -1,5 +1,5 @@
 /** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
-import type { Allowed, Ask, Consent, Denied } from "../../policy/ask.ts";
+import type { Allowed, Ask, Consent, Denied } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
 import { allowsRefresh, isFor, SELF } from "../../policy/rules.ts";

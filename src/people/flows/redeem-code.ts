@@ -1,17 +1,23 @@
 /** RFC 6749 4.1.3: an authorization code, once and by its own client, for an access token of the user who allowed it. */
 
-import type { FamilyStep, Order, Refused, RequestingClient, ResolvedSubject } from "../../flows/ask/order.ts";
-import { readOrder } from "../../flows/ask/read-order.ts";
 import { describeRequest } from "../../flows/audit-fields.ts";
 import type { EndingPorts } from "../../flows/endings.ts";
 import { endTokens } from "../../flows/endings.ts";
+import type {
+  FamilyStep,
+  Order,
+  Refused,
+  RequestingClient,
+  ResolvedSubject,
+} from "../../flows/order/order.ts";
+import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
 import { CODE_SECONDS } from "../../limits/people.ts";
-import type { Allowed } from "../../policy/ask.ts";
+import type { Allowed } from "../../policy/access.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";

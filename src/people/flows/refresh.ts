@@ -1,9 +1,9 @@
 /** RFC 6749 section 6: a refresh token, for another access token of what its user gave; each one is decided anew. */
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
-import type { FamilyStep, Order, Parties, ResolvedSubject } from "../../flows/ask/order.ts";
-import { readOrder } from "../../flows/ask/read-order.ts";
 import { describeFamily, describeRequest } from "../../flows/audit-fields.ts";
+import type { FamilyStep, Order, Parties, ResolvedSubject } from "../../flows/order/order.ts";
+import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
 import type { Failure, RefusedRequest } from "../../flows/refusal.ts";
 import { checkSubject } from "../../flows/still-covers.ts";

@@ -4,7 +4,7 @@ import { findClient } from "../../flows/find-client.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { CODE_SECONDS } from "../../limits/people.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
-import type { Allowed, Denied } from "../../policy/ask.ts";
+import type { Allowed, Denied } from "../../policy/access.ts";
 import { isFor } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";

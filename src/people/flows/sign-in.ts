@@ -1,9 +1,9 @@
 /** Sign-in at the company's provider, of which this server is a relying party: the way there, and the way back. */
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
-import { mapSubject, subjectOf } from "../../flows/ask/subject.ts";
 import { describeToken } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
+import { mapSubject, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { SIGN_IN_SECONDS } from "../../limits/people.ts";
 import type { BasePorts, ForeignTokenPorts, RecordPorts } from "../../ports.ts";

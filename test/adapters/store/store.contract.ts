@@ -14,7 +14,7 @@ import type {
   StoreEntry,
 } from "../../../src/adapters/store/store.ts";
 import { LogConflict, loadMigrations, noteDone } from "../../../src/adapters/store/store.ts";
-import type { Consent } from "../../../src/policy/ask.ts";
+import type { Consent } from "../../../src/policy/access.ts";
 import type { Root } from "../../../src/policy/endings.ts";
 import { buildEnding, endingKeys } from "../../../src/policy/endings.ts";
 import type { Guard, TokenFacts, TokenRecord } from "../../../src/records.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Reason } from "../../src/audit/reasons.ts";
-import { toFailure } from "../../src/flows/ask/decide-order.ts";
-import { checkGrantType } from "../../src/flows/ask/grant-type.ts";
+import { toFailure } from "../../src/flows/order/decide-order.ts";
+import { checkGrantType } from "../../src/flows/order/grant-type.ts";
 import type {
   Evidence,
   Order,
@@ -11,11 +11,11 @@ import type {
   RequestingClient,
   ResolvedActor,
   ResolvedSubject,
-} from "../../src/flows/ask/order.ts";
-import { readOrder } from "../../src/flows/ask/read-order.ts";
+} from "../../src/flows/order/order.ts";
+import { readOrder } from "../../src/flows/order/read-order.ts";
 import type { Mode } from "../../src/modes.ts";
 import { MODES } from "../../src/modes.ts";
-import type { Subject } from "../../src/policy/ask.ts";
+import type { Subject } from "../../src/policy/access.ts";
 import { err, ok } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 

@@ -1,6 +1,6 @@
 /** Reads the claims of a grant (its subject, its scopes, the target that it names), verified or told by a question. */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
-import type { Subject } from "../../policy/ask.ts";
+import type { Subject } from "../../policy/access.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";

@@ -3,7 +3,7 @@
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Mode } from "../../modes.ts";
-import type { Allowed, Ask, Subject } from "../../policy/ask.ts";
+import type { Allowed, Ask, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
 import type { FamilyChange, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";

@@ -1,6 +1,6 @@
 /** Reads the claims of a subject token into the subject that the policy is asked about, verified or told by a question. */
 import type { TokenReason } from "../../audit/reasons.ts";
-import type { Origin, Subject } from "../../policy/ask.ts";
+import type { Origin, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
 import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";

@@ -1,7 +1,7 @@
 /** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
 import type { Reason } from "../../audit/reasons.ts";
 import { MODES, redeems } from "../../modes.ts";
-import type { Allowed, Consent, Denied, MissingConsent, Trace } from "../../policy/ask.ts";
+import type { Allowed, Consent, Denied, MissingConsent, Trace } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
