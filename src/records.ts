@@ -5,7 +5,7 @@
 
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
-import type { Ask, Consent, Origin } from "./policy/access.ts";
+import type { AccessRequest, Consent, Origin } from "./policy/access.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { SignInFacts } from "./spec/oidc-user.ts";
@@ -247,7 +247,7 @@ export type PendingConsent = {
   actor: string;
   subject: string;
   /** What the policy was asked, and when. */
-  ask: Omit<Ask, "consents" | "nowSeconds">;
+  ask: Omit<AccessRequest, "consents" | "nowSeconds">;
   startedAtSeconds: number;
   renewals: number;
   /** The user has allowed or refused. */

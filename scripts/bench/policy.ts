@@ -5,7 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import * as v from "valibot";
-import type { Ask } from "../../src/policy/access.ts";
+import type { AccessRequest } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { PolicySet } from "../../src/policy/rules.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
@@ -53,7 +53,7 @@ export type Row = {
   ratio: number;
 };
 
-type Side = { policy: PolicySet; asks: readonly Ask[] };
+type Side = { policy: PolicySet; asks: readonly AccessRequest[] };
 type Shapes = (index: number) => Shape;
 
 function makePolicy(shapeOf: Shapes, count: number): PolicySet {
@@ -79,7 +79,7 @@ function makePolicy(shapeOf: Shapes, count: number): PolicySet {
 }
 
 function makeSide(policy: PolicySet, shapeOf: Shapes, outcome: Row["outcome"], count: number): Side {
-  const asks = Array.from({ length: CALLERS }, (_, caller): Ask => {
+  const asks = Array.from({ length: CALLERS }, (_, caller): AccessRequest => {
     const { target, workload: sub } = shapeOf(Math.floor((caller * count) / CALLERS));
     const origin = { iss: outcome === "refused" ? ISSUER : IDP, sub: "u-4821" };
     const who = outcome === "unknown caller" ? workload("unknown/x") : sub;
@@ -102,8 +102,8 @@ function makeSide(policy: PolicySet, shapeOf: Shapes, outcome: Row["outcome"], c
       nowSeconds: NOW_SECONDS,
     };
   });
-  for (const ask of asks) {
-    if (decide(policy, ask).ok !== (outcome === "allowed"))
+  for (const access of asks) {
+    if (decide(policy, access).ok !== (outcome === "allowed"))
       throw new Error(`a decision is not the expected one: ${outcome}`);
   }
   return { policy, asks };
@@ -113,7 +113,7 @@ function makeSide(policy: PolicySet, shapeOf: Shapes, outcome: Row["outcome"], c
 function time({ policy, asks }: Side, decisions: number): number {
   const beforeMs = performance.now();
   for (let asked = 0; asked < decisions; asked += asks.length) {
-    for (const ask of asks) decide(policy, ask);
+    for (const access of asks) decide(policy, access);
   }
   return ((performance.now() - beforeMs) * 1000) / decisions;
 }

@@ -32,18 +32,18 @@ type BuildFailure = { reason: "subject_unknown_at_partner" | "token_too_large" }
 export function buildToken(
   issuer: string,
   {
-    ask,
+    access,
     sub,
     chain,
     subjectClaims = {},
     signIn,
-  }: Pick<Order, "ask" | "sub" | "chain" | "subjectClaims" | "signIn">,
+  }: Pick<Order, "access" | "sub" | "chain" | "subjectClaims" | "signIn">,
   { target, product, audience, scope, expiresAtSeconds, confirmation }: Allowed,
   nowSeconds: number,
   jti: string,
 ): Result<BuiltToken, BuildFailure> {
   // RFC8693-1.1-1, PROD-3-9: an impersonation shows neither earlier actors nor the party that may act.
-  const mayAct = MODES[ask.mode].chain === "hidden" ? undefined : ask.subject?.mayAct;
+  const mayAct = MODES[access.mode].chain === "hidden" ? undefined : access.subject?.mayAct;
   const common = {
     issuer,
     audience,
@@ -63,7 +63,7 @@ export function buildToken(
 
   const { partner } = target;
   if (product.kind === "access_token" || partner === undefined) {
-    const token = defined<AccessToken>({ ...common, ...signIn, subject: sub, clientId: ask.clientId });
+    const token = defined<AccessToken>({ ...common, ...signIn, subject: sub, clientId: access.clientId });
     const byProof = confirmation !== undefined && "jkt" in confirmation;
     return sized(buildAccessTokenClaims(token), byProof ? KINDS.dpop_access_token : KINDS.access_token);
   }

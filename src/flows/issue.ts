@@ -67,7 +67,7 @@ export async function issue(
   people: Pick<PeopleGrants, "askUser"> | undefined,
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { digest } = ports.settings().policy;
-  const row = MODES[order.ask.mode];
+  const row = MODES[order.access.mode];
   const nowSeconds = ports.clock.nowSeconds();
   const refuse = (failure: Failure, trace: Trace, asked?: AskedUser) => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
@@ -110,7 +110,7 @@ export async function issue(
 }
 
 /** What is known of the request for the audit trail, whatever the decision. */
-const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties, grant }: Order) =>
+const knownOf = ({ form }: TokenRequest, { access: { mode }, parties, grant }: Order) =>
   defined<Known>({
     mode,
     requested: describeRequest(form),
@@ -120,7 +120,7 @@ const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties, grant }: Orde
 
 function rowOf(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { ask, sub, chain, ancestors, root, actorJti }: Order,
+  { access, sub, chain, ancestors, root, actorJti }: Order,
   {
     allowed: { rule, audience, scope, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
@@ -131,10 +131,10 @@ function rowOf(
   const { issuer } = settings();
   const row = defined<Omit<TokenRecord, "endingKeys">>({
     jti,
-    clientId: ask.clientId,
-    workload: ask.workload,
+    clientId: access.clientId,
+    workload: access.workload,
     subject: sub,
-    origin: ask.subject?.origin ?? { iss: issuer, sub },
+    origin: access.subject?.origin ?? { iss: issuer, sub },
     audience,
     scope: scope.join(" "),
     chain,
@@ -182,7 +182,7 @@ function eventOf(
 ): AuditEvent {
   return defined<AuditEvent>({
     ...knownOf(request, order),
-    type: step?.type ?? MODES[order.ask.mode].issued,
+    type: step?.type ?? MODES[order.access.mode].issued,
     grant: order.grant && defined({ id: order.grant.id, generation: step?.generation }),
     outcome: "allow",
     reason: "rule_match",
@@ -193,11 +193,11 @@ function eventOf(
       rule_id: rule.id,
       consent: consent?.id,
       acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
-      unbound: order.ask.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
+      unbound: order.access.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
     }),
     granted: defined({
       jti,
-      issued_token_type: exchanges(order.ask.mode) ? kind.issuedTokenType : undefined,
+      issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined,
       token_type: kind.tokenType,
       sub: String(claims.sub),
       aud: audience,
@@ -221,7 +221,7 @@ function answer(
 ): TokenAnswer {
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
-    issued_token_type: exchanges(order.ask.mode) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3
+    issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3
     token_type: kind.tokenType, // RFC8693-2.2.1-4
     expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
     scope: token.scope, // IDJAG-4.3.4-2

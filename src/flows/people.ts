@@ -25,7 +25,7 @@ export interface PeopleGrants {
   /** For an agent that only lacks its user's consent: a link at which that user can give it (PAGE-D-23). */
   askUser(
     ports: BasePorts,
-    order: Pick<Order, "ask">,
+    order: Pick<Order, "access">,
     missing: MissingConsent,
     nowSeconds: number,
   ): Promise<Link>;

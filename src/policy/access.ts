@@ -1,4 +1,4 @@
-/** What the policy is asked, and what it answers: the types that the decision and the judgement of one rule share. */
+/** The access request that the policy decides, and the decision: the types that decide.ts and judge.ts share. */
 import type { SignInFacts } from "../spec/oidc-user.ts";
 import type { GrantProfile } from "../spec/rfc7523.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
@@ -6,7 +6,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../spec/rfc8693.ts";
 import type { Caller, Rule, Target } from "./rules.ts";
 
-// --- the question -----------------------------------------------------------------------------------------------
+// --- the request ------------------------------------------------------------------------------------------------
 
 /** A subject with the issuer that first vouched for it; equal `sub` of two issuers are two subjects. */
 export type Origin = { iss: string; sub: string };
@@ -46,8 +46,8 @@ export type ProvenKeys = {
   certificate?: { x5t: string; notAfterSeconds: number };
 };
 
-/** The caller (its client, and the SPIFFE ID that it proved or that the operator gave it), and what it asks for. */
-export type Ask = Caller & {
+/** The caller (its client, and the SPIFFE ID that it proved or that the operator gave it), and what it wants. */
+export type AccessRequest = Caller & {
   /** The scopes that the client is registered for. */
   clientScopes?: readonly string[];
   subject?: Subject;
@@ -67,7 +67,7 @@ export type Ask = Caller & {
   nowSeconds: number;
 };
 
-// --- the answer -------------------------------------------------------------------------------------------------
+// --- the decision -----------------------------------------------------------------------------------------------
 
 export type Condition =
   | "actor"

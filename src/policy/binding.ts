@@ -6,7 +6,7 @@ import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
-import type { Ask, ProvenKeys } from "./access.ts";
+import type { AccessRequest, ProvenKeys } from "./access.ts";
 import type { Rule, Target } from "./rules.ts";
 
 /** What a token has to be bound by, for its target, its client or the token behind it; "any": by either. */
@@ -22,11 +22,11 @@ export type Bound = {
 
 export type BindingFailure = "binding" | "binding_conflict";
 
-export function bind(ask: Ask, rule: Rule, target: Target): Result<Bound, BindingFailure> {
-  const demand = demandOf(ask, rule, target);
+export function bind(access: AccessRequest, rule: Rule, target: Target): Result<Bound, BindingFailure> {
+  const demand = demandOf(access, rule, target);
   if (demand === undefined) return err("binding_conflict");
-  if (ask.keys === "assumed") return ok({ demand });
-  const { jkt, certificate } = ask.keys ?? {};
+  if (access.keys === "assumed") return ok({ demand });
+  const { jkt, certificate } = access.keys ?? {};
   // RFC7800-3.1-v1: one key for a token. RFC9449-5-1: a proof binds wherever it is sent, before a certificate does.
   if (jkt !== undefined) {
     return demand === "certificate" ? err("binding_conflict") : ok({ demand, confirmation: { jkt } });
@@ -35,12 +35,12 @@ export function bind(ask: Ask, rule: Rule, target: Target): Result<Bound, Bindin
   if (demand === "none") return ok({ demand });
   if (demand === "dpop" || certificate === undefined) return err("binding");
   const { x5t, notAfterSeconds: endsAtSeconds } = certificate;
-  if (endsAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return err("binding");
+  if (endsAtSeconds - access.nowSeconds < TOKEN_SECONDS_MIN) return err("binding");
   return ok(defined<Bound>({ demand, confirmation: { "x5t#S256": x5t }, endsAtSeconds }));
 }
 
 /** Undefined: the client and the target demand what excludes each other. */
-function demandOf({ subject, bindsBy = [] }: Ask, rule: Rule, target: Target): Demand | undefined {
+function demandOf({ subject, bindsBy = [] }: AccessRequest, rule: Rule, target: Target): Demand | undefined {
   // RFC9449-5.2-1: such a client gets no token without a proof, and no grant either.
   if (bindsBy.includes("dpop")) return target.binding === "certificate" ? undefined : "dpop";
   if (target.binding !== "none") return target.binding;
@@ -52,7 +52,7 @@ function demandOf({ subject, bindsBy = [] }: Ask, rule: Rule, target: Target): D
 }
 
 /** What the metadata of a client demand of its tokens for this target, whatever the target itself demands. */
-export function demandOfClient(bindsBy: Ask["bindsBy"] = [], { partner }: Target): Demand {
+export function demandOfClient(bindsBy: AccessRequest["bindsBy"] = [], { partner }: Target): Demand {
   if (bindsBy.includes("dpop")) return "dpop";
   return bindsBy.includes("certificate") && partner === undefined ? "any" : "none";
 }

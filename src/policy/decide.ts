@@ -8,7 +8,16 @@ import { exchanges, MODES, redeems } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
-import type { Allowed, Ask, Condition, Denied, MissingConsent, Product, Subject, Trace } from "./access.ts";
+import type {
+  AccessRequest,
+  Allowed,
+  Condition,
+  Denied,
+  MissingConsent,
+  Product,
+  Subject,
+  Trace,
+} from "./access.ts";
 import type { Judged } from "./judge.ts";
 import { holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
@@ -18,22 +27,22 @@ import { clientIdAt } from "./targets.ts";
 const deny = (kind: Denied["kind"], reason: Denied["reason"], trace: Trace = []) =>
   err({ kind, reason, trace });
 
-export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
-  const { subject } = ask;
-  if (MODES[ask.mode].chain === "grows" && ask.workload === undefined) {
+export function decide(policy: PolicySet, access: AccessRequest): Result<Allowed, Denied> {
+  const { subject } = access;
+  if (MODES[access.mode].chain === "grows" && access.workload === undefined) {
     return deny("policy_denied", "actor_without_workload"); // PROD-2.6-3
   }
   if (subject !== undefined) {
-    const refused = subjectRefuses(policy, ask, subject);
+    const refused = subjectRefuses(policy, access, subject);
     if (refused !== undefined) return deny("policy_denied", refused);
   }
-  const aimed = aim(policy, ask);
+  const aimed = aim(policy, access);
   if (!aimed.ok) return aimed;
   const { audience, target } = aimed.value;
-  const product = productOf(ask, target);
+  const product = productOf(access, target);
   if (!product.ok) return product;
 
-  const judged = candidates(policy, ask, target).map((rule) => judge(policy, ask, rule, target));
+  const judged = candidates(policy, access, target).map((rule) => judge(policy, access, rule, target));
   const trace: Trace = judged.map(({ rule, failed, fallen = [] }) =>
     defined({ rule: rule.id, failed, fallen: fallen.length > 0 ? fallen : undefined }),
   );
@@ -55,12 +64,12 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
       }),
     );
   }
-  const { error } = refusal(policy, ask, judged, trace);
-  return err(defined<Denied>({ ...error, missing: missingConsent(policy, ask, target, judged) }));
+  const { error } = refusal(policy, access, judged, trace);
+  return err(defined<Denied>({ ...error, missing: missingConsent(policy, access, target, judged) }));
 }
 
 /** The refusal where no rule allows the request at its target: the caller is told what would help it most. */
-function refusal(policy: PolicySet, ask: Ask, judged: readonly Judged[], trace: Trace) {
+function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judged[], trace: Trace) {
   if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
   if (judged.some((one) => one.failed === "lifetime")) {
     return deny("policy_denied", "subject_token_expires_too_soon", trace);
@@ -72,7 +81,7 @@ function refusal(policy: PolicySet, ask: Ask, judged: readonly Judged[], trace: 
     return deny("binding_refused", "binding_excluded", trace);
   }
   // RFC8693-2.2.2-3: the caller may act for this subject, only not at this target.
-  if (mayActElsewhere(policy, ask)) return deny("target_refused", "target_not_allowed", trace);
+  if (mayActElsewhere(policy, access)) return deny("target_refused", "target_not_allowed", trace);
   // PROD-1.5-2, PROD-7.1-1: no rule allows it; the reason is the last condition that any rule reached.
   const furthest = FURTHEST.find(([condition]) => judged.some((one) => one.failed === condition));
   return deny("policy_denied", furthest?.[1] ?? "no_rule", trace);
@@ -84,25 +93,25 @@ const isAskedFor = (rule: Rule): boolean => asksUser(rule) || MODES[rule.allow].
 /** PROD-2.6-4: what such a rule would grant if the user had consented to all that the target has. */
 function missingConsent(
   policy: PolicySet,
-  ask: Ask,
+  access: AccessRequest,
   target: Target,
   judged: readonly Judged[],
 ): MissingConsent | undefined {
-  const { subject } = ask;
+  const { subject } = access;
   if (subject === undefined) return undefined;
   const consents = [
     {
       id: "",
       version: 0,
       origin: subject.origin,
-      actor: ask.workload ?? ask.clientId,
+      actor: access.workload ?? access.clientId,
       targets: target.names,
       scopes: target.scopes,
     },
   ];
   const best = judged
     .filter(({ rule, failed }) => isAskedFor(rule) && (failed === "consent" || failed === "scope"))
-    .map(({ rule }) => judge(policy, { ...ask, consents }, rule, target))
+    .map(({ rule }) => judge(policy, { ...access, consents }, rule, target))
     .filter(({ failed }) => failed === undefined)
     .reduce<Judged | undefined>(better, undefined);
   return best && { rule: best.rule, target, scope: best.scope };
@@ -118,11 +127,16 @@ const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
 ];
 
 /** What the subject token rules out by itself, whatever the rules allow. */
-function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["reason"] | undefined {
+function subjectRefuses(
+  policy: PolicySet,
+  access: AccessRequest,
+  subject: Subject,
+): Denied["reason"] | undefined {
   const { issuer } = policy;
-  const parties = MODES[ask.mode].chain === "grows" ? [ask.workload] : [ask.clientId, ask.workload];
+  const parties =
+    MODES[access.mode].chain === "grows" ? [access.workload] : [access.clientId, access.workload];
   // IDJAG-9.9-3, IDJAG-9.9-4: a bound grant is redeemed by the holder of its key alone.
-  if (redeems(ask.mode) && !holdsKey(ask, subject)) return "subject_key_not_proven";
+  if (redeems(access.mode) && !holdsKey(access, subject)) return "subject_key_not_proven";
   const { mayAct } = subject;
   if (mayAct !== undefined) {
     // RFC8693-4.4-2: `may_act` only restricts; a rule still has to allow the party that it names.
@@ -133,8 +147,8 @@ function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["
   }
   if (subject.origin.iss === issuer && parties.includes(subject.origin.sub)) return "actor_is_subject";
   // PROD-4.1v6-5: a delegated token is exchanged onward only by the party that received it; a grant has us as audience.
-  const delegated = exchanges(ask.mode) && subject.chain.length > 0;
-  if (delegated && !meantForCaller(policy, ask, subject)) return "not_meant_for_caller";
+  const delegated = exchanges(access.mode) && subject.chain.length > 0;
+  if (delegated && !meantForCaller(policy, access, subject)) return "not_meant_for_caller";
   return undefined;
 }
 
@@ -142,30 +156,30 @@ function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["
  * The target: as requested; for client credentials and redemption else the one that scope or rules imply
  * (RFC9068-3-4, RFC9068-3-5).
  */
-function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Target }, Denied> {
-  if (ask.target !== undefined) {
-    const target = policy.targets.get(ask.target);
+function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: string; target: Target }, Denied> {
+  if (access.target !== undefined) {
+    const target = policy.targets.get(access.target);
     if (target === undefined) return deny("target_refused", "target_unknown");
     // IDC-2.3.3-2, IDJAG-3.1-4, IDJAG-4.3-2: a grant's audience is the partner's issuer, by whatever name it was requested.
-    return ok({ audience: target.partner?.issuer ?? ask.target, target });
+    return ok({ audience: target.partner?.issuer ?? access.target, target });
   }
-  if (exchanges(ask.mode)) {
+  if (exchanges(access.mode)) {
     return deny("target_refused", "target_missing"); // PROD-4.1-30
   }
   const allowed = new Set<Target>();
-  for (const rule of candidates(policy, ask)) {
-    if (unmet(policy, ask, rule) !== undefined || isTooDeep(policy, ask, rule)) continue;
+  for (const rule of candidates(policy, access)) {
+    if (unmet(policy, access, rule) !== undefined || isTooDeep(policy, access, rule)) continue;
     for (const name of rule.targets) {
       const target = policy.targets.get(name);
       if (target !== undefined) allowed.add(target);
     }
   }
-  const scope = ask.scope ?? ask.subject?.scopes;
+  const scope = access.scope ?? access.subject?.scopes;
   const fitting = [...allowed].filter((target) => scope?.some((one) => target.scopes.includes(one)) ?? true);
   const [target, another] = fitting;
   if (another !== undefined) {
     // RFC9068-3-6: the scopes are those of several targets, and none was requested.
-    return ask.scope === undefined
+    return access.scope === undefined
       ? deny("target_refused", "target_missing")
       : deny("scope_refused", "scope_ambiguous");
   }
@@ -174,19 +188,19 @@ function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Ta
 }
 
 /** PROD-4.1v7-4, RFC8693-2.1-14: the kind of target decides what is issued, and a requested type has to fit it. */
-function productOf(ask: Ask, target: Target): Result<Product, Denied> {
-  const { mode, requestedType = "jwt", resources = [] } = ask;
+function productOf(access: AccessRequest, target: Target): Result<Product, Denied> {
+  const { mode, requestedType = "jwt", resources = [] } = access;
   const { partner } = target;
   // A client alone has no subject to convey, and another domain's grant is first redeemed for a token of ours.
   if (partner !== undefined && !exchanges(mode)) {
     return deny("target_refused", "target_is_partner");
   }
-  if (!fitsKind(ask, target)) return deny("policy_denied", "token_type_not_for_target");
+  if (!fitsKind(access, target)) return deny("policy_denied", "token_type_not_for_target");
   // EMA-7.6.1-1: the APIs that were agreed with this partner; no other target has any.
   const known = requestedType === "id-jag" ? partner?.resources : undefined;
   if (!resources.every((one) => known?.includes(one))) return deny("target_refused", "resource_not_allowed");
   if (partner === undefined || requestedType === "access_token") return ok({ kind: "access_token" });
-  const clientIdThere = clientIdAt(partner, ask.clientId);
+  const clientIdThere = clientIdAt(partner, access.clientId);
   // IDJAG-3.1-5, IDJAG-5-1: a client without a name at the partner could not redeem it there.
   if (requestedType === "id-jag" && clientIdThere === undefined) {
     return deny("policy_denied", "client_unknown_at_partner");
@@ -195,7 +209,7 @@ function productOf(ask: Ask, target: Target): Result<Product, Denied> {
 }
 
 /** PROD-1.7-3: no access token for a partner, and no ID-JAG for a resource server. Whatever a target gets is a JWT. */
-const fitsKind = ({ requestedType = "jwt" }: Ask, { partner }: Target): boolean =>
+const fitsKind = ({ requestedType = "jwt" }: AccessRequest, { partner }: Target): boolean =>
   requestedType === "jwt" || (requestedType === "access_token") === (partner === undefined);
 
 /** PROD-2.6-10: of two rules that allow, the one that grants more; then the smaller id, which comes first. */
@@ -207,10 +221,10 @@ function better(best: Judged | undefined, one: Judged): Judged {
  * Whether some rule would let the caller act for this subject at another target. Where consent is on record, only the
  * targets of a consent are tried; else one target for each kind of rule, so that ten thousand rules cost no more.
  */
-function mayActElsewhere(policy: PolicySet, ask: Ask): boolean {
+function mayActElsewhere(policy: PolicySet, access: AccessRequest): boolean {
   const allows = (rule: Rule, target: Target): boolean => {
-    if (!fitsKind(ask, target)) return false;
-    const { failed } = judge(policy, ask, rule, target);
+    if (!fitsKind(access, target)) return false;
+    const { failed } = judge(policy, access, rule, target);
     return failed === undefined || failed === "scope";
   };
   const known = (name: string): readonly Target[] => {
@@ -218,7 +232,7 @@ function mayActElsewhere(policy: PolicySet, ask: Ask): boolean {
     return target === undefined ? [] : [target];
   };
   return (
-    kindsFor(policy, ask)
+    kindsFor(policy, access)
       .filter((rule) => consentOf(rule) !== "record")
       .some((rule) =>
         rule.targets
@@ -226,8 +240,8 @@ function mayActElsewhere(policy: PolicySet, ask: Ask): boolean {
           .flatMap(known)
           .some((target) => allows(rule, target)),
       ) ||
-    ask.consents
+    access.consents
       .flatMap(({ targets }) => targets.flatMap(known))
-      .some((target) => candidates(policy, ask, target).some((rule) => allows(rule, target)))
+      .some((target) => candidates(policy, access, target).some((rule) => allows(rule, target)))
   );
 }

@@ -5,7 +5,7 @@ import { MODES } from "../modes.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import type { Ask, Condition, Consent, Fallen, Subject } from "./access.ts";
+import type { AccessRequest, Condition, Consent, Fallen, Subject } from "./access.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
 import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
@@ -22,23 +22,23 @@ export type Judged = {
   bound?: Bound;
 };
 
-export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): Judged {
-  const { subject } = ask;
+export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, target: Target): Judged {
+  const { subject } = access;
   const fail = (failed: Condition): Judged => ({ rule, failed, scope: [], expiresAtSeconds: 0 });
-  const failed = unmet(policy, ask, rule);
+  const failed = unmet(policy, access, rule);
   if (failed !== undefined) return fail(failed);
 
-  const consents = consentOf(rule) === "record" ? ask.consents : [undefined];
-  const fitting = consents.filter((one) => one === undefined || covers(policy, one, ask, target));
+  const consents = consentOf(rule) === "record" ? access.consents : [undefined];
+  const fitting = consents.filter((one) => one === undefined || covers(policy, one, access, target));
   if (fitting.length === 0) return fail("consent"); // PROD-2.6-4
 
-  if (isTooDeep(policy, ask, rule)) return fail("chain_depth");
+  if (isTooDeep(policy, access, rule)) return fail("chain_depth");
 
-  const bound = bind(ask, rule, target);
+  const bound = bind(access, rule, target);
   if (!bound.ok) return fail(bound.error);
 
   const longest = Math.min(
-    ask.nowSeconds + rule.lifetimeSeconds,
+    access.nowSeconds + rule.lifetimeSeconds,
     bound.value.endsAtSeconds ?? Number.POSITIVE_INFINITY,
   );
   // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
@@ -46,10 +46,10 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
   const isBounded = isFor(rule, "subject_token") || subject?.tokenType === "refresh_token";
   const ends = isBounded ? subject?.expiresAtSeconds : undefined;
   const expiresAtSeconds = Math.min(longest, ends ?? longest);
-  if (expiresAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
+  if (expiresAtSeconds - access.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
 
   const grants = fitting
-    .map((consent) => ({ consent, ...intersect(ask, rule, target, consent) }))
+    .map((consent) => ({ consent, ...intersect(access, rule, target, consent) }))
     .toSorted(
       (a, b) => b.scope.length - a.scope.length || ((a.consent?.id ?? "") < (b.consent?.id ?? "") ? -1 : 1),
     );
@@ -63,8 +63,8 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
 }
 
 /** The first condition on caller, subject and subject token that does not hold. */
-export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | undefined {
-  const { subject, workload } = ask;
+export function unmet(policy: PolicySet, access: AccessRequest, rule: Rule): Condition | undefined {
+  const { subject, workload } = access;
   const { actors } = rule;
   if (
     actors !== undefined &&
@@ -76,15 +76,15 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
   if (subject === undefined) return "subject";
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
   if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
-  if (isFor(rule, "subject_token") && !permits(policy, ask, rule, subject)) return "subject_token";
+  if (isFor(rule, "subject_token") && !permits(policy, access, rule, subject)) return "subject_token";
   // REFRESH-D-10: a rule that stops to allow it stops what was allowed before.
   if (subject.tokenType === "refresh_token" && !allowsRefresh(rule)) return "subject_token";
   if (isFor(rule, "code")) {
-    if (!isSignedIn(rule, subject, ask.nowSeconds)) return "sign_in";
+    if (!isSignedIn(rule, subject, access.nowSeconds)) return "sign_in";
     // MCPC-D-20, RFC9126-4-4: asked where the request is at hand, and not again when its code is redeemed.
-    if (rule.pushed && ask.pushed === false) return "pushed";
+    if (rule.pushed && access.pushed === false) return "pushed";
   }
-  if (!mayPresent(policy, ask, rule, subject)) return "subject_key";
+  if (!mayPresent(policy, access, rule, subject)) return "subject_key";
   // RFC8693-4.4-2: consent given in the token; that it names this caller is checked for every rule at once.
   if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
   return undefined;
@@ -103,7 +103,7 @@ function isSignedIn(
 }
 
 /** PROD-4.1v6-6: a delegation adds the caller as a hop; a redemption adds none, as the redeeming client is not an actor. */
-export function isTooDeep(policy: PolicySet, { workload, subject }: Ask, rule: Rule): boolean {
+export function isTooDeep(policy: PolicySet, { workload, subject }: AccessRequest, rule: Rule): boolean {
   const { chain } = MODES[rule.allow];
   if (chain !== "grows" && chain !== "kept") return false;
   const hop = { sub: workload ?? "", iss: policy.issuer };
@@ -115,25 +115,25 @@ export function isTooDeep(policy: PolicySet, { workload, subject }: Ask, rule: R
  * PROD-2.6-5, PROD-7.3-1: the subject token's audience or scope lets it be exchanged. An audience does so only
  * for the caller it was meant for; a scope that the rule names may stand in for it.
  */
-function permits(policy: PolicySet, ask: Ask, rule: ExchangeRule, subject: Subject): boolean {
+function permits(policy: PolicySet, access: AccessRequest, rule: ExchangeRule, subject: Subject): boolean {
   const { audiences, scopes } = rule.subjectToken;
   // IDJAG-4.3-3: a token that is no identity assertion becomes an ID-JAG only where the rule lists its type.
-  if (ask.requestedType === "id-jag" && !idJagSubjectsOf(rule).includes(subject.tokenType)) return false;
-  const meant = meantForCaller(policy, ask, subject);
+  if (access.requestedType === "id-jag" && !idJagSubjectsOf(rule).includes(subject.tokenType)) return false;
+  const meant = meantForCaller(policy, access, subject);
   // IDJAG-4.3.3-2, IDC-5.3-1: an ID-JAG is made only of a token that is meant for its caller, against stolen tokens.
-  if (ask.requestedType === "id-jag" && !meant) return false;
+  if (access.requestedType === "id-jag" && !meant) return false;
   if (scopes?.some((scope) => subject.scopes.includes(scope))) return true;
   const named = subject.audiences.some(
     (name) =>
       (name !== SELF && audiences?.includes(name)) ||
-      (audiences?.includes(SELF) && owns(policy, ask.workload, name)),
+      (audiences?.includes(SELF) && owns(policy, access.workload, name)),
   );
   return named && meant;
 }
 
 /** PROD-4.1v6-5: the token's audience is the caller, a target that the caller owns, or our issuer. */
-export function meantForCaller(policy: PolicySet, ask: Ask, subject: Subject): boolean {
-  return subject.audiences.includes(policy.issuer) || isAudience(policy, ask, subject);
+export function meantForCaller(policy: PolicySet, access: AccessRequest, subject: Subject): boolean {
+  return subject.audiences.includes(policy.issuer) || isAudience(policy, access, subject);
 }
 
 /**
@@ -142,7 +142,7 @@ export function meantForCaller(policy: PolicySet, ask: Ask, subject: Subject): b
  */
 export function mayIntrospect(
   policy: PolicySet,
-  { clientId, workload }: Pick<Ask, "clientId" | "workload">,
+  { clientId, workload }: Pick<AccessRequest, "clientId" | "workload">,
   audience: string,
 ): boolean {
   const named = policy.targets.get(audience)?.introspectors.includes(clientId) ?? false;
@@ -150,9 +150,15 @@ export function mayIntrospect(
 }
 
 /** Whether the caller may ask about tokens of any target. */
-export const isIntrospector = (policy: PolicySet, caller: Pick<Ask, "clientId" | "workload">): boolean =>
-  [...policy.targets.keys()].some((name) => mayIntrospect(policy, caller, name));
-const isAudience = (policy: PolicySet, { clientId, workload }: Ask, { audiences }: Subject): boolean =>
+export const isIntrospector = (
+  policy: PolicySet,
+  caller: Pick<AccessRequest, "clientId" | "workload">,
+): boolean => [...policy.targets.keys()].some((name) => mayIntrospect(policy, caller, name));
+const isAudience = (
+  policy: PolicySet,
+  { clientId, workload }: AccessRequest,
+  { audiences }: Subject,
+): boolean =>
   audiences.some((name) => name === clientId || name === workload || owns(policy, workload, name));
 
 /**
@@ -160,13 +166,13 @@ const isAudience = (policy: PolicySet, { clientId, workload }: Ask, { audiences 
  * "audience" also by the API that received it, which checked that the sender held the key; our own issuer as audience
  * does not make the caller one, since every caller may have such a token.
  */
-function mayPresent(policy: PolicySet, ask: Ask, rule: SubjectRule, subject: Subject): boolean {
-  if (holdsKey(ask, subject)) return true;
-  return "boundSubject" in rule && rule.boundSubject === "audience" && isAudience(policy, ask, subject);
+function mayPresent(policy: PolicySet, access: AccessRequest, rule: SubjectRule, subject: Subject): boolean {
+  if (holdsKey(access, subject)) return true;
+  return "boundSubject" in rule && rule.boundSubject === "audience" && isAudience(policy, access, subject);
 }
 
 /** Whether the token is not bound, or the caller proved the key that it is bound to. */
-export const holdsKey = ({ keys = {} }: Ask, { boundTo }: Subject): boolean =>
+export const holdsKey = ({ keys = {} }: AccessRequest, { boundTo }: Subject): boolean =>
   boundTo === undefined || keys === "assumed" || isProven(boundTo, keys);
 
 function owns(policy: PolicySet, workload: string | undefined, name: string): boolean {
@@ -177,7 +183,7 @@ function owns(policy: PolicySet, workload: string | undefined, name: string): bo
 function covers(
   policy: PolicySet,
   consent: Consent,
-  { subject, workload, clientId, nowSeconds }: Ask,
+  { subject, workload, clientId, nowSeconds }: AccessRequest,
   target: Target,
 ): boolean {
   return (
@@ -191,7 +197,7 @@ function covers(
 
 /** PROD-2.6-6, PROD-8.2-1: requested ∩ subject token ∩ client ∩ rule ∩ target ∩ consent. */
 function intersect(
-  { scope, subject, clientScopes }: Ask,
+  { scope, subject, clientScopes }: AccessRequest,
   rule: Rule,
   target: Target,
   consent: Consent | undefined,

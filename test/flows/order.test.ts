@@ -173,7 +173,7 @@ for (const [name, asked, kind, reason] of refusals) {
   test(name, async () => assert.deepEqual(await read(asked), { kind, reason }));
 }
 
-const orders: [name: string, asked: Case, want: object, ask?: object][] = [
+const orders: [name: string, asked: Case, want: object, access?: object][] = [
   [
     "RFC9068-2.2-6 a client asks for itself, at its default target",
     { mode: "client_credentials" },
@@ -307,13 +307,13 @@ const orders: [name: string, asked: Case, want: object, ask?: object][] = [
     },
   ],
 ];
-for (const [name, asked, want, ask] of orders) {
+for (const [name, asked, want, access] of orders) {
   test(name, async () => {
     const order = await read(asked);
-    assert.ok("ask" in order, JSON.stringify(order));
+    assert.ok("access" in order, JSON.stringify(order));
     for (const [name, value] of Object.entries(want))
       assert.deepEqual(order[name as keyof Order], value, name);
-    if (ask !== undefined) assert.deepEqual(order.ask, ask);
+    if (access !== undefined) assert.deepEqual(order.access, access);
   });
 }
 
@@ -456,8 +456,8 @@ const failures: [name: string, mode: Mode, fromGrant: boolean, kind: string, rea
   ];
 for (const [name, mode, targetFromGrant, kind, reason, want] of failures) {
   test(name, () => {
-    const ask = { mode, clientId: "c" };
-    const got = toFailure({ ask, targetFromGrant }, { kind: kind as "policy_denied", reason });
+    const access = { mode, clientId: "c" };
+    const got = toFailure({ access, targetFromGrant }, { kind: kind as "policy_denied", reason });
     assert.deepEqual(got, { kind: want, reason });
   });
 }

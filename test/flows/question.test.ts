@@ -303,11 +303,11 @@ function withoutTokens({
   ancestors: __,
   root: ___,
   spends: ____,
-  ask,
+  access,
   ...order
 }: Order): unknown {
-  const { keys: _____, ...asked } = ask;
-  return plain({ ...order, ask: asked });
+  const { keys: _____, ...asked } = access;
+  return plain({ ...order, access: asked });
 }
 
 function questionOf(client: string, parts: Parts): Question {

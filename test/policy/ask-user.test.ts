@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import type { Ask, Consent, Subject } from "../../src/policy/access.ts";
+import type { AccessRequest, Consent, Subject } from "../../src/policy/access.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { PolicySet } from "../../src/policy/rules.ts";
@@ -50,7 +50,7 @@ const consent: Consent = {
   targets: ["booking"],
   scopes: ["trips.read"],
 };
-const ask: Ask = {
+const access: AccessRequest = {
   mode: "delegation",
   clientId: planner,
   workload: planner,
@@ -71,8 +71,8 @@ function compile(rules: readonly Patch[]): PolicySet {
 }
 
 /** The reason of the refusal; then the rule and the scopes that the user could be asked for, if any. */
-function outcome(rules: readonly Patch[], patch: Partial<Ask>): string {
-  const got = decide(compile(rules), { ...ask, ...patch });
+function outcome(rules: readonly Patch[], patch: Partial<AccessRequest>): string {
+  const got = decide(compile(rules), { ...access, ...patch });
   if (got.ok) return `allowed ${got.value.scope.join(" ")}`;
   const { reason, missing } = got.error;
   return missing === undefined ? reason : `${reason}, ${missing.rule.id}: ${missing.scope.join(" ")}`;
@@ -81,7 +81,7 @@ function outcome(rules: readonly Patch[], patch: Partial<Ask>): string {
 const cases: readonly (readonly [
   name: string,
   rules: readonly Patch[],
-  patch: Partial<Ask>,
+  patch: Partial<AccessRequest>,
   want: string,
 ])[] = [
   ["names all that would be granted", [rule], {}, "consent_missing, asks: trips.read trips.book"],
@@ -200,17 +200,17 @@ for (const [name, rules, patch, want] of cases) {
 
 test("PROD-2.6-4 the target of a missing consent is the one in force, by whatever name it was asked for", () => {
   const policy = compile([rule]);
-  const got = decide(policy, { ...ask, target: "booking-too" });
+  const got = decide(policy, { ...access, target: "booking-too" });
   assert.ok(!got.ok);
   assert.equal(got.error.missing?.target, policy.targets.get("booking"));
 });
 
 test("PROD-2.6-4 with exactly the consent that was missing, the decision allows what was named", () => {
   const policy = compile([rule]);
-  const refused = decide(policy, ask);
+  const refused = decide(policy, access);
   assert.ok(!refused.ok && refused.error.missing !== undefined);
   const given = { ...consent, scopes: refused.error.missing.scope };
-  const allowed = decide(policy, { ...ask, consents: [given] });
+  const allowed = decide(policy, { ...access, consents: [given] });
   assert.ok(allowed.ok);
   assert.deepEqual([...allowed.value.scope], [...refused.error.missing.scope]);
 });

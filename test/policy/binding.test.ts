@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import type { Ask, ProvenKeys, Subject } from "../../src/policy/access.ts";
+import type { AccessRequest, ProvenKeys, Subject } from "../../src/policy/access.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { PolicySet } from "../../src/policy/rules.ts";
@@ -57,12 +57,21 @@ const x5t = "certificate-of-the-caller";
 const certificate = { x5t, notAfterSeconds: now + 3600 };
 
 /** What the token is bound to and until when, or why there is none. */
-function outcome(rules: readonly object[], asked: Omit<Ask, "clientId" | "consents" | "nowSeconds">): string {
-  const ask: Ask = { clientId: booking, workload: booking, consents: [], nowSeconds: now, ...asked };
-  const got = decide(compile(rules).policy, ask);
+function outcome(
+  rules: readonly object[],
+  asked: Omit<AccessRequest, "clientId" | "consents" | "nowSeconds">,
+): string {
+  const access: AccessRequest = {
+    clientId: booking,
+    workload: booking,
+    consents: [],
+    nowSeconds: now,
+    ...asked,
+  };
+  const got = decide(compile(rules).policy, access);
   if (!got.ok) return `${got.error.kind} ${got.error.reason}`;
   const { confirmation, expiresAtSeconds, demand } = got.value;
-  if (ask.keys === "assumed") return `demands ${demand}`;
+  if (access.keys === "assumed") return `demands ${demand}`;
   return `${confirmation === undefined ? "unbound" : Object.entries(confirmation).flat().join(" ")} ${expiresAtSeconds - now}`;
 }
 
@@ -76,7 +85,7 @@ const excluded = "binding_refused binding_excluded";
 type Keys = { none: ProvenKeys; proof: ProvenKeys; certificate: ProvenKeys; both: ProvenKeys };
 const KEYS: Keys = { none: {}, proof: { jkt }, certificate: { certificate }, both: { jkt, certificate } };
 
-const table: readonly (readonly [string, string, Ask["bindsBy"], Record<keyof Keys, string>])[] = [
+const table: readonly (readonly [string, string, AccessRequest["bindsBy"], Record<keyof Keys, string>])[] = [
   [
     "RFC9449-5-1, RFC8705-3-1 a target that demands nothing: a proof binds, a certificate alone does not",
     "plain",
@@ -182,7 +191,13 @@ const subject: Subject = {
 const forThem = { ...exchange, id: "r", targets: ["plain"] };
 const noKey = "policy_denied subject_key_not_proven";
 
-type BoundCase = [name: string, rule: object, subject: Partial<Subject>, keys: Ask["keys"], want: string];
+type BoundCase = [
+  name: string,
+  rule: object,
+  subject: Partial<Subject>,
+  keys: AccessRequest["keys"],
+  want: string,
+];
 const other = { jkt: "another key" };
 const audience = { boundSubject: "audience" };
 const unbound = { unbound: true };

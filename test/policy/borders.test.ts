@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import type { Ask, Consent, Product, Subject } from "../../src/policy/access.ts";
+import type { AccessRequest, Consent, Product, Subject } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 
@@ -81,7 +81,7 @@ const consent: Consent = {
   targets: [partner],
   scopes: ["trips.read"],
 };
-const asked: Ask = {
+const asked: AccessRequest = {
   mode: "delegation",
   clientId: booking,
   workload: booking,
@@ -100,7 +100,7 @@ const foreign: Subject = {
   expiresAtSeconds: now + 60,
   issuer: partner,
 };
-const redeeming: Ask = {
+const redeeming: AccessRequest = {
   mode: "redemption",
   clientId: "c-stays",
   subject: foreign,
@@ -111,7 +111,7 @@ const redeeming: Ask = {
 };
 const prior = { sub: planner, iss: issuer };
 
-type AskPatch = { [Name in keyof Ask]?: Ask[Name] | undefined };
+type AccessPatch = { [Name in keyof AccessRequest]?: AccessRequest[Name] | undefined };
 type SubjectPatch = { [Name in keyof Subject]?: Subject[Name] };
 
 /** Without the members that are undefined, as a caller would leave them out. */
@@ -130,8 +130,8 @@ const compile = (rules: readonly Patch[]) => {
 };
 
 /** Allowed: rule, product, audience and scope. Denied: kind, reason, and the condition that failed at each rule. */
-function outcome(rules: readonly Patch[], ask: Ask): string {
-  const got = decide(compile(rules), ask);
+function outcome(rules: readonly Patch[], access: AccessRequest): string {
+  const got = decide(compile(rules), access);
   if (!got.ok) {
     const { kind, reason, trace } = got.error;
     return [kind, reason, ...trace.map((one) => one.failed)].join(" ");
@@ -145,14 +145,15 @@ function grantDetails({ clientIdThere, resources }: Extract<Product, { kind: "gr
   return [...(clientIdThere === undefined ? [] : [`as ${clientIdThere}`]), ...resources];
 }
 
-const asking = (patch: AskPatch, base = asked): Ask => present({ ...base, ...patch }) as Ask;
-const withSubject = (patch: SubjectPatch): AskPatch => ({ subject: { ...subject, ...patch } });
-const withGrant = (patch: SubjectPatch): AskPatch => ({ subject: { ...foreign, ...patch } });
-const by = (clientId: string): AskPatch => ({ clientId });
+const asking = (patch: AccessPatch, base = asked): AccessRequest =>
+  present({ ...base, ...patch }) as AccessRequest;
+const withSubject = (patch: SubjectPatch): AccessPatch => ({ subject: { ...subject, ...patch } });
+const withGrant = (patch: SubjectPatch): AccessPatch => ({ subject: { ...foreign, ...patch } });
+const by = (clientId: string): AccessPatch => ({ clientId });
 
 // --- mode and product -----------------------------------------------------------------------------------------------
 
-const products: [mode: Ask["mode"], target: string, want: string][] = [
+const products: [mode: AccessRequest["mode"], target: string, want: string][] = [
   ["delegation", "api", "delegated-token: token at api, trips.read"],
   ["delegation", partner, `delegated-grant: jwt as booking-there at ${partner}, trips.read`],
   ["impersonation", "api", "impersonated-token: token at api, trips.read"],
@@ -162,13 +163,13 @@ for (const [mode, target, want] of products) {
   for (const chain of [[], [prior]]) {
     const where = target === partner ? "a partner" : "a resource server";
     const what = `${mode} at ${where}, ${chain.length === 0 ? "with a subject's own token" : "with a delegated token"},`;
-    const ask = asking({ mode, target, ...withSubject({ chain }) });
+    const access = asking({ mode, target, ...withSubject({ chain }) });
     test(`PROD-4.1v7-4, PROD-4.1v7-3, PROD-1.7-3 ${what} is decided by the rule for it`, () => {
-      assert.equal(outcome(all, ask), want);
+      assert.equal(outcome(all, access), want);
     });
     test(`PROD-1.5-2 ${what} is decided by no other rule`, () => {
       const others = all.filter(({ id }) => !want.startsWith(`${id}:`));
-      assert.equal(outcome(others, ask), "target_refused target_not_allowed");
+      assert.equal(outcome(others, access), "target_refused target_not_allowed");
     });
   }
 }
@@ -178,7 +179,7 @@ const idToken = { tokenType: "id_token", audiences: [booking] } as const;
 const plain = `g: jwt as booking-there at ${partner}, trips.read`;
 const idJag = `g: id-jag as booking-there at ${partner}, trips.read`;
 
-const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
+const cases: [name: string, rules: readonly Patch[], patch: AccessPatch, want: string][] = [
   // --- the requested token type
   ["PROD-4.1v8-3 a plain grant for a partner is issued by default", [grant], {}, plain],
   ["PROD-4.1v8-3 a plain grant is issued if a JWT is requested", [grant], { requestedType: "jwt" }, plain],
@@ -301,7 +302,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     { ...jag, subject: { ...subject, ...idToken, audiences: [issuer] } },
     idJag,
   ],
-  ...(["access_token", "jwt"] as const).flatMap((tokenType): [string, Patch[], AskPatch, string][] => [
+  ...(["access_token", "jwt"] as const).flatMap((tokenType): [string, Patch[], AccessPatch, string][] => [
     [
       `IDJAG-4.3-3 an ID-JAG for the token type ${tokenType} by default is denied`,
       [{ ...grant, idJagSubjects: undefined }],
@@ -355,7 +356,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
   ],
   ["EMA-7.6.1-1 no resources are included if none is requested", [grant], { ...jag, resources: [] }, idJag],
   ...[["urn:other"], [stays, "https://api.example"], [`${stays}/`]].map(
-    (resources): [string, Patch[], AskPatch, string] => [
+    (resources): [string, Patch[], AccessPatch, string] => [
       `EMA-7.6.1-1 the resources ${resources.join(" and ")} are denied`,
       [grant],
       { ...jag, resources },
@@ -394,7 +395,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     {},
     "policy_denied consent_missing consent",
   ],
-  ...[partner, "partner"].map((name): [string, Patch[], AskPatch, string] => [
+  ...[partner, "partner"].map((name): [string, Patch[], AccessPatch, string] => [
     `PROD-2.6-4 a grant with a consent for ${name} is allowed`,
     [{ ...grant, consent: "record", acknowledge: undefined }],
     { consents: [{ ...consent, targets: [name] }] },
@@ -477,9 +478,9 @@ const machine = {
 };
 for (const mode of ["client_credentials", "redemption"] as const) {
   test(`PROD-1.7-3 ${mode} at a partner is denied`, () => {
-    const ask =
+    const access =
       mode === "redemption" ? asking({ target: "partner" }, redeeming) : asking({ mode, subject: undefined });
-    assert.equal(outcome([machine, redemption], ask), "target_refused target_is_partner");
+    assert.equal(outcome([machine, redemption], access), "target_refused target_is_partner");
   });
 }
 
@@ -495,7 +496,7 @@ const given: Consent = {
 };
 const atReports = { ...redemption, id: "s", targets: ["reports"], scopes: ["reports.read"] };
 
-const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
+const redemptions: [name: string, rules: readonly Patch[], patch: AccessPatch, want: string][] = [
   // --- the caller
   ["IDC-2.4.2-4 a redemption by a rule for the client is allowed", [redemption], {}, redeemed],
   ["IDC-2.4.2-4, PROD-1.5-2 a redemption without a rule is denied", [], {}, "policy_denied no_rule"],
@@ -760,7 +761,7 @@ test("PROD-2.6-10 of ten thousand redemption rules one is examined, by client an
 // --- scopes that a client is registered for -------------------------------------------------------------------------
 
 const wide = { ...machine, clients: undefined, classes: ["staff"], scopes: ["trips.read", "trips.book"] };
-const registered: Ask = {
+const registered: AccessRequest = {
   mode: "client_credentials",
   clientId: "c_1",
   registrationClass: "staff",
@@ -772,7 +773,7 @@ const registered: Ask = {
 
 test("PROD-2.6-6 a client gets only registered scopes, and where the others were dropped is recorded", () => {
   for (const scope of [undefined, ["trips.book", "trips.read"]]) {
-    const got = decide(compile([wide]), present({ ...registered, scope }) as Ask);
+    const got = decide(compile([wide]), present({ ...registered, scope }) as AccessRequest);
     assert.ok(got.ok);
     assert.deepEqual(got.value.scope, ["trips.read"]);
     assert.deepEqual(got.value.trace, [{ rule: "m", fallen: [{ scope: "trips.book", at: "client" }] }]);

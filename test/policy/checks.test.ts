@@ -3,7 +3,7 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { cpuMs } from "../../src/adapters/clock.ts";
 import type { Mode } from "../../src/modes.ts";
-import type { Ask, Consent } from "../../src/policy/access.ts";
+import type { AccessRequest, Consent } from "../../src/policy/access.ts";
 import type { ConfiguredParties } from "../../src/policy/checks.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";
@@ -906,7 +906,7 @@ const makeRule = (id: string): Patch => {
 };
 
 const now = 1_790_000_000;
-const makeAsk = (): Ask => {
+const makeAsk = (): AccessRequest => {
   const mode = random.pick(modes);
   const workload = random.pick(workloads);
   const clientId = chance(60) ? workload : random.pick(["report", "portal"]);
@@ -950,8 +950,8 @@ const makeAsk = (): Ask => {
   };
 };
 
-function granted(policy: PolicySet, ask: Ask): { scopes: number; seconds: number } {
-  const got = decide(policy, ask);
+function granted(policy: PolicySet, access: AccessRequest): { scopes: number; seconds: number } {
+  const got = decide(policy, access);
   return got.ok
     ? { scopes: got.value.scope.length, seconds: got.value.expiresAtSeconds - now }
     : { scopes: 0, seconds: 0 };
@@ -964,10 +964,10 @@ test("PROD-2.6-7 a refused rule allows none of many random requests", () => {
     if (problems.length === 0) continue;
     dead++;
     for (let asked = 0; asked < 150; asked++) {
-      const ask = makeAsk();
-      const { scopes } = granted(policy, ask);
+      const access = makeAsk();
+      const { scopes } = granted(policy, access);
       // The input is printed for a failure alone, because it takes longer than the decision.
-      if (scopes !== 0) assert.fail(JSON.stringify({ scopes, problems, ask }));
+      if (scopes !== 0) assert.fail(JSON.stringify({ scopes, problems, access }));
     }
   }
   assert.ok(dead > 50, `only ${dead} rules were refused`);
@@ -986,10 +986,10 @@ test("PROD-2.6-10 removing the redundant rules changes no decision", () => {
     seen.covered += covered.length;
     const { policy: without } = check(rules.filter(({ id }) => !covered.includes(String(id))));
     for (let asked = 0; asked < 150; asked++) {
-      const ask = makeAsk();
-      const [all, rest] = [granted(policy, ask), granted(without, ask)];
+      const access = makeAsk();
+      const [all, rest] = [granted(policy, access), granted(without, access)];
       if (all.scopes > 0) seen.allowed++;
-      if (rest.scopes !== all.scopes) assert.fail(JSON.stringify({ rest, all, warnings, rules, ask }));
+      if (rest.scopes !== all.scopes) assert.fail(JSON.stringify({ rest, all, warnings, rules, access }));
     }
   }
   assert.ok(seen.covered > 50 && seen.allowed > 1000, JSON.stringify(seen));

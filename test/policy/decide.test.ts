@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import type { Ask, Consent, Subject } from "../../src/policy/access.ts";
+import type { AccessRequest, Consent, Subject } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 
@@ -51,7 +51,7 @@ const consent: Consent = {
   targets: ["booking-agent"],
   scopes: ["trips.read", "trips.book", "trips.pay"],
 };
-const ask: Ask = {
+const access: AccessRequest = {
   mode: "delegation",
   clientId: planner,
   workload: planner,
@@ -78,22 +78,22 @@ const compile = (rules: readonly Patch[]) => {
 };
 
 /** Allowed: the rule and the scope. Denied: kind, reason, and the condition that failed at each rule. */
-function outcome(rules: readonly Patch[], asked: Ask): string {
+function outcome(rules: readonly Patch[], asked: AccessRequest): string {
   const got = decide(compile(rules), asked);
   if (got.ok) return `${got.value.rule.id}: ${got.value.scope.join(" ")}`;
   const { kind, reason, trace } = got.error;
   return [kind, reason, ...trace.map((one) => one.failed)].join(" ");
 }
 
-type AskPatch = { [Name in keyof Ask]?: Ask[Name] | undefined };
-const asking = (patch: AskPatch): Ask => present({ ...ask, ...patch }) as Ask;
-const withSubject = (patch: { [Name in keyof Subject]?: Subject[Name] }): AskPatch => ({
+type AccessPatch = { [Name in keyof AccessRequest]?: AccessRequest[Name] | undefined };
+const asking = (patch: AccessPatch): AccessRequest => present({ ...access, ...patch }) as AccessRequest;
+const withSubject = (patch: { [Name in keyof Subject]?: Subject[Name] }): AccessPatch => ({
   subject: { ...subject, ...patch },
 });
-const withConsent = (patch: { [Name in keyof Consent]?: Consent[Name] }): AskPatch => ({
+const withConsent = (patch: { [Name in keyof Consent]?: Consent[Name] }): AccessPatch => ({
   consents: [{ ...consent, ...patch }],
 });
-const by = (workload: string): AskPatch => ({ clientId: workload, workload });
+const by = (workload: string): AccessPatch => ({ clientId: workload, workload });
 
 const allowed = "crew: trips.read trips.book";
 /** Denied by the one condition that failed; the reason names some of the conditions. */
@@ -107,7 +107,7 @@ const REASONS: Record<string, string> = {
 const prior = { sub: "spiffe://td.example/apps/portal", iss: issuer };
 const mayAct = { sub: planner };
 
-type Case = [name: string, rules: readonly Patch[], patch: AskPatch, want: string];
+type Case = [name: string, rules: readonly Patch[], patch: AccessPatch, want: string];
 
 const cases: Case[] = [
   // --- no rule
@@ -821,7 +821,7 @@ const machine: Patch = {
   scopes: ["trips.read"],
 };
 const report = { ...machine, id: "n", targets: ["reports"], scopes: ["reports.read"] };
-const own: AskPatch = {
+const own: AccessPatch = {
   mode: "client_credentials",
   clientId: "c-report",
   workload: undefined,
@@ -831,7 +831,7 @@ const own: AskPatch = {
   scope: undefined,
 };
 
-const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
+const machines: [name: string, rules: readonly Patch[], patch: AccessPatch, want: string][] = [
   ["PROD-1.5-2 client credentials without a rule are denied", [], {}, "policy_denied no_rule"],
   [
     "PROD-1.5-2 client credentials for a target without a rule are denied",
@@ -971,13 +971,13 @@ for (const [name, rules, patch, want] of machines) {
 
 // --- what an allowing decision contains -----------------------------------------------------------------------------
 
-function decided(rules: readonly Patch[], patch: AskPatch = {}) {
+function decided(rules: readonly Patch[], patch: AccessPatch = {}) {
   const got = decide(compile(rules), asking(patch));
   assert.ok(got.ok, JSON.stringify(got));
   return got.value;
 }
 
-const lifetimes: [string, Patch, AskPatch, number][] = [
+const lifetimes: [string, Patch, AccessPatch, number][] = [
   ["PROD-8.4-1 a token has the lifetime of the rule", { ...rule, lifetimeSeconds: 60 }, {}, 60],
   ["PROD-8.4-1 a token has a lifetime of 300 s by default", rule, {}, 300],
   [

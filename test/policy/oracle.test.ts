@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import type { Ask, Product } from "../../src/policy/access.ts";
+import type { AccessRequest, Product } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 import { prng } from "../support/prng.ts";
@@ -397,21 +397,27 @@ const samples = Array.from({ length: 1200 }, () => {
   const rules = files.map(parseRule);
   const policy = compile(rules, targets);
   const asks = Array.from({ length: 5 }, makeAsk);
-  return { files, rules, policy, asks, decided: asks.map((ask) => decide(policy, ask as Ask)) };
+  return {
+    files,
+    rules,
+    policy,
+    asks,
+    decided: asks.map((access) => decide(policy, access as AccessRequest)),
+  };
 });
 
 type Sample = (typeof samples)[number];
 
 /** Makes one check of every sample and runs it for each of its requests and decisions; a failure prints the input. */
-function each(checkOf: (sample: Sample) => (ask: Question, got: Sample["decided"][number]) => void): void {
+function each(checkOf: (sample: Sample) => (access: Question, got: Sample["decided"][number]) => void): void {
   for (const sample of samples) {
     const check = checkOf(sample);
     sample.decided.forEach((got, index) => {
-      const ask = sample.asks[index] ?? assert.fail();
+      const access = sample.asks[index] ?? assert.fail();
       try {
-        check(ask, got);
+        check(access, got);
       } catch (cause) {
-        throw new Error(JSON.stringify({ rules: sample.files, ask }, null, 1), { cause });
+        throw new Error(JSON.stringify({ rules: sample.files, access }, null, 1), { cause });
       }
     });
   }
@@ -419,9 +425,9 @@ function each(checkOf: (sample: Sample) => (ask: Question, got: Sample["decided"
 
 test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 a decision is that of the oracle: rule, scope, audience and expiry", () => {
   const seen: { [what: string]: number } = {};
-  each(({ files }) => (ask, got) => {
-    const want = oracle(files, targetFiles, ask);
-    const what = `${ask.mode} ${want?.product.split(" ")[0] ?? "no"}`;
+  each(({ files }) => (access, got) => {
+    const want = oracle(files, targetFiles, access);
+    const what = `${access.mode} ${want?.product.split(" ")[0] ?? "no"}`;
     seen[what] = (seen[what] ?? 0) + 1;
     const found: Grant | undefined = got.ok
       ? {
@@ -446,27 +452,27 @@ function describeProduct(product: Product): string {
 }
 
 test("PROD-1.7-3, RFC8693-2.1-14 access tokens are issued only for resource servers, grants only for partners, and of those the requested type", () => {
-  each(() => (ask, got) => {
+  each(() => (access, got) => {
     if (!got.ok) return;
     const { rule, target, product, audience } = got.value;
     const grants = partnerNames.includes(target.names[0] ?? "");
     assert.equal(product.kind, grants ? "grant" : "access_token");
     assert.equal("issues" in rule && rule.issues === "grant", grants);
-    assert.equal(audience, grants ? target.names[0] : (ask.target ?? target.names[0]));
+    assert.equal(audience, grants ? target.names[0] : (access.target ?? target.names[0]));
     const issued = product.kind === "grant" ? product.profile : product.kind;
-    assert.equal(issued, grants ? (ask.requestedType ?? "jwt") : "access_token");
+    assert.equal(issued, grants ? (access.requestedType ?? "jwt") : "access_token");
   });
 });
 
 test("PROD-2.6-6, PROD-8.2-1 every granted scope is in request, registration, subject token, rule, target and consent", () => {
-  each(() => (ask, got) => {
+  each(() => (access, got) => {
     if (!got.ok) return;
     const { rule, target, scope, consent } = got.value;
-    const consented = ask.consents.find(({ id }) => id === consent?.id)?.scopes;
+    const consented = access.consents.find(({ id }) => id === consent?.id)?.scopes;
     assert.ok(scope.length > 0);
     assert.equal(new Set(scope).size, scope.length);
     for (const one of scope) {
-      const own = [ask.scope, ask.clientScopes, ask.subject?.scopes, consented];
+      const own = [access.scope, access.clientScopes, access.subject?.scopes, consented];
       for (const side of [rule.scopes, target.scopes, ...own]) assert.ok(side?.includes(one) ?? true);
     }
     assert.equal("consent" in rule && rule.consent === "record", consented !== undefined);
@@ -474,11 +480,11 @@ test("PROD-2.6-6, PROD-8.2-1 every granted scope is in request, registration, su
 });
 
 test("PROD-8.4-1 a token lives at least 5 s and never longer than its rule and its subject token allow", () => {
-  each(() => (ask, got) => {
+  each(() => (access, got) => {
     if (!got.ok) return;
     const { expiresAtSeconds, rule } = got.value;
     // RFC7521-4.1-5: the lifetime of the grant does not limit the token that it is redeemed for.
-    const ends = ask.mode === "redemption" ? undefined : ask.subject?.expiresAtSeconds;
+    const ends = access.mode === "redemption" ? undefined : access.subject?.expiresAtSeconds;
     assert.ok(expiresAtSeconds <= (ends ?? expiresAtSeconds));
     assert.ok(expiresAtSeconds <= now + rule.lifetimeSeconds);
     assert.ok(expiresAtSeconds >= now + 5);
@@ -488,8 +494,11 @@ test("PROD-8.4-1 a token lives at least 5 s and never longer than its rule and i
 test("PROD-2.6-10 the decision and its trace do not depend on the order of rules, targets and consents", () => {
   each(({ rules }) => {
     const shuffled = compile(shuffle(rules), shuffle(targets));
-    return (ask, got) => {
-      assert.deepEqual(decide(shuffled, { ...ask, consents: shuffle(ask.consents) } as Ask), got);
+    return (access, got) => {
+      assert.deepEqual(
+        decide(shuffled, { ...access, consents: shuffle(access.consents) } as AccessRequest),
+        got,
+      );
     };
   });
 });
@@ -497,19 +506,22 @@ test("PROD-2.6-10 the decision and its trace do not depend on the order of rules
 test("PROD-2.6-7 an additional rule never takes away a permission", () => {
   each(({ rules }) => {
     const more = compile([...rules, parseRule(makeRule("r99"))], targets);
-    return (ask, before) => {
+    return (access, before) => {
       // Without a target an additional rule may make the choice of the target ambiguous.
-      if (ask.target === undefined) return;
-      const after = decide(more, ask as Ask);
+      if (access.target === undefined) return;
+      const after = decide(more, access as AccessRequest);
       if (before.ok) assert.ok(after.ok && after.value.scope.length >= before.value.scope.length);
     };
   });
 });
 
 test("RFC8693-4.1-7 the decision does not depend on the earlier actors", () => {
-  each(({ policy }) => (ask, got) => {
-    if (ask.subject === undefined) return;
-    const chain = ask.subject.chain.map(() => ({ iss: "https://x.example", sub: "x" }));
-    assert.deepEqual(decide(policy, { ...ask, subject: { ...ask.subject, chain } } as Ask), got);
+  each(({ policy }) => (access, got) => {
+    if (access.subject === undefined) return;
+    const chain = access.subject.chain.map(() => ({ iss: "https://x.example", sub: "x" }));
+    assert.deepEqual(
+      decide(policy, { ...access, subject: { ...access.subject, chain } } as AccessRequest),
+      got,
+    );
   });
 });

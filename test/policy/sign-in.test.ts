@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import { SKEW_SECONDS } from "../../src/limits/tokens.ts";
-import type { Ask, Subject } from "../../src/policy/access.ts";
+import type { AccessRequest, Subject } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { findWiderRule, indexBySubject } from "../../src/policy/redundant.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
@@ -46,7 +46,7 @@ function reasonOf(demands: object, signIn: Subject["signIn"], tokenType: Subject
     issuer: IDP,
     ...(signIn === undefined ? {} : { signIn }),
   };
-  const ask: Ask = {
+  const access: AccessRequest = {
     mode: "authorization_code",
     clientId: "app",
     subject,
@@ -54,7 +54,7 @@ function reasonOf(demands: object, signIn: Subject["signIn"], tokenType: Subject
     consents: [consent],
     nowSeconds: NOW,
   };
-  const decided = decide(policyOf(ruleOf("r", demands)), ask);
+  const decided = decide(policyOf(ruleOf("r", demands)), access);
   return decided.ok ? "allowed" : decided.error.reason;
 }
 

@@ -22,10 +22,10 @@ export async function decideOrder(
 ): Promise<Result<Decided, OrderDenied>> {
   const { issuer, policy, signIn } = ports.settings();
   const consents = await findConsents(ports, order, nowSeconds);
-  const decided = decide(policy, { ...order.ask, consents, nowSeconds });
+  const decided = decide(policy, { ...order.access, consents, nowSeconds });
   if (!decided.ok) {
     const { trace, missing } = decided.error;
-    const { iss } = order.ask.subject?.origin ?? {};
+    const { iss } = order.access.subject?.origin ?? {};
     const providers = [...(signIn?.providers.values() ?? [])];
     // Only a user who can sign in here can be asked.
     const asked = providers.some((one) => one.issuer === iss) ? missing : undefined;
@@ -42,7 +42,7 @@ export async function decideOrder(
 /** PROD-2.6-4: read at every decision, and no cache answers for them. */
 async function findConsents(
   { facts }: Pick<Ports, "facts">,
-  { ask: { subject, workload, clientId }, consentId }: Order,
+  { access: { subject, workload, clientId }, consentId }: Order,
   nowSeconds: number,
 ): Promise<readonly Consent[]> {
   if (subject === undefined) return [];
@@ -52,7 +52,7 @@ async function findConsents(
 
 /** What the caller is told of a decision, by the grant that it used. */
 export function toFailure(
-  { ask: { mode }, targetFromGrant }: Pick<Order, "ask" | "targetFromGrant">,
+  { access: { mode }, targetFromGrant }: Pick<Order, "access" | "targetFromGrant">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
 ): Failure {
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.

@@ -3,7 +3,7 @@
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Mode } from "../../modes.ts";
-import type { Allowed, Ask, Subject } from "../../policy/access.ts";
+import type { AccessRequest, Allowed, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
 import type { FamilyChange, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -29,7 +29,7 @@ export type RequestingClient = Pick<
   Authenticated,
   "clientId" | "workload" | "registrationClass" | "scopes" | "defaultTarget" | "bindsBy"
 > &
-  Pick<Ask, "keys">;
+  Pick<AccessRequest, "keys">;
 
 /** What the audit trail says of the parties to a request. */
 export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;
@@ -97,8 +97,8 @@ export type GrantOfUser = {
 };
 
 export type Order = {
-  /** All that the policy is asked, but for consents and time. */
-  ask: Omit<Ask, "consents" | "nowSeconds">;
+  /** The access request that the policy decides, but for consents and time. */
+  access: Omit<AccessRequest, "consents" | "nowSeconds">;
   /** Our `sub` of the subject, or the client itself. */
   sub: string;
   /** The chain of the token to be issued, current actor first. */

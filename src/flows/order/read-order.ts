@@ -54,7 +54,7 @@ export async function readOrder(
   const target = targetOf(requested, client, parameters.value.target, subject?.value, policy);
   if (!target.ok) return err({ failure: { kind: "grant_refused", reason: target.error.reason }, parties });
   const { scope, resources } = parameters.value;
-  const ask = defined<Order["ask"]>({
+  const access = defined<Order["access"]>({
     mode,
     clientId: client.clientId,
     workload: client.workload,
@@ -69,21 +69,21 @@ export async function readOrder(
     bindsBy: client.bindsBy,
   });
   const targetRequested = parameters.value.target !== undefined;
-  return ok({ ...buildOrder(issuer, ask, targetRequested, subject?.value, actor?.value), parties });
+  return ok({ ...buildOrder(issuer, access, targetRequested, subject?.value, actor?.value), parties });
 }
 
 function buildOrder(
   issuer: string,
-  ask: Order["ask"],
+  access: Order["access"],
   targetRequested: boolean,
   subject: ResolvedSubject | undefined,
   actor: ResolvedActor | undefined,
 ): Omit<Order, "parties"> {
   const { resources = [] } = subject ?? {};
   return defined<Omit<Order, "parties">>({
-    ask,
-    sub: subject?.sub ?? ask.clientId, // RFC9068-2.2-6, PROD-3-4, PROD-3-8
-    chain: chainOf(ask.mode, issuer, subject?.subject.chain ?? [], actor),
+    access,
+    sub: subject?.sub ?? access.clientId, // RFC9068-2.2-6, PROD-3-4, PROD-3-8
+    chain: chainOf(access.mode, issuer, subject?.subject.chain ?? [], actor),
     ancestors: subject?.ancestors ?? [],
     root: subject?.root,
     actorJti: actor?.jti,

@@ -32,11 +32,11 @@ export async function askUser(
     random,
     pendingConsents,
   }: Pick<PeoplePorts, "settings" | "hash" | "random" | "pendingConsents">,
-  { ask }: Pick<Order, "ask">,
+  { access }: Pick<Order, "access">,
   { target, scope }: MissingConsent,
   nowSeconds: number,
 ): Promise<Link> {
-  const { subject, workload, clientId } = ask;
+  const { subject, workload, clientId } = access;
   const actor = workload ?? clientId;
   const user = [subject?.origin.iss, subject?.origin.sub];
   const about = [...user, actor, target.names[0], scope.toSorted()];
@@ -47,7 +47,7 @@ export async function askUser(
     actor,
     subject: hash.sha256(JSON.stringify(user)),
     // The user is asked for these scopes, whatever the rule allows later.
-    ask: { ...ask, scope },
+    ask: { ...access, scope },
     startedAtSeconds: nowSeconds,
     renewals: 0,
     expiresAtSeconds: nowSeconds + REQUEST_SECONDS,

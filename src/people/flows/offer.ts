@@ -1,5 +1,5 @@
 /** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
-import type { Allowed, Ask, Consent, Denied } from "../../policy/access.ts";
+import type { AccessRequest, Allowed, Consent, Denied } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
 import { allowsRefresh, isFor, SELF } from "../../policy/rules.ts";
@@ -21,7 +21,7 @@ export function offerTo(
   const nowSeconds = clock.nowSeconds();
   const scopes = scope ?? policy.targets.get(name)?.scopes ?? [];
   const consent: Consent = { id: "", version: 0, origin, actor: client.clientId, targets: [name], scopes };
-  const ask = defined<Ask>({
+  const access = defined<AccessRequest>({
     mode: "authorization_code",
     clientId: client.clientId,
     registrationClass: client.registrationClass,
@@ -44,7 +44,7 @@ export function offerTo(
     keys: "assumed",
     nowSeconds,
   });
-  return decide(policy, ask);
+  return decide(policy, access);
 }
 
 /** REFRESH-D-1: whether refresh tokens come of it, so that the user is told for how long. */
