@@ -14,7 +14,7 @@ import { PROVIDER, plan } from "./init/configuration.ts";
 import { openTerminal } from "./init/prompt.ts";
 import type { FoundProvider, ToldProvider } from "./init/provider.ts";
 import { findProvider } from "./init/provider.ts";
-import type { Answers, AskLine } from "./init/questions.ts";
+import type { Answers, Prompt } from "./init/questions.ts";
 import { collectAnswers, InputEnded } from "./init/questions.ts";
 import type { CommandArguments } from "./options.ts";
 
@@ -25,15 +25,15 @@ export function initCommand(given: CommandArguments): Result<Command, string> {
   return onFiles(async (terminal) => {
     const person = openTerminal();
     try {
-      return await init(given, terminal, person?.ask);
+      return await init(given, terminal, person?.prompt);
     } finally {
       person?.close();
     }
   });
 }
 
-/** `ask` is absent where no person can answer. */
-export async function init(given: CommandArguments, terminal: Terminal, ask?: AskLine): Promise<number> {
+/** `prompt` is absent where no person can answer. */
+export async function init(given: CommandArguments, terminal: Terminal, prompt?: Prompt): Promise<number> {
   const { printError } = terminal;
   const [folder = ""] = given.args;
   if (existsSync(folder) && readdirSync(folder).length > 0) {
@@ -42,7 +42,7 @@ export async function init(given: CommandArguments, terminal: Terminal, ask?: As
     );
     return EXIT.refused;
   }
-  const answers = await collectAnswers(given, ask).catch((fault) => {
+  const answers = await collectAnswers(given, prompt).catch((fault) => {
     if (!(fault instanceof InputEnded)) throw fault;
     printError("Stopped, and nothing was written.");
   });

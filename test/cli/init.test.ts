@@ -187,7 +187,7 @@ test("a person who ends the input instead of answering is told that nothing was 
   assert.ok(given.ok);
   const told: string[] = [];
   const lines = { print: assert.fail, printError: (line: string) => void told.push(line) };
-  const ending = init(given.value, lines, terminal.ask);
+  const ending = init(given.value, lines, terminal.prompt);
   input?.end();
   assert.equal(await ending, 1);
   assert.match(told.join(), /^Stopped, and nothing was written\.$/);

@@ -1,6 +1,6 @@
 /** Questions on the terminal. */
 import { createInterface } from "node:readline/promises";
-import type { AskLine } from "./questions.ts";
+import type { Prompt } from "./questions.ts";
 import { InputEnded } from "./questions.ts";
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean };
@@ -10,14 +10,14 @@ type Output = NodeJS.WritableStream & { isTTY?: boolean };
 export function openTerminal(
   input: Input = process.stdin,
   output: Output = process.stdout,
-): { ask: AskLine; close(): void } | undefined {
+): { prompt: Prompt; close(): void } | undefined {
   if (!input.isTTY || !output.isTTY) return undefined;
   const lines = createInterface({ input, output });
   const ended = new AbortController();
   // A question that waits does not notice the end of the input by itself.
   lines.once("close", () => ended.abort());
   return {
-    ask: (question) =>
+    prompt: (question) =>
       lines.question(question, { signal: ended.signal }).catch(() => {
         throw new InputEnded();
       }),

@@ -16,7 +16,7 @@ export class InputEnded extends Error {
 }
 
 /** Asks the person at the terminal; resolves to the line that they typed, or throws InputEnded. */
-export type AskLine = (question: string) => Promise<string>;
+export type Prompt = (question: string) => Promise<string>;
 
 /** The options by name; one that was neither given nor answered is missing. */
 export type Answers = Partial<Record<Option, string>>;
@@ -125,10 +125,10 @@ const QUESTIONS = [
   },
 ] as const satisfies readonly Question[];
 
-/** Without `ask`, a required option that is missing is an error. An answer that is wrong is asked for again. */
+/** Without `prompt`, a required option that is missing is an error. An answer that is wrong is asked for again. */
 export async function collectAnswers(
   given: CommandArguments,
-  ask: AskLine | undefined,
+  prompt: Prompt | undefined,
 ): Promise<Result<Answers, string>> {
   const answers: Record<string, string> = {};
   for (const question of QUESTIONS as readonly Question[]) {
@@ -140,7 +140,7 @@ export async function collectAnswers(
     }
     const problem = value === undefined ? undefined : check?.(value);
     if (problem !== undefined) return err(`--${option} ${problem}`);
-    const answered = value ?? (ask && (await askFor(question, ask))) ?? otherwise;
+    const answered = value ?? (prompt && (await askFor(question, prompt))) ?? otherwise;
     if (answered !== undefined) answers[option] = answered;
     else if (required) return err(`--${option} is missing${below === undefined ? "" : ` beside --${below}`}`);
   }
@@ -151,13 +151,13 @@ export async function collectAnswers(
 
 async function askFor(
   { asks, member, otherwise, required, check }: Question,
-  ask: AskLine,
+  prompt: Prompt,
 ): Promise<string | undefined> {
   const shown = otherwise === undefined ? "" : ` [${otherwise}]`;
   const described = membersOf(ConfigFile).find(({ path }) => path === member);
   let before = described === undefined ? "" : `\n${described.text}\n`;
   for (;;) {
-    const line = (await ask(`${before}${asks}${shown}: `)).trim();
+    const line = (await prompt(`${before}${asks}${shown}: `)).trim();
     const problem = line === "" ? required && "is required" : check?.(line);
     if (typeof problem !== "string") return line === "" ? undefined : line;
     before = `This ${problem}.\n`;

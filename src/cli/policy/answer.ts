@@ -18,7 +18,7 @@ import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 /** A consent of the question's subject to the question's actor. */
 type ConsentOnRecord = { targets: readonly string[]; scopes: readonly string[] };
 
-export type Asked = {
+export type Scenario = {
   question: Question;
   consents: readonly ConsentOnRecord[];
   /** The class of a client that registered itself, which is not in the configuration. */
@@ -28,16 +28,16 @@ export type Asked = {
 /** All questions of a run are answered for the same time. */
 const nowMs = clock.nowMs();
 
-export function answer(settings: Settings, asked: Asked): Promise<Explanation> {
-  const { question, consents } = asked;
+export function answer(settings: Settings, scenario: Scenario): Promise<Explanation> {
+  const { question, consents } = scenario;
   const ports: ExplainPorts = {
     clock: makeClock(() => nowMs),
     random,
     settings: () => settings,
     clients: {
-      find: async (id) => settings.clients.get(id) ?? (id === question.client ? stored(asked) : undefined),
+      find: async (id) => settings.clients.get(id) ?? (id === question.client ? stored(scenario) : undefined),
     },
-    clientDocuments: documents(settings, asked),
+    clientDocuments: documents(settings, scenario),
     facts: {
       token: async () => undefined,
       consents: async (origin, actor): Promise<readonly Consent[]> =>
@@ -48,7 +48,7 @@ export function answer(settings: Settings, asked: Asked): Promise<Explanation> {
 }
 
 /** PROD-2.1-2: a registered client or a metadata document is not in the file, so the question's values are assumed. */
-function assumed({ question, registrationClass }: Asked, source: Client["source"]): Client {
+function assumed({ question, registrationClass }: Scenario, source: Client["source"]): Client {
   const { client: clientId, workload } = question;
   return defined<Client>({
     clientId,
@@ -60,15 +60,17 @@ function assumed({ question, registrationClass }: Asked, source: Client["source"
   });
 }
 
-function stored(asked: Asked): Client | undefined {
-  return asked.question.client.startsWith(CLIENT_ID_PREFIX) ? assumed(asked, "registration") : undefined;
+function stored(scenario: Scenario): Client | undefined {
+  return scenario.question.client.startsWith(CLIENT_ID_PREFIX)
+    ? assumed(scenario, "registration")
+    : undefined;
 }
 
-function documents(settings: Settings, asked: Asked): ClientDocuments {
+function documents(settings: Settings, scenario: Scenario): ClientDocuments {
   return {
     find: async (url) => {
       const place = documentPlace(url, settings);
-      return place.ok ? ok(assumed(asked, "metadata_document")) : place;
+      return place.ok ? ok(assumed(scenario, "metadata_document")) : place;
     },
   };
 }

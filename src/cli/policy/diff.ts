@@ -38,8 +38,8 @@ export async function compare(
   const probes = collectProbes(before, after, questionsMax + 1);
   const cut = probes.length > questionsMax;
   const differences: Difference[] = [];
-  for (const { asked, facts } of probes.slice(0, questionsMax)) {
-    const [old, next] = [await answer(before, asked), await answer(after, asked)];
+  for (const { scenario, facts } of probes.slice(0, questionsMax)) {
+    const [old, next] = [await answer(before, scenario), await answer(after, scenario)];
     const found = judge(old, next);
     if (found !== undefined) {
       const { change, rule, note } = found;
@@ -47,8 +47,8 @@ export async function compare(
     }
   }
   const changed: { name: string; before: Explanation; after: Explanation }[] = [];
-  for (const { name, asked } of vectors) {
-    const [old, next] = [await answer(before, asked), await answer(after, asked)];
+  for (const { name, scenario } of vectors) {
+    const [old, next] = [await answer(before, scenario), await answer(after, scenario)];
     const same = isDeepStrictEqual(old.issued, next.issued) && old.failure?.reason === next.failure?.reason;
     if (!same) changed.push({ name, before: old, after: next });
   }
@@ -113,7 +113,7 @@ function collectProbes(before: Settings, after: Settings, max: number): readonly
       // An identical rule in an identical configuration allows the same in both policies.
       if (sameElse && isDeepStrictEqual(byId.get(rule.id), rule)) continue;
       for (const probe of probesOf(settings, rule, names)) {
-        found.set(JSON.stringify(probe.asked), probe);
+        found.set(JSON.stringify(probe.scenario), probe);
         if (found.size === max) return [...found.values()];
       }
     }

@@ -17,7 +17,7 @@ import type { Client, Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { buildAct } from "../../spec/rfc8693.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
-import type { Asked } from "./answer.ts";
+import type { Scenario } from "./answer.ts";
 
 /** Describes a question; members that do not apply are empty. */
 export type Description = {
@@ -30,7 +30,7 @@ export type Description = {
   scope: string;
 };
 
-export type Probe = { asked: Asked; facts: Description };
+export type Probe = { scenario: Scenario; facts: Description };
 
 type Names = {
   /** SPIFFE IDs and prefixes of them. */
@@ -88,10 +88,10 @@ function probe(
     workload: brings === "code" ? undefined : workload,
     actor: chain === "grows" ? (workload ?? client) : undefined,
     ...token?.sent({ ...token.claims, scope: [scope, ...token.scopes].join(" ") }),
-    ...variant.asked,
+    ...variant.members,
   });
   return {
-    asked: defined<Asked>({
+    scenario: defined<Scenario>({
       question,
       consents: consentOf(rule) === "record" ? [{ targets: [name], scopes: [scope] }] : [],
       registrationClass,
@@ -108,20 +108,20 @@ function probe(
   };
 }
 
-type Variant = { label: string; asked: Pick<Question, "issues" | "resources"> };
+type Variant = { label: string; members: Pick<Question, "issues" | "resources"> };
 
 /** A partner issues different grants on request: a JWT grant, an ID-JAG, or an ID-JAG for one of its APIs. */
 function variantsOf({ partner }: Target): readonly Variant[] {
-  if (partner === undefined) return [{ label: "", asked: {} }];
+  if (partner === undefined) return [{ label: "", members: {} }];
   const idJags = partner.resources.map(
     (resource): Variant => ({
       label: ` as ID-JAG for ${resource}`,
-      asked: { issues: "id-jag", resources: [resource] },
+      members: { issues: "id-jag", resources: [resource] },
     }),
   );
   return [
-    { label: " as JWT grant", asked: {} },
-    { label: " as ID-JAG", asked: { issues: "id-jag" } },
+    { label: " as JWT grant", members: {} },
+    { label: " as ID-JAG", members: { issues: "id-jag" } },
     ...idJags,
   ];
 }
@@ -203,13 +203,13 @@ function* tokensOf(
   if (!hasSubject(rule)) return yield undefined;
   const mayAct = { may_act: { sub: caller.workload ?? caller.client, iss: settings.issuer } };
   const consented = rule.consent === "may_act" ? mayAct : {};
-  const asked = {
+  const consentLabels = {
     record: ", with consent on record",
     may_act: ", named in may_act",
     implied: ", consent implied",
   };
   for (const { label, ...origin } of subjectsOf(settings, rule, names)) {
-    const subject = `${label}${asked[rule.consent]}`;
+    const subject = `${label}${consentLabels[rule.consent]}`;
     const tokens = isFor(rule, "subject_token")
       ? subjectTokensOf(settings, rule, caller, origin)
       : isFor(rule, "grant")

@@ -13,7 +13,7 @@ import { parseScope } from "../../spec/rfc6749.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { decodeUtf8, parseJson } from "../../spec/rfc8259.ts";
 import { describeFileFault } from "../text.ts";
-import type { Asked } from "./answer.ts";
+import type { Scenario } from "./answer.ts";
 import { answer } from "./answer.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
@@ -49,7 +49,7 @@ const File = v.array(
 
 type Expected = Pick<v.InferOutput<typeof File>[number], "expect" | "scope" | "rule">;
 
-export type Vector = Expected & { name: string; asked: Asked };
+export type Vector = Expected & { name: string; scenario: Scenario };
 
 /** Reads the vectors, or returns every problem with its path. */
 export function readVectors(path: string): Result<readonly Vector[], readonly string[]> {
@@ -74,8 +74,8 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
       const question = parseQuestion(ask);
       if (question.ok) {
         const given = consents.map(({ targets, scope }) => ({ targets, scopes: scope }));
-        const asked = defined<Asked>({ question: question.value, consents: given, registrationClass });
-        return [{ ...expected, name, asked }];
+        const scenario = defined<Scenario>({ question: question.value, consents: given, registrationClass });
+        return [{ ...expected, name, scenario }];
       }
       problems.push(...question.error.map((problem) => `${index}.ask.${problem}`));
       return [];
@@ -92,7 +92,7 @@ export async function runVectors(
 ): Promise<readonly VectorResult[]> {
   const results: VectorResult[] = [];
   for (const vector of vectors) {
-    const got = await answer(settings, vector.asked);
+    const got = await answer(settings, vector.scenario);
     const wrong = differs(vector, got);
     results.push(defined<VectorResult>({ vector, got, wrong }));
   }
