@@ -1,7 +1,7 @@
 /** One run of the server, from its configuration file to the signal that ends it. */
 import { KeysUnusable } from "../adapters/crypto/seal.ts";
 import { KeyServiceUnavailable } from "../adapters/remote/key-service.ts";
-import { DatabaseTooNew } from "../adapters/store/store.ts";
+import { DatabaseTooNew } from "../adapters/store/migrations.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";

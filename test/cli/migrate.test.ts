@@ -9,7 +9,7 @@ import postgres from "postgres";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { startServer } from "../../scripts/server-process.ts";
-import { loadMigrations } from "../../src/adapters/store/store.ts";
+import { loadMigrations } from "../../src/adapters/store/migrations.ts";
 import { serveBy } from "../adapters/store/postgres/schema.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 

@@ -1,9 +1,7 @@
 /**
  * The interface of a store, which SQLite and PostgreSQL both implement: the audit trail (clauses AUDIT-D), tokens,
- * consents, clients, keys and polled documents; and the numbered migrations.
+ * consents, clients, keys and polled documents.
  */
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, ShortLivedRows } from "../../ports-people.ts";
@@ -324,14 +322,6 @@ export type OpenOptions = {
   mustBeCurrent: boolean;
 };
 
-/** Throws for tables of an older version. */
-export function refuseOlder(done: number, known: number): void {
-  if (done >= known) return;
-  throw new StoreUnavailable(
-    `the tables are those of an older version (${done} of ${known} migrations): the next start changes them, or "mandate migrate" as their owner`,
-  );
-}
-
 /** Why a place without our tables is refused. */
 export const NO_DATABASE =
   "there is no database of this server: check `store` in the configuration, or start the server once";
@@ -341,48 +331,3 @@ export class StoreMisplaced extends StoreUnavailable {}
 
 /** A database that answers, and has no tables of this server. */
 export class NoTables extends StoreUnavailable {}
-
-// --- migrations ---------------------------------------------------------------------------------------------
-
-export type Migration = {
-  number: number;
-  text: string;
-  /** Whether the version before it may run on the changed database. */
-  additive: boolean;
-};
-
-/** The migration files of one store, sorted by number. */
-export function loadMigrations(store: "sqlite" | "postgres"): readonly Migration[] {
-  const folder = join(import.meta.dirname, "../../../sql", store);
-  const files = readdirSync(folder).filter((name) => name.endsWith(".sql"));
-  return files.sort().map((name, index) => {
-    const number = Number.parseInt(name, 10);
-    if (number !== index + 1) throw new Error(`sql/${store}/${name} should have the number ${index + 1}`);
-    const text = readFileSync(join(folder, name), "utf8");
-    return { number, text, additive: !/^-- Not additive:/m.test(text) };
-  });
-}
-
-/** The statement that notes a migration as done. */
-export function noteDone({ number, additive }: Migration): string {
-  return additive
-    ? `insert into migration (number) values (${number})`
-    : `insert into migration (number, additive) values (${number}, false)`;
-}
-
-/** The last migration beyond `known` that this version cannot run beside; a database that has one has the column. */
-export const selectBreaking = (known: number): string =>
-  `select max(number) as breaking from migration where number > ${known} and not additive`;
-
-/** A newer version has changed the database so that this one cannot use it. */
-export class DatabaseTooNew extends Error {
-  override name = "DatabaseTooNew";
-}
-
-/** Throws if a newer version has changed the database so that this one cannot use it. */
-export function refuseBreaking(known: number, breaking: unknown): void {
-  if (breaking === null) return;
-  throw new DatabaseTooNew(
-    `the database is at migration ${breaking}, which is not additive, but this version knows only ${known}: use a newer version`,
-  );
-}

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
+import { loadMigrations, noteDone } from "../../../src/adapters/store/migrations.ts";
 import type {
   ClientChange,
   KeyRow,
@@ -13,7 +14,7 @@ import type {
   StoredEvent,
   StoreEntry,
 } from "../../../src/adapters/store/store.ts";
-import { LogConflict, loadMigrations, noteDone } from "../../../src/adapters/store/store.ts";
+import { LogConflict } from "../../../src/adapters/store/store.ts";
 import type { Consent } from "../../../src/policy/access.ts";
 import type { Root } from "../../../src/policy/endings.ts";
 import { buildEnding, endingKeys } from "../../../src/policy/endings.ts";

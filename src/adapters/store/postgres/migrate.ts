@@ -3,17 +3,9 @@
  * other. They are in one schema, the first of `search_path`, whatever has the same names elsewhere.
  */
 import { StoreUnavailable } from "../../../ports.ts";
-import type { Migration } from "../store.ts";
-import {
-  loadMigrations,
-  NO_DATABASE,
-  NoTables,
-  noteDone,
-  refuseBreaking,
-  refuseOlder,
-  StoreMisplaced,
-  selectBreaking,
-} from "../store.ts";
+import type { Migration } from "../migrations.ts";
+import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
+import { NO_DATABASE, NoTables, StoreMisplaced } from "../store.ts";
 import { isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
 import { RIGHTS } from "./rights.ts";

@@ -12,17 +12,12 @@ import { fromRow } from "../columns.ts";
 import { consentRows } from "../consents.ts";
 import { familyRows } from "../families.ts";
 import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
+import type { Migration } from "../migrations.ts";
+import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
 import { pendingConsents } from "../pending-consents.ts";
 import { shortLivedRows } from "../short-lived.ts";
-import type { Head, Migration, OpenOptions, Store } from "../store.ts";
-import {
-  loadMigrations,
-  NO_DATABASE,
-  noteDone,
-  refuseBreaking,
-  refuseOlder,
-  selectBreaking,
-} from "../store.ts";
+import type { Head, OpenOptions, Store } from "../store.ts";
+import { NO_DATABASE } from "../store.ts";
 import { EVENT } from "../tables.ts";
 import { tokenRows } from "../token-facts.ts";
 import { appendOn } from "./append.ts";

@@ -1,0 +1,55 @@
+/** The numbered migrations of both stores, and which tables this version does not use. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { StoreUnavailable } from "../../ports.ts";
+
+export type Migration = {
+  number: number;
+  text: string;
+  /** Whether the version before it may run on the changed database. */
+  additive: boolean;
+};
+
+/** The migration files of one store, sorted by number. */
+export function loadMigrations(store: "sqlite" | "postgres"): readonly Migration[] {
+  const folder = join(import.meta.dirname, "../../../sql", store);
+  const files = readdirSync(folder).filter((name) => name.endsWith(".sql"));
+  return files.sort().map((name, index) => {
+    const number = Number.parseInt(name, 10);
+    if (number !== index + 1) throw new Error(`sql/${store}/${name} should have the number ${index + 1}`);
+    const text = readFileSync(join(folder, name), "utf8");
+    return { number, text, additive: !/^-- Not additive:/m.test(text) };
+  });
+}
+
+/** The statement that notes a migration as done. */
+export function noteDone({ number, additive }: Migration): string {
+  return additive
+    ? `insert into migration (number) values (${number})`
+    : `insert into migration (number, additive) values (${number}, false)`;
+}
+
+/** The last migration beyond `known` that this version cannot run beside; a database that has one has the column. */
+export const selectBreaking = (known: number): string =>
+  `select max(number) as breaking from migration where number > ${known} and not additive`;
+
+/** A newer version has changed the database so that this one cannot use it. */
+export class DatabaseTooNew extends Error {
+  override name = "DatabaseTooNew";
+}
+
+/** Throws if a newer version has changed the database so that this one cannot use it. */
+export function refuseBreaking(known: number, breaking: unknown): void {
+  if (breaking === null) return;
+  throw new DatabaseTooNew(
+    `the database is at migration ${breaking}, which is not additive, but this version knows only ${known}: use a newer version`,
+  );
+}
+
+/** Throws for tables of an older version. */
+export function refuseOlder(done: number, known: number): void {
+  if (done >= known) return;
+  throw new StoreUnavailable(
+    `the tables are those of an older version (${done} of ${known} migrations): the next start changes them, or "mandate migrate" as their owner`,
+  );
+}
