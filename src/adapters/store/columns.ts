@@ -11,7 +11,10 @@ export function isEncodable(text: string): boolean {
 
 type Held = string | number;
 
-/** How a value is held in a row. `write` throws for what a store would not return unchanged; the caller should have refused it. */
+/**
+ * How a value is held in a row. `write` throws for what a store would not return unchanged; the caller should have refused
+ * it.
+ */
 type Form<T = unknown, H extends Held = Held> = {
   /** The type of its column in a record set of PostgreSQL. */
   type: "text" | "bigint";

@@ -149,6 +149,7 @@ type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["col
 /** Throws for an entry with a text or a number that a store would not return unchanged. */
 export const assertStorable = (entry: StoreEntry): void => void rowsOf([entry]);
 
+/** What a batch writes, in lists; throws as above. */
 export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
   const rows = {} as Record<ListName, JournalRow[]>;
   for (const name of Object.keys(LISTS) as ListName[]) rows[name] = [];

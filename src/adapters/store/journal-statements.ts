@@ -1,7 +1,7 @@
 /**
- * What the journal asks of the store and what it writes, said once for both databases. A condition names the row of the
- * list by colons (`:jti`) and has to be one look-up by a key (engine.ts has the words of both databases); `t` is the row that is changed. SQLite does each for each row
- * in turn (sqlite/append.ts); PostgreSQL does all in one statement (postgres/record.ts).
+ * What the journal asks of the store and what it writes, said once for both databases, in the words of engine.ts. A
+ * condition names the row of the list by colons (`:jti`) and is one look-up by a key; `t` is the row that is changed. SQLite
+ * does each for each row in turn (sqlite/append.ts); PostgreSQL does all in one statement (postgres/record.ts).
  */
 import { LAST_TOKEN_LAG_SECONDS } from "../../limits/clients.ts";
 import type { ListName } from "./journal-rows.ts";
@@ -10,7 +10,10 @@ import type { StorePrecondition } from "./store.ts";
 /** Absent: the name is in the column `guard` of the list. `gap`: the record before the batch is missing. */
 export type JournalGuard = { guard?: StorePrecondition | "gap"; list: ListName; why?: string } & (
   | { fails: string }
-  /** The row of this key that has to be there as `where` says. It is locked, so that of two concurrent changes the second finds it changed. */
+  /**
+   * The row of this key has to be there as `where` says. It is locked, so that of two concurrent changes the second finds
+   * it changed.
+   */
   | { table: string; key: string; where: string }
 );
 
