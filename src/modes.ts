@@ -11,13 +11,16 @@ import { TOKEN_EXCHANGE } from "./spec/rfc8693.ts";
 export type Brought = "nothing" | "subject_token" | "grant" | "code";
 
 type Row = {
-  /** Of its requests; the client has to be registered for it. */
+  /** The grant type of its requests, for which the client has to be registered. */
   grantType: string;
-  /** What names the subject, which without it is the client. A subject token is exchanged, a grant or a code redeemed. */
+  /**
+   * What names the subject; without it the client is the subject. A subject token is exchanged, a grant or a code
+   * redeemed.
+   */
   brings: Brought;
   /**
-   * The actors in the issued token: those before and the caller, which has to be a workload; those before; none, as it
-   * does not show them; or none, as there are none.
+   * The actors in the issued token: "grows" adds the caller, which has to be a workload, to those before; "kept" shows
+   * those before; the others show none, because they hide them or because there are none.
    */
   chain: "grows" | "kept" | "hidden" | "none";
   /** How a user is asked for a consent that alone is missing: by a link where the rule says so, or by the next request. */
@@ -72,7 +75,7 @@ export const MODES = {
 
 export type Mode = keyof typeof MODES;
 
-/** The modes whose row says this. */
+/** The modes whose row has this part. */
 export type ModeWith<Part extends Partial<Row>> = {
   [M in Mode]: (typeof MODES)[M] extends Part ? M : never;
 }[Mode];
@@ -84,7 +87,7 @@ export const MACHINE_GRANT_TYPES: readonly string[] = [
   ...new Set(MODE_NAMES.filter((mode) => MODES[mode].brings !== "code").map((mode) => MODES[mode].grantType)),
 ];
 
-/** Those by which a client gets what a user gave it. */
+/** The grant types by which a client gets what a user gave it. */
 export const USER_GRANT_TYPES: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
 
 export const exchanges = (mode: Mode): boolean => MODES[mode].brings === "subject_token";

@@ -42,13 +42,13 @@ export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]
   });
 }
 
-/** PROD-6.1-2: with the whole incoming chain, also where the issued token will show none of it. */
+/** PROD-6.1-2: the event has the whole incoming chain, also where the issued token will show none of it. */
 export function describeSubject(
   issuer: string,
   { origin, chain, mayAct }: Subject,
   token: AuditedToken,
 ): Parties {
-  // PROD-1-1: only a client of ours, for itself, has us as its origin.
+  // PROD-1-1: only a client of ours that acts for itself has us as its origin.
   const kind = origin.iss === issuer ? "workload" : "user";
   return defined<Parties>({ subject: { ...origin, kind, token }, chain, may_act: mayAct });
 }
@@ -58,7 +58,7 @@ export const describeFamily = ({ id, origin }: Family): Required<Pick<Parties, "
   subject: { ...origin, kind: "user", token: { type: "refresh_token", fingerprint: id } },
 });
 
-/** AUDIT-D-3: enough to find the token again, nothing that could be used as one. */
+/** AUDIT-D-3: these members are enough to find the token again, and none could be used as a token. */
 export function describeToken(
   ports: Pick<Ports, "hash">,
   { claims, signingInput }: Jws,

@@ -25,22 +25,22 @@ import { verifySvidAssertion } from "./verify-svid.ts";
 export type Authenticated = {
   clientId: string;
   method: AuthMethod;
-  /** Absent: a workload without registration. */
+  /** Absent for a workload without registration. */
   source?: ClientSource;
   registrationClass?: string;
-  /** Absent: no registration limits it; every grant still needs a policy rule. */
+  /** Absent if no registration limits it; every grant still needs a policy rule. */
   grantTypes?: readonly string[];
   scopes?: readonly string[];
   workload?: string;
   /** Whether its own access token may be its actor token and stand for that workload. */
   actorAccessToken?: boolean;
   defaultTarget?: string;
-  /** What its tokens must be bound by. */
+  /** What the client's tokens must be bound by. */
   bindsBy?: Client["bindsBy"];
   /** The JWT-SVID that proved it; as actor token of the same request it is not verified again. */
   svid?: VerifiedSvid;
   proof?: Proof;
-  /** Spent by the answer to this request, whatever the answer is. */
+  /** The guard of the assertion, which the answer to this request spends, whatever the answer is. */
   spends?: Guard;
 };
 
@@ -57,7 +57,7 @@ export async function authenticateClient(
 ): Promise<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
-  // RFC6749-2.3.1-8: the proof comes first, so that failures of others at this address refuse no valid one.
+  // RFC6749-2.3.1-8: the proof is verified first, so that failures of others at this address refuse no valid one.
   const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;
   const proven = await ports.proofs.verify(from.address, (paths) =>
     nothing && admits === "public"
@@ -70,7 +70,8 @@ export async function authenticateClient(
     const isGone = nothing && failure.kind === "client_refused" && failure.reason === "client_unknown";
     return err(isGone ? { ...failure, kind: "client_gone" } : failure);
   }
-  // The name of a public client proves nothing: a rate of it could be used up by anyone. What fails is charged, by source.
+  // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
+  // source.
   const rest = proven.value.method === "none" ? 0 : ports.throttle.spend(proven.value.clientId);
   if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
   return ok(authenticated(proven.value));
@@ -130,7 +131,7 @@ async function prove(
 
 /**
  * The caller learns no more about what was fetched for it than about a wrong key. After too many failures it is told to
- * wait in place of that; a fetch that was not made is no failure.
+ * wait instead; a fetch that was not made is no failure.
  */
 function failureOf(
   ports: Pick<Ports, "throttle">,
@@ -139,7 +140,7 @@ function failureOf(
   clientId: string | undefined,
 ): Failure {
   const { reason } = error;
-  // MCPC-D-17: not `invalid_client`, at which clients forget their tokens.
+  // MCPC-D-17: the answer is not `invalid_client`, at which clients forget their tokens.
   if ("unreachable" in error) {
     return { kind: "client_unreachable", reason, waitSeconds: CLIENT_UNREACHABLE_SECONDS };
   }
@@ -149,7 +150,7 @@ function failureOf(
   return waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : { kind: "client_refused", reason };
 }
 
-/** What was proven, with the members of the client's record. */
+/** Builds the client that was proven, with the members of its record. */
 function authenticated({ record, ...proven }: Proven): Authenticated {
   return defined<Authenticated>({
     source: record?.source,

@@ -29,14 +29,14 @@ export type ApiCaller = {
 export type ApiRefusal =
   | { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed"; reason: Reason }
   | { kind: "token_invalid" | "proof_refused" | "nonce_demanded"; reason: Reason }
-  /** The token is valid, so the caller is known. */
+  /** The token is valid, so the caller is known although its scope is too small. */
   | { kind: "scope_insufficient"; reason: Reason; scope: ApiScope; caller: ApiCaller }
   | { kind: "throttled" | "overloaded"; reason: Reason; waitSeconds: number };
 
 /** The token of a request, not verified yet, and the keys that the request proves. */
 export type PresentedToken = { token: string; scheme: "Bearer" | "DPoP"; keys: ProvenKeys };
 
-/** Or why there is none. */
+/** The token of the request, or why there is none. */
 export type Bearer = Result<PresentedToken, ApiRefusal>;
 
 export type ApiCallerPorts = OwnTokenPorts & Pick<Ports, "throttle">;
@@ -88,11 +88,12 @@ export function checkHolder(
   { scheme, keys }: Pick<PresentedToken, "scheme" | "keys">,
   boundTo: BoundTo | undefined,
 ): Result<undefined, { reason: TokenReason | "token_unbound" }> {
-  // RFC9449-7.1-1: under this scheme the token and its proof belong together.
+  // RFC9449-7.1-1: under the scheme DPoP the token and its proof belong together.
   if (scheme === "DPoP" && (boundTo === undefined || boundTo === "unknown" || !("jkt" in boundTo))) {
     return err({ reason: "token_unbound" });
   }
-  // RFC9449-6-2, RFC9449-7.2-1, RFC9449-4.3-12, RFC8705-3-3, RFC9700-4.10.1-1: for any scheme, the key that it is bound to.
+  // RFC9449-6-2, RFC9449-7.2-1, RFC9449-4.3-12, RFC8705-3-3, RFC9700-4.10.1-1: under any scheme, the request must prove
+  // the key that the token is bound to.
   if (boundTo !== undefined && !isProven(boundTo, keys)) return err({ reason: "key_not_proven" });
   return ok(undefined);
 }

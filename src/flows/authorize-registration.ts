@@ -23,7 +23,7 @@ export type Registrar = {
   /** The initial access token, of which the registration spends one use. */
   initialTokenId?: string;
   administrator?: ApiCaller;
-  /** A page in a browser asks. */
+  /** Whether a page in a browser sent the request. */
   fromPage?: boolean;
 };
 
@@ -92,7 +92,10 @@ function pace({ throttle }: Pick<Ports, "throttle">, id: string): ApiRefusal | u
   return waitSeconds > 0 ? { kind: "throttled", reason: "requests_too_many", waitSeconds } : undefined;
 }
 
-/** RFC7592-2-1, RFC7592-B-3: only the registration access token of this client, and the same answer for all others. */
+/**
+ * RFC7592-2-1, RFC7592-B-3: only the registration access token of this client is accepted, and all others get the same
+ * answer.
+ */
 export async function authorizeManagement(
   ports: Pick<Ports, "registrations" | "registrationTokens" | "throttle">,
   token: Bearer,

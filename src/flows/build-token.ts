@@ -14,12 +14,12 @@ import type { AccessToken } from "../spec/rfc9068.ts";
 import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
 import type { Order } from "./order/order.ts";
 
-/** RFC8725-3.11-v1: each has its `typ`; RFC8693-2.2.1-4: only an access token is used as one. */
+/** RFC8725-3.11-v1: each kind has its `typ`; RFC8693-2.2.1-4: only an access token is used as one. */
 export type TokenKind = { typ: string; tokenType: TokenAnswer["token_type"]; issuedTokenType: string };
 
 const KINDS = {
   access_token: { typ: AT_JWT, tokenType: "Bearer", issuedTokenType: ACCESS_TOKEN },
-  // RFC9449-5-4: only with a proof of the key it is bound to.
+  // RFC9449-5-4: the token is used only with a proof of the key that it is bound to.
   dpop_access_token: { typ: AT_JWT, tokenType: "DPoP", issuedTokenType: ACCESS_TOKEN },
   jwt: { typ: GRANT_TYP, tokenType: "N_A", issuedTokenType: JWT },
   "id-jag": { typ: ID_JAG_TYP, tokenType: "N_A", issuedTokenType: ID_JAG },
@@ -51,7 +51,8 @@ export function buildToken(
     issuedAtSeconds: nowSeconds,
     expiresAtSeconds,
     jti,
-    // IDJAG-9.8-1: the part that the target may see; row and audit trail hold the whole chain.
+    // IDJAG-9.8-1: the token has the part of the chain that the target may see; row and audit trail hold the whole
+    // chain.
     chain: target.chain === "current" ? chain.slice(0, 1) : chain,
     mayAct,
     confirmation,
@@ -67,7 +68,7 @@ export function buildToken(
     const byProof = confirmation !== undefined && "jkt" in confirmation;
     return sized(buildAccessTokenClaims(token), byProof ? KINDS.dpop_access_token : KINDS.access_token);
   }
-  // IDC-2.5-3, IDJAG-5-2: the name that the subject has at the partner.
+  // IDC-2.5-3, IDJAG-5-2: the grant names the subject as the partner knows it.
   const there = mapSubjectThere(sub, partner.subjects);
   if (!there.ok) return err({ reason: "subject_unknown_at_partner" });
   const { profile, clientIdThere, resources } = product;

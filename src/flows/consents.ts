@@ -40,7 +40,7 @@ export type Manager =
   | { by: "administrator"; caller: ApiCaller };
 
 /** Verifies the token of a manager. Its unverified `iss` only decides whether it is verified as ours or as a user's. */
-/** What verifies a user by a token straight from their issuer. */
+/** Verifies a user by a token straight from their issuer. */
 export type UserPorts = ForeignTokenPorts & Pick<Ports, "endings" | "throttle">;
 
 export type ConsentPorts = BasePorts & Pick<Ports, "clients" | "consents" | "journal">;
@@ -83,7 +83,8 @@ async function readUser(ports: UserPorts, jws: Jws): Promise<Result<Origin, { re
   if (!issuer.ok || rule === undefined) return err({ reason: "issuer_not_for_consents" });
   const verified = await verifyForeignToken(ports, issuer.value, rule.types, jws);
   if (!verified.ok) return verified;
-  // The only audience is the consent endpoint: with a token that can be exchanged too, its holder could consent.
+  // The only audience is the consent endpoint, because with a token that can be exchanged too, its holder could
+  // consent.
   const meant = checkSoleAudience(claims, [consentsAudience(us)]);
   if (!meant.ok) return err({ reason: meant.error.kind });
   const times = checkForeignTimes(ports, issuer.value, claims);
@@ -154,7 +155,7 @@ export type ChangeFailure = {
 /** The state that the caller expects: no consent yet, or this version; undefined accepts any. */
 export type Expected = "none" | number | undefined;
 
-/** One retry, in case the same consent is changed by another request at the same time. */
+/** A change is tried twice, in case the same consent is changed by another request at the same time. */
 const ATTEMPTS_MAX = 2;
 
 /** Records a new consent, or replaces one by its next version; refusals are recorded too. */

@@ -16,11 +16,11 @@ import { within } from "./standing.ts";
 export type EndingPorts = StandingPorts & Pick<Ports, "clock" | "hash" | "endings">;
 
 export type Preview = {
-  /** Of all pages from this one on. */
+  /** The number of tokens on all pages from this one on. */
   count: number;
-  /** Counting took too long: there may be more than `count`. */
+  /** Whether counting took too long, so that there may be more than `count`. */
   more?: true;
-  /** The first of them, ordered by `jti`. */
+  /** The first tokens of them, ordered by `jti`. */
   tokens: readonly TokenRecord[];
 };
 
@@ -36,11 +36,13 @@ export async function previewEnding(
 
 export type Ended = {
   eventId: string;
-  /** What was issued up to then is ended, in milliseconds; absent for a token, which ends for good. */
+  /**
+   * The time in milliseconds up to which the ending reaches what is issued; absent for a token, which ends for good.
+   */
   cutOffMs?: number;
-  /** Living tokens that it ended, of those that are on record by now. */
+  /** The living tokens that it ended, of those that are on record by now. */
   count: number;
-  /** Counting took too long: it ended all, and there may be more than `count`. */
+  /** Whether counting took too long; all are ended, and there may be more than `count`. */
   more?: true;
 };
 
@@ -101,12 +103,12 @@ async function reach(
     }
     from = stretch.lastJti;
     if (from === undefined) return { count, tokens };
-    // The page is complete, and the caller knows that another follows.
+    // The page is complete, and the caller only has to know that another one follows.
     if (count > limit && clock.monotonicMs() >= endMs) return { count, tokens, more: true };
   }
 }
 
-/** Many tokens have few clients. */
+/** Records of clients are kept during the count, because many tokens have few clients. */
 function findOnce({ find }: Ports["clients"]): Ports["clients"] {
   const found = new Map<string, ReturnType<typeof find>>();
   return {

@@ -21,16 +21,22 @@ export type ExplainPorts = Pick<
 
 export type Explanation = {
   mode: Mode;
-  /** Of the rules and targets that were asked. */
+  /** The digest of the rules and targets that decided. */
   digest: string;
-  /** What the token endpoint would answer; absent: a token. */
+  /** The failure that the token endpoint would answer with; absent if it would give a token. */
   failure?: Failure;
-  /** Every rule that names this caller for this, with the first condition that does not hold. */
+  /** Every rule that names this caller for this mode, with the first condition that does not hold. */
   trace: Trace;
-  /** Each scope that was asked for, with the side of the intersection where it fell; of the rule that decided. */
+  /**
+   * Each requested scope that was not granted, with the side of the intersection that lacks it, for the rule that
+   * decided.
+   */
   scopes: readonly { scope: string; fell?: Fallen["at"] }[];
   issued?: Issued;
-  /** Only the user's consent is missing, and the user can be asked: by the link in the refusal, or for another code. */
+  /**
+   * Only the user's consent is missing, and the user can be asked for it: by the link in the refusal, or by asking for
+   * another code.
+   */
   couldAsk?: { rule: string; scope: readonly string[] };
 };
 
@@ -38,7 +44,7 @@ export type Issued = {
   rule: string;
   consent?: string;
   claims: JsonObject;
-  /** What the request has to prove a key by, to which the token is then bound; absent: nothing. */
+  /** What the request has to prove a key by, to which the token is then bound; absent if nothing is demanded. */
   binding?: Exclude<Allowed["demand"], "none">;
 };
 
@@ -72,13 +78,13 @@ function scopesOfRule({ rule, scope, trace }: Allowed): Explanation["scopes"] {
   return [...scope.map((one) => ({ scope: one })), ...fallen.map(({ scope, at }) => ({ scope, fell: at }))];
 }
 
-/** Where no rule leaves anything of the scope, the first that came that far is shown. */
+/** Where no rule leaves anything of the scope, the first rule that came that far is shown. */
 function scopesWithoutRule(trace: Trace): Explanation["scopes"] {
   const fallen = trace.find((one) => one.failed === "scope")?.fallen ?? [];
   return fallen.map(({ scope, at }) => ({ scope, fell: at }));
 }
 
-/** The rules in words, then the decision. */
+/** Explains the rules in words, then the decision. */
 export function formatExplanation({ trace, failure, issued, couldAsk }: Explanation): readonly string[] {
   const decision =
     issued === undefined
@@ -100,7 +106,7 @@ const BINDINGS: Record<NonNullable<Issued["binding"]>, string> = {
   any: "The request needs a DPoP proof or a client certificate, to whose key the token is bound.",
 };
 
-/** What the audit trail keeps of it. */
+/** What the audit trail keeps of an explanation. */
 export function describeExplanation(question: Question, { mode, failure, issued }: Explanation): JsonObject {
   const { client, target, scope, actor, origin, subjectClaims, grantClaims, signedIn } = question;
   const { iss, sub } = subjectClaims ?? grantClaims ?? signedIn ?? {};

@@ -1,4 +1,6 @@
-/** The record of a `client_id`, by its form (PROD-2.1-2): from a metadata document, the configuration or the store. */
+/**
+ * Finds the record of a `client_id` by its form (PROD-2.1-2): from a metadata document, the configuration or the store.
+ */
 
 import type { Reason } from "../audit/reasons.ts";
 import type { FetchRefused, Ports } from "../ports.ts";

@@ -20,7 +20,7 @@ import { standing } from "./standing.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
 /** `answer` is all that the caller learns; `reason` and `target`, of a token that we signed, are for the audit trail. */
-export type Introspected = { answer: JsonObject; reason: Reason; target?: string };
+type Introspected = { answer: JsonObject; reason: Reason; target?: string };
 
 export async function introspect(
   ports: OwnTokenPorts,
@@ -33,7 +33,7 @@ export async function introspect(
     : await verifyDecoy(ports, parsed.error.kind);
   const { aud } = signed.ok ? signed.value.claims : {};
   const target = typeof aud === "string" ? aud : undefined;
-  // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: only about tokens for a target of the caller.
+  // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: a caller learns only about tokens for a target of its own.
   const mayAsk = target !== undefined && mayIntrospect(ports.settings().policy, client, target);
   const found = await findStanding(ports, mayAsk ? signed : err(undefined));
   if (!signed.ok) return { answer: INACTIVE, reason: signed.error.reason };
@@ -47,14 +47,14 @@ export async function introspect(
   return { answer: buildActiveAnswer(claims), reason: "token_active", target };
 }
 
-/** RFC7662-4-5, RFC7662-4-15: the token, if it is an access token that we signed; it is not encrypted. */
+/** RFC7662-4-5, RFC7662-4-15: finds the token, if it is an access token that we signed; it is not encrypted. */
 async function verifySigned(ports: OwnTokenPorts, jws: Jws): Promise<Result<Jws, { reason: TokenReason }>> {
   const key = findOwnKey(ports, jws);
   if (!key.ok) return verifyDecoy(ports, key.error.reason);
   return (await ports.verifier.verify(jws, key.value)) ? ok(jws) : err({ reason: "signature_invalid" });
 }
 
-/** Verified and looked up in place of a token that is none of ours. */
+/** This token is verified and looked up in place of one that is none of ours, so that both take the same time. */
 const DECOY = decoy({ alg: "ES256" });
 const DECOY_JTI = "none";
 

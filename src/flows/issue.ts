@@ -24,12 +24,15 @@ import { assertionReplayed, codeReplayed, grantReplayed, proofReplayed, REFRESH_
 import type { Known, TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
-/** Facts may change between a decision and its writing: it is decided anew once, then refused. */
+/** Facts may change between a decision and its writing; it is then decided anew once, and refused after that. */
 const DECISIONS_MAX = 2;
 /** Rules of a trace that are recorded, so that no policy makes events of any length. */
 const TRACE_MAX = 16;
 
-/** What follows from a condition that did not hold: a replay is told, the request fails, or it is decided anew. */
+/**
+ * What follows from a condition that did not hold: a replay is refused as one, the request fails, or it is decided
+ * anew.
+ */
 type Lost =
   | { replayed: (event: AuditEvent, order: Order) => RefusedRequest }
   | { failure: (order: Order) => Failure }
@@ -38,7 +41,7 @@ type Lost =
 /** The conditions of an entry that issues a token. */
 type Condition = Exclude<Guard["kind"], "decision_fresh"> | "family_current";
 
-/** Where several conditions did not hold, the first of these decides. */
+/** Where several conditions did not hold, the first of these decides what follows. */
 const LOST: Record<Condition, Lost> = {
   jti_fresh: { replayed: assertionReplayed },
   code_fresh: {
@@ -164,8 +167,8 @@ function guardsOf(
   { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
 ): readonly Guard[] {
   const guards: Guard[] = [{ kind: "not_ended", keys }];
-  // RFC7523-3-14: the assertion by which the client authenticated; IDC-5.5-2: the grant that it redeems;
-  // RFC9449-11.1-2: the proof of the key.
+  // RFC7523-3-14: the assertion by which the client authenticated is spent; IDC-5.5-2: so is the grant that it redeems;
+  // RFC9449-11.1-2: so is the proof of the key.
   for (const spent of [client.spends, grant, proof]) if (spent !== undefined) guards.push(spent);
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   return guards;
@@ -211,7 +214,7 @@ function eventOf(
   });
 }
 
-/** RFC6749-5.1-2, RFC6749-5.1-4: always with lifetime and scope, both from what was written. */
+/** RFC6749-5.1-2, RFC6749-5.1-4: the answer always has lifetime and scope, both from what was written. */
 function answer(
   order: Order,
   kind: TokenKind,

@@ -63,7 +63,7 @@ export async function updateClient(
     { update: next, atSeconds: nowSeconds },
     describeRegistered(next),
   );
-  // Another update came first, and its answer holds the token that is valid now.
+  // Another update came first, and only its answer holds the token that is valid now.
   if (!recorded) return denied({ kind: "token_invalid", reason: "client_changed" });
   return ok(defined<Registered>({ client: next, secret }));
 }

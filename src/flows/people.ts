@@ -11,18 +11,18 @@ import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
 import type { ExchangePorts } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 
-/** What reads a grant: it verifies what the request brings, and may end what users gave too often. */
+/** Reads a grant: verifies what the request brings, and may end what users gave too often. */
 export type GrantPorts = ExchangePorts & Pick<Ports, "families" | "journal">;
 
 export type ReadGrant = (ports: GrantPorts, request: TokenRequest) => Promise<Result<Order, RefusedRequest>>;
 
-/** The link for the agent, absent where too many are pending; and what the audit trail has of it. */
+/** The link for the agent, which is absent where too many are pending, and what the audit trail has of it. */
 export type Link = { errorUri?: string; asked: AskedUser };
 
 export interface PeopleGrants {
   /** A token request with an authorization code, or with a refresh token. */
   readonly read: Readonly<Record<typeof AUTHORIZATION_CODE | typeof REFRESH_TOKEN, ReadGrant>>;
-  /** For an agent that only lacks its user's consent: a link at which that user can give it (PAGE-D-23). */
+  /** Makes a link for an agent that only lacks its user's consent, at which that user can give it (PAGE-D-23). */
   askUser(
     ports: BasePorts,
     order: Pick<Order, "access">,

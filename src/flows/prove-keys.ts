@@ -13,7 +13,7 @@ import type { Failure } from "./refusal.ts";
 import type { From } from "./verifier.ts";
 
 /** Where a nonce may be demanded: at the token endpoint, or at our own protected endpoints. */
-export type ProofPlace = "token" | "api";
+type ProofPlace = "token" | "api";
 
 export type KeyEvidence = {
   place: ProofPlace;
@@ -22,12 +22,12 @@ export type KeyEvidence = {
   /** The value of the field `DPoP`; several are joined by commas. */
   proof?: string;
   leaf?: From["leaf"];
-  /** At our own protected endpoints: the access token that the proof comes with. */
+  /** The access token that the proof comes with, at our own protected endpoints. */
   token?: string;
 };
 
-/** `spends`: the proof is used up by what is issued or done for it. */
-export type Possession = { keys: ProvenKeys; spends?: Guard };
+/** `spends` is the guard of the proof, which is used up by what is issued or done for it. */
+type Possession = { keys: ProvenKeys; spends?: Guard };
 
 /** RFC9449-5-2, RFC9449-4-2, IDJAG-9.9-1, IDJAG-9.9-5: a proof that was sent is valid, or the request is refused, whether or not anything demands it. */
 export async function proveKeys(
@@ -78,7 +78,7 @@ async function verifyProof(
     endOfNonce: dpop.nonces.includes(place) ? ports.nonces.endSeconds : undefined,
   });
   const checked = checkProof(jws, rule);
-  // RFC9449-4.3-6: before a nonce is told, which only the holder of a key has a use for.
+  // RFC9449-4.3-6: the proof is verified before a nonce is told, because only the holder of a key has a use for it.
   if (!(await ports.verifier.verify(jws, key))) return refused("proof_signature_invalid");
   if (!checked.ok) {
     const { kind } = checked.error;
@@ -88,14 +88,16 @@ async function verifyProof(
   }
   const jkt = ports.hash.sha256(thumbprintInput(key)); // RFC9449-6.1-1
   const { jti, endSeconds } = checked.value;
-  // RFC9449-11.1-2: recorded as long as it could be accepted again, on an instance with a slow clock too.
+  // RFC9449-11.1-2: a proof is recorded for as long as it could be accepted again, on an instance with a slow clock
+  // too.
   const expiresAtSeconds = endSeconds + skewSeconds;
   return ok({ jkt, spends: { kind: "proof_fresh", issuer: `dpop ${jkt}`, jti, expiresAtSeconds } });
 }
 
 /**
- * RFC8705-6.1-3: its private key was used in this handshake. RFC8705-1-2, RFC8705-6.2-1: any issuer will do, and any
- * authentication of the client, since only the key is proven. Outside of its validity a certificate proves nothing.
+ * RFC8705-6.1-3: the private key of the certificate was used in this handshake. RFC8705-1-2, RFC8705-6.2-1: any issuer
+ * will do, and any authentication of the client, since only the key is proven. Outside of its validity a certificate
+ * proves nothing.
  */
 function provenCertificate({ clock, hash }: BasePorts, leaf: KeyEvidence["leaf"]): ProvenKeys["certificate"] {
   if (!leaf?.ok) return undefined;

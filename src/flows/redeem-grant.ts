@@ -32,7 +32,7 @@ export async function readRedemption(
   return readRequest(ports, request, MODE, { subject: () => verifyGrant(ports, assertion, client.clientId) });
 }
 
-/** RFC7523-3-16: what it says counts only once a trusted issuer's signature on it is verified. */
+/** RFC7523-3-16: the claims of a grant count only once a trusted issuer's signature on it is verified. */
 async function verifyGrant(
   ports: ForeignTokenPorts,
   assertion: string,

@@ -5,14 +5,14 @@ import type { Reason } from "../audit/reasons.ts";
 import type { Ending } from "../policy/endings.ts";
 import type { Guard } from "../records.ts";
 
-/** Few kinds, because the wire tells little; `reason` is the precise one, for the audit trail alone. */
+/** There are few kinds, because the wire tells little; `reason` is precise, and is for the audit trail alone. */
 export type Failure = {
   kind:
     | "request_malformed"
     | "client_refused"
-    /** The same of a client that sent no credential and is not known (any more). */
+    /** A client that sent no credential and is not known, or not known any more. */
     | "client_gone"
-    /** Its metadata document was good before and cannot be fetched now. */
+    /** The client's metadata document was good before and cannot be fetched now. */
     | "client_unreachable"
     | "client_unauthorized"
     | "grant_type_unsupported"
@@ -32,13 +32,13 @@ export type Failure = {
   reason: Reason;
   /** Which parameter is malformed, for the log. */
   parameter?: string;
-  /** Of a throttled or overloaded request: the seconds after which it may be sent again. */
+  /** The seconds after which a throttled request, or one during overload, may be sent again. */
   waitSeconds?: number;
   /** A page at which the caller's user can give what is missing. */
   errorUri?: string;
 };
 
-/** `spends`: what is used up by the refusal, as it would be by a token; `ending`: what it ends. */
+/** `spends` is what the refusal uses up, as a token would; `ending` is what it ends. */
 export type RefusedRequest = { failure: Failure; event: AuditEvent; spends?: Guard; ending?: Ending };
 
 /** Another use of the same family came first, so that the state of the refresh token has to be read anew. */

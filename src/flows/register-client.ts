@@ -26,7 +26,7 @@ import { readsStatements, verifyStatement } from "./software-statement.ts";
 export type RegistrationFailure =
   | MetadataFailure
   | StatementFailure
-  /** Before the write, the initial access token was used up, expired or was revoked, or the client was changed. */
+  /** Before the write, the initial access token was used up, had expired or was revoked, or the client was changed. */
   | { kind: "token_invalid"; reason: Reason }
   | { kind: "clients_too_many"; reason: Reason };
 
@@ -76,7 +76,7 @@ export async function registerClient(
   throw new Error("a random id is taken");
 }
 
-/** From the body of a request to what is recorded under this admission. */
+/** Reads the body of a request into what is recorded under this admission. */
 export async function readRegistration(
   ports: StatementPorts,
   json: Json,
@@ -99,7 +99,8 @@ async function withStatement(
   }
   const claims = await verifyStatement(ports, statement);
   if (!claims.ok) return claims;
-  // RFC7591-2-22, RFC7591-5-11, RFC7591-3.2.1-11: its claims take precedence, and it is recorded as it was sent.
+  // RFC7591-2-22, RFC7591-5-11, RFC7591-3.2.1-11: the claims of the statement take precedence, and it is recorded as it
+  // was sent.
   return ok({ ...mergeStatement(rest, claims.value), software_statement: statement });
 }
 
@@ -140,7 +141,7 @@ async function refuse(
 
 type DescribedRegistrar = Pick<AuditEvent, "request" | "client" | "policy" | "detail">;
 
-/** AUDIT-D-4: the caller, and the digest of the policy in force. */
+/** AUDIT-D-4: the event names the caller, and the digest of the policy in force. */
 function describeRegistrar(
   { settings }: Pick<Ports, "settings">,
   { registrationClass, initialTokenId, administrator }: Registrar,

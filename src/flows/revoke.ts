@@ -20,7 +20,10 @@ import { recordEnding } from "./endings.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
-/** RFC7009-2.2-1: what is no living token of ours is as good as ended: the event says why, the client learns nothing. */
+/**
+ * RFC7009-2.2-1: a text that is no living token of ours counts as ended: the event says why, and the client learns
+ * nothing.
+ */
 type Judged =
   | { ends: EndingSelector; family?: Family }
   | { nothing: Reason; jti?: string; grant?: Grant }
@@ -29,7 +32,7 @@ type Grant = NonNullable<AuditEvent["grant"]>;
 
 export type RevokePorts = OwnTokenPorts & Pick<Ports, "families" | "journal"> & { grantSigner: OwnKeys };
 
-/** `nothing`: why a public client ended nothing, which is not on record. */
+/** `nothing` says why a public client ended nothing, which is not on record. */
 export async function revoke(
   ports: RevokePorts,
   client: Authenticated,
@@ -39,7 +42,7 @@ export async function revoke(
   const judged = await judgeForm(ports, client, form);
   const about = { request, client: describeClient(client) };
   if ("ends" in judged) {
-    // RFC7009-2.1-8: durable before the answer, and looked up at every next use.
+    // RFC7009-2.1-8: the ending is durable before the answer, and is looked up at every next use.
     const { ends, family } = judged;
     // RFC7009-2.1-10, REFRESH-D-15: a refresh token ends with all that was issued for its grant.
     const of = family && {
@@ -61,7 +64,7 @@ export async function revoke(
       detail: jti === undefined ? undefined : defined<JsonObject>({ jti }),
     });
   if ("refused" in judged) return err({ failure: judged.refused, event: denied(judged.refused.reason) });
-  // A public client is anyone who knows its name: what it sends in vain is counted and fills no trail.
+  // Anyone who knows the name of a public client can be it, so what it sends in vain is counted and fills no trail.
   if (client.method === "none") return ok({ nothing: judged.nothing });
   await ports.journal.record({ event: denied(judged.nothing) });
   return ok({});
@@ -86,7 +89,7 @@ async function judgeForm(ports: RevokePorts, { clientId }: Authenticated, form: 
   const jti = stringClaim(jws.claims, "jti");
   if (!jti.ok) return { nothing: jti.error.kind };
   const about = { jti: jti.value };
-  // RFC7009-2.1-7: the same answer whether or not the token still stands.
+  // RFC7009-2.1-7: the answer is the same whether or not the token still stands.
   if (jws.claims.client_id !== clientId) {
     return { ...about, refused: { kind: "token_of_another", reason: "token_of_other_client" } };
   }
@@ -102,7 +105,9 @@ async function judgeForm(ports: RevokePorts, { clientId }: Authenticated, form: 
     : { ...about, nothing: "token_revoked" };
 }
 
-/** RFC7009-2-1, REFRESH-D-17: any token of the family, an old one too; who has it and names its client ends it. */
+/**
+ * RFC7009-2-1, REFRESH-D-17: any refresh token of the family ends it, an old one too, if its sender names the client.
+ */
 async function judgeRefreshToken(ports: RevokePorts, clientId: string, token: string): Promise<Judged> {
   const found = await ports.families.find(ports.hash.sha256(token));
   if (found === undefined) return { nothing: "refresh_token_unknown" };

@@ -22,7 +22,7 @@ export async function standing(ports: StandingPorts, jti: string, nowSeconds: nu
   return facts.ended === undefined ? judged : err("token_revoked");
 }
 
-/** The same but for endings. */
+/** The same check without endings. */
 export async function within(ports: StandingPorts, found: TokenFacts, nowSeconds: number): Promise<Standing> {
   const { record, ancestors, consents } = found;
   const records = [record, ...ancestors];

@@ -21,7 +21,9 @@ import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 
 /** What is known now of the parties of one token. */
 export type CurrentFacts = {
-  /** Absent for a workload without registration, and for a client with a metadata document, which is not fetched. */
+  /**
+   * Absent for a workload without registration, and for a client with a metadata document, because that is not fetched.
+   */
   client?: Client;
   consent?: StoredConsent;
   /** The token of ours from which it was exchanged. */
@@ -51,10 +53,10 @@ export function stillCovers(
   if (target === undefined) return err("token_target_gone");
   const { scopes } = target;
   if (!scopesOf(record).every((one) => scopes.includes(one))) return err("token_target_narrowed");
-  // RFC9449-5-1, RFC8705-3-1: what a target demands from now on, it demands of the tokens that are out.
+  // RFC9449-5-1, RFC8705-3-1: what a target demands from now on, it also demands of the tokens that were issued before.
   const { confirmation } = record;
   if (!meets(target.binding, confirmation)) return err("token_target_narrowed");
-  // RFC9449-5.2-1, RFC8705-3.4-2: so with what a client demands.
+  // RFC9449-5.2-1, RFC8705-3.4-2: the same holds for what a client demands.
   if (!meets(demandOfClient(client?.bindsBy, target), confirmation)) return err("token_client_narrowed");
   const unbound = parent?.confirmation !== undefined && confirmation === undefined;
   if (unbound && !isUnbound(rule)) return err("token_rule_narrowed");
@@ -69,7 +71,7 @@ const scopesOf = ({ scope }: TokenRecord): readonly string[] => (scope === "" ? 
 function checkClient(record: TokenRecord, client: Client | undefined, limits: Limits): Judged {
   const { clientId } = record;
   if (client === undefined && isDocumentUrl(clientId)) {
-    // Whether documents of this origin are accepted is a setting; the document itself is fetched when it is needed.
+    // A setting tells whether documents of this origin are accepted; the document itself is fetched when it is needed.
     const url = parseDocumentUrl(clientId);
     if (!url.ok || !documentPlace(url.value, limits).ok) return err("token_client_gone");
   } else if (client === undefined && !parseSpiffeId(clientId).ok) {
@@ -110,7 +112,10 @@ export function checkOrigin(
   return trusted.disabledSubjects.has(sub) ? err("subject_disabled") : STANDS;
 }
 
-/** RFC7519-4.1.2-v1: and one that has another name here by now, since the old one may be that of another subject. */
+/**
+ * RFC7519-4.1.2-v1: a subject that has another name here by now is refused, since the old one may be that of another
+ * subject.
+ */
 export function checkSubject(
   limits: Pick<Settings, "issuer" | "trustedIssuers">,
   origin: TokenRecord["origin"],
@@ -148,7 +153,7 @@ function mayHave(client: Client | undefined, rule: Rule, record: TokenRecord): b
 
 // --- rule and consent -------------------------------------------------------------------------------------------
 
-/** What was issued, and not the subject token that it was issued for: that was judged when it was exchanged. */
+/** Judges what was issued, and not the subject token that it was issued for, which was judged when it was exchanged. */
 function allows(
   rule: Rule,
   record: TokenRecord,

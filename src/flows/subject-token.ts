@@ -88,9 +88,9 @@ async function verifyForeign(
 }
 
 /**
- * RFC8725-3.12-v1: what tells the kinds of JWT of one issuer apart. A JWT whose `typ` says that it is an access token is no
- * ID token. Without `typ`, one with a `nonce` is an ID token and nothing else, and one with `events` is a security event or
- * a logout token, which says nothing of who may act.
+ * RFC8725-3.12-v1: tells the kinds of JWT of one issuer apart. A JWT whose `typ` says that it is an access token is no
+ * ID token. Without `typ`, one with a `nonce` is an ID token and nothing else, and one with `events` is a security
+ * event or a logout token, which does not say who may act.
  */
 function checkKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result<undefined, Refused> {
   if (tokenType === "id_token" && checkType(header, JWT_TYPES.accessToken).ok) {
@@ -102,7 +102,7 @@ function checkKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result
   return isIdToken && tokenType !== "id_token" ? err({ reason: "untyped_id_token" }) : ok(undefined);
 }
 
-/** That this issuer signed it, as one of these types. */
+/** Verifies that this issuer signed the token, as one of these types. */
 export async function verifyForeignToken(
   ports: Pick<Ports, "issuers" | "verifier">,
   issuer: TrustedIssuer,
@@ -111,7 +111,7 @@ export async function verifyForeignToken(
 ): Promise<Result<undefined, Refused>> {
   const type = checkType(jws.header, types);
   if (!type.ok) return err({ reason: type.error.kind });
-  // B8725-3.1-1: the algorithms of this issuer, no others.
+  // B8725-3.1-1: only the algorithms of this issuer are accepted.
   const algorithm = checkAlgorithm(jws.header, issuer.algorithms);
   if (!algorithm.ok) return err({ reason: algorithm.error.kind });
   const key = await ports.issuers.key(issuer.issuer, jws.header);

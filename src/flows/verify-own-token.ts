@@ -10,7 +10,7 @@ import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
 import { checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import { standing } from "./standing.ts";
 
-export type OwnToken = { jti: string; record: TokenRecord };
+type OwnToken = { jti: string; record: TokenRecord };
 
 export async function verifyOwnToken(
   ports: OwnTokenPorts,

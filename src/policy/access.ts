@@ -32,9 +32,9 @@ export type Subject = {
   mayAct?: JsonObject;
   /** The issuer of the token itself. */
   issuer: string;
-  /** Absent: the token is not bound to a key. */
+  /** Absent if the token is not bound to a key. */
   boundTo?: BoundTo;
-  /** Of a user who signed in here. */
+  /** The sign-in of a user who signed in here. */
   signIn?: SignInFacts;
 };
 
@@ -51,17 +51,17 @@ export type AccessRequest = Caller & {
   /** The scopes that the client is registered for. */
   clientScopes?: readonly string[];
   subject?: Subject;
-  /** A name as requested, or the client's default. */
+  /** The target's name as requested, or the client's default. */
   target?: string;
   requestedType?: RequestedType;
   /** The APIs at a partner that an ID-JAG is to name. */
   resources?: readonly string[];
   scope?: readonly string[];
-  /** Absent: none; "assumed", in a question: every key that is demanded. */
+  /** Absent if the request proved none; "assumed" in a question, for every key that is demanded. */
   keys?: ProvenKeys | "assumed";
   /** What the client's metadata demand its tokens to be bound by. */
   bindsBy?: readonly ("certificate" | "dpop")[];
-  /** Of an authorization request: whether its client pushed it. */
+  /** Whether the client pushed its authorization request; absent for other requests. */
   pushed?: boolean;
   consents: readonly Consent[];
   nowSeconds: number;
@@ -97,7 +97,7 @@ export type Product =
       profile: GrantProfile;
       /** The caller's name at the partner; an ID-JAG always has it. */
       clientIdThere?: string;
-      /** Of an ID-JAG. */
+      /** The APIs that an ID-JAG names; empty for other grants. */
       resources: readonly string[];
     };
 
@@ -110,9 +110,9 @@ export type Allowed = {
   scope: readonly string[];
   expiresAtSeconds: number;
   consent?: { id: string; version: number };
-  /** What the token has to be bound by. */
+  /** What the token has to be bound by; "any" by either. */
   demand: Target["binding"];
-  /** The key that it is bound to. */
+  /** The key that the token is bound to. */
   confirmation?: Confirmation;
   trace: Trace;
 };

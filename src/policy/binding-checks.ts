@@ -3,7 +3,7 @@ import { isUnbound } from "./binding.ts";
 import type { PolicySet, Rule } from "./rules.ts";
 import { targetsOf } from "./rules.ts";
 
-/** Each as the rest of a text that begins with the rule. */
+/** Each text is the rest of one that begins with the rule. */
 export function* warnOfBinding(policy: PolicySet, rule: Rule): Generator<string> {
   if (isUnbound(rule)) {
     if (targetsOf(policy, rule).every(({ binding }) => binding !== "none")) {

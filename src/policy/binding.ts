@@ -10,17 +10,17 @@ import type { AccessRequest, ProvenKeys } from "./access.ts";
 import type { Rule, Target } from "./rules.ts";
 
 /** What a token has to be bound by, for its target, its client or the token behind it; "any": by either. */
-export type Demand = Target["binding"];
+type Demand = Target["binding"];
 
 export type Bound = {
   demand: Demand;
-  /** Absent: nothing demands a binding, or what is demanded is only assumed to be proven. */
+  /** Absent if nothing demands a binding, or if what is demanded is only assumed to be proven. */
   confirmation?: Confirmation;
-  /** RFC8705-6.3-1: no use after the end of the certificate, so that is the end of the token too. */
+  /** RFC8705-6.3-1: a token is of no use after the end of the certificate, so it ends then too. */
   endsAtSeconds?: number;
 };
 
-export type BindingFailure = "binding" | "binding_conflict";
+type BindingFailure = "binding" | "binding_conflict";
 
 export function bind(access: AccessRequest, rule: Rule, target: Target): Result<Bound, BindingFailure> {
   const demand = demandOf(access, rule, target);
@@ -39,7 +39,7 @@ export function bind(access: AccessRequest, rule: Rule, target: Target): Result<
   return ok(defined<Bound>({ demand, confirmation: { "x5t#S256": x5t }, endsAtSeconds }));
 }
 
-/** Undefined: the client and the target demand what excludes each other. */
+/** Undefined if the client and the target demand what excludes each other. */
 function demandOf({ subject, bindsBy = [] }: AccessRequest, rule: Rule, target: Target): Demand | undefined {
   // RFC9449-5.2-1: such a client gets no token without a proof, and no grant either.
   if (bindsBy.includes("dpop")) return target.binding === "certificate" ? undefined : "dpop";

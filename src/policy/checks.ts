@@ -25,7 +25,7 @@ export type ConfiguredParties = {
   trustedIssuers: ByName<{
     acceptAs: readonly string[];
     subjects: "keep" | { prefix: string } | { table: ByName<string> };
-    /** Present: its JWT authorization grants are redeemed here. */
+    /** If present, the issuer's JWT authorization grants are redeemed here. */
     grants?: unknown;
   }>;
   /** The providers at which users sign in. */
@@ -36,14 +36,14 @@ export type ConfiguredParties = {
     spiffeId?: string;
     defaultTarget?: string | undefined;
   }>;
-  /** Absent: as by default, on. */
+  /** Absent if it is on, as by default. */
   dpop?: { algorithms: readonly string[] };
 };
 
-/** The same with an index, so that the check of one rule does not slow down with more clients. */
+/** The same clients with an index, so that the check of one rule does not slow down with more clients. */
 type Parties = ConfiguredParties & { workloads: ReadonlySet<string> };
 
-export type Findings = { problems: readonly string[]; warnings: readonly string[] };
+type Findings = { problems: readonly string[]; warnings: readonly string[] };
 
 const quote = (text: string): string => JSON.stringify(text);
 const list = (texts: readonly string[]): string => texts.map(quote).join(", ");
@@ -97,7 +97,7 @@ export function checkPolicy(
       );
     }
   }
-  // RFC9449-5.1-1: nothing is demanded that is not offered.
+  // RFC9449-5.1-1: no target may demand what is not offered.
   for (const name of targetsWithoutTokens(
     policy,
     parties.dpop === undefined || parties.dpop.algorithms.length > 0,
@@ -131,7 +131,7 @@ function* findProblems(policy: PolicySet, rule: Rule, owners: Owners): Generator
     return;
   }
   if (isFor(rule, "grant")) {
-    // PROD-4.1v9-4: our own grants are never redeemed here.
+    // PROD-4.1v9-4: a grant that we issued is never redeemed here.
     if (rule.subjects.issuers.every((one) => one === policy.issuer)) {
       yield "can never match: subjects.issuers names only this server, whose own grants are not redeemed here";
     }
@@ -151,7 +151,10 @@ function* findProblems(policy: PolicySet, rule: Rule, owners: Owners): Generator
 const knowsAny = (target: Target, scopes: readonly string[]): boolean =>
   scopes.some((scope) => target.scopes.includes(scope));
 
-/** The owners of targets, and the prefixes over them: a check of one rule does not slow down with more targets. */
+/**
+ * The owners of targets and the prefixes over them are indexed, so that a check of one rule does not slow down with
+ * more targets.
+ */
 type Owners = { named: ReadonlySet<string>; above: ReadonlySet<string> };
 
 function indexOwners(targets: Iterable<Target>): Owners {
@@ -236,7 +239,7 @@ function* warnOfNames(
       yield `names the ${kind} ${quote(name)}, which is ${what}: configure it or remove it from the rule`;
 }
 
-/** The entry of this name; an inherited property such as `toString` is none. */
+/** Finds the entry of this name; an inherited property such as `toString` is no entry. */
 const member = <T>(from: ByName<T>, name: string): T | undefined =>
   Object.hasOwn(from, name) ? from[name] : undefined;
 
@@ -246,7 +249,7 @@ function isActor(pattern: string, { trustDomains, workloads }: Parties): boolean
   return Object.hasOwn(trustDomains, trustDomain) || workloads.has(pattern);
 }
 
-/** The workloads of all clients, and the prefixes over them. */
+/** Lists the workloads of all clients, and the prefixes over them. */
 function workloadsOf({ clients }: ConfiguredParties): ReadonlySet<string> {
   const ids = Object.values(clients).flatMap(({ workload }) => workload ?? []);
   return new Set([...ids, ...ids.flatMap(prefixesOver)]);
@@ -353,7 +356,7 @@ function* warnOfUselessEntries(policy: PolicySet, rule: Rule, owners: Owners): G
       if (name === SELF && !canOwn(owners, rule)) {
         yield `names the audience ${quote(SELF)}, but its callers own no target: set "owners" of a target or remove it`;
       }
-      // Only a warning, because a foreign token with several audiences may also name the caller.
+      // This is only a warning, because a foreign token with several audiences may also name the caller.
       if (name !== SELF && !isForCaller(policy, rule, name)) {
         yield `names the audience ${quote(name)}, but a token with that audience alone is not meant for its callers and is refused`;
       }

@@ -20,7 +20,7 @@ const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
 const name = v.pipe(text, v.regex(/^\P{Cc}+$/u));
 
 const Body = v.strictObject({
-  /** Required of an administrator; a user may only name themselves. */
+  /** The subject is required of an administrator; a user may only name themselves. */
   subject: v.optional(v.strictObject({ iss: name, sub: name })),
   actor: text,
   targets: v.pipe(v.array(text), v.minLength(1), v.maxLength(ENTRIES_MAX)),
@@ -69,7 +69,10 @@ export function parseConsent(
   );
 }
 
-/** PROD-2.6-3: a client_id, or the SPIFFE ID of a workload; a name that begins like a SPIFFE ID has to be one. */
+/**
+ * PROD-2.6-3: the actor is a client_id, or the SPIFFE ID of a workload; a name that begins like a SPIFFE ID has to be
+ * one.
+ */
 function isActorName(actor: string): boolean {
   if (!/^spiffe:/i.test(actor)) return /^[\x21-\x7e]+$/.test(actor);
   const id = parseSpiffeId(actor);

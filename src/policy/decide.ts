@@ -126,7 +126,7 @@ const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["subject_token", "subject_token_does_not_permit"],
 ];
 
-/** What the subject token rules out by itself, whatever the rules allow. */
+/** The reasons for which the subject token itself is refused, whatever the rules allow. */
 function subjectRefuses(
   policy: PolicySet,
   access: AccessRequest,
@@ -153,7 +153,7 @@ function subjectRefuses(
 }
 
 /**
- * The target: as requested; for client credentials and redemption else the one that scope or rules imply
+ * Finds the target: the requested one, or for client credentials and redemption else the one that scope or rules imply
  * (RFC9068-3-4, RFC9068-3-5).
  */
 function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: string; target: Target }, Denied> {
@@ -178,7 +178,7 @@ function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: strin
   const fitting = [...allowed].filter((target) => scope?.some((one) => target.scopes.includes(one)) ?? true);
   const [target, another] = fitting;
   if (another !== undefined) {
-    // RFC9068-3-6: the scopes are those of several targets, and none was requested.
+    // RFC9068-3-6: the request is refused, because its scopes are those of several targets and it names none.
     return access.scope === undefined
       ? deny("target_refused", "target_missing")
       : deny("scope_refused", "scope_ambiguous");
@@ -196,7 +196,7 @@ function productOf(access: AccessRequest, target: Target): Result<Product, Denie
     return deny("target_refused", "target_is_partner");
   }
   if (!fitsKind(access, target)) return deny("policy_denied", "token_type_not_for_target");
-  // EMA-7.6.1-1: the APIs that were agreed with this partner; no other target has any.
+  // EMA-7.6.1-1: only the APIs that were agreed with this partner may be named; no other target has any.
   const known = requestedType === "id-jag" ? partner?.resources : undefined;
   if (!resources.every((one) => known?.includes(one))) return deny("target_refused", "resource_not_allowed");
   if (partner === undefined || requestedType === "access_token") return ok({ kind: "access_token" });
@@ -208,18 +208,21 @@ function productOf(access: AccessRequest, target: Target): Result<Product, Denie
   return ok(defined<Product>({ kind: "grant", profile: requestedType, resources, clientIdThere }));
 }
 
-/** PROD-1.7-3: no access token for a partner, and no ID-JAG for a resource server. Whatever a target gets is a JWT. */
+/** PROD-1.7-3: a partner gets no access token, and a resource server no ID-JAG. Whatever a target gets is a JWT. */
 const fitsKind = ({ requestedType = "jwt" }: AccessRequest, { partner }: Target): boolean =>
   requestedType === "jwt" || (requestedType === "access_token") === (partner === undefined);
 
-/** PROD-2.6-10: of two rules that allow, the one that grants more; then the smaller id, which comes first. */
+/**
+ * PROD-2.6-10: of two rules that allow, the one decides that grants more, then the one with the smaller id, which comes
+ * first.
+ */
 function better(best: Judged | undefined, one: Judged): Judged {
   return best === undefined || one.scope.length > best.scope.length ? one : best;
 }
 
 /**
  * Whether some rule would let the caller act for this subject at another target. Where consent is on record, only the
- * targets of a consent are tried; else one target for each kind of rule, so that ten thousand rules cost no more.
+ * targets of a consent are tried; elsewhere one target for each kind of rule, so that ten thousand rules cost no more.
  */
 function mayActElsewhere(policy: PolicySet, access: AccessRequest): boolean {
   const allows = (rule: Rule, target: Target): boolean => {

@@ -10,7 +10,7 @@ import type { Chain } from "../spec/rfc8693.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { Origin } from "./access.ts";
 
-/** What is ended: one thing, with all that was issued to it, for it, through it or below it. */
+/** Selects what is ended: one thing, with all that was issued to it, for it, through it or below it. */
 export type EndingSelector =
   | { by: "token"; jti: string }
   /** The subject at the issuer that first vouched for it; `iss` is ours for a client that acted for itself. */
@@ -18,19 +18,19 @@ export type EndingSelector =
   /** A workload in any hop that this server authenticated. */
   | { by: "actor"; spiffeId: string }
   | { by: "client"; clientId: string }
-  /** Every workload of it. */
+  /** Every workload of the trust domain. */
   | { by: "trust_domain"; name: string }
-  /** Every subject of it. */
+  /** Every subject of the issuer. */
   | { by: "issuer"; issuer: string }
   | { by: "rule"; id: string }
   | { by: "consent"; id: string }
-  /** What a user gave to a client by one click: its refresh tokens, and what was issued for them. */
+  /** What a user gave to a client by one click: the refresh tokens, and what was issued for them. */
   | { by: "grant"; id: string }
-  /** That of every user, as after a backup was restored. */
+  /** What every user gave by a click, as after a backup was restored. */
   | { by: "every_grant" }
-  /** What this key of ours signed. */
+  /** What was signed by this key of ours. */
   | { by: "key"; kid: string }
-  /** What was issued up to a time, in milliseconds; without one, up to now. */
+  /** What was issued up to a time in milliseconds, or up to now if no time is given. */
   | { by: "everything"; upToMs?: number };
 
 /** A name under which a token can be ended, as a digest, and since when what it names exists. */
@@ -38,17 +38,17 @@ export type EndingKey = { key: string; sinceMs: number };
 
 export type Ending = {
   key: string;
-  /** Ends what exists since then or earlier. */
+  /** The ending reaches what exists since then or earlier. */
   cutOffMs: number;
   atMs: number;
-  /** When nothing is left that the key can end, so that the record may be removed. */
+  /** The time from which nothing is left that the key can end, so that the record may be removed. */
   expiresAtSeconds: number;
 };
 
-/** SHA-256 of a text, base64url. */
-export type TextDigest = (text: string) => string;
+/** The SHA-256 of a text, in base64url. */
+type TextDigest = (text: string) => string;
 
-/** 128 bits of the digest: the row of a token holds many keys, and names may be long. */
+/** A key has 128 bits of the digest, because the row of a token holds many keys, and names may be long. */
 const KEY_CHARS = 22;
 
 export const selectorKey = (sha256: TextDigest, selector: EndingSelector): string =>
@@ -82,7 +82,7 @@ function valuesOf(selector: EndingSelector): readonly string[] {
 
 // --- what a token carries ---------------------------------------------------------------------------------------
 
-/** What of an issued token can be named. */
+/** The names of an issued token by which it can be ended. */
 export type Endable = {
   jti: string;
   clientId: string;
@@ -98,13 +98,13 @@ export type Endable = {
   issuedAtSeconds: number;
 };
 
-/** What a token comes from: a token of ours, by its keys, or a foreign one, by the time at which it was issued. */
+/** The root of a token: a token of ours, by its keys, or a foreign one, by the time at which it was issued. */
 export type Root = { keys: readonly EndingKey[] } | { issuedAtSeconds: number };
 
 /**
  * The keys of a token: its own since it was written, the subject's since the foreign token was issued, and those of the
- * tokens behind it as they were, so that one look-up tells whether it is ended, whatever the depth. Without a root it is
- * its own.
+ * tokens behind it as they were, so that one look-up tells whether it is ended, whatever the depth. A token without a
+ * root is its own root.
  */
 export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = issued): readonly EndingKey[] {
   const writtenMs = issued.issuedAtSeconds * 1000;
@@ -135,7 +135,7 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
   return [...since].map(([key, sinceMs]) => ({ key, sinceMs }));
 }
 
-/** The keys of a token of another issuer, which is not on record here: an ending of its subject refuses it too. */
+/** The keys of a token of another issuer, which is not on record here; an ending of its subject refuses it too. */
 export const foreignKeys = (
   sha256: TextDigest,
   origin: Origin,
@@ -151,8 +151,9 @@ export const foreignKeys = (
 };
 
 /**
- * The workload to which it was issued. The version before recorded it as the first hop or the client only. Other hops
- * that this server authenticated are those of the tokens behind it, and a hop that is only claimed is no actor of ours.
+ * The workload to which the token was issued. The version before recorded it as the first hop or the client only. Other
+ * hops that this server authenticated are those of the tokens behind it, and a hop that is only claimed is no actor of
+ * ours.
  */
 export function workloadOf({
   workload,
@@ -165,7 +166,7 @@ export function workloadOf({
 }
 
 /** What a user gave to a client by a click, as a code and its refresh tokens stand for it. */
-export type UserGrant = {
+type UserGrant = {
   id: string;
   clientId: string;
   origin: Origin;
@@ -185,13 +186,16 @@ export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly Ending
     { by: "consent", id: consentId },
   ];
   const own = selectors.map((one) => ({ key: selectorKey(sha256, one), sinceMs: startedAtSeconds * 1000 }));
-  // What ends the user's sign-ins up to a time ends what they led to.
+  // An ending of the user's sign-ins up to a time also ends what they led to.
   return [...own, ...foreignKeys(sha256, origin, Math.min(signedInAtSeconds, startedAtSeconds))];
 }
 
 // --- the record -------------------------------------------------------------------------------------------------
 
-/** Of a token, a grant or a key of ours: nothing is issued again under its name, or signed with it. */
+/**
+ * The ending of a token, a grant or a key of ours has no cut-off: nothing is issued again under its name, or signed
+ * with it.
+ */
 const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -217,7 +221,7 @@ function cutOffOf(selector: EndingSelector, nowMs: number): number {
 
 function keptSeconds({ by }: EndingSelector): number {
   switch (by) {
-    // They also refuse foreign tokens, whose lifetime is not ours.
+    // These endings also refuse foreign tokens, whose lifetime is not ours.
     case "subject":
     case "issuer":
     case "everything":

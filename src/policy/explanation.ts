@@ -27,7 +27,9 @@ const SIDES: Record<Fallen["at"], string> = {
   consent: "the consent does not cover it",
 };
 
-/** One line for each rule, and for each scope that was not granted; of the question it repeats nothing but scopes. */
+/**
+ * One line for each rule, and for each scope that was not granted; the lines repeat nothing of the question but scopes.
+ */
 export function formatTrace(trace: Trace): readonly string[] {
   if (trace.length === 0) return ["No rule was checked for this caller and target."];
   return trace.flatMap(({ rule, failed, fallen = [] }) => [

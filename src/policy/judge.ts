@@ -1,4 +1,4 @@
-/** One rule of the exchange policy (PROD-2.6-7), and whether it allows what is asked for at a target. */
+/** Judges one rule of the exchange policy (PROD-2.6-7): whether it allows the request at a target. */
 
 import { SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import { MODES } from "../modes.ts";
@@ -18,7 +18,7 @@ export type Judged = {
   fallen?: readonly Fallen[];
   consent?: { id: string; version: number };
   expiresAtSeconds: number;
-  /** Present where the rule allows. */
+  /** Present if the rule allows the request. */
   bound?: Bound;
 };
 
@@ -77,15 +77,15 @@ export function unmet(policy: PolicySet, access: AccessRequest, rule: Rule): Con
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
   if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
   if (isFor(rule, "subject_token") && !permits(policy, access, rule, subject)) return "subject_token";
-  // REFRESH-D-10: a rule that stops to allow it stops what was allowed before.
+  // REFRESH-D-10: a rule that no longer allows refresh tokens also stops those that were given before.
   if (subject.tokenType === "refresh_token" && !allowsRefresh(rule)) return "subject_token";
   if (isFor(rule, "code")) {
     if (!isSignedIn(rule, subject, access.nowSeconds)) return "sign_in";
-    // MCPC-D-20, RFC9126-4-4: asked where the request is at hand, and not again when its code is redeemed.
+    // MCPC-D-20, RFC9126-4-4: this is checked while the request is at hand, and not again when its code is redeemed.
     if (rule.pushed && access.pushed === false) return "pushed";
   }
   if (!mayPresent(policy, access, rule, subject)) return "subject_key";
-  // RFC8693-4.4-2: consent given in the token; that it names this caller is checked for every rule at once.
+  // RFC8693-4.4-2: the token holds the consent; that it names this caller is checked for every rule at once.
   if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
   return undefined;
 }
@@ -162,9 +162,9 @@ const isAudience = (
   audiences.some((name) => name === clientId || name === workload || owns(policy, workload, name));
 
 /**
- * RFC9449-4.3-12, RFC8705-3-3: a bound token is exchanged by the holder of its key. By a rule with `boundSubject`
- * "audience" also by the API that received it, which checked that the sender held the key; our own issuer as audience
- * does not make the caller one, since every caller may have such a token.
+ * RFC9449-4.3-12, RFC8705-3-3: the holder of the key of a bound token may exchange it. By a rule with `boundSubject`
+ * "audience" the API that received it may do so too, which checked that the sender held the key. Our own issuer as
+ * audience does not make the caller such an API, since every caller may have such a token.
  */
 function mayPresent(policy: PolicySet, access: AccessRequest, rule: SubjectRule, subject: Subject): boolean {
   if (holdsKey(access, subject)) return true;
@@ -195,7 +195,7 @@ function covers(
   );
 }
 
-/** PROD-2.6-6, PROD-8.2-1: requested ∩ subject token ∩ client ∩ rule ∩ target ∩ consent. */
+/** PROD-2.6-6, PROD-8.2-1: the scope is requested ∩ subject token ∩ client ∩ rule ∩ target ∩ consent. */
 function intersect(
   { scope, subject, clientScopes }: AccessRequest,
   rule: Rule,
@@ -204,7 +204,7 @@ function intersect(
 ): { scope: readonly string[]; fallen: readonly Fallen[] } {
   const granted: string[] = [];
   const fallen: Fallen[] = [];
-  // RFC6749-3.3-4: without a request, all that the other sides allow; RFC6749-3.3-1: each scope once.
+  // RFC6749-3.3-4: a request without scope gets all that the other sides allow; RFC6749-3.3-1: each scope counts once.
   for (const one of new Set(scope ?? subject?.scopes ?? rule.scopes)) {
     if (subject !== undefined && !subject.scopes.includes(one))
       fallen.push({ scope: one, at: "subject_token" });

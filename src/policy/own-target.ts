@@ -18,20 +18,20 @@ export const API_PATHS = {
 export type ApiPath = keyof typeof API_PATHS;
 export type ApiScope = (typeof API_PATHS)[ApiPath];
 
-/** Those where tokens of ours alone are accepted. */
+/** The scopes of the endpoints at which tokens of ours alone are accepted. */
 export const OWN_PATHS = (Object.keys(API_PATHS) as ApiPath[]).filter((path) => path !== "/consents");
 
 export const API_SCOPES: readonly ApiScope[] = [...new Set(Object.values(API_PATHS))];
 
-/** Audience of our own access tokens at our own endpoints (RFC9068-4-9). */
+/** The audience of our own access tokens at our own endpoints (RFC9068-4-9). */
 export const apiAudience = (issuer: string): string => `${issuer}/api`;
 
-/** Audience of the tokens, always of a foreign issuer, with which users manage their own consents. */
+/** The audience of the tokens, always of a foreign issuer, with which users manage their own consents. */
 export const consentsAudience = (issuer: string): string => `${issuer}/consents`;
 
 /**
- * RFC9728-3.3-4: beside that audience the URL of each endpoint, by which a strict client asks for a token; but that of the
- * consents, since no token of ours may have the audience at which users consent.
+ * RFC9728-3.3-4: beside that audience there is the URL of each endpoint, by which a strict client asks for a token; but
+ * not that of the consents, since no token of ours may have the audience at which users consent.
  */
 export const apiNames = (issuer: string): readonly string[] => [
   apiAudience(issuer),

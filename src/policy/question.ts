@@ -21,37 +21,37 @@ const Question = v.strictObject({
   workload: v.optional(text),
   /** The subject at the issuer that first vouched for it, where the subject token is one of ours. */
   origin: v.optional(v.strictObject({ iss: text, sub: text })),
-  /** Claims of the subject token; without them and a grant the question is about client credentials. */
+  /** The claims of the subject token; without them and a grant the question is about client credentials. */
   subjectClaims: v.optional(claims),
-  /** `subject_token_type` of a foreign subject token; absent: a type that its issuer is trusted for. */
+  /** The `subject_token_type` of a foreign subject token; if absent, a type that its issuer is trusted for. */
   subjectTokenType: v.optional(v.picklist(["jwt", "id_token", "access_token"])),
-  /** Claims of a grant that is redeemed, instead of a subject token. */
+  /** The claims of a grant that is redeemed, instead of a subject token. */
   grantClaims: v.optional(claims),
-  /** The kind of grant that its `typ` would name; absent: a plain grant. */
+  /** The kind of grant that its `typ` would name; if absent, a plain grant. */
   grantProfile: v.optional(v.picklist(["jwt", "id-jag"])),
   /**
    * The user who signed in, as their issuer names them, instead of a subject token: the question is about the code that a
    * client of people redeems.
    */
   signedIn: v.optional(v.strictObject({ iss: text, sub: text })),
-  /** SPIFFE ID in the actor token; without it the question is about impersonation. */
+  /** The SPIFFE ID in the actor token; without it the question is about impersonation. */
   actor: v.optional(text),
   target: v.optional(text),
-  /** As the parameter `scope`: scopes with single spaces between. */
+  /** The scope, written as the parameter `scope`: with single spaces between. */
   scope: v.optional(
     v.pipe(
       text,
       v.check((scope) => scope.split(" ").every(isScopeToken), "is not a list of scopes"),
     ),
   ),
-  /** As `requested_token_type`; absent: the kind of target decides. */
+  /** The requested type, written as in `requested_token_type`; if absent, the kind of target decides. */
   issues: v.optional(v.picklist(["access_token", "jwt", "id-jag"])),
   /** The APIs that an ID-JAG is to name. */
   resources: v.optional(v.array(text)),
 });
 export type Question = v.InferOutput<typeof Question>;
 
-/** Every problem comes back with its path. */
+/** Reads a question; every problem comes back with its path. */
 export function parseQuestion(json: Json): Result<Question, readonly string[]> {
   const parsed = v.safeParse(Question, json);
   if (!parsed.success) {

@@ -17,7 +17,7 @@ import {
 } from "./rules.ts";
 
 /**
- * A rule that makes `rule` redundant, if there is one. Of two rules that allow the same, the greater id is redundant.
+ * Finds a rule that makes `rule` redundant. Of two rules that allow the same, the one with the greater id is redundant.
  */
 export function findWiderRule(policy: PolicySet, rule: Rule, bySubject: BySubject): Rule | undefined {
   const [target] = targetsOf(policy, rule);
@@ -39,8 +39,11 @@ export function findWiderRule(policy: PolicySet, rule: Rule, bySubject: BySubjec
   return undefined;
 }
 
-/** Rules by each subject that they name, or undefined; keeps the search fast with ten thousand rules for one actor. */
-export type BySubject = ReadonlyMap<string | undefined, readonly Rule[]>;
+/**
+ * The rules by each subject that they name, or under undefined; this keeps the search fast with ten thousand rules for
+ * one actor.
+ */
+type BySubject = ReadonlyMap<string | undefined, readonly Rule[]>;
 
 const subjectsOf = (rule: Rule): readonly (string | undefined)[] =>
   (hasSubject(rule) ? rule.subjects.subs : undefined) ?? [undefined];
@@ -96,7 +99,7 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
   );
 }
 
-/** Of the sign-in and of the request. */
+/** Compares what the rules demand of the sign-in and of the request. */
 const demandsNoMore = (wider: CodeRule, rule: CodeRule): boolean =>
   within(rule.acr, wider.acr) &&
   (rule.signInSecondsMax ?? Number.POSITIVE_INFINITY) <=

@@ -12,11 +12,14 @@ const name = v.pipe(
   v.string(),
   v.nonEmpty("is empty"),
   v.maxLength(STRING_BYTES_MAX, "is too long"),
-  // Nothing on record has it in its name, and PostgreSQL takes no such text.
+  // Such a text is refused, because nothing on record has NUL in its name, and PostgreSQL takes no such text.
   v.excludes("\0", "holds U+0000"),
 );
 const wholeNumber = v.pipe(v.number(), v.integer(), v.minValue(1));
-/** Seconds have ten digits until the year 2286; a time in milliseconds would end everything until now. */
+/**
+ * A time has at most ten digits, as seconds have until the year 2286; a time in milliseconds would end everything until
+ * now.
+ */
 const time = v.pipe(wholeNumber, v.maxValue(9_999_999_999, "is not in seconds"));
 
 const workload = v.pipe(
@@ -29,7 +32,7 @@ const workload = v.pipe(
 
 const SELECTORS = {
   token: name,
-  /** At the issuer that first vouched for it; ours for a client that acts for itself. */
+  /** The subject at the issuer that first vouched for it; the issuer is ours for a client that acts for itself. */
   subject: v.strictObject({ iss: name, sub: name }),
   actor: workload,
   client: name,
@@ -37,32 +40,32 @@ const SELECTORS = {
   issuer: name,
   rule: name,
   consent: name,
-  /** What a user gave by one click: its refresh tokens, and what was issued for them. */
+  /** What a user gave by one click: the refresh tokens, and what was issued for them. */
   grant: name,
-  /** That of every user. */
+  /** What every user gave by a click. */
   everyGrant: v.strictObject({}),
-  /** `upTo`: seconds since 1970; without it, everything that was issued until now. */
+  /** `upTo` is in seconds since 1970; without it, everything is ended that was issued until now. */
   everything: v.strictObject({ upTo: v.optional(time) }),
 };
-export type SelectorName = keyof typeof SELECTORS;
-export const SELECTOR_NAMES = Object.keys(SELECTORS) as SelectorName[];
+type SelectorName = keyof typeof SELECTORS;
+const SELECTOR_NAMES = Object.keys(SELECTORS) as SelectorName[];
 
 const Order = v.strictObject({
   ...v.partial(v.object(SELECTORS)).entries,
   dryRun: v.optional(v.boolean(), false),
-  /** Of a dry run: tokens on one page, and the last token of the page before. */
+  /** The size of a page of a dry run, and the last token of the page before. */
   limit: v.optional(v.pipe(wholeNumber, v.maxValue(ENDED_PAGE_MAX)), ENDED_PAGE),
   after: v.optional(name),
 });
 type Order = v.InferOutput<typeof Order>;
 
-export type RevocationOrder = {
+type RevocationOrder = {
   selector: EndingSelector;
   dryRun: boolean;
   page: { limit: number; afterJti?: string };
 };
 
-/** Every problem comes back with its path. */
+/** Reads an order; every problem comes back with its path. */
 export function parseRevocation(json: Json): Result<RevocationOrder, readonly string[]> {
   const parsed = v.safeParse(Order, json);
   if (!parsed.success) {

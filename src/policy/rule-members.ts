@@ -34,7 +34,7 @@ export const accessToken = {
   lifetimeSeconds: lifetimeSeconds(ACCESS_TOKEN_SECONDS, ACCESS_TOKEN_SECONDS_MAX),
 };
 
-/** The product of an exchange, which does not depend on the mode; each product has its own fields. */
+/** The members for the product of an exchange, which does not depend on the mode; each product has its own. */
 const issuesText = 'What the rule issues: "access_token" (the default), or "grant" for a partner.';
 export const asAccessToken = {
   issues: maybe(v.literal("access_token"), issuesText),
@@ -44,7 +44,7 @@ export const asGrant = {
   issues: setting(v.literal("grant"), issuesText),
   // IDC-5.5-1, EMA-7.4.2-1: grants are short-lived.
   lifetimeSeconds: lifetimeSeconds(GRANT_SECONDS, GRANT_SECONDS_MAX),
-  /** IDJAG-4.3-3 */
+  /** IDJAG-4.3-3: the rule lists the kinds of subject token that may become an ID-JAG. */
   idJagSubjects: maybe(
     v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1)),
     "The kinds of subject token for which an ID-JAG is issued; ID tokens by default.",
@@ -56,7 +56,7 @@ export const maxChainDepth = maybe(
   "The longest chain of actors in the issued token.",
 );
 
-/** PROD-2.6-4: the subjects, and how they consent. */
+/** PROD-2.6-4: the members for the subjects, and for how they consent. */
 export const consentText =
   'How the subject agrees: "record" (a consent on record), "may_act" (the token names the actor), or "implied", which needs `acknowledge`.';
 export const acknowledgeText = 'For "implied" consent: "subjects-not-asked".';
@@ -123,7 +123,7 @@ export const delegation = {
   allow: allow("delegation"),
   actors: setting(patterns, actorsText),
   maxChainDepth,
-  /** Not in an impersonation, because a user is asked about agents that the token shows. */
+  /** An impersonation does not have this member, because a user is asked about agents that the token shows. */
   askUser: maybe(
     v.boolean(),
     "Whether a refused agent gets a link at which the user can give the consent that alone is missing; false by default.",

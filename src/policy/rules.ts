@@ -39,7 +39,7 @@ const Variant = v.variant("allow", [
     v.strictObject({ ...impersonation, ...asAccessToken }),
     v.strictObject({ ...impersonation, ...asGrant }),
   ]),
-  // Without `subjectToken`: a grant names this server and its client itself.
+  // A redemption has no `subjectToken`, because a grant names this server and its client itself.
   v.strictObject({
     allow: allow("redemption"),
     ...who,
@@ -59,15 +59,15 @@ const Variant = v.variant("allow", [
     subjects: forWhom.subjects,
     consent: setting(v.optional(v.literal("record"), "record"), consentText),
     acknowledge: maybe(v.never(), acknowledgeText),
-    /** REFRESH-D-1 */
+    /** REFRESH-D-1: the rule says whether clients may go on without the user. */
     refresh: flag("Whether the clients may get refresh tokens of their users"),
-    /** OIDC-D-7: the sign-in of the user, also of the next setting. */
+    /** OIDC-D-7: this setting and the next one are demands on the user's sign-in. */
     acr: maybe(names, "The authentication context classes of which the sign-in of the user must have one."),
     signInSecondsMax: maybe(
       v.pipe(v.number(), v.integer(), v.minValue(1)),
       "How many seconds ago the user may have signed in, at most; with refresh tokens, also at each refresh.",
     ),
-    /** MCPC-D-20 */
+    /** MCPC-D-20: the rule may require that the client pushes its request. */
     pushed: flag("Whether the client has to push its authorization request (RFC 9126)"),
     ...accessToken,
   }),
@@ -93,7 +93,7 @@ export const Rule = v.pipe(
 );
 
 type RuleOf<M extends Rule["allow"]> = Extract<Rule, { allow: M }>;
-/** The rules for requests that bring this. */
+/** The rules for requests that bring this kind of evidence. */
 type RuleFor<B extends Brought> = RuleOf<ModeWith<{ brings: B }>>;
 
 export type SubjectRule = RuleFor<"subject_token" | "grant" | "code">;
@@ -128,7 +128,7 @@ export const hopsMaxOf = (rule: Rule): number =>
 /** Whether the rule issues grants for partners; all others issue access tokens. */
 export const issuesGrants = (rule: Rule): boolean => "issues" in rule && rule.issues === "grant";
 
-/** IDJAG-4.3-3: ID tokens only, unless the rule names other kinds (PROD-4.1-27). */
+/** IDJAG-4.3-3: only ID tokens count, unless the rule names other kinds (PROD-4.1-27). */
 export const idJagSubjectsOf = (rule: ExchangeRule): readonly string[] =>
   (rule.issues === "grant" ? rule.idJagSubjects : undefined) ?? ["id_token"];
 
@@ -144,33 +144,35 @@ export type Target = v.InferOutput<typeof ResourceServer> & { partner?: Partner 
 // --- the set in force -------------------------------------------------------------------------------------------
 
 export type PolicySet = {
-  /** Recorded in every audit event, to identify the rules and targets in force (AUDIT-D-4). */
+  /** The digest is recorded in every audit event, to identify the rules and targets in force (AUDIT-D-4). */
   digest: string;
   issuer: string;
-  /** By id. */
+  /** The rules, by id. */
   rules: ReadonlyMap<string, Rule>;
-  /** By each of its names. */
+  /** The targets, by each of their names. */
   targets: ReadonlyMap<string, Target>;
-  /** By mode and named caller, so that a look-up does not slow down with more rules. */
+  /** The rules, by mode and named caller, so that a look-up does not slow down with more rules. */
   byWho: ReadonlyMap<string, RulesOf>;
 };
 
-/** What names one caller, sorted by id. Most have a single rule, for which there is nothing to index. */
+/**
+ * The rules that name one caller, sorted by id. Most callers have a single rule, for which there is nothing to index.
+ */
 type RulesOf = {
   rules: readonly Rule[];
-  /** By the first name of each target; absent for a single rule. */
+  /** The rules by the first name of each target; absent for a single rule. */
   byTarget?: ReadonlyMap<string, readonly Rule[]>;
   /** One rule of each group that differs in targets and scopes only. */
   kinds: readonly Rule[];
 };
 
-/** In `subjectToken.audiences`: every target that the actor owns. */
+/** The value in `subjectToken.audiences` that stands for every target that the actor owns. */
 export const SELF = "self";
 
 /** A caller as rules name it. A client, a class and a workload with the same name are different callers. */
 type Who = readonly [kind: "actor" | "client" | "class", name: string];
 
-// Unambiguous, because only the name, which comes last, may hold a space.
+// The key is unambiguous, because only the name, which comes last, may hold a space.
 const whoKey = (mode: Mode, [kind, name]: Who): string => `${mode} ${kind} ${name}`;
 
 /**
@@ -264,7 +266,7 @@ export function candidates(policy: PolicySet, caller: Caller, target?: Target): 
   return others.length === 0 ? first : [...new Set([first, ...others].flat())].sort(byId);
 }
 
-/** The same as sorted lists, one for each name of this caller; a rule may be in several of them. */
+/** Finds the same rules as sorted lists, one for each name of this caller; a rule may be in several of them. */
 export function listsFor(policy: PolicySet, caller: Caller, target?: Target): readonly (readonly Rule[])[] {
   return whoAsks(caller).flatMap((who) => {
     const named = policy.byWho.get(whoKey(caller.mode, who));

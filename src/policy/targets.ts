@@ -21,7 +21,7 @@ export const scopes = v.pipe(
     v.pipe(
       v.string(),
       v.check(isScopeToken, "is not a scope token"),
-      // REFRESH-D-2
+      // REFRESH-D-2: this scope belongs to no target.
       v.check((scope) => scope !== OFFLINE_ACCESS, "is a reserved word: it is no scope of a target"),
     ),
   ),
@@ -32,7 +32,7 @@ export const pattern = v.pipe(
   v.check((text) => parsePattern(text).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
 );
 
-/** RFC6749-10.14-1: shown to people, so without characters that hide or reorder others. */
+/** RFC6749-10.14-1: the text is shown to people, so it has no characters that hide or reorder others. */
 const displayText = v.pipe(
   name,
   v.maxLength(200),
@@ -59,7 +59,7 @@ const common = {
 const kindText =
   '"resource" (the default): a resource server; "partner": the authorization server of another company.';
 
-/** One client by its client_id, not a prefix or an origin. */
+/** The name of one client by its client_id, not of a prefix or an origin. */
 const oneClient = v.pipe(
   name,
   v.check(
@@ -162,7 +162,7 @@ export const PartnerServer = v.pipe(
     issuer: setting(foreignIssuer, "The issuer identifier of the partner."),
     aliases: list(name, "Further names by which requests may name the partner."),
     ...common,
-    /** IDJAG-3.1-5: each client has its own. */
+    /** IDJAG-3.1-5: each client has a name of its own at the partner. */
     clients: setting(
       v.optional(v.record(oneClient, clientThere), {}),
       "By client_id or SPIFFE ID here: its client_id at the partner.",
@@ -171,9 +171,9 @@ export const PartnerServer = v.pipe(
       v.optional(subjects, "keep"),
       'How subjects are named at the partner: "keep", { "prefix": … } or { "table": … }.',
     ),
-    /** IDC-2.5-2 */
+    /** IDC-2.5-2: the claims that are carried over were agreed with the partner. */
     claims: list(claim, "Claims about the subject that are carried over into the grant."),
-    /** EMA-7.6.1-1 */
+    /** EMA-7.6.1-1: the APIs at the partner were agreed with it. */
     resources: list(resource, "The APIs behind the partner that a request may name as resource."),
   }),
   v.transform(({ kind: _, issuer, aliases, clients, subjects, claims, resources, ...rest }) => ({

@@ -12,8 +12,8 @@ import type { Failure } from "../refusal.ts";
 import type { Order } from "./order.ts";
 
 export type Decided = { allowed: Allowed; token: BuiltToken };
-/** `missing`: a consent for which the user can be asked. */
-export type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
+/** `missing` is a consent for which the user can be asked. */
+type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
 
 export async function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random">,
@@ -39,7 +39,7 @@ export async function decideOrder(
   return ok({ allowed: decided.value, token: token.value });
 }
 
-/** PROD-2.6-4: read at every decision, and no cache answers for them. */
+/** PROD-2.6-4: consents are read at every decision, and no cache answers for them. */
 async function findConsents(
   { facts }: Pick<Ports, "facts">,
   { access: { subject, workload, clientId }, consentId }: Order,
@@ -50,7 +50,7 @@ async function findConsents(
   return consentId === undefined ? found : found.filter(({ id }) => id === consentId);
 }
 
-/** What the caller is told of a decision, by the grant that it used. */
+/** The failure that the caller is told of a decision, by the grant that it used. */
 export function toFailure(
   { access: { mode }, targetFromGrant }: Pick<Order, "access" | "targetFromGrant">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },

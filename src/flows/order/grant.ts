@@ -54,7 +54,7 @@ export async function readGrant(
   const subject = defined<Subject>({
     origin,
     audiences: [audience],
-    // IDJAG-4.4.1-6: without a scope it permits what the operator set for that case, never everything.
+    // IDJAG-4.4.1-6: a grant without scope permits what the operator set for that case, never everything.
     scopes: scope ?? issuer.grants?.scopes ?? [],
     expiresAtSeconds,
     issuer: issuer.issuer,
@@ -62,7 +62,7 @@ export async function readGrant(
     boundTo: readConfirmation(claims),
     ...actors.value,
   });
-  // IDC-5.5-2, EMA-7.4.2-2: spent until the slowest clock has it expired.
+  // IDC-5.5-2, EMA-7.4.2-2: the `jti` is kept as spent until the slowest clock has it expired.
   const spentUntil = expiresAtSeconds + skewSeconds;
   return ok({
     sub,
@@ -74,8 +74,8 @@ export async function readGrant(
 }
 
 /**
- * EMA-5.1-1, EMA-7.6.2-1: the API that the grant names, letter by letter; of several the requested one, by whatever
- * name of it. A grant that names none is for the requested target, or for the client's default.
+ * EMA-5.1-1, EMA-7.6.2-1: the target is the API that the grant names, letter by letter; of several it is the requested
+ * one, by whatever name. A grant that names none is for the requested target, or for the client's default.
  */
 export function grantTarget(
   resources: readonly string[],

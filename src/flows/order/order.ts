@@ -34,25 +34,28 @@ export type RequestingClient = Pick<
 /** What the audit trail says of the parties to a request. */
 export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;
 
-/** Why a token or its claims are not accepted; `parties` where the signature was good, so that its subject is known. */
+/**
+ * Why a token or its claims are not accepted; `parties` is there where the signature was good, so that the subject is
+ * known.
+ */
 export type Refused = { reason: TokenReason; parties?: Parties };
 
 /** The subject behind a subject token or a grant. */
 export type ResolvedSubject = {
-  /** Our `sub` of it (IDC-2.4.2-3, IDJAG-4.1-1). */
+  /** The `sub` that we give the subject (IDC-2.4.2-3, IDJAG-4.1-1). */
   sub: string;
   subject: Subject;
-  /** `jti` of the tokens of ours behind it, nearest first; none behind a foreign token. */
+  /** The `jti` of the tokens of ours behind it, nearest first; there is none behind a foreign token. */
   ancestors?: readonly string[];
-  /** What an ending has to reach to end what comes from it; absent in a question. */
+  /** The root, by which an ending of it also ends what comes from it; absent in a question. */
   root?: Root;
   /** Claims of a foreign subject token, of which a partner may see some. */
   claims?: JsonObject;
   /** The APIs that a grant names. */
   resources?: readonly string[];
-  /** What the redemption of a grant or a code uses up. */
+  /** The guard of the grant or code, which its redemption uses up. */
   spends?: Guard;
-  /** Of a user who signed in here. */
+  /** The sign-in of a user who signed in here. */
   signIn?: SignInFacts;
   /** Absent in a question, which has no token. */
   parties?: Parties;
@@ -62,7 +65,7 @@ export type ResolvedSubject = {
 export type ResolvedActor = {
   sub: string;
   token?: AuditedToken;
-  /** Of an actor token of ours. */
+  /** The `jti` of an actor token of ours. */
   jti?: string;
 };
 
@@ -75,8 +78,8 @@ export type Evidence = {
 // --- what comes out ---------------------------------------------------------------------------------------------
 
 /**
- * What becomes of a family of refresh tokens when its access token is issued. `generation`: of the token that was
- * presented, or of the first; `gives`: the refresh token of the answer.
+ * What becomes of a refresh family when its access token is issued. `generation` is that of the token that was
+ * presented, or of the first one; `gives` is the refresh token of the answer.
  */
 export type FamilyStep = {
   type: AuditEvent["type"];
@@ -86,33 +89,33 @@ export type FamilyStep = {
 };
 
 /** What a user gave by a click, as a code or a refresh token stands for it. */
-export type GrantOfUser = {
+type GrantOfUser = {
   id: string;
-  /** Of the refresh token that was presented. */
+  /** The number of the refresh token that was presented. */
   generation?: number;
-  /** Undefined where what is allowed comes without a refresh token. */
+  /** The step of the family; undefined where what is allowed comes without a refresh token. */
   step(allowed: Allowed): FamilyStep | undefined;
-  /** Once a family that begins with this grant is on record. */
+  /** Called once a family that begins with this grant is on record. */
   begun?(): Promise<void>;
 };
 
 export type Order = {
   /** The access request that the policy decides, but for consents and time. */
   access: Omit<AccessRequest, "consents" | "nowSeconds">;
-  /** Our `sub` of the subject, or the client itself. */
+  /** The `sub` that the token will have: our name of the subject, or the client itself. */
   sub: string;
   /** The chain of the token to be issued, current actor first. */
   chain: Chain;
   ancestors: readonly string[];
-  /** Absent: what is issued is its own root. */
+  /** Absent if what is issued is its own root. */
   root?: Root;
-  /** Of an actor token of ours, whose ending ends what is issued. */
+  /** The `jti` of an actor token of ours, whose ending ends what is issued. */
   actorJti?: string;
   spends?: Guard;
-  /** Of the token, where it is known beforehand. */
+  /** The `jti` of the token, where it is known beforehand. */
   jti?: string;
   grant?: GrantOfUser;
-  /** Present: no other consent of the user counts. */
+  /** If present, no other consent of the user counts. */
   consentId?: string;
   signIn?: SignInFacts;
   subjectClaims?: JsonObject;

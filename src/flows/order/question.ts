@@ -30,7 +30,7 @@ import {
   subjectIssuer,
 } from "./subject.ts";
 
-export type QuestionPorts = Pick<Ports, "clock" | "settings" | "clients" | "clientDocuments">;
+type QuestionPorts = Pick<Ports, "clock" | "settings" | "clients" | "clientDocuments">;
 
 type Refused = { reason: TokenReason };
 
@@ -52,7 +52,7 @@ export async function readQuestion(
   }
   const audience = target === undefined ? [] : [target];
   const requested = defined<Requested>({ mode, audience, resource: resources, scope, requestedType });
-  // A question has no proofs: the answer tells which are demanded.
+  // A question has no proofs, so the answer tells which are demanded.
   const asking = { ...client.value, keys: "assumed" } as const;
   const order = await readOrder(ports, asking, requested, claimed(ports, question));
   return order.ok ? order : err(order.error.failure);
@@ -112,7 +112,7 @@ function findWorkload(
 
 // --- the parties ------------------------------------------------------------------------------------------------
 
-/** What the tokens would say, from the claims of the question. */
+/** Makes from the claims of the question what the tokens would say. */
 function claimed(ports: QuestionPorts, question: Question): Evidence {
   const { subjectClaims, grantClaims, grantProfile = "jwt", signedIn, actor, client } = question;
   const { issuer: us } = ports.settings();
@@ -131,7 +131,7 @@ function claimed(ports: QuestionPorts, question: Question): Evidence {
   });
 }
 
-/** What the code of this user would stand for: all that the client asks them for, as if they gave it. */
+/** Makes what the code of this user would stand for: all that the client asks them for, as if they gave it. */
 async function readSignedIn(
   ports: QuestionPorts,
   { iss, sub: foreign }: NonNullable<Question["signedIn"]>,
@@ -170,7 +170,7 @@ async function readClaimedGrant(
 ): Promise<Result<ResolvedSubject, Refused>> {
   const name = stringClaim(claims, "iss");
   if (!name.ok) return err({ reason: name.error.kind });
-  // IDJAG-9.4-1, PROD-4.1v9-4: no grant of our own is redeemed here.
+  // IDJAG-9.4-1, PROD-4.1v9-4: a grant that we issued is never redeemed here.
   if (name.value === ports.settings().issuer) return err({ reason: "grant_self_issued" });
   const issuer = grantIssuer(ports, { issuer: name.value, profile });
   return issuer.ok ? readGrant(ports, issuer.value, profile, claims, clientId) : issuer;
@@ -193,7 +193,7 @@ async function readClaimedForeign(
   return readForeignSubject(ports, issuer.value, token);
 }
 
-/** What the row of such a token would say; the chain is what `act` tells of it. */
+/** Makes what the row of such a token would say; the chain is what `act` tells of it. */
 function readClaimedOwn(
   ports: QuestionPorts,
   claims: JsonObject,

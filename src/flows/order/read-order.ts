@@ -24,7 +24,7 @@ import type {
   ResolvedSubject,
 } from "./order.ts";
 
-/** Parameters, subject, actor, target: the first that fails is the answer. */
+/** Reads parameters, subject, actor and target in this order; the first that fails is the answer. */
 export async function readOrder(
   { settings }: Pick<Ports, "settings">,
   client: RequestingClient,
@@ -42,7 +42,7 @@ export async function readOrder(
     return err({ failure: subjectFailure(mode, reason), parties });
   }
   let parties = subject?.value.parties ?? {};
-  // PROD-4.1r3-2, RFC8693-2.1-21: so is the actor token.
+  // PROD-4.1r3-2, RFC8693-2.1-21: the actor token is validated too.
   const sent = await evidence.actor?.();
   const actor = sent?.ok ? checkActor(client, sent.value) : sent;
   if (actor?.ok === false) {
@@ -139,7 +139,7 @@ function targetOf(
 
 function chainOf(mode: Mode, issuer: string, earlier: Chain, actor: ResolvedActor | undefined): Chain {
   const { chain } = MODES[mode];
-  // RFC8693-4.1-5, PROD-4.1v6-4: the caller outermost, every earlier actor beneath.
+  // RFC8693-4.1-5, PROD-4.1v6-4: the caller is outermost, and every earlier actor beneath.
   if (chain === "grows" && actor !== undefined) return [{ iss: issuer, sub: actor.sub }, ...earlier];
   // PROD-4.1v8-2: redemption carries the chain onward and adds no hop, as the redeeming client is not an actor.
   return chain === "kept" ? earlier : [];

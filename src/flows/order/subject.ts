@@ -30,7 +30,7 @@ type Refused = { reason: TokenReason };
 
 // --- tokens of ours ---------------------------------------------------------------------------------------------
 
-/** What the row of a token of ours says. */
+/** The members of a row that make the subject of a token of ours. */
 export type OwnSubject = Pick<
   Subject,
   "origin" | "audiences" | "scopes" | "expiresAtSeconds" | "chain" | "mayAct" | "boundTo"
@@ -91,7 +91,7 @@ export async function readForeignSubject(
   issuer: TrustedIssuer,
   { claims, tokenType }: ForeignToken,
 ): Promise<Result<ResolvedSubject, Refused>> {
-  // RFC7519-4.1.3-v1: the token is meant for us.
+  // RFC7519-4.1.3-v1: the token must be meant for us.
   const meant = checkAudienceContains(claims, issuer.audiences);
   if (!meant.ok) return err({ reason: meant.error.kind });
   const times = checkForeignTimes(ports, issuer, claims);
@@ -160,7 +160,10 @@ const UNSHOWABLE = /[\p{Cc}\p{Bidi_Control}]/u;
 /** A URL or a SPIFFE ID. */
 const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
 
-/** RFC7519-4.1.2-v1, RFC9068-5-1: our `sub` of a foreign subject, never one that a client or workload could have. */
+/**
+ * RFC7519-4.1.2-v1, RFC9068-5-1: maps a foreign subject to our `sub`, which is never one that a client or workload
+ * could have.
+ */
 export async function mapSubject(
   ports: Pick<Ports, "clients">,
   { issuer, subjects, disabledSubjects }: TrustedIssuer,
@@ -184,7 +187,7 @@ export function scopesOf(
   otherwise: readonly string[],
 ): Result<readonly string[], Refused> {
   if (claims.scope === undefined) return ok(otherwise);
-  // RFC8693-4.2-1: one string, never an array.
+  // RFC8693-4.2-1: `scope` is one string, never an array.
   const scopes = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
   return scopes?.ok ? scopes : err({ reason: "scope_malformed" });
 }
