@@ -27,7 +27,7 @@ export interface ShortLivedRows<
 }
 
 /** The most pending consents of one agent, of one user, and of both. */
-export type PendingCaps = Record<"perActor" | "perSubject" | "perPair", number>;
+type PendingCaps = Record<"perActor" | "perSubject" | "perPair", number>;
 
 /** Consents for which users may be asked, shared by all instances; none is found once it has expired. */
 export interface PendingConsents {

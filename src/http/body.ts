@@ -21,7 +21,7 @@ export function hasMediaType(request: HttpRequest, expected: string): boolean {
   return type === expected && utf8;
 }
 
-export type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8" };
+type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8" };
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -13,7 +13,7 @@ import { pathOf } from "./handler.ts";
 /** PAGE-D-21: the endpoints of clients that may run in a page. */
 const FOR_CLIENTS = ["/token", "/par", "/register", "/revoke"];
 
-export type Cors = {
+type Cors = {
   /** Answers preflights, and adds to every other answer what its reader needs. */
   serve(handler: Handler): Handler;
   /** Adds the same to an answer that no handler made, such as a fault. */

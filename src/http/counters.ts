@@ -32,7 +32,7 @@ export type Counters = {
 /**
  * The values of the label `path`. Any other path counts as "other"; of a path below one of these, the rest is left out.
  */
-export const ENDPOINTS = [
+const ENDPOINTS = [
   "/token",
   "/jwks",
   "/register",

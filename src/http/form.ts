@@ -49,7 +49,7 @@ export function parameterOf({ parameter }: { parameter?: string | undefined }): 
   return parameter === undefined || isKnownParameter(parameter) ? parameter : "other";
 }
 
-export type RefusedClient = { failure: Failure; refused: LoggedRefusal };
+type RefusedClient = { failure: Failure; refused: LoggedRefusal };
 
 export type FormPorts = ClientAuthPorts & LimitPorts & Pick<Ports, "authFailures">;
 

@@ -1,7 +1,7 @@
 /** The events of the log: one table, from which the types of the notices and the page of the log derive. */
 
 /** The members that a notice may have beside time, level, event and message. */
-export type NoticeMembers = {
+type NoticeMembers = {
   listener: string;
   address: string;
   port: number;

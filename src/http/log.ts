@@ -60,7 +60,7 @@ export type FetchEntry = {
   failure?: string;
 };
 
-export type NoticeEntry = Notice & { time: string };
+type NoticeEntry = Notice & { time: string };
 
 /** A signed checkpoint of the audit log, where standard output is its witness. */
 export type CheckpointEntry = { time: string; level: "info"; event: "checkpoint"; checkpoint: string };

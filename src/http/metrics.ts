@@ -165,7 +165,7 @@ export const FAMILIES = {
   },
 } as const satisfies Record<string, Family>;
 
-export type MetricName = keyof typeof FAMILIES;
+type MetricName = keyof typeof FAMILIES;
 
 export type Sample<N extends MetricName> = {
   labels: Readonly<Record<(typeof FAMILIES)[N]["labels"][number], string>>;

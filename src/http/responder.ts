@@ -16,7 +16,7 @@ import { readTraceparent } from "./trace-context.ts";
 /** What the head expects: nothing; to be asked for the body (100-continue); or something that is not supported. */
 export type Expect = "none" | "continue" | "other";
 
-export type ResponderOptions = {
+type ResponderOptions = {
   handler: Handler;
   /** The base of every request's URL. */
   origin: string;
@@ -33,7 +33,7 @@ export type ResponderOptions = {
   };
 };
 
-export type Responder = (request: IncomingMessage, response: ServerResponse, expect: Expect) => Promise<void>;
+type Responder = (request: IncomingMessage, response: ServerResponse, expect: Expect) => Promise<void>;
 
 export function makeResponder(options: ResponderOptions): Responder {
   const { handler, connections, log, limit } = options;

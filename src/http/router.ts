@@ -8,8 +8,8 @@ import { httpError, notFound } from "./answers.ts";
 import type { Handler } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
-export type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;
+type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
+type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;
 export type Routes = Readonly<Record<string, MethodTable>>;
 
 /** `dress` gives its form to the answer to a method that a path does not serve. */

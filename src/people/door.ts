@@ -26,7 +26,7 @@ import type { ShortLivedBodies } from "./records.ts";
 export { lookAtProvider } from "./adapters/providers.ts";
 export { describeMetadataFailure, parseProviderMetadata, providerMetadataUrl } from "./spec/oidc.ts";
 
-export type PeopleOptions = ProviderOptions & { store: Pick<Store, "shortLived" | "pendingConsents"> };
+type PeopleOptions = ProviderOptions & { store: Pick<Store, "shortLived" | "pendingConsents"> };
 
 export function openPeople(options: PeopleOptions): OpenPeople {
   const { store, encryptionKeys } = options;

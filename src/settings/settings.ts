@@ -199,7 +199,7 @@ export type RefreshSettings = {
 };
 
 /** In whose name and colours pages are shown. */
-export type PagesSettings = { operator: string; colours: SchemeColours };
+type PagesSettings = { operator: string; colours: SchemeColours };
 
 export type Settings = General & {
   issuer: string;

@@ -15,7 +15,7 @@ export type ClockWatch = {
   stop(): void;
 };
 
-export type ClockOptions = {
+type ClockOptions = {
   store: Pick<Store, "nowMs">;
   clock: Pick<Clock, "nowMs" | "monotonicMs">;
   timers: Timers;

@@ -15,7 +15,7 @@ import type { Log } from "./log.ts";
 /** Of no JWT: an input of theirs has a dot in it and no space. */
 const PROBE = "is this key at hand";
 
-export type KeyServiceWatch = {
+type KeyServiceWatch = {
   /** The same keys; what becomes of their signatures is noted. */
   custody: KeyCustody;
   /** Undefined while no active key is at the service. */
@@ -24,7 +24,7 @@ export type KeyServiceWatch = {
   begin(keys: () => readonly KeyFacts[]): Promise<PeriodicWork>;
 };
 
-export type KeyServiceOptions = {
+type KeyServiceOptions = {
   custody: KeyCustody;
   clock: Pick<Clock, "monotonicMs">;
   timers: Timers;

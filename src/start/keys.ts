@@ -18,7 +18,7 @@ import type { Settings } from "../settings/settings.ts";
 import { watchKeyService } from "./key-service.ts";
 import type { Log } from "./log.ts";
 
-export type KeysOptions = {
+type KeysOptions = {
   store: Store;
   journal: OpenJournal;
   counters: Pick<Counters, "recorded">;
@@ -29,7 +29,7 @@ export type KeysOptions = {
   log: Log;
 };
 
-export type OpenedKeys = {
+type OpenedKeys = {
   ring: KeyRing;
   work: readonly PeriodicWork[];
   keyService: Watch["keyService"];

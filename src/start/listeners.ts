@@ -139,7 +139,7 @@ function renew(listener: string, server: Server, next: Listener | undefined, log
 }
 
 /** `name` is its path in the configuration. */
-export async function bindAt<S>(
+async function bindAt<S>(
   name: string,
   { host, port }: { host: string; port: number },
   configFile: string,

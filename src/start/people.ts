@@ -5,7 +5,7 @@ import type { Log } from "./log.ts";
 import type { RemoteOptions } from "./remote.ts";
 import { printFetch } from "./remote.ts";
 
-export type PeopleWing = {
+type PeopleWing = {
   /** Undefined until it is loaded. */
   people(): People | undefined;
   /** Before these settings are in force. */

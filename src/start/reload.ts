@@ -16,7 +16,7 @@ import type { Listeners } from "./listeners.ts";
 import type { Log } from "./log.ts";
 import type { Service } from "./service.ts";
 
-export type ReloadOptions = {
+type ReloadOptions = {
   configFile: string;
   /** The settings of the start. */
   started: Config["fixed"];
@@ -26,7 +26,7 @@ export type ReloadOptions = {
   log: Log;
 };
 
-export type Reload = {
+type Reload = {
   /** Each problem is a line that begins with its path, and with one nothing changes: no setting, no certificate. */
   fromFile(): void;
   /** Ends the looks at the files. */

@@ -10,7 +10,7 @@ import type { Ports, Timers } from "../ports.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
 
-export type RestoredOptions = {
+type RestoredOptions = {
   mark: RestoredMark;
   ports: Pick<Ports, "clock" | "hash" | "journal" | "settings">;
   timers: Timers;

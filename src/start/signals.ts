@@ -3,7 +3,7 @@
  * this file imports nothing: what it imported would be loaded before its first line.
  */
 
-export type SignalWork = {
+type SignalWork = {
   /** For each SIGHUP; returns when it is done, so that two are done one after the other. */
   reload: () => void;
   /** For each SIGTERM and SIGINT. */

@@ -95,7 +95,7 @@ export async function markWentBack(
   await recorded.catch(() => undefined);
 }
 
-export type StoreLook = {
+type StoreLook = {
   store: Pick<Store, "log" | "audit" | "restored">;
   journal: Pick<OpenJournal, "head">;
   clock: Pick<Clock, "nowMs">;

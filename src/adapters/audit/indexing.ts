@@ -24,7 +24,7 @@ import { runPeriodically } from "../periodic.ts";
 import { keysOfBodies, TIMES } from "../store/encoding.ts";
 import type { Segment, Store } from "../store/store.ts";
 
-export type IndexingOptions = {
+type IndexingOptions = {
   /** The log that this process writes. */
   log: string;
   store: Pick<Store, "log" | "audit">;

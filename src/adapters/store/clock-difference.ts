@@ -2,7 +2,7 @@
 import type { Clock } from "../../ports.ts";
 import type { Store } from "./store.ts";
 
-export type ClockDifference = {
+type ClockDifference = {
   /** Positive: this machine is ahead. */
   differenceMs: number;
   /** The true difference is at most this far from it. */

@@ -28,7 +28,7 @@ type Form<T = unknown, H extends Held = Held> = {
  * `member`: its name in the record, with a question mark where it may be absent, which is null in the row; `origin.iss`
  * is a member of a member, and `*` the whole record.
  */
-export type Column<M extends string = string, T = unknown, H extends Held = Held> = Form<T, H> & {
+type Column<M extends string = string, T = unknown, H extends Held = Held> = Form<T, H> & {
   member: M;
   /** Its name without the question mark, and that of the member inside. */
   outer: string;

@@ -141,8 +141,8 @@ export const LISTS = {
 export type ListName = keyof typeof LISTS;
 
 /** `entry`: the place of its entry in the batch. */
-export type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
-export type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
+type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
+type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
 
 type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["columns"]>) => void;
 

@@ -6,7 +6,7 @@ import { fromRow } from "./columns.ts";
 import type { EVENT } from "./tables.ts";
 import { CHECKPOINT } from "./tables.ts";
 
-export type EventRow = RowOf<typeof EVENT.columns>;
+type EventRow = RowOf<typeof EVENT.columns>;
 
 export type HeadRow = Pick<EventRow, "log" | "seq" | "hash" | "type">;
 

@@ -110,7 +110,7 @@ export type Segment = { log: string; fromSeq: number; toSeq: number; fromMs: num
 export type StoredSegment = Segment & { id: number };
 
 /** What a segment lists under a term (audit/indexing.ts). */
-export type TermList = { term: number; numbers: readonly number[] };
+type TermList = { term: number; numbers: readonly number[] };
 export type StoredList = Pick<TermList, "numbers"> & { segment: number };
 
 /** The index of the trail, which is built after the events. */
@@ -169,7 +169,7 @@ export interface ClientRows {
 }
 
 /** Registered clients and initial access tokens, with what their removal needs. */
-export interface RegistrationRows extends Registrations {
+interface RegistrationRows extends Registrations {
   /** In order of creation, expired and revoked ones too. */
   initialTokens(): Promise<readonly InitialToken[]>;
   /**

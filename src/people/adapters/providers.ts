@@ -43,7 +43,7 @@ export type ProviderOptions = {
   onPairwise: (name: string) => void;
 };
 
-export type OpenProviders = Providers & {
+type OpenProviders = Providers & {
   configure(providers: ReadonlyMap<string, Provider>): void;
   stop(): void;
 };

@@ -42,7 +42,7 @@ export type AccountQuery = {
 };
 
 /** The last use of a consent, if the events that were read have one; else since when there is none in them. */
-export type LastUse = { atMs: number } | { noneSinceMs: number } | "none";
+type LastUse = { atMs: number } | { noneSinceMs: number } | "none";
 
 export type AccountConsent = StandingConsent & {
   lastUse: LastUse;

@@ -93,7 +93,7 @@ export const renewed = <T extends { renewals: number; expiresAtSeconds: number }
 // --- the form ---------------------------------------------------------------------------------------------------
 
 /** What a page asks of this flow: `offer` is decided anew, as policy and client may have changed since it was shown. */
-export type Decidable<O extends Offered, P> = Waits & {
+type Decidable<O extends Offered, P> = Waits & {
   offer: Result<O, { reason: Reason }>;
   /** As for `showOffer`. */
   refreshOf?: (offer: O) => RefreshSettings | undefined;

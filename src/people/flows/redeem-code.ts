@@ -35,7 +35,7 @@ import { endSurplus } from "./surplus-families.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
-export type CodePorts = BasePorts & Pick<PeoplePorts, "facts" | "families" | "journal" | "shortLived">;
+type CodePorts = BasePorts & Pick<PeoplePorts, "facts" | "families" | "journal" | "shortLived">;
 
 export async function readCode(
   ports: CodePorts,

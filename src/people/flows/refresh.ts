@@ -30,7 +30,7 @@ import { plainClient } from "./redeem-code.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
-export type RefreshPorts = BasePorts & Pick<PeoplePorts, "families" | "successors">;
+type RefreshPorts = BasePorts & Pick<PeoplePorts, "families" | "successors">;
 
 export async function readRefresh(
   ports: RefreshPorts,

@@ -119,10 +119,10 @@ function placeOf(
 
 // --- and back ---------------------------------------------------------------------------------------------------
 
-export type SignedIn = { next: "signed_in"; place: PagePlace; secret: string };
+type SignedIn = { next: "signed_in"; place: PagePlace; secret: string };
 
 /** What the browser brings back: the name of the path, the query, and the digests of its cookies. */
-export type Returned = {
+type Returned = {
   name: string;
   query: string;
   browser: string | undefined;

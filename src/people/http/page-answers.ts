@@ -193,7 +193,7 @@ export function dressPages(ports: Pick<PeoplePorts, "hash" | "settings">): Dress
 
 // --- requests ---------------------------------------------------------------------------------------------------
 
-export type PageRequest = {
+type PageRequest = {
   request: HttpRequest;
   peer: Peer;
   audited: AuditedRequest;

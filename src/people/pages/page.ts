@@ -9,7 +9,7 @@ import type { Texts } from "./texts.ts";
 export type Page = { status: number; show: (texts: Texts) => { title: string; body: Html } };
 
 /** In which language, and in whose name and colours, a page is shown. */
-export type Look = { texts: Texts; operator: string; colours: SchemeColours };
+type Look = { texts: Texts; operator: string; colours: SchemeColours };
 
 /** The document. It has no script, and nothing in it is loaded from anywhere. */
 export function frame({ show }: Page, { texts, operator, colours }: Look): string {

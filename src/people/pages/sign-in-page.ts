@@ -5,7 +5,7 @@ import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import type { Page } from "./page.ts";
 
-export type SignInView = { providers: readonly { title: string; href: string }[] };
+type SignInView = { providers: readonly { title: string; href: string }[] };
 
 export const signInPage = ({ providers }: SignInView): Page => ({
   status: 200,

@@ -41,7 +41,7 @@ export type ProviderMetadata = {
   hasPublicSubjects: boolean;
 };
 
-export type ProviderMetadataFailure =
+type ProviderMetadataFailure =
   | { kind: "metadata_malformed" | "metadata_issuer_differs" }
   | { kind: "metadata_member_missing"; member: string };
 
@@ -136,7 +136,7 @@ export function buildAuthenticationUrl(endpoint: string, request: Authentication
 // --- the response (3.1.2.5, 3.1.2.6) ----------------------------------------------------------------------------
 
 export type AuthenticationResponse = { state: string; code?: string; error?: string; iss?: string };
-export type AuthenticationResponseFailure = { kind: "callback_malformed" };
+type AuthenticationResponseFailure = { kind: "callback_malformed" };
 
 const PARAMETERS = ["state", "code", "error", "iss"] as const;
 
@@ -237,7 +237,7 @@ export type IdTokenRule = {
   requiredAcr: readonly string[];
 };
 
-export type IdTokenFailure =
+type IdTokenFailure =
   | (ReturnType<typeof checkType> & { ok: false })["error"]
   | (ReturnType<typeof checkAlgorithm> & { ok: false })["error"]
   | (ReturnType<typeof checkTimes> & { ok: false })["error"]

@@ -26,7 +26,7 @@ export type AuthorizationForm = Readonly<Partial<Record<Single, string>>> & {
 const isSingle = (name: string): name is Single =>
   (AUTHORIZATION_PARAMETERS as readonly string[]).includes(name);
 
-export type AuthorizationFormFailure = {
+type AuthorizationFormFailure = {
   kind: "form_encoding_malformed" | "parameter_repeated" | "parameter_malformed";
   /** Absent where the form as a whole cannot be read. */
   parameter?: string;
@@ -69,7 +69,7 @@ export type RedirectRule = {
   localhostExact: boolean;
 };
 
-export type RedirectFailure = { kind: "redirect_uri_missing" | "redirect_uri_differs" };
+type RedirectFailure = { kind: "redirect_uri_missing" | "redirect_uri_differs" };
 
 /** Scheme and host of a loopback URI, its port, and the rest, of which only the port may vary. */
 const LOOPBACK = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::[0-9]{1,5})?([/?].*|)$/;
@@ -125,7 +125,7 @@ export type AuthorizationRequest = {
   wishes: SignInWishes;
 };
 
-export type AuthorizationFailure =
+type AuthorizationFailure =
   | ChallengeFailure
   | KeyParameterFailure
   | TargetFailure

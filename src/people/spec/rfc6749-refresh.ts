@@ -17,7 +17,7 @@ export function splitOffline(scope: readonly string[] | undefined): {
   return { offline, scope: others.length === 0 ? undefined : others };
 }
 
-export type RefreshFailure = { kind: "refresh_token_missing" };
+type RefreshFailure = { kind: "refresh_token_missing" };
 
 /** RFC6749-6-1 */
 export function parseRefresh({ refresh_token: token }: Form): Result<string, RefreshFailure> {

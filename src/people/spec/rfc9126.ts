@@ -13,7 +13,7 @@ import type { AuthorizationForm } from "./rfc6749-authorization.ts";
 /** RFC9126-2.2-3: the form of our request URIs; no other URI is ever looked at, let alone fetched. */
 const PREFIX = "urn:ietf:params:oauth:request_uri:";
 
-export type PushedAnswer = { request_uri: string; expires_in: number };
+type PushedAnswer = { request_uri: string; expires_in: number };
 
 /** RFC9126-2.2-1, RFC9126-2.2-2: `reference` is random, or encrypted and authenticated. */
 export const buildPushedAnswer = (reference: string, expiresInSeconds: number): PushedAnswer => ({
