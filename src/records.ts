@@ -259,6 +259,7 @@ export type PendingConsent = {
 export type AuditRecord = AuditPosition & { body: string };
 
 /** `newestFirst`: in the reverse order, so that `after` is followed by what is older. */
-export type AuditQuery = Omit<EventFilter, "lineageOf"> & Listing & { newestFirst?: boolean };
+export type AuditQuery = Omit<EventFilter, "lineageOf" | "holds"> &
+  Listing & { limit: number; newestFirst?: boolean };
 
 export type CheckpointRow = { log: string; treeSize: number; timeMs: number; jws: string };

@@ -9,9 +9,10 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { decodeFormText } from "../spec/rfc6749.ts";
 import { decodeBase64url, encodeBase64url } from "../spec/rfc7515.ts";
-import { parseJson } from "../spec/rfc8259.ts";
-import type { Term, TermName } from "./terms.ts";
-import { subjectTerm } from "./terms.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { FILTERS, readUtcTime } from "./filters.ts";
+import type { Term } from "./terms.ts";
 
 /** A range of one log: the records after `afterSeq` up to and including `toSeq`. */
 export type Span = { log: string; afterSeq: number; toSeq: number };
@@ -46,6 +47,8 @@ export function readParameters(search: string, known: readonly string[]): Result
   return ok(values);
 }
 
+export const LIMIT_WRONG = "limit is not a whole number above zero";
+
 /** The page size; undefined if `limit` is not a whole number above zero. */
 export function readLimit(parameters: Parameters): number | undefined {
   const digits = parameters.get("limit") ?? String(AUDIT_PAGE);
@@ -53,27 +56,7 @@ export function readLimit(parameters: Parameters): number | undefined {
   return limit > 0 ? Math.min(limit, AUDIT_PAGE_MAX) : undefined;
 }
 
-/** Reads a time of RFC 3339 in UTC as milliseconds since 1970. */
-function readTime(text: string): number | undefined {
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)) return undefined;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? undefined : ms;
-}
-
-/** Each of these filters is one search term. */
-const SIMPLE = ["actor", "client", "target", "rule", "outcome", "type"] as const satisfies TermName[];
-export const EVENT_PARAMETERS: readonly string[] = [
-  "from",
-  "to",
-  "iss",
-  "sub",
-  ...SIMPLE,
-  "jti",
-  "lineage",
-  "request",
-  "limit",
-  "cursor",
-];
+export const EVENT_PARAMETERS: readonly string[] = [...Object.keys(FILTERS), "limit", "cursor"];
 
 export type EventFilter = {
   fromMs?: number;
@@ -81,42 +64,45 @@ export type EventFilter = {
   toMs?: number;
   /** An event matches if it has at least one term of each of these alternatives. */
   terms: readonly (readonly Term[])[];
-  limit: number;
+  /** Whether the stored text of an event has what is no term; absent where only terms are asked for. */
+  holds?: (body: string) => boolean;
   /** The `jti` of a token whose ancestors and descendants are listed too. */
   lineageOf?: string;
 };
 
-/** Reads the filter in the parameters of `GET /audit/events`; an error text for the caller otherwise. */
-export function readEventFilter(parameters: Parameters): Result<EventFilter, string> {
-  const limit = readLimit(parameters);
-  if (limit === undefined) return err("limit is not a whole number above zero");
-  const [from, to] = ["from", "to"].map((name) => {
-    const text = parameters.get(name);
-    return text === undefined ? {} : { ms: readTime(text) ?? Number.NaN };
-  });
-  if (Number.isNaN(from?.ms) || Number.isNaN(to?.ms)) {
-    return err("from and to must be UTC times like 2027-01-31T00:00:00Z");
-  }
-  const { iss, sub, jti, lineage, request } = Object.fromEntries(parameters);
-  if ((iss === undefined) !== (sub === undefined)) return err("iss and sub must be sent together");
-  if (lineage !== undefined && (lineage !== "1" || jti === undefined)) {
-    return err("lineage must be 1 and requires jti");
-  }
-  // The most selective term comes first, because the stores search by the first one.
-  const terms: Term[][] = request === undefined ? [] : [[{ name: "request", value: request }]];
-  if (jti !== undefined && lineage === undefined) {
-    terms.push([
-      { name: "granted", value: jti },
-      { name: "presented", value: jti },
-    ]);
-  }
-  if (iss !== undefined && sub !== undefined) terms.push([subjectTerm(iss, sub)]);
-  for (const name of SIMPLE) {
+/** Reads filters by the names of parameters; otherwise an error text, in which they are called as `nameOf` says. */
+export function readEventFilter(
+  parameters: Parameters,
+  nameOf: (parameter: string) => string = (parameter) => parameter,
+): Result<EventFilter, string> {
+  const all = Object.fromEntries(parameters);
+  const terms: (readonly Term[])[] = [];
+  const others: ((body: string) => boolean)[] = [];
+  for (const [name, { takes, requires, terms: termsFor, holds }] of Object.entries(FILTERS)) {
     const value = parameters.get(name);
-    if (value !== undefined) terms.push([{ name, value }]);
+    if (value === undefined) continue;
+    if (takes?.fits(value) === false) return err(`${nameOf(name)} is not ${takes.text}`);
+    if (requires !== undefined && !parameters.has(requires)) {
+      return err(`${nameOf(name)} requires ${nameOf(requires)}`);
+    }
+    const alternatives = termsFor?.(value, all) ?? [];
+    if (alternatives.length > 0) terms.push(alternatives);
+    if (holds !== undefined) others.push((body) => isHeld(body, value, holds));
   }
-  const lineageOf = lineage === undefined ? undefined : jti;
-  return ok(defined<EventFilter>({ limit, terms, fromMs: from?.ms, toMs: to?.ms, lineageOf }));
+  const [fromMs, toMs] = [all.from, all.to].map((text) =>
+    text === undefined ? undefined : readUtcTime(text),
+  );
+  const held = (body: string): boolean => others.every((one) => one(body));
+  const lineageOf = all.lineage === undefined ? undefined : all.jti;
+  return ok(
+    defined<EventFilter>({ fromMs, toMs, terms, lineageOf, holds: others.length > 0 ? held : undefined }),
+  );
+}
+
+/** Most events do not have the value anywhere, and need not be parsed; none of these values has an escape in JSON. */
+function isHeld(body: string, value: string, holds: (event: JsonObject, value: string) => boolean): boolean {
+  const event = body.includes(value) ? parseJson(body, CLAIMS_DEPTH_MAX) : undefined;
+  return event?.ok === true && isJsonObject(event.value) && holds(event.value, value);
 }
 
 // --- cursors --------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 /** `mandate audit`: which of its forms was called, and with what. */
-import { EVENT_TYPES } from "../audit/event.ts";
+import { FILTERS } from "../audit/filters.ts";
+import { readEventFilter } from "../audit/query.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Files } from "./audit/export.ts";
 import { verifyExport } from "./audit/export.ts";
 import { retireLog } from "./audit/retire.ts";
@@ -36,19 +38,27 @@ function verify(given: CommandArguments): Result<Command, string> {
   return onFiles((terminal) => verifyExport(terminal, files, json));
 }
 
-const TYPES: readonly string[] = EVENT_TYPES;
+/** Each filter of `GET /audit/events` under the name of its option. */
+const OPTIONS = new Map(Object.entries(FILTERS).map(([name, { option }]) => [name, option?.name ?? name]));
 
 function print(given: CommandArguments): Result<Command, string> {
-  const [log, type, request, limit, jti] = ["log", "type", "request", "limit", "jti"].map(given.one);
+  const [log, limit, jti] = ["log", "limit", "jti"].map(given.one);
   const json = given.has("json");
+  const filters = new Map<string, string>();
+  for (const [name, option] of OPTIONS) {
+    const value = name === "jti" ? undefined : given.one(option);
+    if (value !== undefined) filters.set(name, value);
+  }
   if (jti !== undefined) {
-    if (log ?? type ?? request ?? limit) return err("--jti can only be combined with --json");
+    if (filters.size > 0 || (log ?? limit) !== undefined)
+      return err("--jti can only be combined with --json");
     return onStore(given, (admin) => showLineage(admin, jti, json));
   }
-  if (type !== undefined && !TYPES.includes(type)) {
-    return err(`--type is not a type of event: ${TYPES.toSorted().join(", ")}`);
-  }
+  const filter = readEventFilter(filters, (name) => `--${OPTIONS.get(name)}`);
+  if (!filter.ok) return filter;
   const last = limit === undefined ? undefined : wholeNumber(limit);
   if (limit !== undefined && last === undefined) return err("--limit is not a whole number from 1 on");
-  return onStore(given, (admin) => showEvents(admin, { log, type, request, limit: last, json }));
+  const options = Object.fromEntries([...filters].map(([name, value]) => [OPTIONS.get(name) ?? name, value]));
+  const asked = defined<JsonObject>({ ...options, log, limit: last });
+  return onStore(given, (admin) => showEvents(admin, filter.value, { log, limit: last, json, asked }));
 }

@@ -1,8 +1,7 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
 import * as v from "valibot";
-import type { StoredEvent } from "../adapters/store/store.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
-import type { StoredConsent } from "../records.ts";
+import type { AuditRecord, StoredConsent } from "../records.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { parseJson } from "../spec/rfc8259.ts";
 
@@ -88,6 +87,7 @@ const list = v.array(v.string());
 
 /** The members that a line shows; the stored body has more. */
 const Body = v.object({
+  type: v.string(),
   outcome: v.string(),
   request: v.optional(v.object({ id: v.string() })),
   reason: v.string(),
@@ -116,11 +116,11 @@ function detailText(value: Json): string {
   return word(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-export function eventLine({ log, seq, timeMs, type, body }: StoredEvent): string {
-  const place = `${time(timeMs)} ${word(log)}/${seq} ${word(type)}`;
+export function eventLine({ log, seq, timeMs, body }: AuditRecord): string {
+  const place = `${time(timeMs)} ${word(log)}/${seq}`;
   const event = readEvent(body);
   if (event === undefined) return `${place} has an unreadable body: run "audit verify"`;
-  const { client, subject, actor, chain, requested, policy, granted, count, detail = {} } = event;
+  const { type, client, subject, actor, chain, requested, policy, granted, count, detail = {} } = event;
   // The event lists the current actor first; the line lists actors in the order in which they acted.
   const actors = [...chain.toReversed(), ...(actor === undefined ? [] : [actor])];
   const rest = fields({
@@ -140,7 +140,7 @@ export function eventLine({ log, seq, timeMs, type, body }: StoredEvent): string
   const about = Object.entries(detail).map(([name, value]) => {
     return `${word(name)}=${detailText(value)}`;
   });
-  return [place, word(event.outcome), word(event.reason), rest, ...about]
+  return [place, word(type), word(event.outcome), word(event.reason), rest, ...about]
     .filter((part) => part !== "")
     .join(" ");
 }

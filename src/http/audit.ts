@@ -9,6 +9,7 @@ import {
   EVENT_PARAMETERS,
   encodeListing,
   encodeSizes,
+  LIMIT_WRONG,
   readEventFilter,
   readLimit,
   readListing,
@@ -18,9 +19,9 @@ import {
 import type { Term } from "../audit/terms.ts";
 import type { ApiCaller } from "../flows/authorize-api.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
+import { readTrailPage } from "../flows/read-trail.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { Ports } from "../ports.ts";
-import type { AuditRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
@@ -94,6 +95,8 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
     if (!admitted.ok) return admitted.error;
     const parameters = readParameters(new URL(request.url).search, EVENT_PARAMETERS);
     if (!parameters.ok) return badRequest(parameters.error);
+    const limit = readLimit(parameters.value);
+    if (limit === undefined) return badRequest(LIMIT_WRONG);
     const filter = readEventFilter(parameters.value);
     if (!filter.ok) return badRequest(filter.error);
     const cursor = readListing(parameters.value);
@@ -102,17 +105,15 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
     const listing = await openListing(ports, cursor.value);
     await recordReading(ports, admitted.value, parameters.value);
 
-    const { limit, lineageOf, terms, ...times } = filter.value;
+    const { lineageOf, terms, holds, ...times } = filter.value;
     const family = lineageOf === undefined ? [] : [await familyOf(ports, lineageOf)];
-    const query = { ...times, ...listing, terms: [...family, ...terms], limit: limit + 1 };
-    const found = await ports.audit.find(query);
-    const more = found.length > limit;
-    const shown = found.slice(0, limit);
+    const query = { ...times, ...listing, terms: [...family, ...terms], limit };
+    const { shown, next } = await readTrailPage(ports.audit, query, holds);
     return answer(request, ports.settings().issuer, {
       member: "events",
       items: shown.map(({ body }) => body),
-      cursor: continueAt(listing, more ? shown.at(-1) : undefined),
-      more,
+      cursor: encodeListing(defined({ spans: listing.spans, after: next })),
+      more: next !== undefined,
     });
   };
 }
@@ -128,10 +129,6 @@ async function openListing(ports: Pick<Ports, "audit">, cursor: Listing | undefi
   const earliestMs = await ports.audit.earliestMs(spans);
   return { spans, after: { timeMs: (earliestMs ?? 0) - 1, log: "", seq: -1 } };
 }
-
-/** The cursor stands after the last event that was shown, or where the listing ended. */
-const continueAt = ({ spans }: Listing, last: AuditRecord | undefined): string =>
-  encodeListing(defined({ spans, after: last }));
 
 /** AUDIT-D-5: the events that issued a token and its ancestors, those that it was presented in, and its descendants. */
 async function familyOf(ports: Pick<Ports, "audit">, jti: string): Promise<readonly Term[]> {
@@ -160,7 +157,7 @@ export function auditCheckpointsEndpoint(ports: AdmitPorts & Pick<Ports, "audit"
     const parameters = readParameters(new URL(request.url).search, ["limit", "cursor"]);
     if (!parameters.ok) return badRequest(parameters.error);
     const limit = readLimit(parameters.value);
-    if (limit === undefined) return badRequest("limit is not a number");
+    if (limit === undefined) return badRequest(LIMIT_WRONG);
     const cursor = readSizes(parameters.value);
     if (!cursor.ok) return badRequest(cursor.error);
     await recordReading(ports, admitted.value, parameters.value);

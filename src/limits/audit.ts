@@ -25,6 +25,8 @@ export const RETENTION_INTERVAL_MS = 300_000;
 /** Entries on one page of the audit API, by default and at most. */
 export const AUDIT_PAGE = 100;
 export const AUDIT_PAGE_MAX = 1_000;
+/** The events that one page reads at most for filters that are no terms of the index. */
+export const AUDIT_PAGE_READ_MAX = 10_000;
 /** Requests that one count of failed authentications or of introspection names. */
 export const FAILED_REQUESTS_MAX = 8;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;

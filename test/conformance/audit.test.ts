@@ -15,6 +15,7 @@ import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload
 const SECRET = "auditor-auditor-auditor-auditor-1";
 const NDJSON = "application/x-ndjson";
 const API = "https://api.example";
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const planner = workload("agents/planner");
 const booking = workload("agents/booking");
 const scopes = ["trips.read", "trips.book"];
@@ -87,6 +88,8 @@ before(async () => {
   const refused = await tryExchange("agents/planner", userToken, JWT, "planner-agent");
   assert.equal(refused.status, 400);
   refusedId = String(refused.headers["x-request-id"]);
+  const traced = await read({}, { traceparent: `00-${TRACE}-00f067aa0ba902b7-01` });
+  assert.equal(traced.status, 200, traced.text);
 });
 after(() => stop(world));
 
@@ -245,6 +248,14 @@ const filters: [string, () => Query, (event: Found) => boolean][] = [
     (event) => JSON.stringify(event).includes(jtis[0] ?? ""),
   ],
   ["jti that was issued", () => ({ jti: jtis[1] ?? "" }), ({ granted }) => granted?.jti === jtis[1]],
+  [
+    "scope that was requested or granted",
+    () => ({ scope: "trips.book" }),
+    ({ granted, requested, detail }) =>
+      [granted, requested, detail].some((one) => / trips\.book$/.test(String((one as Query)?.scope))),
+  ],
+  ["reason", () => ({ reason: "rule_match", type: "token.issued" }), ({ type }) => type === "token.issued"],
+  ["trace", () => ({ trace: TRACE }), (event) => JSON.stringify(event.request)?.includes(TRACE) ?? false],
 ];
 for (const [what, query, fits] of filters) {
   test(`PROD-6.3-3 events by ${what} are shown, all of them and no others`, async () => {
@@ -285,6 +296,10 @@ const wrong: Record<string, string> = {
   "an issuer without a subject": "iss=https://idp.example",
   "a subject without an issuer": "sub=alice",
   "a lineage without a token": "lineage=1",
+  "a type that no event has": "type=token.stolen",
+  "an outcome that no event has": "outcome=denied",
+  "a reason that no event has": "reason=because",
+  "a trace that is not the id of one": "trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
   "a limit that is not a number": "limit=many",
   "a limit of zero": "limit=0",
   "an invalid cursor": "cursor=abc",

@@ -2,9 +2,13 @@
 import type { ChainFailure } from "../../adapters/audit/chain.ts";
 import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
+import type { AuditPosition, EventFilter, Span } from "../../audit/query.ts";
 import type { Term } from "../../audit/terms.ts";
+import { readTrailPage } from "../../flows/read-trail.ts";
 import { EXIT } from "../../limits/process.ts";
+import type { AuditQuery, AuditRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
 import { recordAccess } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { escapeUnsafe, eventLine, jsonLine, readEvent, word } from "../text.ts";
@@ -23,14 +27,13 @@ async function openLogs(store: Store): Promise<Logs> {
   return logs;
 }
 
-/** The events of one log after sequence number `from`, up to its head. */
-async function* readLog(
-  log: EventLog,
-  name: string,
-  head: Head,
-  from = -1,
-): AsyncGenerator<StoredEvent, void> {
-  let afterSeq = from;
+/** All of these logs. */
+const spansOf = (logs: Logs): readonly Span[] =>
+  [...logs].map(([log, { seq }]) => ({ log, afterSeq: -1, toSeq: seq }));
+
+/** The events of one log up to its head. */
+async function* readLog(log: EventLog, name: string, head: Head): AsyncGenerator<StoredEvent, void> {
+  let afterSeq = -1;
   for (;;) {
     const page = await log.read({ log: name, afterSeq, limit: PAGE });
     for (const event of page) {
@@ -43,50 +46,23 @@ async function* readLog(
   }
 }
 
-/** Merges the logs: each keeps its own order, and events of different logs are ordered by time. */
-async function* merge(logs: readonly AsyncGenerator<StoredEvent, void>[]): AsyncGenerator<StoredEvent, void> {
-  const open: { events: AsyncGenerator<StoredEvent, void>; event: StoredEvent }[] = [];
-  for (const events of logs) {
-    const first = await events.next();
-    if (!first.done) open.push({ events, event: first.value });
-  }
-  for (;;) {
-    const [first, ...others] = open;
-    if (first === undefined) return;
-    const next = others.reduce((best, one) => (one.event.timeMs < best.event.timeMs ? one : best), first);
-    yield next.event;
-    const following = await next.events.next();
-    if (following.done) open.splice(open.indexOf(next), 1);
-    else next.event = following.value;
-  }
-}
-
 /** One line for each event: readable text, or the stored body as JSON. */
-const lineOf = (event: StoredEvent, json: boolean): string =>
+const lineOf = (event: AuditRecord, json: boolean): string =>
   json ? escapeUnsafe(event.body) : eventLine(event);
 
-type AuditFilter = {
-  log?: string | undefined;
-  type?: string | undefined;
-  /** The id of a request, of which only the events that it caused are printed (AUDIT-D-9). */
-  request?: string | undefined;
+type Listed = {
+  log: string | undefined;
   /** The number of matching events that are printed at most, the last ones. */
-  limit?: number | undefined;
+  limit: number | undefined;
   json: boolean;
+  /** The options, as they are recorded. */
+  asked: JsonObject;
 };
-
-/** A count of failed authentications names some of its requests in `detail`. */
-function isCausedBy(request: string, { body }: StoredEvent): boolean {
-  // Most events do not hold the id at all, and need not be parsed.
-  if (!body.includes(request)) return false;
-  const event = readEvent(body);
-  const counted = event?.detail?.requests;
-  return event?.request?.id === request || (Array.isArray(counted) && counted.includes(request));
-}
 
 export async function showEvents(
   admin: Admin,
-  { log, type, request, limit, json }: AuditFilter,
+  { holds, lineageOf, ...filter }: EventFilter,
+  { log, limit, json, asked }: Listed,
 ): Promise<number> {
   const { store, print, printError } = admin;
   const logs = await openLogs(store);
@@ -94,19 +70,24 @@ export async function showEvents(
     printError(`--log: there is no log ${word(log)}. Existing logs: ${[...logs.keys()].map(word).join(" ")}`);
     return EXIT.refused;
   }
-  await recordAccess(admin, defined({ command: "audit", log, type, request, limit }));
-  const chosen = [...logs].filter(([name]) => name === (log ?? name));
-  // Without a filter, the last N events of all logs are among the last N of each log.
-  const from = (head: Head): number =>
-    limit === undefined || (type ?? request) !== undefined ? -1 : Math.max(-1, head.seq - limit);
-  const kept: StoredEvent[] = [];
-  for await (const event of merge(chosen.map(([name, head]) => readLog(store.log, name, head, from(head))))) {
-    if (event.type !== (type ?? event.type)) continue;
-    if (request !== undefined && !isCausedBy(request, event)) continue;
-    if (limit === undefined) print(lineOf(event, json));
-    else if (kept.push(event) > limit) kept.shift();
+  await recordAccess(admin, { command: "audit", ...asked });
+  const spans = spansOf(logs).filter((span) => span.log === (log ?? span.log));
+  const query = { ...filter, spans, newestFirst: limit !== undefined };
+  const kept: AuditRecord[] = [];
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  for (let after: AuditPosition | undefined; left > 0; ) {
+    const page = await readTrailPage(
+      store.audit,
+      defined<AuditQuery>({ ...query, after, limit: Math.min(left, PAGE) }),
+      holds,
+    );
+    if (limit === undefined) for (const event of page.shown) print(lineOf(event, json));
+    else kept.push(...page.shown);
+    if (page.next === undefined) break;
+    left -= page.shown.length;
+    after = page.next;
   }
-  for (const event of kept) print(lineOf(event, json));
+  for (const event of kept.toReversed()) print(lineOf(event, json));
   return EXIT.done;
 }
 
@@ -134,20 +115,18 @@ export async function showLineage(admin: Admin, jti: string, json: boolean): Pro
 
 /** The events that issued these tokens; for a grant that another server issued, the event of its redemption. */
 async function findGrants(
-  { audit, log }: Store,
+  { audit }: Store,
   logs: Logs,
   jtis: readonly string[],
-): Promise<ReadonlyMap<string, StoredEvent>> {
-  const spans = [...logs].map(([log, { seq }]) => ({ log, afterSeq: -1, toSeq: seq }));
+): Promise<ReadonlyMap<string, AuditRecord>> {
+  const spans = spansOf(logs);
   const redeemed: Term = { name: "type", value: "grant.redeemed" };
-  const found = new Map<string, StoredEvent>();
+  const found = new Map<string, AuditRecord>();
   for (const jti of jtis) {
-    const [place] = [
+    const [event] = [
       ...(await audit.find({ terms: [[{ name: "granted", value: jti }]], spans, limit: 1 })),
       ...(await audit.find({ terms: [[{ name: "presented", value: jti }], [redeemed]], spans, limit: 1 })),
     ];
-    if (place === undefined) continue;
-    const [event] = await log.read({ log: place.log, afterSeq: place.seq - 1, limit: 1 });
     if (event !== undefined) found.set(jti, event);
   }
   return found;
@@ -201,8 +180,7 @@ function verifiedLine({ log, from, events, head = "", failure }: VerifiedLog): s
 
 /** The first record that retention kept of each log, as its own events say. */
 async function findRemoved({ audit }: Store): Promise<ReadonlyMap<string, number>> {
-  const heads = await audit.heads();
-  const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+  const spans = (await audit.heads()).map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
   const terms = [[{ name: "type", value: "log.pruned" } as const]];
   const below = new Map<string, number>();
   for (const { body } of await audit.find({ terms, spans, limit: PAGE })) {

@@ -1,5 +1,9 @@
 /** How `mandate audit` is called. */
+import { FILTERS } from "../../audit/filters.ts";
 import type { CommandUsage } from "../options.ts";
+
+const filters = Object.values(FILTERS).flatMap(({ option }) => option ?? []);
+const FILTER_NAMES = filters.map(({ name }) => name);
 
 export const AUDIT: CommandUsage = {
   name: "audit",
@@ -7,7 +11,7 @@ export const AUDIT: CommandUsage = {
   forms: [
     {
       words: "",
-      options: ["log", "type", "request", "limit", "jti", "json", "config"],
+      options: [...FILTER_NAMES, "log", "limit", "jti", "json", "config"],
       says: "prints all events, or those that the options choose, oldest first",
     },
     {
@@ -23,9 +27,8 @@ export const AUDIT: CommandUsage = {
     },
   ],
   options: {
+    ...Object.fromEntries(filters.map(({ name, ...described }) => [name, described])),
     log: { value: "NAME", says: "the log of one instance" },
-    type: { value: "TYPE", says: "events of one type, such as token_exchange.denied" },
-    request: { value: "ID", says: "the events that one request caused, by its X-Request-Id" },
     limit: { value: "N", says: "the last N events" },
     jti: {
       value: "JTI",
