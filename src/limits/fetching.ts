@@ -43,7 +43,7 @@ export const FETCHES_IN_FLIGHT_BY_SOURCE_MAX = 8;
 /** Addresses of one host that are tried. */
 export const FETCH_ADDRESSES_MAX = 4;
 /** Connections to one origin that wait to be used again, and how long one is used after it was opened. */
-export const KEPT_CONNECTIONS_MAX = 4;
+export const KEPT_CONNECTIONS_MAX = 16;
 export const KEPT_CONNECTION_SECONDS = 60;
 /** A request is sent again where its kept connection was closed within this time. */
 export const KEPT_LOST_MS = 1_000;
