@@ -22,7 +22,7 @@ import { callbackEndpoint, signedOutEndpoint, signInEndpoint, signOutEndpoint } 
 import type { OwnPorts, PeoplePorts } from "./ports.ts";
 import type { ShortLivedBodies } from "./records.ts";
 
-// What commands need to look at a provider.
+// What commands need for looking at a provider.
 export { lookAtProvider } from "./adapters/providers.ts";
 export { describeMetadataFailure, parseProviderMetadata, providerMetadataUrl } from "./spec/oidc.ts";
 

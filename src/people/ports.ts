@@ -7,12 +7,12 @@ import type { ShortLivedBodies, WaitingBodies } from "./records.ts";
 import type { ProviderMetadata } from "./spec/oidc.ts";
 
 /**
- * PAGE-D-4: what waits in a browser, encrypted for it. `holder` is the digest of its cookie; of a pushed request, which no
- * browser has opened yet, that of the client.
+ * PAGE-D-4: keeps in a browser what waits there, encrypted for it. `holder` is the digest of the browser's cookie, or,
+ * of a pushed request that no browser has opened yet, the digest of the client.
  */
 export interface Waiting {
   seal<K extends keyof WaitingBodies>(kind: K, holder: string, body: WaitingBodies[K]): string;
-  /** Undefined for what was not sealed so, and for what has expired. */
+  /** Opens a text; undefined if it was not sealed so, or if it has expired. */
   open<K extends keyof WaitingBodies>(
     kind: K,
     holder: string,
@@ -21,14 +21,20 @@ export interface Waiting {
   ): WaitingBodies[K] | undefined;
 }
 
-/** REFRESH-D-6: the next refresh token, kept so that the one before it opens it, and nothing else; a code, by its form. */
+/**
+ * REFRESH-D-6: keeps the next refresh token so that the one before it opens it, and nothing else; or a code, so that
+ * its form opens it.
+ */
 export interface Successors {
   seal(presented: string, successor: string): string;
   /** Throws for what was not sealed with this secret. */
   open(presented: string, sealed: string): string;
 }
 
-/** PAGE-D-5: what a form of ours carries, bound to a session and to what it is about; derived, and not stored. */
+/**
+ * PAGE-D-5: the token that a form of ours carries, bound to a session and to what it is about; it is derived, and not
+ * stored.
+ */
 export interface FormTokens {
   of(session: string, subject: string): string;
   /** Whether this server made it, with the key-encryption key in force or with the one that it replaces. */
@@ -53,7 +59,7 @@ export interface Providers {
   published(): readonly JsonObject[];
 }
 
-/** What the wing opens for itself. */
+/** The adapters that the wing opens for itself. */
 export type OwnPorts = {
   shortLived: ShortLivedRows<ShortLivedBodies>;
   pendingConsents: PendingConsents;
@@ -67,14 +73,14 @@ export type PeoplePorts = LentPorts & OwnPorts;
 
 // --- by need ------------------------------------------------------------------------------------------------
 
-/** What finds the session of a user. */
+/** The ports that find the session of a user. */
 export type SessionPorts = BasePorts & Pick<PeoplePorts, "endings" | "shortLived">;
 
-/** What answers with a page: visits are limited, and those that are refused are counted. */
+/** The ports for answering with a page: visits are limited, and refused ones are counted. */
 export type PagePorts = BasePorts & Pick<PeoplePorts, "authFailures" | "throttle">;
 
-/** What finds the client that asks a user. */
+/** The ports that find the client that asks a user. */
 export type AskingClientPorts = BasePorts & Pick<PeoplePorts, "clients" | "clientDocuments">;
 
-/** What takes the decision of a user: their session, the token of their form, and the journal. */
+/** The ports that take the decision of a user: their session, the token of their form, and the journal. */
 export type DecisionPorts = SessionPorts & RecordPorts & Pick<PeoplePorts, "facts" | "formTokens">;

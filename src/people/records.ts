@@ -11,7 +11,7 @@ export type PendingRequest = {
   id: string;
   clientId: string;
   redirectUri: string;
-  /** Whether the request named it; then the token request has to name it too (RFC6749-4.1.3-7). */
+  /** Whether the request named the redirect URI; then the token request has to name it too (RFC6749-4.1.3-7). */
   redirectUriSent: boolean;
   state?: string;
   challenge: string;
@@ -19,16 +19,16 @@ export type PendingRequest = {
   jkt?: string;
   /** A name of the target, as it was requested. */
   target: string;
-  /** Those of the target that were asked for; absent: no scope was named. */
+  /** The scopes of the target that were asked for; absent if no scope was named. */
   scope?: readonly string[];
   /** Whether the client asked to go on without the user. */
   offline?: boolean;
-  /** Whether the client pushed it. */
+  /** Whether the client pushed the request. */
   pushed?: boolean;
   wishes: SignInWishes;
   startedAtSeconds: number;
   renewals: number;
-  /** Of the session for which the user signed in for this request. */
+  /** The session for which the user signed in for this request. */
   session?: string;
   /** Whether the user was sent to sign in anew because a rule demands more of the sign-in. */
   demanded?: boolean;
@@ -38,10 +38,10 @@ export type PendingRequest = {
 /** A page of ours to which a sign-in leads, by the id of what the user is asked there; on the account page, nothing. */
 export type PagePlace = { page: "review"; id: string } | { page: "ask"; id: string } | { page: "account" };
 
-/** The same with the request itself. */
+/** The same place with the request itself. */
 type SignInPlace = { page: "review"; request: PendingRequest } | Exclude<PagePlace, { page: "review" }>;
 
-/** A user is at a provider: what `state` holds. */
+/** An attempt of a user who is at a provider; `state` is its reference. */
 export type SignInAttempt = {
   provider: string;
   nonce: string;
@@ -52,7 +52,7 @@ export type SignInAttempt = {
   expiresAtSeconds: number;
 };
 
-/** A user is signed in; by the digest of the cookie. */
+/** The session of a user, by the digest of the cookie. */
 export type Session = SignInFacts & {
   origin: Origin;
   sub: string;
@@ -63,7 +63,7 @@ export type Session = SignInFacts & {
   startedAtSeconds: number;
 };
 
-/** What an authorization code is good for; by the digest of the code. */
+/** What an authorization code is good for, by the digest of the code. */
 export type CodeRecord = SignInFacts & {
   clientId: string;
   redirectUri: string;
@@ -79,7 +79,7 @@ export type CodeRecord = SignInFacts & {
   /** When the user signed in, by the provider's word or else by our clock. */
   signedInAtSeconds: number;
   usableUntilSeconds: number;
-  /** Refresh tokens come of it, for as long as the user was told. */
+  /** How long refresh tokens that come of the code last, as the user was told. */
   refresh?: Pick<Family, "offline" | "startedAtSeconds" | "endsAtSeconds" | "idleEndsAtSeconds">;
 };
 

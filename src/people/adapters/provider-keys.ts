@@ -16,7 +16,7 @@ const ALG = "ES256";
 const INFO = "relying party key";
 
 export type ProviderKey = {
-  /** As published. */
+  /** The public keys as they are published. */
   publicJwk: JsonObject;
   sign(claims: JsonObject): string;
 };
@@ -40,7 +40,10 @@ function signingPair(privateKey: KeyObject): ProviderKey {
   };
 }
 
-/** Of a hundred bytes the remainder by the order of the curve is as good as a random number below it (FIPS 186-5, A.2.1). */
+/**
+ * The remainder of a hundred bytes by the order of the curve is as good as a random number below it (FIPS 186-5,
+ * A.2.1).
+ */
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
 function derive(encryptionKey: Uint8Array, provider: string): KeyObject {

@@ -39,7 +39,7 @@ export type ProviderOptions = {
   encryptionKeys: EncryptionKeys;
   /** Called at the end of each request, with the name of the provider and the result. */
   onFetch: (name: string, note: FetchResult) => void;
-  /** Once for each copy of its metadata: a user has another `sub` at every client of it. */
+  /** Called once for each copy of the metadata of a provider that gives a user another `sub` at every client. */
   onPairwise: (name: string) => void;
 };
 
@@ -53,9 +53,9 @@ type Source = {
   provider: Provider;
   keys: readonly [ProviderKey, ...ProviderKey[]];
   metadata: PolledDocument<ProviderMetadata>;
-  /** Each browser would wait for a provider that is silent. */
+  /** A provider that is silent is paused, because each browser would wait for it. */
   pause: Pause;
-  /** A sign-in would cost a handshake more. */
+  /** The connection is kept, because a sign-in would cost a handshake more. */
   connections: CheckedAgent;
 };
 

@@ -14,7 +14,7 @@ function encrypt(key: Uint8Array, text: string): string {
   return Buffer.concat(parts).toString("base64url");
 }
 
-/** Throws for what was not encrypted with this key. */
+/** Decrypts a text; throws if it was not encrypted with this key. */
 function decrypt(key: Uint8Array, sealed: string): string {
   const bytes = Buffer.from(sealed, "base64url");
   const [iv, tag] = [bytes.subarray(0, IV_BYTES), bytes.subarray(-TAG_BYTES)];
@@ -27,7 +27,10 @@ function decrypt(key: Uint8Array, sealed: string): string {
 const SUCCESSOR = "refresh token successor";
 const successorKey = (presented: string): Uint8Array => deriveKey(Buffer.from(presented), SUCCESSOR);
 
-/** REFRESH-D-6: encrypted under a key that is derived from the token before, of which the store has the digest alone. */
+/**
+ * REFRESH-D-6: the successor is encrypted under a key that is derived from the token before, of which the store has the
+ * digest alone.
+ */
 export const successors: Successors = {
   seal: (presented, successor) => encrypt(successorKey(presented), successor),
   open: (presented, sealed) => decrypt(successorKey(presented), sealed),
@@ -36,7 +39,7 @@ export const successors: Successors = {
 const WAITING = "waiting in a browser";
 
 /**
- * PAGE-D-4: under a key for each kind and holder, so that nothing opens elsewhere, and no key encrypts so much that
+ * PAGE-D-4: there is a key for each kind and holder, so that nothing opens elsewhere, and no key encrypts so much that
  * random initialisation vectors could meet.
  */
 export function makeWaiting(encryptionKeys: EncryptionKeys): Waiting {
@@ -52,7 +55,7 @@ export function makeWaiting(encryptionKeys: EncryptionKeys): Waiting {
           const body = JSON.parse(decrypt(keyOf(one, kind, holder), sealed));
           return body.expiresAtSeconds > nowSeconds ? body : undefined;
         } catch {
-          // Not with this key.
+          // The text was not encrypted with this key, so the next one is tried.
         }
       }
       return undefined;

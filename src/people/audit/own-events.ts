@@ -9,7 +9,7 @@ import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import { defined } from "../../result.ts";
 import { parseJson } from "../../spec/rfc8259.ts";
 
-/** What happened, by the sentence of the catalogue. */
+/** What happened, as the key of a sentence in the catalogue. */
 export type OwnEventKind =
   | "token_given"
   | "acted"
@@ -26,13 +26,13 @@ export type OwnEventKind =
   | "signed_in"
   | "signed_out";
 
-/** An agent in the chain. `toldBy`: the issuer that told of it; without it, this server authenticated the agent. */
+/** An agent in the chain. `toldBy` is the issuer that told of it; without it, this server authenticated the agent. */
 export type OwnAgent = { id: string; toldBy?: string };
 
 export type OwnEvent = {
   timeMs: number;
   kind: OwnEventKind;
-  /** In the order in which they acted, the last one in this event. */
+  /** The agents in the order in which they acted; the last one acted in this event. */
   agents: readonly OwnAgent[];
   targets: readonly string[];
   scopes: readonly string[];
@@ -41,7 +41,7 @@ export type OwnEvent = {
 /** The kind of each type of event that a subject may read. */
 const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "token.issued": "token_given",
-  // Not each use of a refresh token: there is one every few minutes, and what was given is told once.
+  // The uses of a refresh token are left out, because there is one every few minutes, and what was given is told once.
   "refresh.issued": "token_given",
   // REFRESH-D-21, REFRESH-D-7
   "refresh.retried_elsewhere": "renewed_elsewhere",
@@ -62,7 +62,7 @@ const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "user.signed_out": "signed_out",
 };
 
-/** Events that gave a token, perhaps under a consent. */
+/** The events that gave a token, perhaps under a consent. */
 const TOKEN_EVENT_TYPES: readonly string[] = [
   "token.issued",
   "refresh.issued",
@@ -103,7 +103,7 @@ export function readUse(body: string): string | undefined {
   return event && TOKEN_EVENT_TYPES.includes(event.type) ? event.policy?.consent : undefined;
 }
 
-/** Undefined for an event that a subject does not read, or that our journal did not write. */
+/** Reads an event; undefined if a subject does not read it, or if our journal did not write it. */
 export function readOwnEvent(body: string): OwnEvent | undefined {
   const event = readBody(body);
   if (event === undefined) return undefined;
@@ -123,7 +123,7 @@ export function readOwnEvent(body: string): OwnEvent | undefined {
   };
 }
 
-/** Reasons that tell whose deed it was. */
+/** The reasons that tell whether the user or another party decided. */
 const BY_SUBJECT: Reason = "by_subject";
 const REFUSED_BY_SUBJECT: readonly string[] = ["user_refused", "nothing_ticked"] satisfies readonly Reason[];
 
@@ -140,7 +140,7 @@ function kindOf({ type, reason }: Body): OwnEventKind | undefined {
 }
 
 /**
- * Those behind the subject token, the first one first, and the requesting client. A token that shows no chain was
+ * The agents behind the subject token, the first one first, and the requesting client. A token that shows no chain was
  * issued to a client, which handed it on.
  */
 function agentsOf({ type, client, subject, chain }: Body): readonly OwnAgent[] {

@@ -31,27 +31,27 @@ import type { OpenSession } from "./session.ts";
 import { findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
 
-/** What of the account is looked at. `toMs` is exclusive. */
+/** What the user looks at. `toMs` is exclusive. */
 export type AccountQuery = {
   /** The id of the last consent of the page before. */
   afterConsent?: string;
   fromMs?: number;
   toMs?: number;
-  /** Where the list of events goes on, from a page of the same user and range. */
+  /** Where the list of events continues, from a page of the same user and range. */
   cursor?: string;
 };
 
-/** The last use of a consent, if the events that were read have one; else since when there is none in them. */
+/** The last use of a consent, if the events that were read have one, or else the time since which they have none. */
 type LastUse = { atMs: number } | { noneSinceMs: number } | "none";
 
 export type AccountConsent = StandingConsent & {
   lastUse: LastUse;
   formToken: string;
-  /** Families of refresh tokens that may still be used. */
+  /** The refresh families that may still be used. */
   families: readonly Family[];
   /** REFRESH-D-7: when a family ended last because two parties had its token. */
   reusedAtMs?: number;
-  /** REFRESH-D-21: whether the token of one that still stands was sent again from another source. */
+  /** REFRESH-D-21: whether a token of a family that still stands was sent again from another source. */
   renewedElsewhere: boolean;
 };
 
@@ -62,7 +62,7 @@ export type Account = {
   /** The id after which more consents follow. */
   moreAfter?: string;
   events: readonly OwnEvent[];
-  /** The cursor of what is older. */
+  /** The cursor of the older events. */
   older?: string;
   /** The clients among the parties shown, by `client_id`; others are known by their id alone. */
   clients: ReadonlyMap<string, Client>;
@@ -72,7 +72,7 @@ export type Account = {
 
 const HERE = { page: "account" } as const;
 
-/** PAGE-D-15: shows what belongs to the origin of the session and nothing else. */
+/** PAGE-D-15: the page shows what belongs to the origin of the session and nothing else. */
 export type AccountPorts = SessionPorts &
   ConsentPorts &
   Pick<PeoplePorts, "audit" | "families" | "authFailures" | "formTokens">;
@@ -101,7 +101,7 @@ async function showAccount(
     return countedNotice(ports, audited, "form_refused", "form_token_wrong");
   const heads = await ports.audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
-  // PAGE-D-15, AUDIT-D-6: on record before anything is shown.
+  // PAGE-D-15, AUDIT-D-6: the reading is recorded before anything is shown.
   await ports.journal.record({ event: readingEvent(ports, audited, session, query) });
   const nowSeconds = ports.clock.nowSeconds();
   const [standing, families, trail] = await Promise.all([
@@ -134,7 +134,7 @@ async function showAccount(
   });
 }
 
-/** From the start where nothing follows: what is allowed is not to seem nothing because of a link. */
+/** The list begins again where nothing follows, so that a link cannot make it seem that nothing is allowed. */
 async function readStanding(
   { consents }: Pick<PeoplePorts, "consents">,
   origin: Origin,
@@ -165,7 +165,7 @@ function readingEvent(
   };
 }
 
-/** REFRESH-D-13: with their ends as they are in force, since a refresh is refused after those. */
+/** REFRESH-D-13: families are shown with their ends as they are in force, since a refresh is refused after those. */
 function familiesOf(
   { settings }: Pick<PeoplePorts, "settings">,
   all: readonly FamilyFacts[],
@@ -188,7 +188,7 @@ function familiesOf(
 
 const REUSED: Reason = "refresh_token_reused";
 
-/** Names of clients as they are known here; nothing is fetched for a page that may show many. */
+/** Names of clients are shown as they are known here; nothing is fetched for a page that may show many. */
 async function findClients(
   ports: AccountPorts,
   ids: readonly string[],
@@ -204,8 +204,8 @@ async function findClients(
 type TrailQuery = Pick<AuditQuery, "fromMs" | "toMs" | "spans" | "after">;
 
 /**
- * Records about exactly this origin, the newest first; that it acted for others is another term. So many at most are
- * read in one stretch and in all, whatever they hold, so that no trail makes a page expensive.
+ * Finds records about exactly this origin, the newest first; that it acted for others is another term. The number read
+ * in one stretch and in all is limited, whatever they hold, so that no trail makes a page expensive.
  */
 async function* readNewest(
   ports: Pick<PeoplePorts, "audit">,
@@ -225,7 +225,7 @@ async function* readNewest(
   }
 }
 
-/** One page of events that a user reads; `last`: the record after which older ones may follow. */
+/** Reads one page of events that a user reads; `last` is the record after which older ones may follow. */
 async function readTrail(
   ports: Pick<PeoplePorts, "audit">,
   origin: Origin,
@@ -245,8 +245,8 @@ async function readTrail(
 }
 
 /**
- * When each consent last gave a token, by the newest events of the user: the trail knows it already, so that no token
- * costs more for it.
+ * Finds when each consent last gave a token, by the newest events of the user: the trail knows it already, so that no
+ * token costs more for it.
  */
 async function readUses(
   ports: Pick<PeoplePorts, "audit">,
@@ -312,7 +312,7 @@ const TAKE_ALL = "take-all-back";
 /** The form of the account page, as it was sent: one consent, or all of them, which has a box of its own. */
 export type TakeBack = { formToken: string } & ({ consent: string } | { all: true; confirmed: boolean });
 
-/** `problem`: the page again, because the box is not ticked. */
+/** `problem` asks for the page again, because the box is not ticked. */
 export async function takeBack(
   ports: AccountPorts,
   audited: AuditedRequest,
@@ -331,7 +331,8 @@ export async function takeBack(
     token: { type: "session", fingerprint: session.key },
   };
   if ("consent" in form) {
-    // PAGE-D-16: whatever its version is by now: a user who takes back wants less. Durable before the answer.
+    // PAGE-D-16: the consent is withdrawn whatever its version is by now, because a user who takes back wants less. It
+    // is durable before the answer.
     const taken = await withdrawConsent(ports, manager, audited, { id: form.consent, expected: undefined });
     if (taken.ok) return { next: "place", place: HERE };
     return notice("taken_back_before", taken.error.kind, HERE);
@@ -344,7 +345,10 @@ export async function takeBack(
   return { next: "place", place: HERE };
 }
 
-/** A stretch at a time, each one durable before the next; a consent that is withdrawn elsewhere meanwhile needs nothing more. */
+/**
+ * Consents are withdrawn in stretches, each durable before the next; one that is withdrawn elsewhere meanwhile needs
+ * nothing more.
+ */
 async function takeAllBack(
   ports: AccountPorts,
   manager: Manager,

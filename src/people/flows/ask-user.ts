@@ -22,8 +22,8 @@ const CAPS = {
 };
 
 /**
- * The same request of the same agent has the same link while that lives, also after the user has refused: the agent
- * learns nothing of a refusal.
+ * The same request of the same agent gets the same link while that lives, also after the user has refused, so that the
+ * agent learns nothing of a refusal.
  */
 export async function askUser(
   {
@@ -54,7 +54,7 @@ export async function askUser(
   };
   const pending = await pendingConsents.open(fresh, { ...CAPS, nowSeconds });
   if (pending === undefined) return { asked: { refused: "pending_consents_too_many" } };
-  // RFC6749-5.2-12: both halves are of characters that a URI may have: our issuer, and base64url.
+  // RFC6749-5.2-12: the URI has only characters that a URI may have: our issuer, and base64url.
   return {
     errorUri: `${settings().issuer}/ask?r=${pending.id}`,
     asked: { pending: hash.sha256(pending.id) },

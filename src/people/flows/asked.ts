@@ -23,7 +23,7 @@ import { describeUser, findSession } from "./session.ts";
 export type AskedReview = DecisionPage<MissingConsent> & {
   /** The SPIFFE ID of the agent, and the operator's name for the client by which it asked. */
   agent: { id: string; title?: string };
-  /** The actors before it, the one that it works for first. */
+  /** The actors before the agent; the first is the one that it works for. */
   chain: Chain;
 };
 
@@ -51,7 +51,7 @@ export async function openAsked(
   };
 }
 
-/** PAGE-D-24: nothing of it is shown to another user, who learns no more than of an unknown link. */
+/** PAGE-D-24: nothing of the link is shown to another user, who learns no more than of an unknown link. */
 async function find(
   ports: AskedPorts,
   audited: AuditedRequest,
@@ -67,13 +67,14 @@ async function find(
   const session = await findSession(ports, visitor.session);
   if (session === undefined) return { next: "sign_in", place };
   if (session.origin.iss !== origin.iss || session.origin.sub !== origin.sub) {
-    // Of what the link asks, the record of this user has nothing; the digest of the link leads the auditor there.
+    // The record of this user has nothing of what the link asks; the digest of the link leads the auditor there.
     const { requested: _, detail: __, ...event } = denial(ports, audited, session, pending, "ask_of_another");
     await ports.journal.record({ event });
     return notice("ask_gone", "ask_of_another");
   }
   if (pending.decided) return countedNotice(ports, audited, "request_decided", "request_decided");
-  // Anew, as policy and consents may have changed; but for the time of the request, as its token may have ended since.
+  // The request is decided anew, because policy and consents may have changed, but for the time of the request, because
+  // its token may have ended since.
   const { policy } = ports.settings();
   const consents = await ports.facts.consents(origin, pending.actor, nowSeconds);
   const decided = decide(policy, { ...pending.ask, consents, nowSeconds: pending.startedAtSeconds });
@@ -140,7 +141,9 @@ const undecided = ({ id, startedAtSeconds }: PendingConsent): Guard => ({
   expiresAtSeconds: startedAtSeconds + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
 });
 
-/** The row remembers the decision for its life; it is retried once, in case the user got more time meanwhile. */
+/**
+ * The row remembers the decision while it lives; the write is tried twice, in case the user got more time meanwhile.
+ */
 async function settled(
   ports: AskedPorts,
   id: string,

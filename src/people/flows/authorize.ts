@@ -16,7 +16,7 @@ import type { ReadRequest, RequestRefused, Told, Wrong } from "./read-authorizat
 import { readAuthorizationRequest } from "./read-authorization.ts";
 import { errorOf, locationAtClient } from "./told.ts";
 
-/** `browser` is the digest of its cookie. */
+/** `browser` is the digest of the browser's cookie. */
 export type AuthorizePorts = AskingClientPorts & Pick<PeoplePorts, "authFailures" | "shortLived" | "waiting">;
 
 export async function authorize(
@@ -30,7 +30,7 @@ export async function authorize(
     ports.authFailures.note(audited, outcome.notice.reason);
     return outcome;
   };
-  // RFC6749-3.1-6: what comes twice is read differently by different readers, so none of it is believed.
+  // RFC6749-3.1-6: a repeated parameter is read differently by different readers, so none of its values is used.
   if (!form.ok) {
     const { kind: reason, parameter } = form.error;
     const facts = defined<NoticeFacts>({ kind: "request_invalid", reason, parameter });
@@ -67,12 +67,15 @@ const NOTICES = {
 
 function refusedRequest(ports: BasePorts, refused: RequestRefused): Outcome {
   const { reason } = refused;
-  // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and nothing leads on.
+  // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and no link leads on.
   if ("wrong" in refused) return notice(NOTICES[refused.wrong], reason);
   return tellClient(ports, refused.told, refused.error, { kind: "request_invalid", reason });
 }
 
-/** RFC9126-4-2: of what was pushed nothing is known any more, not even a state: the user decides whether to go back. */
+/**
+ * RFC9126-4-2: nothing is known any more of a pushed request, not even its state, so the user decides whether to go
+ * back.
+ */
 function requestGone(ports: BasePorts, refused: RequestRefused): Outcome {
   const reason = "request_uri_unknown";
   const back = "told" in refused ? locationAtClient(ports, refused.told, errorOf(reason)) : undefined;
@@ -80,8 +83,8 @@ function requestGone(ports: BasePorts, refused: RequestRefused): Outcome {
 }
 
 /**
- * PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-2: before a sign-in clients of the operator are told at once; for any other
- * the user decides, on this notice.
+ * PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-2: before a sign-in only clients of the operator are told at once; for any
+ * other client the user decides, on this notice.
  */
 export function tellClient(
   ports: BasePorts,
@@ -98,8 +101,8 @@ export function tellClient(
 // --- pushed requests (RFC 9126) ---------------------------------------------------------------------------------
 
 /**
- * RFC9126-2.2-1, RFC9126-2.2-4: a reference, which is bound to the client: of a row; but where a client only named itself,
- * anyone could fill the store with rows, so there the reference holds the request itself.
+ * RFC9126-2.2-1, RFC9126-2.2-4: makes a reference that is bound to the client. It is that of a row; but where a client
+ * only named itself, anyone could fill the store with rows, so there the reference holds the request itself.
  */
 export function pushRequest(
   ports: Pick<PeoplePorts, "clock" | "hash" | "waiting">,
@@ -114,8 +117,8 @@ export function pushRequest(
 }
 
 /**
- * RFC9126-4-1, RFC9126-4-5: from now on it waits in this browser, which may load it again until the user has decided. Of
- * a row it is the only one.
+ * RFC9126-4-1, RFC9126-4-5: from now on the request waits in this browser, which may load it again until the user has
+ * decided; it is the only browser that may open a row.
  */
 async function openPushed(
   ports: AuthorizePorts,
@@ -142,7 +145,7 @@ async function takeRow(
 ): Promise<PendingRequest | undefined> {
   const row = await shortLived.find("request", key, clock.nowSeconds());
   if (row === undefined || row.body.clientId !== form.client_id) return undefined;
-  // The row of a version before holds no id.
+  // A row of the version before holds no id.
   const request = { ...row.body, id: key };
   if (row.holder !== undefined) return row.holder === holder ? request : undefined;
   return (await shortLived.replace({ ...row, version: row.version + 1, holder })) ? request : undefined;

@@ -9,10 +9,13 @@ import type { PeoplePorts } from "../ports.ts";
 import type { PeopleRow } from "../records.ts";
 import type { OpenSession } from "./session.ts";
 
-/** Of consents that a page recorded, so that it never changes one that the user or an administrator recorded by API. */
+/**
+ * The prefix of consents that a page recorded, so that a page never changes one that the user or an administrator
+ * recorded by API.
+ */
 const PREFIX = "page-";
 
-/** One retry, in case the same consent is changed by another request at the same time. */
+/** The write is tried twice, in case the same consent is changed by another request at the same time. */
 const ATTEMPTS_MAX = 2;
 
 export type Given = {
@@ -27,11 +30,13 @@ export type Given = {
   /** What the audit trail says beside the consent itself. */
   event: Pick<AuditEvent, "request" | "mode" | "client" | "subject"> & Required<Pick<AuditEvent, "policy">>;
   guards?: readonly Guard[];
-  /** What is written with it, by the id of the consent. */
+  /** The changes that are written with the consent, by its id. */
   rows?: (consentId: string) => readonly RowChange<PeopleRow>[];
 };
 
-/** Whether it is recorded; not if others changed it at the same time, again and again, or a guard or row is taken. */
+/**
+ * Whether it is recorded; it is not if others changed it at the same time on each try, or if a guard or row is taken.
+ */
 export async function recordConsent(
   ports: BasePorts & Pick<PeoplePorts, "journal" | "facts">,
   { session, actor, target, asked, given, consentSeconds, event, guards = [], rows = () => [] }: Given,
@@ -44,7 +49,8 @@ export async function recordConsent(
       ({ id, targets }) =>
         id.startsWith(PREFIX) && targets.every((name) => policy.targets.get(name) === target),
     );
-    // What was given before and not asked about now stays; what was asked about is as the user answered.
+    // Scopes that were given before and not asked about now stay; those that were asked about become what the user
+    // answered.
     const kept = before?.scopes.filter((one) => !asked.includes(one)) ?? [];
     // PAGE-D-6: no scope lasts longer than the page said when it was given, so what is kept sets the end of the record.
     const ends = nowSeconds + consentSeconds;

@@ -1,4 +1,4 @@
-/** What a user's look at the page of a request, and their click on it, come to. */
+/** The user's look at the page of a request, and their click on it. */
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
@@ -53,7 +53,7 @@ export async function openReview(
   return refuse(ports, audited, found, LOOK, offer.error.reason, error);
 }
 
-/** `problem`: the page again, because a required box is not ticked. */
+/** `problem` asks for the page again, because a required box is not ticked. */
 export async function decideReview(
   ports: ReviewPorts,
   signIn: SignInSettings,
@@ -99,7 +99,8 @@ async function give(
   const code = ports.random.secret();
   const goesOn = refreshOf(ports, client, offer);
   const refresh = goesOn && timesOf(goesOn, request, decision, ports.clock.nowSeconds());
-  // PAGE-D-4: one entry, so that nothing of it is without the rest; of two decisions, on whatever instances, one is made.
+  // PAGE-D-4: the click is one entry, so that nothing of it is without the rest; of two decisions, on whatever
+  // instances, one is made.
   const recorded = await recordConsent(ports, {
     session,
     actor: client.clientId,
@@ -122,7 +123,7 @@ async function give(
     : answerAgain(ports, found, click);
 }
 
-/** REFRESH-D-2, REFRESH-D-13: from the click on, and as long as the page said. */
+/** REFRESH-D-2, REFRESH-D-13: the refresh tokens last from the click on, and as long as the page said. */
 function timesOf(
   { seconds, idleSeconds, briefSeconds }: RefreshSettings,
   asked: PendingRequest,
@@ -138,7 +139,7 @@ function timesOf(
   });
 }
 
-/** RFC6749-4.1.2.1-2: the client learns that nothing is given; why, the auditor alone. */
+/** RFC6749-4.1.2.1-2: the client learns that nothing is given; only the auditor learns why. */
 async function refuse(
   ports: ReviewPorts,
   audited: AuditedRequest,
@@ -190,13 +191,16 @@ function decisionRow(
     version: 1,
     holder: holderOf(hash, session),
     body: { session: session.key, click: click.digest, atSeconds: clock.nowSeconds(), gives },
-    // As long as the request can wait.
+    // The row lives as long as the request can wait.
     expiresAtSeconds: request.startedAtSeconds + PUSHED_SECONDS + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
   } as const;
   return { add };
 }
 
-/** RFC6749-4.1.2-5, RFC7636-4.4-1: bound to all that the request said, and to who decided; found by its digest alone. */
+/**
+ * RFC6749-4.1.2-5, RFC7636-4.4-1: the code is bound to all that the request said, and to the user who decided; it is
+ * found by its digest alone.
+ */
 function codeRow(
   { hash, clock }: Pick<PeoplePorts, "clock" | "hash">,
   { request, client, session }: Found,
@@ -235,7 +239,7 @@ function codeRow(
 async function answerAgain(ports: ReviewPorts, { request, session }: Found, click: Click): Promise<Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
   const row = await ports.shortLived.find("decision", request.id, nowSeconds);
-  // The consent was changed at the same time, again and again.
+  // The consent was changed at the same time on each try.
   if (row === undefined) return notice("unavailable", "version_differs");
   const { gives } = row.body;
   if (row.body.click !== click.digest || !mayRepeat(row.body, session, nowSeconds)) return DECIDED;

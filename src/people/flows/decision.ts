@@ -13,7 +13,7 @@ import { countedNotice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
 
-/** What the browser brings: digests of its two cookies, absent where it has none of our form. */
+/** What the browser brings: the digests of its two cookies, which are absent where it has none of our form. */
 export type Visitor = { browser?: string; session?: string };
 
 /** The form of a page, as it was sent. */
@@ -35,19 +35,19 @@ export type Waits = { about: string; place: PagePlace & { id: string }; session:
 /** What a page shows on which a user decides. */
 export type DecisionPage<O extends Offered> = {
   next: "page";
-  /** As the URL of the page has it. */
+  /** The id of the request, as the URL of the page has it. */
   id: string;
   session: OpenSession;
   offer: O;
-  /** Bound to session and request, and to what the page shows (PAGE-D-5). */
+  /** The form token, which is bound to session and request, and to what the page shows (PAGE-D-5). */
   formToken: string;
-  /** The same for a sign-out. */
+  /** The form token of a sign-out. */
   signOutToken: string;
   expiresAtSeconds: number;
   renewable: boolean;
 };
 
-/** `refresh`: how long refresh tokens that come of it are good. */
+/** `refresh` says how long refresh tokens that come of it are good. */
 export function showOffer<O extends Offered>(
   ports: Pick<PeoplePorts, "settings" | "formTokens">,
   { about, place, session }: Waits,
@@ -68,7 +68,10 @@ export function showOffer<O extends Offered>(
   };
 }
 
-/** PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, and for how long; settings may change before the click. */
+/**
+ * PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, and for how long; the settings may change before
+ * the click.
+ */
 const shownOn = (
   { settings }: Pick<PeoplePorts, "settings">,
   about: string,
@@ -77,7 +80,7 @@ const shownOn = (
 ): string =>
   JSON.stringify(["shown", about, target.names[0], scope, settings().signIn?.consentSeconds, refresh]);
 
-/** WCAG-2.2.1-1: as long again, a limited number of times; undefined after the last of them. */
+/** WCAG-2.2.1-1: gives the user as much time again, a limited number of times; undefined after the last of them. */
 export const renewed = <T extends { renewals: number; expiresAtSeconds: number }>(
   { clock }: Pick<PeoplePorts, "clock">,
   waits: T,
@@ -95,9 +98,9 @@ export const renewed = <T extends { renewals: number; expiresAtSeconds: number }
 /** What a page asks of this flow: `offer` is decided anew, as policy and client may have changed since it was shown. */
 type Decidable<O extends Offered, P> = Waits & {
   offer: Result<O, { reason: Reason }>;
-  /** As for `showOffer`. */
+  /** Called as for `showOffer`. */
   refreshOf?: (offer: O) => RefreshSettings | undefined;
-  /** The page again, where a box is missing without which nothing is given. */
+  /** Shows the page again, where a box is missing without which nothing is given. */
   lacks?: (offer: O) => P | undefined;
   refuse(reason: Reason): Promise<Outcome>;
   give(offer: O, scopes: readonly string[]): Promise<Outcome>;
@@ -119,13 +122,13 @@ export async function decideOffer<O extends Offered, P = never>(
   if (changed !== undefined) return changed;
   const again = lacks?.(offer.value);
   if (again !== undefined) return again;
-  // PAGE-D-11: of what is offered, what was ticked.
+  // PAGE-D-11: only what was offered and ticked is given.
   const given = offer.value.scope.filter((one) => all || scopes.includes(one));
   return given.length === 0 ? refuse("nothing_ticked") : give(offer.value, given);
 }
 
 /**
- * PAGE-D-5, RFC6749-10.12-1: undefined for a form that was made for this session and about this, so that no other page
+ * PAGE-D-5, RFC6749-10.12-1: undefined for a form that was made for this session and about this, because no other page
  * can have sent it.
  */
 export function checkForm(

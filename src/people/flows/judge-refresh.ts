@@ -6,20 +6,20 @@ import type { RefreshSettings } from "../../settings/settings.ts";
 
 export type Presenter = {
   clientId: string;
-  /** Whether it proved nothing. */
+  /** Whether the client proved nothing. */
   isPublic: boolean;
-  /** The thumbprint of the key of its proof. */
+  /** The thumbprint of the key of the request's proof. */
   jkt?: string;
-  /** Its source, as a digest under the token that it presents. */
+  /** The source of the request, as a digest under the token that it presents. */
   source: string;
 };
 
 export type JudgedRefresh =
-  /** By the current token: a public client gets the next one. */
+  /** The current token was presented: a public client gets the next one. */
   | { use: "rotate" | "keep" }
-  /** By the token before: the client did not get the answer, or several of its processes asked at once. */
+  /** The token before was presented: the client did not get the answer, or several of its processes asked at once. */
   | { use: "again"; sealed: string; elsewhere: boolean }
-  /** `ends`: the family dies. */
+  /** Nothing is given; `ends` says that the family ends. */
   | { refused: Reason; ends: boolean };
 
 const refuse = (refused: Reason): JudgedRefresh => ({ refused, ends: false });
@@ -35,9 +35,10 @@ export function judgeRefresh(
   if (endOf(family, settings) <= nowSeconds) return refuse("refresh_token_expired");
   // RFC6749-6-4, RFC6749-10.4-4, OAUTH21-4.3-2, REFRESH-D-9: a client_id alone proves nothing, so it ends nothing either.
   if (family.clientId !== clientId) return { refused: "refresh_token_of_other_client", ends: !isPublic };
-  // A family of a public client is not carried on by a key, nor one of a key without it.
+  // The family of a public client is not continued by a key, nor that of a key without it.
   if (family.rotates !== isPublic) return end("refresh_method_changed");
-  // RFC9449-5-6, RFC9449-5-7, REFRESH-D-8: before anything that a token without its key could change.
+  // RFC9449-5-6, RFC9449-5-7, REFRESH-D-8: the key is checked before anything that a token without its key could
+  // change.
   if (family.jkt !== undefined && family.jkt !== jkt) return refuse("refresh_key_not_proven");
   if (presented === family.generation) return { use: family.rotates ? "rotate" : "keep" };
   // REFRESH-D-5, FAPI2-5.3.2-1
@@ -49,7 +50,8 @@ export function judgeRefresh(
   const elsewhere = family.jkt === undefined && by !== undefined && by !== source;
   const isRetry = isBefore && inTime && !(elsewhere && retriedElsewhere);
   if (isRetry && sealed !== undefined) return { use: "again", sealed, elsewhere };
-  // REFRESH-D-7, RFC6749-10.4-5, RFC9700-4.14.2-3, OAUTH21-4.3.1-2: one of two holders has it without right.
+  // REFRESH-D-7, RFC6749-10.4-5, RFC9700-4.14.2-3, OAUTH21-4.3.1-2: two parties have the token, so one of them has it
+  // without right.
   return family.jkt === undefined ? end("refresh_token_reused") : refuse("refresh_token_old");
 }
 
@@ -59,7 +61,7 @@ export function endOf(family: Family, settings: RefreshSettings): number {
   return Math.min(endsAtSeconds, idleEndsAtSeconds);
 }
 
-/** REFRESH-D-13: the family with the ends that the user was told, or what the settings leave of them now. */
+/** REFRESH-D-13: the family with the ends that the user was told, as far as the settings leave them now. */
 export function inForce(family: Family, settings: RefreshSettings): Family {
   const { idleEndsAtSeconds, usedAtSeconds } = family;
   const endsAtSeconds = absoluteEnd(family, settings);

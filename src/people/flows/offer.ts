@@ -40,7 +40,7 @@ export function offerTo(
     scope,
     pushed,
     consents: [consent],
-    // Whether the client proves a key is seen when it redeems the code.
+    // A key is seen to be proven only when the client redeems the code.
     keys: "assumed",
     nowSeconds,
   });

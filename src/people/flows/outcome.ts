@@ -27,9 +27,9 @@ export type NoticeKind =
 
 export type NoticeFacts = {
   kind: NoticeKind;
-  /** For the audit trail and the log. */
+  /** The reason, for the audit trail and the log. */
   reason: Reason;
-  /** Which parameter is malformed, for the log. */
+  /** The malformed parameter, for the log. */
   parameter?: string;
   /** PAGE-D-3: a way back to the client that the user may take, which names its host. */
   back?: string;
@@ -39,10 +39,10 @@ export type NoticeFacts = {
 
 export type Outcome =
   | { next: "notice"; notice: NoticeFacts }
-  /** To the client, with a code, or with an error: then `refused` is the reason, for the log. */
+  /** Leads to the client with a code, or with an error; then `refused` is the reason, for the log. */
   | { next: "client"; location: string; refused?: Reason }
   | { next: "provider"; location: string }
-  /** To a page of our own, or to the sign-in that leads to it. */
+  /** Leads to a page of our own, or to the sign-in before it. */
   | { next: "place" | "sign_in"; place: PagePlace };
 
 export const notice = (kind: NoticeKind, reason: Reason, onwards?: PagePlace): Outcome => ({
@@ -50,7 +50,10 @@ export const notice = (kind: NoticeKind, reason: Reason, onwards?: PagePlace): O
   notice: defined<NoticeFacts>({ kind, reason, onwards }),
 });
 
-/** The notice of a refusal that is counted and has no event of its own, so that no page lets a visitor fill the trail. */
+/**
+ * Makes the notice of a refusal that is counted and has no event of its own, so that no page lets a visitor fill the
+ * trail.
+ */
 export function countedNotice(
   { authFailures }: Pick<PeoplePorts, "authFailures">,
   audited: AuditedRequest,

@@ -22,7 +22,7 @@ import { errorOf } from "./told.ts";
 /** The client is unknown, its document does not answer (MCPC-D-17), or the redirect URI is not its own. */
 export type Wrong = "client" | "document" | "redirect";
 
-/** The user is told of what is wrong; or the client is, where that is known to be its own. */
+/** What is wrong is told to the user, or to the client, where the redirect URI is known to be its own. */
 export type RequestRefused = { reason: Reason } & (
   | { wrong: Wrong }
   | { error: AuthorizationError; told: Told }
@@ -32,7 +32,10 @@ export type Told = { client: Client; redirectUri: string; state?: string };
 
 export type ReadRequest = { client: Client; request: PendingRequest };
 
-/** RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to. */
+/**
+ * RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: a browser is never sent to a place that was not
+ * registered.
+ */
 export function redirectOf({ settings }: BasePorts, client: Client, sent: string | undefined) {
   const { redirects } = settings();
   return matchRedirectUri(sent, {
@@ -43,7 +46,10 @@ export function redirectOf({ settings }: BasePorts, client: Client, sent: string
   });
 }
 
-/** RFC6749-4.1.1-2, PAGE-D-2: client and redirect URI first, as without them there is no place to tell anything. */
+/**
+ * RFC6749-4.1.1-2, PAGE-D-2: client and redirect URI are checked first, because without them there is no place to tell
+ * anything.
+ */
 export async function readAuthorizationRequest(
   ports: AskingClientPorts,
   form: AuthorizationForm,
@@ -58,7 +64,7 @@ export async function readAuthorizationRequest(
   const { policy, dpop } = ports.settings();
   const redirect = redirectOf(ports, client, sent);
   if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
-  // MCPC-D-15: it would have to go back as it came.
+  // MCPC-D-15: the state would have to go back as it came, so it must be one that can.
   if (state !== undefined && !isState(state)) return refuse("state_too_long", "redirect");
   const told = defined<Told>({ client, redirectUri: redirect.value, state });
   const tell = (reason: ToldReason) => err<RequestRefused>({ reason, error: errorOf(reason), told });
@@ -93,7 +99,10 @@ export async function readAuthorizationRequest(
   return ok({ client, request });
 }
 
-/** MCPC-D-13, MCPC-D-14: the target is fixed here, and of the scopes those that it has; others fall away. */
+/**
+ * MCPC-D-13, MCPC-D-14: the target is fixed here, with those of the requested scopes that it has; other scopes are
+ * dropped.
+ */
 function aim(
   policy: PolicySet,
   { defaultTarget }: Client,

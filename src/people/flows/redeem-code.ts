@@ -54,7 +54,8 @@ export async function readCode(
   if (row === undefined || row.body.clientId !== client.clientId) {
     return refuseRequest(request, { kind: "grant_refused", reason: "code_unknown" }, known);
   }
-  // RFC7636-4.6-1, RFC9700-4.2.4-3: used up by the first attempt of its client, so that no verifier is tried twice.
+  // RFC7636-4.6-1, RFC9700-4.2.4-3: the code is used up by the first attempt of its client, so that no verifier is
+  // tried twice.
   const spends = guardOf(ports, key, row.expiresAtSeconds);
   const refuse = (refused: { ok: false; error: RefusedRequest }) => err({ ...refused.error, spends });
   const failure = checkRequest(ports, request, row.body);
@@ -83,7 +84,10 @@ export async function readCode(
 const guardOf = ({ settings }: Pick<PeoplePorts, "settings">, key: string, expiresAtSeconds: number) =>
   ({ kind: "code_fresh", issuer: `${settings().issuer}/code`, jti: key, expiresAtSeconds }) satisfies Guard;
 
-/** The `jti` of the token that a code gives, so that a second use finds it; from 256 random bits, and not back to them. */
+/**
+ * The `jti` of the token that a code gives is derived from the code, so that a second use finds it; the code has 256
+ * random bits, and cannot be found from the `jti`.
+ */
 const tokenOf = ({ hash }: Pick<PeoplePorts, "hash">, key: string): string =>
   hash.sha256(JSON.stringify(["token of code", key])).slice(0, 22);
 
@@ -93,7 +97,7 @@ export const isRedeemed = async (
   code: string,
 ): Promise<boolean> => (await ports.facts.token(tokenOf(ports, ports.hash.sha256(code)))) !== undefined;
 
-/** What the user gave with this code, for as long as anything comes of it; found by the code alone, in the same way. */
+/** The id of what the user gave with this code, for as long as anything comes of it; it is found by the code alone. */
 const grantOf = ({ hash }: Pick<PeoplePorts, "hash">, key: string): string =>
   hash.sha256(JSON.stringify(["grant of code", key])).slice(0, 22);
 
@@ -115,7 +119,7 @@ function checkRequest(
 ): Failure | undefined {
   // RFC6749-4.1.2-1
   if (clock.nowSeconds() >= code.usableUntilSeconds) return { kind: "grant_refused", reason: "code_expired" };
-  // RFC6749-4.1.3-7, RFC9700-4.5.3-1: the URI that was used, byte for byte, port and all.
+  // RFC6749-4.1.3-7, RFC9700-4.5.3-1: the URI must be the one that was used, byte for byte, with its port.
   const { redirect_uri: redirectUri, code_verifier: verifier } = form;
   if (redirectUri === undefined ? code.redirectUriSent : redirectUri !== code.redirectUri) {
     return { kind: "grant_refused", reason: "code_redirect_uri_differs" };
@@ -126,11 +130,11 @@ function checkRequest(
   if (!isVerifier(verifier) || !hash.equal(hash.sha256(verifier), code.challenge)) {
     return { kind: "grant_refused", reason: "code_verifier_wrong" };
   }
-  // RFC9449-10-1, RFC9449-10.1-1: of no use to any holder of the code but the one that has the key.
+  // RFC9449-10-1, RFC9449-10.1-1: the code is of use only to the holder of the key.
   if (code.jkt !== undefined && code.jkt !== jktOf(client.keys)) {
     return { kind: "grant_refused", reason: "code_key_not_proven" };
   }
-  // MCPC-D-13: fixed at the authorization endpoint; here it is left out or the same.
+  // MCPC-D-13: the target was fixed at the authorization endpoint; here it is left out or the same.
   const { policy } = settings();
   const named = requestedTarget(form.resource, [], policy);
   if (!named.ok) return { kind: "target_refused", reason: named.error.kind };
@@ -207,7 +211,7 @@ function startOf(
     ...refresh,
     id: grantOf(ports, key),
     clientId,
-    // REFRESH-D-3, OAUTH21-4.3.1-1: a client that proves itself is bound by that.
+    // REFRESH-D-3, OAUTH21-4.3.1-1: the family of a client that proves itself is bound by that.
     rotates,
     origin,
     sub,
@@ -225,7 +229,7 @@ function startOf(
   return { type: "refresh.issued", generation: 1, family: { start, digest: hash.sha256(gives) }, gives };
 }
 
-/** RFC6749-4.1.2-4, RFC6749-10.5-4, RFC9700-4.2.4-4: a code that comes twice was stolen once, so what it gave ends. */
+/** RFC6749-4.1.2-4, RFC6749-10.5-4, RFC9700-4.2.4-4: a code that comes twice was stolen, so what it gave ends. */
 export async function endReplayed(
   ports: EndingPorts & Pick<PeoplePorts, "journal">,
   request: AuditedRequest,
@@ -237,7 +241,7 @@ export async function endReplayed(
   if (given === undefined) return;
   const id = grantOf(ports, key);
   const own = selectorKey(ports.hash.sha256, { by: "grant", id });
-  // Once is enough.
+  // What the code gave has ended already, and is not ended twice.
   if (await ports.endings.isEnded([{ key: own, sinceMs: 0 }])) return;
   await endTokens(ports, { by: "grant", id }, { reason: "code_replayed", request, grant: { id } });
 }

@@ -66,7 +66,10 @@ export async function readRefresh(
   return ok({ ...order.value, consentId: family.consentId, grant });
 }
 
-/** REFRESH-D-21: under the token, of which the store has a digest, so that the store alone tells no address. */
+/**
+ * REFRESH-D-21: the source is a digest under the token, of which the store has a digest, so that the store alone tells
+ * no address.
+ */
 const sourceOf = ({ hash }: Pick<PeoplePorts, "hash">, { request }: TokenRequest, token: string): string =>
   hash.sha256(JSON.stringify(["source of refresh", token, networkOf(request.source_ip)]));
 
@@ -78,7 +81,7 @@ const presenterOf = (client: TokenRequest["client"], source: string): Presenter 
     jkt: jktOf(client.keys),
   });
 
-/** REFRESH-D-10, REFRESH-D-15: what the configuration does not have any more ends what was given for it. */
+/** REFRESH-D-10, REFRESH-D-15: a client, user or target that is no longer configured ends what was given for it. */
 function judge(
   found: PresentedFamily,
   presenter: Presenter,
@@ -101,7 +104,7 @@ function goneFor({ origin, sub, target }: Family, settings: Settings): Reason | 
   return policy.targets.get(target)?.people ? undefined : "target_unknown";
 }
 
-/** REFRESH-D-7, REFRESH-D-9: where the family dies, that is written in one step with the event. */
+/** REFRESH-D-7, REFRESH-D-9: the end of the family is written in one step with its event. */
 function refuseRefresh(
   { hash, clock }: Pick<PeoplePorts, "hash" | "clock">,
   request: TokenRequest,
@@ -117,8 +120,8 @@ function refuseRefresh(
 }
 
 /**
- * RFC6749-6-2, RFC8707-2.2-3, RFC9700-4.14.2-2, OAUTH21-4.3-1, REFRESH-D-11: less than was given, never more and never
- * elsewhere.
+ * RFC6749-6-2, RFC8707-2.2-3, RFC9700-4.14.2-2, OAUTH21-4.3-1, REFRESH-D-11: a request may ask for less than was given,
+ * never for more and never for another target.
  */
 function readParameters(
   { scope, resource, audience }: Form,
@@ -183,7 +186,8 @@ function stepOf(
       gives: successors.open(token, sealed),
     };
   }
-  // RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3: the next one, with all that the grant has (RFC6749-6-7).
+  // RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3: a public client gets the next refresh token, with all that the grant has
+  // (RFC6749-6-7).
   const gives = buildRefreshToken(random.secret());
   const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source };
   return { type: "token.refreshed", generation: presented, family: { ...used, next }, gives };

@@ -27,13 +27,16 @@ export type Review = DecisionPage<Allowed> & {
   redirectUri: string;
   /** PAGE-D-8: anything may be behind the client, so the user confirms that they began this themselves. */
   mustConfirm: boolean;
-  /** Refresh tokens come of it; `asksOffline`: the client asks to go on without the user. */
+  /** Present if refresh tokens come of it; `asksOffline` says that the client asks to go on without the user. */
   refresh?: { asksOffline: boolean };
   /** The languages of the user, as the client knows them. */
   uiLocales?: string;
 };
 
-/** A request of this browser, about which this session may decide; `place` has the request as the browser has it. */
+/**
+ * A request of this browser, about which this session may decide; `place` is the page with the request as the browser
+ * has it.
+ */
 export type Found = Waits & { request: PendingRequest; client: Client };
 
 export type ReviewPorts = AskingClientPorts & DecisionPorts & Pick<PeoplePorts, "successors" | "waiting">;
@@ -72,7 +75,7 @@ export async function findRequest(
 ): Promise<Found | Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
   const place = { page: "review", id } as const;
-  // PAGE-D-4: it is worth nothing in another browser.
+  // PAGE-D-4: the request opens in no other browser.
   const request = browser && ports.waiting.open("request", browser, id, nowSeconds);
   if (!request) return countedNotice(ports, audited, "request_gone", "request_unknown");
   const session = await findSession(ports, cookie);
@@ -81,26 +84,28 @@ export async function findRequest(
     return countedNotice(ports, audited, "request_decided", "request_decided");
   }
   if (session === undefined || needsSignIn(ports, request, session)) return { next: "sign_in", place };
-  // RFC9126-7.4-1: as it is now, since it may have been removed or changed meanwhile.
+  // RFC9126-7.4-1: the client is read as it is now, since it may have been removed or changed meanwhile.
   const client = await findClient(ports, request.clientId, audited.source_ip);
   if (!client.ok) {
     const { reason, unreachable } = client.error;
     return countedNotice(ports, audited, unreachable ? "client_unreachable" : "client_unknown", reason);
   }
-  // PAGE-D-13: the redirect URI as well, because a code must not go to a place that the client no longer has.
+  // PAGE-D-13: the redirect URI is checked again, because a code must not go to a place that the client no longer has.
   const redirect = redirectOf(ports, client.value, request.redirectUri);
   if (!redirect.ok) return countedNotice(ports, audited, "redirect_refused", redirect.error.kind);
   return { about: request.id, place, request, client: client.value, session };
 }
 
-/** In case the answer to a click was lost: in its own session, and for as long as a code is good. */
+/**
+ * The answer to a click may have been lost: the page is shown again in its own session, for as long as a code is good.
+ */
 export const mayRepeat = (
   { session, atSeconds }: DecisionRecord,
   visitor: OpenSession | undefined,
   nowSeconds: number,
 ): boolean => session === visitor?.key && nowSeconds < atSeconds + CODE_SECONDS;
 
-/** OIDC-D-5: a sign-in anew, or a recent one, where the client asks for it; once for each request. */
+/** OIDC-D-5: the user signs in anew, or has done so recently, where the client asks for it; once for each request. */
 function needsSignIn(
   ports: BasePorts,
   { wishes, session: signedInBy }: PendingRequest,
@@ -117,8 +122,8 @@ function needsSignIn(
 }
 
 /**
- * OIDC-D-7: the request with a sign-in as the rule demands it, once for each request; the provider is asked for what the
- * rule names.
+ * OIDC-D-7: the user signs in as the rule demands it, once for each request; the provider is asked for what the rule
+ * names.
  */
 export function demandSignIn(
   { settings }: BasePorts,

@@ -9,10 +9,10 @@ import type { Client } from "../../settings/settings.ts";
 import type { PeoplePorts, SessionPorts } from "../ports.ts";
 import type { PeopleRow, Session } from "../records.ts";
 
-/** `key` is the digest of its cookie. */
+/** `key` is the digest of the session's cookie. */
 export type OpenSession = Session & { key: string };
 
-/** COOKIE-8.4-1, OIDC-D-4: a new secret with each sign-in; an earlier session of the browser ends. */
+/** COOKIE-8.4-1, OIDC-D-4: each sign-in makes a new secret; an earlier session of the browser ends. */
 export function buildSession(
   { random, hash, clock }: Pick<PeoplePorts, "random" | "hash" | "clock">,
   session: Session,
@@ -36,7 +36,10 @@ export function buildSession(
 export const holderOf = ({ sha256 }: PeoplePorts["hash"], { origin }: Pick<Session, "origin">): string =>
   sha256(JSON.stringify([origin.iss, origin.sub]));
 
-/** The session, which lives on for another while; none of a subject or an issuer that was disabled, ended or named anew meanwhile. */
+/**
+ * Finds the session, which then lives on for another while; there is none of a subject or an issuer that was disabled,
+ * ended or named anew meanwhile.
+ */
 export async function findSession(
   ports: SessionPorts,
   key: string | undefined,
@@ -52,7 +55,7 @@ export async function findSession(
   if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds))) return undefined;
   const end = row.body.startedAtSeconds + SESSION_SECONDS_MAX;
   const expiresAtSeconds = Math.min(nowSeconds + SESSION_IDLE_SECONDS, end);
-  // Not with each page of a few seconds; if another page was quicker, it has done the same.
+  // The time is not written with each page within a few seconds; if another page was quicker, it has done the same.
   if (expiresAtSeconds - row.expiresAtSeconds > SESSION_IDLE_SECONDS / 10) {
     await ports.shortLived.replace({ ...row, version: row.version + 1, expiresAtSeconds });
   }

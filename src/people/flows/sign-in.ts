@@ -36,12 +36,12 @@ import { redirectOf } from "./read-authorization.ts";
 import { buildSession } from "./session.ts";
 import { errorOfSignIn, locationAtClient, SIGN_IN_FAILED } from "./told.ts";
 
-/** OIDC-D-1: one for each provider, so that the path tells whose response it is. */
+/** OIDC-D-1: each provider has its own path, so that it tells whose response it is. */
 const callbackOf = (issuer: string, { name }: Provider): string => `${issuer}/callback/${name}`;
 
 // --- there ------------------------------------------------------------------------------------------------------
 
-/** Sends the browser to the provider, on its way to this page; `again`: to choose another account there. */
+/** Sends the browser to the provider, on its way to this page; `again` lets the user choose another account there. */
 export type BeginPorts = BasePorts & Pick<PeoplePorts, "providers" | "waiting">;
 
 export type SignInPorts = BeginPorts &
@@ -76,7 +76,8 @@ export async function beginSignIn(
     startedAtSeconds: nowSeconds,
     expiresAtSeconds: nowSeconds + SIGN_IN_SECONDS,
   };
-  // OIDC-3.1.2.1-3: bound to the browser, in which it waits, since no one is known yet for whom a row could be kept.
+  // OIDC-3.1.2.1-3: the attempt is bound to the browser, in which it waits, because no user is known yet for whom a row
+  // could be kept.
   const state = ports.waiting.seal("attempt", browser, attempt);
   const asked = defined<AuthenticationRequest>({
     clientId: provider.clientId,
@@ -105,7 +106,7 @@ function openPlace(
   return request && { page: "review", request };
 }
 
-/** The page again; `session`: the user has signed in for the request (OIDC-D-5). */
+/** The page again; `session` says that the user has signed in for the request (OIDC-D-5). */
 function placeOf(
   ports: Pick<PeoplePorts, "waiting">,
   place: SignInAttempt["place"],
@@ -167,14 +168,17 @@ async function noteFailure(
     ports.authFailures.note(audited, reason);
     return;
   }
-  // With our own reason, and of the provider its code, but none of its texts.
+  // The event has our own reason and the provider's code, but none of its texts.
   const detail = { provider, ...said };
   await ports.journal.record({
     event: { type: "user.signin_failed", outcome: "deny", reason, request: audited, detail },
   });
 }
 
-/** The user may try again, or goes back to the client, which is told; at once where the user gave up (PAGE-D-3). */
+/**
+ * The user may try again, or goes back to the client, which is told; where the user gave up, that is at once
+ * (PAGE-D-3).
+ */
 async function failedSignIn(
   ports: SignInPorts,
   { source_ip: address }: AuditedRequest,
@@ -248,13 +252,13 @@ async function readIdToken(
   });
   const named = checkIdTokenHeader(header, rule);
   if (!named.ok) return err({ reason: named.error.kind });
-  // OIDC-3.1.3.7-5, OIDC-3.1.3.7-6: always verified, also over the connection to the provider itself.
+  // OIDC-3.1.3.7-5, OIDC-3.1.3.7-6: the signature is always verified, also over the connection to the provider itself.
   const key = await ports.issuers.key(provider.issuer, header);
   if (!key.ok) return err({ reason: `issuer_${key.error}` });
   if (!(await ports.verifier.verify(parsed.value, key.value))) return err({ reason: "signature_invalid" });
   const facts = checkIdToken(claims, rule);
   if (!facts.ok) return err({ reason: facts.error.kind });
-  // OIDC-5.7-1, OIDC-D-3: the same claim and the same mapping as for subject tokens of this issuer.
+  // OIDC-5.7-1, OIDC-D-3: the claim and the mapping are those for subject tokens of this issuer.
   const sub = subjectOf(issuer, claims);
   if (!sub.ok) return err({ reason: sub.error.kind });
   const mapped = await mapSubject(ports, issuer, sub.value);
@@ -271,8 +275,8 @@ async function readIdToken(
 }
 
 /**
- * OIDC-D-8, OIDC-D-2: the event is durable before there is a session, and one entry with it; of two callbacks of one
- * attempt, on whatever instances, one opens a session. Undefined for the other.
+ * OIDC-D-8, OIDC-D-2: the event is durable before there is a session, in one entry with it; of two callbacks of one
+ * attempt, on whatever instances, one opens a session, and the other gets undefined.
  */
 async function complete(
   ports: SignInPorts,

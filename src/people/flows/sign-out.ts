@@ -10,7 +10,10 @@ import { describeUser, findSession } from "./session.ts";
 /** What the form token of a sign-out is about. */
 export const SIGN_OUT = "sign-out";
 
-/** Where the session was. Refused: the form was not made for it. A session that is over already needs no ending. */
+/**
+ * Ends the session, and says where it was; refused if the form was not made for it. A session that is over needs no
+ * ending.
+ */
 export type SignOutPorts = SessionPorts & RecordPorts & Pick<PeoplePorts, "formTokens">;
 
 export async function signOut(

@@ -10,8 +10,8 @@ import type { PeoplePorts } from "../ports.ts";
 import { endOf } from "./judge-refresh.ts";
 
 /**
- * After the token is recorded: its code is used up, so a store that is lost now must not cost the client what it was
- * given. What is too much then ends with the next code.
+ * This is done after the token is recorded: its code is used up, so a store that is lost now must not cost the client
+ * what it was given. A family too many then ends with the next code.
  */
 export async function endSurplus(
   ports: BasePorts & Pick<PeoplePorts, "families" | "journal">,

@@ -5,13 +5,13 @@ import type { PeoplePorts } from "../ports.ts";
 import type { AuthorizationError, AuthorizationResponse } from "../spec/rfc9207.ts";
 import { buildRedirect } from "../spec/rfc9207.ts";
 
-/** RFC6749-4.1.2.1-2, RFC6749-4.1.2.1-3: of a malformed request, which needs no user to be refused. */
+/** RFC6749-4.1.2.1-2, RFC6749-4.1.2.1-3: the codes of a malformed request, which is refused before any user sees it. */
 export const TOLD = {
   grant_type_not_registered: ["unauthorized_client", "the client is not registered for authorization_code"],
   response_type_missing: ["invalid_request", "response_type is missing"],
   response_type_unsupported: ["unsupported_response_type", "response_type has to be code"],
   response_mode_unsupported: ["invalid_request", "response_mode has to be query"],
-  // RFC9126-3-1, OIDC Core 3.1.2.6: neither by value nor by a reference that is not of our /par.
+  // RFC9126-3-1, OIDC Core 3.1.2.6: a request is taken neither by value nor by a reference that is not of our /par.
   request_object_unsupported: ["request_not_supported", "request objects are not supported"],
   request_uri_unsupported: ["request_uri_not_supported", "request_uri has to be a reference that /par gave"],
   request_uri_unknown: ["invalid_request_uri", "request_uri is unknown, used or expired"],
@@ -44,7 +44,7 @@ export function errorOf(reason: ToldReason): AuthorizationError {
   return { error, error_description };
 }
 
-/** RFC6749-4.1.2.1-2: one text for whatever the policy or the user decided; why, the auditor alone learns. */
+/** RFC6749-4.1.2.1-2: there is one text for whatever the policy or the user decided; only the auditor learns why. */
 export const DENIED: AuthorizationError = {
   error: "access_denied",
   error_description: "the request was not allowed",
@@ -54,7 +54,7 @@ export const SCOPE_DENIED: AuthorizationError = {
   error_description: "the scope is not available",
 };
 
-/** OIDC-3.1.2.6-1: what a provider said that signed no user in, by what that is to a client. */
+/** OIDC-3.1.2.6-1: what the answer of a provider that signed no user in means to a client. */
 const NOT_SIGNED_IN: AuthorizationError = {
   error: "login_required",
   error_description: "the user could not be signed in",
@@ -67,7 +67,7 @@ const SIGN_INS: ReadonlyMap<string, AuthorizationError> = new Map([
   ["account_selection_required", NOT_SIGNED_IN],
 ]);
 
-/** Undefined where the user gave nothing up, so that they may try again before the client is told. */
+/** Undefined where the user did not give up, so that they may try again before the client is told. */
 export const errorOfSignIn = (code: string | undefined): AuthorizationError | undefined =>
   SIGN_INS.get(code ?? "");
 
@@ -76,7 +76,7 @@ export const SIGN_IN_FAILED: AuthorizationError = {
   error_description: "the sign-in failed",
 };
 
-/** RFC6749-4.1.2-6: with the state of the request, as it was. */
+/** RFC6749-4.1.2-6: the answer has the state of the request, as it was. */
 export function locationAtClient(
   { settings }: Pick<PeoplePorts, "settings">,
   { redirectUri, state }: { redirectUri: string; state?: string },

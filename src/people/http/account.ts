@@ -43,7 +43,7 @@ export function takeBackEndpoint(ports: PagePorts & AccountPorts): Handler {
   });
 }
 
-/** The form as it was sent; anything else has no form token, and is refused for that. */
+/** Reads the form as it was sent; anything else has no form token, and is refused for that. */
 async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
   const isForm = hasMediaType(request, "application/x-www-form-urlencoded");
   const body = isForm ? await readText(request, BODY_BYTES_MAX) : undefined;
@@ -57,7 +57,7 @@ async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
 
 // --- what is asked for ------------------------------------------------------------------------------------------
 
-/** `firstDay`, `lastDay`: as they were written, or empty for what is no day. */
+/** `firstDay` and `lastDay` are as they were written, or empty if they are no days. */
 type Asked = { query: AccountQuery; firstDay: string; lastDay: string; wrong: boolean; turned: boolean };
 
 const NO_DAYS: Asked = { query: {}, firstDay: "", lastDay: "", wrong: false, turned: false };
@@ -74,7 +74,7 @@ function readQuery(parameters: URLSearchParams): Asked {
   const query = wrong
     ? { toMs: 0 }
     : { fromMs, toMs: lastMs === undefined ? undefined : lastMs + DAY_MS, cursor, afterConsent };
-  // A field for a day takes nothing else.
+  // The pattern of a field for a day, which takes nothing else.
   const days = {
     firstDay: Number.isNaN(fromMs) ? "" : firstDay,
     lastDay: Number.isNaN(lastMs) ? "" : lastDay,
@@ -82,7 +82,7 @@ function readQuery(parameters: URLSearchParams): Asked {
   return { query: defined<AccountQuery>(query), ...days, wrong, turned };
 }
 
-/** The begin of a day in UTC; undefined where none is named, and NaN for what is none. */
+/** The begin of a day in UTC; undefined if no day is named, and NaN for a text that is no day. */
 function dayMs(day: string): number | undefined {
   if (day === "") return undefined;
   const ms = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN;
@@ -155,7 +155,7 @@ const grantView = (family: Family): AllowedView["goesOn"][number] =>
 function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEvent): EventView {
   const { policy } = settings();
   const { kind, timeMs: atMs, agents, targets, scopes } = event;
-  // What was refused was named by its caller: only words that the operator knows are shown.
+  // The names in a refused request are its caller's: only those that the operator knows are shown.
   const shown = kind === "refused" ? targets.filter((name) => policy.targets.has(name)) : targets;
   return {
     kind,

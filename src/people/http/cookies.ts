@@ -6,16 +6,17 @@
 import type { HttpRequest } from "../../http/handler.ts";
 import { stripBlanks } from "../../spec/rfc9110.ts";
 
-/** The browser, before and beside any sign-in; the session of a user. */
+/** The two cookies: one of the browser, before and beside any sign-in, and one of the session of a user. */
 export const COOKIES = { browser: "__Host-mandate-b", session: "__Host-mandate-s" } as const;
 type Name = keyof typeof COOKIES;
 
-/** 256 random bits in base64url. */
+/** A value has 256 random bits in base64url. */
 const VALUE = /^[A-Za-z0-9_-]{43}$/;
 
 /**
- * COOKIE-8.6-1: one of our form; two of one name, or any other value, count as none. COOKIE-4.2.1-2: read as browsers write
- * the field, since the prefix of a name protects it only there: a sibling of this host may set commas and any byte from 0x80.
+ * COOKIE-8.6-1: one value of our form counts; two of one name, or any other value, count as none. COOKIE-4.2.1-2: the
+ * field is read as browsers write it, because the prefix of a name protects it only there: a sibling of this host may
+ * set commas and any byte from 0x80.
  */
 export function readCookie({ headers }: HttpRequest, name: Name): string | undefined {
   const pairs = (headers.get("cookie") ?? "").split(";").map((pair) => stripBlanks(pair));

@@ -24,7 +24,7 @@ export const visitorOf = (ports: Pick<PeoplePorts, "hash">, request: HttpRequest
     session: digestOf(ports, request, "session"),
   });
 
-/** `audience`: the name of the target that the page shows. */
+/** `audience` is the name of the target that the page shows. */
 export function decisionView(
   { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
   { id, session, offer: { target, scope }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
@@ -34,7 +34,7 @@ export function decisionView(
   const nowSeconds = clock.nowSeconds();
   return {
     target: shownTarget(target, audience),
-    // Each in the operator's words.
+    // Each scope in the operator's words.
     scopes: scope.map((value) => ({ value, sentence: target.sentences[value] ?? value })),
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
     agents: furtherAgents(policy, target, scope, session),
@@ -48,7 +48,7 @@ export function decisionView(
   };
 }
 
-/** The form of a page; undefined for anything else. */
+/** Reads the form of a page; undefined for anything else. */
 export async function readDecision(request: HttpRequest): Promise<Decision | undefined> {
   if (!hasMediaType(request, "application/x-www-form-urlencoded")) return undefined;
   const body = await readText(request, BODY_BYTES_MAX);

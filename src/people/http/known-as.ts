@@ -7,7 +7,7 @@ import type { NamedClient, ShownTarget, ShownUser } from "../pages/display-names
 import type { Session } from "../records.ts";
 import { hostOf } from "./page-answers.ts";
 
-/** By the host of its document, by when it registered itself, or by the operator's name for it. */
+/** A client is named by the host of its document, by when it registered itself, or by the operator's name for it. */
 export function knownAs({ clientId, registeredAtSeconds, title }: Client): NamedClient {
   // CIMD-8.5-2: also where the operator pinned the document, because the name in it is still the client's own.
   if (isDocumentUrl(clientId)) return { host: hostOf(clientId) };
@@ -17,7 +17,7 @@ export function knownAs({ clientId, registeredAtSeconds, title }: Client): Named
 export const shownUser = ({ origin, mail, displayName }: Session): ShownUser =>
   defined<ShownUser>({ id: mail ?? origin.sub, name: displayName });
 
-/** By the operator's title for it and the host of the name that was asked for. */
+/** A target is named by the operator's title for it and the host of the name that was asked for. */
 export const shownTarget = (target: Target | undefined, name: string): ShownTarget =>
   defined<ShownTarget>({
     title: target?.title ?? name,

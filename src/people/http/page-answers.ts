@@ -32,7 +32,7 @@ function headersOf(
   { hash, settings }: Pick<PeoplePorts, "hash" | "settings">,
   kind: Kind,
 ): Record<string, string> {
-  // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: nothing loaded, nothing framed.
+  // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: a page loads nothing and is framed nowhere.
   const digest = hash.sha256(styleOf(settings().pages.colours));
   const policy = [
     "default-src 'none'",
@@ -49,7 +49,8 @@ function headersOf(
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
-    // Not on the way to the consent page: a web client that opened it in a window of its own would lose that window.
+    // The header is left out on the way to the consent page, because a web client that opened it in a window of its own
+    // would lose that window.
     "Cross-Origin-Opener-Policy": kind === "account" ? "same-origin" : undefined,
     "Strict-Transport-Security": settings().production ? "max-age=31536000" : undefined,
   });
@@ -58,7 +59,7 @@ function headersOf(
 /** An answer whose page is written last, when its language is known. */
 type PageAnswer = HttpResponse & { readonly page?: Page; readonly uiLocales?: string };
 
-/** `uiLocales`: the languages that the client named for this user. */
+/** `uiLocales` are the languages that the client named for this user. */
 export const pageAnswer = (
   ports: Pick<PeoplePorts, "hash" | "settings">,
   page: Page,
@@ -69,7 +70,7 @@ export const pageAnswer = (
   return defined<PageAnswer>({ status: page.status, headers, body: "", page, uiLocales });
 };
 
-/** PAGE-D-17: in the language of the user, as the client knows it or else the browser. */
+/** PAGE-D-17: the page is in the language of the user, as the client knows it or else the browser. */
 function written({ settings }: BasePorts, request: HttpRequest, answer: PageAnswer): HttpResponse {
   const { page, uiLocales, ...rest } = answer;
   if (page === undefined) return rest;
@@ -78,7 +79,10 @@ function written({ settings }: BasePorts, request: HttpRequest, answer: PageAnsw
   return { ...rest, body: frame(page, { texts, ...settings().pages }) };
 }
 
-/** PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: a GET follows, whatever the request was, and no body goes along. */
+/**
+ * PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: the browser follows with a GET, whatever the request was, and sends no
+ * body along.
+ */
 export const redirectAnswer = (ports: BasePorts, location: string): HttpResponse => ({
   status: 303,
   headers: { ...headersOf(ports, "plain"), Location: location },
@@ -105,7 +109,7 @@ const STATUS: Record<NoticeKind, number> = {
   ask_refused: 200,
 };
 
-/** The answer to what a flow came to. */
+/** Answers with what a flow came to. */
 export function outcomeAnswer(ports: BasePorts, outcome: Outcome): HttpResponse {
   const { issuer } = ports.settings();
   switch (outcome.next) {
@@ -226,7 +230,7 @@ export function onPage(
   };
 }
 
-/** Undefined where the request may go on. */
+/** Returns the refusal; undefined where the request may go on. */
 function admit(ports: PagePorts, request: HttpRequest, audited: AuditedRequest): PageAnswer | undefined {
   const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many"): PageAnswer => {
     ports.authFailures.note(audited, reason);
@@ -241,7 +245,9 @@ function admit(ports: PagePorts, request: HttpRequest, audited: AuditedRequest):
   return isForeign(request, origin) ? refuse("form_refused", 403, "cross_site") : undefined;
 }
 
-/** What was asked may be on record or not; it can be asked again, by the page that it is asked on where it was a form. */
+/**
+ * It is unknown whether the change is on record; the user can ask again, by the page of the form where it was a form.
+ */
 function storeLost(ports: BasePorts, request: HttpRequest): PageAnswer {
   const { issuer } = ports.settings();
   const isForm = [PATHS.review, PATHS.ask].some((path) => request.url.startsWith(`${issuer}${path}?`));

@@ -62,13 +62,15 @@ function makeAnswer(ports: PushEndpointPorts): Handler {
     if (!form.ok) return malformed(form.error.kind, parameterOf(form.error));
     const asked = parseAuthorizationForm(body.value);
     if (!asked.ok) return malformed(asked.error.kind, parameterOf(asked.error));
-    // RFC9126-2-5, RFC9126-2.1-3: as at the token endpoint; a public client is known by its client_id.
+    // RFC9126-2-5, RFC9126-2.1-3: the client authenticates as at the token endpoint; a public client is known by its
+    // client_id.
     const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
     if (!client.ok) {
       const { failure, refused } = client.error;
       return { ...refuse(failure, challenged), refused };
     }
-    // PAGE-D-18: a public client is anyone who knows its name, so its requests are limited as those for pages are.
+    // PAGE-D-18: anyone who knows the name of a public client can be it, so its requests are limited as those for pages
+    // are.
     const waitSeconds = client.value.method === "none" ? ports.throttle.visit(peer.address) : 0;
     if (waitSeconds > 0) {
       ports.authFailures.note(audited, "visits_too_many");
@@ -103,7 +105,8 @@ function makeAnswer(ports: PushEndpointPorts): Handler {
     if (ofProof !== undefined && jkt !== ofProof) {
       return refuseWith({ kind: "request_malformed", reason: "dpop_jkt_differs" });
     }
-    // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself, which is the one that the form names, if any.
+    // RFC9126-2.1-2, RFC9126-2.2-4: the request is of the client that proved itself, which the form must name if it
+    // names one.
     const { clientId } = client.value;
     const named = defined<AuthorizationForm>({ ...asked.value, client_id: clientId, dpop_jkt: jkt });
     const read = await readAuthorizationRequest(ports, named, peer.address);

@@ -49,7 +49,7 @@ export function signInEndpoint(ports: PagePorts & BeginPorts): Handler {
   });
 }
 
-/** PAGE-D-13: one of our own pages, by the parameter that is there. */
+/** PAGE-D-13: finds one of our own pages, by the parameter that is there. */
 function placeIn(query: URLSearchParams): PagePlace {
   for (const page of ["review", "ask"] as const) {
     const id = query.get(SIGN_IN_FOR[page]);
@@ -69,7 +69,7 @@ export function callbackEndpoint(ports: PagePorts & SignInPorts): Handler {
   });
 }
 
-/** OIDC-D-9: by a form of ours alone. */
+/** OIDC-D-9: a session is ended by a form of ours alone. */
 export function signOutEndpoint(ports: PagePorts & SignOutPorts): Handler {
   return onPage(ports, async ({ request, audited }) => {
     const body = await readText(request, BODY_BYTES_MAX);
@@ -88,7 +88,7 @@ const FORM_REFUSED = {
   notice: { kind: "form_refused", reason: "form_token_wrong" },
 } as const;
 
-/** OIDCL-R3-1: a page, which ends no session by itself. */
+/** OIDCL-R3-1: this is a page, which ends no session by itself. */
 export function signedOutEndpoint(ports: PagePorts & Pick<PeoplePorts, "providers">): Handler {
   return onPage(ports, async ({ signIn, query }) => {
     const provider = signIn.providers.get(query.get("provider") ?? "");

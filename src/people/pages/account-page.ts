@@ -24,7 +24,9 @@ export type AllowedView = {
   sinceSeconds?: number;
   untilSeconds?: number;
   lastUse: { atMs: number } | { noneSinceMs: number } | "none";
-  /** Grants with which the client goes on without the user; `idleUntilSeconds`: when one ends for want of use. */
+  /**
+   * The grants with which the client goes on without the user; `idleUntilSeconds` is when one ends if it is not used.
+   */
   goesOn: readonly {
     sinceSeconds: number;
     usedSeconds: number;
@@ -54,7 +56,7 @@ export type AccountView = {
   moreAllowed?: string;
   /** On a page that is not the first: the way there. */
   firstAllowed?: string;
-  /** Of the longest lifetime of a token. */
+  /** The longest lifetime of a token, in minutes. */
   minutesAfter: number;
   takeAllToken: string;
   events: readonly EventView[];
@@ -90,7 +92,7 @@ function problemTitle({ problem }: AccountView, texts: Texts): string | undefine
   return problem === "day" ? texts.dayWrongTitle : texts.unconfirmedTitle;
 }
 
-/** WCAG-3.3.1-1: which field, and what to do. */
+/** WCAG-3.3.1-1: the text names the field, and says what to do. */
 function problemOf(view: AccountView, texts: Texts): Html | undefined {
   const title = problemTitle(view, texts);
   if (title === undefined) return undefined;
@@ -189,7 +191,7 @@ function aboutParty(party: PartyView, texts: Texts): Html | undefined {
   return html`${"registeredAtSeconds" in known ? html`<p>${texts.selfRegistered(dayOf(known.registeredAtSeconds, texts))}</p>` : undefined}${name === undefined ? undefined : html`<p>${texts.claimedName(isolated(name))}</p>`}`;
 }
 
-/** WCAG-3.3.4-1: for all at once a box in addition, since much is gone then. */
+/** WCAG-3.3.4-1: withdrawing all at once needs a box in addition, since much is gone then. */
 function takeAll({ base, takeAllToken, problem }: AccountView, texts: Texts): Html {
   const wrong = problem === "unconfirmed" ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
   return html`<h3>${texts.takeAllHeading}</h3>

@@ -20,7 +20,7 @@ export type ConsentView = DecisionView & {
   /** Whether the redirect URI is at another host than the client's document. */
   differs: boolean;
   mustConfirm: boolean;
-  /** Refresh tokens come of it, for so long; `asksOffline`: longer if the user ticks that. */
+  /** Present if refresh tokens come of it, for so long; `asksOffline` makes it longer if the user ticks that. */
   refresh?: { hours: number; days: number; idleDays: number; asksOffline: boolean };
   problem?: "unconfirmed";
 };
@@ -60,13 +60,13 @@ function claimOf({ claimedName }: ConsentView, texts: Texts): Html | undefined {
   return name === undefined ? undefined : html`<p>${texts.claimedName(isolated(name))}</p>`;
 }
 
-/** WCAG-3.3.1-1: which box, and what to do. */
+/** WCAG-3.3.1-1: the text names the box, and says what to do. */
 const problemOf = ({ problem }: ConsentView, texts: Texts): Html | undefined =>
   problem === undefined
     ? undefined
     : html`<div class="warning" role="alert"><p><strong>${texts.unconfirmedTitle}.</strong></p><p id="unconfirmed">${texts.unconfirmed}</p></div>`;
 
-/** WCAG-1.4.1-1: in words, beside the colour. */
+/** WCAG-1.4.1-1: the state is told in words, beside the colour. */
 function warnings(view: ConsentView, texts: Texts): Html | undefined {
   const { client, loopback, differs, redirectHost, mustConfirm } = view;
   const lines = [
@@ -88,13 +88,13 @@ function warnings(view: ConsentView, texts: Texts): Html | undefined {
 const ownFacts = (view: ConsentView, texts: Texts): readonly Html[] => {
   const redirect = fact(texts.answerGoesTo, redirectOf(view, texts));
   const { refresh } = view;
-  // REFRESH-D-1: for how long the client gets on by itself.
+  // REFRESH-D-1: the page says for how long the client goes on by itself.
   return refresh === undefined
     ? [redirect]
     : [redirect, fact(texts.goesOnFor, html`${texts.hours(refresh.hours)}`)];
 };
 
-/** REFRESH-D-2: that it gets on for longer is a box of its own. */
+/** REFRESH-D-2: that it goes on for longer needs a box of its own. */
 function withOffline(view: ConsentView, texts: Texts): ConsentView {
   const { refresh, scopes } = view;
   if (!refresh?.asksOffline) return view;

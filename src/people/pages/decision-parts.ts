@@ -21,12 +21,12 @@ export type DecisionView = {
   request: string;
   /** The forms and links of this server begin with it. */
   base: string;
-  /** How long the page is good, and whether it can be made to last longer. */
+  /** How long the page is good, and whether the user can extend that. */
   minutesLeft: number;
   renewable: boolean;
 };
 
-/** Where the form of a page goes, and where a user goes who is another one. */
+/** Where the form of a page goes, and where the browser goes if another user wants to decide. */
 export type Ways = { action: string; again: string };
 
 export const hidden = (name: string, value: string): Html =>
@@ -59,7 +59,7 @@ ${hidden("token", signOutToken)}
 <button>${texts.signOut}</button>
 </form>`;
 
-/** `own`: the facts of the page itself, after the one that says who is signed in. */
+/** `own` are the facts of the page itself, after the one that says who is signed in. */
 export function factsOf(
   view: DecisionView,
   { action, again }: Ways,
@@ -85,7 +85,9 @@ ${
 export const fact = (term: string | Html, what: Html): Html =>
   html`<div><dt>${term}</dt><dd>${what}</dd></div>`;
 
-/** PAGE-D-10, WCAG-1.3.1-1: a group with its legend, in which nothing is ticked, and one box takes all. */
+/**
+ * PAGE-D-10, WCAG-1.3.1-1: the scopes are a group with its legend, in which nothing is ticked, and one box takes all.
+ */
 function scopes({ target, scopes: offered }: DecisionView, texts: Texts): Html {
   const every = box("all", "1", texts.everything, "every");
   return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target))}</legend>
@@ -104,6 +106,6 @@ function agents({ agents: named }: DecisionView, texts: Texts): Html | undefined
   return html`<p>${texts.agents}</p><ul>${items}</ul>`;
 }
 
-/** PAGE-D-10: two alike. */
+/** PAGE-D-10: the two buttons look alike. */
 const choices = ({ refuse, allow }: Texts): Html =>
   html`<div class="choices"><button name="decision" value="refuse" formnovalidate>${refuse}</button><button name="decision" value="allow">${allow}</button></div>`;

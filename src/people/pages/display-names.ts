@@ -13,14 +13,14 @@ export type ShownUser = { id: string; name?: string };
 
 export type ShownTarget = { title: string; host?: string };
 
-/** Control and format characters, unassigned ones, and what is drawn as nothing. */
+/** Control and format characters, unassigned ones, and characters that are drawn as nothing. */
 const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
 /** A name stands in quotation marks on our pages, and must not seem to end them. */
 const QUOTES = /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f\u301d-\u301f\uff02]/gu;
 /** More marks on one letter than any script needs would be drawn over the lines around it. */
 const STACKED = /(\p{M}{3})\p{M}+/gu;
 
-/** Undefined where nothing visible is left: then the page goes without. */
+/** Makes a name for a page; undefined if nothing visible is left, so that the page goes without. */
 export function shownName(raw: string | undefined): string | undefined {
   const text = visible(raw ?? "").replace(QUOTES, "'");
   const characters = [...text];
@@ -28,10 +28,13 @@ export function shownName(raw: string | undefined): string | undefined {
   return characters.length <= NAME_CHARS_MAX ? text : `${characters.slice(0, NAME_CHARS_MAX - 1).join("")}…`;
 }
 
-/** An identifier, such as a SPIFFE ID: never cut, because the end of it may be what matters. */
+/** Shows an identifier, such as a SPIFFE ID, which is never cut, because the end of it may be what matters. */
 export const shownId = (raw: string): string => visible(raw);
 
-/** Host and port as the browser would show them at best: A-labels, complete. Of an app's own scheme that scheme. */
+/**
+ * Shows host and port as the browser would show them at best, with complete A-labels; for an app's own scheme, the
+ * scheme.
+ */
 export function shownHost(raw: string): string {
   const url = `https://${raw}`;
   const isAuthority = !raw.endsWith(":") && URL.canParse(url);
@@ -43,7 +46,7 @@ export function targetName({ title, host }: ShownTarget): Html {
   return html`${isolated(shownId(title))}${at}`;
 }
 
-/** PAGE-D-26: the id first, so that no name passes for another person. */
+/** PAGE-D-26: the id stands first, so that no name passes for another person. */
 export function userName({ id, name }: ShownUser): Html {
   const chosen = shownName(name);
   const known = shownId(id);
@@ -52,7 +55,7 @@ export function userName({ id, name }: ShownUser): Html {
     : html`${isolated(known)} (${isolated(chosen)})`;
 }
 
-/** Inside `bdi`, so that text of another direction changes nothing around it. */
+/** The text is inside `bdi`, so that text of another direction changes nothing around it. */
 export const isolated = (text: string): Html => html`<bdi>${text}</bdi>`;
 
 const visible = (raw: string): string =>
@@ -63,5 +66,5 @@ const visible = (raw: string): string =>
     .replace(STACKED, "$1")
     .replace(/ +/g, " ")
     .trim()
-    // Last, because what stood between two characters may have kept them from being one.
+    // This is done last, because what stood between two characters may have kept them from being one.
     .normalize("NFC");

@@ -31,6 +31,6 @@ function escaped(part: Part): string {
 /** Schemes that a browser itself acts on, with our page as their origin or by files of the computer. */
 const ACTIVE = /^(?:javascript|data|vbscript|blob|filesystem|file|about|view-source):/i;
 
-/** A link; of a URL that a browser would act on by itself, only the words. */
+/** Makes a link; where a browser would act on the URL by itself, only the words are shown. */
 export const link = (href: string, words: Html): Html =>
   /^[a-z][a-z0-9+.-]*:/i.test(href) && !ACTIVE.test(href) ? html`<a href="${href}">${words}</a>` : words;

@@ -5,7 +5,7 @@ import type { Texts } from "./texts.ts";
 import { de } from "./texts-de.ts";
 import { en } from "./texts-en.ts";
 
-/** The first is for readers of no language that we have. */
+/** The first language is for readers of no language that we have. */
 export const LANGUAGES: readonly Texts[] = [en, de];
 
 /**
@@ -32,10 +32,10 @@ const preferred = (field: string): readonly string[] =>
     .sort((one, other) => other.quality - one.quality)
     .map(({ tag }) => tag);
 
-/** Day and minute, in UTC. */
+/** Writes day and minute, in UTC. */
 export const minuteOf = (ms: number, { language }: Texts): string =>
   new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" }).format(ms);
 
-/** The day, in the time zone in which the server counts. */
+/** Writes the day, in the time zone in which the server counts. */
 export const dayOf = (seconds: number, { language }: Texts): string =>
   new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(seconds * 1000);

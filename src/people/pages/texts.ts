@@ -10,7 +10,7 @@ export type Texts = {
   language: string;
   consentTitle: (client: string) => string;
   consentHeading: (client: Html) => Html;
-  /** In place of a name, where the client has none that was checked. */
+  /** The words in place of a name, where the client has none that was checked. */
   selfRegisteredClient: string;
   claimedName: (name: Html) => Html;
   askHeading: (agent: Html) => Html;
@@ -32,7 +32,7 @@ export type Texts = {
   answerGoesTo: string;
   onThisComputer: string;
   lastsUntil: string;
-  /** For how long the client gets on without the user. */
+  /** For how long the client goes on without the user. */
   goesOnFor: string;
   hours: (count: number) => string;
   goOnWithoutMe: (times: { days: number; idleDays: number; hours: number }) => string;
