@@ -61,6 +61,7 @@ const BASE = [
 const OUTSIDE: Record<string, readonly RegExp[]> = {
   main: [],
   cli: [/^node:(crypto|fs|path|util)$/, /^valibot$/],
+  "cli/check/certificates": [/^node:(crypto|net|tls)$/],
   "cli/check/outside": [/^node:(fs|os|path)$/],
   "cli/init/prompt": [/^node:readline\/promises$/],
   start: [],

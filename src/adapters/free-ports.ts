@@ -1,6 +1,8 @@
-/** Whether a listener could be opened now; what is opened for that is closed at once. */
+/** Whether a listener could be opened now, and what is there otherwise; what is opened for that is closed at once. */
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createConnection, createServer } from "node:net";
+import { connect } from "node:tls";
+import { HOLDER_TIMEOUT_MS } from "../limits/process.ts";
 
 /** Undefined if the port is free, else the code of the platform, such as EADDRINUSE. */
 export async function whyNotFree({
@@ -26,3 +28,43 @@ export async function whyNotFree({
     }
   }
 }
+
+/** The certificate (DER) that the process at this place shows; undefined where it shows none in time. */
+export async function shownAt(place: { host: string; port: number }): Promise<Uint8Array | undefined> {
+  // What it shows is only compared, and nothing is sent to it.
+  const socket = connect({ ...local(place), rejectUnauthorized: false, timeout: HOLDER_TIMEOUT_MS });
+  try {
+    socket.once("timeout", () => socket.destroy());
+    await Promise.race([once(socket, "secureConnect"), once(socket, "close")]);
+    return socket.getPeerX509Certificate()?.raw;
+  } catch {
+    return undefined;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Whether the process at this place shows metrics of this server. */
+export async function countsAt(place: { host: string; port: number }): Promise<boolean> {
+  const socket = createConnection({ ...local(place), timeout: HOLDER_TIMEOUT_MS });
+  try {
+    socket.once("timeout", () => socket.destroy());
+    socket.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    const [first] = await Promise.race([once(socket, "data"), once(socket, "close")]);
+    return String(first).includes("\n# HELP mandate_");
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** A listener on every address is reached on loopback. */
+const local = ({ host, port }: { host: string; port: number }): { host: string; port: number } => ({
+  host:
+    new Map([
+      ["0.0.0.0", "127.0.0.1"],
+      ["::", "::1"],
+    ]).get(host) ?? host,
+  port,
+});

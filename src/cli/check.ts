@@ -4,10 +4,12 @@ import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
+import { certificatesOf } from "./check/certificates.ts";
 import { datesOf } from "./check/dates.ts";
 import type { Finding } from "./check/finding.ts";
 import { LABELS } from "./check/finding.ts";
-import { placesOf, portsOf, providersOf, sourcesOf, storeOf } from "./check/outside.ts";
+import { placesOf, providersOf, sourcesOf, storeOf } from "./check/outside.ts";
+import { portsOf } from "./check/ports.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
@@ -38,6 +40,7 @@ async function look(config: Config): Promise<readonly Finding[]> {
   return [
     ...warnings,
     ...datesOf(config, clock.nowSeconds()),
+    ...certificatesOf(config),
     ...store,
     ...outside.flat(),
     ...placesOf(config),

@@ -187,7 +187,7 @@ const CHECK: CommandUsage = {
   forms: [{ words: "", options: ["json", "config"], says: "prints a line for each thing it looked at" }],
   options: { json: { says: "one JSON object a line: level, where, says" }, config },
   notes: [
-    "It opens what the configuration names, connects to the store, fetches bundles, keys and the metadata of providers, tries the ports, compares the clock with the database's, and warns of what ends within 14 days. It changes nothing, and names what it did not look at.",
+    "It opens what the configuration names, connects to the store, fetches bundles, keys and the metadata of providers, tries the ports, compares the certificates with the hosts of the URLs and follows their chain, compares the clock with the database's, and warns of what ends within 14 days. It changes nothing, and names what it did not look at.",
   ],
   example: "mandate check --config /etc/mandate/config.json",
 };

@@ -17,17 +17,17 @@ const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 export function datedOf({ fixed, settings }: Pick<Config, "fixed" | "settings">): readonly Dated[] {
   const listeners = Object.entries({ listen: fixed.listen, mtls: fixed.mtls, proxy: fixed.proxy });
   const shown = listeners.map(([name, listener]) =>
-    dated(`${name}.tls.cert`, "certificate", fromPem(listener?.cert ?? "")),
+    dated(`${name}.tls.cert`, "certificate", certificatesIn(listener?.cert ?? "")),
   );
   const anchors = (fixed.proxy?.ca ?? []).map((der) => new X509Certificate(der));
   const authorities = reachesOf(settings, fixed.audit).map(([where, place]) =>
-    dated(where, "authority", "ca" in place ? fromPem(String(place.ca)) : []),
+    dated(where, "authority", "ca" in place ? certificatesIn(String(place.ca)) : []),
   );
   return [...shown, dated("proxy.ca", "authority", anchors), ...authorities, secretsOf(settings)].flat();
 }
 
 /** What cannot be read is left out: the platform takes the first certificate of an authority's file and ignores the rest. */
-const fromPem = (pem: string): readonly X509Certificate[] =>
+export const certificatesIn = (pem: string): readonly X509Certificate[] =>
   (pem.match(PEM) ?? []).flatMap((block) => {
     try {
       return [new X509Certificate(block)];

@@ -6,6 +6,8 @@ export const DRAIN_SECONDS_MAX = 300;
 /** By how much the clock of this machine may differ from that of the database, and how often that is compared. */
 export const CLOCK_DIFFERENCE_MS_MAX = 2_000;
 export const CLOCK_LOOK_MS = 2_000;
+/** How long `mandate check` waits for the process that holds a port to show what it is. */
+export const HOLDER_TIMEOUT_MS = 2_000;
 /** How often a server looks whether the files of its configuration have changed. */
 export const FILES_LOOK_MS = 10_000;
 /** Pause before the log is written again after a failure, and after its pipe was full. */

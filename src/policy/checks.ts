@@ -12,6 +12,7 @@ import { MODES } from "../modes.ts";
 import { CLIENT_ID_PREFIX, OWN_CLASSES } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId, prefixesOver } from "../spec/spiffe/id.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
+import { warnOfIdle } from "./idle-checks.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
 import { asksUser, classesOf, clientsOf, hasSubject, isFor, issuesGrants, SELF, targetsOf } from "./rules.ts";
@@ -48,7 +49,7 @@ type Findings = { problems: readonly string[]; warnings: readonly string[] };
 const quote = (text: string): string => JSON.stringify(text);
 const list = (texts: readonly string[]): string => texts.map(quote).join(", ");
 
-/** All problems and warnings of a policy, each as a text that begins with `policies:` or `targets:`. */
+/** All problems and warnings of a policy, each as a text that begins with its path. */
 export function checkPolicy(
   policy: PolicySet,
   rules: readonly Rule[],
@@ -104,7 +105,7 @@ export function checkPolicy(
   )) {
     problems.push(`targets: ${quote(name)} demands DPoP, which dpop.algorithms turns off`);
   }
-  return { problems, warnings };
+  return { problems, warnings: [...warnings, ...warnOfIdle(policy, rules, parties.signIn?.providers)] };
 }
 
 // --- problems -----------------------------------------------------------------------------------------------------

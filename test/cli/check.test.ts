@@ -9,14 +9,18 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
+import { rootCertificates } from "node:tls";
+import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
+import { freePorts, startServer } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock } from "../../src/adapters/clock.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
+import { certificatesOf } from "../../src/cli/check/certificates.ts";
 import { datesOf } from "../../src/cli/check/dates.ts";
 import type { Finding } from "../../src/cli/check/finding.ts";
-import { portsOf } from "../../src/cli/check/outside.ts";
+import { portsOf } from "../../src/cli/check/ports.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { parseCommand, runCommand } from "../support/host.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
@@ -264,14 +268,26 @@ test("the clock of this machine is compared with that of PostgreSQL", async (t) 
   assert.equal(clockFinding?.level, "ok");
 });
 
-test("a port in use is warned of, because a server that runs holds it, and an address of others is an error", async (t) => {
-  const holder = createServer().listen(0, "127.0.0.1");
-  await once(holder, "listening");
-  t.after(() => void holder.close());
-  const { port } = holder.address() as AddressInfo;
-  const taken = at((await check({ listen: { ...LISTEN, port } })).findings, "listen.port");
-  assert.equal(taken.level, "warning");
-  assert.match(taken.says, /is in use, by this server if it runs/);
+test("a port that another process holds is an error, as is an address of others", async (t) => {
+  // It takes connections and answers none of them, or at once with what is neither TLS nor HTTP.
+  for (const greeting of ["", "SSH-2.0-any\r\n"]) {
+    const holder = createServer((socket) => socket.on("error", () => {}).write(greeting)).listen(
+      0,
+      "127.0.0.1",
+    );
+    await once(holder, "listening");
+    t.after(() => void holder.close());
+    const { port } = holder.address() as AddressInfo;
+    const { code, findings } = await check({ listen: { ...LISTEN, port } });
+    assert.equal(code, 1);
+    assert.deepEqual(at(findings, "listen.port"), {
+      level: "error",
+      where: "listen.port",
+      says: `127.0.0.1:${port} is in use by a process that does not show this certificate: stop that process, or change "listen.port"`,
+    });
+    const operations = at((await check({ operations: { port } })).findings, "operations.port");
+    assert.match(operations.says, /is in use by a process that shows no metrics of this server: stop /);
+  }
   const loaded = loadConfig(join(folder, "config.json"));
   assert.ok(loaded.ok);
   const fixed = { ...loaded.value.fixed, operations: { host: "192.0.2.1", port: 9090 } };
@@ -280,14 +296,123 @@ test("a port in use is warned of, because a server that runs holds it, and an ad
   assert.match(foreign.says, /cannot be listened on \(EADDRNOTAVAIL\): change "operations\.host"/);
 });
 
+test("the ports that this server holds are in use by it, and not an error", async (t) => {
+  const [port = 0, operations = 0] = await freePorts(2);
+  const patch = {
+    listen: { ...LISTEN, port },
+    operations: { port: operations },
+    store: { sqlite: "runs.sqlite" },
+  };
+  writeFileSync(join(folder, "runs.json"), JSON.stringify({ ...config, ...patch }));
+  const server = await startServer(join(folder, "runs.json"));
+  t.after(() => server.stop());
+  const { code, findings } = await check(patch);
+  assert.equal(code, 0, JSON.stringify(findings));
+  assert.equal(at(findings, "listen.port").says, `127.0.0.1:${port} is in use by this server`);
+  assert.equal(at(findings, "operations.port").says, `127.0.0.1:${operations} is in use by this server`);
+});
+
+/** What is found of a certificate, beside its dates. */
+const ofCertificate = (findings: readonly Finding[], where = "listen.tls.cert") =>
+  findings.filter((one) => one.where === where && !/^the certificate is valid /.test(one.says));
+
+test("the certificates are for the hosts of the issuer and of mtls.origin, or it is an error", async () => {
+  const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
+  const mtls = (origin: string) => ({ mtls: { host: "127.0.0.1", port: 0, tls, origin } });
+  const good = await check(mtls("https://127.0.0.1:8445"));
+  assert.deepEqual(
+    ofCertificate(good.findings).map(({ says }) => says),
+    ["is for localhost"],
+  );
+  assert.deepEqual(
+    ofCertificate(good.findings, "mtls.tls.cert").map(({ says }) => says),
+    ["is for 127.0.0.1"],
+  );
+  const wrong = await check({ issuer: "https://as.example", ...mtls("https://mtls.as.example") });
+  assert.equal(wrong.code, 1);
+  const names = "localhost, 127.0.0.1, 0:0:0:0:0:0:0:1";
+  for (const [where, host] of [
+    ["listen.tls.cert", "as.example"],
+    ["mtls.tls.cert", "mtls.as.example"],
+  ] as const) {
+    const says = `is for ${names} and not for ${host}, so that clients refuse it: get one for ${host}, or correct the URL`;
+    assert.deepEqual(ofCertificate(wrong.findings, where), [{ level: "error", where, says }]);
+  }
+});
+
+test("the certificate of an authority in place of the server's is an error", async () => {
+  const { certPem, keyPem } = await makeAuthority("Example Root");
+  writeFileSync(join(folder, "ca.pem"), certPem);
+  writeFileSync(join(folder, "ca-key.pem"), keyPem);
+  const tls = { key: { file: "ca-key.pem" }, cert: { file: "ca.pem" } };
+  const { code, findings } = await check({ listen: { ...LISTEN, tls } });
+  assert.equal(code, 1);
+  assert.match(ofCertificate(findings)[0]?.says ?? "", /^is that of an authority and not for localhost/);
+});
+
+test("in production the chain of a certificate is tried: in order, complete, and known to clients", async () => {
+  const loaded = loadConfig(join(folder, "config.json"));
+  assert.ok(loaded.ok);
+  const root = await makeAuthority("Example Root");
+  const between = await makeIntermediate(root, "Example Issuing");
+  const leaf = await issueServerCertificate(between, ["localhost"]);
+  const look = (...chain: readonly { certPem: string }[]): string[] => {
+    const cert = chain.map(({ certPem }) => certPem).join("\n");
+    const fixed = { ...loaded.value.fixed, listen: { ...loaded.value.fixed.listen, cert } };
+    const settings = { ...loaded.value.settings, production: true };
+    return certificatesOf({ ...loaded.value, fixed, settings }).map(({ level, says }) => `${level} ${says}`);
+  };
+  const unknown = (authority: string) => [
+    "ok is for localhost",
+    `unseen whether clients know its authority, ${authority}: this machine does not`,
+  ];
+  assert.deepEqual(look(leaf), unknown("Example Issuing"));
+  assert.deepEqual(look(leaf, between), unknown("Example Root"));
+  assert.deepEqual(look(leaf, between, root), unknown("Example Root"));
+  assert.deepEqual(look(leaf, root, between), [
+    "ok is for localhost",
+    "error its certificate 2 did not issue its certificate 1: put the one of this server first, and behind each the one that issued it",
+  ]);
+  const [known = ""] = rootCertificates;
+  assert.match(look({ certPem: known }).at(-1) ?? "", /^ok leads to .+, which this machine knows$/);
+});
+
+test("a bundle and a key set without keys are warned of", async () => {
+  writeFileSync(join(folder, "empty.json"), '{"keys":[]}');
+  const keys = { file: "empty.json" };
+  const { code, findings } = await check({
+    trustDomains: { "dev.example": { bundle: keys } },
+    trustedIssuers: { "https://idp.example": { keys, subjects: "keep" } },
+    policies: [],
+  });
+  assert.equal(code, 0);
+  for (const where of ["trustDomains.dev.example.bundle", "trustedIssuers.https://idp.example.keys"]) {
+    assert.equal(at(findings, where).level, "warning");
+    assert.match(
+      at(findings, where).says,
+      /^has no keys, so that .*: fill it, unless everything is to be revoked$/,
+    );
+  }
+});
+
 test("the metadata of the providers are fetched, and one that does not answer is told", async (t) => {
   const provider = await startProvider();
   t.after(provider.close);
   writeFileSync(join(folder, "provider.pem"), provider.ca);
+  const ofUsers = {
+    id: "users",
+    allow: "delegation",
+    actors: ["spiffe://dev.example/agents/planner"],
+    subjects: { issuers: [provider.issuer] },
+    subjectToken: { audiences: [config.issuer] },
+    consent: "record",
+    targets: ["https://api.example"],
+    scopes: ["trips.read"],
+  };
   const signIn = (extra: object) => ({
     trustedIssuers: provider.trusted(),
     signIn: { providers: { company: provider.provider(extra) } },
-    policies: [],
+    policies: [ofUsers],
   });
   const found = async (extra: object) =>
     at(

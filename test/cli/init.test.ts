@@ -135,7 +135,7 @@ test("a provider is discovered, and users sign in there with the method and algo
     ...reach,
     ...secret,
   ]);
-  assert.deepEqual([code, err], [0, ""]);
+  assert.equal(code, 0, err);
   const { settings } = await load(folder);
   const found = settings.signIn?.providers.get("company");
   assert.deepEqual(found?.auth, { method: "client_secret_basic", secret: "from the provider" });

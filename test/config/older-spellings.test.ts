@@ -57,7 +57,7 @@ for (const [older, newer, warning] of rows) {
     assert.ok(before && now);
     assert.deepEqual(before.settings.signIn, now.settings.signIn);
     assert.deepEqual(
-      [before, now].map(({ warnings }) => warnings.filter((one) => one.startsWith(AT))),
+      [before, now].map(({ warnings }) => warnings.filter((one) => one.startsWith(`${AT}.`))),
       [[warning], []],
     );
     const again = before.reread();

@@ -994,3 +994,17 @@ test("PROD-2.6-10 removing the redundant rules changes no decision", () => {
   }
   assert.ok(seen.covered > 50 && seen.allowed > 1000, JSON.stringify(seen));
 });
+
+test("a target for people and a provider that no rule leads to are warned of, and are used once one does", () => {
+  const asked = { names: ["asked"], people: true, scopes: ["a"] };
+  const configured = { ...around, signIn: { providers: { company: { issuer: idp } } } };
+  assert.deepEqual(check([], [asked], configured).warnings, [
+    'targets: "asked" is marked "people": true, but no rule with "allow": "authorization_code" names it: add that rule, or remove the mark',
+    `signIn.providers.company: its users sign in for nothing, because no rule has "${idp}" in subjects.issuers: add that rule, or remove the provider`,
+  ]);
+  const subjects = { issuers: [idp] };
+  const clients = ["https://app.example/client"];
+  const rule = { id: "r", allow: "authorization_code", clients, subjects, targets: ["asked"] };
+  const { problems, warnings } = check([{ ...rule, scopes: ["a"], consent: "record" }], [asked], configured);
+  assert.deepEqual({ problems, warnings }, { problems: [], warnings: [] });
+});

@@ -6,7 +6,6 @@ import { clock } from "../../adapters/clock.ts";
 import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import { encryptionKeysOf } from "../../adapters/crypto/encryption-keys.ts";
 import { checkKeys, sealAnew } from "../../adapters/crypto/seal.ts";
-import { whyNotFree } from "../../adapters/free-ports.ts";
 import { openCustody } from "../../adapters/remote/key-service.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
 import { differsBy, measureClock } from "../../adapters/store/clock-difference.ts";
@@ -20,6 +19,7 @@ import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits/process.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
+import type { Bundle } from "../../spec/spiffe/bundle.ts";
 import type { Finding, Level } from "./finding.ts";
 
 /** This is no error, because the check comes before the first start. */
@@ -176,10 +176,12 @@ export async function sourcesOf({
   clients,
 }: Settings): Promise<readonly Finding[]> {
   const bundles = [...trustDomains].map(async ([name, { bundle }]) =>
-    finding(`trustDomains.${name}.bundle`, "file" in bundle, await lookAtBundle(bundle, clock), (one) => {
-      const { jwtKeys, x509Authorities } = one;
-      return `has ${jwtKeys.length} JWT keys and ${x509Authorities.length} X.509 authorities`;
-    }),
+    finding(
+      `trustDomains.${name}.bundle`,
+      "file" in bundle,
+      await lookAtBundle(bundle, clock),
+      describeBundle,
+    ),
   );
   const issuers = [...trustedIssuers].map(async ([name, { keys }]) =>
     finding(`trustedIssuers.${name}.keys`, "file" in keys, await lookAtKeySet(keys), countKeys),
@@ -193,15 +195,31 @@ export async function sourcesOf({
   return Promise.all([...bundles, ...issuers, ...ofClients]);
 }
 
-const countKeys = (keys: readonly unknown[]): string => `has ${keys.length} keys`;
+const describeBundle = ({ jwtKeys, x509Authorities }: Bundle): Described =>
+  jwtKeys.length + x509Authorities.length === 0
+    ? { warning: `has no keys, so that none of its workloads can prove itself: ${UNLESS_REVOKED}` }
+    : `has ${jwtKeys.length} JWT keys and ${x509Authorities.length} X.509 authorities`;
+
+const countKeys = ({ length }: readonly unknown[]): Described =>
+  length === 0
+    ? { warning: `has no keys, so that nothing it signed is accepted: ${UNLESS_REVOKED}` }
+    : `has ${length} keys`;
+
+const UNLESS_REVOKED = "fill it, unless everything is to be revoked";
+
+type Described = string | { warning: string };
 
 function finding<T>(
   where: string,
   isFile: boolean,
   looked: Result<T, string>,
-  describe: (value: T) => string,
+  describe: (value: T) => Described,
 ): Finding {
-  if (looked.ok) return { level: "ok", where, says: describe(looked.value) };
+  if (looked.ok) {
+    const described = describe(looked.value);
+    if (typeof described === "object") return { level: "warning", where, says: described.warning };
+    return { level: "ok", where, says: described };
+  }
   const level: Level = isFile ? "error" : "unreachable";
   const remedy = isFile ? "correct the file or its path" : "correct the URL, its ca or its privateNetworks";
   return { level, where, says: `cannot be used (${looked.error}): ${remedy}` };
@@ -235,24 +253,4 @@ export async function providersOf({ signIn }: Settings): Promise<readonly Findin
     }),
   );
   return Promise.all(providers);
-}
-
-/** Whether the listeners could be opened; beside a server that runs, its ports are in use. */
-export async function portsOf({ fixed }: Config): Promise<readonly Finding[]> {
-  const found: Finding[] = [];
-  for (const [name, one] of Object.entries({ ...fixed })) {
-    if (typeof one !== "object" || !("port" in one)) continue;
-    const { host, port } = one;
-    const where = `${name}.port`;
-    const why = port === 0 ? undefined : await whyNotFree(one);
-    if (why === undefined) found.push({ level: "ok", where, says: `${host}:${port} is free` });
-    else if (why === "EADDRINUSE") {
-      const says = `${host}:${port} is in use, by this server if it runs; otherwise stop the process that listens there, or change the port`;
-      found.push({ level: "warning", where, says });
-    } else {
-      const says = `${host}:${port} cannot be listened on (${why}): change "${name}.host" or "${name}.port"`;
-      found.push({ level: "error", where, says });
-    }
-  }
-  return found;
 }
