@@ -119,6 +119,7 @@ function send(
     maxHeaderSize: HEADER_BYTES_MAX,
   };
   const sentMs = agent.nowMs();
+  let received = 0;
   const outgoing = request(asked);
   const fail = (reason: FetchReason, message: string, status?: number): void => {
     reject(new FetchFailed(reason, message, status));
@@ -128,8 +129,8 @@ function send(
     const { code = "" } = fault;
     if (fault instanceof FetchFailed) reject(fault);
     else if (signal.aborted) reject(late());
-    // A server that closes a kept connection as this request comes has not seen it.
-    else if (outgoing.reusedSocket && code === "ECONNRESET" && agent.nowMs() - sentMs < KEPT_LOST_MS)
+    // A server that closes a kept connection as this request comes has not seen it, nor begun to answer.
+    else if (outgoing.reusedSocket && received === 0 && isCutAtOnce(code, agent.nowMs() - sentMs))
       resolve(send(url, agent, bytesMax, signal, ask));
     else fail(httpReason(code), code || "the connection failed");
   });
@@ -138,7 +139,6 @@ function send(
     fail("protocol", "the response switches to another protocol");
   });
   outgoing.once("socket", (socket) => {
-    let received = 0;
     // Limits interim responses, trailers and chunk extensions, which are not part of the content.
     const count = ({ length }: Buffer): void => {
       received += length;
@@ -171,6 +171,9 @@ function send(
   outgoing.end(post?.text);
   return promise;
 }
+
+const isCutAtOnce = (code: string, afterMs: number): boolean =>
+  code === "ECONNRESET" && afterMs < KEPT_LOST_MS;
 
 function httpReason(code: string): FetchReason {
   if (code === "HPE_HEADER_OVERFLOW") return "headers_too_large";

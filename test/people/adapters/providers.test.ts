@@ -20,12 +20,17 @@ import { makeTime, makeTimers } from "../../support/timers.ts";
 import { until } from "../../support/until.ts";
 import { LOOPBACK } from "../../support/web.ts";
 
-/** `mode`: what it does with each request; `asked`: the paths. One that is silent keeps its requests. */
+type Mode = "answers" | "cuts" | "silent" | "hints";
+
+/**
+ * `mode`: what it does with each request; `asked`: the paths. One that is silent keeps its requests; one that hints says
+ * that an answer comes, and breaks the connection.
+ */
 async function startSite(t: TestContext) {
   const authority = await makeAuthority("Authority of a provider");
   const { keyPem: key, certPem: cert } = await issueServerCertificate(authority, ["localhost"]);
   const site = {
-    ...{ issuer: "", ca: authority.certPem, mode: "answers" as "answers" | "cuts" | "silent" },
+    ...{ issuer: "", ca: authority.certPem, mode: "answers" as Mode },
     subjects: ["public"],
   };
   const [asked, kept] = [[] as string[], [] as ServerResponse[]];
@@ -47,6 +52,8 @@ async function startSite(t: TestContext) {
     asked.push(request.url ?? "");
     if (site.mode === "cuts") request.destroy();
     else if (site.mode === "silent") kept.push(response);
+    else if (site.mode === "hints")
+      response.writeEarlyHints({ link: "</style.css>; rel=preload" }, () => request.destroy());
     else answer(request.url ?? "", response);
   });
   server.on("secureConnection", () => connections++);
@@ -221,4 +228,13 @@ test("two sign-ins at a time have a connection each, and the connections end wit
   assert.equal(await one.live(), 2);
   close();
   await until(async () => (await one.live()) === 0, "the connections have ended");
+});
+
+test("a code is sent once where the provider has begun to answer on a kept connection and breaks it", async (t) => {
+  const { one, redeem } = await open(t, "answers");
+  await redeem();
+  one.site.mode = "hints";
+  const before = tokens(one.asked);
+  assert.equal(await redeem(), DOWN);
+  assert.equal(tokens(one.asked), before + 1);
 });
