@@ -45,11 +45,20 @@ export class CheckedAgent extends Agent {
   readonly #reach: Reach;
   readonly #options: CheckedAgentOptions;
   readonly #untilMs = new WeakMap<Duplex, number>();
+  #isRetired = false;
 
   constructor(reach: Reach, options: CheckedAgentOptions = {}) {
     const { kept } = options;
-    // The platform closes one that no request used for so long.
-    super(kept && { keepAlive: true, maxFreeSockets: KEPT_CONNECTIONS_MAX, timeout: kept.ms });
+    // The platform closes one that no request used for so long. It takes them from the front, where it passes over those
+    // that were closed here.
+    super(
+      kept && {
+        keepAlive: true,
+        maxFreeSockets: KEPT_CONNECTIONS_MAX,
+        timeout: kept.ms,
+        scheduling: "fifo",
+      },
+    );
     this.#reach = reach;
     this.#options = options;
   }
@@ -83,10 +92,25 @@ export class CheckedAgent extends Agent {
   }
 
   override keepSocketAlive(socket: Duplex): boolean {
-    const untilMs = this.#untilMs.get(socket) ?? 0;
     // False where the server said that it closes the connection before.
-    return this.nowMs() < untilMs && (super.keepSocketAlive(socket) as unknown as boolean);
+    return this.#mayKeep(socket) && (super.keepSocketAlive(socket) as unknown as boolean);
   }
+
+  /** Closes the connections that were opened too long ago, before a request would take one of them. */
+  closeOld(): void {
+    for (const socket of Object.values(this.freeSockets).flat()) {
+      if (socket !== undefined && !this.#mayKeep(socket)) socket.destroy();
+    }
+  }
+
+  /** Closes the connections that no request uses, and each of the others after its request. */
+  retire(): void {
+    this.#isRetired = true;
+    this.closeOld();
+  }
+
+  readonly #mayKeep = (socket: Duplex): boolean =>
+    !this.#isRetired && this.nowMs() < (this.#untilMs.get(socket) ?? 0);
 }
 
 /** B8725-3.10-2: resolves the name once, and refuses it if any of its addresses may not be connected to. */

@@ -118,6 +118,7 @@ function send(
     }),
     maxHeaderSize: HEADER_BYTES_MAX,
   };
+  agent.closeOld();
   const sentMs = agent.nowMs();
   let received = 0;
   const outgoing = request(asked);

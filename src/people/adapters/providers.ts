@@ -213,7 +213,7 @@ function open(provider: Provider, options: ProviderOptions): Source {
 
 function close({ metadata, connections }: Source): void {
   metadata.stop();
-  connections.destroy();
+  connections.retire();
 }
 
 const isWithin = ({ issuer }: Provider, url: string): boolean =>

@@ -230,6 +230,28 @@ test("two sign-ins at a time have a connection each, and the connections end wit
   await until(async () => (await one.live()) === 0, "the connections have ended");
 });
 
+test("a connection that was used again late in its minute is not used after it", async (t) => {
+  const { one, redeem, pass } = await open(t, "answers");
+  await redeem();
+  const before = one.connections();
+  pass(KEPT_CONNECTION_SECONDS * 1000 - 1);
+  assert.deepEqual([await redeem(), one.connections()], [REFUSED, before]);
+  pass(1);
+  assert.deepEqual([await redeem(), one.connections()], [REFUSED, before + 1]);
+});
+
+test("other settings of a provider cut no sign-in that is under way, and its connection ends with it", async (t) => {
+  const { one, redeem, close } = await open(t, "answers");
+  await redeem();
+  one.site.mode = "silent";
+  const asking = [redeem(), redeem()];
+  await until(() => one.kept.length === 2, "both are asked, one by the connection that was kept");
+  close();
+  for (const response of one.kept) one.answer("/token", response);
+  assert.deepEqual(await Promise.all(asking), [REFUSED, REFUSED]);
+  await until(async () => (await one.live()) === 0, "the connections have ended");
+});
+
 test("a code is sent once where the provider has begun to answer on a kept connection and breaks it", async (t) => {
   const { one, redeem } = await open(t, "answers");
   await redeem();
