@@ -18,7 +18,7 @@ import type {
   StoredConsent,
   TokenFacts,
 } from "./records.ts";
-import type { Result } from "./result.ts";
+import type { Awaitable, Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
 import type { DocumentUrl } from "./spec/cimd.ts";
 import type { Certificate } from "./spec/rfc5280.ts";
@@ -181,14 +181,14 @@ export interface ProofQueue {
    */
   verify<T, E>(
     source: string,
-    work: (paths: Paths) => Promise<Result<T, E>>,
+    work: (paths: Paths) => Awaitable<Result<T, E>>,
     until?: WaitEnd,
-  ): Promise<Result<T, E | ProofsTooMany>>;
+  ): Awaitable<Result<T, E | ProofsTooMany>>;
 }
 
 export interface Clients {
   /** Clients from the configuration, from the operator and from registration; not those of metadata documents. */
-  find(clientId: string): Promise<Client | undefined>;
+  find(clientId: string): Awaitable<Client | undefined>;
 }
 
 /**
@@ -228,17 +228,16 @@ export interface Nonces {
 }
 
 // --- keys ---------------------------------------------------------------------------------------------------
-// Signing and verifying may answer at once or with a promise, as the implementation likes: callers always await.
 
 export interface Verifier {
   /** Whether this key made the signature over the received bytes, with the algorithm of the header. */
-  verify(jws: Jws, key: Jwk): boolean | Promise<boolean>;
+  verify(jws: Jws, key: Jwk): boolean;
   /**
    * The same, for tokens that callers send again and again: a signature that was found valid is not computed again for
    * the same token and key. That nothing else makes the token invalid is never remembered. Not where every answer has to
    * take the same time.
    */
-  verifyRepeated(jws: Jws, key: Jwk): boolean | Promise<boolean>;
+  verifyRepeated(jws: Jws, key: Jwk): boolean;
   /** `parseJws`; the same frozen object again for a token that verifyRepeated found valid more than once. */
   parse(compact: string): Result<Jws, JwsFailure>;
 }
@@ -250,7 +249,7 @@ export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown"
  * request waits for that; throws the reason of `until` where that ends the wait.
  */
 export interface KeySource {
-  key(name: string, header: JwsHeader, until?: KeyWait): Promise<Result<Jwk, KeyFailure>>;
+  key(name: string, header: JwsHeader, until?: KeyWait): Awaitable<Result<Jwk, KeyFailure>>;
 }
 
 /**
@@ -286,7 +285,7 @@ export type SigningKey = { kid: string; alg: string };
 /** Our keys, without the power to sign. */
 export interface OwnKeys {
   /** The key that signs with this algorithm now; throws if the algorithm is not in use. */
-  current(alg: string): Promise<SigningKey>;
+  current(alg: string): Awaitable<SigningKey>;
   /** Our public keys, as published at `/jwks`. */
   published(): readonly JsonObject[];
   /** The public key of a `kid` of ours that still verifies. */
@@ -297,7 +296,7 @@ export interface Signer extends OwnKeys {
   /** Reads the keys again, for one that was withdrawn. */
   renew(): Promise<void>;
   /** The JWS in compact form; throws for a key that does not sign. */
-  sign(key: SigningKey, typ: string, claims: JsonObject): Promise<string>;
+  sign(key: SigningKey, typ: string, claims: JsonObject): Awaitable<string>;
 }
 
 // --- all ports ----------------------------------------------------------------------------------------------
@@ -347,7 +346,7 @@ export type BasePorts = Pick<Ports, "settings" | "clock" | "random" | "hash">;
 /** What verifies clients: who they are, keys by which they or others vouch for them, the paths of certificates. */
 export type ClientAuthPorts = BasePorts &
   Pick<Ports, "clients" | "clientDocuments" | "clientKeys" | "fetchedKeys"> &
-  Pick<Ports, "issuers" | "bundles" | "verifier" | "paths">;
+  Pick<Ports, "issuers" | "bundles" | "verifier">;
 
 /** What verifies tokens of ours: their signatures, which it cannot make, and what is on record of them. */
 export type OwnTokenPorts = BasePorts & Pick<Ports, "clients" | "facts" | "verifier"> & { signer: OwnKeys };

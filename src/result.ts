@@ -5,6 +5,24 @@ export const ok = <T>(value: T): { ok: true; value: T } => ({ ok: true, value })
 
 export const err = <E>(error: E): { ok: false; error: E } => ({ ok: false, error });
 
+/** What is there at once, or has to be waited for: only a fetch, a database or a queue makes its callers wait. */
+export type Awaitable<T> = T | Promise<T>;
+
+/** Goes on with the value: at once where it is there. */
+export const whenReady = <T, R>(value: Awaitable<T>, next: (value: T) => Awaitable<R>): Awaitable<R> =>
+  value instanceof Promise ? value.then(next) : next(value);
+
+/** All of them: at once where each of them is there. */
+export const allOf = <T>(values: readonly Awaitable<T>[]): Awaitable<readonly T[]> =>
+  values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);
+
+/** Goes on with the value of a result, and ends with its error. */
+export const whenOk = <T, E, R, F>(
+  result: Awaitable<Result<T, E>>,
+  next: (value: T) => Awaitable<Result<R, F>>,
+): Awaitable<Result<R, E | F>> =>
+  whenReady(result, (found): Awaitable<Result<R, E | F>> => (found.ok ? next(found.value) : found));
+
 /**
  * The members that are not undefined. The type comes from where the object goes, so that an undeclared member does not
  * compile; a conditional spread (`...(x !== undefined && { x })`) would let it pass.

@@ -371,14 +371,12 @@ for (const [name, where, found, lines] of WALLS) {
   });
 }
 
-test("every signature check is awaited: a promise in a condition would count as a good signature", () => {
-  const checks = sources.flatMap((file) => {
-    const code = readFileSync(join(SRC, file), "utf8");
-    return [...code.matchAll(/^.*\bverifier\.verify\(.*$/gm)].map(([line]) => ({ file, line }));
-  });
-  assert.ok(checks.length > 0);
-  for (const { file, line } of checks)
-    assert.match(line, /await (?:\w+\.)*verifier\.verify\(/, `${file}: ${line}`);
+test("a check of a signature answers with a boolean: a promise in a condition would count as a good signature", () => {
+  const ports = readFileSync(join(SRC, "ports.ts"), "utf8");
+  const answers = [...ports.matchAll(/^ {2}verify\w*\(jws: Jws, key: Jwk\): (.*);$/gm)].map(
+    ([, type]) => type,
+  );
+  assert.deepEqual(answers, ["boolean", "boolean"]);
 });
 
 test("every module says what it is, and specification modules name their document and sections", () => {

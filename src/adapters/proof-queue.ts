@@ -7,8 +7,8 @@
  */
 import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits/connections.ts";
 import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { err, ok, whenOk } from "../result.ts";
 import type { Rate } from "../settings/sections.ts";
 
 type ProofQueueOptions = {
@@ -60,10 +60,7 @@ export function makeProofQueue({
     });
   };
 
-  const turn = async (
-    source: string,
-    until: WaitEnd | undefined,
-  ): Promise<Result<undefined, ProofsTooMany>> => {
+  const turn = (source: string, until: WaitEnd | undefined): Awaitable<Result<undefined, ProofsTooMany>> => {
     const suspect = failedLately(source);
     const ahead = suspect ? first.size + later.size : first.size;
     if (ahead === 0 && account.balanceMs() > 0) {
@@ -74,8 +71,7 @@ export function makeProofQueue({
     if (queue.size >= PROOFS_WAITING_MAX) return err(FULL);
     const waiting = place(queue, until);
     beginNext();
-    await waiting;
-    return ok(undefined);
+    return waiting.then(() => ok(undefined));
   };
 
   /**
@@ -94,36 +90,42 @@ export function makeProofQueue({
   };
 
   return {
-    async verify(source, work, until) {
-      const begun = await turn(source, until);
-      if (!begun.ok) return begun;
-      const beganMs = clock.monotonicMs();
-      let takenMs = PROOF_MS;
-      const measured: Paths = {
-        verify(...path) {
-          const startMs = cpuMs();
-          const verified = paths.verify(...path);
-          const spentMs = cpuMs() - startMs;
-          takenMs += spentMs;
-          account.take(spentMs);
-          return verified;
-        },
-      };
-      let failed = false;
-      const proven = await work(measured)
-        .then((result) => {
-          failed = !result.ok;
-          return result;
-        })
-        .finally(() => {
-          // A fault of ours is not the caller's failure.
+    verify: (source, work, until) =>
+      whenOk(turn(source, until), () => {
+        const beganMs = clock.monotonicMs();
+        let takenMs = PROOF_MS;
+        const measured: Paths = {
+          verify(...path) {
+            const startMs = cpuMs();
+            const verified = paths.verify(...path);
+            const spentMs = cpuMs() - startMs;
+            takenMs += spentMs;
+            account.take(spentMs);
+            return verified;
+          },
+        };
+        const end = (failed: boolean): void => {
           if (!failed) account.take(-takenMs);
           beginNext();
-        });
-      // RFC6749-2.3.1-8: a refusal does not tell by its time which clients there are.
-      if (failed) await failureEnd(beganMs);
-      return proven;
-    },
+        };
+        // A fault of ours is not the caller's failure.
+        const onFault = (fault: unknown): never => {
+          end(false);
+          throw fault;
+        };
+        const settle = <R extends Result<unknown, unknown>>(proven: R): Awaitable<R> => {
+          end(!proven.ok);
+          // RFC6749-2.3.1-8: a refusal does not tell by its time which clients there are.
+          return proven.ok ? proven : failureEnd(beganMs).then(() => proven);
+        };
+        let proven: ReturnType<typeof work>;
+        try {
+          proven = work(measured);
+        } catch (fault) {
+          return onFault(fault);
+        }
+        return proven instanceof Promise ? proven.then(settle, onFault) : settle(proven);
+      }),
   };
 }
 

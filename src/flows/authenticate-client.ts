@@ -4,8 +4,8 @@ import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
 import type { ClientAuthPorts, FetchRefused, LimitPorts, Ports, ProofsTooMany } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenReady } from "../result.ts";
 import type { AssertionType, AuthMethod, ClientSource } from "../settings/authentication-methods.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
@@ -48,33 +48,36 @@ export type Authenticated = {
  * PROD-1.2-1, RFC6749-3.2.1-1: every token request is authenticated here. Where public clients are admitted, one that
  * sends its `client_id` and no credential is identified by that.
  */
-export async function authenticateClient(
+export function authenticateClient(
   ports: ClientAuthPorts & LimitPorts,
   form: Form,
   authorization: string | undefined,
   from: From,
   admits: "proven" | "public" = "proven",
-): Promise<Result<Authenticated, Failure>> {
+): Awaitable<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
   // RFC6749-2.3.1-8: the proof is verified first, so that failures of others at this address refuse no valid one.
   const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;
-  const proven = await ports.proofs.verify(from.address, (paths) =>
+  const proving = ports.proofs.verify(from.address, (paths) =>
     nothing && admits === "public"
       ? verifyPublic(ports, presented.value, from)
-      : prove({ ...ports, paths }, presented.value, from),
+      : prove(ports, presented.value, from, paths),
   );
-  if (!proven.ok) {
-    const failure = failureOf(ports, proven.error, from, presented.value.clientId);
-    // MCPC-D-18: a client of people that was removed has to learn that it must register anew.
-    const isGone = nothing && failure.kind === "client_refused" && failure.reason === "client_unknown";
-    return err(isGone ? { ...failure, kind: "client_gone" } : failure);
-  }
-  // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
-  // source.
-  const rest = proven.value.method === "none" ? 0 : ports.throttle.spend(proven.value.clientId);
-  if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
-  return ok(authenticated(proven.value));
+  return whenReady(proving, (proven): Result<Authenticated, Failure> => {
+    if (!proven.ok) {
+      const failure = failureOf(ports, proven.error, from, presented.value.clientId);
+      // MCPC-D-18: a client of people that was removed has to learn that it must register anew.
+      const isGone = nothing && failure.kind === "client_refused" && failure.reason === "client_unknown";
+      return err(isGone ? { ...failure, kind: "client_gone" } : failure);
+    }
+    const { method, clientId } = proven.value;
+    // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
+    // source.
+    const rest = method === "none" ? 0 : ports.throttle.spend(clientId);
+    if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
+    return ok(authenticated(proven.value));
+  });
 }
 
 /**
@@ -112,22 +115,18 @@ const presentsNothing = (
   !presented.clientId.startsWith("spiffe://") &&
   certificates.length === 0;
 
-async function prove(
-  ports: ClientAuthPorts,
-  presented: Presented,
-  from: From,
-): Promise<Result<Proven, FetchRefused>> {
+const prove: MethodVerifier<Presented> = (ports, presented, from, paths) => {
   switch (presented.by) {
     case "basic":
     case "body":
-      return verifySecret(ports, presented, from);
+      return verifySecret(ports, presented, from, paths);
     case "assertion":
       if (!isAssertionType(presented.type)) return err({ reason: "assertion_type_unsupported" });
-      return ASSERTION_VERIFIERS[presented.type](ports, presented, from);
+      return ASSERTION_VERIFIERS[presented.type](ports, presented, from, paths);
     case "certificate":
-      return verifyCertificate(ports, presented, from);
+      return verifyCertificate(ports, presented, from, paths);
   }
-}
+};
 
 /**
  * The caller learns no more about what was fetched for it than about a wrong key. After too many failures it is told to

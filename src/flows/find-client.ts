@@ -4,19 +4,19 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import type { FetchRefused, Ports } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { err, ok, whenReady } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 
 /** PROD-4.3-3: only a URL causes a fetch; it is charged to `address`, which the request comes from. */
-export async function findClient(
+export function findClient(
   ports: Pick<Ports, "clients" | "clientDocuments" | "settings">,
   clientId: string,
   address: string,
-): Promise<Result<Client, FetchRefused>> {
+): Awaitable<Result<Client, FetchRefused>> {
   if (isDocumentUrl(clientId)) {
     // MCPC-D-17, CIMD-5-3, CIMD-7.2-1: the operator's copy of a document, for a host that does not answer this server.
     const pinned = ports.settings().clients.get(clientId);
@@ -24,8 +24,9 @@ export async function findClient(
     const url = parseDocumentUrl(clientId);
     return url.ok ? ports.clientDocuments.find(url.value, address) : err({ reason: url.error.kind });
   }
-  const client = await ports.clients.find(clientId);
-  return client === undefined ? err({ reason: "client_unknown" }) : ok(client);
+  return whenReady(ports.clients.find(clientId), (client) =>
+    client === undefined ? err({ reason: "client_unknown" }) : ok(client),
+  );
 }
 
 /** SPCA-3.1-10, SPCA-3.1-12, SPCA-3.2-7, SPCA-3.2-8: the client's record must name this workload. */

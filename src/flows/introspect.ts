@@ -7,8 +7,8 @@ import type { Reason, TokenReason } from "../audit/reasons.ts";
 import { mayIntrospect } from "../policy/judge.ts";
 import type { OwnTokenPorts } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenReady } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../spec/rfc7515.ts";
 import { stringClaim } from "../spec/rfc7519.ts";
@@ -22,36 +22,37 @@ import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 /** `answer` is all that the caller learns; `reason` and `target`, of a token that we signed, are for the audit trail. */
 type Introspected = { answer: JsonObject; reason: Reason; target?: string };
 
-export async function introspect(
+export function introspect(
   ports: OwnTokenPorts,
   client: Authenticated,
   token: string,
-): Promise<Introspected> {
+): Awaitable<Introspected> {
   const parsed = parseJws(token);
-  const signed = parsed.ok
-    ? await verifySigned(ports, parsed.value)
-    : await verifyDecoy(ports, parsed.error.kind);
-  const { aud } = signed.ok ? signed.value.claims : {};
-  const target = typeof aud === "string" ? aud : undefined;
-  // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: a caller learns only about tokens for a target of its own.
-  const mayAsk = target !== undefined && mayIntrospect(ports.settings().policy, client, target);
-  const found = await findStanding(ports, mayAsk ? signed : err(undefined));
-  if (!signed.ok) return { answer: INACTIVE, reason: signed.error.reason };
-  const { claims } = signed.value;
-  const inactive = (reason: Reason) => defined<Introspected>({ answer: INACTIVE, reason, target });
-  if (target === undefined || !mayAsk) return inactive("target_not_callers");
-  const times = checkOwnTimes(ports, signed.value); // RFC7662-4-2, RFC7662-4-3
-  if (!times.ok) return inactive(times.error.reason);
-  if (!found.ok) return inactive(found.error.reason);
-  if (!isRecorded(found.value, claims)) return inactive("token_unknown");
-  return { answer: buildActiveAnswer(claims), reason: "token_active", target };
+  const verified = parsed.ok ? verifySigned(ports, parsed.value) : verifyDecoy(ports, parsed.error.kind);
+  return whenReady(verified, (signed) => {
+    const { aud } = signed.ok ? signed.value.claims : {};
+    const target = typeof aud === "string" ? aud : undefined;
+    // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: a caller learns only about tokens for a target of its own.
+    const mayAsk = target !== undefined && mayIntrospect(ports.settings().policy, client, target);
+    return whenReady(findStanding(ports, mayAsk ? signed : err(undefined)), (found) => {
+      if (!signed.ok) return { answer: INACTIVE, reason: signed.error.reason };
+      const { claims } = signed.value;
+      const inactive = (reason: Reason) => defined<Introspected>({ answer: INACTIVE, reason, target });
+      if (target === undefined || !mayAsk) return inactive("target_not_callers");
+      const times = checkOwnTimes(ports, signed.value); // RFC7662-4-2, RFC7662-4-3
+      if (!times.ok) return inactive(times.error.reason);
+      if (!found.ok) return inactive(found.error.reason);
+      if (!isRecorded(found.value, claims)) return inactive("token_unknown");
+      return { answer: buildActiveAnswer(claims), reason: "token_active", target };
+    });
+  });
 }
 
 /** RFC7662-4-5, RFC7662-4-15: finds the token, if it is an access token that we signed; it is not encrypted. */
-async function verifySigned(ports: OwnTokenPorts, jws: Jws): Promise<Result<Jws, { reason: TokenReason }>> {
+function verifySigned(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<Jws, { reason: TokenReason }>> {
   const key = findOwnKey(ports, jws);
   if (!key.ok) return verifyDecoy(ports, key.error.reason);
-  return (await ports.verifier.verify(jws, key.value)) ? ok(jws) : err({ reason: "signature_invalid" });
+  return ports.verifier.verify(jws, key.value) ? ok(jws) : err({ reason: "signature_invalid" });
 }
 
 /** This token is verified and looked up in place of one that is none of ours, so that both take the same time. */
@@ -67,21 +68,23 @@ function decoy(header: { alg: string }): Jws {
   return { header: { ...header, members: header }, claims: {}, signingInput, signature, compact };
 }
 
-async function verifyDecoy<R>(ports: OwnTokenPorts, reason: R): Promise<{ ok: false; error: { reason: R } }> {
-  const { alg, kid } = await ports.signer.current(DECOY.header.alg);
-  const key = ports.signer.own({ alg, kid, members: {} });
-  if (key !== undefined) await ports.verifier.verify(DECOY, key);
-  return err({ reason });
+function verifyDecoy<R>(ports: OwnTokenPorts, reason: R): Awaitable<{ ok: false; error: { reason: R } }> {
+  return whenReady(ports.signer.current(DECOY.header.alg), ({ alg, kid }) => {
+    const key = ports.signer.own({ alg, kid, members: {} });
+    if (key !== undefined) ports.verifier.verify(DECOY, key);
+    return err({ reason });
+  });
 }
 
 /** RFC7662-4-1, RFC7662-4-4: whether the token stands by its record; an unknown one is looked up like a known one. */
-async function findStanding(
+function findStanding(
   ports: OwnTokenPorts,
   signed: Result<Jws, unknown>,
-): Promise<Result<TokenRecord, { reason: TokenReason }>> {
+): Awaitable<Result<TokenRecord, { reason: TokenReason }>> {
   const jti = signed.ok ? stringClaim(signed.value.claims, "jti") : signed;
-  const record = await standing(ports, jti.ok ? jti.value : DECOY_JTI, ports.clock.nowSeconds());
-  return record.ok ? record : err({ reason: record.error });
+  return whenReady(standing(ports, jti.ok ? jti.value : DECOY_JTI, ports.clock.nowSeconds()), (record) =>
+    record.ok ? record : err({ reason: record.error }),
+  );
 }
 
 /** AUDIT-D-1: a token that says something else than its record was made by another holder of our key. */

@@ -7,15 +7,15 @@ import { exchanges, MODES } from "../modes.ts";
 import type { Trace } from "../policy/access.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
-import type { BasePorts, Ports, SigningKey } from "../ports.ts";
+import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Entry, Guard, Precondition, TokenRecord } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenReady } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
-import type { Decided } from "./order/decide-order.ts";
+import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import type { PeopleGrants } from "./people.ts";
@@ -61,18 +61,20 @@ function lostBy(failed: readonly Precondition[]): Lost {
   return found?.[1] ?? LOST.consent_current;
 }
 
+type Issued = Result<TokenAnswer, RefusedRequest>;
+
 export type IssuePorts = BasePorts & Pick<Ports, "facts" | "journal" | "signer" | "grantSigner">;
 
-export async function issue(
+export function issue(
   ports: IssuePorts,
   request: TokenRequest,
   order: Order,
   people: Pick<PeopleGrants, "askUser"> | undefined,
-): Promise<Result<TokenAnswer, RefusedRequest>> {
+): Awaitable<Issued> {
   const { digest } = ports.settings().policy;
   const row = MODES[order.access.mode];
   const nowSeconds = ports.clock.nowSeconds();
-  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser) => {
+  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Issued => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
     const refused = refuseRequest(request, failure, {
       ...knownOf(request, order),
@@ -81,35 +83,44 @@ export async function issue(
     const spends = row.brings === "code" ? order.spends : undefined;
     return err(defined<RefusedRequest>({ ...refused.error, spends }));
   };
-  for (let decisions = 0; decisions < DECISIONS_MAX; decisions++) {
-    const decided = await decideOrder(ports, order, nowSeconds);
-    if (!decided.ok) {
-      const { failure, trace, missing } = decided.error;
-      if (missing === undefined || row.asks !== "by_link" || people === undefined)
-        return refuse(failure, trace);
-      const { errorUri, asked } = await people.askUser(ports, order, missing, nowSeconds);
-      return refuse(defined<Failure>({ ...failure, errorUri }), trace, asked);
-    }
-    const { kind, claims } = decided.value.token;
-    const signer = kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
-    const key = await signer.current(decided.value.allowed.target.alg);
-    const token = rowOf(ports, order, decided.value, key, nowSeconds);
-    const step = order.grant?.step(decided.value.allowed);
-    const event = eventOf(request, order, decided.value, token, key, digest, step);
-    const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided.value, token)];
+  const deny = ({ failure, trace, missing }: OrderDenied): Awaitable<Issued> => {
+    if (missing === undefined || row.asks !== "by_link" || people === undefined)
+      return refuse(failure, trace);
+    return whenReady(people.askUser(ports, order, missing, nowSeconds), ({ errorUri, asked }) =>
+      refuse(defined<Failure>({ ...failure, errorUri }), trace, asked),
+    );
+  };
+  const decideAndWrite = (decisions: number): Awaitable<Issued> =>
+    whenReady(decideOrder(ports, order, nowSeconds), (decided) => {
+      if (!decided.ok) return deny(decided.error);
+      const { allowed, token } = decided.value;
+      const signer = token.kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
+      return whenReady(signer.current(allowed.target.alg), (key) =>
+        write(decided.value, signer, key, decisions),
+      );
+    });
+  const write = async (decided: Decided, signer: Signer, key: SigningKey, decisions: number) => {
+    const { kind, claims } = decided.token;
+    const token = rowOf(ports, order, decided, key, nowSeconds);
+    const step = order.grant?.step(decided.allowed);
+    const event = eventOf(request, order, decided, token, key, digest, step);
+    const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)];
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
     const entry = defined<Entry>({ event, token, guards, family: step?.family });
     const recorded = await ports.journal.record(entry);
     if (recorded.ok) {
-      const signed = await signer.sign(key, kind.typ, claims);
-      return ok(answer(order, kind, signed, token, step?.gives));
+      return whenReady(signer.sign(key, kind.typ, claims), (signed) =>
+        ok(answer(order, kind, signed, token, step?.gives)),
+      );
     }
     const lost = lostBy(recorded.error);
     if ("replayed" in lost) return err(lost.replayed(event, order));
     if ("failure" in lost) return refuse(lost.failure(order), []);
     if (lost.renewsKey) await signer.renew();
-  }
-  return refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []);
+    if (decisions < DECISIONS_MAX) return decideAndWrite(decisions + 1);
+    return refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []);
+  };
+  return decideAndWrite(1);
 }
 
 /** What is known of the request for the audit trail, whatever the decision. */

@@ -3,7 +3,7 @@ import type { AskedUser } from "../audit/event.ts";
 import type { MissingConsent } from "../policy/access.ts";
 import type { BasePorts, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Result } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
 import type { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import type { EndingPorts } from "./endings.ts";
 import type { Order } from "./order/order.ts";
@@ -14,7 +14,10 @@ import type { TokenRequest } from "./token-request.ts";
 /** Reads a grant: verifies what the request brings, and may end what users gave too often. */
 export type GrantPorts = ExchangePorts & Pick<Ports, "families" | "journal">;
 
-export type ReadGrant = (ports: GrantPorts, request: TokenRequest) => Promise<Result<Order, RefusedRequest>>;
+export type ReadGrant = (
+  ports: GrantPorts,
+  request: TokenRequest,
+) => Awaitable<Result<Order, RefusedRequest>>;
 
 /** The link for the agent, which is absent where too many are pending, and what the audit trail has of it. */
 export type Link = { errorUri?: string; asked: AskedUser };

@@ -30,11 +30,8 @@ export type KeyEvidence = {
 type Possession = { keys: ProvenKeys; spends?: Guard };
 
 /** RFC9449-5-2, RFC9449-4-2, IDJAG-9.9-1, IDJAG-9.9-5: a proof that was sent is valid, or the request is refused, whether or not anything demands it. */
-export async function proveKeys(
-  ports: KeyProofPorts,
-  evidence: KeyEvidence,
-): Promise<Result<Possession, Failure>> {
-  const proof = evidence.proof === undefined ? undefined : await verifyProof(ports, evidence.proof, evidence);
+export function proveKeys(ports: KeyProofPorts, evidence: KeyEvidence): Result<Possession, Failure> {
+  const proof = evidence.proof === undefined ? undefined : verifyProof(ports, evidence.proof, evidence);
   if (proof?.ok === false) return proof;
   const certificate = provenCertificate(ports, evidence.leaf);
   const { jkt, spends } = proof?.value ?? {};
@@ -42,11 +39,11 @@ export async function proveKeys(
 }
 
 /** RFC9449-4.1-1: the sender of a proof in a form expects a binding, which only the header field gets it. */
-export const proveKeysOf = async (
+export const proveKeysOf = (
   ports: KeyProofPorts,
   { DPoP, dpop }: Form,
   evidence: KeyEvidence,
-): Promise<Result<Possession, Failure>> =>
+): Result<Possession, Failure> =>
   (DPoP ?? dpop) === undefined
     ? proveKeys(ports, evidence)
     : err({ kind: "proof_refused", reason: "proof_in_body" });
@@ -57,11 +54,11 @@ export const jktOf = (keys: ProvenKeys | "assumed" | undefined): string | undefi
 
 type Verified = { jkt: string; spends: Guard };
 
-async function verifyProof(
+function verifyProof(
   ports: KeyProofPorts,
   value: string,
   { place, method, url, token }: KeyEvidence,
-): Promise<Result<Verified, Failure>> {
+): Result<Verified, Failure> {
   const refused = (reason: `proof_${ProofReason}`) => err({ kind: "proof_refused", reason } as const);
   const { dpop, clockSkewSeconds: skewSeconds } = ports.settings();
   // A client that sends a proof expects a bound token, so without DPoP it gets none.
@@ -79,7 +76,7 @@ async function verifyProof(
   });
   const checked = checkProof(jws, rule);
   // RFC9449-4.3-6: the proof is verified before a nonce is told, because only the holder of a key has a use for it.
-  if (!(await ports.verifier.verify(jws, key))) return refused("proof_signature_invalid");
+  if (!ports.verifier.verify(jws, key)) return refused("proof_signature_invalid");
   if (!checked.ok) {
     const { kind } = checked.error;
     return kind === "nonce_missing" || kind === "nonce_refused"

@@ -1,7 +1,7 @@
 /** RFC 7523 2.1: a JWT authorization grant of a trusted issuer, for an access token here (IDC 2.4, ID-JAG 4.4). */
 import type { ForeignTokenPorts } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { err, ok, whenOk, whenReady } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -18,10 +18,10 @@ import { readRequest, refuseRequest } from "./token-request.ts";
 
 const MODE = { mode: "redemption" } as const;
 
-export async function readRedemption(
+export function readRedemption(
   ports: ForeignTokenPorts,
   request: TokenRequest,
-): Promise<Result<Order, RefusedRequest>> {
+): Awaitable<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const { assertion } = form;
   // RFC7523-2.1-1, IDC-2.4.1-1: the grant is the parameter `assertion`.
@@ -33,11 +33,11 @@ export async function readRedemption(
 }
 
 /** RFC7523-3-16: the claims of a grant count only once a trusted issuer's signature on it is verified. */
-async function verifyGrant(
+function verifyGrant(
   ports: ForeignTokenPorts,
   assertion: string,
   clientId: string,
-): Promise<Result<ResolvedSubject, Refused>> {
+): Awaitable<Result<ResolvedSubject, Refused>> {
   const { issuer: us } = ports.settings();
   const parsed = parseJws(assertion);
   if (!parsed.ok) return err({ reason: parsed.error.kind });
@@ -47,15 +47,17 @@ async function verifyGrant(
   const issuer = grantIssuer(ports, named.value);
   if (!issuer.ok) return issuer;
   const { profile } = named.value;
-  const signed = await verifyForeignToken(ports, issuer.value, typesOf(issuer.value, profile), jws);
-  if (!signed.ok) return signed;
-  const token = describeToken(ports, jws, "grant");
-  const read = await readGrant(ports, issuer.value, profile, jws.claims, clientId);
-  if (read.ok) return ok({ ...read.value, parties: describeSubject(us, read.value.subject, token) });
-  // The signature is good, so the trail names the subject, also where the grant came to the wrong client.
-  const { iss, sub } = { iss: issuer.value.issuer, sub: jws.claims.sub };
-  const subject = { iss, sub: typeof sub === "string" ? sub : "", kind: "user", token } as const;
-  return err({ ...read.error, parties: { subject } });
+  return whenOk(verifyForeignToken(ports, issuer.value, typesOf(issuer.value, profile), jws), () => {
+    const token = describeToken(ports, jws, "grant");
+    const reading = readGrant(ports, issuer.value, profile, jws.claims, clientId);
+    return whenReady(reading, (read): Result<ResolvedSubject, Refused> => {
+      if (read.ok) return ok({ ...read.value, parties: describeSubject(us, read.value.subject, token) });
+      // The signature is good, so the trail names the subject, also where the grant came to the wrong client.
+      const { iss, sub } = { iss: issuer.value.issuer, sub: jws.claims.sub };
+      const subject = { iss, sub: typeof sub === "string" ? sub : "", kind: "user", token } as const;
+      return err({ ...read.error, parties: { subject } });
+    });
+  });
 }
 
 /** RFC8725-3.12-v1: where other JWTs of an issuer count here too, only the type tells that one is a grant. */

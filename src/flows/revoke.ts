@@ -80,12 +80,12 @@ async function judgeForm(ports: RevokePorts, { clientId }: Authenticated, form: 
   const key = findOwnKey(ports, jws);
   if (!key.ok) {
     // RFC7009-2.2.1-2: a grant for another server is redeemed there, and no ending here would reach it.
-    return (await isOwnGrant(ports, jws))
+    return isOwnGrant(ports, jws)
       ? { refused: { kind: "token_type_unsupported", reason: "token_type_not_revocable" } }
       : { nothing: key.error.reason };
   }
   // Without a valid signature any text could be put on record.
-  if (!(await ports.verifier.verify(jws, key.value))) return { nothing: "signature_invalid" };
+  if (!ports.verifier.verify(jws, key.value)) return { nothing: "signature_invalid" };
   const jti = stringClaim(jws.claims, "jti");
   if (!jti.ok) return { nothing: jti.error.kind };
   const about = { jti: jti.value };
@@ -121,7 +121,7 @@ async function judgeRefreshToken(ports: RevokePorts, clientId: string, token: st
     : { grant, nothing: "refresh_token_ended" };
 }
 
-async function isOwnGrant(ports: Pick<RevokePorts, "grantSigner" | "verifier">, jws: Jws): Promise<boolean> {
+function isOwnGrant(ports: Pick<RevokePorts, "grantSigner" | "verifier">, jws: Jws): boolean {
   const key = ports.grantSigner.own(jws.header);
-  return key !== undefined && (await ports.verifier.verify(jws, key));
+  return key !== undefined && ports.verifier.verify(jws, key);
 }

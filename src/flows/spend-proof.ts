@@ -2,8 +2,8 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
 import type { RowChange } from "../records.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { err, ok, whenReady } from "../result.ts";
 import { describeClient } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
@@ -13,12 +13,12 @@ import { assertionReplayed } from "./refusal.ts";
  * RFC7523-3-14: an assertion that is valid once is spent by an event of its own, in one entry with the rows of the request;
  * other proofs need no event, and no entry is written for them.
  */
-export async function spendProof(
+export function spendProof(
   ports: Pick<Ports, "journal">,
   client: Authenticated,
   request: AuditedRequest,
   rows: readonly RowChange[] = [],
-): Promise<Result<undefined, RefusedRequest>> {
+): Awaitable<Result<undefined, RefusedRequest>> {
   if (client.spends === undefined) return ok(undefined);
   const event: AuditEvent = {
     type: "client.authenticated",
@@ -27,6 +27,7 @@ export async function spendProof(
     request,
     client: describeClient(client),
   };
-  const recorded = await ports.journal.record({ event, guards: [client.spends], rows });
-  return recorded.ok ? ok(undefined) : err(assertionReplayed(event));
+  return whenReady(ports.journal.record({ event, guards: [client.spends], rows }), (recorded) =>
+    recorded.ok ? ok(undefined) : err(assertionReplayed(event)),
+  );
 }

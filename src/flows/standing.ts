@@ -5,32 +5,45 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
 import type { TokenFacts, TokenRecord } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { allOf, defined, err, ok, whenReady } from "../result.ts";
+import type { Client, Settings } from "../settings/settings.ts";
 import type { CurrentFacts } from "./still-covers.ts";
 import { stillCovers } from "./still-covers.ts";
 
 export type StandingPorts = Pick<Ports, "facts" | "clients" | "settings">;
 type Standing = Result<TokenRecord, TokenReason>;
 
-export async function standing(ports: StandingPorts, jti: string, nowSeconds: number): Promise<Standing> {
-  const facts = await ports.facts.token(jti);
-  // AUDIT-D-1: every issued token has a row, so a token without one was made by another holder of our key.
-  if (facts === undefined) return err("token_unknown");
-  // RFC7662-2.2-7: an ended token is looked at like one that stands, so that time does not tell them apart.
-  const judged = await within(ports, facts, nowSeconds);
-  return facts.ended === undefined ? judged : err("token_revoked");
+export function standing(ports: StandingPorts, jti: string, nowSeconds: number): Awaitable<Standing> {
+  return whenReady(ports.facts.token(jti), (facts) => {
+    // AUDIT-D-1: every issued token has a row, so a token without one was made by another holder of our key.
+    if (facts === undefined) return err("token_unknown");
+    // RFC7662-2.2-7: an ended token is looked at like one that stands, so that time does not tell them apart.
+    return whenReady(within(ports, facts, nowSeconds), (judged) =>
+      facts.ended === undefined ? judged : err("token_revoked"),
+    );
+  });
 }
 
 /** The same check without endings. */
-export async function within(ports: StandingPorts, found: TokenFacts, nowSeconds: number): Promise<Standing> {
-  const { record, ancestors, consents } = found;
+export function within(ports: StandingPorts, found: TokenFacts, nowSeconds: number): Awaitable<Standing> {
+  const records = [found.record, ...found.ancestors];
+  return whenReady(allOf(records.map(({ clientId }) => ports.clients.find(clientId))), (clients) =>
+    judge(ports.settings(), found, clients, nowSeconds),
+  );
+}
+
+/** `clients` are those of the token and of the tokens behind it. */
+function judge(
+  settings: Settings,
+  { record, ancestors, consents }: TokenFacts,
+  clients: readonly (Client | undefined)[],
+  nowSeconds: number,
+): Standing {
   const records = [record, ...ancestors];
-  const clients = await Promise.all(records.map(({ clientId }) => ports.clients.find(clientId)));
   if (record.expiresAtSeconds <= nowSeconds) return err("jwt_expired");
   // AUDIT-D-5: a token whose ancestor has no row cannot be judged.
   if (ancestors.length < record.ancestors.length) return err("token_unknown");
-  const settings = ports.settings();
   for (const [index, one] of records.entries()) {
     const client = clients[index];
     const consent = consents.find(({ id }) => id === one.consentId);

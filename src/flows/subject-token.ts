@@ -1,8 +1,8 @@
 /** The subject token of an exchange, verified by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 import type { TokenReason } from "../audit/reasons.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -18,11 +18,11 @@ import { verifyOwnToken } from "./verify-own-token.ts";
 type Refused = { reason: TokenReason };
 
 /** `clientId` is the client that presents it. */
-export async function verifySubject(
+export function verifySubject(
   ports: OwnTokenPorts & ForeignTokenPorts,
   { subjectToken, subjectTokenType, requestedType }: Exchange,
   clientId: string,
-): Promise<Result<ResolvedSubject, Refused>> {
+): Awaitable<Result<ResolvedSubject, Refused>> {
   const jws = ports.verifier.parse(subjectToken);
   if (!jws.ok) return err({ reason: jws.error.kind });
   const { claims } = jws.value;
@@ -44,47 +44,45 @@ function isForeignAccessToken(ports: Pick<Ports, "settings">, claims: JsonObject
   return issuer.ok && issuer.value.acceptAs.includes("access_token");
 }
 
-async function verifyOwn(ports: OwnTokenPorts, jws: Jws): Promise<Result<ResolvedSubject, Refused>> {
+function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSubject, Refused>> {
   const { issuer } = ports.settings();
-  const own = await verifyOwnToken(ports, jws);
-  if (!own.ok) return own;
-  const { jti, record } = own.value;
-  const read = readOwnSubject(
-    issuer,
-    defined<OwnSubject>({
-      sub: record.subject,
-      origin: record.origin,
-      audiences: [record.audience],
-      scopes: record.scope.split(" "),
-      expiresAtSeconds: record.expiresAtSeconds,
-      chain: record.chain,
-      mayAct: record.mayAct,
-      boundTo: record.confirmation,
-    }),
-  );
-  if (!read.ok) return read;
-  const token = describeToken(ports, jws, "access_token");
-  const parties = describeSubject(issuer, read.value.subject, token);
-  const root = { keys: record.endingKeys };
-  return ok({ ...read.value, ancestors: [jti, ...record.ancestors], root, parties });
+  return whenOk(verifyOwnToken(ports, jws), ({ jti, record }) => {
+    const read = readOwnSubject(
+      issuer,
+      defined<OwnSubject>({
+        sub: record.subject,
+        origin: record.origin,
+        audiences: [record.audience],
+        scopes: record.scope.split(" "),
+        expiresAtSeconds: record.expiresAtSeconds,
+        chain: record.chain,
+        mayAct: record.mayAct,
+        boundTo: record.confirmation,
+      }),
+    );
+    if (!read.ok) return read;
+    const token = describeToken(ports, jws, "access_token");
+    const parties = describeSubject(issuer, read.value.subject, token);
+    const root = { keys: record.endingKeys };
+    return ok({ ...read.value, ancestors: [jti, ...record.ancestors], root, parties });
+  });
 }
 
-async function verifyForeign(
+function verifyForeign(
   ports: ForeignTokenPorts,
   jws: Jws,
   presented: ForeignToken,
-): Promise<Result<ResolvedSubject, Refused>> {
+): Awaitable<Result<ResolvedSubject, Refused>> {
   const issuer = subjectIssuer(ports, presented);
   if (!issuer.ok) return issuer;
   const kind = checkKind(jws, presented.tokenType);
   if (!kind.ok) return kind;
-  const verified = await verifyForeignToken(ports, issuer.value, issuer.value.types, jws);
-  if (!verified.ok) return verified;
-  const read = await readForeignSubject(ports, issuer.value, presented);
-  if (!read.ok) return read;
-  const token = describeToken(ports, jws, presented.tokenType);
-  const parties = describeSubject(ports.settings().issuer, read.value.subject, token);
-  return ok({ ...read.value, parties });
+  return whenOk(verifyForeignToken(ports, issuer.value, issuer.value.types, jws), () =>
+    whenOk(readForeignSubject(ports, issuer.value, presented), (read) => {
+      const token = describeToken(ports, jws, presented.tokenType);
+      return ok({ ...read, parties: describeSubject(ports.settings().issuer, read.subject, token) });
+    }),
+  );
 }
 
 /**
@@ -103,19 +101,21 @@ function checkKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result
 }
 
 /** Verifies that this issuer signed the token, as one of these types. */
-export async function verifyForeignToken(
+export function verifyForeignToken(
   ports: Pick<Ports, "issuers" | "verifier">,
   issuer: TrustedIssuer,
   types: TrustedIssuer["types"],
   jws: Jws,
-): Promise<Result<undefined, Refused>> {
+): Awaitable<Result<undefined, Refused>> {
   const type = checkType(jws.header, types);
   if (!type.ok) return err({ reason: type.error.kind });
   // B8725-3.1-1: only the algorithms of this issuer are accepted.
   const algorithm = checkAlgorithm(jws.header, issuer.algorithms);
   if (!algorithm.ok) return err({ reason: algorithm.error.kind });
-  const key = await ports.issuers.key(issuer.issuer, jws.header);
-  if (!key.ok) return err({ reason: `issuer_${key.error}` });
-  if (!(await ports.verifier.verifyRepeated(jws, key.value))) return err({ reason: "signature_invalid" });
-  return ok(undefined);
+  return whenReady(ports.issuers.key(issuer.issuer, jws.header), (key) => {
+    if (!key.ok) return err({ reason: `issuer_${key.error}` });
+    return ports.verifier.verifyRepeated(jws, key.value)
+      ? ok(undefined)
+      : err({ reason: "signature_invalid" });
+  });
 }

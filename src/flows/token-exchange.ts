@@ -3,8 +3,8 @@ import type { TokenReason } from "../audit/reasons.ts";
 import { isProven } from "../policy/binding.ts";
 import { apiNames } from "../policy/own-target.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenOk } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, parseExchange } from "../spec/rfc8693.ts";
@@ -20,10 +20,10 @@ import { verifySvid } from "./verify-svid.ts";
 
 export type ExchangePorts = OwnTokenPorts & ForeignTokenPorts & Pick<Ports, "bundles">;
 
-export async function readExchange(
+export function readExchange(
   ports: ExchangePorts,
   request: TokenRequest,
-): Promise<Result<Order, RefusedRequest>> {
+): Awaitable<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const parsed = parseExchange(form);
   if (!parsed.ok) {
@@ -43,49 +43,48 @@ export async function readExchange(
 
 type Wanted = Pick<Requested, "mode" | "requestedType">;
 
-type Verified = Result<ResolvedActor, { reason: TokenReason }>;
+type Verified = Awaitable<Result<ResolvedActor, { reason: TokenReason }>>;
 
 /** RFC8693-2.1-21: by the rules of its type; that it is the caller's own is for the reader to check. */
 function verifyActor(
   ports: ExchangePorts,
   client: TokenRequest["client"],
   { token, type }: NonNullable<Exchange["actor"]>,
-): Promise<Verified> {
+): Verified {
   return type === ACCESS_TOKEN ? actorByOwnToken(ports, client, token) : actorBySvid(ports, client, token);
 }
 
-async function actorBySvid(ports: ExchangePorts, { svid }: Authenticated, token: string): Promise<Verified> {
+function actorBySvid(ports: ExchangePorts, { svid }: Authenticated, token: string): Verified {
   // PROD-4.1v5-5: the same JWT in both places is verified once.
-  const actor = svid?.compact === token ? ok(svid) : await verifySvid(ports, token);
-  if (!actor.ok) return actor;
-  const { spiffeId, jws } = actor.value;
-  const fingerprint = ports.hash.sha256(jws.signingInput);
-  return ok({ sub: spiffeId, token: { type: "jwt-svid", fingerprint } });
+  const actor = svid?.compact === token ? ok(svid) : verifySvid(ports, token);
+  return whenOk(actor, ({ spiffeId, jws }) => {
+    const fingerprint = ports.hash.sha256(jws.signingInput);
+    return ok({ sub: spiffeId, token: { type: "jwt-svid", fingerprint } });
+  });
 }
 
 /** A client without a SPIFFE ID of its own acts as the workload that the operator gave it, where that is allowed too. */
-async function actorByOwnToken(
+function actorByOwnToken(
   ports: OwnTokenPorts,
   { clientId, workload, actorAccessToken = false, keys = {} }: TokenRequest["client"],
   token: string,
-): Promise<Verified> {
+): Verified {
   if (!actorAccessToken || workload === undefined) return err({ reason: "access_token_not_allowed" });
   const jws = parseJws(token);
   if (!jws.ok) return err({ reason: jws.error.kind });
-  const own = await verifyOwnToken(ports, jws.value);
-  if (!own.ok) return own;
-  const { record } = own.value;
-  const { issuer } = ports.settings();
-  // PROD-5r4-1: a token for our own endpoints serves there and nowhere else.
-  if (apiNames(issuer).includes(record.audience)) return err({ reason: "token_for_own_endpoints" });
-  // RFC9449-4.3-12, RFC8705-3-3: a bound token is of use to the holder of its key alone.
-  const { confirmation } = record;
-  if (confirmation !== undefined && (keys === "assumed" || !isProven(confirmation, keys))) {
-    return err({ reason: "key_not_proven" });
-  }
-  // PROD-4.1v5-4: from its own credentials; a token for another subject does not say that its holder is this client.
-  const itself =
-    record.origin.iss === issuer && record.origin.sub === clientId && record.clientId === clientId;
-  if (!itself || record.ancestors.length > 0) return err({ reason: "not_the_caller" });
-  return ok({ sub: workload, token: describeToken(ports, jws.value, "access_token"), jti: record.jti });
+  return whenOk(verifyOwnToken(ports, jws.value), ({ record }): Verified => {
+    const { issuer } = ports.settings();
+    // PROD-5r4-1: a token for our own endpoints serves there and nowhere else.
+    if (apiNames(issuer).includes(record.audience)) return err({ reason: "token_for_own_endpoints" });
+    // RFC9449-4.3-12, RFC8705-3-3: a bound token is of use to the holder of its key alone.
+    const { confirmation } = record;
+    if (confirmation !== undefined && (keys === "assumed" || !isProven(confirmation, keys))) {
+      return err({ reason: "key_not_proven" });
+    }
+    // PROD-4.1v5-4: from its own credentials; a token for another subject does not say that its holder is this client.
+    const itself =
+      record.origin.iss === issuer && record.origin.sub === clientId && record.clientId === clientId;
+    if (!itself || record.ancestors.length > 0) return err({ reason: "not_the_caller" });
+    return ok({ sub: workload, token: describeToken(ports, jws.value, "access_token"), jti: record.jti });
+  });
 }

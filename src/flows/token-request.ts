@@ -3,8 +3,8 @@ import type { AuditEvent } from "../audit/event.ts";
 import { MODES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, whenReady } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
@@ -21,19 +21,20 @@ export type TokenRequest = {
 };
 
 /** Reads the form by the one reader; `evidence` is verified when its turn comes. */
-export async function readRequest(
+export function readRequest(
   ports: Pick<Ports, "settings">,
   request: TokenRequest,
   { mode, requestedType }: Pick<Requested, "mode" | "requestedType">,
   evidence?: Evidence,
-): Promise<Result<Order, RefusedRequest>> {
+): Awaitable<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const { audience, resource, scope } = form;
   const requested = defined<Requested>({ mode, audience, resource, scope, requestedType });
-  const order = await readOrder(ports, client, requested, evidence);
-  if (order.ok) return order;
-  const { failure, parties } = order.error;
-  return refuseRequest(request, failure, { mode, requested: describeRequest(form), ...parties });
+  return whenReady(readOrder(ports, client, requested, evidence), (order) => {
+    if (order.ok) return order;
+    const { failure, parties } = order.error;
+    return refuseRequest(request, failure, { mode, requested: describeRequest(form), ...parties });
+  });
 }
 
 /** What was found out about a request before it failed (PROD-6.1-1). */

@@ -1,8 +1,8 @@
 /** The form of every verifier of an authentication method: what it is given, and what it proves. */
 
-import type { ClientAuthPorts, FetchRefused, Ports } from "../ports.ts";
+import type { ClientAuthPorts, FetchRefused, Paths, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Result } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
 import type { AuthMethod } from "../settings/authentication-methods.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
@@ -54,4 +54,6 @@ export type MethodVerifier<P extends Presented> = (
   ports: ClientAuthPorts,
   presented: P,
   from: From,
-) => Promise<Result<Proven, FetchRefused>>;
+  /** Verifies the paths of certificates, for a time that counts. */
+  paths: Paths,
+) => Awaitable<Result<Proven, FetchRefused>>;

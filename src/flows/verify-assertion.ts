@@ -1,8 +1,8 @@
 /** A JWT as client assertion, signed by the client itself or by an issuer that vouches for it. */
 
 import type { ClientAuthPorts, FetchRefused, Ports } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
 import { AUTH_METHODS } from "../settings/authentication-methods.ts";
 import type { Client, TrustedIssuer } from "../settings/settings.ts";
@@ -19,7 +19,7 @@ import type { MethodVerifier, Proof, Proven } from "./verifier.ts";
 
 type Refused = FetchRefused;
 
-export const verifyAssertion: MethodVerifier<PresentedAssertion> = async (
+export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
   ports,
   { assertion, clientId: requested },
   { address },
@@ -56,66 +56,66 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = async (
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { audience, jti, expiresAtSeconds } = checked.value;
 
-  const signer = vouching ?? (await clientItself(ports, subject, address));
-  if (!signer.ok) return signer;
-  const key = await signer.value.key(jws.value);
-  if (!key.ok) return key;
-  if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
-
-  const client = signer.value.client(jws.value.claims, requested);
-  if (!client.ok) return client;
-  const { clientId, auth } = client.value;
-  // RFC7523-3-14: the `jti` is kept until the assertion has expired on the slowest clock.
-  const endSeconds = expiresAtSeconds + settings.clockSkewSeconds;
-  const single = jti !== undefined && !vouches?.reusable;
-  return ok(
-    defined<Proven>({
-      clientId,
-      method: auth.method,
-      record: client.value,
-      proof: defined<Proof>({ aud: audience, kid: jws.value.header.kid, jti }),
-      spends: single ? { kind: "jti_fresh", issuer, jti, expiresAtSeconds: endSeconds } : undefined,
-    }),
+  const proveBy = (signer: Signer, key: Jwk): Result<Proven, Refused> => {
+    if (!ports.verifier.verify(jws.value, key)) return err({ reason: "signature_invalid" });
+    const client = signer.client(jws.value.claims, requested);
+    if (!client.ok) return client;
+    const { clientId, auth } = client.value;
+    // RFC7523-3-14: the `jti` is kept until the assertion has expired on the slowest clock.
+    const endSeconds = expiresAtSeconds + settings.clockSkewSeconds;
+    const single = jti !== undefined && !vouches?.reusable;
+    return ok(
+      defined<Proven>({
+        clientId,
+        method: auth.method,
+        record: client.value,
+        proof: defined<Proof>({ aud: audience, kid: jws.value.header.kid, jti }),
+        spends: single ? { kind: "jti_fresh", issuer, jti, expiresAtSeconds: endSeconds } : undefined,
+      }),
+    );
+  };
+  return whenOk(vouching ?? clientItself(ports, subject, address), (signer) =>
+    whenOk(signer.key(jws.value), (key) => proveBy(signer, key)),
   );
 };
 
 /** PROD-2.3-12: whose keys may verify the assertion, and the client that a valid one proves. */
 type Signer = {
-  key(jws: Jws): Promise<Result<Jwk, Refused>>;
+  key(jws: Jws): Awaitable<Result<Jwk, Refused>>;
   client(claims: JsonObject, requested: string | undefined): Result<Client, Refused>;
   vouches?: NonNullable<TrustedIssuer["vouches"]>;
 };
 
-async function clientItself(
+function clientItself(
   ports: ClientAuthPorts,
   clientId: string,
   address: string,
-): Promise<Result<Signer, Refused>> {
-  const found = await findClient(ports, clientId, address);
-  if (!found.ok) return found;
-  const client = found.value;
-  // RFC6749-2.3.1-5: a client may use only the method that it is registered for.
-  const { auth } = client;
-  if (AUTH_METHODS[auth.method].presented !== JWT_BEARER || "vouchers" in auth) {
-    return err({ reason: "method_not_registered" });
-  }
-  return ok({ key: ({ header }) => keyOf(ports, client, header, address), client: () => ok(client) });
+): Awaitable<Result<Signer, Refused>> {
+  return whenOk(findClient(ports, clientId, address), (client): Result<Signer, Refused> => {
+    // RFC6749-2.3.1-5: a client may use only the method that it is registered for.
+    const { auth } = client;
+    if (AUTH_METHODS[auth.method].presented !== JWT_BEARER || "vouchers" in auth) {
+      return err({ reason: "method_not_registered" });
+    }
+    return ok({ key: ({ header }) => keyOf(ports, client, header, address), client: () => ok(client) });
+  });
 }
 
 /** PROD-2.2-14, CIMD-8.2-3: from the record, or from the URL in the record. */
-async function keyOf(
+function keyOf(
   ports: Pick<Ports, "clientKeys" | "fetchedKeys">,
   { clientId, auth }: Client,
   header: JwsHeader,
   address: string,
-): Promise<Result<Jwk, Refused>> {
+): Awaitable<Result<Jwk, Refused>> {
   if ("keys" in auth) {
     const key = selectKey(auth.keys, header);
     return key.ok ? key : err({ reason: key.error.kind });
   }
   if ("keySet" in auth) return ports.fetchedKeys.key(auth.keySet, header, address);
-  const key = await ports.clientKeys.key(clientId, header);
-  return key.ok ? key : err({ reason: `client_${key.error}` });
+  return whenReady(ports.clientKeys.key(clientId, header), (key) =>
+    key.ok ? key : err({ reason: `client_${key.error}` }),
+  );
 }
 
 /** PROD-2.3-16: a trusted issuer vouches only for clients that are configured for it. */
@@ -126,10 +126,11 @@ function vouchingIssuer(ports: Pick<Ports, "settings" | "issuers">, name: string
   const { algorithms, vouches } = issuer;
   return ok({
     vouches,
-    async key({ header }) {
+    key({ header }) {
       if (!algorithms.includes(header.alg)) return err({ reason: "jwt_algorithm_refused" });
-      const key = await ports.issuers.key(name, header);
-      return key.ok ? key : err({ reason: `issuer_${key.error}` });
+      return whenReady(ports.issuers.key(name, header), (key) =>
+        key.ok ? key : err({ reason: `issuer_${key.error}` }),
+      );
     },
     client(claims, requested) {
       const fitting = (vouchedClients.get(name) ?? []).filter(

@@ -2,8 +2,8 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import type { OwnTokenPorts, Ports } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { err, ok, whenReady } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
@@ -12,19 +12,20 @@ import { standing } from "./standing.ts";
 
 type OwnToken = { jti: string; record: TokenRecord };
 
-export async function verifyOwnToken(
+export function verifyOwnToken(
   ports: OwnTokenPorts,
   jws: Jws,
-): Promise<Result<OwnToken, { reason: TokenReason }>> {
+): Awaitable<Result<OwnToken, { reason: TokenReason }>> {
   const key = findOwnKey(ports, jws);
   if (!key.ok) return key;
-  if (!(await ports.verifier.verifyRepeated(jws, key.value))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
+  if (!ports.verifier.verifyRepeated(jws, key.value)) return err({ reason: "signature_invalid" }); // RFC9068-4-10
   const times = checkOwnTimes(ports, jws);
   if (!times.ok) return times;
   const jti = stringClaim(jws.claims, "jti");
   if (!jti.ok) return err({ reason: jti.error.kind });
-  const record = await standing(ports, jti.value, ports.clock.nowSeconds());
-  return record.ok ? ok({ jti: jti.value, record: record.value }) : err({ reason: record.error });
+  return whenReady(standing(ports, jti.value, ports.clock.nowSeconds()), (record) =>
+    record.ok ? ok({ jti: jti.value, record: record.value }) : err({ reason: record.error }),
+  );
 }
 
 /** The key of ours that must have signed this access token, if it claims to be one of ours. */

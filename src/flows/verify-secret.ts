@@ -1,16 +1,24 @@
 /** A client secret, in the Basic scheme or in the body (RFC 6749 2.3.1). */
 
-import { err, ok } from "../result.ts";
+import type { BasePorts, FetchRefused } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok, whenReady } from "../result.ts";
 import { AUTH_METHODS } from "../settings/authentication-methods.ts";
-import type { SecretDigest } from "../settings/settings.ts";
+import type { Client, SecretDigest } from "../settings/settings.ts";
 import type { PresentedSecret } from "../spec/rfc7521.ts";
-import type { MethodVerifier } from "./verifier.ts";
+import type { MethodVerifier, Proven } from "./verifier.ts";
 
 /** Compared for an unknown client, so that it takes as long as a known one. */
 const NO_SECRETS: readonly SecretDigest[] = [{ digest: "A".repeat(43) }];
 
-export const verifySecret: MethodVerifier<PresentedSecret> = async (ports, { by, clientId, secret }) => {
-  const client = await ports.clients.find(clientId);
+export const verifySecret: MethodVerifier<PresentedSecret> = (ports, presented) =>
+  whenReady(ports.clients.find(presented.clientId), (client) => checkSecret(ports, presented, client));
+
+function checkSecret(
+  ports: BasePorts,
+  { by, secret }: PresentedSecret,
+  client: Client | undefined,
+): Result<Proven, FetchRefused> {
   const nowSeconds = ports.clock.nowSeconds();
   const digest = ports.hash.sha256(secret);
   const known = client !== undefined && "secrets" in client.auth ? client.auth.secrets : NO_SECRETS;
@@ -26,4 +34,4 @@ export const verifySecret: MethodVerifier<PresentedSecret> = async (ports, { by,
   const { presented } = AUTH_METHODS[method];
   if (presented !== by && presented !== "basic_or_body") return err({ reason: "method_not_registered" });
   return ok({ clientId: client.clientId, method, record: client });
-};
+}

@@ -1,19 +1,19 @@
 /** A JWT-SVID, as client assertion or as actor token: from its text to the workload that it proves. */
 import type { TokenReason } from "../audit/reasons.ts";
-import type { BasePorts, KeyFailure, Ports } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import type { BasePorts, FetchRefused, KeyFailure, Ports } from "../ports.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
 import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkJwtSvid, parseJwtSvid } from "../spec/spiffe/jwt-svid.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
-import type { MethodVerifier, Proof, VerifiedSvid } from "./verifier.ts";
+import type { MethodVerifier, Proof, Proven, VerifiedSvid } from "./verifier.ts";
 
-export async function verifySvid(
+export function verifySvid(
   ports: BasePorts & Pick<Ports, "bundles" | "verifier">,
   compact: string,
-): Promise<Result<VerifiedSvid, { reason: TokenReason }>> {
+): Awaitable<Result<VerifiedSvid, { reason: TokenReason }>> {
   const settings = ports.settings();
   const jws = ports.verifier.parse(compact);
   if (!jws.ok) return err({ reason: jws.error.kind });
@@ -24,46 +24,40 @@ export async function verifySvid(
   // SPCA-5-1, PROD-2.1-8: only a configured trust domain counts, with its own bundle (PROD-2.3-13) and never with keys
   // found through `iss` (SPCA-8.1-1, SPCA-8.1-2).
   if (!settings.trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
-  const key = await ports.bundles.key(trustDomain, jws.value.header);
-  if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });
-  // SID-3.2-1: the SPIFFE ID above is part of what is signed.
-  if (!(await ports.verifier.verifyRepeated(jws.value, key.value)))
-    return err({ reason: "signature_invalid" });
-  // SPCA-8.1-4: audience and expiry, by the rules for JWT-SVIDs.
-  const checked = checkJwtSvid(jws.value, {
-    audiences: assertionAudiences(settings),
-    nowSeconds: ports.clock.nowSeconds(),
-    skewSeconds: settings.clockSkewSeconds,
+  return whenReady(ports.bundles.key(trustDomain, jws.value.header), (key) => {
+    if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });
+    // SID-3.2-1: the SPIFFE ID above is part of what is signed.
+    if (!ports.verifier.verifyRepeated(jws.value, key.value)) return err({ reason: "signature_invalid" });
+    // SPCA-8.1-4: audience and expiry, by the rules for JWT-SVIDs.
+    const checked = checkJwtSvid(jws.value, {
+      audiences: assertionAudiences(settings),
+      nowSeconds: ports.clock.nowSeconds(),
+      skewSeconds: settings.clockSkewSeconds,
+    });
+    if (!checked.ok) return err({ reason: checked.error.kind });
+    return ok({ compact, spiffeId, trustDomain, audience: checked.value.audience, jws: jws.value });
   });
-  if (!checked.ok) return err({ reason: checked.error.kind });
-  return ok({ compact, spiffeId, trustDomain, audience: checked.value.audience, jws: jws.value });
 }
 
 /** SPCA-3.1-8: the workload as the client that the request names, or as a client without registration. */
-export const verifySvidAssertion: MethodVerifier<PresentedAssertion> = async (
+export const verifySvidAssertion: MethodVerifier<PresentedAssertion> = (
   ports,
   { assertion, clientId: requested },
   { address },
-) => {
-  const svid = await verifySvid(ports, assertion);
-  if (!svid.ok) return svid;
-  const { spiffeId, trustDomain, audience, jws } = svid.value;
-  const proven = {
-    method: "spiffe_jwt",
-    workload: spiffeId,
-    svid: svid.value,
-    proof: defined<Proof>({ aud: audience, kid: jws.header.kid }),
-  } as const;
-  if (requested !== undefined && !requested.startsWith("spiffe://")) {
-    const found = await findClient(ports, requested, address);
-    if (!found.ok) return found;
-    const client = found.value;
-    if (client.auth.method !== proven.method) return err({ reason: "method_not_registered" });
-    const associated = checkAssociation(ports, client, spiffeId, trustDomain);
-    return associated.ok ? ok({ clientId: client.clientId, record: client, ...proven }) : associated;
-  }
-  const domain = ports.settings().trustDomains.get(trustDomain);
-  if (domain === undefined) return err({ reason: "trust_domain_unknown" });
-  const clientId = resolveClient(spiffeId, requested, domain);
-  return clientId.ok ? ok({ clientId: clientId.value, ...proven }) : err({ reason: clientId.error.kind });
-};
+) =>
+  whenOk(verifySvid(ports, assertion), (svid): Awaitable<Result<Proven, FetchRefused>> => {
+    const { spiffeId, trustDomain, audience, jws } = svid;
+    const proof = defined<Proof>({ aud: audience, kid: jws.header.kid });
+    const proven = { method: "spiffe_jwt", workload: spiffeId, svid, proof } as const;
+    if (requested !== undefined && !requested.startsWith("spiffe://")) {
+      return whenOk(findClient(ports, requested, address), (client) => {
+        if (client.auth.method !== proven.method) return err({ reason: "method_not_registered" });
+        const associated = checkAssociation(ports, client, spiffeId, trustDomain);
+        return associated.ok ? ok({ clientId: client.clientId, record: client, ...proven }) : associated;
+      });
+    }
+    const domain = ports.settings().trustDomains.get(trustDomain);
+    if (domain === undefined) return err({ reason: "trust_domain_unknown" });
+    const clientId = resolveClient(spiffeId, requested, domain);
+    return clientId.ok ? ok({ clientId: clientId.value, ...proven }) : err({ reason: clientId.error.kind });
+  });

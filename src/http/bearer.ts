@@ -63,7 +63,7 @@ export async function admitBy<Caller>(
   const scheme = schemeOf(ports, request);
   const sent = tokenOf(request, scheme);
   const admitted = await verifyInTurn(ports, peer, sent, async () => {
-    const read = sent.ok ? await readKeys(ports, request, peer, { token: sent.value, scheme }) : sent;
+    const read = sent.ok ? readKeys(ports, request, peer, { token: sent.value, scheme }) : sent;
     const caller = await authorize(read.ok ? ok(read.value.presented) : read);
     return caller.ok ? ok({ caller: caller.value, proof: read.ok ? read.value.proof : undefined }) : caller;
   });
@@ -140,19 +140,19 @@ type TokenWithProof = { presented: PresentedToken; proof?: UsedProof };
  * RFC9449-7.1-1, RFC9449-7-1: under the scheme `DPoP` the request needs a valid proof for this token; a certificate
  * counts under both schemes. RFC9449-5-2, RFC9449-7.2-1: under `Bearer` a proof is checked too, but proves no key.
  */
-async function readKeys(
+function readKeys(
   ports: KeyProofPorts,
   { method, url, headers }: HttpRequest,
   { leaf }: Peer,
   sent: Pick<PresentedToken, "token" | "scheme">,
-): Promise<Result<TokenWithProof, ApiRefusal>> {
+): Result<TokenWithProof, ApiRefusal> {
   const { token, scheme } = sent;
   const field = headers.get("dpop") ?? undefined;
   if (scheme === "DPoP" && field === undefined) {
     return err({ kind: "proof_refused", reason: "proof_missing" });
   }
   const evidence = defined<KeyEvidence>({ place: "api", method, url, leaf, token, proof: field });
-  const proven = await proveKeys(ports, evidence);
+  const proven = proveKeys(ports, evidence);
   if (!proven.ok) {
     const { kind, reason } = proven.error;
     return err({ kind: kind === "nonce_demanded" ? kind : "proof_refused", reason });

@@ -2,8 +2,8 @@
 
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { err, ok, whenReady } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { parseJson } from "../spec/rfc8259.ts";
 import { splitField } from "../spec/rfc9110.ts";
@@ -26,18 +26,16 @@ type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8" };
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Reads the body as text; a byte order mark stays in it. */
-export async function readText(
-  request: HttpRequest,
-  bytesMax: number,
-): Promise<Result<string, UnreadableBody>> {
-  const bytes = await request.bytes();
-  if (bytes.length > bytesMax) return err({ kind: "body_too_large" });
-  try {
-    // RFC6749-B-2: a sequence that is not UTF-8 is an error and not a replacement character.
-    return ok(UTF8.decode(bytes));
-  } catch {
-    return err({ kind: "body_not_utf8" });
-  }
+export function readText(request: HttpRequest, bytesMax: number): Awaitable<Result<string, UnreadableBody>> {
+  return whenReady(request.bytes(), (bytes) => {
+    if (bytes.length > bytesMax) return err({ kind: "body_too_large" });
+    try {
+      // RFC6749-B-2: a sequence that is not UTF-8 is an error and not a replacement character.
+      return ok(UTF8.decode(bytes));
+    } catch {
+      return err({ kind: "body_not_utf8" });
+    }
+  });
 }
 
 /** Reads JSON for our own endpoints, as strictly as every other input of a client. */

@@ -4,7 +4,7 @@
  */
 import { PREFLIGHT_SECONDS } from "../limits/connections.ts";
 import type { Ports } from "../ports.ts";
-import { defined } from "../result.ts";
+import { defined, whenReady } from "../result.ts";
 import type { Dress, Unanswered } from "./answers.ts";
 import { documentsOf } from "./discovery.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
@@ -45,11 +45,12 @@ export function makeCors({ settings }: Pick<Ports, "settings">): Cors {
   };
 
   return {
-    serve: (handler) => async (request, peer) => {
+    serve: (handler) => (request, peer) => {
       const { headers, method } = request;
       const asked = { path: pathOf(request), acceptLanguage: null, origin: headers.get("origin") };
       const reader = method === "OPTIONS" ? readerOf(asked) : undefined;
-      return reader === undefined ? dress(asked, await handler(request, peer)) : allow(reader);
+      if (reader !== undefined) return allow(reader);
+      return whenReady(handler(request, peer), (answer) => dress(asked, answer));
     },
     dress,
   };

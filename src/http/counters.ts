@@ -111,11 +111,11 @@ export function makeCounters(issuer: string): Counters {
       };
     },
     counting: (journal) => ({
-      async record(entry: Entry, deadline?: AbortSignal) {
-        const outcome = await journal.record(entry, deadline);
-        if (outcome.ok) recorded(entry.event);
-        return outcome;
-      },
+      record: (entry: Entry, deadline?: AbortSignal) =>
+        journal.record(entry, deadline).then((outcome) => {
+          if (outcome.ok) recorded(entry.event);
+          return outcome;
+        }),
     }),
     samples: () => ({
       mandate_requests_total: sorted(requests),

@@ -9,8 +9,8 @@ import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } fr
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import type { ClientAuthPorts, LimitPorts, Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, whenReady } from "../result.ts";
 import type { ErrorAnswer, Form } from "../spec/rfc6749.ts";
 import { isKnownParameter, isTokenParameter, parseForm } from "../spec/rfc6749.ts";
 import { claimedClient } from "../spec/rfc7521.ts";
@@ -22,7 +22,7 @@ import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.t
 export const authorizationOf = (request: HttpRequest): string | undefined =>
   request.headers.get("authorization") ?? undefined;
 
-export async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
+export function readForm(request: HttpRequest): Awaitable<Result<Form, Failure>> {
   const malformed = (reason: Reason, parameter?: string) =>
     err(defined<Failure>({ kind: "request_malformed", reason, parameter }));
   // RFC8693-2.1-2, RFC7009-2.1-1, RFC7662-2.1-1: the request is a form.
@@ -35,10 +35,11 @@ export async function readForm(request: HttpRequest): Promise<Result<Form, Failu
       if (isTokenParameter(name)) return malformed("parameter_in_uri", name);
     }
   }
-  const body = await readText(request, BODY_BYTES_MAX);
-  if (!body.ok) return malformed(body.error.kind);
-  const form = parseForm(body.value);
-  return form.ok ? form : malformed(form.error.kind, parameterOf(form.error));
+  return whenReady(readText(request, BODY_BYTES_MAX), (body) => {
+    if (!body.ok) return malformed(body.error.kind);
+    const form = parseForm(body.value);
+    return form.ok ? form : malformed(form.error.kind, parameterOf(form.error));
+  });
 }
 
 /**
@@ -54,23 +55,24 @@ type RefusedClient = { failure: Failure; refused: LoggedRefusal };
 export type FormPorts = ClientAuthPorts & LimitPorts & Pick<Ports, "authFailures">;
 
 /** Authenticates the client of the form; a failure is counted, because one event for each could fill the disk. */
-export async function authenticateForm(
+export function authenticateForm(
   ports: FormPorts,
   form: Form,
   authorization: string | undefined,
   audited: AuditedRequest,
   peer: Peer,
   admits: "proven" | "public" = "proven",
-): Promise<Result<Authenticated, RefusedClient>> {
+): Awaitable<Result<Authenticated, RefusedClient>> {
   const refuseWith = (failure: Failure, unprovenClient?: string) => {
     const { reason } = failure;
     ports.authFailures.note(audited, reason);
     return err({ failure, refused: defined<LoggedRefusal>({ reason, unprovenClient }) });
   };
-  const client = await authenticateClient(ports, form, authorization, peer, admits);
-  if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
-  const tooMany = throttleUnnamedClient(ports, client.value, peer);
-  return tooMany === undefined ? client : refuseWith(tooMany);
+  return whenReady(authenticateClient(ports, form, authorization, peer, admits), (client) => {
+    if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
+    const tooMany = throttleUnnamedClient(ports, client.value, peer);
+    return tooMany === undefined ? client : refuseWith(tooMany);
+  });
 }
 
 /** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */

@@ -5,7 +5,7 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
-import type { Result } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
 import { defined } from "../result.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import type { TraceContext } from "./trace-context.ts";
@@ -19,7 +19,7 @@ export type HttpRequest = {
     get(name: string): string | null;
   };
   /** The body can be read once. It is bytes, because the platform's `text()` hides what is not UTF-8 (RFC6749-B-2). */
-  bytes(): Uint8Array | Promise<Uint8Array>;
+  bytes(): Awaitable<Uint8Array>;
 };
 
 export type HttpResponse = {
@@ -74,7 +74,7 @@ export function auditedRequest({ requestId, address, trace }: Peer, endpoint: st
   });
 }
 
-export type Handler = (request: HttpRequest, peer: Peer) => HttpResponse | Promise<HttpResponse>;
+export type Handler = (request: HttpRequest, peer: Peer) => Awaitable<HttpResponse>;
 
 /** The path, byte for byte as the client sent it: a listener passes on no path that the URL parser changed. */
 export function pathOf({ url }: HttpRequest): string {

@@ -1,7 +1,7 @@
 /** Answers one request: head, body, handler, answer, log. This is the only place where a fault becomes an answer. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
-import type { Result } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
 import { err } from "../result.ts";
 import type { Dress, HttpRefusal } from "./answers.ts";
 import { DeadlinePassed, faultResponse, httpError, PeerGone, REFUSALS } from "./answers.ts";
@@ -137,18 +137,19 @@ const turnOf = (connection: Connection): Promise<void> =>
     connection.next = resolve;
   });
 
-async function receive(
+function receive(
   { limit, origin }: ResponderOptions,
   connection: Connection,
   trace: RequestTrace,
   request: IncomingMessage,
 ): Promise<Result<HttpRequest, HttpRefusal> | "peer_gone"> {
   connection.reading = trace;
-  const body = await readBody(request, limit.bodyBytesMax);
-  // A pipelined request may have taken the place of this one meanwhile.
-  if (connection.reading === trace) delete connection.reading;
-  if (body.ok) return toRequest(request, body.value, origin, pathIn(request));
-  return body.error === "peer_gone" ? body.error : err(REFUSALS.body);
+  return readBody(request, limit.bodyBytesMax).then((body) => {
+    // A pipelined request may have taken the place of this one meanwhile.
+    if (connection.reading === trace) delete connection.reading;
+    if (body.ok) return toRequest(request, body.value, origin, pathIn(request));
+    return body.error === "peer_gone" ? body.error : err(REFUSALS.body);
+  });
 }
 
 /**
@@ -186,20 +187,31 @@ function peerOf(
 }
 
 /** There is one deadline for all that the handler waits for, because the deadlines of its steps would add up. */
-async function inTime(
+function inTime(
   timeoutMs: number,
-  handle: (deadline: AbortSignal) => HttpResponse | Promise<HttpResponse>,
+  handle: (deadline: AbortSignal) => Awaitable<HttpResponse>,
 ): Promise<HttpResponse> {
-  const controller = new AbortController();
-  const passed = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    const fault = new DeadlinePassed("the request was not answered in time");
-    controller.abort(fault);
-    passed.reject(fault);
-  }, timeoutMs);
-  try {
-    return await Promise.race([handle(controller.signal), passed.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return new Promise((resolve, reject) => {
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      const fault = new DeadlinePassed("the request was not answered in time");
+      controller.abort(fault);
+      reject(fault);
+    }, timeoutMs);
+    const answered = (answer: HttpResponse): void => {
+      clearTimeout(timer);
+      resolve(answer);
+    };
+    const failed = (fault: unknown): void => {
+      clearTimeout(timer);
+      reject(fault);
+    };
+    try {
+      const answer = handle(controller.signal);
+      if (answer instanceof Promise) answer.then(answered, failed);
+      else answered(answer);
+    } catch (fault) {
+      failed(fault);
+    }
+  });
 }

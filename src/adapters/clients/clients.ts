@@ -3,6 +3,7 @@
 import { REGISTRATION_CACHE_BYTES_MAX, REGISTRATION_CACHE_MAX } from "../../limits/clients.ts";
 import type { Clients } from "../../ports.ts";
 import type { RegisteredClient } from "../../records.ts";
+import { whenReady } from "../../result.ts";
 import { clientOfRegistration } from "../../settings/client-metadata.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
@@ -32,11 +33,12 @@ export function openClients(settings: () => Settings, rows: Pick<ClientRows, "fi
     return client;
   };
   return {
-    async find(clientId) {
+    find(clientId) {
       // Whether there is a look-up depends on the form of the name alone, so the time of an answer tells nothing more.
       if (!clientId.startsWith(CLIENT_ID_PREFIX)) return settings().clients.get(clientId);
-      const row = await rows.find(clientId);
-      return row !== undefined && "metadata" in row ? makeOrFind(row) : row;
+      return whenReady(rows.find(clientId), (row) =>
+        row !== undefined && "metadata" in row ? makeOrFind(row) : row,
+      );
     },
   };
 }

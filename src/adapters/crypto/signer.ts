@@ -1,6 +1,7 @@
 /** Signs with the keys of one purpose, and tells which of them are ours. */
 import type { Signer } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
+import { whenReady } from "../../result.ts";
 import type { KeyFacts } from "../../settings/key-life.ts";
 import { encodeBase64url } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
@@ -19,15 +20,18 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
     keys().find(({ facts }) => facts.alg === alg && facts.state === "active")?.facts;
 
   return {
-    async current(alg) {
-      // An algorithm has no key here if it came into use with a reload, or if its key was withdrawn.
-      if (find(alg) === undefined) await renew();
+    current(alg) {
       const found = find(alg);
-      if (found === undefined) throw new Error(`no active signing key for ${alg}`);
-      return { kid: found.kid, alg };
+      if (found !== undefined) return { kid: found.kid, alg };
+      // An algorithm has no key here if it came into use with a reload, or if its key was withdrawn.
+      return renew().then(() => {
+        const made = find(alg);
+        if (made === undefined) throw new Error(`no active signing key for ${alg}`);
+        return { kid: made.kid, alg };
+      });
     },
     renew,
-    async sign({ kid, alg }, typ, claims) {
+    sign({ kid, alg }, typ, claims) {
       // A key that retired since it was chosen may sign what was recorded with it, because it is published for long
       // enough.
       const key = keys().find(
@@ -39,7 +43,10 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
       // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: there is no `crit`. RFC7518-3.4-v2: R and S have their
       // full length.
       const signingInput = `${encode({ typ, alg, kid })}.${encode(claims)}`;
-      return `${signingInput}.${encodeBase64url(await key.hand(signingInput))}`;
+      return whenReady(
+        key.hand(signingInput),
+        (signature) => `${signingInput}.${encodeBase64url(signature)}`,
+      );
     },
     published: () => keys().map(({ published }) => published),
     own({ kid, alg }) {

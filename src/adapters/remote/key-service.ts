@@ -72,7 +72,7 @@ export function openCustody(encryptionKeys: EncryptionKeys, place?: KeyServicePl
             signature,
             compact: "",
           };
-          if (!(await verifier.verify(jws, publicJwk)))
+          if (!verifier.verify(jws, publicJwk))
             throw new KeyServiceUnavailable(
               "the key service answered with a signature that its key did not make",
             );

@@ -12,8 +12,8 @@ import {
   METADATA_BYTES_MAX,
 } from "../../limits/fetching.ts";
 import type { Bundles, Clock, KeyFailure, KeySource, KeyWait, SourceState, Timers } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import type { Awaitable, Result } from "../../result.ts";
+import { defined, err, ok, whenReady } from "../../result.ts";
 import type { IssuerKeys, RemoteDocument, SpiffeEndpoint } from "../../settings/settings.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet, RSA_ALGORITHMS, selectKey } from "../../spec/rfc7517.ts";
@@ -263,15 +263,19 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
   const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, timers, rows, onChange } = source;
   let sources = new Map<string, { where: string; polled: PolledDocument<T> }>();
   const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
-  const current = async (name: string): Promise<Result<T, KeyFailure>> => {
+  const current = (name: string): Awaitable<Result<T, KeyFailure>> => {
     const polled = sources.get(name)?.polled;
     if (polled === undefined) return err("source_unknown");
-    const value = await polled.current();
-    return value === undefined ? err("source_unavailable") : ok(value);
+    return whenReady(polled.current(), (value) =>
+      value === undefined ? err("source_unavailable") : ok(value),
+    );
+  };
+  const later = async function* (name: string, until?: KeyWait) {
+    for await (const _ of sources.get(name)?.polled.looks(until) ?? []) yield await current(name);
   };
   const copies = async function* (name: string, until?: KeyWait) {
     yield await current(name);
-    for await (const _ of sources.get(name)?.polled.looks(until) ?? []) yield await current(name);
+    yield* later(name, until);
   };
   const poll = (name: string, where: Place): PolledDocument<T> => {
     const document = {
@@ -291,15 +295,23 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
   };
   return {
     copies,
-    async key(name, header, until) {
-      // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes early looks at the document.
-      for await (const copy of copies(name, until)) {
+    key(name, header, until) {
+      /** Undefined: a later copy may have it. */
+      const keyIn = (copy: Result<T, KeyFailure>): Result<Jwk, KeyFailure> | undefined => {
         if (!copy.ok) return copy;
         const found = selectKey(keys(copy.value), header, rsaAlgorithms);
         if (found.ok) return found;
-        if (found.error.kind !== "key_unknown") break;
-      }
-      return err("key_unknown");
+        return found.error.kind === "key_unknown" ? undefined : err("key_unknown");
+      };
+      // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes early looks at the document.
+      const look = async (): Promise<Result<Jwk, KeyFailure>> => {
+        for await (const copy of later(name, until)) {
+          const found = keyIn(copy);
+          if (found !== undefined) return found;
+        }
+        return err("key_unknown");
+      };
+      return whenReady(current(name), (copy) => keyIn(copy) ?? look());
     },
     configure(wanted) {
       // SFD-6.3-1: when a relationship ends, its keys are removed at once, from the store too.

@@ -7,7 +7,8 @@
 import { REFETCH_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits/fetching.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Clock, KeyWait, SourceState, Timers } from "../../ports.ts";
-import { defined } from "../../result.ts";
+import type { Awaitable } from "../../result.ts";
+import { defined, whenReady } from "../../result.ts";
 import type { ClockReading } from "./clock-reading.ts";
 import { clocksDisagree, readClocks } from "./clock-reading.ts";
 import type { EarlyLooks } from "./early-looks.ts";
@@ -88,10 +89,12 @@ class PolledDocument<T> {
   }
 
   /** The last good copy; undefined without one, or if it is too old. */
-  async current(): Promise<T | undefined> {
+  current(): Awaitable<T | undefined> {
     this.#heed();
-    if (this.#copy === undefined && this.#loading !== undefined) await this.#loading;
-    return this.#copy === undefined || this.#tooOld(this.#copy) ? undefined : this.#copy.value;
+    const loading = this.#copy === undefined ? this.#loading : undefined;
+    return whenReady(loading, () =>
+      this.#copy === undefined || this.#tooOld(this.#copy) ? undefined : this.#copy.value,
+    );
   }
 
   /** Yields the copy after each early fetch, for a request that needs a key that the copy lacks. */

@@ -58,7 +58,7 @@ async function parseCheckpoint(
   const { header } = jws.value;
   const key = header.alg === CHECKPOINT_ALGORITHM ? selectKey(keys, header) : undefined;
   if (!key?.ok) return err(`is signed with a key that is not in --jwks (kid ${word(header.kid ?? "none")})`);
-  return (await verifier.verify(jws.value, key.value)) ? checkpoint : err("has an invalid signature");
+  return verifier.verify(jws.value, key.value) ? checkpoint : err("has an invalid signature");
 }
 
 export type Files = { export: string; checkpoints?: string; witness?: string; jwks?: string };

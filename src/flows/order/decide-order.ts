@@ -4,8 +4,8 @@ import { MODES, redeems } from "../../modes.ts";
 import type { Allowed, Consent, Denied, MissingConsent, Trace } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import type { Ports } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import type { Awaitable, Result } from "../../result.ts";
+import { defined, err, ok, whenReady } from "../../result.ts";
 import type { BuiltToken } from "../build-token.ts";
 import { buildToken } from "../build-token.ts";
 import type { Failure } from "../refusal.ts";
@@ -13,15 +13,25 @@ import type { Order } from "./order.ts";
 
 export type Decided = { allowed: Allowed; token: BuiltToken };
 /** `missing` is a consent for which the user can be asked. */
-type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
+export type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
 
-export async function decideOrder(
+export function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random">,
   order: Order,
   nowSeconds: number,
-): Promise<Result<Decided, OrderDenied>> {
+): Awaitable<Result<Decided, OrderDenied>> {
+  return whenReady(findConsents(ports, order, nowSeconds), (consents) =>
+    decideUnder(ports, order, consents, nowSeconds),
+  );
+}
+
+function decideUnder(
+  ports: Pick<Ports, "settings" | "random">,
+  order: Order,
+  consents: readonly Consent[],
+  nowSeconds: number,
+): Result<Decided, OrderDenied> {
   const { issuer, policy, signIn } = ports.settings();
-  const consents = await findConsents(ports, order, nowSeconds);
   const decided = decide(policy, { ...order.access, consents, nowSeconds });
   if (!decided.ok) {
     const { trace, missing } = decided.error;
@@ -40,14 +50,15 @@ export async function decideOrder(
 }
 
 /** PROD-2.6-4: consents are read at every decision, and no cache answers for them. */
-async function findConsents(
+function findConsents(
   { facts }: Pick<Ports, "facts">,
   { access: { subject, workload, clientId }, consentId }: Order,
   nowSeconds: number,
-): Promise<readonly Consent[]> {
+): Awaitable<readonly Consent[]> {
   if (subject === undefined) return [];
-  const found = await facts.consents(subject.origin, workload ?? clientId, nowSeconds);
-  return consentId === undefined ? found : found.filter(({ id }) => id === consentId);
+  return whenReady(facts.consents(subject.origin, workload ?? clientId, nowSeconds), (found) =>
+    consentId === undefined ? found : found.filter(({ id }) => id === consentId),
+  );
 }
 
 /** The failure that the caller is told of a decision, by the grant that it used. */

@@ -3,8 +3,8 @@ import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import type { Subject } from "../../policy/access.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import type { Awaitable, Result } from "../../result.ts";
+import { defined, err, ok, whenOk } from "../../result.ts";
 import { assertionAudiences } from "../../settings/audiences.ts";
 import type { TrustedIssuer } from "../../settings/settings.ts";
 import { checkIdJag } from "../../spec/id-jag.ts";
@@ -27,13 +27,13 @@ export function grantIssuer(
 }
 
 /** The criteria of the profile, then the subject and the actors; type and signature are checked before. */
-export async function readGrant(
+export function readGrant(
   ports: Pick<Ports, "settings" | "clock" | "clients">,
   issuer: TrustedIssuer,
   profile: GrantProfile,
   claims: JsonObject,
   clientId: string,
-): Promise<Result<ResolvedSubject, { reason: TokenReason }>> {
+): Awaitable<Result<ResolvedSubject, { reason: TokenReason }>> {
   const settings = ports.settings();
   const { issuer: us, clockSkewSeconds: skewSeconds } = settings;
   const rule = { clientId, nowSeconds: ports.clock.nowSeconds(), skewSeconds };
@@ -44,32 +44,31 @@ export async function readGrant(
       : checkGrant({ claims }, { ...rule, audiences: assertionAudiences(settings), requireClientId });
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { subject: foreign, scope, resources, expiresAtSeconds, audience, jti } = checked.value;
-  const mapped = await mapSubject(ports, issuer, foreign);
-  if (!mapped.ok) return mapped;
-  const actors = readActors(claims, issuer.issuer, us);
-  if (!actors.ok) return actors;
-  // RFC8693-4.1-6: the current actor of the grant is that of our token, so no other issuer may name one of ours.
-  if (actors.value.chain[0]?.iss === us) return err({ reason: "act_names_our_actor" });
-  const { sub, origin } = mapped.value;
-  const subject = defined<Subject>({
-    origin,
-    audiences: [audience],
-    // IDJAG-4.4.1-6: a grant without scope permits what the operator set for that case, never everything.
-    scopes: scope ?? issuer.grants?.scopes ?? [],
-    expiresAtSeconds,
-    issuer: issuer.issuer,
-    tokenType: "grant",
-    boundTo: readConfirmation(claims),
-    ...actors.value,
-  });
-  // IDC-5.5-2, EMA-7.4.2-2: the `jti` is kept as spent until the slowest clock has it expired.
-  const spentUntil = expiresAtSeconds + skewSeconds;
-  return ok({
-    sub,
-    subject,
-    resources,
-    root: foreignRoot(claims),
-    spends: { kind: "grant_fresh", issuer: issuer.issuer, jti, expiresAtSeconds: spentUntil },
+  return whenOk(mapSubject(ports, issuer, foreign), ({ sub, origin }) => {
+    const actors = readActors(claims, issuer.issuer, us);
+    if (!actors.ok) return actors;
+    // RFC8693-4.1-6: the current actor of the grant is that of our token, so no other issuer may name one of ours.
+    if (actors.value.chain[0]?.iss === us) return err({ reason: "act_names_our_actor" });
+    const subject = defined<Subject>({
+      origin,
+      audiences: [audience],
+      // IDJAG-4.4.1-6: a grant without scope permits what the operator set for that case, never everything.
+      scopes: scope ?? issuer.grants?.scopes ?? [],
+      expiresAtSeconds,
+      issuer: issuer.issuer,
+      tokenType: "grant",
+      boundTo: readConfirmation(claims),
+      ...actors.value,
+    });
+    // IDC-5.5-2, EMA-7.4.2-2: the `jti` is kept as spent until the slowest clock has it expired.
+    const spentUntil = expiresAtSeconds + skewSeconds;
+    return ok({
+      sub,
+      subject,
+      resources,
+      root: foreignRoot(claims),
+      spends: { kind: "grant_fresh", issuer: issuer.issuer, jti, expiresAtSeconds: spentUntil },
+    });
   });
 }
 

@@ -6,7 +6,7 @@ import type { Mode } from "../../modes.ts";
 import type { AccessRequest, Allowed, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
 import type { FamilyChange, Guard } from "../../records.ts";
-import type { Result } from "../../result.ts";
+import type { Awaitable, Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
@@ -71,8 +71,8 @@ export type ResolvedActor = {
 
 /** How the parties are found: by tokens, each verified only when it is its turn, or by the claims of a question. */
 export type Evidence = {
-  subject?: () => Promise<Result<ResolvedSubject, Refused>>;
-  actor?: () => Promise<Result<ResolvedActor, Refused>>;
+  subject?: () => Awaitable<Result<ResolvedSubject, Refused>>;
+  actor?: () => Awaitable<Result<ResolvedActor, Refused>>;
 };
 
 // --- what comes out ---------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ import type { Mode } from "../../modes.ts";
 import { exchanges, MODES, redeems } from "../../modes.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import type { Awaitable, Result } from "../../result.ts";
+import { defined, err, ok, whenReady } from "../../result.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import { checkResources, requestedTarget } from "../../spec/rfc8707.ts";
@@ -18,6 +19,7 @@ import type {
   Evidence,
   Order,
   OrderRefused,
+  Refused,
   Requested,
   RequestingClient,
   ResolvedActor,
@@ -25,25 +27,38 @@ import type {
 } from "./order.ts";
 
 /** Reads parameters, subject, actor and target in this order; the first that fails is the answer. */
-export async function readOrder(
+export function readOrder(
   { settings }: Pick<Ports, "settings">,
   client: RequestingClient,
   requested: Requested,
   evidence: Evidence = {},
-): Promise<Result<Order, OrderRefused>> {
-  const { issuer, policy } = settings();
-  const { mode } = requested;
+): Awaitable<Result<Order, OrderRefused>> {
+  const { policy } = settings();
   const parameters = readParameters(requested, policy);
   if (!parameters.ok) return err({ failure: parameters.error, parties: {} });
   // PROD-4.1r3-1, RFC8693-2.1-20: the subject token, or the grant, is validated before anything is decided.
-  const subject = await evidence.subject?.();
-  if (subject?.ok === false) {
-    const { reason, parties = {} } = subject.error;
-    return err({ failure: subjectFailure(mode, reason), parties });
-  }
-  let parties = subject?.value.parties ?? {};
-  // PROD-4.1r3-2, RFC8693-2.1-21: the actor token is validated too.
-  const sent = await evidence.actor?.();
+  return whenReady(evidence.subject?.(), (subject) => {
+    if (subject?.ok === false) {
+      const { reason, parties = {} } = subject.error;
+      return err({ failure: subjectFailure(requested.mode, reason), parties });
+    }
+    // PROD-4.1r3-2, RFC8693-2.1-21: the actor token is validated too.
+    return whenReady(evidence.actor?.(), (actor) =>
+      orderOf(settings(), client, requested, parameters.value, subject?.value, actor),
+    );
+  });
+}
+
+/** Makes the order of what was verified: the actor must be the caller, and there must be a target. */
+function orderOf(
+  { issuer, policy }: Settings,
+  client: RequestingClient,
+  requested: Requested,
+  { target: named, scope, resources }: Parameters,
+  subject: ResolvedSubject | undefined,
+  sent: Result<ResolvedActor, Refused> | undefined,
+): Result<Order, OrderRefused> {
+  let parties = subject?.parties ?? {};
   const actor = sent?.ok ? checkActor(client, sent.value) : sent;
   if (actor?.ok === false) {
     return err({ failure: { kind: "token_refused", reason: `actor_${actor.error.reason}` }, parties });
@@ -51,16 +66,15 @@ export async function readOrder(
   if (actor?.value.token !== undefined) {
     parties = { ...parties, actor: { iss: issuer, sub: actor.value.sub, token: actor.value.token } };
   }
-  const target = targetOf(requested, client, parameters.value.target, subject?.value, policy);
+  const target = targetOf(requested, client, named, subject, policy);
   if (!target.ok) return err({ failure: { kind: "grant_refused", reason: target.error.reason }, parties });
-  const { scope, resources } = parameters.value;
   const access = defined<Order["access"]>({
-    mode,
+    mode: requested.mode,
     clientId: client.clientId,
     workload: client.workload,
     registrationClass: client.registrationClass,
     clientScopes: client.scopes,
-    subject: subject?.value.subject,
+    subject: subject?.subject,
     target: target.value,
     requestedType: requested.requestedType,
     resources,
@@ -68,8 +82,7 @@ export async function readOrder(
     keys: client.keys,
     bindsBy: client.bindsBy,
   });
-  const targetRequested = parameters.value.target !== undefined;
-  return ok({ ...buildOrder(issuer, access, targetRequested, subject?.value, actor?.value), parties });
+  return ok({ ...buildOrder(issuer, access, named !== undefined, subject, actor?.value), parties });
 }
 
 function buildOrder(

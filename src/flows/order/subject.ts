@@ -4,8 +4,8 @@ import type { Origin, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
 import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import type { Awaitable, Result } from "../../result.ts";
+import { defined, err, ok, whenOk, whenReady } from "../../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
@@ -86,11 +86,11 @@ export function subjectIssuer(
 }
 
 /** The signature is checked before; a question has none. */
-export async function readForeignSubject(
+export function readForeignSubject(
   ports: Pick<Ports, "settings" | "clock" | "clients">,
   issuer: TrustedIssuer,
   { claims, tokenType }: ForeignToken,
-): Promise<Result<ResolvedSubject, Refused>> {
+): Awaitable<Result<ResolvedSubject, Refused>> {
   // RFC7519-4.1.3-v1: the token must be meant for us.
   const meant = checkAudienceContains(claims, issuer.audiences);
   if (!meant.ok) return err({ reason: meant.error.kind });
@@ -100,24 +100,23 @@ export async function readForeignSubject(
   if (!user.ok) return err({ reason: user.error.kind });
   const foreign = subjectOf(issuer, claims);
   if (!foreign.ok) return err({ reason: foreign.error.kind });
-  const mapped = await mapSubject(ports, issuer, foreign.value);
-  if (!mapped.ok) return mapped;
-  const scopes = scopesOf(claims, issuer.scopes);
-  if (!scopes.ok) return scopes;
-  const actors = readActors(claims, issuer.issuer, ports.settings().issuer);
-  if (!actors.ok) return actors;
-  const { sub, origin } = mapped.value;
-  const subject = defined<Subject>({
-    origin,
-    audiences: audienceList(claims),
-    scopes: scopes.value,
-    expiresAtSeconds: Math.floor(times.value.exp),
-    issuer: issuer.issuer,
-    tokenType,
-    boundTo: readConfirmation(claims),
-    ...actors.value,
+  return whenOk(mapSubject(ports, issuer, foreign.value), ({ sub, origin }) => {
+    const scopes = scopesOf(claims, issuer.scopes);
+    if (!scopes.ok) return scopes;
+    const actors = readActors(claims, issuer.issuer, ports.settings().issuer);
+    if (!actors.ok) return actors;
+    const subject = defined<Subject>({
+      origin,
+      audiences: audienceList(claims),
+      scopes: scopes.value,
+      expiresAtSeconds: Math.floor(times.value.exp),
+      issuer: issuer.issuer,
+      tokenType,
+      boundTo: readConfirmation(claims),
+      ...actors.value,
+    });
+    return ok({ sub, subject, claims, root: foreignRoot(claims) });
   });
-  return ok({ sub, subject, claims, root: foreignRoot(claims) });
 }
 
 /** A token that does not tell when it was issued counts as older than any ending. */
@@ -164,11 +163,11 @@ const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
  * RFC7519-4.1.2-v1, RFC9068-5-1: maps a foreign subject to our `sub`, which is never one that a client or workload
  * could have.
  */
-export async function mapSubject(
+export function mapSubject(
   ports: Pick<Ports, "clients">,
   { issuer, subjects, disabledSubjects }: TrustedIssuer,
   foreign: string,
-): Promise<Result<{ sub: string; origin: Origin }, Refused>> {
+): Awaitable<Result<{ sub: string; origin: Origin }, Refused>> {
   if (disabledSubjects.has(foreign)) return err({ reason: "subject_disabled" });
   // RFC6749-10.14-1: people read a subject in logs and on pages, where these characters hide or reorder others.
   if (UNSHOWABLE.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
@@ -177,8 +176,11 @@ export async function mapSubject(
   if (!named.ok) return err({ reason: named.error });
   const sub = named.value;
   if (LIKE_A_MACHINE.test(sub)) return err({ reason: "sub_looks_like_machine" });
-  if ((await ports.clients.find(sub)) !== undefined) return err({ reason: "sub_looks_like_machine" });
-  return ok({ sub, origin: { iss: issuer, sub: foreign } });
+  return whenReady(ports.clients.find(sub), (client) =>
+    client === undefined
+      ? ok({ sub, origin: { iss: issuer, sub: foreign } })
+      : err({ reason: "sub_looks_like_machine" }),
+  );
 }
 
 /** The scopes that a token permits: its `scope`, or what the operator set for tokens without one. */

@@ -255,7 +255,7 @@ async function readIdToken(
   // OIDC-3.1.3.7-5, OIDC-3.1.3.7-6: the signature is always verified, also over the connection to the provider itself.
   const key = await ports.issuers.key(provider.issuer, header);
   if (!key.ok) return err({ reason: `issuer_${key.error}` });
-  if (!(await ports.verifier.verify(parsed.value, key.value))) return err({ reason: "signature_invalid" });
+  if (!ports.verifier.verify(parsed.value, key.value)) return err({ reason: "signature_invalid" });
   const facts = checkIdToken(claims, rule);
   if (!facts.ok) return err({ reason: facts.error.kind });
   // OIDC-5.7-1, OIDC-D-3: the claim and the mapping are those for subject tokens of this issuer.

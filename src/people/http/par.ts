@@ -97,7 +97,7 @@ function makeAnswer(ports: PushEndpointPorts): Handler {
     const pushed = checkPushed(asked.value);
     if (!pushed.ok) return refuseWith({ kind: "request_malformed", reason: pushed.error.kind });
     // RFC9449-10.1-1, RFC9449-10.1-2: the key of a proof is read as if the request had named it.
-    const proven = await proveKeysOf(ports, form.value, keyEvidenceOf(request, peer));
+    const proven = proveKeysOf(ports, form.value, keyEvidenceOf(request, peer));
     if (!proven.ok) return refuseWith(proven.error);
     const { jkt: ofProof } = proven.value.keys;
     const { dpop_jkt: jkt = ofProof } = asked.value;

@@ -19,8 +19,8 @@ test("RFC6749-2.2-1 only a client_id that this server made is looked up in the s
   await store.close();
   const settings = { clients: new Map([[CONFIGURED.clientId, CONFIGURED]]) } as unknown as Settings;
   const clients = openClients(() => settings, store.clients);
-  assert.equal(await clients.find("nightly-report"), CONFIGURED);
-  assert.equal(await clients.find("a person"), undefined);
-  assert.equal(await clients.find("spiffe://dev.example/agents/planner"), undefined);
-  await assert.rejects(clients.find("c_made-by-this-server"), StoreUnavailable);
+  assert.equal(clients.find("nightly-report"), CONFIGURED);
+  assert.equal(clients.find("a person"), undefined);
+  assert.equal(clients.find("spiffe://dev.example/agents/planner"), undefined);
+  await assert.rejects(async () => clients.find("c_made-by-this-server"), StoreUnavailable);
 });

@@ -173,7 +173,9 @@ test("an algorithm that comes into use gets its keys with the first token, on ev
   const { open } = await makeFleet(t, 1, inFile(t));
   const algorithms: string[] = ["ES256"];
   const [one, two] = [await open({ algorithms }), await open({ algorithms })];
-  await assert.rejects(one.signer("token").current("EdDSA"), { message: "no active signing key for EdDSA" });
+  await assert.rejects(async () => one.signer("token").current("EdDSA"), {
+    message: "no active signing key for EdDSA",
+  });
   algorithms.push("EdDSA");
   const kids = await Promise.all([one, two].map((ring) => ring.signer("token").current("EdDSA")));
   assert.equal(new Set(kids.map(({ kid }) => kid)).size, 1);

@@ -438,7 +438,7 @@ test("RFC9068-4-12 an announced key is published but does not sign, and a retire
     [announced.kid, retired.kid, active.kid],
   );
   assert.equal((await signer.current("ES256")).kid, active.kid);
-  await assert.rejects(signer.sign({ kid: announced.kid, alg: "ES256" }, "at+jwt", CLAIMS), {
+  await assert.rejects(async () => signer.sign({ kid: announced.kid, alg: "ES256" }, "at+jwt", CLAIMS), {
     message: "this key does not sign",
   });
   // Another instance may know earlier that it signs now.
@@ -488,5 +488,5 @@ test("a key of one purpose neither signs nor verifies for another", async (t) =>
 
 test("an algorithm that was not opened has no signing key", async (t) => {
   const signer = await open(await memory(t));
-  await assert.rejects(signer.current("RS256"), { message: "no active signing key for RS256" });
+  await assert.rejects(async () => signer.current("RS256"), { message: "no active signing key for RS256" });
 });

@@ -115,13 +115,16 @@ test("no token has a signature that the key did not make", async (t) => {
   for (const answer of [{ signature: other }, { signature: "%" }, { signature: "" }]) {
     service.bend(() => answer);
     await assert.rejects(
-      signer.sign(key, "at+jwt", {}),
+      async () => signer.sign(key, "at+jwt", {}),
       unavailable(/a signature that its key did not make/),
     );
   }
   for (const answer of [{}, { signature: 5 }, []]) {
     service.bend(() => answer as never);
-    await assert.rejects(signer.sign(key, "at+jwt", {}), unavailable(/answered \/sign with something else/));
+    await assert.rejects(
+      async () => signer.sign(key, "at+jwt", {}),
+      unavailable(/answered \/sign with something else/),
+    );
   }
   service.bend((answer) => answer);
   assert.ok(await signer.sign(key, "at+jwt", {}));
@@ -282,7 +285,7 @@ test("a key service is tried at the start, where one failure is enough; of sever
   const bad = await signer.current("EdDSA");
   service.bend(() => ({}));
   for (let times = 0; times < KEY_SERVICE_FAILURES_MAX; times++)
-    await assert.rejects(signer.sign(bad, "at+jwt", {}), { name: "KeyServiceUnavailable" });
+    await assert.rejects(async () => signer.sign(bad, "at+jwt", {}), { name: "KeyServiceUnavailable" });
   assert.deepEqual(state(), [true, ["ES256"]], "another key signs tokens");
   assert.deepEqual(told.slice(2), ["key_service_works", "key_service_works", "key_service_failed"]);
   service.bend((answer) => answer);
