@@ -6,6 +6,7 @@ import { defined, err } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Files } from "./audit/export.ts";
 import { verifyExport } from "./audit/export.ts";
+import { exportTrail } from "./audit/make-export.ts";
 import { retireLog } from "./audit/retire.ts";
 import { showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
 import type { Command } from "./command.ts";
@@ -18,6 +19,8 @@ export function auditCommand(given: CommandArguments): Result<Command, string> {
   switch (given.form) {
     case "retire":
       return onStore(given, (admin) => retireLog(admin, name));
+    case "export":
+      return makeExport(given, name);
     case "verify":
       return verify(given);
     default:
@@ -26,39 +29,62 @@ export function auditCommand(given: CommandArguments): Result<Command, string> {
 }
 
 function verify(given: CommandArguments): Result<Command, string> {
-  const json = given.has("json");
+  const [json, partial] = [given.has("json"), given.has("partial")];
   const [file, checkpoints, witness, jwks] = ["export", "checkpoints", "witness", "jwks"].map(given.one);
   if (file === undefined) {
-    const alone = (checkpoints ?? witness ?? jwks) !== undefined;
-    if (alone) return err("--checkpoints, --witness and --jwks require --export");
+    const alone = partial || (checkpoints ?? witness ?? jwks) !== undefined;
+    if (alone) return err("--checkpoints, --witness, --jwks and --partial require --export");
     return onStore(given, (admin) => verifyLogs(admin, json));
   }
   if (given.has("config")) return err("--export cannot be combined with --config");
-  const files = defined<Files>({ export: file, checkpoints, witness, jwks });
+  const files = defined<Files>({ export: file, checkpoints, witness, jwks, partial: partial || undefined });
   return onFiles((terminal) => verifyExport(terminal, files, json));
 }
 
 /** Each filter of `GET /audit/events` under the name of its option. */
-const OPTIONS = new Map(Object.entries(FILTERS).map(([name, { option }]) => [name, option?.name ?? name]));
+const OPTIONS: ReadonlyMap<string, string> = new Map(
+  Object.entries(FILTERS).flatMap(([name, { option }]) =>
+    option === undefined ? [] : [[name, option.name]],
+  ),
+);
+
+/** The filters that were given, by the names of the endpoint's parameters. */
+function filtersOf(given: CommandArguments): ReadonlyMap<string, string> {
+  const filters = new Map<string, string>();
+  for (const [name, option] of OPTIONS) {
+    const value = given.one(option);
+    if (value !== undefined) filters.set(name, value);
+  }
+  return filters;
+}
+
+const readFilters = (filters: ReadonlyMap<string, string>) =>
+  readEventFilter(filters, (name) => `--${OPTIONS.get(name)}`);
+
+/** The same by the names of options, as they are recorded. */
+const recorded = (filters: ReadonlyMap<string, string>): JsonObject =>
+  Object.fromEntries([...filters].map(([name, value]) => [OPTIONS.get(name) ?? name, value]));
+
+function makeExport(given: CommandArguments, folder: string): Result<Command, string> {
+  const filters = filtersOf(given);
+  const times = readFilters(filters);
+  if (!times.ok) return times;
+  return onStore(given, (admin) => exportTrail(admin, folder, times.value, recorded(filters)));
+}
 
 function print(given: CommandArguments): Result<Command, string> {
   const [log, limit, jti] = ["log", "limit", "jti"].map(given.one);
   const json = given.has("json");
-  const filters = new Map<string, string>();
-  for (const [name, option] of OPTIONS) {
-    const value = name === "jti" ? undefined : given.one(option);
-    if (value !== undefined) filters.set(name, value);
-  }
+  const filters = filtersOf(given);
   if (jti !== undefined) {
     if (filters.size > 0 || (log ?? limit) !== undefined)
       return err("--jti can only be combined with --json");
     return onStore(given, (admin) => showLineage(admin, jti, json));
   }
-  const filter = readEventFilter(filters, (name) => `--${OPTIONS.get(name)}`);
+  const filter = readFilters(filters);
   if (!filter.ok) return filter;
   const last = limit === undefined ? undefined : wholeNumber(limit);
   if (limit !== undefined && last === undefined) return err("--limit is not a whole number from 1 on");
-  const options = Object.fromEntries([...filters].map(([name, value]) => [OPTIONS.get(name) ?? name, value]));
-  const asked = defined<JsonObject>({ ...options, log, limit: last });
+  const asked = defined<JsonObject>({ ...recorded(filters), log, limit: last });
   return onStore(given, (admin) => showEvents(admin, filter.value, { log, limit: last, json, asked }));
 }

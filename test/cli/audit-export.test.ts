@@ -1,26 +1,30 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { generateKeyPair, SignJWT } from "jose";
+import type { HostRun } from "../../scripts/command-line.ts";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { eventHash } from "../../src/adapters/audit/journal.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
-import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
+import { KeysUnusable, sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
+import { GENESIS_PREV } from "../../src/audit/event.ts";
 import type { Files } from "../../src/cli/audit/export.ts";
 import { verifyAudit } from "../../src/cli/audit/export.ts";
+import { LogProof } from "../../src/cli/audit/log-proof.ts";
 import { verifyLogs } from "../../src/cli/audit/trail.ts";
 import { defined } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
-import { spawnCommandLine } from "../support/host.ts";
+import { runCommand, spawnCommandLine } from "../support/host.ts";
 import type { Trail } from "../support/trail.ts";
-import { EVENT, exportOf, makeTrail, record } from "../support/trail.ts";
+import { EVENT, exportOf, makeTrail, record, TRAIL_KEY } from "../support/trail.ts";
 
 type Material = { events: string[]; checkpoints: string[]; witness: string[]; jwks: object; folder: string };
 
@@ -477,7 +481,7 @@ test("the command prints its result and sets its exit code", async (t) => {
   const wrong: [words: string[], complaint: RegExp][] = [
     [["--export", join(made.folder, "none")], /none"?: there is no such file, or no such folder for it\n$/],
     [["--other", "x"], /^Unknown option '--other'\n\nUsage:\n {2}mandate audit /],
-    [["--jwks", "x"], /^--checkpoints, --witness and --jwks require --export\n/],
+    [["--jwks", "x"], /^--checkpoints, --witness, --jwks and --partial require --export\n/],
     [["--export", "x", "--config", "y"], /^--export cannot be combined with --config\n/],
   ];
   for (const [words, complaint] of wrong) {
@@ -496,4 +500,147 @@ test("the command prints its result and sets its exit code", async (t) => {
   assert.equal((await run("--export", given.export)).code, 2);
   writeFileSync(String(given.jwks), '{"keys":[]}');
   assert.equal((await run("--export", given.export, "--jwks", String(given.jwks))).code, 2);
+});
+
+// --- the export of the command ----------------------------------------------------------------------------------
+
+const exportBy = ({ store }: Trail, ...words: string[]): Promise<HostRun> => {
+  const settings = { policy: { digest: "sha256:0" } } as Settings;
+  return runCommand(["audit", "export", ...words], { settings, store, encryptionKeys: [TRAIL_KEY] });
+};
+
+/** What `audit verify` says of a folder, with these further words. */
+const verifyFolder = (folder: string, ...words: string[]): Promise<HostRun> =>
+  runCommandLine([
+    ...["audit", "verify", "--export", join(folder, "events.ndjson")],
+    ...["--checkpoints", join(folder, "checkpoints.ndjson"), "--jwks", join(folder, "jwks.json"), ...words],
+  ]);
+
+/** as-1 has records 0 to 35 and a checkpoint each ten; admin is named by them. Each record is a minute after the last. */
+async function makeLongTrail(t: TestContext): Promise<Trail> {
+  const trail = await makeTrail(t);
+  const [admin, journal] = [await trail.journal("admin"), await trail.journal("as-1")];
+  const checkpoints = trail.checkpoints("as-1", journal);
+  for (let one = 0; one < 30; one++) {
+    trail.clock.pass(60_000);
+    if (one % 10 === 9) await checkpoints.write();
+    await record(one % 5 === 4 ? admin : journal, 1);
+  }
+  await checkpoints.close();
+  assert.deepEqual(trail.faults, []);
+  return trail;
+}
+
+test("AUDIT-D-7 audit export writes a new folder that verify accepts, for its owner alone", async (t) => {
+  const trail = await makeLongTrail(t);
+  const parent = scratch(t);
+  const folder = join(parent, "export");
+  const run = await exportBy(trail, folder);
+  assert.equal(run.code, 0, run.err);
+  const verified = await verifyFolder(folder);
+  assert.equal(verified.code, 0, verified.err);
+  const { length } = readFileSync(join(folder, "events.ndjson"), "utf8").trimEnd().split("\n");
+  assert.match(verified.out, new RegExp(`^No error found in ${length} records\\.$`, "m"));
+  // The export is itself in the export (AUDIT-D-6).
+  assert.match(readFileSync(join(folder, "events.ndjson"), "utf8"), /"command":"audit export"/);
+  const modes = readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777]);
+  assert.deepEqual(modes.toSorted(), [
+    ["checkpoints.ndjson", 0o600],
+    ["events.ndjson", 0o600],
+    ["jwks.json", 0o600],
+  ]);
+  assert.equal(statSync(folder).mode & 0o777, 0o700);
+  assert.deepEqual(readdirSync(parent), ["export"]);
+  // The words that it prints are those that verify it.
+  const words = run.out.split("\n").find((line) => line.includes("audit verify --export")) ?? "";
+  assert.equal((await runCommandLine(words.trim().split(" ").slice(1))).code, 0, words);
+});
+
+test("audit export fills an empty folder; one that holds something, and a file, are refused and left as they are", async (t) => {
+  const trail = await makeLongTrail(t);
+  const parent = scratch(t);
+  const [empty, full, file] = ["empty", "full", "file"].map((name) => join(parent, name)) as [
+    string,
+    string,
+    string,
+  ];
+  mkdirSync(empty);
+  mkdirSync(full);
+  writeFileSync(join(full, "events.ndjson"), "kept");
+  writeFileSync(file, "kept");
+  assert.equal((await exportBy(trail, `${empty}/`)).code, 0);
+  assert.equal((await verifyFolder(empty)).code, 0);
+  for (const taken of [full, file]) {
+    const run = await exportBy(trail, taken);
+    assert.equal(run.code, 1);
+    assert.match(run.err, /is not an empty folder, and nothing was written/);
+  }
+  assert.deepEqual(readdirSync(full), ["events.ndjson"]);
+  assert.equal(readFileSync(join(full, "events.ndjson"), "utf8") + readFileSync(file, "utf8"), "keptkept");
+  assert.deepEqual(readdirSync(parent).toSorted(), ["empty", "file", "full"]);
+});
+
+test("audit export that fails on its way leaves no folder", async (t) => {
+  const trail = await makeLongTrail(t);
+  const parent = scratch(t);
+  const settings = { policy: { digest: "sha256:0" } } as Settings;
+  // Keys are opened after the events are written, and these are not their keys.
+  const other = { settings, store: trail.store, encryptionKeys: [new Uint8Array(32).fill(8)] as const };
+  await assert.rejects(runCommand(["audit", "export", join(parent, "export")], other), KeysUnusable);
+  assert.deepEqual(readdirSync(parent), []);
+});
+
+test("AUDIT-D-7 audit export hides no truncation: a checkpoint that covers more is exported too", async (t) => {
+  const trail = await makeLongTrail(t);
+  const folder = join(scratch(t), "export");
+  const db = new DatabaseSync(trail.file);
+  db.exec("delete from event where log = 'as-1' and seq > 20");
+  db.close();
+  assert.equal((await exportBy(trail, folder)).code, 0);
+  const verified = await verifyFolder(folder);
+  assert.equal(verified.code, 1);
+  assert.match(verified.err, /^as-1: record 21 is missing: the log was truncated/m);
+});
+
+test("AUDIT-D-7 a part of the trail is exported from a checkpoint on, and verified as a part", async (t) => {
+  const trail = await makeLongTrail(t);
+  const folder = join(scratch(t), "export");
+  const all = (await exportOf(trail.store)).map((body) => JSON.parse(body));
+  const ofLog = all.filter(({ log }) => log === "as-1");
+  const [since, until] = [ofLog[18]?.time, ofLog[24]?.time];
+  const run = await exportBy(trail, folder, "--since", since, "--until", until);
+  assert.equal(run.code, 0, run.err);
+  const lines = readFileSync(join(folder, "events.ndjson"), "utf8").trimEnd().split("\n");
+  const exported = lines.map((line) => JSON.parse(line));
+  const wanted = all.filter(({ time }) => time >= since && time < until);
+  assert.ok(wanted.every(({ log, seq }) => lines.some((line) => placeOf(line) === `${log}/${seq}`)));
+  assert.ok(exported.every(({ time }) => time < until));
+  assert.ok(exported.length < all.length / 2);
+  const verified = await verifyFolder(folder, "--partial");
+  assert.equal(verified.code, 0, verified.err);
+  assert.match(verified.out, /^as-1: \d+ records, chain intact from record 17 \(the part begins there, /m);
+  assert.match(verified.out, /Not proven: what was before and behind the part/);
+  // Not as the whole trail, and not when one of its records was changed or is missing.
+  assert.equal((await verifyFolder(folder)).code, 1);
+  const events = join(folder, "events.ndjson");
+  const at = lines.findIndex((line) => placeOf(line) === "as-1/20");
+  writeFileSync(events, lines.with(at, edit(lines[at] ?? "", { reason: "another" })).join("\n"));
+  const changed = await verifyFolder(folder, "--partial");
+  assert.deepEqual(
+    [changed.code, /^as-1: .*record 20 was changed/m.test(changed.err)],
+    [1, true],
+    changed.err,
+  );
+  writeFileSync(events, lines.toSpliced(at, 1).join("\n"));
+  assert.match((await verifyFolder(folder, "--partial")).err, /^as-1: record 20 is missing/m);
+  const none = await exportBy(trail, join(folder, "none"), "--until", "2001-01-01T00:00:00Z");
+  assert.deepEqual([none.code, /no event/.test(none.err)], [1, true]);
+});
+
+test("an export with a missing record and very many behind it is verified", () => {
+  const proof = new LogProof([]);
+  const rest = { prev: GENESIS_PREV, hash: GENESIS_PREV, genesis: false, ended: false, timeMs: 0, below: [] };
+  for (let seq = 1; seq <= 300_000; seq++) proof.take({ seq, ...rest });
+  proof.end(0);
+  assert.equal(proof.failure, "record 0 is missing");
 });

@@ -18,11 +18,14 @@ import type { TestTimers } from "./timers.ts";
 import { makeTimers } from "./timers.ts";
 
 export const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
+/** The key-encryption key of each trail. */
+export const TRAIL_KEY = new Uint8Array(32).fill(7);
 export const ISSUER = "https://as.example";
 /** Long enough that nothing happens by itself. */
 export const NEVER = { events: 1_000_000, seconds: 86_400 };
 
 export type Trail = {
+  file: string;
   store: Store;
   signer: Signer;
   /** `set` moves the wall clock alone, `pass` both clocks. */
@@ -37,7 +40,8 @@ export type Trail = {
 };
 
 export async function makeTrail(t: TestContext, file?: string): Promise<Trail> {
-  const store = await openStore({ sqlite: file ?? (await migratedFile()) });
+  const sqlite = file ?? (await migratedFile());
+  const store = await openStore({ sqlite });
   t.after(() => store.close());
   let nowMs = 1_790_000_000_000;
   let monotonicMs = 0;
@@ -54,14 +58,14 @@ export async function makeTrail(t: TestContext, file?: string): Promise<Trail> {
       monotonicMs += ms;
     },
   };
-  const signer = await openSigner(store, new Uint8Array(32).fill(7), ["ES256"], clock, "checkpoint");
+  const signer = await openSigner(store, TRAIL_KEY, ["ES256"], clock, "checkpoint");
   const timers = makeTimers();
   const faults: string[] = [];
   const onFault = (words: string): void => void faults.push(words);
   const witnessed: string[] = [];
   const onWitness = (_works: boolean, words: string): void => void witnessed.push(words);
   return {
-    ...{ store, signer, clock, timers, faults, witnessed },
+    ...{ file: sqlite, store, signer, clock, timers, faults, witnessed },
     journal: (log) => openJournal({ log, store: store.log, clock, random, onFatal: assert.fail }),
     checkpoints: (log, journal, options = {}) =>
       startCheckpoints({

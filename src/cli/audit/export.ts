@@ -61,7 +61,7 @@ async function parseCheckpoint(
   return verifier.verify(jws.value, key.value) ? checkpoint : err("has an invalid signature");
 }
 
-export type Files = { export: string; checkpoints?: string; witness?: string; jwks?: string };
+export type Files = { export: string; checkpoints?: string; witness?: string; jwks?: string; partial?: true };
 type Verdict = { code: 0 | 1 | 2; lines: readonly string[] };
 
 export async function verifyAudit(files: Files): Promise<Verdict> {
@@ -123,16 +123,17 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
   const { proofs, below } = await readExport(files.export, assertions, bad);
   let records = 0;
   for (const [log, proof] of [...proofs].sort()) {
-    proof.end(below.get(log) ?? 0);
+    proof.end(below.get(log) ?? 0, files.partial);
     if (proof.failure !== undefined) {
       bad(`${word(log)}: ${proof.failure}`);
       continue;
     }
     records += proof.size - proof.start;
-    const from =
-      proof.start === 0
-        ? "0"
-        : `${proof.start} (retention removed the records before it, up to a checkpoint)`;
+    if (files.partial && proof.size === 0) continue;
+    const why = files.partial
+      ? "the part begins there, at"
+      : "retention removed the records before it, up to";
+    const from = proof.start === 0 ? "0" : `${proof.start} (${why} a checkpoint)`;
     const end = proof.ended ? ", ended: the log was retired" : "";
     lines.push(`${word(log)}: ${proof.size - proof.start} records, chain intact from record ${from}${end}`);
     lines.push(...limitsOf(log, proof, files));
@@ -143,6 +144,7 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
   if (keys === undefined && (files.checkpoints ?? files.witness) !== undefined) {
     lines.push("Not proven: the signatures of the checkpoints. Pass --jwks to verify them.");
   }
+  if (files.partial) lines.push("Not proven: what was before and behind the part that was exported.");
   if (files.witness === undefined) {
     lines.push(
       "Not proven: that no tail was truncated together with its checkpoints, that no log was deleted, and that nothing",

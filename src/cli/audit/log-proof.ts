@@ -64,6 +64,11 @@ export class LogProof {
     this.#drain();
   }
 
+  /** Without spreading the keys, of which there may be more than a call takes arguments. */
+  get #firstWaiting(): number {
+    return this.#waiting.keys().reduce((least, seq) => Math.min(least, seq), Number.MAX_SAFE_INTEGER);
+  }
+
   /** Appends waiting records for as long as the next sequence number is among them. */
   #drain(): void {
     for (let next = this.#waiting.get(this.size); next !== undefined; next = this.#waiting.get(this.size)) {
@@ -78,9 +83,7 @@ export class LogProof {
     const record = this.#waiting.get(seq);
     const anchors = (this.#bySize.get(seq + 1) ?? []).filter(({ head }) => head.hash === record?.hash);
     if (record === undefined || anchors.length === 0) {
-      return this.#fail(
-        `no checkpoint ends at record ${seq}, where the log begins according to its last removal`,
-      );
+      return this.#fail(`no checkpoint ends at record ${seq}, where the log begins`);
     }
     this.#waiting.delete(seq);
     this.start = seq;
@@ -140,18 +143,22 @@ export class LogProof {
     this.failure ??= message;
   }
 
-  /** Called after the last record; `below` is the first sequence number that retention kept, by the log's own events. */
-  end(below: number): undefined {
-    if (this.failure === undefined && this.#waiting.size > 0 && this.size < below) this.#restart(below);
+  /**
+   * Called after the last record; `below` is the first sequence number that retention kept, by the log's own events. A
+   * part of a log begins at a checkpoint, and what is behind it is not looked for.
+   */
+  end(below: number, isPart = false): undefined {
+    const begin = isPart && this.size === 0 ? this.#firstWaiting : below;
+    if (this.failure === undefined && this.#waiting.size > 0 && this.size < begin) this.#restart(begin);
     if (this.failure !== undefined) return;
     if (this.#suspect !== undefined) return this.#fail(`record ${this.#suspect.seq} was changed`);
     if (this.#waiting.size > 0) {
-      const [missing, last] = [this.size, Math.min(...this.#waiting.keys()) - 1];
+      const [missing, last] = [this.size, this.#firstWaiting - 1];
       const what = missing === last ? `record ${missing} is` : `records ${missing} to ${last} are`;
       return this.#fail(`${what} missing`);
     }
     const further = this.#assertions.toSorted((a, b) => b.head.size - a.head.size)[0];
-    if (further !== undefined && further.head.size > this.size) {
+    if (!isPart && further !== undefined && further.head.size > this.size) {
       const { by, head } = further;
       this.#fail(
         this.size === 0

@@ -7,7 +7,7 @@ const FILTER_NAMES = filters.map(({ name }) => name);
 
 export const AUDIT: CommandUsage = {
   name: "audit",
-  summary: "prints and verifies the audit trail, and ends the log of an instance",
+  summary: "prints, exports and verifies the audit trail, and ends the log of an instance",
   forms: [
     {
       words: "",
@@ -15,8 +15,14 @@ export const AUDIT: CommandUsage = {
       says: "prints all events, or those that the options choose, oldest first",
     },
     {
+      words: "export",
+      takes: ["DIR"],
+      options: ["since", "until", "config"],
+      says: "writes the trail, its checkpoints and their public keys into a new or empty folder, to be verified elsewhere",
+    },
+    {
       words: "verify",
-      options: ["export", "checkpoints", "witness", "jwks", "json", "config"],
+      options: ["export", "checkpoints", "witness", "jwks", "partial", "json", "config"],
       says: "verifies the hash chain of every log in the store; with --export, an export without the store",
     },
     {
@@ -37,14 +43,18 @@ export const AUDIT: CommandUsage = {
     json: { says: "each event as it is stored, or each result, one JSON object a line" },
     export: {
       value: "FILE",
-      says: "all pages of GET /audit/events as application/x-ndjson, without filters",
+      says: "events.ndjson of an export, or all pages of GET /audit/events as application/x-ndjson, without filters",
     },
-    checkpoints: { value: "FILE", says: "all pages of GET /audit/checkpoints as application/x-ndjson" },
+    checkpoints: {
+      value: "FILE",
+      says: "checkpoints.ndjson of an export, or all pages of GET /audit/checkpoints as application/x-ndjson",
+    },
     witness: { value: "FILE", says: "what the witness stored: its file, or the lines of standard output" },
     jwks: {
       value: "FILE",
-      says: "the public keys of the checkpoints: GET /audit/checkpoints as application/json, fetched once and kept apart from the database",
+      says: "the public keys of the checkpoints: jwks.json of an export, or GET /audit/checkpoints as application/json, fetched once and kept apart from the database",
     },
+    partial: { says: "the export is a part of the trail, made with --since or --until" },
     config: { value: "FILE", says: "the configuration (default: data/config.json)" },
   },
   notes: [
