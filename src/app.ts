@@ -39,7 +39,7 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
   const documents = Object.entries(documentsOf(issuer)).map(
     ([path, endpoint]) => [path, { GET: at(endpoint) }] as const,
   );
-  // PROD-4.1-1, PROD-9.1-1: directly below the issuer, without a version.
+  // PROD-4.1-1, PROD-9.1-1: the paths are directly below the issuer, without a version.
   const routes: Routes = {
     [`${base}/token`]: { POST: at((own) => tokenEndpoint(own, people())) },
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
@@ -101,7 +101,8 @@ function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handl
     let fetched: AbortSignal | undefined;
     const until: KeyWait = {
       deadline: peer.deadline,
-      // MCPC-D-21: from the first fetch on, as long as one may take, so that clients do not give up first.
+      // MCPC-D-21: the time runs from the first fetch on, for as long as one fetch may take, so that clients do not
+      // give up first.
       get fetched() {
         fetched ??= AbortSignal.timeout(FETCH_TIMEOUT_MS);
         return fetched;

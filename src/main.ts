@@ -5,7 +5,7 @@
 import { openSignals } from "./start/signals.ts";
 
 const signals = openSignals();
-// All else is loaded only now: that takes longer than anything before, and a signal may come meanwhile.
+// All else is loaded only now, because that takes longer than anything before, and a signal may come meanwhile.
 const { readCommandLine } = await import("./cli/command-line.ts");
 const invocation = readCommandLine(process.argv.slice(2));
 if (invocation.kind === "serve") {

@@ -36,7 +36,7 @@ export interface Clock {
   nowMs(): number;
   /** Whole seconds since 1970, as in claims. */
   nowSeconds(): number;
-  /** Of a clock that nothing sets, for durations. */
+  /** The time of a clock that nothing sets, for durations. */
   monotonicMs(): number;
 }
 
@@ -63,18 +63,18 @@ export interface Hash {
 // --- store --------------------------------------------------------------------------------------------------
 
 export interface Facts {
-  /** Undefined for a `jti` that was never written. */
+  /** What is known of a token; undefined for a `jti` that was never written. */
   token(jti: string): Promise<TokenFacts | undefined>;
-  /** Consents of this subject for this actor that are neither withdrawn nor expired. */
+  /** The consents of this subject for this actor that are neither withdrawn nor expired. */
   consents(origin: Origin, actor: string, nowSeconds: number): Promise<readonly Consent[]>;
 }
 
 /** Finds the tokens that an ending reaches, in stretches of bounded size. */
 export interface EndingReach {
-  /** Whether one on record reaches one of the keys. */
+  /** Whether an ending on record reaches one of the keys. */
   isEnded(keys: readonly EndingKey[]): Promise<boolean>;
   /**
-   * Of the next stretch of tokens after `afterJti`, ordered by `jti`, those that have not expired and carry the key since
+   * The next stretch of tokens after `afterJti`, ordered by `jti`: those that have not expired and carry the key since
    * the cut-off or earlier, ended ones too. `lastJti` is where the next stretch begins; absent after the last one.
    */
   next(filter: {
@@ -88,15 +88,17 @@ export interface EndingReach {
 export interface Registrations {
   /** A client that registered itself and was not removed. */
   client(clientId: string): Promise<RegisteredClient | undefined>;
-  /** By digest; expired, used up and revoked ones too. */
+  /** Finds an initial token by its digest, also an expired, used up or revoked one. */
   initialToken(digest: string): Promise<InitialToken | undefined>;
 }
 
 export interface Consents {
   find(id: string): Promise<StoredConsent | undefined>;
-  /** Ordered by id, withdrawn and expired ones too; of one subject if `origin` is given; one page if `page` is. */
+  /**
+   * Lists consents by id, withdrawn and expired ones too; of one subject if `origin` is given; one page if `page` is.
+   */
   list(origin?: Origin, page?: { afterId?: string; limit: number }): Promise<readonly StoredConsent[]>;
-  /** Ordered by id, those of this subject that stand. */
+  /** Lists by id the consents of this subject that stand. */
   standing(
     origin: Origin,
     page: { nowSeconds: number; afterId?: string; limit: number },
@@ -105,10 +107,10 @@ export interface Consents {
 
 export interface Journal {
   /**
-   * Writes the event, the token's row, the spent `jti` and the change together and durably if every guard holds.
-   * If one fails, nothing is written and the failed guards are returned. Throws StoreUnavailable when it is unknown
-   * whether the entry was written. `deadline`: if it is aborted before the entry is written, throws its reason, and
-   * the entry is not written later.
+   * Writes the event, the token's row, the spent `jti` and the change together and durably if every guard holds. If one
+   * fails, nothing is written and the failed guards are returned. Throws StoreUnavailable when it is unknown whether
+   * the entry was written. If `deadline` is aborted before the entry is written, its reason is thrown, and the entry is
+   * not written later.
    */
   record(entry: Entry, deadline?: AbortSignal): Promise<Result<{ eventId: string }, readonly Precondition[]>>;
 }
@@ -117,22 +119,24 @@ export interface Journal {
 
 /** Reads the audit trail. Only durable records are found. */
 export interface AuditTrail {
-  /** The last record of every log, ordered by log name; `ended`: nothing follows it. */
+  /** The last record of every log, ordered by log name; `ended` says that nothing follows it. */
   heads(): Promise<readonly { log: string; seq: number; hash: string; ended: boolean }[]>;
-  /** Ordered by time, then log, then sequence number, or in reverse. */
+  /** Events ordered by time, then log, then sequence number, or in reverse. */
   find(query: AuditQuery): Promise<readonly AuditRecord[]>;
   /** A time that no record in these ranges is before, and close to the first of them. */
   earliestMs(spans: readonly Span[]): Promise<number | undefined>;
-  /** Ordered by log and size. `after`: for a log named there, only checkpoints that are larger. */
+  /** Checkpoints ordered by log and size; of a log that `after` names, only larger ones. */
   checkpoints(after: ReadonlyMap<string, number>, limit: number): Promise<readonly CheckpointRow[]>;
 }
 
-/** Counts failures before authentication: one record each would let unauthenticated peers fill the disk. */
+/** Counts failures before authentication, because one record each would let unauthenticated peers fill the disk. */
 export interface AuthFailures {
   note(request: NonNullable<AuditEvent["request"]>, reason: Reason): void;
 }
 
-/** Counts questions about tokens, by client, target and outcome: a resource server asks for each of its requests. */
+/**
+ * Counts questions about tokens by client, target and outcome, because a resource server asks for each of its requests.
+ */
 export interface Introspections {
   /** `target` is that of a token that we signed. */
   note(
@@ -143,27 +147,27 @@ export interface Introspections {
 }
 
 export interface Throttle {
-  /** One request for a page or for the way to it, from this source: as `spend`. */
+  /** Counts a request for a page or for the way to it, from this source, as `spend` does. */
   visit(source: string): number;
   /**
-   * One failed attempt to authenticate: 0, and the failure is counted, or the seconds that the caller is told to wait
+   * Counts a failed attempt to authenticate and returns 0, or returns the seconds that the caller is told to wait
    * because this source failed too often, as any client or as this one.
    */
   failed(source: string, clientId: string | undefined): number;
   /** Whether failures of this source are counted that its bucket has not made up for. */
   failedLately(source: string): boolean;
-  /** One request of an authenticated client: seconds to wait, or 0, and the request is counted. */
+  /** Counts a request of an authenticated client and returns 0, or returns the seconds to wait. */
   spend(clientId: string): number;
-  /** One request to `/register` with this initial access token, or by this registered client: as `spend`. */
+  /** Counts a request to `/register` with this initial access token, or by this registered client, as `spend` does. */
   manage(id: string): number;
-  /** One registration without an initial access token, from this source: as `spend`. */
+  /** Counts a registration without an initial access token, from this source, as `spend` does. */
   register(source: string): number;
 }
 
 /** What ends the wait of a request, for its turn to be verified or for a key. */
 export type WaitEnd = { readonly deadline: AbortSignal; readonly gone?: AbortSignal | undefined };
 
-/** `suspect`: its source has failed lately, so it waits for a key among others like it. */
+/** `suspect` says that its source has failed lately, so that it waits for a key among others like it. */
 export type KeyWait = WaitEnd & {
   readonly suspect?: boolean;
   /** MCPC-D-21: ends what one request waits for fetches at URLs of its client, all together. */
@@ -192,8 +196,8 @@ export interface Clients {
 }
 
 /**
- * Why a URL supplied by a client gave no client or key; with `waitSeconds`, the fetch budget was used up. `unreachable`:
- * it had a good document before, which cannot be fetched now (MCPC-D-17).
+ * Why a URL supplied by a client gave no client or key. `waitSeconds` is there if the fetch budget was used up;
+ * `unreachable` says that it had a good document before, which cannot be fetched now (MCPC-D-17).
  */
 export type FetchRefused = { reason: Reason; waitSeconds?: number; unreachable?: true };
 
@@ -221,9 +225,9 @@ export interface RegistrationTokens {
 
 /** RFC9449-8-1: nonces that every instance makes and checks by itself, without a store. */
 export interface Nonces {
-  /** The newest one. */
+  /** The newest nonce. */
   current(): string;
-  /** The time until which it is accepted; undefined for a text that is no nonce of ours, or no longer one. */
+  /** The time until which the nonce is accepted; undefined for a text that is no nonce of ours, or no longer one. */
   endSeconds(nonce: string): number | undefined;
 }
 
@@ -233,9 +237,9 @@ export interface Verifier {
   /** Whether this key made the signature over the received bytes, with the algorithm of the header. */
   verify(jws: Jws, key: Jwk): boolean;
   /**
-   * The same, for tokens that callers send again and again: a signature that was found valid is not computed again for
-   * the same token and key. That nothing else makes the token invalid is never remembered. Not where every answer has to
-   * take the same time.
+   * Verifies a token that callers send again and again: a signature that was found valid is not computed again for the
+   * same token and key. Whether something else makes the token invalid is never remembered. It is not used where every
+   * answer has to take the same time.
    */
   verifyRepeated(jws: Jws, key: Jwk): boolean;
   /** `parseJws`; the same frozen object again for a token that verifyRepeated found valid more than once. */
@@ -256,13 +260,13 @@ export interface KeySource {
  * The copy that is served: `fresh` from the last fetch, `last_good` from an earlier one because the last failed, or
  * `none` because there is none or it is too old.
  */
-/** `keys`: how many keys and authorities the copy has, of which an empty one trusts none. */
+/** `keys` is how many keys and authorities the copy has; a copy with none trusts none. */
 export type SourceState = { state: "fresh" | "last_good" | "none"; ageSeconds?: number; keys?: number };
 
 export interface Bundles extends KeySource {
   /**
-   * DER of the X.509 authorities of this trust domain, and of no other (SFD-4.2-4); then, for a certificate that none of
-   * them signed, those after each early look at the bundle, limited in rate and shared by all requests.
+   * Yields the X.509 authorities (DER) of this trust domain, and of no other (SFD-4.2-4); then, for a certificate that
+   * none of them signed, those after each early look at the bundle, limited in rate and shared by all requests.
    */
   anchors(trustDomain: string, until?: KeyWait): AsyncIterable<Result<readonly Uint8Array[], KeyFailure>>;
 }
@@ -282,7 +286,7 @@ export interface Paths {
 
 export type SigningKey = { kid: string; alg: string };
 
-/** Our keys, without the power to sign. */
+/** The keys of this server, for code that must not sign with them. */
 export interface OwnKeys {
   /** The key that signs with this algorithm now; throws if the algorithm is not in use. */
   current(alg: string): Awaitable<SigningKey>;
@@ -293,7 +297,7 @@ export interface OwnKeys {
 }
 
 export interface Signer extends OwnKeys {
-  /** Reads the keys again, for one that was withdrawn. */
+  /** Reads the keys again, because one may have been withdrawn. */
   renew(): Promise<void>;
   /** The JWS in compact form; throws for a key that does not sign. */
   sign(key: SigningKey, typ: string, claims: JsonObject): Awaitable<string>;
@@ -316,7 +320,7 @@ export type Ports = {
   endings: EndingReach;
   families: Families;
   journal: Journal;
-  /** `keys`: the public keys that verify checkpoints. */
+  /** `keys` are the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };
   authFailures: AuthFailures;
   introspections: Introspections;
@@ -324,7 +328,7 @@ export type Ports = {
   proofs: ProofQueue;
   verifier: Verifier;
   signer: Signer;
-  /** Signs JWT authorization grants, with keys of its own. */
+  /** The signer of JWT authorization grants, with keys of its own. */
   grantSigner: Signer;
   paths: Paths;
   /** Trust bundles by trust domain. */

@@ -27,7 +27,7 @@ export type TokenRecord = {
   /** The whole chain, current actor first, even if the target may see only a part of it. */
   chain: Chain;
   mayAct?: JsonObject;
-  /** `jti` of every token of ours from which this one was exchanged, nearest first. */
+  /** The `jti` of every token of ours from which this one was exchanged, nearest first. */
   ancestors: readonly string[];
   ruleId: string;
   consentId?: string;
@@ -35,7 +35,7 @@ export type TokenRecord = {
   confirmation?: Confirmation;
   issuedAtSeconds: number;
   expiresAtSeconds: number;
-  /** Its own and those of its ancestors. */
+  /** The keys of the token and those of its ancestors. */
   endingKeys: readonly EndingKey[];
 };
 
@@ -73,13 +73,13 @@ export type Guard =
  * user was told, whatever the settings say later.
  */
 export type Family = SignInFacts & {
-  /** Of the grant. */
+  /** The id of the grant. */
   id: string;
   clientId: string;
-  /** Of a public client: each use of its token gives the next one. */
+  /** The client is public: each use of a refresh token gives the next one. */
   rotates: boolean;
   origin: Origin;
-  /** Our `sub` of the user. */
+  /** The `sub` that we give the user. */
   sub: string;
   /** A name of the target, as it was requested. */
   target: string;
@@ -91,7 +91,7 @@ export type Family = SignInFacts & {
   offline: boolean;
   startedAtSeconds: number;
   endsAtSeconds: number;
-  /** Moves with each use; absent: it does not end by want of use. */
+  /** The time moves with each use; absent if the family does not end by want of use. */
   idleEndsAtSeconds?: number;
   usedAtSeconds: number;
   /** The number of its current token, from 1 on. */
@@ -101,7 +101,7 @@ export type Family = SignInFacts & {
 
 export type FamilyFacts = {
   family: Family;
-  /** The first ending that reaches it; `reason` is that of its event, as long as that is kept. */
+  /** The first ending that reaches the family; `reason` is that of its event, as long as that is kept. */
   ended?: { eventId: string; atMs: number; reason?: string };
   /** The token before the current one was sent again from another source than that of the rotation. */
   retriedElsewhere?: true;
@@ -135,7 +135,10 @@ export type FamilyChange =
 
 export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
 
-/** Neither withdrawn nor expired; `givenAtSeconds`: when it was first given, where that was written down. */
+/**
+ * A consent that is neither withdrawn nor expired; `givenAtSeconds` is when it was first given, if that was written
+ * down.
+ */
 export type StandingConsent = Consent & { givenAtSeconds?: number };
 
 /**
@@ -151,7 +154,7 @@ export type RegisteredClient = {
   metadata: JsonObject;
   registrationClass: string;
   ceiling: Ceiling;
-  /** The last one that a configuration said for its class; it may be narrower, and is not written with the client. */
+  /** The last ceiling that a configuration gave its class; it may be narrower, and is not written with the client. */
   classCeiling?: Ceiling;
   /** The number of the current registration access token; earlier ones are refused (RFC7592-A.1-2). */
   tokenGeneration: number;
@@ -228,8 +231,8 @@ export type ShortLived<K extends ShortLivedKind = ShortLivedKind, Body = object>
 };
 
 /**
- * Fails as `row_new` where there is an added row already. Beyond `most` rows of its kind of its holder the oldest fall,
- * so that no user fills the store.
+ * Fails as `row_new` where an added row exists already. Beyond `most` rows of one kind and holder the oldest are
+ * removed, so that no user fills the store.
  */
 export type RowChange<Row = ShortLived> =
   | { add: Row; most?: number }
@@ -246,7 +249,7 @@ export type PendingConsent = {
   /** The SPIFFE ID of the agent. */
   actor: string;
   subject: string;
-  /** What the policy was asked, and when. */
+  /** The access request that the policy refused, and when. */
   ask: Omit<AccessRequest, "consents" | "nowSeconds">;
   startedAtSeconds: number;
   renewals: number;
@@ -258,7 +261,7 @@ export type PendingConsent = {
 /** One event of the audit trail with its position; `body` is the exact text that was hashed. */
 export type AuditRecord = AuditPosition & { body: string };
 
-/** `newestFirst`: in the reverse order, so that `after` is followed by what is older. */
+/** `newestFirst` reverses the order, so that what follows `after` is older. */
 export type AuditQuery = Omit<EventFilter, "lineageOf" | "holds"> &
   Listing & { limit: number; newestFirst?: boolean };
 

@@ -37,7 +37,7 @@ export function readAudit(
 const INSTANCE = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const RESERVED = "admin";
 
-/** From the file, or from the environment, where the instances share one file. */
+/** The name is in the file, or in the environment, where the instances share one file. */
 function readInstance(from: AuditFile["instance"], { problem, readEnv }: Reader): string {
   const path = typeof from === "string" ? "audit.instance" : "audit.instance.env";
   const name = typeof from === "string" ? from : readEnv("audit.instance", from);

@@ -54,7 +54,7 @@ const ofClient = {
   workload: maybe(workloadId, workloadText),
   actorAccessToken: setting(v.optional(v.boolean(), false), actorText),
   defaultTarget,
-  /** RFC8705-3.4-1, RFC9449-5.2-2: by DPoP in any case if both are set. */
+  /** RFC8705-3.4-1, RFC9449-5.2-2: if both are set, tokens are bound by DPoP in any case. */
   tls_client_certificate_bound_access_tokens: setting(v.optional(v.boolean(), false), certificateBoundText),
   dpop_bound_access_tokens: dpopBound,
 };
@@ -80,7 +80,7 @@ const methodText = 'How the client authenticates; "metadata_document": as the do
 const anyMethodWith = <C extends Credential>(credential: C) =>
   setting(v.picklist(methodsWith(credential, "configuration")), methodText);
 
-/** RFC8705-2.1.2-1: exactly one of these is set. */
+/** RFC8705-2.1.2-1: the entry sets exactly one of these. */
 const oneSubject = (what: string) =>
   maybe(text, `The ${what} of its certificate. Exactly one of the five is set.`);
 

@@ -22,7 +22,7 @@ type Pinned = Extract<v.InferOutput<typeof ClientFile>, { document: unknown }>;
 type From = Exclude<v.InferOutput<typeof ClientFile>, Pinned>;
 type KeysFile = Omit<Extract<From, { method: MethodWith<{ credential: "keys" }> }>, "method">;
 
-/** `documents`: the settings by which the documents of clients are judged. */
+/** `documents` are the settings by which the documents of clients are judged. */
 export function readClients(
   config: ConfigFile,
   documents: DocumentSettings,
@@ -77,7 +77,9 @@ export function readClients(
   return clients;
 }
 
-/** MCPC-D-17: held to the rules of every document, but that its keys may be anywhere, as the operator names them. */
+/**
+ * MCPC-D-17: the copy is held to the rules of every document, but its keys may be anywhere, as the operator names them.
+ */
 function readPinned(
   path: string,
   clientId: string,
@@ -99,7 +101,7 @@ function readPinned(
       `describes a client that is not served here (${client.error.reason})`,
     );
   }
-  // CIMD-7.1-2: it is known by the operator, whatever the form of its `client_id`.
+  // CIMD-7.1-2: the client is known by the operator, whatever the form of its `client_id`.
   return defined<Client>({ ...client.value, source: "configuration", defaultTarget });
 }
 
@@ -131,7 +133,7 @@ function readClient(
   return client.ok ? client.value : report(path, client.error, reader);
 }
 
-/** Undefined where a problem was reported. */
+/** Undefined if a problem was reported. */
 function readCredentials(
   path: string,
   from: From,
@@ -174,7 +176,7 @@ function readSecrets(
         `is easy to guess: a client secret has at least ${CLIENT_SECRET_CHARS_MIN} random characters, such as those of openssl rand -hex 32`,
       );
     }
-    // RFC 6749 2.3.1: form-encoded before it is sent; one that is not is decoded all the same.
+    // RFC 6749 2.3.1: a secret is form-encoded before it is sent; one that is not is decoded all the same.
     if (method !== "client_secret_post" && /[^!-~]|[%+]/.test(value)) {
       reader.warnings.push(
         `${at}: has characters (%, + or beyond printable ASCII) that a client must form-encode in HTTP Basic, and many do not: make another one, such as by openssl rand -hex 32`,
@@ -236,7 +238,7 @@ function report(path: string, { kind, cause }: CredentialFailure, reader: Reader
   }
 }
 
-/** Undefined for a day that does not exist: the platform reads the 31st of February as the 3rd of March. */
+/** Undefined for a day that does not exist, because the platform reads the 31st of February as the 3rd of March. */
 function readTime(text: string): number | undefined {
   const day = text.slice(0, 10);
   const [atMs, dayMs] = [Date.parse(text), Date.parse(day)];

@@ -47,13 +47,13 @@ type Opened<F> = Listener & Omit<F, "tls" | keyof Listener>;
 
 export type Config = {
   settings: Settings;
-  /** Settings that change only with a restart, each at its path in the file, and what goes with them. */
+  /** The settings that change only with a restart, each at its path in the file. */
   fixed: Pick<ConfigFile, "profile" | "operations" | "limits"> & {
     /** `drainSeconds`: how long the server serves on after SIGTERM. */
     listen: Opened<ConfigFile["listen"]> & { drainSeconds: number };
     /** The listener for client certificates; absent: `listen` asks for them. */
     mtls?: Opened<NonNullable<ConfigFile["mtls"]>>;
-    /** Whether users sign in: then `listen` asks for no certificates, which browsers would ask their users for. */
+    /** Whether users sign in; then `listen` asks for no certificates, which browsers would ask their users for. */
     signsIn: boolean;
     /** The listener for the TLS-terminating proxy alone, with the authorities of its certificate. */
     proxy?: Omit<Opened<NonNullable<ConfigFile["proxy"]>>, "ca"> & { ca: readonly Uint8Array[] };
@@ -65,7 +65,7 @@ export type Config = {
   };
   /** Texts about secrets and the policy that the operator should read; they do not stop the start. */
   warnings: readonly string[];
-  /** The files that it names, as they were read. */
+  /** The files that the configuration names, as they were read. */
   files: FileDigests;
   /** The same configuration with these files as they are now; what was edited in the configuration since is not read. */
   reread(): Result<Config, readonly string[]>;
@@ -201,7 +201,7 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
     ...now,
     files: reader.files,
     reread: () => build(read, folder),
-    // Those of the listeners came after the settings were read.
+    // The problems of the listeners are added here, because they came after the settings were read.
     warnings: [...new Set([...reader.warnings, ...now.warnings])],
     fixed: defined<Config["fixed"]>({
       profile: config.profile,
@@ -289,7 +289,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   };
 }
 
-/** B7523-D-2: PROD-2.3-4 asks for what RFC 10070 forbids. */
+/** B7523-D-2: both are accepted, because PROD-2.3-4 asks for what RFC 10070 forbids. */
 const TOKEN_ENDPOINTS =
   'accepts a token endpoint as well as the issuer as audience of an assertion, against RFC 10070: another server that names our token endpoint as its own could use here what a client sends it. Set "issuer" when every client names the issuer';
 

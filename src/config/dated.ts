@@ -36,7 +36,7 @@ export const certificatesIn = (pem: string): readonly X509Certificate[] =>
     }
   });
 
-/** None where there is no certificate. */
+/** There is no date where there is no certificate. */
 function dated(
   where: string,
   kind: Dated["kind"],
@@ -67,7 +67,7 @@ function reachesOf(
   ];
 }
 
-/** Only those that end: most do not. */
+/** Only secrets that end are listed, because most do not. */
 const secretsOf = ({ clients }: Settings): readonly Dated[] =>
   [...clients].flatMap(([id, { auth }]) =>
     "secrets" in auth

@@ -11,7 +11,7 @@ import type { ConfigFile } from "./schema.ts";
 export const readEncryptionKey = ({ keys }: ConfigFile, reader: Reader): Uint8Array | undefined =>
   readKey("keys.encryptionKey", keys.encryptionKey, reader);
 
-/** The one beside it, while one replaces the other. */
+/** The other key-encryption key, while one replaces the other. */
 export function readOtherEncryptionKey(
   { keys: { otherEncryptionKey: from } }: ConfigFile,
   reader: Reader,
@@ -27,7 +27,7 @@ export function readOtherEncryptionKey(
   );
 }
 
-/** Undefined without one: private keys are in the store, encrypted. */
+/** The key service; undefined if there is none, and private keys are in the store, encrypted. */
 export function readKeyService({ keys }: ConfigFile, reader: Reader): KeyServicePlace | undefined {
   const { service: from } = keys;
   if (from === undefined) return undefined;

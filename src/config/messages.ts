@@ -11,7 +11,7 @@ export function describeIssue(issue: v.BaseIssue<unknown>): string {
   return `${path}: ${issue.message.startsWith("Invalid ") ? operatorText(issue) : issue.message}`;
 }
 
-/** Members that are files wherever they stand. */
+/** The names of members that are files, wherever they stand. */
 const FILES: readonly string[] = ["key", "cert", "ca"];
 
 function operatorText(issue: v.BaseIssue<unknown>): string {

@@ -5,7 +5,7 @@
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 
-/** With `value`: that value of the setting is spelled as `now` says, and otherwise its name is. */
+/** `now` is the newer spelling of the setting's name or, with `value`, of that value of it. */
 type Older = { path: string; value?: string; now: string };
 
 const OLDER: readonly Older[] = [
@@ -25,7 +25,7 @@ export const respell = (file: JsonObject): readonly string[] =>
         section[name] = now;
         return [`${at}${name}: "${value}" is spelled "${now}" now: change it, ${REFUSED}`];
       }
-      // Beside the newer name it stays, and is refused as a setting that is not known.
+      // An older name beside the newer one stays, and is refused as a setting that is not known.
       if (given === undefined || section[now] !== undefined) return [];
       section[now] = given;
       Reflect.deleteProperty(section, name);

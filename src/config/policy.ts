@@ -22,8 +22,8 @@ export function readPolicy(
 }
 
 /**
- * Of the canonical text of both, whose names are sorted (RFC8785-3.2.3-1). It is as large as the file, so it is digested
- * entry by entry.
+ * The digest of the canonical text of both, whose names are sorted (RFC8785-3.2.3-1). The text is as large as the file,
+ * so it is digested entry by entry.
  */
 function digestOf({ policies, targets }: Pick<ConfigFile, "policies" | "targets">): string {
   const hash = createHash("sha256");

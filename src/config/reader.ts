@@ -104,7 +104,7 @@ class ConfigReader {
       } else if (!servesTls(key.pem, cert.pem)) {
         this.problem(`${path}.tls.cert`, "is too weak for TLS, or what follows the certificate is damaged");
       }
-      // A restart is no worse than to serve on with it, so it is only told.
+      // The operator is only warned, because a restart would be no worse than serving on with it.
       if (cert.parsed.validToDate.getTime() <= Date.now()) {
         this.warnings.push(`${path}.tls.cert: ended on ${cert.parsed.validToDate.toISOString()}: renew it`);
       }
@@ -172,10 +172,10 @@ function servesTls(key: string, cert: string): boolean {
   }
 }
 
-/** What it shows: neither its folder nor its profile. */
+/** The reader as its callers see it, without its folder and its profile. */
 export type Reader = Pick<ConfigReader, keyof ConfigReader>;
 
-/** In place of authorities that were not read: no certificate is issued by it. */
+/** This stands in place of authorities that were not read: no certificate is issued by it. */
 const UNREAD: readonly Uint8Array[] = [new Uint8Array()];
 
 /** A reader that opens no file and reads no secret, and reports none as missing. */

@@ -7,7 +7,7 @@ import { Rule } from "../policy/rules.ts";
 const COMMON = new Set(["targets", "scopes", "subjects", "subjectToken"]);
 const OWN = new Set(["actors", "clients", "classes"]);
 
-/** By their text in JSON, which tells apart all values that JSON can write. */
+/** Parts are known by their text in JSON, which tells apart all values that JSON can write. */
 const known = new Map<string, object>();
 
 /** Changes a rule that the schema just made: a part that is equal to one of another rule becomes that one. */
@@ -16,23 +16,29 @@ export function shareParts<T extends object>(rule: T): T {
   for (const name in parts) {
     const part = parts[name];
     if (COMMON.has(name)) parts[name] = shared(part as object);
-    // The schema filled it entry by entry, for which V8 took room for 17.
+    // The list is copied, because the schema filled it entry by entry, for which V8 took room for 17.
     else if (OWN.has(name) && Array.isArray(part)) parts[name] = part.slice();
   }
   return rule;
 }
 
-/** Frozen, because several rules have it. At the limit all are forgotten, which takes memory and changes nothing else. */
+/**
+ * A shared part is frozen, because several rules have it. At the limit all are forgotten, which takes memory and
+ * changes nothing else.
+ */
 function shared(part: object): object {
   const text = JSON.stringify(part);
   const same = known.get(text);
   if (same !== undefined) return same;
   if (known.size === SHARED_VALUES_MAX) known.clear();
-  // Parsed anew, so that lists in it have no spare room either.
+  // The part is parsed anew, so that lists in it have no spare room either.
   const kept: object = Object.freeze(JSON.parse(text));
   known.set(text, kept);
   return kept;
 }
 
-/** At the end: with a transformation inside a part, a problem of that part would hide those of the whole rule. */
+/**
+ * This comes at the end, because with a transformation inside a part a problem of that part would hide those of the
+ * whole rule.
+ */
 export const SharingRule = v.pipe(Rule, v.transform(shareParts));

@@ -53,7 +53,7 @@ export const ProviderFile = v.strictObject({
   ...reach,
 });
 
-/** Present: users sign in here, and clients may ask them for access. */
+/** If the section is present, users sign in here, and clients may ask them for access. */
 export const SignInFile = v.strictObject({
   providers: setting(
     v.pipe(
@@ -124,7 +124,7 @@ const ColoursFile = v.strictObject({
   ),
 });
 
-/** In whose name and colours users are shown pages. */
+/** The name and colours in which users are shown pages. */
 export const PagesFile = v.strictObject({
   operator: maybe(
     v.pipe(text, v.maxLength(NAME_CHARS_MAX, `is longer than ${NAME_CHARS_MAX} characters`)),

@@ -8,7 +8,7 @@ import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { ProviderFile } from "./sign-in-schema.ts";
 
-/** Undefined without the section: then nothing of this is served. */
+/** Reads the section; undefined if there is none, and then nothing of this is served. */
 export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings | undefined {
   const { signIn, authorize, trustDomains, trustedIssuers, mtls, proxy } = config;
   if (signIn === undefined) return undefined;

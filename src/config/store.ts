@@ -19,7 +19,7 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
   }
   const url = parseDatabaseUrl(text);
   if (url === undefined) {
-    // Without the text, which holds a password.
+    // The text of the URL is left out, because it holds a password.
     reader.problem("store.postgres", "is not a connection URL (postgres://…)");
     return unread;
   }
@@ -110,7 +110,7 @@ const hostsOf = (text: string): string =>
     .replace(/[/?].*$/s, "")
     .replace(/^.*@/s, "");
 
-/** As the driver reads it, each part is decoded. */
+/** Each part is decoded, as the driver reads it. */
 function parseDatabaseUrl(text: string): URL | undefined {
   try {
     const url = new URL(text);

@@ -29,7 +29,7 @@ export function oneForm<const F extends readonly Form[]>(forms: F, otherwise: st
   });
 }
 
-/** From a file or the environment; inline in the development profile only. */
+/** A secret comes from a file or the environment; inline in the development profile only. */
 export const secret = v.union([file, env, text], 'is neither { "file": … } nor { "env": … }');
 export const httpsUrl = v.pipe(
   v.string(),
@@ -72,7 +72,10 @@ export const isoTime = v.pipe(v.string(), v.isoTimestamp("is not a time like 202
 export const port = whole(0, 65535);
 export const seconds = wholeFrom(1);
 
-/** As a browser writes the origin of a page: https, or http on this computer; compared byte for byte. */
+/**
+ * The text is as a browser writes the origin of a page: https, or http on this computer; origins are compared byte for
+ * byte.
+ */
 export const pageOrigin = v.pipe(
   v.string(),
   v.check(

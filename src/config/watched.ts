@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** By path: the SHA-256 of the content, or an empty text where it cannot be read. */
+/** The files by path, each with the SHA-256 of its content, or an empty text where it cannot be read. */
 export type FileDigests = ReadonlyMap<string, string>;
 
 export const fileDigest = (content: Uint8Array): string =>

@@ -45,7 +45,9 @@ type Wanted = Pick<Requested, "mode" | "requestedType">;
 
 type Verified = Awaitable<Result<ResolvedActor, { reason: TokenReason }>>;
 
-/** RFC8693-2.1-21: by the rules of its type; that it is the caller's own is for the reader to check. */
+/**
+ * RFC8693-2.1-21: the actor token is verified by the rules of its type; the reader checks that it is the caller's own.
+ */
 function verifyActor(
   ports: ExchangePorts,
   client: TokenRequest["client"],

@@ -59,6 +59,6 @@ export function refuseRequest(
   return err({ failure, event });
 }
 
-/** By the grant type, because a malformed request has no mode. */
+/** The type of the event is chosen by the grant type, because a malformed request has no mode. */
 const deniedType = ({ grant_type }: Form): AuditEvent["type"] =>
   Object.values(MODES).find(({ grantType }) => grantType === grant_type)?.denied ?? "token.denied";

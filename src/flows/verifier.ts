@@ -12,16 +12,16 @@ import type { Presented } from "../spec/rfc7521.ts";
 /** The address that a request comes from, and the certificates of its TLS handshake. */
 export type From = {
   readonly address: string;
-  /** DER, leaf first. */
+  /** The certificates in DER, leaf first. */
   readonly certificates: readonly Uint8Array[];
-  /** The first of them, parsed; absent without one. */
+  /** The first certificate in parsed form; absent if there is none. */
   readonly leaf?: Result<Certificate, CertificateFailure> | undefined;
 };
 
 export type Proven = {
   clientId: string;
   method: AuthMethod;
-  /** Absent: a workload without registration. */
+  /** Absent for a workload without registration. */
   record?: Client;
   /** The SPIFFE ID that was proven. */
   workload?: string;
@@ -32,7 +32,7 @@ export type Proven = {
   spends?: Guard;
 };
 
-/** For the audit trail: the key or certificate, and which of our names the proof was addressed to. */
+/** For the audit trail: the key or certificate, and the name of ours that the proof was addressed to. */
 export type Proof = { kid?: string; aud?: string; x5t?: string; jti?: string };
 
 export type VerifiedSvid = {

@@ -25,7 +25,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
   { address },
 ) => {
   const settings = ports.settings();
-  // RFC7523-2.2-2: exactly one compact JWS.
+  // RFC7523-2.2-2: the parameter is exactly one compact JWS.
   const jws = parseJws(assertion);
   if (!jws.ok) return err({ reason: jws.error.kind });
   const named = parseClientAssertion(jws.value);

@@ -8,7 +8,7 @@ import type { Client, SecretDigest } from "../settings/settings.ts";
 import type { PresentedSecret } from "../spec/rfc7521.ts";
 import type { MethodVerifier, Proven } from "./verifier.ts";
 
-/** Compared for an unknown client, so that it takes as long as a known one. */
+/** This digest is compared for an unknown client, so that it takes as long as a known one. */
 const NO_SECRETS: readonly SecretDigest[] = [{ digest: "A".repeat(43) }];
 
 export const verifySecret: MethodVerifier<PresentedSecret> = (ports, presented) =>

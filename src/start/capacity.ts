@@ -15,7 +15,7 @@ import { StartRefused } from "./refused.ts";
 
 type Fixed = Pick<Config["fixed"], "mtls" | "proxy" | "store">;
 
-/** Each listener may have so many; what the others and the store need is left. */
+/** The most connections of each listener: what the others and the store leave of the files that may be open. */
 export function connectionsThatFit({ mtls, proxy, store }: Fixed, filesMax: number): number {
   const { connections = STORE_CONNECTIONS_MAX } = "connections" in store ? store : {};
   const others = FILES_RESERVED + OPERATIONS_CONNECTIONS_MAX + FETCHES_IN_FLIGHT_MAX + connections;
@@ -34,14 +34,17 @@ export function fitConnections(fixed: Fixed, log: Pick<Log, "tell">, filesMax = 
   return fits;
 }
 
-/** One source may have half of what fits at most, so that it shuts out no other where few fit. */
+/** One source may have half of the connections at most, so that it shuts out no other where there are few. */
 export const connectionsOfSource = (connectionsMax: number, most: number): number =>
   Math.min(most, Math.ceil(connectionsMax / 2));
 
 /** Why a listener did not take a connection: it has as many as it may, or no file can be opened. */
 export type Refusal = "limit" | "files";
 
-/** One line in a minute for each listener and reason, since a flood of connections must not become one of lines. */
+/**
+ * The log gets one line in a minute for each listener and reason, since a flood of connections must not become one of
+ * lines.
+ */
 export function tellRefusals(log: Pick<Log, "tell">, { monotonicMs }: Pick<Clock, "monotonicMs">) {
   const told = new Map<string, number>();
   return (listener: string, why: Refusal): void => {

@@ -8,12 +8,12 @@ type Fixed = Config["fixed"];
 /** Their members in the schema say so; they stand at the same paths in Config["fixed"]. */
 const OF_START = new Set(membersOf(ConfigFile).flatMap(({ path, ofStart }) => (ofStart ? [path] : [])));
 
-/** What a URL of a database says beside its server. */
+/** The parts of a database URL besides its server. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   "store.postgres": ["store.socketFolder", "store.tls"],
 };
 
-/** Compared by value; a section that came or went is named by each of its members. */
+/** Settings are compared by value; a section that came or went is named by each of its members. */
 export function changedSettings(inForce: Fixed, next: Fixed): readonly string[] {
   const differs = (path: string): boolean =>
     JSON.stringify(valueAt(inForce, path)) !== JSON.stringify(valueAt(next, path));

@@ -27,7 +27,7 @@ export async function watchClocks({ store, clock, timers, log }: ClockOptions): 
   let differenceMs: number | undefined;
   let agrees = true;
   const look = async (): Promise<void> => {
-    // While the store does not answer, what is known stays.
+    // While the store does not answer, the last known difference stays.
     const measured = await measureClock(store, clock).catch(() => undefined);
     if (measured === undefined) return;
     differenceMs = measured.differenceMs;

@@ -10,7 +10,7 @@ import type { Log } from "./log.ts";
 export type InForce = {
   readonly current: Config;
   take(next: Config): void;
-  /** Whether what is there now is refused, and this configuration stays in force. */
+  /** Whether the file as it is now is refused, so that this configuration stays in force. */
   refuse(isRefused: boolean): void;
   state(): ConfigurationState;
   /** Tells once of each certificate, authority and secret that it is about to end, and once that it has ended. */
@@ -45,7 +45,7 @@ export function makeInForce(started: Config, { nowSeconds }: Pick<Clock, "nowSec
       policy: current.settings.policy.digest,
       sinceSeconds,
       refused,
-      // The names of clients and partners are not for a listener without authentication: of theirs only the number.
+      // Names of clients and partners are not told on a listener without authentication; it has only their number.
       certificates: dated
         .filter(({ kind }) => kind === "certificate")
         .map((one) => ({ where: one.where, endSeconds: one.endSeconds, state: stateOf(one) })),

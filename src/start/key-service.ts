@@ -12,15 +12,15 @@ import type { Clock, Timers } from "../ports.ts";
 import type { KeyFacts } from "../settings/key-life.ts";
 import type { Log } from "./log.ts";
 
-/** Of no JWT: an input of theirs has a dot in it and no space. */
+/** The text that is signed on trial is the input of no JWT: those have a dot in them and no space. */
 const PROBE = "is this key at hand";
 
 type KeyServiceWatch = {
-  /** The same keys; what becomes of their signatures is noted. */
+  /** Returns the same keys, whose signatures are then watched. */
   custody: KeyCustody;
   /** Undefined while no active key is at the service. */
   state: Watch["keyService"];
-  /** Begins once the keys are there; the first look is done when this resolves. */
+  /** Begins to watch once the keys are there; the first look is done when this resolves. */
   begin(keys: () => readonly KeyFacts[]): Promise<PeriodicWork>;
 };
 
@@ -65,7 +65,10 @@ export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptio
     );
   };
 
-  /** Those that are due: in a row after a failure, and else after a while in which no signature was asked for. */
+  /**
+   * The keys that are due for a look: after a failure at once, and else after a while in which no signature was asked
+   * for.
+   */
   const look = async (): Promise<void> => {
     const nowMs = clock.monotonicMs();
     const due = active().flatMap(({ kid }) => known.get(kid) ?? []);
@@ -97,7 +100,7 @@ export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptio
               throw fault;
             }
           },
-          // Before its first signature one failure is enough.
+          // Before the first signature of a key, one failure is enough.
           failures: KEY_SERVICE_FAILURES_MAX - 1,
           askedMs: Number.NEGATIVE_INFINITY,
           labels: `${row.purpose}, ${row.alg}`,

@@ -65,7 +65,7 @@ export async function openKeys({
       await ring.renew();
       works = true;
     } catch (fault) {
-      // Told once: what is held signs on, and the next look comes soon.
+      // The failure is told once, because the keys that are held sign on, and the next look comes soon.
       if (works) throw fault;
     }
   };

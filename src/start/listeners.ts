@@ -24,10 +24,10 @@ import { StartRefused } from "./refused.ts";
 import type { Service } from "./service.ts";
 
 export type Listeners = {
-  /** Where the main one listens. */
+  /** The address of the main listener. */
   readonly address: string;
   readonly port: number;
-  /** Takes renewed certificates, for new connections. */
+  /** Takes renewed certificates into use, for new connections. */
   renew(next: Config["fixed"]): void;
   /** Serves on, and ends each connection with its next answer, so that clients go elsewhere. */
   drain(): void;
@@ -35,7 +35,7 @@ export type Listeners = {
   shutdown(): Promise<void>;
 };
 
-/** Opened before the others and closed after them; undefined where there is none. */
+/** The listener that is opened before the others and closed after them; undefined if there is none. */
 export async function openOperations(
   { operations }: Config["fixed"],
   { counters, watch }: Pick<Service, "counters"> & { watch: Watch },
@@ -120,7 +120,7 @@ export async function openListeners(
   };
 }
 
-/** Once, since every request behind the proxy may be of that kind. */
+/** This is told once, since every request behind the proxy may be of that kind. */
 function tellOnce(log: Log, { clientAddress }: TrustedProxy): () => void {
   let told = false;
   return () => {
@@ -138,7 +138,7 @@ function renew(listener: string, server: Server, next: Listener | undefined, log
   log.tell({ level: "info", event: "certificate_renewed", message, listener });
 }
 
-/** `name` is its path in the configuration. */
+/** `name` is the path of the listener in the configuration. */
 async function bindAt<S>(
   name: string,
   { host, port }: { host: string; port: number },

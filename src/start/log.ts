@@ -9,9 +9,11 @@ import { formatLogEntry } from "../http/log.ts";
 import type { Notice } from "../http/log-events.ts";
 
 export type Log = {
-  /** Always one JSON object. Whether it was written at once; otherwise it waits, or was lost. */
+  /** Writes one JSON object; returns whether it was written at once. Otherwise it waits, or was lost. */
   entry(entry: FetchEntry | CheckpointEntry): boolean;
-  /** The same for a request: written with those that are answered in the same turn of the event loop. */
+  /**
+   * Does the same for a request, whose line is written with those that are answered in the same turn of the event loop.
+   */
   request(entry: LogEntry): void;
   tell(notice: Notice): void;
   status(): LogStatus;
@@ -37,7 +39,7 @@ export function openLog(profile: "production" | "development"): Log {
       message: `The log can be written again; ${lostLines} lines were lost.`,
       lostLines,
     });
-  // Not the stream itself: its first error would end the process.
+  // The lines do not go through the stream itself, whose first error would end the process.
   const out = makeLineWriter({ writeSome: writeTo(1), recovered });
   return {
     entry: (entry) => out.write(formatLogEntry(entry)),
@@ -51,11 +53,11 @@ export function openLog(profile: "production" | "development"): Log {
   };
 }
 
-/** To standard error, for a person; a failure to write it is ignored, because nothing is left to be told. */
+/** Writes to standard error, for a person; a failure is ignored, because there is no other place to tell it. */
 export function printError(text: string): void {
   try {
     writeTo(2)(Buffer.from(`${text}\n`));
   } catch {
-    // Closed or full.
+    // The descriptor is closed or full.
   }
 }

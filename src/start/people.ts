@@ -6,9 +6,9 @@ import type { RemoteOptions } from "./remote.ts";
 import { printFetch } from "./remote.ts";
 
 type PeopleWing = {
-  /** Undefined until it is loaded. */
+  /** The wing; undefined until it is loaded. */
   people(): People | undefined;
-  /** Before these settings are in force. */
+  /** Loads what these settings need, before they are in force. */
   load(next: Settings): Promise<void>;
   configure(next: Settings): void;
   stop(): void;

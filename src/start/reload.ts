@@ -27,7 +27,9 @@ type ReloadOptions = {
 };
 
 type Reload = {
-  /** Each problem is a line that begins with its path, and with one nothing changes: no setting, no certificate. */
+  /**
+   * The problems, each a line that begins with its path; with one of them nothing changes: no setting, no certificate.
+   */
   fromFile(): void;
   /** Ends the looks at the files. */
   stop(): void;
@@ -74,7 +76,7 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
       log.tell({ level: "warning", event: "restart_needed", message, setting: "signIn" });
     }
     opened.renew(fixed);
-    // What is published of listeners is that of the start, as a restart alone opens or ends them.
+    // The published addresses of listeners are those of the start, because only a restart opens or ends listeners.
     const { mtlsOrigin, takesCertificates } = ports.settings();
     service.apply(defined<Settings>({ ...settings, mtlsOrigin, takesCertificates }));
     inForce.take(next);
@@ -121,7 +123,7 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
   let last = Promise.resolve();
   return {
     fromFile() {
-      // One after the other: what was read first is not taken last.
+      // Reloads run one after the other, so that what was read first is not taken last.
       last = last.then(read);
     },
     stop,

@@ -48,7 +48,7 @@ function longestSingleUse({ clientAssertionSeconds, trustedIssuers, clockSkewSec
   return Math.max(ASSERTION_SECONDS_MAX, clientAssertionSeconds, ...vouched) + 2 * clockSkewSeconds;
 }
 
-/** Until the time has passed or the process is told to stop. */
+/** Waits until the time has passed or the process is told to stop. */
 async function pause(ms: number, timers: Timers, stopped: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   // Our timers do not keep the process alive, and nothing else may do so before it listens.

@@ -65,7 +65,7 @@ export type Service = {
   restored: RestoredMark;
   counters: Counters;
   watch: Omit<Watch, "configuration">;
-  /** Undefined where users have never signed in. */
+  /** The people's wing; undefined where users have never signed in. */
   people: () => People | undefined;
   /** What these settings need before they are put in force. */
   prepare(next: Settings): Promise<void>;
@@ -116,7 +116,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const journal = await openJournalAtStart({ ...writing, onFatal: onLost });
   name.onLost(() => journal.giveUp());
   const counted = counters.counting(journal);
-  /** For events outside of requests: nothing waits for them. */
+  /** The journal for events outside of requests, for which no caller waits. */
   const record = (event: AuditEvent): void => {
     counted.record({ event }).catch(() => undefined);
   };
@@ -170,7 +170,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const budget = fixed.limits.proofMillisecondsPerSecond;
   const proofs = makeProofQueue({ clock, cpuMs, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
   await tellUnaskedGrants(store, log);
-  // The machine's own clock, also where a test sets another one for the server.
+  // The clock is the machine's own, also where a test sets another one for the server.
   const clocks = await watchClocks({ store, clock: systemClock, timers, log });
   const comparison = {
     ...trail,
@@ -282,7 +282,7 @@ function timed(log: EventLog, counters: Counters): EventLog {
   };
 }
 
-/** What runs by the clock: checkpoints of the audit trail, and what is removed when its time is over. */
+/** Starts what runs by the clock: checkpoints of the audit trail, and the removal of what has expired. */
 function startPeriodicWork(
   { settings: { issuer }, fixed }: Config,
   trail: Omit<RetentionOptions, "days"> & { store: Store; witness: Witness | undefined },

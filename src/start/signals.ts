@@ -4,9 +4,9 @@
  */
 
 type SignalWork = {
-  /** For each SIGHUP; returns when it is done, so that two are done one after the other. */
+  /** Called for each SIGHUP; returns when it is done, so that two are done one after the other. */
   reload: () => void;
-  /** For each SIGTERM and SIGINT. */
+  /** Called for each SIGTERM and SIGINT. */
   stop: () => void;
 };
 

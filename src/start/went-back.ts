@@ -79,7 +79,7 @@ export async function markWentBack(
     ? "All that was issued was ended since. This process ends."
     : "This process ends, and the next start treats the store as a restored copy.";
   log.tell({ level: "error", event: "store_went_back", message: `${describe(behind)} ${next}` });
-  // For as long as it takes: without the mark only this process knows it.
+  // This is tried for as long as it takes, because without the mark only this process knows of the loss.
   for (let marked = isTreated; !marked; ) {
     marked = await restored.set(clock.nowMs()).then(
       () => true,
@@ -100,7 +100,7 @@ type StoreLook = {
   journal: Pick<OpenJournal, "head">;
   clock: Pick<Clock, "nowMs">;
   timers: Timers;
-  /** Told once. */
+  /** The failure is told once. */
   onLoss: (loss: Loss) => void;
 };
 
@@ -112,7 +112,7 @@ export function watchStore({ store, journal, clock, timers, onLoss }: StoreLook)
   let known: readonly KnownHead[] = [];
   let looking = false;
   const look = async (): Promise<Loss | undefined> => {
-    // Before the store is asked, because the journal writes on.
+    // The heads are taken before the store is asked, because the journal writes on.
     const heads = [...known, journal.head()];
     if ((await store.restored.find()) !== undefined)
       return { reason: "the store was marked as a restored copy while this process ran" };

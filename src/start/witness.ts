@@ -19,7 +19,7 @@ export async function openWitnessAt(place: WitnessPlace, log: Log): Promise<Witn
   });
 }
 
-/** What this instance wrote last, beside a witness that is a file; the checkpoints are kept without it, too. */
+/** Opens what this instance wrote last, beside a witness that is a file; checkpoints are kept without it, too. */
 export async function openLastWrittenAt(
   place: WitnessPlace,
   { instance, issuer }: { instance: string; issuer: string },
