@@ -18,9 +18,8 @@ import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { assertStorable } from "../store/journal-rows.ts";
 import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
-import { LogConflict } from "../store/store.ts";
+import { LogConflict, NotStorable } from "../store/store.ts";
 import { changes, spentBy, takenBy } from "./batch.ts";
 import type { KnownHead, LogBehind } from "./compare-witness.ts";
 import { compareLog } from "./compare-witness.ts";
@@ -294,7 +293,7 @@ class ChainedJournal implements OpenJournal {
     return true;
   }
 
-  /** Chains and writes a batch. If guards fail, answers those entries and returns the others, to be tried again. */
+  /** Chains and writes a batch. Answers entries that cannot be written, and returns the others, to be tried again. */
   async #writeOnce(batch: Waiting[]): Promise<Waiting[]> {
     const { log, store } = this.#options;
     const members: Waiting[] = [];
@@ -306,9 +305,7 @@ class ChainedJournal implements OpenJournal {
       if (answered) continue;
       try {
         const event = seal(log, last, entry.event, id, timeMs);
-        const sealed = { ...entry, event };
-        assertStorable(sealed);
-        entries.push(sealed);
+        entries.push({ ...entry, event });
         members.push(waiting);
         last = event;
       } catch (fault) {
@@ -317,9 +314,14 @@ class ChainedJournal implements OpenJournal {
     }
     if (entries.length === 0) return [];
     const failures = await store.append(entries).catch((fault) => {
+      if (fault instanceof NotStorable) return fault;
       if (!(fault instanceof LogConflict)) this.#doubt(last);
       throw fault;
     });
+    if (failures instanceof NotStorable) {
+      members[failures.entry]?.reject(failures.cause);
+      return members.filter((_, index) => index !== failures.entry);
+    }
     if (failures.length === 0) {
       this.#head = last;
       this.#inDoubt = false;

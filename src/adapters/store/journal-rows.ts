@@ -8,6 +8,7 @@ import type { Columns, RecordOf } from "./columns.ts";
 import { asInteger, asJsonText, asText, asTexts, pick, toRow } from "./columns.ts";
 import { isFreshGuard, spentJti } from "./encoding.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
+import { NotStorable } from "./store.ts";
 import {
   CHECKPOINT,
   CLIENT,
@@ -146,10 +147,7 @@ type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
 
 type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["columns"]>) => void;
 
-/** Throws for an entry with a text or a number that a store would not return unchanged. */
-export const assertStorable = (entry: StoreEntry): void => void rowsOf([entry]);
-
-/** What a batch writes, in lists; throws as above. */
+/** What a batch writes, in lists; throws NotStorable. */
 export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
   const rows = {} as Record<ListName, JournalRow[]>;
   for (const name of Object.keys(LISTS) as ListName[]) rows[name] = [];
@@ -159,7 +157,13 @@ export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
       const row = toRow<Columns>(LISTS[name].columns, record as Record<string, unknown>);
       rows[name].push(Object.assign(row, { entry }));
     };
-  for (const [entry, each] of batch.entries()) addEntry(addFor(entry), each, entry === 0);
+  for (const [entry, each] of batch.entries()) {
+    try {
+      addEntry(addFor(entry), each, entry === 0);
+    } catch (fault) {
+      throw new NotStorable(entry, fault);
+    }
+  }
   for (const [clientId, issuedAtSeconds] of lastUses(batch)) addFor(0)("used", { clientId, issuedAtSeconds });
   return rows;
 }

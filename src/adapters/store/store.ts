@@ -16,6 +16,17 @@ export class LogConflict extends Error {
   override name = "LogConflict";
 }
 
+/** The entry at this place of the batch has a text or a number that a store would not return unchanged. */
+export class NotStorable extends Error {
+  override name = "NotStorable";
+  readonly entry: number;
+
+  constructor(entry: number, cause: unknown) {
+    super("an entry cannot be stored", { cause });
+    this.entry = entry;
+  }
+}
+
 /** Another process holds the database file. */
 export class StoreBusy extends StoreUnavailable {}
 
@@ -90,8 +101,8 @@ export interface EventLog {
   head(log: string): Promise<Head | undefined>;
   /**
    * Writes the whole batch durably if every guard of every entry holds; otherwise nothing, and returns the guards that
-   * failed. Throws LogConflict when nothing was written because a position was taken, StoreUnavailable when it is
-   * unknown whether the batch was written. Two entries of a batch must not use the same `jti` or change the same
+   * failed. Throws LogConflict or NotStorable when nothing was written, because a position was taken or because of what
+   * an entry holds, StoreUnavailable when it is unknown whether the batch was written. Two entries of a batch must not use the same `jti` or change the same
    * record.
    * The expiry of an initial access token is compared with the time of the event. Instances that register clients at
    * the same time may together exceed `clientsMax` by a few.
