@@ -152,10 +152,7 @@ function* findProblems(policy: PolicySet, rule: Rule, owners: Owners): Generator
 const knowsAny = (target: Target, scopes: readonly string[]): boolean =>
   scopes.some((scope) => target.scopes.includes(scope));
 
-/**
- * The owners of targets and the prefixes over them are indexed, so that a check of one rule does not slow down with
- * more targets.
- */
+/** The owners of targets and the prefixes over them, indexed because every check of a rule looks for some of them. */
 type Owners = { named: ReadonlySet<string>; above: ReadonlySet<string> };
 
 function indexOwners(targets: Iterable<Target>): Owners {
@@ -365,9 +362,7 @@ function* warnOfUselessEntries(policy: PolicySet, rule: Rule, owners: Owners): G
   }
 }
 
-/**
- * IDJAG-5-1: a client without a client_id at the partner gets no ID-JAG, so a rule for ID-JAGs has no effect for it.
- */
+/** IDJAG-5-1: a rule for ID-JAGs has no effect for a client without a client_id at the partner, which gets none. */
 function* warnOfClientsUnknownAtPartner(policy: PolicySet, rule: Rule, parties: Parties): Generator<string> {
   if (!("idJagSubjects" in rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {

@@ -148,10 +148,7 @@ const endpointJudge =
 /** The media types of a key set: that of RFC 7517 8.5.1, and plain JSON, which most servers use. */
 export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
 
-/**
- * RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: key sets by issuer or client, from the file or URL that the
- * operator configured.
- */
+/** RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: key sets by issuer or client, from where the operator configured. */
 export function jwksSources(
   kind: "issuer_keys" | "client_keys",
   options: SourceOptions,
@@ -204,9 +201,7 @@ async function loadKeySet(
   return defined<LoadedKeySet>({ value, text, refreshSeconds, url: place.url, etag });
 }
 
-/**
- * RFC8414-3-2, RFC8414-3.3-2: finds the `jwks_uri` in the issuer's metadata, from the first location that has metadata.
- */
+/** RFC8414-3-2, RFC8414-3.3-2: finds the `jwks_uri` in the metadata at the first location that has metadata. */
 async function discover({ discover: issuer, ...reach }: Discovered): Promise<RemoteDocument> {
   let failure: unknown;
   for (const url of discoveryUrls(issuer)) {
