@@ -12,15 +12,19 @@ export function changes({ consent, client, registration, ending, keys }: WholeEn
 }
 
 /**
- * What only one entry of a batch may use: a `jti`, a family, a row that it adds, and registrations, which count clients
- * and uses of initial tokens.
+ * What only one entry of a batch may use: a `jti`, a family, a row that it adds, the holder whose rows it counts
+ * (PAGE-D-18), and registrations, which count clients and uses of initial tokens.
  */
 export function takenBy(entry: WholeEntry): readonly string[] {
   const { registration, initialToken, family, rows } = entry;
   const taken = spentBy(entry).map(({ key }) => key);
   if (registration !== undefined || initialToken !== undefined) taken.push("registration");
-  for (const change of rows ?? [])
-    if ("add" in change) taken.push(`row ${change.add.kind} ${change.add.key}`);
+  for (const change of rows ?? []) {
+    if (!("add" in change)) continue;
+    const { kind, key, holder } = change.add;
+    taken.push(`row ${kind} ${key}`);
+    if (change.most !== undefined) taken.push(`rows ${kind} ${holder}`);
+  }
   if (family !== undefined) taken.push(`family ${"start" in family ? family.start.id : family.use}`);
   return taken;
 }

@@ -102,8 +102,8 @@ export interface EventLog {
   /**
    * Writes the whole batch durably if every guard of every entry holds; otherwise nothing, and returns the guards that
    * failed. Throws LogConflict or NotStorable when nothing was written, because a position was taken or because of what
-   * an entry holds, StoreUnavailable when it is unknown whether the batch was written. Two entries of a batch must not use the same `jti` or change the same
-   * record.
+   * an entry holds, StoreUnavailable when it is unknown whether the batch was written. Two entries of a batch must not
+   * use the same `jti`, change the same record, or add rows of which one holder may have so many.
    * The expiry of an initial access token is compared with the time of the event. Instances that register clients at
    * the same time may together exceed `clientsMax` by a few.
    */

@@ -344,6 +344,37 @@ for (const [name, create] of Object.entries(stores)) {
     },
   );
 
+  check(
+    "PAGE-D-18 of many simultaneous sign-ins of one user, the newest sessions stay, and no more",
+    async (store) => {
+      const journal = await open(store.log);
+      const session = (index: number) => ({
+        kind: "session" as const,
+        key: `s${index}`,
+        version: 1,
+        holder: "alice",
+        body: {
+          origin: { iss: ISSUER, sub: "alice" },
+          sub: "alice",
+          provider: "company",
+          displayName: "Alice",
+          startedAtSeconds: NOW_SECONDS,
+        },
+        expiresAtSeconds: NOW_SECONDS + index,
+      });
+      const added = Array.from({ length: 9 }, (_, index) => session(index + 1));
+      const entries = added.map((add) => ({ event: EVENT, rows: [{ add, most: 3 }] }));
+      assert.ok((await Promise.all(entries.map((entry) => journal.record(entry)))).every(({ ok }) => ok));
+      const found = await Promise.all(
+        added.map(({ key }) => store.shortLived.find("session", key, NOW_SECONDS)),
+      );
+      assert.deepEqual(
+        found.flatMap((row) => row?.key ?? []),
+        ["s7", "s8", "s9"],
+      );
+    },
+  );
+
   check("a withdrawal applies to every later write, including those of the same batch", async (store) => {
     const journal = await open(store.log);
     const consent = makeConsent();
