@@ -1,5 +1,6 @@
 /** `mandate check`: reads everything as `serve` would, looks at what lies outside, and says what to do. */
 import { clock } from "../adapters/clock.ts";
+import { escapeUnsafe } from "../audit/safe-text.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
@@ -14,7 +15,7 @@ import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 import { configOf } from "./options.ts";
-import { escapeUnsafe, jsonLine } from "./text.ts";
+import { jsonLine } from "./text.ts";
 
 export const checkCommand = (given: CommandArguments): Result<Command, string> =>
   onFiles((terminal) => check(terminal, configOf(given), given.has("json")));

@@ -4,6 +4,7 @@ import { openClientDocuments } from "../adapters/clients/client-documents.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { clock, timers } from "../adapters/clock.ts";
 import { random } from "../adapters/crypto/random.ts";
+import { escapeUnsafe } from "../audit/safe-text.ts";
 import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import { EXIT } from "../limits/process.ts";
@@ -15,7 +16,6 @@ import { describeOperator, describePolicy, recordAsAdmin } from "./admin-log.ts"
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { escapeUnsafe } from "./text.ts";
 
 export function explainCommand(given: CommandArguments): Result<Command, string> {
   const [file = ""] = given.args;

@@ -5,6 +5,7 @@ import { readVersion } from "../adapters/process.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
 import { DatabaseTooNew } from "../adapters/store/migrations.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
+import { escapeUnsafe } from "../audit/safe-text.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import { StoreUnavailable } from "../ports.ts";
@@ -15,7 +16,7 @@ import type { Emphasis } from "./help.ts";
 import { helpOf, overview, synopsesOf } from "./help.ts";
 import type { CommandUsage } from "./options.ts";
 import { readGiven } from "./options.ts";
-import { describeFileFault, escapeUnsafe } from "./text.ts";
+import { describeFileFault } from "./text.ts";
 
 /** Where a command line writes: the streams of a process, or what stands for them. */
 type Streams = { stdout: NodeJS.WritableStream; stderr: NodeJS.WritableStream };

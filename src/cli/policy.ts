@@ -1,4 +1,6 @@
 /** `mandate policy`: checks a policy before it is in force. It opens no store, secret or key. */
+
+import { escapeUnsafe } from "../audit/safe-text.ts";
 import { loadSettings } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
@@ -13,7 +15,7 @@ import { compare, directions } from "./policy/diff.ts";
 import { formatDifferences, showComparison } from "./policy/format.ts";
 import type { Vector } from "./policy/vectors.ts";
 import { formatVectors, readVectors, runVectors, showVector } from "./policy/vectors.ts";
-import { escapeUnsafe, jsonLine } from "./text.ts";
+import { jsonLine } from "./text.ts";
 
 const FAIL_ON = ["allow", "deny", "any"] as const;
 

@@ -1,24 +1,8 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
-import * as v from "valibot";
-import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
+import { EVENT_COLUMNS, readEvent, UNREADABLE } from "../audit/columns.ts";
+import { escapeUnsafe } from "../audit/safe-text.ts";
 import type { AuditRecord, StoredConsent } from "../records.ts";
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { parseJson } from "../spec/rfc8259.ts";
-
-// Controls, bidi and other format marks, lone surrogates, every space except U+0020, and invisible characters.
-const UNSAFE = /(?! )[\p{C}\p{Z}\p{DI}]/gu;
-
-/**
- * AUDIT-D-7: unsafe characters are written as JSON escapes, so that a body stays the same JSON and its canonical form
- * (RFC 8785) keeps its hash.
- */
-export function escapeUnsafe(text: string): string {
-  return text.replace(UNSAFE, (character) =>
-    Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
-      .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
-      .join(""),
-  );
-}
+import type { Json } from "../spec/rfc8259.ts";
 
 /** AUDIT-D-7: text with a space, quote or special character is quoted, so that no value can look like another field. */
 export function word(text: string): string {
@@ -56,7 +40,6 @@ export function fields(values: Record<string, string | undefined>): string {
 }
 
 export const words = (texts: readonly string[]): string => texts.map(word).join(",");
-const maybe = (text: string | undefined): string | undefined => (text === undefined ? undefined : word(text));
 
 /** Accepts any number, because a tampered store may contain an invalid time. */
 export const time = (ms: number): string => new Date(ms).toJSON() ?? "(no time)";
@@ -82,65 +65,23 @@ export function consentLine(consent: StoredConsent, nowSeconds: number): string 
 
 // --- events -----------------------------------------------------------------------------------------------------
 
-const Party = v.object({ iss: v.string(), sub: v.string() });
-const list = v.array(v.string());
-
-/** The members that a line shows; the stored body has more. */
-const Body = v.object({
-  type: v.string(),
-  outcome: v.string(),
-  request: v.optional(v.object({ id: v.string() })),
-  reason: v.string(),
-  client: v.optional(v.object({ client_id: v.string() })),
-  subject: v.optional(
-    v.object({ ...Party.entries, token: v.optional(v.object({ jti: v.optional(v.string()) })) }),
-  ),
-  actor: v.optional(Party),
-  chain: v.optional(v.array(Party), []),
-  requested: v.optional(v.object({ audience: list, resource: list, scope: v.optional(v.string()) })),
-  policy: v.optional(v.object({ rule_id: v.optional(v.string()), consent: v.optional(v.string()) })),
-  granted: v.optional(v.object({ jti: v.string(), aud: v.string(), scope: v.string(), parent_jti: list })),
-  count: v.optional(v.number()),
-  detail: v.optional(v.custom<JsonObject>((value) => typeof value === "object" && value !== null)),
-});
-
-/** Undefined if the text is not an event that our journal wrote. */
-export function readEvent(body: string): v.InferOutput<typeof Body> | undefined {
-  const json = parseJson(body, CLAIMS_DEPTH_MAX);
-  const parsed = json.ok ? v.safeParse(Body, json.value) : undefined;
-  return parsed?.success ? parsed.output : undefined;
-}
-
 function detailText(value: Json): string {
   if (Array.isArray(value)) return value.map(detailText).join(",");
   return word(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-export function eventLine({ log, seq, timeMs, body }: AuditRecord): string {
-  const place = `${time(timeMs)} ${word(log)}/${seq}`;
-  const event = readEvent(body);
-  if (event === undefined) return `${place} has an unreadable body: run "audit verify"`;
-  const { type, client, subject, actor, chain, requested, policy, granted, count, detail = {} } = event;
-  // The event lists the current actor first; the line lists actors in the order in which they acted.
-  const actors = [...chain.toReversed(), ...(actor === undefined ? [] : [actor])];
-  const rest = fields({
-    client: maybe(client?.client_id),
-    subject: maybe(subject?.sub),
-    issuer: maybe(subject?.iss),
-    chain: actors.map(({ sub }) => word(sub)).join(" → "),
-    target: words(granted ? [granted.aud] : [...(requested?.audience ?? []), ...(requested?.resource ?? [])]),
-    scope: maybe(granted?.scope ?? requested?.scope),
-    // The jti that the issuing server gave to the grant.
-    grant: type === "grant.redeemed" ? maybe(subject?.token?.jti) : undefined,
-    jti: maybe(granted?.jti),
-    rule: maybe(policy?.rule_id),
-    consent: maybe(policy?.consent),
-    count: count?.toString(),
+export function eventLine(record: AuditRecord): string {
+  const place = `${time(record.timeMs)} ${word(record.log)}/${record.seq}`;
+  const event = readEvent(record.body);
+  if (event === undefined) return `${place} ${UNREADABLE}`;
+  const rest = EVENT_COLUMNS.map(({ name, valuesOf, between = "," }) => {
+    const values = valuesOf(event);
+    return values.length === 0 ? "" : `${name}=${values.map(word).join(between)}`;
   });
-  const about = Object.entries(detail).map(([name, value]) => {
-    return `${word(name)}=${detailText(value)}`;
-  });
-  return [place, word(type), word(event.outcome), word(event.reason), rest, ...about]
+  const about = Object.entries(event.detail ?? {}).map(
+    ([name, value]) => `${word(name)}=${detailText(value)}`,
+  );
+  return [place, word(event.type), word(event.outcome), word(event.reason), ...rest, ...about]
     .filter((part) => part !== "")
     .join(" ");
 }

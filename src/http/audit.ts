@@ -4,6 +4,8 @@
  * continues with what was written since.
  */
 
+import { eventCells, eventColumns } from "../audit/columns.ts";
+import { csvText } from "../audit/csv.ts";
 import type { Listing, Parameters } from "../audit/query.ts";
 import {
   EVENT_PARAMETERS,
@@ -22,49 +24,81 @@ import { describeCaller } from "../flows/authorize-api.ts";
 import { readTrailPage } from "../flows/read-trail.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { Ports } from "../ports.ts";
-import { defined } from "../result.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
-import { splitField } from "../spec/rfc9110.ts";
+import { chooseMediaType } from "../spec/rfc9110.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";
 import type { AdmitPorts, Admitted } from "./bearer.ts";
 import { admit } from "./bearer.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 
-const NDJSON = "application/x-ndjson";
-
 // --- answers --------------------------------------------------------------------------------------------------
 
 const badRequest = (description: string): HttpResponse => httpError({ status: 400, description });
 
-/** RFC 9110 12.5.1, in part: a request whose Accept names their type gets lines; preferences are not weighed. */
-const wantsLines = (request: HttpRequest): boolean =>
-  splitField(request.headers.get("accept") ?? "", ",").some(
-    (range) => splitField(range, ";")[0]?.toLowerCase() === NDJSON,
-  );
+/** `items` are JSON texts, passed on byte for byte; `rows` are cells under the names of `columns`. */
+type Page = {
+  member: string;
+  items: readonly string[];
+  columns: readonly string[];
+  rows: () => readonly (readonly string[])[];
+  cursor: string;
+  more: boolean;
+};
 
-type Page = { member: string; items: readonly string[]; cursor: string; more: boolean };
+type Format = { contentType: string; write: (page: Page, rest: JsonObject) => string };
+
+/** By media type; the first is for a request that says nothing of it. */
+const FORMATS: Readonly<Record<string, Format>> = {
+  "application/json": {
+    contentType: PRIVATE_JSON["Content-Type"],
+    write({ member, items, cursor, more }, rest) {
+      const members = Object.entries({ ...rest, cursor, more }).map(
+        ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
+      );
+      return `{${JSON.stringify(member)}:[${items.join(",")}]${members.join("")}}`;
+    },
+  },
+  "application/x-ndjson": {
+    contentType: "application/x-ndjson",
+    write: ({ items }) => items.map((item) => `${item}\n`).join(""),
+  },
+  "text/csv": {
+    contentType: "text/csv; charset=utf-8; header=present",
+    write: ({ columns, rows }) => csvText(columns, rows()),
+  },
+};
+const TYPES = Object.keys(FORMATS);
+
+/** The format that the request accepts; a refusal if it accepts none. */
+function formatFor(request: HttpRequest): Result<Format, HttpResponse> {
+  const type = chooseMediaType(request.headers.get("accept") ?? "", TYPES);
+  const format = type === undefined ? undefined : FORMATS[type];
+  if (format !== undefined) return ok(format);
+  return err(httpError({ status: 406, description: `the answer is one of ${TYPES.join(", ")}` }));
+}
 
 /**
- * `items` are JSON texts, passed on byte for byte. `Link` is the next page of this listing. The last page has the
- * cursor too, so that a later request continues with what was written since.
+ * `Link` is the next page of this listing. The last page has the cursor too, so that a later request continues with what
+ * was written since. Both are fields, because only JSON has a place for them in the body.
  */
-function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObject = {}): HttpResponse {
-  const { member, items, cursor, more } = page;
+function answer(
+  request: HttpRequest,
+  issuer: string,
+  { contentType, write }: Format,
+  page: Page,
+  rest: JsonObject = {},
+): HttpResponse {
+  const { cursor, more } = page;
   const here = new URL(request.url);
   here.searchParams.set("cursor", cursor);
   const target = new URL(issuer).origin + here.pathname + here.search;
-  const headers: Record<string, string> = { ...PRIVATE_JSON, "Audit-Cursor": cursor, Vary: "Accept" };
+  const fields = { "Content-Type": contentType, "Audit-Cursor": cursor, Vary: "Accept" };
+  const headers: Record<string, string> = { ...PRIVATE_JSON, ...fields };
   if (more) headers.Link = `<${target}>; rel="next"`;
-  if (wantsLines(request)) {
-    const text = items.map((item) => `${item}\n`).join("");
-    return { status: 200, headers: { ...headers, "Content-Type": NDJSON }, body: text };
-  }
-  const members = Object.entries({ ...rest, cursor, more }).map(
-    ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
-  );
-  const body = `{${JSON.stringify(member)}:[${items.join(",")}]${members.join("")}}`;
-  return { status: 200, headers, body };
+  return { status: 200, headers, body: write(page, rest) };
 }
 
 /** AUDIT-D-6: a reading is recorded before anything is shown. */
@@ -93,6 +127,8 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/audit/events");
     if (!admitted.ok) return admitted.error;
+    const format = formatFor(request);
+    if (!format.ok) return format.error;
     const parameters = readParameters(new URL(request.url).search, EVENT_PARAMETERS);
     if (!parameters.ok) return badRequest(parameters.error);
     const limit = readLimit(parameters.value);
@@ -109,9 +145,11 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
     const family = lineageOf === undefined ? [] : [await familyOf(ports, lineageOf)];
     const query = { ...times, ...listing, terms: [...family, ...terms], limit };
     const { shown, next } = await readTrailPage(ports.audit, query, holds);
-    return answer(request, ports.settings().issuer, {
+    return answer(request, ports.settings().issuer, format.value, {
       member: "events",
       items: shown.map(({ body }) => body),
+      columns: eventColumns,
+      rows: () => shown.map(eventCells),
       cursor: encodeListing(defined({ spans: listing.spans, after: next })),
       more: next !== undefined,
     });
@@ -154,6 +192,8 @@ export function auditCheckpointsEndpoint(ports: AdmitPorts & Pick<Ports, "audit"
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/audit/checkpoints");
     if (!admitted.ok) return admitted.error;
+    const format = formatFor(request);
+    if (!format.ok) return format.error;
     const parameters = readParameters(new URL(request.url).search, ["limit", "cursor"]);
     if (!parameters.ok) return badRequest(parameters.error);
     const limit = readLimit(parameters.value);
@@ -173,9 +213,11 @@ export function auditCheckpointsEndpoint(ports: AdmitPorts & Pick<Ports, "audit"
       items: shown.map(({ log, treeSize, jws }) =>
         JSON.stringify({ log, tree_size: treeSize, checkpoint: jws }),
       ),
+      columns: ["log", "tree_size", "checkpoint"],
+      rows: () => shown.map(({ log, treeSize, jws }) => [log, String(treeSize), jws]),
       cursor: encodeSizes(seen),
       more,
     };
-    return answer(request, ports.settings().issuer, page, { keys: [...ports.audit.keys()] });
+    return answer(request, ports.settings().issuer, format.value, page, { keys: [...ports.audit.keys()] });
   };
 }

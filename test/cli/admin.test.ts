@@ -19,8 +19,9 @@ import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/stor
 import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
 import { FILTERS } from "../../src/audit/filters.ts";
+import { escapeUnsafe } from "../../src/audit/safe-text.ts";
 import { recordAsAdmin } from "../../src/cli/admin-log.ts";
-import { escapeUnsafe, eventLine, word } from "../../src/cli/text.ts";
+import { eventLine, word } from "../../src/cli/text.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
@@ -622,6 +623,21 @@ test("RFC8785-3.2.4-1 --json prints the hashed bytes, with unsafe characters as 
   }
 });
 
+test("audit --format prints lines of text, JSON or CSV", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, { ...DENIED, detail: { client_id: "=cmd|' /C calc'!A0" } });
+  const printed = async (...words: string[]) => inside(site, "audit", "--log", "as-1", ...words);
+  const [plain, text] = [await printed(), await printed("--format", "text")];
+  assert.equal(plain.out, text.out);
+  assert.equal((await printed("--format", "ndjson")).out, (await printed("--json")).out);
+  const csv = (await printed("--format", "csv")).out.split("\r\n");
+  assert.match(csv[0] ?? "", /^time,log,seq,type,outcome,reason,client,/);
+  assert.match(csv[2] ?? "", /^[^,]*,as-1,1,token_exchange\.denied,deny,no_rule,/);
+  assert.deepEqual([csv.length, csv[3]], [4, ""]);
+  const lineage = await inside(site, "audit", "--jti", "unknown", "--format", "csv");
+  assert.equal(lineage.code, 1);
+});
+
 test("AUDIT-D-5 the lineage of a token is its ancestors and itself, oldest first, from all logs", async (t) => {
   const site = await sqliteSite(t);
   await serve(site, issued("root", []), issued("other", ["root"]), issued("middle", ["root"]));
@@ -897,6 +913,8 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
   ["a date without a time", ["audit", "--since", "2026-01-01"]],
   ["a subject without an issuer", ["audit", "--subject", "alice"]],
   ["the endpoint's name of a filter", ["audit", "--from", "2026-01-01T00:00:00Z"]],
+  ["a format that there is not", ["audit", "--format", "xml"]],
+  ["two formats", ["audit", "--format", "csv", "--json"]],
   ["--jti with a request", ["audit", "--jti", "a", "--request", "r"]],
   ["a withdrawal without an id", ["consents", "withdraw"]],
   ["a withdrawal of two ids", ["consents", "withdraw", "a", "b"]],

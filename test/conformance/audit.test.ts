@@ -383,6 +383,57 @@ test("PROD-6.3-3 the link to the next page is the same query with a cursor", asy
   );
 });
 
+// --- formats --------------------------------------------------------------------------------------------------------
+
+test("PROD-6.3-3 a page as CSV has a header, a row for each event, and the cursor and the next page in its fields", async () => {
+  const query = { type: "token_exchange.delegation", limit: "2" };
+  const answer = await read(query, { accept: "text/csv" });
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.headers["content-type"], "text/csv; charset=utf-8; header=present");
+  const [header = "", ...rows] = answer.text.split("\r\n");
+  assert.equal(rows.pop(), "");
+  const names = header.split(",");
+  const shown = rows.map((row) => Object.fromEntries(row.split(",").map((cell, at) => [names[at], cell])));
+  const wanted = (await events({ type: query.type })).slice(0, 2);
+  assert.deepEqual(
+    shown.map(({ time, log, seq, subject, scope, jti }) => [time, `${log}/${seq}`, subject, scope, jti]),
+    wanted.map((event) => [
+      event.time,
+      `${event.log}/${event.seq}`,
+      "alice",
+      scopes.join(" "),
+      event.granted?.jti,
+    ]),
+  );
+  const [, target = ""] = /^<(.+)>; rel="next"$/.exec(answer.headers.link ?? "") ?? [];
+  const next = Object.fromEntries(new URL(target).searchParams);
+  assert.equal(next.cursor, answer.headers["audit-cursor"]);
+  const second = await read(next, { accept: "text/csv" });
+  assert.equal(second.text.split("\r\n").length, 3);
+  assert.equal(second.headers.link, undefined);
+});
+
+test("PROD-6.3-3 checkpoints as CSV have a row each", async () => {
+  const answer = await read({ limit: "1" }, { accept: "text/csv" }, "/audit/checkpoints");
+  assert.match(answer.text, /^log,tree_size,checkpoint\r\ntest,\d+,[\w.-]+\r\n$/);
+});
+
+for (const [what, accept] of [
+  ["HTML", "text/html"],
+  ["CSV with the weight zero", "text/csv;q=0"],
+] as const) {
+  test(`PROD-6.3-3 a request that accepts nothing but ${what} is refused with 406, and reads nothing`, async () => {
+    const before = (await events({ type: "admin.access" })).length;
+    for (const path of ["/audit/events", "/audit/checkpoints"]) {
+      const answer = await read({}, { accept }, path);
+      assert.deepEqual([answer.status, answer.body.error], [406, "invalid_request"]);
+      assert.match(answer.text, /application\/json, application\/x-ndjson, text\/csv/);
+    }
+    // The first reading alone.
+    assert.equal((await events({ type: "admin.access" })).length, before + 1);
+  });
+}
+
 // --- export ---------------------------------------------------------------------------------------------------------
 
 async function exported(path: string): Promise<string> {

@@ -1,7 +1,7 @@
 /** RFC 9110: blanks, lists and weights of header fields. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseWeight, splitField, stripBlanks } from "../../src/spec/rfc9110.ts";
+import { chooseMediaType, parseWeight, splitField, stripBlanks } from "../../src/spec/rfc9110.ts";
 
 test("blanks are SP and HTAB: every other character stays", () => {
   assert.equal(stripBlanks(" \t a b\t "), "a b");
@@ -47,4 +47,26 @@ const weights = [
 for (const [text, want] of weights) {
   test(`the weight ${JSON.stringify(text)}: ${want === undefined ? "is none" : "is read"}`, () =>
     assert.equal(parseWeight(text), want));
+}
+
+const OFFERED = ["application/json", "application/x-ndjson", "text/csv"];
+const accepted = [
+  ["", "application/json"],
+  ["*/*", "application/json"],
+  ["text/csv", "text/csv"],
+  ["Text/CSV ; header=present", "text/csv"],
+  ["text/*", "text/csv"],
+  ["*/*, application/x-ndjson", "application/x-ndjson"],
+  ["text/csv;q=0.5, application/x-ndjson;q=0.7", "application/x-ndjson"],
+  ["application/json;q=0, */*", "application/x-ndjson"],
+  ["text/html, */*;q=0.1", "application/json"],
+  ["application/*;q=0.1, text/csv;q=0.2", "text/csv"],
+  ["text/html", undefined],
+  ["text/csv;q=0", undefined],
+  ["text/csv;q=much", undefined],
+  ["*", undefined],
+] as const;
+for (const [field, want] of accepted) {
+  test(`of JSON, NDJSON and CSV, Accept ${JSON.stringify(field)} gets ${want ?? "none"}`, () =>
+    assert.equal(chooseMediaType(field, OFFERED), want));
 }

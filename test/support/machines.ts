@@ -218,6 +218,8 @@ async function manage(world: World): Promise<void> {
   await expect(200, ask("POST", "/revocations", { client: "signer", dryRun: true }));
   await expect(200, ask("POST", "/revocations", { client: "signer" }));
   await expect(200, ask("GET", "/audit/events?client=desk"));
+  const asTable = { headers: { ...headers, accept: "text/csv" } };
+  await expect(200, world.get("/audit/events?client=desk", asTable));
   await expect(200, ask("GET", "/audit/checkpoints"));
   await expect(401, world.get("/audit/events"));
 }

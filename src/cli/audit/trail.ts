@@ -2,7 +2,10 @@
 import type { ChainFailure } from "../../adapters/audit/chain.ts";
 import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
+import { eventCells, eventColumns, readEvent } from "../../audit/columns.ts";
+import { csvLine } from "../../audit/csv.ts";
 import type { AuditPosition, EventFilter, Span } from "../../audit/query.ts";
+import { escapeUnsafe } from "../../audit/safe-text.ts";
 import type { Term } from "../../audit/terms.ts";
 import { readTrailPage } from "../../flows/read-trail.ts";
 import { EXIT } from "../../limits/process.ts";
@@ -11,7 +14,7 @@ import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { recordAccess } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { escapeUnsafe, eventLine, jsonLine, readEvent, word } from "../text.ts";
+import { eventLine, jsonLine, word } from "../text.ts";
 
 const PAGE = 1000;
 
@@ -46,15 +49,23 @@ async function* readLog(log: EventLog, name: string, head: Head): AsyncGenerator
   }
 }
 
-/** One line for each event: readable text, or the stored body as JSON. */
-const lineOf = (event: AuditRecord, json: boolean): string =>
-  json ? escapeUnsafe(event.body) : eventLine(event);
+/** How events are printed: a line for each, behind the header if there is one. */
+export const FORMATS = {
+  text: { line: eventLine },
+  ndjson: { line: ({ body }: AuditRecord) => escapeUnsafe(body) },
+  // The line ends with CR LF (RFC 4180 2), of which the terminal adds the LF.
+  csv: {
+    header: `${csvLine(eventColumns)}\r`,
+    line: (event: AuditRecord) => `${csvLine(eventCells(event))}\r`,
+  },
+} satisfies Record<string, Format>;
+export type Format = { header?: string; line: (event: AuditRecord) => string };
 
 type Listed = {
   log: string | undefined;
   /** The number of matching events that are printed at most, the last ones. */
   limit: number | undefined;
-  json: boolean;
+  format: Format;
   /** The options, as they are recorded. */
   asked: JsonObject;
 };
@@ -62,7 +73,7 @@ type Listed = {
 export async function showEvents(
   admin: Admin,
   { holds, lineageOf, ...filter }: EventFilter,
-  { log, limit, json, asked }: Listed,
+  { log, limit, format, asked }: Listed,
 ): Promise<number> {
   const { store, print, printError } = admin;
   const logs = await openLogs(store);
@@ -73,6 +84,7 @@ export async function showEvents(
   await recordAccess(admin, { command: "audit", ...asked });
   const spans = spansOf(logs).filter((span) => span.log === (log ?? span.log));
   const query = { ...filter, spans, newestFirst: limit !== undefined };
+  if (format.header !== undefined) print(format.header);
   const kept: AuditRecord[] = [];
   let left = limit ?? Number.POSITIVE_INFINITY;
   for (let after: AuditPosition | undefined; left > 0; ) {
@@ -81,18 +93,18 @@ export async function showEvents(
       defined<AuditQuery>({ ...query, after, limit: Math.min(left, PAGE) }),
       holds,
     );
-    if (limit === undefined) for (const event of page.shown) print(lineOf(event, json));
+    if (limit === undefined) for (const event of page.shown) print(format.line(event));
     else kept.push(...page.shown);
     if (page.next === undefined) break;
     left -= page.shown.length;
     after = page.next;
   }
-  for (const event of kept.toReversed()) print(lineOf(event, json));
+  for (const event of kept.toReversed()) print(format.line(event));
   return EXIT.done;
 }
 
 /** AUDIT-D-5: the token and every token that it descends from, oldest first. */
-export async function showLineage(admin: Admin, jti: string, json: boolean): Promise<number> {
+export async function showLineage(admin: Admin, jti: string, format: Format): Promise<number> {
   const { store, print, printError } = admin;
   const logs = await openLogs(store);
   await recordAccess(admin, { command: "audit", jti });
@@ -101,15 +113,16 @@ export async function showLineage(admin: Admin, jti: string, json: boolean): Pro
     printError(`--jti: no event records a token with the jti ${word(jti)}.`);
     return EXIT.refused;
   }
+  if (format.header !== undefined) print(format.header);
   const ancestors = (readEvent(token.body)?.granted?.parent_jti ?? []).toReversed();
   const found = await findGrants(store, logs, ancestors);
   for (const ancestor of ancestors) {
     const event = found.get(ancestor);
     if (event === undefined) {
       printError(`No event records the ancestor ${word(ancestor)}: retention may have removed it.`);
-    } else print(lineOf(event, json));
+    } else print(format.line(event));
   }
-  print(lineOf(token, json));
+  print(format.line(token));
   return EXIT.done;
 }
 

@@ -11,7 +11,7 @@ export const AUDIT: CommandUsage = {
   forms: [
     {
       words: "",
-      options: [...FILTER_NAMES, "log", "limit", "jti", "json", "config"],
+      options: [...FILTER_NAMES, "log", "limit", "jti", "format", "json", "config"],
       says: "prints all events, or those that the options choose, oldest first",
     },
     {
@@ -38,9 +38,10 @@ export const AUDIT: CommandUsage = {
     limit: { value: "N", says: "the last N events" },
     jti: {
       value: "JTI",
-      says: "the events of a token and of its ancestors; can be combined with --json and --config only",
+      says: "the events of a token and of its ancestors; can be combined with --format and --config only",
     },
-    json: { says: "each event as it is stored, or each result, one JSON object a line" },
+    format: { value: "FORMAT", says: "text, ndjson (each event as it is stored) or csv (for spreadsheets)" },
+    json: { says: "the same as --format ndjson; each result as one JSON object a line" },
     export: {
       value: "FILE",
       says: "events.ndjson of an export, or all pages of GET /audit/events as application/x-ndjson, without filters",

@@ -1,6 +1,6 @@
 /** Which of our languages a page is in, and how dates are written in it (PAGE-D-17). */
 
-import { parseWeight, splitField } from "../../spec/rfc9110.ts";
+import { splitWeighted } from "../../spec/rfc9110.ts";
 import type { Texts } from "./texts.ts";
 import { de } from "./texts-de.ts";
 import { en } from "./texts-en.ts";
@@ -20,17 +20,12 @@ export function textsFor(uiLocales: string | undefined, acceptLanguage: string |
 
 const primaryOf = (tag: string): string | undefined => tag.toLowerCase().split(/[-_]/, 1)[0];
 
-/** RFC 9110 12.5.4; a language of quality 0 is not wanted. */
+/** RFC 9110 12.5.4; a language of weight 0 is not wanted. */
 const preferred = (field: string): readonly string[] =>
-  splitField(field, ",")
-    .map((item) => {
-      const [tag = "", ...parameters] = splitField(item, ";");
-      const quality = parameters.find((one) => /^q=/i.test(one))?.slice(2) ?? "1";
-      return { tag, quality: parseWeight(quality) ?? 0 };
-    })
-    .filter(({ quality }) => quality > 0)
-    .sort((one, other) => other.quality - one.quality)
-    .map(({ tag }) => tag);
+  splitWeighted(field)
+    .filter(({ weight }) => weight > 0)
+    .toSorted((one, other) => other.weight - one.weight)
+    .map(({ item }) => item);
 
 /** Writes day and minute, in UTC. */
 export const minuteOf = (ms: number, { language }: Texts): string =>
