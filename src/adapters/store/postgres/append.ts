@@ -4,19 +4,27 @@ import { LISTS, rowsOf } from "../journal-rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { isUniqueViolation } from "./faults.ts";
-import type { Sql } from "./pool.ts";
+import type { Call } from "./pool.ts";
 import { listsOf, NAMES, recordStatement } from "./record.ts";
 
 /**
  * Guards and writes see the same snapshot. A conflict with what another instance commits after it violates a unique
  * key; then the statement runs once more, and its guards name the conflict.
  */
-export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]> {
+export async function appendBatch(
+  call: Call,
+  batch: readonly StoreEntry[],
+): Promise<readonly GuardFailure[]> {
   const rows = rowsOf(batch);
   const parts = new Set<StatementPart>(["every batch"]);
   for (const name of NAMES) if (rows[name].length > 0) parts.add(LISTS[name].part);
   const lists = listsOf(parts).map((name) => JSON.stringify(rows[name]));
-  const write = () => sql.unsafe<Found[]>(statementOf(parts), lists, { prepare: true });
+  return call((sql) =>
+    writeOrNameConflict(() => sql.unsafe<Found[]>(statementOf(parts), lists, { prepare: true })),
+  );
+}
+
+async function writeOrNameConflict(write: () => Promise<Found[]>): Promise<readonly GuardFailure[]> {
   try {
     return failuresOf(await write());
   } catch (error) {

@@ -2,7 +2,7 @@
 import postgres from "postgres";
 import { StoreUnavailable } from "../../../ports.ts";
 import { describeCode } from "../fault-codes.ts";
-import { LogConflict, NotStorable } from "../store.ts";
+import { LogConflict } from "../store.ts";
 
 /** Of a server that does not write. */
 export const READ_ONLY = "25006";
@@ -29,7 +29,7 @@ export function toConnectFault(error: unknown): StoreUnavailable {
 }
 
 export function toFault(error: unknown): unknown {
-  if ([StoreUnavailable, LogConflict, NotStorable].some((ours) => error instanceof ours)) return error;
+  if (error instanceof StoreUnavailable || error instanceof LogConflict) return error;
   if (!isPostgresError(error)) return toConnectFault(error);
   const { code, constraint_name: constraint = "" } = error;
   // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.

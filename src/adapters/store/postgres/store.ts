@@ -52,7 +52,7 @@ export async function openPostgres(
             select seq, hash from event where log = ${log} order by seq desc limit 1`;
           return head;
         }),
-      append: (batch) => call((sql) => appendBatch(sql, batch)),
+      append: (batch) => appendBatch(call, batch),
       read: ({ log, afterSeq = -1, limit }) =>
         call(async (sql) => {
           const rows = await sql<RowOf<typeof EVENT.columns>[]>`

@@ -10,7 +10,7 @@ import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
-import { LogConflict } from "../../../../src/adapters/store/store.ts";
+import { LogConflict, NotStorable } from "../../../../src/adapters/store/store.ts";
 import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
@@ -234,6 +234,20 @@ test("RFC7591-3-3 the database refuses more uses of an initial token than it has
     async () => sql`update initial_token set uses = uses + 1`,
     /uses_max|check constraint/,
   );
+});
+
+test("an entry that cannot be stored costs no connection", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url);
+  const sql = await openSql(t, url);
+  const sessions = () => sql`
+    select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() order by pid`;
+  await store.log.head("as-1");
+  const before = await sessions();
+  const token = makeToken({ subject: "\0" });
+  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0), token }]), NotStorable);
+  await store.log.head("as-1");
+  assert.deepEqual(await sessions(), before);
 });
 
 test("a duplicate key is not reported as an outage, and its error contains no data", async (t) => {
