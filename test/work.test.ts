@@ -32,17 +32,11 @@ type Work = { promises: number; statements: number; digests: number; jsonTexts: 
 
 /** Begin and commit of a transaction are not among the statements, which are those with rows. */
 const MOST: Readonly<Record<string, Work>> = {
-  "a secret": { promises: 35, statements: 12, digests: 10, jsonTexts: 24, timers: 2 },
-  "a JWT-SVID": { promises: 35, statements: 14, digests: 12, jsonTexts: 28, timers: 2 },
-  "a delegation": { promises: 42, statements: 17, digests: 16, jsonTexts: 34, timers: 2 },
-  "the same delegation again": {
-    promises: 42,
-    statements: 17,
-    digests: 14,
-    jsonTexts: 34,
-    timers: 2,
-  },
-  introspection: { promises: 23, statements: 1, digests: 1, jsonTexts: 3, timers: 1 },
+  "a secret": { promises: 32, statements: 12, digests: 10, jsonTexts: 24, timers: 2 },
+  "a JWT-SVID": { promises: 32, statements: 14, digests: 12, jsonTexts: 28, timers: 2 },
+  "a delegation": { promises: 39, statements: 17, digests: 16, jsonTexts: 34, timers: 2 },
+  "the same delegation again": { promises: 39, statements: 17, digests: 14, jsonTexts: 34, timers: 2 },
+  introspection: { promises: 21, statements: 1, digests: 1, jsonTexts: 3, timers: 1 },
 };
 
 /** What runs beside a request now and then is not its work, so the least of several counts. */
@@ -134,14 +128,18 @@ async function openServer() {
       return bodyOf(await answered.promise);
     },
     async count(asked: Asked): Promise<Work> {
-      const answered = Promise.withResolvers<string>();
-      const counting = startCounting();
-      exchange(socket, asked, (answer) => {
-        counting.stop();
-        answered.resolve(answer);
+      const answered = Promise.withResolvers<{ answer: string; work: Work }>();
+      // In a turn of its own, so that no promise of the test is among those that are counted.
+      setImmediate(() => {
+        const { work, stop } = startCounting();
+        exchange(socket, asked, (answer) => {
+          stop();
+          answered.resolve({ answer, work });
+        });
       });
-      bodyOf(await answered.promise);
-      return counting.work;
+      const { answer, work } = await answered.promise;
+      bodyOf(answer);
+      return work;
     },
     async stop() {
       socket.destroy();

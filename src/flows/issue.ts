@@ -99,7 +99,7 @@ export function issue(
         write(decided.value, signer, key, decisions),
       );
     });
-  const write = async (decided: Decided, signer: Signer, key: SigningKey, decisions: number) => {
+  const write = (decided: Decided, signer: Signer, key: SigningKey, decisions: number): Awaitable<Issued> => {
     const { kind, claims } = decided.token;
     const token = rowOf(ports, order, decided, key, nowSeconds);
     const step = order.grant?.step(decided.allowed);
@@ -107,18 +107,20 @@ export function issue(
     const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)];
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
     const entry = defined<Entry>({ event, token, guards, family: step?.family });
-    const recorded = await ports.journal.record(entry);
-    if (recorded.ok) {
-      return whenReady(signer.sign(key, kind.typ, claims), (signed) =>
-        ok(answer(order, kind, signed, token, step?.gives)),
+    return whenReady(ports.journal.record(entry), (recorded): Awaitable<Issued> => {
+      if (recorded.ok)
+        return whenReady(signer.sign(key, kind.typ, claims), (signed) =>
+          ok(answer(order, kind, signed, token, step?.gives)),
+        );
+      const lost = lostBy(recorded.error);
+      if ("replayed" in lost) return err(lost.replayed(event, order));
+      if ("failure" in lost) return refuse(lost.failure(order), []);
+      return whenReady(lost.renewsKey ? signer.renew() : undefined, () =>
+        decisions < DECISIONS_MAX
+          ? decideAndWrite(decisions + 1)
+          : refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []),
       );
-    }
-    const lost = lostBy(recorded.error);
-    if ("replayed" in lost) return err(lost.replayed(event, order));
-    if ("failure" in lost) return refuse(lost.failure(order), []);
-    if (lost.renewsKey) await signer.renew();
-    if (decisions < DECISIONS_MAX) return decideAndWrite(decisions + 1);
-    return refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []);
+    });
   };
   return decideAndWrite(1);
 }

@@ -21,12 +21,14 @@ import { readExchange } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
 
-const GRANTS: Readonly<Record<Exclude<GrantType, keyof PeopleGrants["read"]>, ReadGrant>> = {
+type Readers<T extends GrantType> = Readonly<Record<T, ReadGrant>>;
+
+const GRANTS: Partial<Readers<GrantType>> = {
   // RFC 6749 4.4: a token for the client itself; like every grant it needs a rule.
   [CLIENT_CREDENTIALS]: (ports, request) => readRequest(ports, request, { mode: "client_credentials" }),
   [TOKEN_EXCHANGE]: readExchange,
   [JWT_BEARER_GRANT]: readRedemption,
-};
+} satisfies Readers<Exclude<GrantType, keyof PeopleGrants["read"]>>;
 
 /** REFRESH-D-4: a refresh token whose family another request used first is read anew; one client has few processes. */
 const READS_MAX = 4;
@@ -46,8 +48,8 @@ export function answerTokenRequest(
   const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });
   const grantType = checkGrantType(ports.settings(), request.client, request.form);
   if (!grantType.ok) return refuseRequest(request, grantType.error);
-  const grants: Partial<Record<GrantType, ReadGrant>> = { ...GRANTS, ...people?.read };
-  const read = grants[grantType.value];
+  const ofPeople: Partial<Readers<GrantType>> = people?.read ?? {};
+  const read = GRANTS[grantType.value] ?? ofPeople[grantType.value];
   if (read === undefined) return refuseRequest(request, UNSUPPORTED);
   const readAndIssue = (reads: number): Awaitable<Result<TokenAnswer, RefusedRequest>> =>
     whenOk(read(ports, request), (order) =>

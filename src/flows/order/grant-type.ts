@@ -10,41 +10,44 @@ import type { Failure } from "../refusal.ts";
 
 export type GrantType = (typeof MODES)[Mode]["grantType"] | typeof REFRESH_TOKEN;
 
+type Enabling = Pick<Settings, "trustedIssuers" | "signIn">;
+
+const IS_ON: Readonly<Record<Brought, (settings: Enabling) => boolean>> = {
+  nothing: () => true,
+  subject_token: () => true,
+  // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants.
+  grant: ({ trustedIssuers }) => trustedIssuers.values().some(({ grants }) => grants !== undefined),
+  code: ({ signIn }) => signIn !== undefined,
+};
+
+const SERVED: ReadonlyMap<string, { grantType: GrantType; brings: Brought }> = new Map(
+  [...Object.values(MODES), { grantType: REFRESH_TOKEN, brings: "code" } as const].map((row) => [
+    row.grantType,
+    row,
+  ]),
+);
+
 /** PROD-4.4-12: what is advertised is what is served. */
-export function grantTypesOn({
-  trustedIssuers,
-  signIn,
-}: Pick<Settings, "trustedIssuers" | "signIn">): readonly GrantType[] {
-  const isOn: Record<Brought, boolean> = {
-    nothing: true,
-    subject_token: true,
-    // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants.
-    grant: [...trustedIssuers.values()].some(({ grants }) => grants !== undefined),
-    code: signIn !== undefined,
-  };
-  const on = Object.values(MODES).filter(({ brings }) => isOn[brings]);
-  return [...new Set(on.map(({ grantType }) => grantType)), ...(isOn.code ? ([REFRESH_TOKEN] as const) : [])];
-}
+export const grantTypesOn = (settings: Enabling): readonly GrantType[] =>
+  [...SERVED.values()].filter(({ brings }) => IS_ON[brings](settings)).map(({ grantType }) => grantType);
 
 export const UNSUPPORTED: Failure = { kind: "grant_type_unsupported", reason: "grant_type_unsupported" };
 
 export function checkGrantType(
-  settings: Pick<Settings, "trustedIssuers" | "signIn">,
+  settings: Enabling,
   { grantTypes }: { grantTypes?: readonly string[] },
   { grant_type, authorization_details }: Pick<Form, "grant_type" | "authorization_details">,
 ): Result<GrantType, Failure> {
   // RFC6749-4.4.2-1, RFC6749-4.5-1: matched exactly; what is not served, or not on, is unsupported.
-  const grantType = grantTypesOn(settings).find((one) => one === grant_type);
-  if (grantType === undefined) {
-    return err(UNSUPPORTED);
-  }
+  const served = SERVED.get(grant_type ?? "");
+  if (served === undefined || !IS_ON[served.brings](settings)) return err(UNSUPPORTED);
   // RFC9396-5-1: no type of details is known here, and ignoring them would grant more than they ask for.
   if (authorization_details !== undefined) {
     return err({ kind: "details_refused", reason: "authorization_details_unsupported" });
   }
   // RFC6749-5.2-7: what the client was registered for narrows what rules may allow.
-  if (grantTypes?.includes(grantType) === false) {
+  if (grantTypes?.includes(served.grantType) === false) {
     return err({ kind: "client_unauthorized", reason: "grant_type_not_registered" });
   }
-  return ok(grantType);
+  return ok(served.grantType);
 }
