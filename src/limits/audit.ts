@@ -11,6 +11,10 @@ export const WITNESS_READ_BYTES_MAX = 1024 * 1024;
 export const AUDIT_SEGMENT_EVENTS = 1_024;
 /** After this time fewer events get a segment too, so that a log that is not written any more is indexed to its end. */
 export const AUDIT_SEGMENT_WAIT_SECONDS = 24 * 3600;
+/** Events of this process whose terms are kept until their segment is built; those of further ones are read again. */
+export const AUDIT_EVENTS_KEPT_MAX = 16 * AUDIT_SEGMENT_EVENTS;
+/** Terms whose keys are remembered, because most of an event's terms are those of others too. */
+export const TERM_KEYS_MAX = 2_048;
 /** How often segments are built, and how many of one log then; as many times, rows of an older index are removed. */
 export const AUDIT_INDEX_INTERVAL_MS = 2_000;
 export const AUDIT_SEGMENTS_PER_ROUND = 16;

@@ -1,4 +1,5 @@
-/** What entries of one batch of the journal may not share. */
+/** What a batch of the journal waits for, and what its entries may not share. */
+import { EMPTY_TURN_MS, JOURNAL_COMPANY_MS } from "../../limits/store.ts";
 import type { Entry } from "../../records.ts";
 import { isFreshGuard } from "../store/encoding.ts";
 import type { Changes } from "../store/store.ts";
@@ -34,4 +35,19 @@ export function spentBy({ guards = [] }: WholeEntry) {
   return guards.flatMap((guard) =>
     isFreshGuard(guard) ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }] : [],
   );
+}
+
+/**
+ * A commit costs more than everything else of a request, so the work of other requests is done first and their entries
+ * join the batch, until a turn of the event loop brings no work.
+ */
+export async function untilNothingIsReady(): Promise<void> {
+  let turnMs = performance.now();
+  const latestMs = turnMs + JOURNAL_COMPANY_MS;
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const nowMs = performance.now();
+    if (nowMs - turnMs < EMPTY_TURN_MS || nowMs > latestMs) return;
+    turnMs = nowMs;
+  }
 }

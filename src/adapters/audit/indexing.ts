@@ -7,10 +7,13 @@
  *
  * Two terms may have the same digest, so each event found is compared with the query (store/search.ts). The index is
  * derived from the events alone: it is no evidence, and a segment that is lost is only slow. Every instance builds it for
- * every log; the first segment with a beginning stays, so that instances that build the same one do no harm.
+ * every log; the first segment with a beginning stays, so that instances that build the same one do no harm. The terms of
+ * what this process wrote come from the journal, those of other events from their texts.
  */
 import { setImmediate as turn } from "node:timers/promises";
+import { termsOf } from "../../audit/terms.ts";
 import {
+  AUDIT_EVENTS_KEPT_MAX,
   AUDIT_EVENTS_READ,
   AUDIT_INDEX_INTERVAL_MS,
   AUDIT_SEGMENT_EVENTS,
@@ -21,32 +24,64 @@ import { STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { Clock, Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
-import { keysOfBodies, TIMES } from "../store/encoding.ts";
+import { TIMES, termKeys, termsOfBody } from "../store/encoding.ts";
 import type { Segment, Store } from "../store/store.ts";
+import type { OpenJournal, Written } from "./journal.ts";
 
 type IndexingOptions = {
   /** The log that this process writes. */
   log: string;
   store: Pick<Store, "log" | "audit">;
+  /** Of this log: what it writes is not read again. */
+  journal: Pick<OpenJournal, "follow">;
   clock: Clock;
   timers: Timers;
   onFault: (text: string) => void;
 };
 
+/** What the index lists of events, by their numbers. */
+type Listed = ReadonlyMap<number, { timeMs: number; keys: readonly number[] }>;
+
+/** What is listed of events that this process wrote, until they have their segment. */
+function keepWritten(journal: IndexingOptions["journal"]) {
+  const keysOf = termKeys();
+  const listed = new Map<number, { timeMs: number; keys: readonly number[] }>();
+  // Many at once, because one event at a time would find the caches of the processor cold.
+  let waiting: Written[] = [];
+  const list = (): Listed => {
+    for (const { seq, timeMs, event } of waiting) listed.set(seq, { timeMs, keys: keysOf(termsOf(event)) });
+    waiting = [];
+    return listed;
+  };
+  journal.follow((written) => {
+    if (listed.size + waiting.length >= AUDIT_EVENTS_KEPT_MAX) return;
+    waiting.push(...written);
+    if (waiting.length >= AUDIT_EVENTS_READ) list();
+  });
+  const forget = (toSeq: number): void => {
+    for (const seq of list().keys()) if (seq <= toSeq) listed.delete(seq);
+  };
+  return { list, forget };
+}
+
 /** Builds segments at regular intervals, until it is closed. */
-export function startIndexing({ log: own, store, clock, timers, onFault }: IndexingOptions): PeriodicWork {
+export function startIndexing(options: IndexingOptions): PeriodicWork {
+  const { log: own, store, journal, clock, timers, onFault } = options;
   const { audit } = store;
+  const written = keepWritten(journal);
 
   /** Builds the next segment of a log, if there are enough events for it, or they have waited long; whether it did. */
   const buildNext = async (log: string, head: number): Promise<boolean> => {
-    const [first] = await store.log.read({ log, afterSeq: await audit.indexedTo(log), limit: 1 });
+    const indexed = await audit.indexedTo(log);
+    if (log === own) written.forget(indexed);
+    const [first] = await store.log.read({ log, afterSeq: indexed, limit: 1 });
     if (first === undefined) return false;
     // What another instance writes is left to it, unless it does not build.
     const enough = log === own ? AUDIT_SEGMENT_EVENTS : 2 * AUDIT_SEGMENT_EVENTS;
     const waited = clock.nowMs() - first.timeMs >= AUDIT_SEGMENT_WAIT_SECONDS * 1_000;
     if (head - first.seq + 1 < enough && !waited) return false;
     const toSeq = Math.min(head, first.seq + AUDIT_SEGMENT_EVENTS - 1);
-    await buildSegment(store, { log, fromSeq: first.seq, toSeq });
+    await buildSegment(store, { log, fromSeq: first.seq, toSeq }, log === own ? written.list() : new Map());
     return true;
   };
 
@@ -70,29 +105,40 @@ export function startIndexing({ log: own, store, clock, timers, onFault }: Index
   return runPeriodically(work, { name: "audit index", everyMs: AUDIT_INDEX_INTERVAL_MS, timers, onFault });
 }
 
-/** Builds the segment of these events. */
+/** Builds the segment of these events; those that are not listed yet are read. */
 export async function buildSegment(
   { log: rows, audit }: IndexingOptions["store"],
   { log, fromSeq, toSeq }: Pick<Segment, "log" | "fromSeq" | "toSeq">,
+  listed: Listed = new Map(),
 ): Promise<void> {
   const lists = new Map<number, number[]>();
   const times = new Map<number, number>();
-  const keysOf = keysOfBodies();
-  for (let after = fromSeq - 1; after < toSeq; ) {
-    const read = await rows.read({ log, afterSeq: after, limit: Math.min(AUDIT_EVENTS_READ, toSeq - after) });
-    for (const { seq, timeMs, body } of read.filter(({ seq }) => seq <= toSeq)) {
-      const number = seq - fromSeq;
-      times.set(number, timeMs);
-      for (const key of keysOf(body)) lists.getOrInsertComputed(key, () => []).push(number);
+  const add = (seq: number, timeMs: number, keys: readonly number[]): void => {
+    const number = seq - fromSeq;
+    times.set(number, timeMs);
+    for (const key of keys) lists.getOrInsertComputed(key, () => []).push(number);
+  };
+  const keysOf = termKeys();
+  for (let seq = fromSeq; seq <= toSeq; ) {
+    const known = listed.get(seq);
+    if (known !== undefined) {
+      add(seq++, known.timeMs, known.keys);
+      continue;
     }
-    after = read.at(-1)?.seq ?? toSeq;
+    const limit = Math.min(AUDIT_EVENTS_READ, toSeq - seq + 1);
+    const read = (await rows.read({ log, afterSeq: seq - 1, limit })).filter((one) => one.seq <= toSeq);
+    for (const one of read) add(one.seq, one.timeMs, keysOf(termsOfBody(one.body)));
+    seq = (read.at(-1)?.seq ?? toSeq) + 1;
     await turn();
   }
   const [fromMs, toMs] = [Math.min(...times.values()), Math.max(...times.values())];
   // A record that was removed by force has no time.
   const sinceFirst = (_: unknown, number: number) => (times.get(number) ?? fromMs) - fromMs;
   lists.set(TIMES, Array.from({ length: toSeq - fromSeq + 1 }, sinceFirst));
-  const listed = [...lists].map(([term, numbers]) => ({ term, numbers }));
-  await audit.addSegment({ log, fromSeq, toSeq, fromMs, toMs }, listed);
+  await turn();
+  await audit.addSegment(
+    { log, fromSeq, toSeq, fromMs, toMs },
+    [...lists].map(([term, numbers]) => ({ term, numbers })),
+  );
   await turn();
 }

@@ -6,9 +6,7 @@ import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
 import {
-  EMPTY_TURN_MS,
   JOURNAL_BATCH_MAX,
-  JOURNAL_COMPANY_MS,
   JOURNAL_DOUBTED_MAX,
   JOURNAL_PENDING_MAX,
   STORE_TIMEOUT_MS,
@@ -20,7 +18,7 @@ import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
 import { LogConflict, NotStorable } from "../store/store.ts";
-import { changes, spentBy, takenBy } from "./batch.ts";
+import { changes, spentBy, takenBy, untilNothingIsReady } from "./batch.ts";
 import type { KnownHead, LogBehind } from "./compare-witness.ts";
 import { compareLog } from "./compare-witness.ts";
 
@@ -39,6 +37,9 @@ export type JournalOptions = {
 
 export type JournalEntry = Entry & Changes;
 
+/** An event that is durable, in its place. */
+export type Written = Head & { timeMs: number; event: AuditEvent };
+
 /** The journal of this process, with the changes that only the host makes. */
 export interface OpenJournal extends Journal {
   record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded>;
@@ -54,7 +55,7 @@ export interface OpenJournal extends Journal {
   /**
    * Reports every batch, in order, once it is known to be durable; a batch written after a timeout is never reported.
    */
-  follow(listener: (written: readonly Head[]) => void): void;
+  follow(listener: (written: readonly Written[]) => void): void;
   /** The last record that is known to be durable. */
   head(): KnownHead;
   /**
@@ -140,7 +141,7 @@ class ChainedJournal implements OpenJournal {
   #closed: string | undefined;
   #fatal = false;
   #running: Promise<void> | undefined;
-  readonly #listeners: ((written: readonly Head[]) => void)[] = [];
+  readonly #listeners: ((written: readonly Written[]) => void)[] = [];
 
   constructor(options: JournalOptions, head: StoredEvent) {
     this.#options = options;
@@ -212,7 +213,7 @@ class ChainedJournal implements OpenJournal {
     return { open: this.#closed === undefined, pending: this.#pending.length };
   }
 
-  follow(listener: (written: readonly Head[]) => void): void {
+  follow(listener: (written: readonly Written[]) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -298,6 +299,7 @@ class ChainedJournal implements OpenJournal {
     const { log, store } = this.#options;
     const members: Waiting[] = [];
     const entries = [];
+    const written: Written[] = [];
     let last = this.#head;
     for (const waiting of batch) {
       const { entry, id, timeMs, answered } = waiting;
@@ -307,6 +309,7 @@ class ChainedJournal implements OpenJournal {
         const event = seal(log, last, entry.event, id, timeMs);
         entries.push({ ...entry, event });
         members.push(waiting);
+        written.push({ seq: event.seq, hash: event.hash, timeMs, event: entry.event });
         last = event;
       } catch (fault) {
         waiting.reject(fault);
@@ -326,7 +329,6 @@ class ChainedJournal implements OpenJournal {
       this.#head = last;
       this.#inDoubt = false;
       this.#doubted.clear();
-      const written = entries.map(({ event }) => event);
       for (const tell of this.#listeners) tell(written);
       // AUDIT-D-1: the callers are answered only now, when the events are durable.
       for (const { id, resolve } of members) resolve(ok({ eventId: id }));
@@ -364,20 +366,5 @@ class ChainedJournal implements OpenJournal {
     return {
       reason: `another process writes the audit log ${name}: give each instance its own audit.instance`,
     };
-  }
-}
-
-/**
- * A commit costs more than everything else of a request, so the work of other requests is done first and their entries
- * join the batch, until a turn of the event loop brings no work.
- */
-async function untilNothingIsReady(): Promise<void> {
-  let turnMs = performance.now();
-  const latestMs = turnMs + JOURNAL_COMPANY_MS;
-  for (;;) {
-    await new Promise((resolve) => setImmediate(resolve));
-    const nowMs = performance.now();
-    if (nowMs - turnMs < EMPTY_TURN_MS || nowMs > latestMs) return;
-    turnMs = nowMs;
   }
 }

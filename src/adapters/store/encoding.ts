@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
+import { TERM_KEYS_MAX } from "../../limits/audit.ts";
 import type { Guard } from "../../records.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
@@ -36,13 +37,14 @@ export function termKey({ name, value }: Term): number {
   return Number.parseInt(hash("sha256", JSON.stringify([name, value]), "hex").slice(0, 8), 16) >>> 1;
 }
 
-/** The keys of the terms of stored events; a term that comes again is not hashed again. */
-export function keysOfBodies(): (body: string) => readonly number[] {
+/** The keys of terms; one that comes again is not hashed again. */
+export function termKeys(): (terms: readonly Term[]) => readonly number[] {
   const known = new Map<string, number>();
-  return (body) =>
-    termsOfBody(body).map((term) => {
+  return (terms) =>
+    terms.map((term) => {
       const text = `${term.name} ${term.value}`;
       const key = known.get(text) ?? termKey(term);
+      if (known.size === TERM_KEYS_MAX) known.clear();
       known.set(text, key);
       return key;
     });

@@ -22,9 +22,9 @@ const FIRST = `
 const ADD_SEGMENT = `
   with added as (${insertInto(SEGMENT)} on conflict do nothing returning id)
   insert into event_segment_term (segment, term, numbers)
-  select a.id, l.term, l.numbers from added a
-  cross join json_to_recordset(:lists::text::json) as l (term integer, numbers text)
-  order by l.term`;
+  select a.id, l.term::integer, l.numbers from added a
+  cross join json_each_text(:lists::text::json) as l (term, numbers)
+  order by 2`;
 
 export function postgresAuditRows(call: Call): AuditRows {
   const engine = postgresEngine(call);

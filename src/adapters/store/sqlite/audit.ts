@@ -90,7 +90,7 @@ function prepareAll(db: DatabaseSync) {
     insertLists: prepareOn(
       db,
       `insert into event_segment_term (segment, term, numbers)
-       select :segment, value ->> 'term', value ->> 'numbers' from json_each(:lists) order by 2`,
+       select :segment, cast(key as integer), value from json_each(:lists) order by 2`,
     ),
     list: db.prepare(listText(false)),
     listNewest: db.prepare(listText(true)),
