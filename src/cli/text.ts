@@ -1,8 +1,11 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
 import { EVENT_COLUMNS, readEvent, UNREADABLE } from "../audit/columns.ts";
+import { REASONS } from "../audit/reasons.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
+import type { EndingSelector } from "../policy/endings.ts";
 import type { AuditRecord, StoredConsent } from "../records.ts";
-import type { Json } from "../spec/rfc8259.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject } from "../spec/rfc8259.ts";
 
 /** AUDIT-D-7: text with a space, quote or special character is quoted, so that no value can look like another field. */
 export function word(text: string): string {
@@ -65,6 +68,45 @@ export function consentLine(consent: StoredConsent, nowSeconds: number): string 
 
 // --- events -----------------------------------------------------------------------------------------------------
 
+/** By `by` of the selector; a member of it stands in braces. */
+const ENDED = {
+  token: "the token {jti} and its descendants",
+  subject: "every token about the subject {sub} of {iss}",
+  actor: "every token with {spiffeId} among its actors",
+  client: "every token of the client {clientId}",
+  trust_domain: "every token of the workloads of {name}",
+  issuer: "every token about a subject of {issuer}",
+  rule: "every token that the rule {id} allowed",
+  consent: "every token that the consent {id} allowed",
+  grant: "the refresh tokens of the user's grant {id}, and what was issued for them",
+  every_grant: "the refresh tokens of every user, and what was issued for them",
+  key: "every token that the key {kid} signed",
+  everything: "every token",
+} as const satisfies Record<EndingSelector["by"], string>;
+const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(REASONS));
+const ENDED_BY: ReadonlyMap<string, string> = new Map(Object.entries(ENDED));
+
+/** What an ending names, in words; undefined where a member is missing that its sentence has. */
+export function endedText(ends: JsonObject): string | undefined {
+  const sentence = typeof ends.by === "string" ? ENDED_BY.get(ends.by) : undefined;
+  let isWhole = sentence !== undefined;
+  const text = sentence?.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = ends[name];
+    isWhole &&= typeof value === "string";
+    return word(String(value));
+  });
+  return isWhole ? text : undefined;
+}
+
+/** A member of `detail` as `name=text`: a time as a time, what was ended as a sentence. */
+function detailField([name, value]: [string, Json]): string {
+  if (typeof value === "number" && name.endsWith("_ms")) return `${word(name.slice(0, -3))}=${time(value)}`;
+  if (typeof value === "number" && name.endsWith("_at")) return `${word(name)}=${time(value * 1000)}`;
+  const sentence = name === "ends" && isJsonObject(value) ? endedText(value) : undefined;
+  // In parentheses, because it has spaces.
+  return `${word(name)}=${sentence === undefined ? detailText(value) : `(${sentence})`}`;
+}
+
 function detailText(value: Json): string {
   if (Array.isArray(value)) return value.map(detailText).join(",");
   return word(typeof value === "string" ? value : JSON.stringify(value));
@@ -78,10 +120,10 @@ export function eventLine(record: AuditRecord): string {
     const values = valuesOf(event);
     return values.length === 0 ? "" : `${name}=${values.map(word).join(between)}`;
   });
-  const about = Object.entries(event.detail ?? {}).map(
-    ([name, value]) => `${word(name)}=${detailText(value)}`,
-  );
-  return [place, word(event.type), word(event.outcome), word(event.reason), ...rest, ...about]
+  const about = Object.entries(event.detail ?? {}).map(detailField);
+  const sentence = SENTENCES.get(event.reason);
+  const why = sentence === undefined ? "" : `— ${sentence}`;
+  return [place, word(event.type), word(event.outcome), word(event.reason), ...rest, ...about, why]
     .filter((part) => part !== "")
     .join(" ");
 }

@@ -19,7 +19,7 @@ import { describeOperator, describePolicy, recordAccess, recordEntry } from "./a
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { fields, jsonLine, time, word } from "./text.ts";
+import { endedText, fields, jsonLine, time, word } from "./text.ts";
 
 /** The page is large, because each page counts what is left behind it. */
 const PAGE = 20_000;
@@ -83,7 +83,8 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
     return EXIT.done;
   }
   const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;
-  admin.print(`Ended: ${more ? "more than " : ""}${count} tokens that were still valid${upTo}.`);
+  const valid = count === 1 ? "1 token that was" : `${more ? "more than " : ""}${count} tokens that were`;
+  admin.print(`Ended ${endedText({ ...selector })}: ${valid} still valid${upTo}.`);
   if (selector.by === "grant" || selector.by === "every_grant") {
     admin.print(
       "Refresh tokens that were issued before are refused from now on, whether or not a token was still valid.",
@@ -107,7 +108,10 @@ async function previewByCommand(admin: Admin, selector: EndingSelector, json: bo
     afterJti = page.tokens.at(-1)?.jti;
     if (page.count <= PAGE) break;
   }
-  if (!json) admin.print(`Would end: ${count} tokens. Nothing was ended.`);
+  if (!json)
+    admin.print(
+      `Would end ${endedText({ ...selector })}: ${count} token${count === 1 ? "" : "s"}. Nothing was ended.`,
+    );
   return EXIT.done;
 }
 

@@ -25,7 +25,7 @@ import { eventLine, word } from "../../src/cli/text.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
-import type { Json } from "../../src/spec/rfc8259.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
 import { migratedFile } from "../support/migrated.ts";
@@ -846,6 +846,24 @@ const chain = [
   { iss: ISSUER, sub: PLANNER },
 ];
 
+/** What `ends` of an event may be, and how a line tells it; the rest stays as it is stored. */
+const endings: readonly (readonly [ends: JsonObject, sentence: string])[] = [
+  [{ by: "token", jti: "j" }, "(the token j and its descendants)"],
+  [{ by: "subject", iss: IDP, sub: "a b" }, `(every token about the subject "a b" of ${IDP})`],
+  [{ by: "actor", spiffeId: PLANNER }, `(every token with ${PLANNER} among its actors)`],
+  [{ by: "client", clientId: "c) x" }, '(every token of the client "c) x")'],
+  [{ by: "trust_domain", name: "td.example" }, "(every token of the workloads of td.example)"],
+  [{ by: "issuer", issuer: IDP }, `(every token about a subject of ${IDP})`],
+  [{ by: "rule", id: "r" }, "(every token that the rule r allowed)"],
+  [{ by: "consent", id: "c" }, "(every token that the consent c allowed)"],
+  [{ by: "grant", id: "g" }, "(the refresh tokens of the user's grant g, and what was issued for them)"],
+  [{ by: "every_grant" }, "(the refresh tokens of every user, and what was issued for them)"],
+  [{ by: "key", kid: "k" }, "(every token that the key k signed)"],
+  [{ by: "everything", upToMs: 1 }, "(every token)"],
+  [{ by: "toString" }, String.raw`"{\"by\":\"toString\"}"`],
+  [{ by: "token", jti: 1 }, String.raw`"{\"by\":\"token\",\"jti\":1}"`],
+];
+
 const eventLines: readonly (readonly [string, StoredEvent, string])[] = [
   [
     "PROD-6.1-1 a delegation shows its actors in the order in which they acted, the caller last",
@@ -860,23 +878,24 @@ const eventLines: readonly (readonly [string, StoredEvent, string])[] = [
     ),
     `${BEFORE} token_exchange.delegation allow rule_match client=spiffe://td.example/crew/ana subject=alice ` +
       `issuer=${IDP} chain=${PLANNER} → ${BOOKING} → spiffe://td.example/crew/ana target=${API} ` +
-      "scope=trips.read jti=t rule=crew consent=c1",
+      "scope=trips.read jti=t rule=crew consent=c1 — a rule of the policy allows it",
   ],
   [
     "PROD-6.1-2 an impersonation shows the whole incoming chain, and no actor of its own",
     stored(issued("t", ["s"], { type: "token_exchange.impersonation", chain })),
     `${BEFORE} token_exchange.impersonation allow rule_match chain=${PLANNER} → ${BOOKING} target=${API} ` +
-      "scope=trips.read jti=t",
+      "scope=trips.read jti=t — a rule of the policy allows it",
   ],
   [
     "AUDIT-D-2 a refusal shows its reason and what was requested",
     stored({ ...DENIED, requested: { audience: ["a", "b"], resource: [API], scope: "x y" } }),
-    `${BEFORE} token_exchange.denied deny no_rule target=a,b,${API} scope="x y"`,
+    `${BEFORE} token_exchange.denied deny no_rule target=a,b,${API} scope="x y" — no rule of the policy allows it`,
   ],
   [
     "AUDIT-D-7 members of detail cannot look like other fields",
     stored({ ...DENIED, count: 2, detail: { source_ip: "::1", "a b": "c jti=d", list: ["x", "y z"], n: 1 } }),
-    `${BEFORE} token_exchange.denied deny no_rule count=2 "a b"="c jti=d" list=x,"y z" n=1 source_ip=::1`,
+    `${BEFORE} token_exchange.denied deny no_rule count=2 "a b"="c jti=d" list=x,"y z" n=1 source_ip=::1 ` +
+      "— no rule of the policy allows it",
   ],
   [
     "AUDIT-D-7 an unreadable body is reported as such",
@@ -886,8 +905,27 @@ const eventLines: readonly (readonly [string, StoredEvent, string])[] = [
   [
     "AUDIT-D-7 a tampered time, and a type that there is not, are escaped like any other text",
     { ...stored({ ...DENIED, type: "a\nb" as "token.denied" }), timeMs: 9e15 },
-    '(no time) as-1/7 "a\\nb" deny no_rule',
+    '(no time) as-1/7 "a\\nb" deny no_rule — no rule of the policy allows it',
   ],
+  [
+    "a reason that there is no sentence of stands alone",
+    stored({ ...DENIED, reason: "toString" as "no_rule" }),
+    `${BEFORE} token_exchange.denied deny toString`,
+  ],
+  [
+    "times in detail are written as times, in milliseconds and in seconds",
+    stored({ ...DENIED, detail: { cut_off_ms: 1_790_000_000_500, expires_at: 1_790_000_000, n_ms: "a" } }),
+    `${BEFORE} token_exchange.denied deny no_rule cut_off=2026-09-21T14:13:20.500Z ` +
+      "expires_at=2026-09-21T14:13:20.000Z n_ms=a — no rule of the policy allows it",
+  ],
+  ...endings.map(
+    ([ends, sentence]) =>
+      [
+        `an ending by ${ends.by} is told as a sentence`,
+        stored({ type: "token.revoked", outcome: "allow", reason: "by_operator", detail: { ends } }),
+        `${BEFORE} token.revoked allow by_operator ends=${sentence} — the operator did it at the command line`,
+      ] as const,
+  ),
 ];
 
 for (const [name, event, want] of eventLines) test(name, () => assert.equal(eventLine(event), want));

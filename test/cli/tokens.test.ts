@@ -103,7 +103,10 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   const listed = preview.out.split("\n");
   const jtis = listed.slice(0, 2).map((line) => String(line.split(" ")[0]));
   assert.deepEqual(jtis.toSorted(), [first, second].map(jtiOf).toSorted());
-  assert.equal(listed[2], "Would end: 2 tokens. Nothing was ended.");
+  assert.equal(
+    listed[2],
+    `Would end the token ${jtiOf(first)} and its descendants: 2 tokens. Nothing was ended.`,
+  );
   const asJson = await admin("tokens", "end", "--jti", jtiOf(first), "--dry-run", "--json");
   const records = asJson.out.trimEnd().split("\n");
   assert.deepEqual(
@@ -121,7 +124,7 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   assert.deepEqual([ended.code, ended.err], [0, ""]);
   assert.match(
     ended.out,
-    /^Ended: 2 tokens that were still valid\.\nTo keep a party out, change the configuration\./,
+    /^Ended the token \S+ and its descendants: 2 tokens that were still valid\.\nTo keep a party out, change the configuration\./,
   );
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
   const gone = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
@@ -132,6 +135,7 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   for (const part of ["tokens show", "tokens end --dry-run", "token.revoked allow by_operator"]) {
     assert.ok(trail.out.includes(part), part);
   }
+  assert.ok(trail.out.includes(` ends=(the token ${jtiOf(first)} and its descendants) `), trail.out);
 });
 
 test("RFC7009-3-1 everything that was issued before now ends by one command", async () => {
@@ -139,11 +143,14 @@ test("RFC7009-3-1 everything that was issued before now ends by one command", as
   const none = await admin("tokens", "end", "--everything", "--up-to", "2020-01-01T00:00:00Z");
   assert.match(
     none.out,
-    /^Ended: 0 tokens that were still valid, and every token that is issued up to 2020-01-01T00:00:00\.000Z\.\n/,
+    /^Ended every token: 0 tokens that were still valid, and every token that is issued up to 2020-01-01T00:00:00\.000Z\.\n/,
   );
   assert.equal(await isActive(second), true);
   const all = await admin("tokens", "end", "--everything");
-  assert.match(all.out, /^Ended: \d+ tokens that were still valid, and every token that is issued up to 20/);
+  assert.match(
+    all.out,
+    /^Ended every token: \d+ tokens that were still valid, and every token that is issued up to 20/,
+  );
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
   const gone = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
   assert.deepEqual([gone.stands, typeof gone.ended.event], [false, "string"]);

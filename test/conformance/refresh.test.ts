@@ -248,7 +248,7 @@ test("REFRESH-D-15, RFC9700-4.14.2-5 an operator ends one grant, and those of al
   };
   assert.match(
     await end("--grant", id),
-    /^Ended: 1 tokens that were still valid\.\nRefresh tokens that were issued before/,
+    /^Ended the refresh tokens of the user's grant \S+, and what was issued for them: 1 token that was still valid\.\nRefresh tokens that were issued before/,
   );
   assert.equal((await refresh(one.token)).body.error, "invalid_grant");
   const next = await refresh(other.token);
