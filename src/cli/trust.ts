@@ -1,6 +1,7 @@
 /** `mandate trust`: the bundles and key sets of others that the configuration trusts, as the servers keep them and as they are now. */
 import { clock } from "../adapters/clock.ts";
-import { lookAtBundle, lookAtKeySet } from "../adapters/remote/key-sources.ts";
+import { lookAtKeySet } from "../adapters/remote/key-sets.ts";
+import { lookAtBundle } from "../adapters/remote/trust-bundles.ts";
 import type { PolledKind, PolledRow } from "../adapters/store/store.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";

@@ -7,7 +7,7 @@ import { narrowKeys } from "../../settings/client.ts";
 import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
 import type { FetchContext } from "./cached-document.ts";
 import { makeDocumentCache } from "./cached-document.ts";
-import { KEY_SET_TYPE } from "./key-sources.ts";
+import { KEY_SET_TYPE } from "./key-sets.ts";
 
 export function openFetchedKeys(context: FetchContext): FetchedKeys {
   const sets = makeDocumentCache(

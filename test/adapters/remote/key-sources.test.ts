@@ -21,8 +21,9 @@ import {
   x509,
 } from "../../../scripts/dev-pki.ts";
 import type { FetchResult } from "../../../src/adapters/remote/fetch-timer.ts";
+import { jwksSources } from "../../../src/adapters/remote/key-sets.ts";
 import type { KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
-import { bundleSources, jwksSources } from "../../../src/adapters/remote/key-sources.ts";
+import { bundleSources } from "../../../src/adapters/remote/trust-bundles.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { PolledKind, PolledRow, Store } from "../../../src/adapters/store/store.ts";
 import {
