@@ -4,7 +4,7 @@
  * The signature itself is checked by the caller, over `signingInput`.
  * Elsewhere: 4 spec/rfc8259.ts; 4.1.11 adapters/crypto/signer.ts; 5.1 adapters/crypto/signer.ts; 5.3 spec/rfc7517.ts; 6
  * adapters/crypto/seal.ts, adapters/crypto/signer.ts, spec/rfc7517.ts; 8 adapters/remote/checked-agent.ts; 10.1
- * adapters/crypto/seal.ts; 10.3 adapters/remote/key-sources.ts; 10.6 adapters/crypto/verifier.ts; 10.9 spec/rfc7517.ts;
+ * adapters/crypto/seal.ts; 10.3 adapters/remote/key-sets.ts; 10.6 adapters/crypto/verifier.ts; 10.9 spec/rfc7517.ts;
  * 10.12 spec/rfc8259.ts; 10.13 spec/rfc8259.ts.
  */
 

@@ -2,7 +2,7 @@
  * RFC 8414, OAuth 2.0 Authorization Server Metadata: https://www.rfc-editor.org/rfc/rfc8414.html
  * Covers 2 metadata, 3 where ours are published, where those of others are found and when they are accepted.
  * Elsewhere: 2 adapters/crypto/key-ring.ts, policy/targets.ts, settings/authentication-methods.ts; 3
- * adapters/remote/key-sources.ts, config/issuers.ts; 3.3 adapters/remote/key-sources.ts, settings/settings.ts; 6.1
+ * adapters/remote/key-sets.ts, config/issuers.ts; 3.3 adapters/remote/key-sets.ts, settings/settings.ts; 6.1
  * adapters/remote/checked-agent.ts.
  */
 

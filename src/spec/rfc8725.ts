@@ -3,7 +3,7 @@
  * draft-ietf-oauth-rfc8725bis-09. Covers 3.1, 3.2 algorithms, 3.11 explicit typing, 3.12 kinds kept apart.
  * Elsewhere: 3.1 adapters/crypto/verifier.ts, settings/client.ts, spec/rfc7517.ts, spec/rfc7523.ts,
  * spec/rfc7591-members.ts; 3.2 policy/targets.ts; 3.3 adapters/crypto/verifier.ts; 3.4 adapters/crypto/verifier.ts,
- * spec/rfc7517.ts; 3.7 spec/rfc8259.ts; 3.8 adapters/remote/key-sources.ts, flows/order/grant.ts, spec/rfc7523.ts; 3.9
+ * spec/rfc7517.ts; 3.7 spec/rfc8259.ts; 3.8 adapters/remote/key-sets.ts, flows/order/grant.ts, spec/rfc7523.ts; 3.9
  * spec/rfc7519.ts, spec/rfc9068.ts; 3.10 adapters/remote/early-looks.ts, adapters/remote/fetched-keys.ts,
  * adapters/remote/key-sources.ts, spec/rfc7515.ts; 3.11 audit/checkpoint.ts, flows/build-token.ts,
  * spec/identity-chaining.ts; 3.12 config/issuers.ts, flows/redeem-grant.ts, flows/software-statement.ts,

@@ -3,12 +3,12 @@
  * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md, and SPIFFE Federation:
  * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md, both in the state of 1 July 2026
  * Covers 4 bundle format, and of federation 4.2 the order of bundles.
- * Elsewhere: SBN 3 adapters/remote/key-sources.ts; SFD 4.2 adapters/remote/key-sources.ts,
- * adapters/remote/polled-document.ts, adapters/store/store.ts, ports.ts; SFD 5.1 adapters/remote/key-sources.ts,
- * config/bundles.ts; SFD 5.2.1.4 config/bundles.ts; SFD 5.2.2.2 config/bundles.ts, settings/settings.ts; SFD 5.2.2.4
- * adapters/remote/key-sources.ts; SFD 6.2 adapters/remote/polled-document.ts; SFD 6.3 adapters/remote/key-sources.ts;
- * SFD 7.2 adapters/remote/checked-agent.ts, adapters/remote/key-sources.ts, config/bundles.ts; SFD 7.6
- * adapters/remote/key-sources.ts, http/log.ts, start/remote.ts.
+ * Elsewhere: SBN 3 adapters/remote/key-sources.ts, adapters/remote/trust-bundles.ts; SFD 4.2
+ * adapters/remote/polled-document.ts, adapters/remote/trust-bundles.ts, adapters/store/store.ts, ports.ts; SFD 5.1
+ * adapters/remote/key-sources.ts, config/bundles.ts; SFD 5.2.1.4 config/bundles.ts; SFD 5.2.2.2 config/bundles.ts,
+ * settings/settings.ts; SFD 5.2.2.4 adapters/remote/trust-bundles.ts; SFD 6.2 adapters/remote/polled-document.ts; SFD
+ * 6.3 adapters/remote/key-sources.ts; SFD 7.2 adapters/remote/checked-agent.ts, adapters/remote/trust-bundles.ts,
+ * config/bundles.ts; SFD 7.6 adapters/remote/key-sources.ts, http/log.ts, start/remote.ts.
  */
 
 import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../limits/fetching.ts";

@@ -4,8 +4,8 @@
  * Elsewhere: SPCA 3.1 flows/find-client.ts, flows/verify-svid.ts; SPCA 3.2 adapters/crypto/x509.ts,
  * flows/find-client.ts, flows/verify-certificate.ts, spec/spiffe/x509-svid.ts; SPCA 4
  * settings/authentication-methods.ts, spec/rfc8414.ts; SPCA 5 flows/verify-svid.ts; SPCA 5.1 spec/rfc7591-members.ts,
- * spec/rfc7591.ts, spec/spiffe/id.ts; SPCA 6 adapters/remote/key-sources.ts; SPCA 6.1 adapters/remote/key-sources.ts;
- * SPCA 8.1 flows/verify-svid.ts.
+ * spec/rfc7591.ts, spec/spiffe/id.ts; SPCA 6 adapters/remote/trust-bundles.ts; SPCA 6.1
+ * adapters/remote/trust-bundles.ts; SPCA 8.1 flows/verify-svid.ts.
  */
 
 import type { Result } from "../../result.ts";
