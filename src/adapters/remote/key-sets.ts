@@ -15,7 +15,7 @@ import { discoveryUrls, parseIssuerMetadata } from "../../spec/rfc8414.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
 import type { KeySources, SourceOptions } from "./key-sources.ts";
-import { keySources, looked, parsed, readText, SourceFailed } from "./key-sources.ts";
+import { keySources, looked, parsed, readFileText, SourceFailed } from "./key-sources.ts";
 import type { Loaded } from "./polled-document.ts";
 
 /** The media types of a key set: that of RFC 7517 8.5.1, and plain JSON, which most servers use. */
@@ -63,7 +63,7 @@ async function loadKeySet(
   known: (url: string) => KnownKeySet | undefined,
 ): Promise<LoadedKeySet> {
   if ("file" in where) {
-    const text = await readText(where.file);
+    const text = await readFileText(where.file);
     return { value: parsed(parseJwkSet, text), text, refreshSeconds: FETCHED_SECONDS_MIN };
   }
   const place = "discover" in where ? await discover(where) : where;

@@ -209,7 +209,7 @@ function locationOf({ privateNetworks: _, ...where }: Remote): string {
   return `${"discover" in where ? where.discover : where.url} ${hash.sha256(JSON.stringify(where))}`;
 }
 
-export async function readText(file: string): Promise<string> {
+export async function readFileText(file: string): Promise<string> {
   const bytes = await readFile(file).catch(() => undefined);
   if (bytes === undefined) throw new SourceFailed("the file cannot be read");
   if (bytes.length > KEY_SET_BYTES_MAX) throw new SourceFailed("the file is too large");

@@ -16,7 +16,7 @@ import { verifyPresented } from "../crypto/x509.ts";
 import type { Judge } from "./checked-agent.ts";
 import { fetchDocument } from "./fetch.ts";
 import type { File, KeySources, SourceOptions } from "./key-sources.ts";
-import { keySources, looked, parsed, readText } from "./key-sources.ts";
+import { keySources, looked, parsed, readFileText } from "./key-sources.ts";
 import type { Loaded } from "./polled-document.ts";
 
 type BundlePlace = File | RemoteDocument | SpiffeEndpoint;
@@ -54,7 +54,7 @@ async function loadBundle(
   latest: Bundle | undefined,
   clock: Clock,
 ): Promise<Loaded<Bundle>> {
-  const text = "file" in where ? await readText(where.file) : await fetchBundle(where, latest, clock);
+  const text = "file" in where ? await readFileText(where.file) : await fetchBundle(where, latest, clock);
   const value = parsed(parseBundle, text);
   return { value, text, refreshSeconds: "file" in where ? FETCHED_SECONDS_MIN : refreshSeconds(value) };
 }
