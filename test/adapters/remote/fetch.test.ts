@@ -12,11 +12,12 @@ import { gzipSync } from "node:zlib";
 import type { Authority } from "../../../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../../scripts/dev-pki.ts";
 import type { Judge, Resolver } from "../../../src/adapters/remote/checked-agent.ts";
+import { CheckedAgent } from "../../../src/adapters/remote/checked-agent.ts";
 import type { FetchOptions } from "../../../src/adapters/remote/fetch.ts";
 import { fetchDocument } from "../../../src/adapters/remote/fetch.ts";
 import type { FetchReason } from "../../../src/adapters/remote/fetch-failed.ts";
 import { FetchFailed } from "../../../src/adapters/remote/fetch-failed.ts";
-import { FETCH_ADDRESSES_MAX } from "../../../src/limits/fetching.ts";
+import { FETCH_ADDRESSES_MAX, FETCHED_AROUND_BYTES_MAX } from "../../../src/limits/fetching.ts";
 import type { RemoteDocument } from "../../../src/settings/settings.ts";
 
 const BYTES_MAX = 1_000;
@@ -79,9 +80,16 @@ const pages: Record<string, (response: ServerResponse, request: IncomingMessage)
   "/silent": () => {},
   "/switch": (response) =>
     response.socket?.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+  "/hints": (response) => flood(response, "HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n".repeat(100)),
   "/old": (response) => response.socket?.end(`HTTP/1.1 200 OK\r\n\r\n${"x".repeat(BYTES_MAX)}`),
   "/noise": (response) => response.socket?.write("220 mail.example ready\r\n"),
 };
+
+/** Sends the text again and again. */
+function flood({ socket }: ServerResponse, text: string): void {
+  const timer = setInterval(() => socket?.write(text), 1);
+  socket?.on("close", () => clearInterval(timer));
+}
 
 let authority: Authority;
 let site: Site;
@@ -296,6 +304,7 @@ const answers: [name: string, path: string, reason: FetchReason, message?: RegEx
   ["CIMD-5-4 the status 304 is a failure if the request had no tag", "/unchanged", "status"],
   ["CIMD-8.7-1 one byte more than the limit is a failure", "/over", "too_large"],
   ["CIMD-8.7-1 an endless answer is aborted at the limit", "/endless", "too_large"],
+  ["endless interim answers are aborted at the limit around the content", "/hints", "too_large", /outside/],
   ["an answer that is sent slowly is aborted at the deadline", "/drip", "timeout"],
   ["a missing answer is aborted at the deadline", "/silent", "timeout"],
   ["a compressed answer is a failure", "/gzip", "encoded"],
@@ -468,4 +477,29 @@ test("the deadline aborts a handshake and closes the connection", async () => {
   assert.ok(socket);
   socket.resume();
   if (!socket.closed) await once(socket, "close", { signal: AbortSignal.timeout(PATIENT_MS) });
+});
+
+test("deadline and bytes of earlier requests on a kept connection count for no later one, and no listener of theirs is left", async (t) => {
+  // The types of the platform do not name it yet.
+  t.mock.timers.enable({ apis: ["AbortSignal.timeout" as never] });
+  const reach = { ca: authority.certPem, privateNetworks: LOOPBACK };
+  const kept = { ms: PATIENT_MS, clock: { monotonicMs: () => 0 } };
+  const agent = new CheckedAgent(reach, { kept });
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error): void => void warnings.push(name);
+  process.on("warning", onWarning);
+  t.after(() => {
+    process.off("warning", onWarning);
+    agent.retire();
+  });
+  const url = `https://localhost:${site.port}/full`;
+  const ask = (timeoutMs: number) => fetchDocument({ url, ...reach }, BYTES_MAX, { agent, timeoutMs });
+  const before = site.connections.length;
+  for (let bytes = 0; bytes <= FETCHED_AROUND_BYTES_MAX + BYTES_MAX; bytes += BYTES_MAX)
+    await ask(TIMEOUT_MS);
+  t.mock.timers.tick(TIMEOUT_MS);
+  await ask(PATIENT_MS);
+  assert.equal(site.connections.length, before + 1);
+  // The platform warns of the eleventh listener on one connection.
+  assert.equal(warnings.includes("MaxListenersExceededWarning"), false);
 });

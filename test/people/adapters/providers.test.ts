@@ -10,7 +10,12 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { issueServerCertificate, makeAuthority } from "../../../scripts/dev-pki.ts";
 import { random } from "../../../src/adapters/crypto/random.ts";
-import { EARLY_LOOK_SECONDS, KEPT_CONNECTION_SECONDS } from "../../../src/limits/fetching.ts";
+import {
+  EARLY_LOOK_SECONDS,
+  KEPT_CONNECTION_SECONDS,
+  KEPT_CONNECTIONS_MAX,
+  KEPT_LOST_MS,
+} from "../../../src/limits/fetching.ts";
 import { PAUSE_FAILURES_MAX, PAUSE_MS, PAUSE_SLOW_MS } from "../../../src/limits/people.ts";
 import { deriveProviderKey } from "../../../src/people/adapters/provider-keys.ts";
 import { openProviders } from "../../../src/people/adapters/providers.ts";
@@ -32,11 +37,15 @@ async function startSite(t: TestContext) {
   const site = {
     ...{ issuer: "", ca: authority.certPem, mode: "answers" as Mode },
     subjects: ["public"],
+    tokenEndpoint: "",
   };
   const [asked, kept] = [[] as string[], [] as ServerResponse[]];
   const answer = (path: string, response: ServerResponse): void => {
     const { issuer } = site;
-    const endpoints = { authorization_endpoint: `${issuer}/login`, token_endpoint: `${issuer}/token` };
+    const endpoints = {
+      authorization_endpoint: `${issuer}/login`,
+      token_endpoint: site.tokenEndpoint || `${issuer}/token`,
+    };
     const metadata = {
       issuer,
       ...endpoints,
@@ -56,7 +65,9 @@ async function startSite(t: TestContext) {
       response.writeEarlyHints({ link: "</style.css>; rel=preload" }, () => request.destroy());
     else answer(request.url ?? "", response);
   });
-  server.on("secureConnection", () => connections++);
+  // What ends a connection is to be the other side.
+  server.keepAliveTimeout = 0;
+  server.on("connection", () => connections++);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   site.issuer = `https://localhost:${(server.address() as AddressInfo).port}`;
@@ -98,8 +109,10 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
   };
   const redeem = (name = "one") => reasonOf(providers.redeem(name, asked));
   return {
-    ...{ one, time, timers, pairwise },
+    ...{ one, two, time, timers, pairwise },
     close: () => providers.configure(new Map()),
+    /** From now on the provider of this name is at this site. */
+    move: (name: string, site: typeof one) => providers.configure(new Map([settings(name, site)])),
     begin: (name = "one") => reasonOf(providers.metadata(name)),
     redeem,
     /** The provider keeps the request for a while, and then breaks the connection. */
@@ -230,6 +243,23 @@ test("two sign-ins at a time have a connection each, and the connections end wit
   await until(async () => (await one.live()) === 0, "the connections have ended");
 });
 
+test("of the connections of many sign-ins at a time a few are kept, and the others end", async (t) => {
+  const { one, redeem } = await open(t, "answers");
+  await redeem();
+  one.site.mode = "silent";
+  const askAtOnce = async (times: number): Promise<void> => {
+    const asking = Array.from({ length: times }, () => redeem());
+    await until(() => one.kept.length === times, "all are asked");
+    for (const response of one.kept.splice(0)) one.answer("/token", response);
+    await Promise.all(asking);
+  };
+  await askAtOnce(2 * KEPT_CONNECTIONS_MAX);
+  await until(async () => (await one.live()) === KEPT_CONNECTIONS_MAX, "the others have ended");
+  const before = one.connections();
+  await askAtOnce(KEPT_CONNECTIONS_MAX);
+  assert.equal(one.connections(), before);
+});
+
 test("a connection that was used again late in its minute is not used after it", async (t) => {
   const { one, redeem, pass } = await open(t, "answers");
   await redeem();
@@ -259,4 +289,35 @@ test("a code is sent once where the provider has begun to answer on a kept conne
   const before = tokens(one.asked);
   assert.equal(await redeem(), DOWN);
   assert.equal(tokens(one.asked), before + 1);
+});
+
+test("a code is sent once where the provider has had it for a second and breaks a kept connection", async (t) => {
+  const { one, redeem, time } = await open(t, "answers");
+  await redeem();
+  one.site.mode = "silent";
+  const before = tokens(one.asked);
+  const asking = redeem();
+  await until(() => one.kept.length === 1, "it is asked");
+  time.nowMs += KEPT_LOST_MS;
+  one.kept.pop()?.destroy();
+  assert.equal(await asking, DOWN);
+  assert.equal(tokens(one.asked), before + 1);
+});
+
+test("a token endpoint on another origin than the issuer's is asked within what is open to all alone", async (t) => {
+  const { one, two, redeem } = await open(t, "answers");
+  one.site.tokenEndpoint = `${two.site.issuer}/token`;
+  assert.equal(await redeem(), DOWN);
+  assert.deepEqual([tokens(one.asked), tokens(two.asked), two.connections() > 1], [0, 0, false]);
+});
+
+test("after a reload a provider with the same settings has its connection, and one with others is asked by those", async (t) => {
+  const { one, two, redeem, move } = await open(t, "answers");
+  await redeem();
+  const [before, asked] = [one.connections(), tokens(one.asked)];
+  move("one", one);
+  assert.deepEqual([await redeem(), one.connections(), tokens(one.asked)], [REFUSED, before, asked + 1]);
+  move("one", two);
+  assert.equal(await redeem(), REFUSED);
+  assert.deepEqual([tokens(one.asked), tokens(two.asked)], [asked + 1, 1]);
 });
