@@ -513,12 +513,13 @@ test("PAGE-D-23 a form that is sent twice decides once", async () => {
   assert.equal((await ask({ user: "olga" })).status, 400);
 });
 
-test("PAGE-D-5, RFC6749-10.12-1 a forged form gives nothing: without our token, with that of another link, or from another site", async () => {
+test("PAGE-D-5, RFC6749-10.12-1 a forged form gives and refuses nothing: without our token, with that of another link, or from another site", async () => {
   const link = linkIn(await ask({ user: "paul" }));
   const { browser, page } = await pageOf(link, "paul");
   const other = await browser.get(linkIn(await ask({ user: "paul", target: "https://api.example" })));
   for (const token of ["", "x".repeat(43), formOf(other).token]) {
-    assert.equal((await browser.decide(page, { token })).status, 403);
+    for (const decision of ["allow", "refuse"])
+      assert.equal((await browser.decide(page, { token, decision })).status, 403);
   }
   for (const origin of ["https://evil.example", "https://as.example.evil.example"]) {
     const { action, token } = formOf(page);

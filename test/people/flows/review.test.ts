@@ -244,9 +244,10 @@ const forged = [
   ["a token of another form", "x".repeat(43)],
 ] as const;
 for (const [name, token] of forged) {
-  test(`PAGE-D-5, RFC6749-10.12-1 a form with ${name} gives nothing`, async () => {
+  test(`PAGE-D-5, RFC6749-10.12-1 a form with ${name} gives and refuses nothing`, async () => {
     const { browser, answer } = await page();
-    assert.equal((await browser.decide(answer, { token })).status, 403);
+    for (const decision of ["allow", "refuse"])
+      assert.equal((await browser.decide(answer, { token, decision })).status, 403);
     assert.ok(locationOf(await browser.decide(answer)).includes("code="));
   });
 }
@@ -254,7 +255,8 @@ for (const [name, token] of forged) {
 test("PAGE-D-5 the token of one request is none for another, and none for another session", async () => {
   const { browser, answer } = await page();
   const other = await browser.review(request(verifierOf(), { scope: "notes.read" }));
-  assert.equal((await browser.decide(other, { token: formOf(answer).token })).status, 403);
+  for (const decision of ["allow", "refuse"])
+    assert.equal((await browser.decide(other, { token: formOf(answer).token, decision })).status, 403);
   const stranger = await page({}, "bob");
   const { action, token } = formOf(answer);
   // Another user's browser, with the whole form of the first one.
