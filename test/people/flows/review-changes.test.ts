@@ -37,6 +37,16 @@ for (const [what, before, after, refused] of changes) {
   });
 }
 
+test("RFC9126-7.4-1 a click after a reload that allows nothing of it is refused, and the reason is that of the policy", async (t) => {
+  const { flow, click } = await openPage(t, withRule({}));
+  const [allow, refuse] = [await click(), await click(false)];
+  flow.reload(withRule({ clients: ["another-app"] }));
+  const outcome = await allow();
+  assert.ok(outcome.next === "client" && outcome.location.includes("error=access_denied"));
+  assert.equal(outcome.refused, "no_rule");
+  assert.equal((await refuse()).next, "notice", "it is decided");
+});
+
 test("PAGE-D-13, RFC6749-10.6-4 a redirect URI that its client has lost since the page was shown gets no code", async (t) => {
   const { flow, click } = await openPage(t, withRule({}));
   const first = await click();
