@@ -13,9 +13,10 @@ const ID = "link";
 const ACTOR = workload("agents/planner");
 const CAPS = { perActor: 9, perSubject: 9, perPair: 9 };
 
-const withAsking = (scopes: readonly string[], consentDays = 30) =>
-  forRefresh(({ policies }) => ({
+const withAsking = (scopes: readonly string[], consentDays = 30, names: readonly string[] = []) =>
+  forRefresh(({ policies, targets }) => ({
     authorize: { consentDays },
+    targets: targets.map((target) => ({ ...target, names: [...names, ...target.names] })),
     policies: [
       ...policies,
       {
@@ -35,6 +36,7 @@ const withAsking = (scopes: readonly string[], consentDays = 30) =>
 const changes = [
   ["a scope", withAsking(SCOPES.slice(0, 1)), withAsking(SCOPES), true],
   ["a longer time", withAsking(SCOPES, 30), withAsking(SCOPES, 60), true],
+  ["another first name of the target", withAsking(SCOPES), withAsking(SCOPES, 30, ["other"]), true],
   ["nothing", withAsking(SCOPES), withAsking(SCOPES), false],
 ] as const;
 for (const [what, before, after, refused] of changes) {
