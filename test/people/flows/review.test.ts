@@ -347,12 +347,16 @@ test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten t
   const more =
     /href="([^"]*renew=1)"/.exec(answer.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
   let next = more;
+  let last = answer;
   for (let round = 1; round <= 10; round++) {
     const renewed = await browser.follow(await browser.get(next));
+    last = renewed;
     const link = /href="([^"]*renew=1)"/.exec(renewed.text)?.[1]?.replaceAll("&#38;", "&");
     assert.equal(link !== undefined, round < 10, `${round}`);
     next = link ?? next;
   }
+  // The eleventh time, by a link that the page does not have, the page is the one that it was.
+  assert.equal((await browser.get(`${formOf(last).action}&renew=1`)).status, 200);
   // An earlier page of the same request gives no more of them.
   const first = await browser.follow(await browser.get(more));
   assert.match(first.text, /renew=1/);
