@@ -1,4 +1,5 @@
 /** The events of the audit trail that a search reads, their index, and the removal of both, in both stores. */
+import { setImmediate as turn } from "node:timers/promises";
 import { AUDIT_SEGMENT_EVENTS } from "../../limits/audit.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, toRow } from "./columns.ts";
@@ -75,9 +76,15 @@ export function trailRows(
 }
 
 export function trailIndex(
-  { rows, remove, among }: Engine,
+  { rows, remove: removeNow, among }: Engine,
   { first, deleteTerms, add }: TrailDialect,
 ): TrailIndex & Pick<AuditRows, "prune"> {
+  /** Other work comes after each, because SQLite holds the event loop for each of them, and may synchronise the disk. */
+  const remove: typeof removeNow = async (text, values) => {
+    const gone = await removeNow(text, values);
+    await turn();
+    return gone;
+  };
   const firstOf = async (log: string): Promise<number | undefined> => {
     const [row] = await rows<{ first: number | null }>(`select (${first}) as first`, { log });
     return row?.first ?? undefined;

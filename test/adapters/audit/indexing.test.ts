@@ -237,3 +237,21 @@ test("what is kept of events for the index has a limit, and the events beyond it
     assert.equal(found.length, isRead ? 1 : 0, `the event ${seq}`);
   }
 });
+
+test("events, the lists of their segment and the segment are removed one after another, with other work between", async (t) => {
+  const { store, indexing } = await openIndexed(t);
+  await write(store, "own", 0, AUDIT_SEGMENT_EVENTS + 1);
+  await indexing.run();
+  let turns = 0;
+  const again = (): void => {
+    turns++;
+    next = setImmediate(again);
+  };
+  let next = setImmediate(again);
+  t.after(() => clearImmediate(next));
+  assert.equal(
+    await store.audit.prune("own", AUDIT_SEGMENT_EVENTS, AUDIT_SEGMENT_EVENTS),
+    AUDIT_SEGMENT_EVENTS,
+  );
+  assert.ok(turns >= 3, `${turns} turns`);
+});
