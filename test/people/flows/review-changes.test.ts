@@ -27,11 +27,12 @@ const changes = [
 ] as const;
 for (const [what, before, after, refused] of changes) {
   test(`PAGE-D-11, REFRESH-D-1 a click gives what its page showed: a reload in between adds ${what}`, async (t) => {
-    const { flow, click } = await openPage(t, before);
+    const { flow, id, click } = await openPage(t, before);
     const first = await click();
     flow.reload(after);
     const outcome = await first();
     assert.equal(outcome.next, refused ? "notice" : "client");
+    if (outcome.next === "notice") assert.deepEqual(outcome.notice.onwards, { page: "review", id });
     // The request waits: the page that shows what holds now is decided as ever.
     if (refused) assert.equal((await (await click())()).next, "client");
   });
