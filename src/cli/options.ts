@@ -31,7 +31,7 @@ export type CommandUsage = {
   readonly example: string;
 };
 
-/** What was given to one form of a command. */
+/** The arguments of a command, by the form of it (`keys list`, `keys rotate ALG`) that was typed. */
 export type CommandArguments = {
   /** The words of the form. */
   readonly form: string;

@@ -17,7 +17,7 @@ export const KeysFile = v.strictObject({
   ),
   otherEncryptionKey: settingOfStart(
     v.optional(secret),
-    "A second key-encryption key, while one replaces the other: it decrypts, and what is derived from it is accepted.",
+    "A second key-encryption key, while one replaces the other: what was encrypted with it is read, and tokens of forms and registrations that were made with it are accepted.",
   ),
   service: settingOfStart(
     v.optional(ServiceFile),

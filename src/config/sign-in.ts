@@ -1,4 +1,4 @@
-/** The `signIn` and `authorize` sections: the providers at which users sign in, and what clients of people may ask. */
+/** The `signIn` and `authorize` sections: the providers at which users sign in, and what apps of users may ask for. */
 import type * as v from "valibot";
 import { defined } from "../result.ts";
 import type { Provider, ProviderAuth, RefreshSettings, SignInSettings } from "../settings/settings.ts";

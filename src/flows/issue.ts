@@ -180,8 +180,8 @@ function guardsOf(
   { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
 ): readonly Guard[] {
   const guards: Guard[] = [{ kind: "not_ended", keys }];
-  // RFC7523-3-14: the assertion by which the client authenticated is spent; IDC-5.5-2: so is the grant that it redeems;
-  // RFC9449-11.1-2: so is the proof of the key.
+  // RFC7523-3-14: the assertion by which the client authenticated is spent, where it is of single use (a JWT-SVID and a
+  // reusable assertion are not); IDC-5.5-2: so is the grant that it redeems; RFC9449-11.1-2: so is the proof of the key.
   for (const spent of [client.spends, grant, proof]) if (spent !== undefined) guards.push(spent);
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   return guards;

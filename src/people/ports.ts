@@ -43,7 +43,7 @@ export interface FormTokens {
 
 export type ProviderFailure = {
   reason: "provider_unavailable" | "provider_refused" | "provider_answer_malformed";
-  /** For the audit trail: the status of its answer, and the code of its error. */
+  /** For the audit trail: the status of the provider's answer, and the code of the error in it. */
   said?: JsonObject;
 };
 

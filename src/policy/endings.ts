@@ -165,7 +165,7 @@ export function workloadOf({
   return parseSpiffeId(clientId).ok ? clientId : undefined;
 }
 
-/** What a user gave to a client by a click, as a code and its refresh tokens stand for it. */
+/** What a user gave to a client by one click: the code and all refresh tokens that came of it belong to it. */
 type UserGrant = {
   id: string;
   clientId: string;

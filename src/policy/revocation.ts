@@ -69,12 +69,12 @@ type RevocationOrder = {
 export function parseRevocation(json: Json): Result<RevocationOrder, readonly string[]> {
   const parsed = v.safeParse(Order, json);
   if (!parsed.success) {
-    return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the order"}: ${issue.message}`));
+    return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the request"}: ${issue.message}`));
   }
   const { dryRun, limit, after: afterJti } = parsed.output;
   const [selector, ...others] = SELECTOR_NAMES.flatMap((one) => READERS[one](parsed.output) ?? []);
   if (selector === undefined || others.length > 0) {
-    return err([`the order: names not exactly one of ${SELECTOR_NAMES.join(", ")}`]);
+    return err([`the request must name exactly one of ${SELECTOR_NAMES.join(", ")}`]);
   }
   return ok({ selector, dryRun, page: defined({ limit, afterJti }) });
 }

@@ -31,7 +31,7 @@ type Reload = {
    * The problems, each a line that begins with its path; with one of them nothing changes: no setting, no certificate.
    */
   fromFile(): void;
-  /** Ends the looks at the files. */
+  /** Stops watching the files. */
   stop(): void;
 };
 

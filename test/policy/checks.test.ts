@@ -823,7 +823,7 @@ for (const [actor, warns] of [
   ["spiffe://apps.example/sho/*", true],
   ["spiffe://apps.example/shop/cart/*", true],
 ] as const) {
-  test(`PROD-2.6-3 ${warns ? "warns of" : "accepts"} ${actor} if a client is the workload shop/cart`, () => {
+  test(`PROD-2.6-3 the actor ${actor} ${warns ? "is warned of, as no trust domain or client is configured for it" : "is accepted"}, where a client is the workload shop/cart`, () => {
     const clients = { ...around.clients, shop: { workload: "spiffe://apps.example/shop/cart" } };
     const { warnings } = check([{ ...delegation, actors: [actor] }], targets, { ...around, clients });
     assert.equal(

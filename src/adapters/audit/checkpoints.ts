@@ -108,7 +108,7 @@ class Delivery {
     return defined<WitnessState>({ works: this.#works !== false, ageSeconds });
   }
 
-  /** False when the witness begins to fail. */
+  /** The answer is false where this attempt is the first that failed at the witness. */
   async attempt(): Promise<boolean> {
     const { witness, clock, onWitness } = this.#options;
     const jws = this.#undelivered;

@@ -1,7 +1,8 @@
 /**
  * Documents at URLs that clients supply, fetched when a request needs them. A copy is cached while it is fresh by
  * RFC 9111 within our bounds, and revalidated afterwards; failures are not cached (CIMD-5.2-3). Concurrent requests for
- * one document share one fetch, which is charged to the source that started it.
+ * one document share one fetch, which is charged to the source that started it
+ * (fetch-budget.ts); fetch.ts and checked-agent.ts bound its time, its bytes and where it leads.
  */
 
 import type { Reason } from "../../audit/reasons.ts";

@@ -25,7 +25,7 @@ const TERMINATE = Buffer.from([0x58, 0, 0, 0, 4]);
 
 export type Sql = postgres.Sql<{ bigint: number }>;
 
-/** In the pool until it is cut, so that there are never more than allowed. */
+/** A connection counts until its socket is closed, so that the database never sees more of them than are allowed. */
 type Connection = {
   sql: Sql;
   socket?: Socket;
@@ -222,7 +222,7 @@ export function openConnections(options: DatabaseOptions): Database {
   return {
     async call<T>(work: (sql: Sql) => PromiseLike<T>) {
       if (isClosed) throw new StoreUnavailable(CLOSED);
-      // While the server cannot be reached nothing waits for the next attempt, however many callers there are.
+      // While the database cannot be reached its callers fail at once: none of them waits for the next attempt.
       if (connections.size === 0 && attempts.failure !== undefined && attempts.waitMs() > 0) {
         throw attempts.failure;
       }
