@@ -3,7 +3,7 @@
  * read, so many in a page at most that no request reads the whole trail.
  */
 import type { AuditPosition, EventFilter } from "../audit/query.ts";
-import { AUDIT_PAGE_MAX, AUDIT_PAGE_READ_MAX } from "../limits/audit.ts";
+import { AUDIT_EVENTS_READ, AUDIT_PAGE_MAX, AUDIT_PAGE_READ_MAX } from "../limits/audit.ts";
 import type { AuditTrail } from "../ports.ts";
 import type { AuditQuery, AuditRecord } from "../records.ts";
 import { defined } from "../result.ts";
@@ -11,8 +11,11 @@ import { defined } from "../result.ts";
 /** `next`: the position after which the listing continues; absent at its end. It may come with few events, or none. */
 export type TrailPage = { shown: readonly AuditRecord[]; next?: AuditPosition };
 
+/** `turn` lets other work of the process go first. */
+type TrailPorts = { audit: Pick<AuditTrail, "find">; turn: () => Promise<unknown> };
+
 export async function readTrailPage(
-  audit: Pick<AuditTrail, "find">,
+  { audit, turn }: TrailPorts,
   query: AuditQuery,
   holds: EventFilter["holds"],
 ): Promise<TrailPage> {
@@ -22,8 +25,10 @@ export async function readTrailPage(
   let { after } = query;
   for (let read = 0; read < AUDIT_PAGE_READ_MAX; read += size) {
     const found = await audit.find(defined<AuditQuery>({ ...query, after, limit: size }));
-    for (const record of found) {
+    for (const [index, record] of found.entries()) {
       if (shown.length === limit) return defined<TrailPage>({ shown, next: after });
+      // The events are parsed here, and other requests wait meanwhile.
+      if (holds !== undefined && index % AUDIT_EVENTS_READ === 0) await turn();
       if (holds?.(record.body) ?? true) shown.push(record);
       after = record;
     }

@@ -22,8 +22,10 @@ import type { Term } from "../audit/terms.ts";
 import type { ApiCaller } from "../flows/authorize-api.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import { readTrailPage } from "../flows/read-trail.ts";
+import { AUDIT_EVENTS_READ } from "../limits/audit.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { Ports } from "../ports.ts";
+import type { AuditRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -43,18 +45,18 @@ type Page = {
   member: string;
   items: readonly string[];
   columns: readonly string[];
-  rows: () => readonly (readonly string[])[];
+  rows: () => Promise<readonly (readonly string[])[]>;
   cursor: string;
   more: boolean;
 };
 
-type Format = { contentType: string; write: (page: Page, rest: JsonObject) => string };
+type Format = { contentType: string; write: (page: Page, rest: JsonObject) => Promise<string> };
 
 /** By media type; the first is for a request that says nothing of it. */
 const FORMATS: Readonly<Record<string, Format>> = {
   "application/json": {
     contentType: PRIVATE_JSON["Content-Type"],
-    write({ member, items, cursor, more }, rest) {
+    async write({ member, items, cursor, more }, rest) {
       const members = Object.entries({ ...rest, cursor, more }).map(
         ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
       );
@@ -63,11 +65,11 @@ const FORMATS: Readonly<Record<string, Format>> = {
   },
   "application/x-ndjson": {
     contentType: "application/x-ndjson",
-    write: ({ items }) => items.map((item) => `${item}\n`).join(""),
+    write: async ({ items }) => items.map((item) => `${item}\n`).join(""),
   },
   "text/csv": {
     contentType: "text/csv; charset=utf-8; header=present",
-    write: ({ columns, rows }) => csvText(columns, rows()),
+    write: async ({ columns, rows }) => csvText(columns, await rows()),
   },
 };
 const TYPES = Object.keys(FORMATS);
@@ -84,13 +86,13 @@ function formatFor(request: HttpRequest): Result<Format, HttpResponse> {
  * `Link` is the next page of this listing. The last page has the cursor too, so that a later request continues with what
  * was written since. Both are fields, because only JSON has a place for them in the body.
  */
-function answer(
+async function answer(
   request: HttpRequest,
   issuer: string,
   { contentType, write }: Format,
   page: Page,
   rest: JsonObject = {},
-): HttpResponse {
+): Promise<HttpResponse> {
   const { cursor, more } = page;
   const here = new URL(request.url);
   here.searchParams.set("cursor", cursor);
@@ -98,7 +100,7 @@ function answer(
   const fields = { "Content-Type": contentType, "Audit-Cursor": cursor, Vary: "Accept" };
   const headers: Record<string, string> = { ...PRIVATE_JSON, ...fields };
   if (more) headers.Link = `<${target}>; rel="next"`;
-  return { status: 200, headers, body: write(page, rest) };
+  return { status: 200, headers, body: await write(page, rest) };
 }
 
 /** AUDIT-D-6: a reading is recorded before anything is shown. */
@@ -144,16 +146,28 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
     const { lineageOf, terms, holds, ...times } = filter.value;
     const family = lineageOf === undefined ? [] : [await familyOf(ports, lineageOf)];
     const query = { ...times, ...listing, terms: [...family, ...terms], limit };
-    const { shown, next } = await readTrailPage(ports.audit, query, holds);
+    const { shown, next } = await readTrailPage({ ...ports, turn }, query, holds);
     return answer(request, ports.settings().issuer, format.value, {
       member: "events",
       items: shown.map(({ body }) => body),
       columns: eventColumns,
-      rows: () => shown.map(eventCells),
+      rows: () => rowsOf(shown),
       cursor: encodeListing(defined({ spans: listing.spans, after: next })),
       more: next !== undefined,
     });
   };
+}
+
+const turn = (): Promise<unknown> => new Promise(setImmediate);
+
+/** Each event is parsed, so other requests have a turn after a few of them. */
+async function rowsOf(events: readonly AuditRecord[]): Promise<readonly (readonly string[])[]> {
+  const rows: (readonly string[])[] = [];
+  for (const [index, event] of events.entries()) {
+    if (index % AUDIT_EVENTS_READ === 0) await turn();
+    rows.push(eventCells(event));
+  }
+  return rows;
 }
 
 /** Begins a new listing, or continues one with its next page or with the events written since it ended. */
@@ -214,7 +228,7 @@ export function auditCheckpointsEndpoint(ports: AdmitPorts & Pick<Ports, "audit"
         JSON.stringify({ log, tree_size: treeSize, checkpoint: jws }),
       ),
       columns: ["log", "tree_size", "checkpoint"],
-      rows: () => shown.map(({ log, treeSize, jws }) => [log, String(treeSize), jws]),
+      rows: async () => shown.map(({ log, treeSize, jws }) => [log, String(treeSize), jws]),
       cursor: encodeSizes(seen),
       more,
     };

@@ -70,6 +70,9 @@ type Listed = {
   asked: JsonObject;
 };
 
+/** Nothing else waits for a command. */
+const turn = async (): Promise<void> => {};
+
 export async function showEvents(
   admin: Admin,
   { holds, lineageOf, ...filter }: EventFilter,
@@ -89,7 +92,7 @@ export async function showEvents(
   let left = limit ?? Number.POSITIVE_INFINITY;
   for (let after: AuditPosition | undefined; left > 0; ) {
     const page = await readTrailPage(
-      store.audit,
+      { audit: store.audit, turn },
       defined<AuditQuery>({ ...query, after, limit: Math.min(left, PAGE) }),
       holds,
     );
