@@ -625,6 +625,8 @@ export function testRegistrations({ name, create }: Harness): void {
       await as("c_4", { redirect_uris, grant_types: ["client_credentials", "authorization_code"] });
       await as("c_5", { grant_types: ["client_credentials"] });
       await as("c_6", { redirect_uris: [], grant_types: ["client_credentials"] });
+      // A `kid` is any text, and PostgreSQL looks into no JSON that has this character.
+      await as("c_7", { jwks: { keys: [{ kty: "EC", kid: 'a\0"redirect_uris":["' }] } });
       await registrar.change(removing("c_3"));
       await registrar.client({ clientId: "c_operators" });
       assert.deepEqual(await find(10), { count: 2, clientIds: ["c_1", "c_2"] });
