@@ -134,7 +134,7 @@ const DAMAGE: [what: string, damage: (production: Production) => Promise<void>, 
       const { listen } = readConfig(production);
       change(production, { listen: { ...listen, tls: listenerAt(0, "no-").tls } });
     },
-    /^not reloaded: listen\.tls\.key\.file: tls\/no-key\.pem cannot be read \(ENOENT\)/,
+    /^not reloaded: listen\.tls\.key\.file: tls\/no-key\.pem cannot be read: there is no such file or folder: correct its name, or make it/,
   ],
   [
     "a file outside of --allow-fs-read",
@@ -143,7 +143,7 @@ const DAMAGE: [what: string, damage: (production: Production) => Promise<void>, 
       const tls = { ...listenerAt(0, "").tls, key: { file: "/etc/hostname" } };
       change(production, { listen: { ...listen, tls } });
     },
-    /^not reloaded: listen\.tls\.key\.file: \/etc\/hostname cannot be read \(ERR_ACCESS_DENIED: it is outside of --allow-fs-read\)/,
+    /^not reloaded: listen\.tls\.key\.file: \/etc\/hostname cannot be read: it is outside of the folders of --allow-fs-read: move it, or add the flag for it/,
   ],
   [
     "a chain that is damaged after its first certificate",
@@ -222,7 +222,7 @@ describe("a server that is told to reload", () => {
     };
     const left = "the last good copy stays in use, and without one the workloads are refused";
     assert.deepEqual(await told(), [
-      `trustDomains.td.example.bundle.file: bundle.json cannot be read (ENOENT): ${left}`,
+      `trustDomains.td.example.bundle.file: bundle.json cannot be read: there is no such file or folder: correct its name, or make it: ${left}`,
     ]);
     writeFileSync(file, '{"keys":[');
     assert.deepEqual(await told(), [

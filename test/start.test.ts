@@ -173,7 +173,7 @@ const MISTAKES: [what: string, config: object, told: RegExp][] = [
   [
     "a host that is not of this machine",
     { operations: { host: "192.0.2.1", port: 0 } },
-    /^192\.0\.2\.1:0 cannot be listened on \(EADDRNOTAVAIL\): change "operations\.host" or "operations\.port" in \S/,
+    /^192\.0\.2\.1:0 cannot be listened on, because this machine does not have that address: change "operations\.host" or "operations\.port" in \S/,
   ],
   [
     "a folder for the database that is not there",

@@ -103,7 +103,7 @@ const FAULTS: readonly Fault[] = [
     "a witness in a folder that is not there",
     { audit: { instance: "one", witness: { file: "nowhere/witness" } } },
     () => undefined,
-    /^audit\.witness: .*nowhere\/witness/,
+    /^audit\.witness: \S.*nowhere\/witness cannot be written \(ENOENT: its folder does not exist: make it\)$/,
   ],
   [
     "a database on a host that is not there",
@@ -220,5 +220,8 @@ test("a configuration file that is not there stops the start with one line", asy
   t.after(production.remove);
   const configFile = join(production.folder, "none.json");
   const said = await refusal({ configFile }, 2);
-  assert.equal(said, `Invalid configuration in ${configFile}:\n  ${configFile}: cannot be read (ENOENT)`);
+  assert.equal(
+    said,
+    `Invalid configuration in ${configFile}:\n  ${configFile}: cannot be read: there is no such file or folder: correct its name, or make it`,
+  );
 });

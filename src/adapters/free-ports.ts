@@ -4,6 +4,18 @@ import { createConnection, createServer } from "node:net";
 import { connect } from "node:tls";
 import { HOLDER_TIMEOUT_MS } from "../limits/process.ts";
 
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not open a port below 1024: give it CAP_NET_BIND_SERVICE",
+  EADDRNOTAVAIL: "this machine does not have that address",
+  ENOTFOUND: "there is no such host",
+  EAI_AGAIN: "the name of the host cannot be looked up now",
+  EAFNOSUPPORT: "this machine has no addresses of that family",
+};
+
+/** What the code of a listener that cannot be opened means. */
+export const describeListenFault = (code: string): string =>
+  LISTEN_FAULTS[code] ?? `the system answers ${code}`;
+
 /** Undefined if the port is free, else the code of the platform, such as EADDRINUSE. */
 export async function whyNotFree({
   host,

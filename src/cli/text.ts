@@ -2,6 +2,7 @@
 import { EVENT_COLUMNS, readEvent, UNREADABLE } from "../audit/columns.ts";
 import { REASONS } from "../audit/reasons.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
+import { describeUnopened } from "../config/file-contents.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import type { AuditRecord, StoredConsent } from "../records.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
@@ -14,23 +15,13 @@ export function word(text: string): string {
 
 /** Why a file cannot be used, with its name; undefined for a fault that is not of the file system. */
 export function describeFileFault(fault: unknown): string | undefined {
-  if (!(fault instanceof Error && "syscall" in fault)) return undefined;
-  const { code = "", path = "" } = fault as NodeJS.ErrnoException;
+  const isDenied = fault instanceof Error && "code" in fault && fault.code === "ERR_ACCESS_DENIED";
+  if (!(fault instanceof Error && ("syscall" in fault || isDenied))) return undefined;
+  const { path = "resource" in fault ? String(fault.resource) : "" } = fault as NodeJS.ErrnoException;
   // The platform does not name the path of a folder that was opened as a file.
   const name = path === "" ? "a file that was named" : word(path);
-  return `${name}: ${FILE_FAULTS[code] ?? fault.message}`;
+  return `${name}: ${describeUnopened(fault)}`;
 }
-
-const FILE_FAULTS: Readonly<Record<string, string>> = {
-  ENOENT: "there is no such file, or no such folder for it",
-  EACCES: "the user of this command may not open it",
-  EPERM: "the user of this command may not open it",
-  EISDIR: "it is a folder, and not a file",
-  ENOTDIR: "a part of its path is a file, and not a folder",
-  EEXIST: "it exists already, and is not overwritten",
-  ENOSPC: "there is no space left for it",
-  EROFS: "its file system is read-only",
-};
 
 /** A record for programs: one line, whose untrusted text cannot control a terminal either. */
 export const jsonLine = (value: object): string => escapeUnsafe(JSON.stringify(value));

@@ -1,6 +1,7 @@
 /** Bundle endpoints: the URL of a trust domain's bundle, and how the server there is authenticated. */
 import type { RemoteDocument, SpiffeEndpoint } from "../settings/settings.ts";
 import { parseBundle } from "../spec/spiffe/bundle.ts";
+import { describeContent } from "./file-contents.ts";
 import type { Reader } from "./reader.ts";
 import type { BundleEndpoint } from "./trust-schema.ts";
 
@@ -13,7 +14,10 @@ export function readBundleFile(
   const content = peek(name);
   const bundle = content?.ok ? parseBundle(content.value) : content;
   if (bundle?.ok === false) {
-    const why = typeof bundle.error === "string" ? bundle.error : `${name} is not a trust bundle`;
+    const why =
+      typeof bundle.error === "string"
+        ? bundle.error
+        : `${name} is not a trust bundle${describeContent(content?.ok ? content.value : "", "a trust bundle")}`;
     const left = "the last good copy stays in use, and without one the workloads are refused";
     warnings.push(`trustDomains.${trustDomain}.bundle.file: ${why}: ${left}`);
   }

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
 import { CLIENT_SECRET_BITS_MIN, CLIENT_SECRET_CHARS_MIN } from "../limits/clients.ts";
+import { meant } from "../policy/nearest.ts";
 import { apiNames } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
@@ -35,7 +36,10 @@ export function readClients(
   for (const [clientId, from] of Object.entries(config.clients)) {
     const path = `clients.${clientId}`;
     if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {
-      reader.problem(`${path}.defaultTarget`, "is not the name of a resource server among the targets");
+      reader.problem(
+        `${path}.defaultTarget`,
+        `is not the name of a resource server among the targets${meant(from.defaultTarget, targetNames)}`,
+      );
     }
     if ("document" in from) {
       const client = readPinned(path, clientId, from, documents, reader);

@@ -7,6 +7,7 @@ import { dirname, resolve } from "node:path";
 import * as v from "valibot";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import { DRAIN_SECONDS } from "../limits/process.ts";
+import { describeIssue, isUnknownName } from "../policy/messages.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
@@ -23,14 +24,15 @@ import { readAudit } from "./audit.ts";
 import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
+import { describeEncoding, describeNotJson, describeUnopened, repeatedName } from "./file-contents.ts";
 import { readIssuers } from "./issuers.ts";
 import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
 import { sharedPorts, whyNotShared } from "./listeners.ts";
-import { describeIssue, isUnknownName } from "./messages.ts";
+import { meantBy } from "./misspelt.ts";
 import { respell } from "./older-spellings.ts";
 import { readPolicy } from "./policy.ts";
 import type { Reader } from "./reader.ts";
-import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
+import { makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
 import { readRedirects, readSignIn } from "./sign-in.ts";
@@ -103,21 +105,22 @@ function readJson(path: string): Result<JsonObject, readonly string[]> {
   try {
     bytes = readFileSync(path);
   } catch (fault) {
-    return err([`${path}: cannot be read (${codeOf(fault)})`]);
+    return err([`${path}: cannot be read: ${describeUnopened(fault)}`]);
   }
   const content = decodeUtf8(bytes);
-  if (!content.ok) return err([`${path}: is not UTF-8 without a byte order mark`]);
+  if (!content.ok) return err([`${path}: ${describeEncoding(bytes)}`]);
   const json = parseJson(content.value, CLAIMS_DEPTH_MAX);
-  if (!json.ok) return err([`${path}: ${NOT_JSON[json.error.kind]}${placeOf(content.value)}`]);
+  if (!json.ok) return err([`${path}: ${NOT_JSON[json.error.kind](content.value)}`]);
   if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
   return ok(json.value);
 }
 
-const NOT_JSON: Record<JsonFailure["kind"], string> = {
-  json_malformed: "is not valid JSON",
-  json_duplicate_member: "has the same name twice in one object",
-  json_too_deep: "is nested too deeply",
-  json_number_not_finite: "has a number that is too large",
+const NOT_JSON: Record<JsonFailure["kind"], (content: string) => string> = {
+  json_malformed: (content) => `is not valid JSON${placeOf(content)}${describeNotJson(content)}`,
+  json_duplicate_member: (content) =>
+    `has ${JSON.stringify(repeatedName(content))} twice in one object: remove one of them`,
+  json_too_deep: () => "is nested too deeply",
+  json_number_not_finite: () => "has a number that is too large",
 };
 
 /**
@@ -141,11 +144,18 @@ function readShape(json: Json): Result<ConfigFile, readonly string[]> {
   // The schema library takes an array for a record without entries.
   const lists = BY_NAME.filter((name) => Array.isArray(Object(json)[name]));
   const problems = new Set(lists.map((name) => `${name}: is not an object`));
+  const misspelt: string[] = [];
   for (;;) {
     const parsed = v.safeParse(ConfigFile, json);
     if (parsed.success) return problems.size === 0 ? ok(parsed.output) : err([...problems]);
-    for (const issue of parsed.issues) problems.add(describeIssue(issue));
+    for (const issue of parsed.issues) {
+      const meant = meantBy(issue);
+      if (meant !== undefined) misspelt.push(meant);
+      problems.add(`${describeIssue(issue)}${meant === undefined ? "" : `: ${meant} is perhaps meant`}`);
+    }
     const unknown = parsed.issues.filter(isUnknownName).flatMap(({ path }) => path?.at(-1) ?? []);
+    // The misspelt member is told, and the right one is not missing besides.
+    for (const name of misspelt) problems.delete(`${name}: is missing`);
     if (unknown.length === 0) return err([...problems]);
     for (const { input, key } of unknown) Reflect.deleteProperty(Object(input), String(key));
   }

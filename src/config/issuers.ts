@@ -10,6 +10,7 @@ import { ID_JAG_TYP } from "../spec/id-jag.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { mediaType } from "../spec/rfc7515.ts";
 import { parseJwkSet } from "../spec/rfc7517.ts";
+import { describeContent } from "./file-contents.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { IssuerFile } from "./trust-schema.ts";
@@ -82,7 +83,8 @@ function readKeysFile(path: string, name: string, { locate, problem, readText }:
   if (text !== undefined && Buffer.byteLength(text) > KEY_SET_BYTES_MAX) {
     problem(path, `${name} is larger than ${KEY_SET_BYTES_MAX} bytes`);
   } else if (text !== undefined && !parseJwkSet(text).ok) {
-    problem(path, `${name} is not a JWK Set of public keys`);
+    const wanted = "a JWK Set of public keys";
+    problem(path, `${name} is not ${wanted}${describeContent(text, wanted)}`);
   }
   return { file: locate(name) };
 }

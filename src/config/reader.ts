@@ -9,6 +9,7 @@ import { defined, err } from "../result.ts";
 import { isLoopbackOnly, opensLoopback } from "../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
+import { describeContent, describeEncoding, describeUnopened } from "./file-contents.ts";
 import type { remote, secret } from "./values.ts";
 import { fileDigest } from "./watched.ts";
 
@@ -100,7 +101,10 @@ class ConfigReader {
     const cert = this.#readCertificate(`${path}.tls.cert`, tls.cert);
     if (key !== undefined && cert !== undefined) {
       if (!cert.parsed.checkPrivateKey(key.parsed)) {
-        this.problem(`${path}.tls.key`, "is not the private key of the certificate in tls.cert");
+        this.problem(
+          `${path}.tls.key`,
+          "is not the private key of the certificate in tls.cert: name the two that belong together",
+        );
       } else if (!servesTls(key.pem, cert.pem)) {
         this.problem(`${path}.tls.cert`, "is too weak for TLS, or what follows the certificate is damaged");
       }
@@ -120,7 +124,10 @@ class ConfigReader {
       if (blocks.length === 0) throw new Error("none");
       return blocks.map((pem) => new X509Certificate(pem).raw);
     } catch {
-      this.problem(`${path}.file`, `${file} has no certificates in PEM`);
+      this.problem(
+        `${path}.file`,
+        `${file} has no certificates in PEM${describeContent(text ?? "", "certificates")}`,
+      );
       return [];
     }
   };
@@ -130,9 +137,9 @@ class ConfigReader {
       const bytes = readFileSync(this.locate(name));
       seen?.(bytes);
       const content = decodeUtf8(bytes);
-      return content.ok ? content : err(`${name} is not UTF-8 without a byte order mark`);
+      return content.ok ? content : err(`${name} ${describeEncoding(bytes)}`);
     } catch (fault) {
-      return err(`${name} cannot be read (${codeOf(fault)})`);
+      return err(`${name} cannot be read: ${describeUnopened(fault)}`);
     }
   }
 
@@ -142,7 +149,8 @@ class ConfigReader {
     try {
       return { pem, parsed: parse(pem) };
     } catch {
-      return this.problem(path, `${name} is not ${what} in PEM`);
+      const wanted = `${what} in PEM`;
+      return this.problem(path, `${name} is not ${wanted}${describeContent(pem, wanted)}`);
     }
   }
 
@@ -199,16 +207,3 @@ export function makeBlindReader(): Reader {
     readAnchors: () => UNREAD,
   };
 }
-
-/** The code of a fault of the platform, such as ENOENT; the rest of a message may quote a secret. */
-export function codeOf(fault: unknown): string {
-  const code = fault instanceof Error && "code" in fault ? String(fault.code) : "no reason given";
-  const meaning = READ_FAULTS[code];
-  return meaning === undefined ? code : `${code}: ${meaning}`;
-}
-
-const READ_FAULTS: Readonly<Record<string, string>> = {
-  EACCES: "this user may not read it",
-  EISDIR: "it is a folder",
-  ERR_ACCESS_DENIED: "it is outside of --allow-fs-read",
-};

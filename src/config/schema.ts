@@ -21,7 +21,7 @@ import { checkpoints, env, oneForm, originUrl, pageOrigin, remote, secret, text 
 /** Our own issuer identifier: paths are appended to it (RFC6749-3.2-2), and assertions name it (B7523-4-4). */
 const issuerUrl = v.pipe(
   foreignIssuer,
-  v.check((url) => !url.endsWith("/"), "ends with a slash"),
+  v.check((url) => !url.endsWith("/"), "ends with a slash: leave it out"),
 );
 
 const startSeconds = settingOfStart(

@@ -1,5 +1,6 @@
 /** The kinds of values that several sections of the configuration file have. */
 import * as v from "valibot";
+import { notCanonical } from "../policy/nearest.ts";
 import { list, maybe, setting, whole, wholeFrom } from "../setting.ts";
 import { isNetwork, isNeverReached } from "../settings/outbound.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
@@ -33,7 +34,7 @@ export function oneForm<const F extends readonly Form[]>(forms: F, otherwise: st
 export const secret = v.union([file, env, text], 'is neither { "file": … } nor { "env": … }');
 export const httpsUrl = v.pipe(
   v.string(),
-  v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),
+  v.check((url) => parseFetchUrl(url).ok, notCanonical),
 );
 export const workloadId = v.pipe(
   v.string(),

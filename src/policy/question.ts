@@ -9,6 +9,7 @@ import { err, ok } from "../result.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
+import { describeIssue } from "./messages.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 
@@ -55,7 +56,7 @@ export type Question = v.InferOutput<typeof Question>;
 export function parseQuestion(json: Json): Result<Question, readonly string[]> {
   const parsed = v.safeParse(Question, json);
   if (!parsed.success) {
-    return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the question"}: ${issue.message}`));
+    return err(parsed.issues.map((issue) => describeIssue(issue, "the question")));
   }
   const { subjectClaims, subjectTokenType, grantClaims, grantProfile, signedIn, issues, resources } =
     parsed.output;

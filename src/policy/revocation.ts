@@ -7,6 +7,7 @@ import { defined, err, ok } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { isTrustDomainName, isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { EndingSelector } from "./endings.ts";
+import { describeIssue } from "./messages.ts";
 
 const name = v.pipe(
   v.string(),
@@ -69,7 +70,7 @@ type RevocationOrder = {
 export function parseRevocation(json: Json): Result<RevocationOrder, readonly string[]> {
   const parsed = v.safeParse(Order, json);
   if (!parsed.success) {
-    return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the request"}: ${issue.message}`));
+    return err(parsed.issues.map((issue) => describeIssue(issue, "the request")));
   }
   const { dryRun, limit, after: afterJti } = parsed.output;
   const [selector, ...others] = SELECTOR_NAMES.flatMap((one) => READERS[one](parsed.output) ?? []);

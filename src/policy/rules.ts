@@ -10,6 +10,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { flag, maybe, setting } from "../setting.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
+import { meant } from "./nearest.ts";
 import {
   accessToken,
   acknowledgeText,
@@ -206,7 +207,9 @@ export function compilePolicy(
     for (const name of rule.targets) {
       const target = byName.get(name);
       if (target === undefined)
-        problems.push(`policies: rule "${rule.id}" names the unknown target "${name}"`);
+        problems.push(
+          `policies: rule "${rule.id}" names the unknown target "${name}"${meant(name, byName.keys())}`,
+        );
       else targetsOfRule.add(target);
     }
     for (const { partner, names } of targetsOfRule) {

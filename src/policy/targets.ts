@@ -13,6 +13,7 @@ import { isScopeToken, OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { parsePattern } from "../spec/spiffe/id.ts";
+import { notCanonical } from "./nearest.ts";
 
 const name = v.pipe(v.string(), v.nonEmpty());
 export const names = v.pipe(v.array(name), v.minLength(1));
@@ -93,8 +94,8 @@ export const ResourceServer = v.strictObject({
 /** RFC8414-2-1: the issuer identifier of another server, byte for byte as in its metadata; a final slash counts. */
 export const foreignIssuer = v.pipe(
   v.string(),
-  v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),
-  v.check((url) => !url.includes("?"), "has a query"),
+  v.check((url) => parseFetchUrl(url.split("?", 1)[0] ?? "").ok, notCanonical),
+  v.check((url) => !url.includes("?"), "has a query: leave it out"),
 );
 
 const clientThere = v.pipe(

@@ -1,4 +1,5 @@
 /** The listeners of one server: health and metrics for the operator's tools, and the endpoints by HTTPS. */
+import { describeListenFault } from "../adapters/free-ports.ts";
 import { app, dressAnswers } from "../app.ts";
 import type { Config, Listener } from "../config/config.ts";
 import type { HandshakeCertificates } from "../http/connections.ts";
@@ -152,7 +153,7 @@ async function bindAt<S>(
     const remedy =
       fault.code === "EADDRINUSE"
         ? `is in use: stop the process that listens there, or change "${name}.port"`
-        : `cannot be listened on (${fault.code}): change "${name}.host" or "${name}.port"`;
+        : `cannot be listened on, because ${describeListenFault(String(fault.code))}: change "${name}.host" or "${name}.port"`;
     throw new StartRefused(`${host}:${port} ${remedy} in ${configFile}.`);
   }
 }

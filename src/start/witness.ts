@@ -14,8 +14,10 @@ export async function openWitnessAt(place: WitnessPlace, log: Log): Promise<Witn
       log.entry({ time: new Date().toISOString(), level: "info", event: "checkpoint", checkpoint }),
     );
   }
-  return openWitness(place).catch(({ message }) => {
-    throw new StartRefused(`audit.witness: ${message}`);
+  return openWitness(place).catch((fault) => {
+    // Only a file is opened before it is written.
+    if (!("file" in place && "code" in fault)) throw fault;
+    throw new StartRefused(`audit.witness: ${describeUnwritable(place.file, fault)}`);
   });
 }
 
@@ -27,12 +29,15 @@ export async function openLastWrittenAt(
 ): Promise<LastWritten | undefined> {
   if (place === "stdout" || !("file" in place)) return undefined;
   const path = `${place.file}.${instance}`;
-  return openLastWritten(path, issuer).catch(({ code }) => {
-    const message = `audit.witness: ${path} cannot be written (${code}${describeCode(code)}): a restart does not notice that the store lost the last records`;
+  return openLastWritten(path, issuer).catch((fault) => {
+    const message = `audit.witness: ${describeUnwritable(path, fault)}: a restart does not notice that the store lost the last records`;
     log.tell({ level: "error", event: "witness_failed", message });
     return undefined;
   });
 }
+
+const describeUnwritable = (path: string, { code }: { code: string }): string =>
+  `${path} cannot be written (${code}${describeCode(code)})`;
 
 export const tellWitness =
   (log: Log) =>

@@ -479,7 +479,10 @@ test("the command prints its result and sets its exit code", async (t) => {
   assert.match(told.findings.join("\n"), /record 0 is missing/);
   assert.match(bad.err, /record 0 is missing/);
   const wrong: [words: string[], complaint: RegExp][] = [
-    [["--export", join(made.folder, "none")], /none"?: there is no such file, or no such folder for it\n$/],
+    [
+      ["--export", join(made.folder, "none")],
+      /none"?: there is no such file or folder: correct its name, or make it\n$/,
+    ],
     [["--other", "x"], /^Unknown option '--other'\n\nUsage:\n {2}mandate audit /],
     [["--jwks", "x"], /^--checkpoints, --witness, --jwks and --partial require --export\n/],
     [["--export", "x", "--config", "y"], /^--export cannot be combined with --config\n/],

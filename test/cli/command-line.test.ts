@@ -93,10 +93,13 @@ for (const [words, first, usage] of wrong) {
 
 test("a file that a command cannot use is named with its fault, in one line", async () => {
   for (const [words, fault] of [
-    [["audit", "verify", "--export", "/none"], "/none: there is no such file, or no such folder for it"],
+    [
+      ["audit", "verify", "--export", "/none"],
+      "/none: there is no such file or folder: correct its name, or make it",
+    ],
     [
       ["audit", "verify", "--export", import.meta.dirname],
-      "a file that was named: it is a folder, and not a file",
+      "a file that was named: it is a folder: name a file",
     ],
   ] as const) {
     const { code, out, err } = await spawnCommandLine(words);

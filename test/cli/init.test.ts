@@ -197,7 +197,12 @@ test("a person who ends the input instead of answering is told that nothing was 
 
 const refused: readonly (readonly [what: string, words: () => string[], code: number, err: RegExp])[] = [
   ["no issuer", () => [], 2, /^--issuer is missing$/],
-  ["an issuer with a slash", () => ["--issuer", "https://as.example/"], 2, /^--issuer ends with a slash$/],
+  [
+    "an issuer with a slash",
+    () => ["--issuer", "https://as.example/"],
+    2,
+    /^--issuer ends with a slash: leave it out$/,
+  ],
   [
     "a bundle without a trust domain",
     () => [...ISSUER, "--bundle", "b"],

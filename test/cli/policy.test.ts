@@ -354,7 +354,7 @@ test("missing files of vectors and policy are named", async () => {
   assert.equal(code, 2);
   assert.match(
     err.join("\n"),
-    /no-config: cannot be read \(ENOENT\)[\s\S]*no-vectors"?: there is no such file/,
+    /no-config: cannot be read: there is no such file or folder: correct its name, or make it[\s\S]*no-vectors"?: there is no such file/,
   );
 });
 

@@ -96,7 +96,7 @@ const wrong: [name: string, from: object, problem: string][] = [
   [
     "SFD-5.2.2.2-1 a missing bootstrap file is refused",
     { ...spiffe, bootstrap: { file: "nowhere.json" } },
-    `${PATH}.bootstrap.file: nowhere.json cannot be read (ENOENT)`,
+    `${PATH}.bootstrap.file: nowhere.json cannot be read: there is no such file or folder: correct its name, or make it`,
   ],
   [
     "SFD-5.2.2.4-1 the SPIFFE ID of another trust domain is refused",

@@ -186,7 +186,7 @@ const wrong: readonly (readonly [name: string, client: object, ...want: string[]
   [
     "RFC8705-2.1-1 no authority",
     { ...SUBJECT, ca: { file: "empty.pem" } },
-    "clients.one.ca.file: empty.pem has no certificates in PEM",
+    "clients.one.ca.file: empty.pem has no certificates in PEM: it is empty: fill it",
   ],
   [
     "RFC8705-2.2-1 a key without a certificate",

@@ -571,13 +571,13 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "issuer: is missing",
   ],
   ["PROD-9.3-1 another version", { version: 2 }, "version: is not 1"],
-  ["an unknown setting", { polices: [] }, "polices: is not a known setting"],
+  ["an unknown setting", { polices: [] }, "polices: is not a known setting: policies is perhaps meant"],
   [
     "unknown settings, each of them",
     { listen: { hosts: "a", ports: 1 }, color: "red", size: 1 },
-    "listen.hosts: is not a known setting",
+    "listen.hosts: is not a known setting: listen.host is perhaps meant",
     "color: is not a known setting",
-    "listen.ports: is not a known setting",
+    "listen.ports: is not a known setting: listen.port is perhaps meant",
     "size: is not a known setting",
   ],
   [
@@ -589,7 +589,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an unknown setting in a record",
     { trustDomains: { "td.example": { admits: "all" } } },
-    "trustDomains.td.example.admits: is not a known setting",
+    "trustDomains.td.example.admits: is not a known setting: trustDomains.td.example.admit is perhaps meant",
   ],
   [
     "strings, numbers, arrays, objects and booleans of another type",
@@ -600,8 +600,8 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
       audit: "as-1",
       trustDomains: { "td.example": { requireClientId: "no" } },
     },
-    "issuer: is not a string",
-    "listen.port: is not a number",
+    "issuer: is not a string: put it into quotes",
+    "listen.port: is not a number: leave the quotes out",
     "audit: is not an object",
     "trustDomains.td.example.requireClientId: is neither true nor false",
     "policies: is not an array",
@@ -609,7 +609,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "numbers outside their limits",
     { clockSkewSeconds: 61, listen: { port: 1.5 } },
-    "listen.port: is not a whole number",
+    "listen.port: is not a whole number: leave the fraction out",
     "clockSkewSeconds: is more than 60",
   ],
   [
@@ -648,22 +648,22 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "audit.instance: is not an instance name: 1 to 63 characters of a-z, 0-9 and -, the first not -",
   ],
   // --- this server
-  ["RFC8414-2-1 an issuer with a query", { issuer: `${ISSUER}/?a=b` }, "issuer: has a query"],
+  ["RFC8414-2-1 an issuer with a query", { issuer: `${ISSUER}/?a=b` }, "issuer: has a query: leave it out"],
   [
     "RFC6749-3.2-2 an issuer with a fragment",
     { issuer: `${ISSUER}/#a` },
-    "issuer: is not an https URL in canonical form",
+    "issuer: is not an https URL in canonical form: write https://as.example",
   ],
   [
     "RFC8414-2-1 an issuer with plain http",
     { issuer: "http://as.example" },
-    "issuer: is not an https URL in canonical form",
+    "issuer: is not an https URL in canonical form: write https://as.example",
   ],
-  ["an issuer with a trailing slash", { issuer: `${ISSUER}/` }, "issuer: ends with a slash"],
+  ["an issuer with a trailing slash", { issuer: `${ISSUER}/` }, "issuer: ends with a slash: leave it out"],
   [
     "an issuer with capitals in its host",
     { issuer: "https://AS.example" },
-    "issuer: is not an https URL in canonical form",
+    "issuer: is not an https URL in canonical form: write https://as.example",
   ],
   [
     "the development profile outside loopback",
@@ -682,29 +682,29 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
       listen: { tls: { key: { file: "no-key" }, cert: { file: "no-cert" } } },
       keys: { encryptionKey: { file: "no-such" } },
     },
-    "keys.encryptionKey.file: no-such cannot be read (ENOENT)",
-    "listen.tls.key.file: no-key cannot be read (ENOENT)",
-    "listen.tls.cert.file: no-cert cannot be read (ENOENT)",
+    "keys.encryptionKey.file: no-such cannot be read: there is no such file or folder: correct its name, or make it",
+    "listen.tls.key.file: no-key cannot be read: there is no such file or folder: correct its name, or make it",
+    "listen.tls.cert.file: no-cert cannot be read: there is no such file or folder: correct its name, or make it",
   ],
   [
     "a folder instead of a file",
     { keys: { encryptionKey: { file: "tls" } } },
-    "keys.encryptionKey.file: tls cannot be read (EISDIR: it is a folder)",
+    "keys.encryptionKey.file: tls cannot be read: it is a folder: name a file",
   ],
   [
     "a key instead of the certificate",
     { listen: { tls: { cert: { file: "tls/key.pem" } } } },
-    "listen.tls.cert.file: tls/key.pem is not a certificate in PEM",
+    "listen.tls.cert.file: tls/key.pem is not a certificate in PEM: it is a private key: name the file that has it",
   ],
   [
     "a certificate instead of the key",
     { listen: { tls: { key: { file: "tls/cert.pem" } } } },
-    "listen.tls.key.file: tls/cert.pem is not a private key in PEM",
+    "listen.tls.key.file: tls/cert.pem is not a private key in PEM: it is a certificate: name the file that has it",
   ],
   [
     "the key of another certificate",
     { listen: { tls: { key: { file: "tls/other-key.pem" } } } },
-    "listen.tls.key: is not the private key of the certificate in tls.cert",
+    "listen.tls.key: is not the private key of the certificate in tls.cert: name the two that belong together",
   ],
   [
     "a chain that is damaged after its first certificate",
@@ -739,12 +739,12 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a secret that is not UTF-8",
     { keys: { encryptionKey: { file: "latin-1" } } },
-    "keys.encryptionKey.file: latin-1 is not UTF-8 without a byte order mark",
+    "keys.encryptionKey.file: latin-1 is not UTF-8: save it as UTF-8 without a byte order mark",
   ],
   [
     "a secret with a byte order mark",
     { clients: { report: { secrets: [{ file: "marked" }] } } },
-    "clients.report.secrets.0.file: marked is not UTF-8 without a byte order mark",
+    "clients.report.secrets.0.file: marked begins with a byte order mark: save it without",
   ],
   [
     "a secret of an unknown form",
@@ -807,7 +807,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a bundle at a plain http URL",
     { trustDomains: { "td.example": { bundle: { file: undefined, url: "http://b.example" } } } },
-    "trustDomains.td.example.bundle.url: is not an https URL in canonical form",
+    "trustDomains.td.example.bundle.url: is not an https URL in canonical form: write https://b.example",
   ],
   [
     "an admission of other trust domains",
@@ -858,12 +858,12 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a certificate authority that is not a certificate",
     keys({ ca: { file: "secret" } }),
-    `trustedIssuers.${IDP}.keys.ca.file: secret is not a certificate in PEM`,
+    `trustedIssuers.${IDP}.keys.ca.file: secret is not a certificate in PEM: name the file that has it`,
   ],
   [
     "a missing file of a certificate authority",
     keys({ ca: { file: "no-ca" } }),
-    `trustedIssuers.${IDP}.keys.ca.file: no-ca cannot be read (ENOENT)`,
+    `trustedIssuers.${IDP}.keys.ca.file: no-ca cannot be read: there is no such file or folder: correct its name, or make it`,
   ],
   [
     "a target with a name of the server's own endpoints",
@@ -1105,7 +1105,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
       policies: [RULE, RULE],
       keys: { encryptionKey: { file: "no-such" } },
     },
-    "keys.encryptionKey.file: no-such cannot be read (ENOENT)",
+    "keys.encryptionKey.file: no-such cannot be read: there is no such file or folder: correct its name, or make it",
     `drafts: must list "${DRAFT}", the draft that trustDomains follow`,
     "clients.report.defaultTarget: is not the name of a resource server among the targets",
     'policies: the rule id "crew-for-travellers" is given twice',
@@ -1120,23 +1120,35 @@ for (const [name, patch, ...want] of wrong) {
 }
 
 const texts: [name: string, content: string | Buffer, want: string][] = [
-  ["an empty file", "", "is not valid JSON"],
-  ["a trailing comma", '{\n  "version": 1,\n}', "is not valid JSON (line 3 column 1)"],
-  ["a comment", '{\n  // one\n  "version": 1\n}', "is not valid JSON (line 2 column 3)"],
+  ["an empty file", "", "is not valid JSON: it is empty: write one with mandate init"],
+  [
+    "a trailing comma",
+    '{\n  "version": 1,\n}',
+    "is not valid JSON (line 3 column 1): a comma stands before a closing bracket: remove it",
+  ],
+  [
+    "a comment",
+    '{\n  // one\n  "version": 1\n}',
+    "is not valid JSON (line 2 column 3): JSON has no comments: remove them",
+  ],
   [
     "a repeated name",
     '{ "version": 1, "issuer": "a", "issuer": "b" }',
-    "has the same name twice in one object",
+    'has "issuer" twice in one object: remove one of them',
   ],
   [
     "a repeated name, once written with an escape",
     '{ "version": 1, "\\u0076ersion": 1 }',
-    "has the same name twice in one object",
+    'has "version" twice in one object: remove one of them',
   ],
   ["nesting that is too deep", "[".repeat(100) + "]".repeat(100), "is nested too deeply"],
   ["a number that is too large", '{ "version": 1e999 }', "has a number that is too large"],
-  ["another encoding", Buffer.of(0x22, 0xe4, 0x22), "is not UTF-8 without a byte order mark"],
-  ["a byte order mark", "\ufeff{}", "is not UTF-8 without a byte order mark"],
+  [
+    "another encoding",
+    Buffer.of(0x22, 0xe4, 0x22),
+    "is not UTF-8: save it as UTF-8 without a byte order mark",
+  ],
+  ["a byte order mark", "\ufeff{}", "begins with a byte order mark: save it without"],
 ];
 for (const [name, content, want] of texts) {
   test(`${name} is refused with one line that names the file`, () => {
@@ -1147,7 +1159,10 @@ for (const [name, content, want] of texts) {
 
 test("a missing file and one that is not a JSON object are refused", () => {
   const missing = join(folder, "nowhere.json");
-  assert.deepEqual(loadConfig(missing), { ok: false, error: [`${missing}: cannot be read (ENOENT)`] });
+  assert.deepEqual(loadConfig(missing), {
+    ok: false,
+    error: [`${missing}: cannot be read: there is no such file or folder: correct its name, or make it`],
+  });
   for (const content of ["[]", "null", "5"]) {
     const { file, config } = loadText(content);
     assert.deepEqual(config, { ok: false, error: [`${file}: is not a JSON object`] });

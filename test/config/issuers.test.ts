@@ -104,7 +104,7 @@ const wrongKeys: [string, unknown, string][] = [
   [
     "in a file that is missing",
     { file: "none.json" },
-    `${PATH}.keys.file: none.json cannot be read (ENOENT)`,
+    `${PATH}.keys.file: none.json cannot be read: there is no such file or folder: correct its name, or make it`,
   ],
   [
     "in a file that is no key set",
@@ -133,7 +133,7 @@ const wrongKeys: [string, unknown, string][] = [
   [
     "discovered with a missing certificate authority",
     { discover: true, ca: { file: "none.pem" } },
-    `${PATH}.keys.ca.file: none.pem cannot be read (ENOENT)`,
+    `${PATH}.keys.ca.file: none.pem cannot be read: there is no such file or folder: correct its name, or make it`,
   ],
 ];
 for (const [name, keys, want] of wrongKeys) {

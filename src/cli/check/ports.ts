@@ -1,6 +1,6 @@
 /** The ports of the listeners: free, in use by this server, or in use by another process. */
 import { X509Certificate } from "node:crypto";
-import { countsAt, shownAt, whyNotFree } from "../../adapters/free-ports.ts";
+import { countsAt, describeListenFault, shownAt, whyNotFree } from "../../adapters/free-ports.ts";
 import type { Config } from "../../config/config.ts";
 import type { Finding } from "./finding.ts";
 
@@ -21,7 +21,7 @@ async function portOf(name: string, at: Place): Promise<Finding> {
   const why = port === 0 ? undefined : await whyNotFree(at);
   if (why === undefined) return { level: "ok", where, says: `${host}:${port} is free` };
   if (why !== "EADDRINUSE") {
-    const says = `${host}:${port} cannot be listened on (${why}): change "${name}.host" or "${name}.port"`;
+    const says = `${host}:${port} cannot be listened on, because ${describeListenFault(why)}: change "${name}.host" or "${name}.port"`;
     return { level: "error", where, says };
   }
   if (await isOurs(at)) return { level: "ok", where, says: `${host}:${port} is in use by this server` };

@@ -4,6 +4,7 @@ import * as v from "valibot";
 import type { Explanation } from "../../flows/explain.ts";
 import { formatExplanation } from "../../flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
+import { describeIssue } from "../../policy/messages.ts";
 import { parseQuestion } from "../../policy/question.ts";
 import { isClassName } from "../../policy/rule-members.ts";
 import type { Result } from "../../result.ts";
@@ -66,7 +67,7 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
   if (!json.ok) return err([`is not valid JSON (${json.error.kind})`]);
   const parsed = v.safeParse(File, json.value);
   if (!parsed.success) {
-    return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the file"}: ${issue.message}`));
+    return err(parsed.issues.map((issue) => describeIssue(issue, "the file")));
   }
   const problems: string[] = [];
   const vectors = parsed.output.flatMap(

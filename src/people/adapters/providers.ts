@@ -135,8 +135,8 @@ async function redeemAt(
     const asking = defined<FetchOptions>({ post, agent });
     const { status, text } = await fetchDocument(at(provider, url), METADATA_BYTES_MAX, asking);
     if (ERRORS.includes(status)) {
-      end(`the status is ${status}`);
       const error = parseTokenError(text);
+      end(`the status is ${status}, and its error ${error ?? "is none that can be read"}`);
       return err({ reason: "provider_refused", said: defined<JsonObject>({ status, error }) });
     }
     end();

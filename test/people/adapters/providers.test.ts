@@ -10,6 +10,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { issueServerCertificate, makeAuthority } from "../../../scripts/dev-pki.ts";
 import { random } from "../../../src/adapters/crypto/random.ts";
+import type { FetchResult } from "../../../src/adapters/remote/fetch-timer.ts";
 import {
   EARLY_LOOK_SECONDS,
   KEPT_CONNECTION_SECONDS,
@@ -88,10 +89,13 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
   one.site.mode = mode;
   const time = makeTime(0);
   const timers = makeTimers();
-  const pairwise: string[] = [];
+  const [pairwise, failures]: [string[], string[]] = [[], []];
   const providers = openProviders({
     ...{ clock: time.clock, timers, random, encryptionKeys: [randomBytes(32)] },
-    ...{ onFetch: () => undefined, onPairwise: (name: string) => void pairwise.push(name) },
+    ...{
+      onFetch: (_: string, { failure = "none" }: FetchResult) => void failures.push(failure),
+      onPairwise: (name: string) => void pairwise.push(name),
+    },
   });
   t.after(() => providers.stop());
   const settings = (name: string, { site: { issuer, ca } }: typeof one): [string, Provider] => [
@@ -109,7 +113,7 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
   };
   const redeem = (name = "one") => reasonOf(providers.redeem(name, asked));
   return {
-    ...{ one, two, time, timers, pairwise },
+    ...{ one, two, time, timers, pairwise, failures },
     close: () => providers.configure(new Map()),
     /** From now on the provider of this name is at this site. */
     move: (name: string, site: typeof one) => providers.configure(new Map([settings(name, site)])),
@@ -147,6 +151,12 @@ test("CONF-D-1 after three redemptions that waited in vain users are told at onc
   assert.deepEqual([await begin("two"), await redeem("two")], ["ok", REFUSED], "another one is asked");
   pass(PAUSE_MS - 1);
   assert.equal(await begin(), DOWN);
+});
+
+test("a provider's refusal is logged with its status and its own error", async (t) => {
+  const { redeem, failures } = await open(t, "answers");
+  assert.equal(await redeem(), REFUSED);
+  assert.equal(failures.at(-1), "the status is 400, and its error invalid_grant");
 });
 
 test("after the pause one request tries the provider, and the others are told at once until it has its answer", async (t) => {
