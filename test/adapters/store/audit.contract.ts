@@ -493,6 +493,22 @@ export function testIndexRows({ name, sql, create }: Harness): void {
     assert.equal((await left()).length, 0);
   });
 
+  test(`PROD-6.3-3 a first segment that is lost hides no event, and a log is removed from its beginning (${name})`, async (t) => {
+    const { open, execute = assert.fail } = await create(t);
+    const store = await open();
+    const client = { client: { client_id: "c", auth_method: "m" } };
+    const events = [];
+    for (let seq = 0; seq < 6; seq++) events.push(await write(store, ["a", seq, seq], client));
+    while (await indexLog(store, "a", 2));
+    await execute("delete from event_segment where from_seq = 0");
+    assert.deepEqual(await find(store, { terms: [[{ name: "client", value: "c" }]] }), events);
+    await store.audit.prune("a", 3, 9);
+    assert.deepEqual(
+      (await store.log.read({ log: "a", limit: 9 })).map(({ seq }) => seq),
+      [3, 4, 5],
+    );
+  });
+
   test(`after its last event a segment is removed with its lists (${name})`, async (t) => {
     const { open, select = assert.fail } = await create(t);
     const store = await open();

@@ -12,10 +12,14 @@ import { trailIndex, trailRows } from "../trail-index.ts";
 import { postgresEngine } from "./engine.ts";
 import type { Call, Sql } from "./pool.ts";
 
-/** From the first segment on, because the entries of removed events stay in the index until a vacuum has passed. */
+/**
+ * From the first segment on, because the entries of removed events stay in the index until a vacuum has passed; unless
+ * there is an event before it, because a segment may be lost.
+ */
 const FIRST = `
   select seq from event where log = :log and seq >= coalesce((
-    select from_seq from event_segment where log = :log order by from_seq limit 1), 0)
+    select s.from_seq from (select from_seq from event_segment where log = :log order by from_seq limit 1) s
+    where (select true from event where log = :log and seq = s.from_seq - 1) is null), 0)
   order by seq limit 1`;
 
 /** In the order of the key, so that pages are filled. */
