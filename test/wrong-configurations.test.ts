@@ -157,7 +157,7 @@ const ROWS: readonly Row[] = [
   [
     ["keys", "encryptionKey"],
     { file: "short" },
-    "keys.encryptionKey: is not 32 bytes in base64url without padding",
+    'keys.encryptionKey: is not 32 bytes in base64url without padding: make one with "mandate keys new-encryption-key FILE"',
   ],
   [["keys", "encryptionKey"], { file: "empty" }, "keys.encryptionKey: is empty"],
   [

@@ -1,5 +1,4 @@
 /** `mandate init`: writes a configuration for production and its keys into a new folder, and says what to do next. */
-import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { loadSettings } from "../config/config.ts";
@@ -16,6 +15,7 @@ import type { FoundProvider, ToldProvider } from "./init/provider.ts";
 import { findProvider } from "./init/provider.ts";
 import type { Answers, Prompt } from "./init/questions.ts";
 import { collectAnswers, InputEnded } from "./init/questions.ts";
+import { makeSecret32 } from "./keys/encryption-key.ts";
 import type { CommandArguments } from "./options.ts";
 
 const SCHEMA = new URL("../config/config.schema.json", import.meta.url);
@@ -79,8 +79,6 @@ export async function init(given: CommandArguments, terminal: Terminal, prompt?:
 }
 
 type Taken = { caFile: string | undefined; secretFile: string | undefined };
-
-const makeSecret32 = (): string => randomBytes(32).toString("base64url");
 
 /** Every file by its name in the folder. */
 function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): ReadonlyMap<string, string> {

@@ -4,7 +4,8 @@ import { defined, err } from "../result.ts";
 import type { KeyPurpose } from "../settings/key-life.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import type { Command } from "./command.ts";
-import { onStore } from "./command.ts";
+import { onFiles, onStore } from "./command.ts";
+import { writeEncryptionKey } from "./keys/encryption-key.ts";
 import { listKeys } from "./keys/list.ts";
 import { reencryptKeys } from "./keys/reencrypt.ts";
 import type { Rotated } from "./keys/rotate.ts";
@@ -15,15 +16,19 @@ import type { CommandArguments } from "./options.ts";
 const PURPOSES: readonly KeyPurpose[] = ["token", "grant", "checkpoint"];
 
 export function keysCommand(given: CommandArguments): Result<Command, string> {
-  const [kid = ""] = given.args;
+  const [first = ""] = given.args;
   const json = given.has("json");
   switch (given.form) {
     case "rotate":
       return readRotation(given);
     case "withdraw":
-      return onStore(given, (admin) => withdrawKey(admin, { kid, dryRun: given.has("dry-run"), json }));
+      return onStore(given, (admin) =>
+        withdrawKey(admin, { kid: first, dryRun: given.has("dry-run"), json }),
+      );
     case "reencrypt":
       return onStore(given, (admin) => reencryptKeys(admin, json));
+    case "new-encryption-key":
+      return onFiles((terminal) => writeEncryptionKey(first, terminal));
     default:
       return onStore(given, (admin) => listKeys(admin, json));
   }

@@ -49,7 +49,10 @@ function readKey(
   if (encoded === undefined) return undefined;
   const bytes = Buffer.from(encoded, "base64url");
   if (bytes.length === 32 && bytes.toString("base64url") === encoded) return bytes;
-  return problem(path, "is not 32 bytes in base64url without padding");
+  return problem(
+    path,
+    'is not 32 bytes in base64url without padding: make one with "mandate keys new-encryption-key FILE"',
+  );
 }
 
 /** RFC9068-4-12: what is too short for that leaves a verifier without the key of a token, so it is for trials alone. */

@@ -1,9 +1,13 @@
 /** `mandate keys`: on the store of a running service, which goes on without a restart. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import type { HostRun } from "../../scripts/command-line.ts";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { checkKeys, sealedKeys } from "../../src/adapters/crypto/seal.ts";
@@ -315,4 +319,19 @@ test("a wrong command line is refused before anything is opened", async () => {
     const parsed = await parseCommand(["keys", ...words]);
     assert.deepEqual(parsed, { ok: false, error: problem });
   }
+});
+
+test("a new key-encryption key is written for this user only, and no file is overwritten", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mandate key "));
+  const file = join(folder, "key");
+  const words = ["keys", "new-encryption-key", file];
+  const { code, out } = await runCommandLine(words);
+  const key = readFileSync(file, "utf8");
+  assert.deepEqual([code, Buffer.from(key, "base64url").length, statSync(file).mode & 0o777], [0, 32, 0o600]);
+  assert.ok(!out.includes(key));
+  const again = await runCommandLine(words);
+  assert.equal(again.code, 2);
+  assert.match(again.err, /it exists already, and is not overwritten/);
+  assert.equal(readFileSync(file, "utf8"), key);
+  rmSync(folder, { recursive: true });
 });

@@ -719,7 +719,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a key-encryption key of another length",
     { keys: { encryptionKey: { file: "secret" } } },
-    "keys.encryptionKey: is not 32 bytes in base64url without padding",
+    'keys.encryptionKey: is not 32 bytes in base64url without padding: make one with "mandate keys new-encryption-key FILE"',
   ],
   [
     "a secret in an empty file",

@@ -72,6 +72,7 @@ test("a second key-encryption key is optional, and is another one", () => {
   const same =
     "keys.otherEncryptionKey: is the key in keys.encryptionKey: give the one that it replaces, or leave this out";
   assert.deepEqual(readBoth(KEYS.one), [undefined, same]);
-  const short = "keys.otherEncryptionKey: is not 32 bytes in base64url without padding";
+  const short =
+    'keys.otherEncryptionKey: is not 32 bytes in base64url without padding: make one with "mandate keys new-encryption-key FILE"';
   assert.deepEqual(readBoth("AAAA"), [undefined, short]);
 });

@@ -22,6 +22,11 @@ export const KEYS: CommandUsage = {
       options: ["json", "config"],
       says: "encrypts the stored keys with keys.encryptionKey where they still need keys.otherEncryptionKey",
     },
+    {
+      words: "new-encryption-key",
+      takes: ["FILE"],
+      says: "writes a new key-encryption key, for keys.encryptionKey, into a new file that only this user may read",
+    },
   ],
   options: {
     purpose: {
