@@ -63,13 +63,16 @@ export function describeNotJson(text: string): string {
 /** The first name that an object of this JSON text has twice. */
 export function repeatedName(text: string): string | undefined {
   const open: Set<string>[] = [];
-  for (const [token, name] of text.matchAll(/[{}]|("(?:[^"\\]|\\.)*")(?=\s*:)|"(?:[^"\\]|\\.)*"/g)) {
+  let last = "";
+  // A text without an end is one token, so that none of it is looked at again.
+  for (const [token] of text.matchAll(/[{}:]|"(?:[^"\\]|\\.)*"?/g)) {
     if (token === "{") open.push(new Set());
     else if (token === "}") open.pop();
-    else if (name !== undefined) {
-      const read = String(JSON.parse(name));
-      if (open.at(-1)?.has(read)) return read;
-      open.at(-1)?.add(read);
+    else if (token !== ":") last = token;
+    else {
+      const name = String(JSON.parse(last));
+      if (open.at(-1)?.has(name)) return name;
+      open.at(-1)?.add(name);
     }
   }
   return undefined;
