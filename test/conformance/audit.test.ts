@@ -396,7 +396,14 @@ test("PROD-6.3-3 a page as CSV has a header, a row for each event, and the curso
   const shown = rows.map((row) => Object.fromEntries(row.split(",").map((cell, at) => [names[at], cell])));
   const wanted = (await events({ type: query.type })).slice(0, 2);
   assert.deepEqual(
-    shown.map(({ time, log, seq, subject, scope, jti }) => [time, `${log}/${seq}`, subject, scope, jti]),
+    shown.map(({ time, log, seq, subject, scope, jti }) => [
+      time,
+      `${log}/${seq}`,
+      subject,
+      scope,
+      // One id in 64 begins as a formula does, and has an apostrophe before it.
+      jti?.replace(/^'(?=-)/, ""),
+    ]),
     wanted.map((event) => [
       event.time,
       `${event.log}/${event.seq}`,
