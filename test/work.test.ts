@@ -199,6 +199,8 @@ function startCounting(): { work: Work; stop(): void } {
     ...(["hash", "createHash"] as const).map((name) => counted(crypto, name, work, "digests")),
     counted(JSON, "stringify", work, "jsonTexts"),
     counted(globalThis, "setTimeout", work, "timers"),
+    // The journal waits one more turn of the event loop after a turn that took long, which is the machine's doing.
+    replaced(performance, "now", () => 0),
   ];
   syncBuiltinESMExports();
   const hook = createHook({
@@ -223,6 +225,11 @@ function counted<T extends object>(of: T, name: keyof T, work: Work, as: keyof W
     work[as]++;
     return Reflect.apply(usual, this, values);
   };
-  Object.assign(of, { [name]: counting });
+  return replaced(of, name, counting as T[keyof T]);
+}
+
+function replaced<T extends object>(of: T, name: keyof T, by: T[keyof T]): () => void {
+  const usual = of[name];
+  Object.assign(of, { [name]: by });
   return () => void Object.assign(of, { [name]: usual });
 }
