@@ -30,8 +30,11 @@ import { toOAuthError } from "./errors.ts";
 import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
 import { auditedRequest, pathOf } from "./handler.ts";
 
-/** What a challenge says of the endpoint: an audience of its tokens, and the scope for it. */
-export type Wanted = { resource: string; scope?: ApiScope };
+/**
+ * What a challenge says of the endpoint: an audience of its tokens, and the scope for it. `missing` is what the body tells
+ * a request without a token, for callers that show their user the body alone.
+ */
+export type Wanted = { resource: string; scope?: ApiScope; missing?: string };
 
 export type Admitted<Caller> = { caller: Caller; audited: AuditedRequest };
 
@@ -248,7 +251,10 @@ export function refuseBearer(
   const scope = refusal.kind === "scope_insufficient" ? refusal.scope : wanted.scope;
   const needs = defined<Wanted>({ ...wanted, scope });
   if (refusal.kind === "credentials_missing" || refusal.kind === "scheme_unsupported") {
-    return privateJson(401, {}, { "WWW-Authenticate": challenges(ports, scheme, {}, needs) });
+    const { missing } = wanted;
+    // HTTP-D-64: the challenge has no error code, and the body may have one.
+    const body = missing === undefined ? {} : { error: "invalid_token", error_description: missing };
+    return privateJson(401, body, { "WWW-Authenticate": challenges(ports, scheme, {}, needs) });
   }
   const { status, error, description } = TOLD[refusal.kind];
   const challenge = challenges(ports, scheme, { error, description }, needs);

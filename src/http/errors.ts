@@ -1,8 +1,40 @@
 /** RFC 6749 5.2: the only place where a flow's refusal becomes a status and an error code (PROD-7.4-2, PROD-7.5-1). */
+import type { Reason } from "../audit/reasons.ts";
+import { REASONS } from "../audit/reasons.ts";
 import type { Failure } from "../flows/refusal.ts";
 import type { ErrorCode } from "../spec/rfc6749.ts";
+import { isKnownParameter } from "../spec/rfc6749.ts";
 
 export type OAuthError = { status: number; error: ErrorCode; description: string };
+
+/**
+ * PROD-7.4-3: reasons that the parameters of a request alone decide, or those of a request that proved itself before. To
+ * tell them reveals nothing of a client, a key, a token or a target. So may each reason of a malformed request.
+ */
+const TOLD: ReadonlySet<Reason> = new Set<Reason>([
+  "secret_without_client_id",
+  "authorization_malformed",
+  "assertion_with_other_mechanism",
+  "assertion_type_missing",
+  "assertion_type_unsupported",
+  "assertion_missing",
+  "resource_malformed",
+  "target_malformed",
+  "targets_several",
+  "scope_malformed",
+  "scope_exceeds_grant",
+  "code_target_differs",
+  "refresh_target_differs",
+]);
+
+/** PROD-7.4-3: the text of the answer, with what is wrong with which parameter, where that may be told. */
+export function describeFailure({ kind, reason, parameter, waitSeconds }: Failure): string {
+  const { description } = toOAuthError(kind);
+  if (waitSeconds !== undefined || (kind !== "request_malformed" && !TOLD.has(reason))) return description;
+  // The name of an unknown parameter is text of the request, and may be a secret in the wrong place.
+  const named = parameter !== undefined && isKnownParameter(parameter) ? ` (${parameter})` : "";
+  return `${description}: ${REASONS[reason]}${named}`;
+}
 
 /**
  * RFC6749-5.2-10, RFC6749-5.2-11, PROD-7.4-1: texts are fixed, in printable ASCII. None tells which check of a
@@ -20,10 +52,10 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       return {
         status: 400,
         error: "unauthorized_client",
-        description: "the client may not use this grant type",
+        description: "the client may not use this grant_type",
       };
     case "grant_type_unsupported": // RFC6749-5.2-8
-      return { status: 400, error: "unsupported_grant_type", description: "the grant type is not supported" };
+      return { status: 400, error: "unsupported_grant_type", description: "the grant_type is not supported" };
     // RFC8693-2.2.2-1, RFC8693-2.2.2-2: a bad token and a policy denial share this code and its text.
     case "token_refused":
     case "policy_denied":
@@ -43,12 +75,16 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
         description: "tokens of this kind cannot be revoked here",
       };
     case "target_refused": // RFC8693-2.2.2-3, RFC8707-2-9
-      return { status: 400, error: "invalid_target", description: "the target is not available" };
+      return {
+        status: 400,
+        error: "invalid_target",
+        description: "the target (resource, audience) is not available",
+      };
     case "details_refused": // RFC9396-5-2, RFC9396-8-1
       return {
         status: 400,
         error: "invalid_authorization_details",
-        description: "authorization details of no type are supported",
+        description: "authorization_details of no type are supported",
       };
     case "scope_refused": // RFC6749-5.2-9
       return { status: 400, error: "invalid_scope", description: "the scope is not available" };

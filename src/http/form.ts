@@ -16,7 +16,7 @@ import { isKnownParameter, isTokenParameter, parseForm } from "../spec/rfc6749.t
 import { claimedClient } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
-import { toOAuthError } from "./errors.ts";
+import { describeFailure, toOAuthError } from "./errors.ts";
 import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
 
 export const authorizationOf = (request: HttpRequest): string | undefined =>
@@ -135,8 +135,9 @@ export function throttleVain(
  */
 export function refuse(failure: Failure, challenged: boolean): HttpResponse {
   const { kind, reason, parameter, waitSeconds, errorUri } = failure;
-  const { status, error, description } = toOAuthError(kind);
-  const body = defined<ErrorAnswer>({ error, error_description: description, error_uri: errorUri });
+  const { status, error } = toOAuthError(kind);
+  const error_description = describeFailure(failure);
+  const body = defined<ErrorAnswer>({ error, error_description, error_uri: errorUri });
   const refused = defined<LoggedRefusal>({ reason, parameter });
   if (waitSeconds !== undefined) {
     return { ...privateJson(status, body, { "Retry-After": String(waitSeconds) }), refused };

@@ -30,11 +30,16 @@ const wantedBy = ({ settings }: BasePorts): Wanted => ({
 type RegisterPorts = BearerPorts & RegistrarPorts & StatementPorts & Pick<Ports, "registrationTokens">;
 type ManagePorts = BearerPorts & Pick<Ports, "registrations" | "registrationTokens">;
 
+/** Clients that register themselves, such as those of the MCP SDKs, show this text to their user. */
+const NO_TOKEN =
+  "the request has no initial access token (Authorization: Bearer), which the operator of this server gives";
+
 export function registerEndpoint(ports: RegisterPorts): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
     const authorize = (bearer: Bearer) => authorizeRegistration(ports, bearer, peer.address);
-    const admitted = await admitBy(ports, request, peer, authorize, wantedBy(ports));
+    const wanted = { ...wantedBy(ports), missing: NO_TOKEN };
+    const admitted = await admitBy(ports, request, peer, authorize, wanted);
     if (!admitted.ok) return admitted.error;
     const { caller, audited } = admitted.value;
     const json = await readMetadata(ports, audited, request);
@@ -130,11 +135,16 @@ function refuse(ports: BasePorts & Pick<Ports, "nonces">, failure: RegistrationF
     case "token_invalid": // RFC7591-3.2.2-1
       return refuseBearer(ports, { kind, reason }, "Bearer", wantedBy(ports));
     case "clients_too_many":
-      return privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "3600" });
+      return privateJson(503, FULL, { "Retry-After": "3600" });
     default:
       return kind satisfies never;
   }
 }
+
+const FULL = {
+  error: "temporarily_unavailable",
+  error_description: "the server has no room for more clients",
+};
 
 const describe = ({ reason, accepted = [] }: MetadataFailure): string =>
   METADATA_REASONS[reason] + (accepted.length > 0 ? `: one of ${accepted.join(", ")} is` : "");
