@@ -151,7 +151,7 @@ const TOKENS: CommandUsage = {
       says: "selects what every user gave by a click, with its refresh tokens, as after a backup was restored",
     },
     everything: { says: "selects all that was issued until now, or up to --up-to" },
-    "up-to": { value: "TIME", says: "a time like 2026-11-21T08:00:00Z; requires --everything" },
+    "up-to": { value: "TIME", says: "a time like 2026-11-21T08:00:00Z; requires --everything or --subject" },
     "dry-run": { says: "prints the tokens instead, and ends none" },
     json: { says: "one JSON object; with --dry-run, one a line for each token" },
     config,

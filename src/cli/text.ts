@@ -63,6 +63,7 @@ export function consentLine(consent: StoredConsent, nowSeconds: number): string 
 const ENDED = {
   token: "the token {jti} and its descendants",
   subject: "every token about the subject {sub} of {iss}",
+  sign_in: "the user's sign-in {sid} at {iss}, and what was issued for it",
   actor: "every token with {spiffeId} among its actors",
   client: "every token of the client {clientId}",
   trust_domain: "every token of the workloads of {name}",

@@ -39,13 +39,16 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
   const [issuer, subject, upTo] = ["issuer", "subject", "up-to"].map(given.one);
   const everything = given.has("everything");
   const upToSeconds = upTo === undefined ? undefined : Math.ceil(Date.parse(upTo) / 1000);
-  if (upTo !== undefined && !(everything && Number.isInteger(upToSeconds))) {
-    return err("--up-to requires --everything, and a time like 2026-11-21T08:00:00Z");
+  if (upTo !== undefined && !((everything || subject !== undefined) && Number.isInteger(upToSeconds))) {
+    return err("--up-to requires --everything or --subject, and a time like 2026-11-21T08:00:00Z");
   }
   if (subject !== undefined && issuer === undefined) return err("--subject requires --issuer");
   const named = defined<JsonObject>({
     token: given.one("jti"),
-    subject: subject === undefined || issuer === undefined ? undefined : { iss: issuer, sub: subject },
+    subject:
+      subject === undefined || issuer === undefined
+        ? undefined
+        : defined<JsonObject>({ iss: issuer, sub: subject, upTo: upToSeconds }),
     issuer: subject === undefined ? issuer : undefined,
     actor: given.one("actor"),
     client: given.one("client"),

@@ -7,7 +7,7 @@ import { ENDING_COUNT_MS } from "../limits/tokens.ts";
 import type { Ending, EndingSelector } from "../policy/endings.ts";
 import { buildEnding, cutOffShown } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
-import type { TokenFacts, TokenRecord } from "../records.ts";
+import type { Entry, TokenFacts, TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { StandingPorts } from "./standing.ts";
@@ -47,7 +47,9 @@ export type Ended = {
 };
 
 /** The event of an ending without what the ending adds: its outcome, what it ends, and its type if it has no other. */
-export type EndingEvent = Omit<AuditEvent, "type" | "outcome"> & { type?: "refresh.ended" };
+export type EndingEvent = Omit<AuditEvent, "type" | "outcome"> & {
+  type?: "refresh.ended" | "user.signed_out";
+};
 
 /** Records the ending and counts what it ended, for which every living token is looked at. */
 export async function endTokens(
@@ -67,16 +69,21 @@ export async function recordEnding(
   selector: EndingSelector,
   by: EndingEvent,
 ): Promise<{ ending: Ending; eventId: string }> {
-  const ending = buildEnding(ports.hash.sha256, selector, ports.clock.nowMs());
-  const event: AuditEvent = {
-    type: "token.revoked",
-    ...by,
-    outcome: "allow",
-    detail: { ...by.detail, ...describeEnding(selector, ending) },
-  };
-  const recorded = await ports.journal.record({ event, ending });
+  const entry = endingEntry(ports, selector, by);
+  const recorded = await ports.journal.record(entry);
   if (!recorded.ok) throw new Error("an ending has no condition that could fail");
-  return { ending, eventId: recorded.value.eventId };
+  return { ending: entry.ending, eventId: recorded.value.eventId };
+}
+
+/** The entry of an ending, to which a caller may add what must hold when it is written. */
+export function endingEntry(
+  { hash, clock }: Pick<Ports, "clock" | "hash">,
+  selector: EndingSelector,
+  by: EndingEvent,
+): Entry & { ending: Ending } {
+  const ending = buildEnding(hash.sha256, selector, clock.nowMs());
+  const detail = { ...by.detail, ...describeEnding(selector, ending) };
+  return { event: { type: "token.revoked", ...by, outcome: "allow", detail }, ending };
 }
 
 const describeEnding = (selector: EndingSelector, ending: Ending): JsonObject =>

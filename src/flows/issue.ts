@@ -63,7 +63,7 @@ function lostBy(failed: readonly Precondition[]): Lost {
 
 type Issued = Result<TokenAnswer, RefusedRequest>;
 
-export type IssuePorts = BasePorts & Pick<Ports, "facts" | "journal" | "signer" | "grantSigner">;
+export type IssuePorts = BasePorts & Pick<Ports, "endings" | "facts" | "journal" | "signer" | "grantSigner">;
 
 export function issue(
   ports: IssuePorts,

@@ -27,7 +27,7 @@ export interface PeopleGrants {
   readonly read: Readonly<Record<typeof AUTHORIZATION_CODE | typeof REFRESH_TOKEN, ReadGrant>>;
   /** Makes a link for an agent that only lacks its user's consent, at which that user can give it (PAGE-D-23). */
   askUser(
-    ports: BasePorts,
+    ports: BasePorts & Pick<Ports, "endings">,
     order: Pick<Order, "access">,
     missing: MissingConsent,
     nowSeconds: number,

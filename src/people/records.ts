@@ -60,6 +60,8 @@ export type Session = SignInFacts & {
   displayName?: string;
   /** An address that the provider says it has verified. */
   mail?: string;
+  /** What the provider calls its own session of the user. */
+  sid?: string;
   startedAtSeconds: number;
 };
 
@@ -75,6 +77,8 @@ export type CodeRecord = SignInFacts & {
   scopes: readonly string[];
   origin: Origin;
   sub: string;
+  /** As in the session. */
+  sid?: string;
   consentId: string;
   /** When the user signed in, by the provider's word or else by our clock. */
   signedInAtSeconds: number;

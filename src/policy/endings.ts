@@ -13,8 +13,13 @@ import type { Origin } from "./access.ts";
 /** Selects what is ended: one thing, with all that was issued to it, for it, through it or below it. */
 export type EndingSelector =
   | { by: "token"; jti: string }
-  /** The subject at the issuer that first vouched for it; `iss` is ours for a client that acted for itself. */
-  | { by: "subject"; iss: string; sub: string }
+  /**
+   * The subject at the issuer that first vouched for it; `iss` is ours for a client that acted for itself. All that it
+   * has ends: tokens, refresh tokens, sessions, links to ask it; what began up to a time in milliseconds, or up to now.
+   */
+  | { by: "subject"; iss: string; sub: string; upToMs?: number }
+  /** One sign-in of a user, as their provider names it. */
+  | { by: "sign_in"; iss: string; sid: string }
   /** A workload in any hop that this server authenticated. */
   | { by: "actor"; spiffeId: string }
   | { by: "client"; clientId: string }
@@ -60,6 +65,8 @@ function valuesOf(selector: EndingSelector): readonly string[] {
       return [selector.jti];
     case "subject":
       return [selector.iss, selector.sub];
+    case "sign_in":
+      return [selector.iss, selector.sid];
     case "actor":
       return [selector.spiffeId];
     case "client":
@@ -165,11 +172,25 @@ export function workloadOf({
   return parseSpiffeId(clientId).ok ? clientId : undefined;
 }
 
+/** A sign-in of a user: `sid` is the name of their session at the provider, if it told one. */
+type UserSignIn = { origin: Origin; sid?: string };
+
+/** The keys of a sign-in, which the user's session and what they give in it carry. */
+export function signInKeys(
+  sha256: TextDigest,
+  { origin, sid }: UserSignIn,
+  atSeconds: number,
+): readonly EndingKey[] {
+  const ofSubject = foreignKeys(sha256, origin, atSeconds);
+  if (sid === undefined) return ofSubject;
+  const key = selectorKey(sha256, { by: "sign_in", iss: origin.iss, sid });
+  return [...ofSubject, { key, sinceMs: atSeconds * 1000 }];
+}
+
 /** What a user gave to a client by one click: the code and all refresh tokens that came of it belong to it. */
-type UserGrant = {
+type UserGrant = UserSignIn & {
   id: string;
   clientId: string;
-  origin: Origin;
   consentId: string;
   signedInAtSeconds: number;
   /** When the user decided. */
@@ -178,7 +199,7 @@ type UserGrant = {
 
 /** REFRESH-D-14: the keys of a grant, which all that is issued for it carries. */
 export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly EndingKey[] {
-  const { id, clientId, origin, consentId, signedInAtSeconds, startedAtSeconds } = grant;
+  const { id, clientId, consentId, signedInAtSeconds, startedAtSeconds } = grant;
   const selectors: readonly EndingSelector[] = [
     { by: "grant", id },
     { by: "every_grant" },
@@ -187,20 +208,20 @@ export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly Ending
   ];
   const own = selectors.map((one) => ({ key: selectorKey(sha256, one), sinceMs: startedAtSeconds * 1000 }));
   // An ending of the user's sign-ins up to a time also ends what they led to.
-  return [...own, ...foreignKeys(sha256, origin, Math.min(signedInAtSeconds, startedAtSeconds))];
+  return [...own, ...signInKeys(sha256, grant, Math.min(signedInAtSeconds, startedAtSeconds))];
 }
 
 // --- the record -------------------------------------------------------------------------------------------------
 
 /**
- * The ending of a token, a grant or a key of ours has no cut-off: nothing is issued again under its name, or signed
- * with it.
+ * The ending of a token, a grant, a sign-in or a key of ours has no cut-off: nothing is issued again under its name, or
+ * signed with it.
  */
 const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * The record that ends what the selector names. A token, a grant or a key ends for good; of anything else it ends what
- * exists up to a cut-off. That reaches the time of one write into the future, because what another instance writes at this moment may
+ * The record that ends what the selector names. A token, a grant, a sign-in or a key ends for good; of anything else it
+ * ends what exists up to a cut-off. That reaches the time of one write into the future, because what another instance writes at this moment may
  * not see the record yet; what is issued within that time is ended too.
  */
 export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs: number): Ending {
@@ -213,10 +234,19 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
 }
 
 function cutOffOf(selector: EndingSelector, nowMs: number): number {
-  if (selector.by === "token" || selector.by === "grant" || selector.by === "key") return ALWAYS_MS;
   const reachMs = nowMs + ENDING_REACH_MS;
-  const upToMs = selector.by === "everything" ? selector.upToMs : undefined;
-  return Math.min(upToMs ?? reachMs, reachMs);
+  switch (selector.by) {
+    case "token":
+    case "grant":
+    case "sign_in":
+    case "key":
+      return ALWAYS_MS;
+    case "subject":
+    case "everything":
+      return Math.min(selector.upToMs ?? reachMs, reachMs);
+    default:
+      return reachMs;
+  }
 }
 
 function keptSeconds({ by }: EndingSelector): number {
@@ -233,6 +263,7 @@ function keptSeconds({ by }: EndingSelector): number {
     case "rule":
     case "consent":
     case "grant":
+    case "sign_in":
     case "every_grant":
       return REFRESH_DAYS_MAX * 24 * 3600;
     case "token":
@@ -242,6 +273,6 @@ function keptSeconds({ by }: EndingSelector): number {
   }
 }
 
-/** The cut-off that an operator is told; undefined for a token, a grant or a key. */
+/** The cut-off that an operator is told; undefined for what ends for good. */
 export const cutOffShown = ({ cutOffMs }: Ending): number | undefined =>
   cutOffMs === ALWAYS_MS ? undefined : cutOffMs;

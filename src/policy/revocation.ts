@@ -34,7 +34,7 @@ const workload = v.pipe(
 const SELECTORS = {
   token: name,
   /** The subject at the issuer that first vouched for it; the issuer is ours for a client that acts for itself. */
-  subject: v.strictObject({ iss: name, sub: name }),
+  subject: v.strictObject({ iss: name, sub: name, upTo: v.optional(time) }),
   actor: workload,
   client: name,
   trustDomain: v.pipe(name, v.check(isTrustDomainName, "is not the name of a trust domain")),
@@ -45,7 +45,7 @@ const SELECTORS = {
   grant: name,
   /** What every user gave by a click. */
   everyGrant: v.strictObject({}),
-  /** `upTo` is in seconds since 1970; without it, everything is ended that was issued until now. */
+  /** `upTo` is in seconds since 1970; without it, what was issued until now is ended. */
   everything: v.strictObject({ upTo: v.optional(time) }),
 };
 type SelectorName = keyof typeof SELECTORS;
@@ -82,7 +82,7 @@ export function parseRevocation(json: Json): Result<RevocationOrder, readonly st
 
 const READERS: { [Name in SelectorName]: (order: Order) => EndingSelector | undefined } = {
   token: ({ token }) => (token === undefined ? undefined : { by: "token", jti: token }),
-  subject: ({ subject }) => subject && { by: "subject", ...subject },
+  subject: ({ subject }) => subject && subjectUpTo(subject),
   actor: ({ actor }) => (actor === undefined ? undefined : { by: "actor", spiffeId: actor }),
   client: ({ client }) => (client === undefined ? undefined : { by: "client", clientId: client }),
   trustDomain: ({ trustDomain }) =>
@@ -95,5 +95,11 @@ const READERS: { [Name in SelectorName]: (order: Order) => EndingSelector | unde
   everything: ({ everything }) => everything && everythingUpTo(everything.upTo),
 };
 
+const msOf = (seconds: number | undefined): number | undefined =>
+  seconds === undefined ? undefined : seconds * 1000;
+
 const everythingUpTo = (upTo: number | undefined): EndingSelector =>
-  defined<EndingSelector>({ by: "everything", upToMs: upTo === undefined ? undefined : upTo * 1000 });
+  defined<EndingSelector>({ by: "everything", upToMs: msOf(upTo) });
+
+const subjectUpTo = ({ iss, sub, upTo }: NonNullable<Order["subject"]>): EndingSelector =>
+  defined<EndingSelector>({ by: "subject", iss, sub, upToMs: msOf(upTo) });

@@ -850,6 +850,7 @@ const chain = [
 const endings: readonly (readonly [ends: JsonObject, sentence: string])[] = [
   [{ by: "token", jti: "j" }, "(the token j and its descendants)"],
   [{ by: "subject", iss: IDP, sub: "a b" }, `(every token about the subject "a b" of ${IDP})`],
+  [{ by: "sign_in", iss: IDP, sid: "s" }, `(the user's sign-in s at ${IDP}, and what was issued for it)`],
   [{ by: "actor", spiffeId: PLANNER }, `(every token with ${PLANNER} among its actors)`],
   [{ by: "client", clientId: "c) x" }, '(every token of the client "c) x")'],
   [{ by: "trust_domain", name: "td.example" }, "(every token of the workloads of td.example)"],

@@ -169,8 +169,11 @@ const WRONG: [words: string[], problem: RegExp][] = [
   [["--subject", "alice"], /--subject requires --issuer/],
   [["--actor", "planner"], /actor: is not the SPIFFE ID of a workload/],
   [["--trust-domain", "spiffe://td.example"], /trustDomain: is not the name of a trust domain/],
-  [["--everything", "--up-to", "yesterday"], /--up-to requires --everything, and a time/],
-  [["--client", "a", "--up-to", "2020-01-01T00:00:00Z"], /--up-to requires --everything, and a time/],
+  [["--everything", "--up-to", "yesterday"], /--up-to requires --everything or --subject, and a time/],
+  [
+    ["--client", "a", "--up-to", "2020-01-01T00:00:00Z"],
+    /--up-to requires --everything or --subject, and a time/,
+  ],
   [["--client", ""], /--client is empty/],
   [["--scope", "a"], /Unknown option '--scope'/],
 ];

@@ -96,6 +96,18 @@ const cases: readonly (readonly [EndingSelector, { reach: number; kept: number }
     { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },
   ],
   [
+    { by: "subject", iss: "i", sub: "s", upToMs: NOW * 1000 - 7 },
+    { reach: -7, kept: ENDING_KEPT_SECONDS },
+  ],
+  [
+    { by: "subject", iss: "i", sub: "s", upToMs: NOW * 2000 },
+    { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },
+  ],
+  [
+    { by: "sign_in", iss: "i", sid: "s" },
+    { reach: Number.MAX_SAFE_INTEGER, kept: REFRESH_DAYS_MAX * 24 * 3600 },
+  ],
+  [
     { by: "issuer", issuer: "i" },
     { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },
   ],

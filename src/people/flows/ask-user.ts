@@ -12,6 +12,7 @@ import {
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/access.ts";
+import { foreignKeys } from "../../policy/endings.ts";
 import type { PendingConsent } from "../../records.ts";
 import type { PeoplePorts } from "../ports.ts";
 
@@ -30,8 +31,9 @@ export async function askUser(
     settings,
     hash,
     random,
+    endings,
     pendingConsents,
-  }: Pick<PeoplePorts, "settings" | "hash" | "random" | "pendingConsents">,
+  }: Pick<PeoplePorts, "settings" | "hash" | "random" | "endings" | "pendingConsents">,
   { access }: Pick<Order, "access">,
   { target, scope }: MissingConsent,
   nowSeconds: number,
@@ -54,6 +56,18 @@ export async function askUser(
   };
   const pending = await pendingConsents.open(fresh, { ...CAPS, nowSeconds });
   if (pending === undefined) return { asked: { refused: "pending_consents_too_many" } };
+  const { startedAtSeconds } = pending;
+  // What was asked before the user's tokens were ended has ended with them; this asks again, by the same link.
+  if (
+    subject !== undefined &&
+    (await endings.isEnded(foreignKeys(hash.sha256, subject.origin, startedAtSeconds)))
+  )
+    await pendingConsents.replace({
+      ...pending,
+      version: pending.version + 1,
+      ask: fresh.ask,
+      startedAtSeconds: nowSeconds,
+    });
   // RFC6749-5.2-12: the URI has only characters that a URI may have: our issuer, and base64url.
   return {
     errorUri: `${settings().issuer}/ask?r=${pending.id}`,

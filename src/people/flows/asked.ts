@@ -5,6 +5,7 @@ import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
+import { foreignKeys } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
 import { defined, ok } from "../../result.ts";
@@ -63,6 +64,10 @@ async function find(
   const origin = pending?.ask.subject?.origin;
   if (pending === undefined || origin === undefined)
     return countedNotice(ports, audited, "ask_gone", "ask_unknown");
+  // What ends a subject also ends what was asked of it before.
+  const { startedAtSeconds } = pending;
+  if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds)))
+    return countedNotice(ports, audited, "ask_gone", "ended");
   const place = { page: "ask", id } as const;
   const session = await findSession(ports, visitor.session);
   if (session === undefined) return { next: "sign_in", place };

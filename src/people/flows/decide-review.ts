@@ -218,6 +218,7 @@ function codeRow(
     target,
     origin: session.origin,
     sub: session.sub,
+    sid: session.sid,
     signedInAtSeconds: session.authTimeSeconds ?? session.startedAtSeconds,
     authTimeSeconds: session.authTimeSeconds,
     acr: session.acr,

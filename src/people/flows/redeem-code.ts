@@ -178,18 +178,11 @@ function subjectOf(
   );
 }
 
-const keysOf = (
-  { hash }: Pick<PeoplePorts, "hash">,
-  key: string,
-  { clientId, origin, consentId, signedInAtSeconds, usableUntilSeconds }: CodeRecord,
-): readonly EndingKey[] =>
+const keysOf = ({ hash }: Pick<PeoplePorts, "hash">, key: string, code: CodeRecord): readonly EndingKey[] =>
   grantKeys(hash.sha256, {
+    ...code,
     id: grantOf({ hash }, key),
-    clientId,
-    origin,
-    consentId,
-    signedInAtSeconds,
-    startedAtSeconds: usableUntilSeconds - CODE_SECONDS,
+    startedAtSeconds: code.usableUntilSeconds - CODE_SECONDS,
   });
 
 /** REFRESH-D-1: a refresh token, where client, rule and page allow it; RFC9700-4.14.2-1: that is the operator's decision. */

@@ -3,7 +3,7 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits/people.ts";
-import { foreignKeys } from "../../policy/endings.ts";
+import { signInKeys } from "../../policy/endings.ts";
 import type { RowChange } from "../../records.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { PeoplePorts, SessionPorts } from "../ports.ts";
@@ -51,9 +51,10 @@ export async function findSession(
     return undefined;
   if (!ports.settings().signIn?.providers.has(row.body.provider)) return undefined;
   // PAGE-D-14: what ends the tokens of a user ends a sign-in that is older, so that a stolen cookie consents to nothing.
-  const { origin, startedAtSeconds } = row.body;
-  if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds))) return undefined;
-  const end = row.body.startedAtSeconds + SESSION_SECONDS_MAX;
+  const { startedAtSeconds } = row.body;
+  const keys = signInKeys(ports.hash.sha256, row.body, startedAtSeconds);
+  if (await ports.endings.isEnded(keys)) return undefined;
+  const end = startedAtSeconds + SESSION_SECONDS_MAX;
   const expiresAtSeconds = Math.min(nowSeconds + SESSION_IDLE_SECONDS, end);
   // The time is not written with each page within a few seconds; if another page was quicker, it has done the same.
   if (expiresAtSeconds - row.expiresAtSeconds > SESSION_IDLE_SECONDS / 10) {

@@ -25,6 +25,7 @@ import {
   maxAgeOf,
   parseAuthenticationResponse,
   readErrorCode,
+  sessionName,
   verifiedMail,
 } from "../spec/oidc.ts";
 import type { SignInWishes } from "../spec/rfc6749-authorization.ts";
@@ -269,6 +270,7 @@ async function readIdToken(
     provider: provider.name,
     displayName: displayName(claims),
     mail: verifiedMail(claims),
+    sid: sessionName(claims),
     startedAtSeconds: nowSeconds,
   });
   return ok({ session, token: describeToken(ports, parsed.value, "id_token") });

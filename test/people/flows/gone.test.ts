@@ -1,0 +1,90 @@
+/** What ends when a user's sign-ins end: sessions, links at which they are asked, what they gave. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { recordEnding } from "../../../src/flows/endings.ts";
+import { ENDING_REACH_MS } from "../../../src/limits/tokens.ts";
+import { askUser } from "../../../src/people/flows/ask-user.ts";
+import { openAsked } from "../../../src/people/flows/asked.ts";
+import { buildSession, findSession } from "../../../src/people/flows/session.ts";
+import type { Session } from "../../../src/people/records.ts";
+import type { EndingSelector } from "../../../src/policy/endings.ts";
+import { grantKeys } from "../../../src/policy/endings.ts";
+import { defined } from "../../../src/result.ts";
+import type { RefreshFlow } from "../../support/refresh.ts";
+import { ALICE, LOGIN, openRefresh } from "../../support/refresh.ts";
+
+const SUBJECT: EndingSelector = { by: "subject", ...ALICE };
+const end = ({ ports }: RefreshFlow, selector: EndingSelector) =>
+  recordEnding(ports, selector, { reason: "by_operator" });
+
+/** A session of alice that begins now, by its key. */
+async function openSession({ ports }: RefreshFlow, extra: Partial<Session> = {}): Promise<string> {
+  const startedAtSeconds = ports.clock.nowSeconds();
+  const session = { origin: ALICE, sub: "company:alice", provider: "company", startedAtSeconds, ...extra };
+  const { key, rows } = buildSession(ports, session, undefined);
+  for (const row of rows) if ("add" in row) await ports.shortLived.add(row.add);
+  return key;
+}
+
+test("PAGE-D-14 a session that began before the cut-off of its subject has ended, and one that began after it lives", async (t) => {
+  const flow = await openRefresh(t);
+  const before = await openSession(flow);
+  flow.pass(10);
+  const after = await openSession(flow);
+  await end(flow, { ...SUBJECT, upToMs: (flow.nowSeconds + 5) * 1000 });
+  assert.equal(await findSession(flow.ports, before), undefined);
+  assert.equal((await findSession(flow.ports, after))?.key, after);
+});
+
+test("OIDCB-2.1-2 the end of one sign-in ends its session, and no other of the user", async (t) => {
+  const flow = await openRefresh(t);
+  const [one, other, none] = [
+    await openSession(flow, { sid: "one" }),
+    await openSession(flow, { sid: "other" }),
+    await openSession(flow),
+  ];
+  await end(flow, { by: "sign_in", iss: LOGIN, sid: "one" });
+  const found = await Promise.all([one, other, none].map((key) => findSession(flow.ports, key)));
+  assert.deepEqual(
+    found.map((session) => session?.key),
+    [undefined, other, none],
+  );
+});
+
+test("REFRESH-D-14 what a user gives carries the key of its sign-in, if the provider named that", () => {
+  const given = { id: "g", clientId: "c", origin: ALICE, consentId: "k" };
+  const times = { signedInAtSeconds: 50, startedAtSeconds: 60 };
+  const keysOf = (sid?: string) => grantKeys((text) => text, defined({ ...given, ...times, sid }));
+  const own = keysOf("one").filter(({ key }) => !keysOf().some((one) => one.key === key));
+  assert.deepEqual(own, [{ key: `["sign_in","${LOGIN}"`.slice(0, 22), sinceMs: 50_000 }]);
+});
+
+test("PAGE-D-23 a link from before its user's tokens were ended is refused, and the agent that asks again gets it anew", async (t) => {
+  const flow = await openRefresh(t);
+  const ports = { ...flow.ports, authFailures: { note: () => undefined } };
+  const [target = assert.fail()] = ports.settings().policy.targets.values();
+  const ask = async (): Promise<string> => {
+    const subject = { origin: ALICE, audiences: [], scopes: [], chain: [], tokenType: "jwt" } as const;
+    const nowSeconds = ports.clock.nowSeconds();
+    const times = { expiresAtSeconds: nowSeconds + 300, issuer: LOGIN };
+    const access = { mode: "delegation", clientId: "agent", subject: { ...subject, ...times } } as const;
+    const order = { access } as unknown as Parameters<typeof askUser>[1];
+    const missing = { target, scope: ["notes.read"] } as unknown as Parameters<typeof askUser>[2];
+    const { errorUri = "" } = await askUser(ports, order, missing, nowSeconds);
+    return errorUri.slice(errorUri.indexOf("=") + 1);
+  };
+  const visitor = { browser: undefined, session: undefined } as unknown as Parameters<typeof openAsked>[3];
+  const request = { id: "r", endpoint: "/ask", source_ip: "192.0.2.1" };
+  const visit = async (id: string) => {
+    const page = await openAsked(ports, request, id, visitor, false);
+    return page.next === "notice" ? page.notice.reason : page.next;
+  };
+  const link = await ask();
+  assert.equal(await visit(link), "sign_in");
+  await end(flow, SUBJECT);
+  assert.equal(await visit(link), "ended");
+  flow.pass(ENDING_REACH_MS / 1000 + 1);
+  assert.equal(await visit(link), "ended");
+  assert.equal(await ask(), link);
+  assert.equal(await visit(link), "sign_in");
+});
