@@ -127,6 +127,27 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place) 
         grantTypes: [],
       },
     },
+    agents: {
+      [workload("agents/planner")]: {
+        title: { en: "Trip planner", de: "Reiseplaner" },
+        purpose: { en: "Plans trips.", de: "Plant Reisen." },
+        owner: "Travel desk",
+        contact: "travel@example.com",
+      },
+      [workload("agents/booking")]: {
+        title: { en: "Booking agent", de: "Buchungsagent" },
+        purpose: { en: "Books what the planner found.", de: "Bucht, was der Reiseplaner findet." },
+        owner: "Travel desk",
+        contact: "travel@example.com",
+      },
+      [workload("crew/*")]: {
+        title: "Crew",
+        purpose: { en: "Does one part of a booking each.", de: "Erledigt je einen Teil einer Buchung." },
+        owner: "Travel desk",
+      },
+      [CLIENT_ID]: { title: { en: "Nightly report", de: "Nachtbericht" }, owner: "Accounting" },
+      [RESOURCE_SERVER]: { title: { en: "Trips API", de: "Reise-API" } },
+    },
     targets: [
       { names: ["booking-agent"], owners: [workload("agents/booking")], scopes },
       { names: ["crew-desk"], owners: [workload("crew/*")], scopes },
@@ -175,7 +196,7 @@ type PeoplePlace = Place & { mtlsPort: number; host: string };
 
 /** What is other where users sign in: a stand-in for their provider, and an app that may ask them. */
 function forPeople(
-  { clients, targets, policies, listen }: ReturnType<typeof devConfig>,
+  { clients, agents, targets, policies, listen }: ReturnType<typeof devConfig>,
   { idpIssuer, mtlsPort, host }: PeoplePlace,
 ): object {
   const scopes = ["trips.read", "trips.book"];
@@ -201,7 +222,11 @@ function forPeople(
     },
     clients: {
       ...clients,
-      [APP]: { method: "none", redirectUris: ["http://127.0.0.1/callback"], title: "Travel app" },
+      [APP]: { method: "none", redirectUris: ["http://127.0.0.1/callback"] },
+    },
+    agents: {
+      ...agents,
+      [APP]: { title: { en: "Travel app", de: "Reise-App" }, purpose: "Shows you your trips." },
     },
     targets: targets.map((target) =>
       target.names[0] === "booking-agent" ? { ...target, ...shown } : target,

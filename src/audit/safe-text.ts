@@ -14,3 +14,10 @@ export function escapeUnsafe(text: string): string {
       .join(""),
   );
 }
+
+/** The first unsafe character, as U+XXXX; a space of any width counts as a space. */
+export function unsafeIn(text: string): string | undefined {
+  const [found] = text.replace(/\p{Zs}/gu, " ").match(UNSAFE) ?? [];
+  const point = found?.codePointAt(0);
+  return point === undefined ? undefined : `U+${point.toString(16).toUpperCase().padStart(4, "0")}`;
+}

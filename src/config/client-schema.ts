@@ -44,12 +44,10 @@ const workloadText = "The SPIFFE ID as which it acts; rules name it by this.";
 const actorText = "Whether its own access token may be its actor token; false by default.";
 const certificateBoundText = "Whether its tokens must be bound to its certificate; false by default.";
 const defaultTarget = maybe(text, "The target of a request that names none.");
-const title = maybe(text, "The name of the client that users are shown.");
 const dpopBound = flag("Whether its tokens must be bound to a DPoP key");
 
 const ofClient = {
   redirectUris: setting(v.optional(redirectUris, []), redirectsText),
-  title,
   grantTypes: grantTypes(GRANT_TYPES),
   workload: maybe(workloadId, workloadText),
   actorAccessToken: setting(v.optional(v.boolean(), false), actorText),
@@ -128,7 +126,6 @@ export const ClientFile = v.variant("method", [
   // RFC6749-3.1.2.2-1, RFC6749-10.6-2: a public client without a redirect URI could be sent nothing.
   v.strictObject({
     redirectUris: setting(v.pipe(redirectUris, v.minLength(1)), redirectsText),
-    title,
     method: anyMethodWith("nothing"),
     grantTypes: grantTypes(USER_GRANT_TYPES),
     workload: maybe(v.never(), workloadText),

@@ -116,7 +116,7 @@ function readClient(
   config: ConfigFile,
   reader: Reader,
 ): Client | undefined {
-  const { method, grantTypes, workload, actorAccessToken, defaultTarget, redirectUris, title } = from;
+  const { method, grantTypes, workload, actorAccessToken, defaultTarget, redirectUris } = from;
   const credentials = readCredentials(path, from, config, reader);
   if (credentials === undefined) return undefined;
   const client = makeClient(
@@ -129,7 +129,6 @@ function readClient(
       defaultTarget,
       bindsBy: bindsBy(from),
       redirectUris: redirectUris.length > 0 ? redirectUris : undefined,
-      title,
       method,
       credentials,
     }),

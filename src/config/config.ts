@@ -19,6 +19,7 @@ import type { Json, JsonFailure, JsonObject } from "../spec/rfc8259.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
+import { readAgents } from "./agents.ts";
 import type { AuditSettings } from "./audit.ts";
 import { readAudit } from "./audit.ts";
 import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
@@ -137,7 +138,7 @@ function placeOf(content: string): string {
 }
 
 /** The sections whose members have names of the operator's choice. */
-const BY_NAME = ["trustDomains", "trustedIssuers", "clients", "clientOrigins"];
+const BY_NAME = ["trustDomains", "trustedIssuers", "clients", "agents", "clientOrigins"];
 
 /** The schema reports only the first unknown name of an object, so that one is removed and the rest is read again. */
 function readShape(json: Json): Result<ConfigFile, readonly string[]> {
@@ -277,6 +278,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       issuer,
       ...v.parse(General, config),
       clients,
+      agents: readAgents(config, reader),
       vouchedClients: byVoucher(clients),
       mtlsOrigin: config.mtls?.origin,
       takesCertificates,

@@ -15,7 +15,9 @@ const OLDER: readonly Older[] = [
 ];
 
 /** Changes the file to the newer spellings, and returns a warning for each older one. */
-export const respell = (file: JsonObject): readonly string[] =>
+export const respell = (file: JsonObject): readonly string[] => [...renamed(file), ...moved(file)];
+
+const renamed = (file: JsonObject): readonly string[] =>
   OLDER.flatMap(({ path, value, now }) => {
     const [names, name] = [path.split(".").slice(0, -1), path.replace(/^.*\./, "")];
     return sectionsAt(file, names).flatMap(([at, section]) => {
@@ -31,6 +33,17 @@ export const respell = (file: JsonObject): readonly string[] =>
       Reflect.deleteProperty(section, name);
       return [`${at}${name}: is called ${now} now: rename it, ${REFUSED}`];
     });
+  });
+
+/** The title of a client is one of an agent now; beside one there it stays, and is refused. */
+const moved = (file: JsonObject): readonly string[] =>
+  sectionsAt(file, ["clients", "*"]).flatMap(([at, client]) => {
+    const id = at.slice("clients.".length, -1);
+    const { agents = {} } = file;
+    if (client.title === undefined || !isJsonObject(agents) || Object.hasOwn(agents, id)) return [];
+    file.agents = { ...agents, [id]: { title: client.title } };
+    Reflect.deleteProperty(client, "title");
+    return [`${at}title: is agents.${id}.title now: move it, ${REFUSED}`];
   });
 
 const REFUSED = "because the next release refuses the older spelling";

@@ -5,6 +5,7 @@ import { LEASE_SECONDS_MAX, STORE_CONNECTIONS_MAX, STORE_START_SECONDS } from ".
 import { Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { list, maybe, setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
+import { AgentFile } from "../settings/agents.ts";
 import { DpopFile, General, LimitsFile } from "../settings/sections.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
@@ -137,6 +138,10 @@ export const ConfigFile = v.strictObject({
   clients: setting(
     v.optional(v.record(text, ClientFile), {}),
     "The clients that are configured, by client_id.",
+  ),
+  agents: setting(
+    v.optional(v.record(text, AgentFile), {}),
+    "By the SPIFFE ID of a workload or a prefix that ends in /*, by client_id, or by the issuer of a partner: what people are told of it, on pages and in lines. The id stands beside it everywhere.",
   ),
   registration: setting(v.optional(RegistrationFile, {}), "How clients register themselves (RFC 7591)."),
   clientMetadataDocuments: maybe(

@@ -1,5 +1,6 @@
 /** The schema of the `signIn` and `authorize` sections. */
 import * as v from "valibot";
+import { AGENT_TITLE_CHARS_MAX } from "../limits/input.ts";
 import {
   CONSENT_DAYS,
   CONSENT_DAYS_MAX,
@@ -12,6 +13,7 @@ import {
   REFRESH_RETRY_SECONDS,
   REFRESH_RETRY_SECONDS_MAX,
 } from "../limits/people.ts";
+import { shownText } from "../policy/worded.ts";
 import { list, maybe, setting, whole } from "../setting.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
@@ -28,7 +30,10 @@ const name = v.pipe(
 
 export const ProviderFile = v.strictObject({
   issuer: setting(text, "One of `trustedIssuers`."),
-  title: maybe(text, "What users are shown where there are several; by default its host."),
+  title: maybe(
+    shownText(AGENT_TITLE_CHARS_MAX),
+    "What users are shown where there are several; by default its host.",
+  ),
   clientId: setting(text, "The client_id of this server at the provider."),
   method: maybe(
     v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"]),
@@ -127,7 +132,7 @@ const ColoursFile = v.strictObject({
 /** The name and colours in which users are shown pages. */
 export const PagesFile = v.strictObject({
   operator: maybe(
-    v.pipe(text, v.maxLength(NAME_CHARS_MAX, `is longer than ${NAME_CHARS_MAX} characters`)),
+    shownText(NAME_CHARS_MAX),
     "The name at the top of every page; by default the host of the issuer.",
   ),
   colours: setting(v.optional(ColoursFile, {}), "The colour of links and buttons in each scheme."),

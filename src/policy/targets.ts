@@ -4,6 +4,7 @@
  * IDJAG-5-1): its names for clients and subjects, the claims that are carried over, and its APIs.
  */
 import * as v from "valibot";
+import { SHOWN_TEXT_CHARS_MAX } from "../limits/input.ts";
 import { flag, list, maybe, setting } from "../setting.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { SubjectThere } from "../spec/identity-chaining.ts";
@@ -14,6 +15,7 @@ import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { parsePattern } from "../spec/spiffe/id.ts";
 import { notCanonical } from "./nearest.ts";
+import { worded } from "./worded.ts";
 
 const name = v.pipe(v.string(), v.nonEmpty());
 export const names = v.pipe(v.array(name), v.minLength(1));
@@ -33,19 +35,17 @@ export const pattern = v.pipe(
   v.check((text) => parsePattern(text).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
 );
 
-/** RFC6749-10.14-1: the text is shown to people, so it has no characters that hide or reorder others. */
-const displayText = v.pipe(
-  name,
-  v.maxLength(200),
-  v.check((text) => !/[\p{Cc}\p{Cf}]/u.test(text), "has characters that are not shown"),
-);
+const displayText = worded(SHOWN_TEXT_CHARS_MAX);
 
 const common = {
   scopes: setting(scopes, "The scopes that exist at this target."),
-  title: maybe(displayText, "Its name as users are shown it."),
+  title: maybe(
+    displayText,
+    'Its name as users are shown it: one text, or one by language, { "en": …, "de": … }.',
+  ),
   sentences: setting(
     v.optional(v.record(name, displayText), {}),
-    "By scope: what a client with it may do, as users are shown it.",
+    "By scope: what a client with it may do, as users are shown it; as a title, also by language.",
   ),
   // RFC8725-3.2-v3: the algorithm is set for each target, so it can be changed without affecting others.
   alg: setting(

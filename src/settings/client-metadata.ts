@@ -2,6 +2,7 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
+import type { Worded } from "../policy/worded.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { ClientDocument, DocumentUrl } from "../spec/cimd.ts";
@@ -58,7 +59,6 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
   const { clientId, source, metadata, grantTypes, scopes, secrets, anchors } = described;
   const { registrationClass, registeredAtSeconds } = described;
   const { method, jwks, jwksUri, signingAlg, spiffeId, members: subject, redirectUris } = metadata;
-  const { client_name: title } = subject;
   const keySet = jwksUri === undefined ? ok(undefined) : readKeysPlace(jwksUri, described.origins);
   if (!keySet.ok) return keySet;
   const credentials = { secrets, jwks, keySet: keySet.value, signingAlg, spiffeId, subject, anchors };
@@ -72,12 +72,25 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
       registeredAtSeconds,
       bindsBy: bindsBy(subject),
       redirectUris: redirectUris.length > 0 ? redirectUris : undefined,
-      title: typeof title === "string" ? title : undefined,
+      claimedName: claimedName(subject),
       method,
       credentials: defined<KnownCredentials>(credentials),
     }),
   );
 }
+
+/** RFC7591-2.2-1: the name in each language that it came in; one without a tag is for readers of any other. */
+function claimedName(members: JsonObject): Worded | undefined {
+  const { client_name: plain } = members;
+  const tagged = Object.entries(members).flatMap(([member, name]) =>
+    member.startsWith(TAGGED_NAME) ? [[member.slice(TAGGED_NAME.length), name] as const] : [],
+  );
+  if (tagged.length === 0) return typeof plain === "string" ? plain : undefined;
+  const untagged = plain === undefined ? [] : [["und", plain] as const];
+  return Object.fromEntries([...untagged, ...tagged]) as Worded; // the members were checked to be text
+}
+
+const TAGGED_NAME = "client_name#";
 
 function readKeysPlace(
   jwksUri: string,

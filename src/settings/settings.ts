@@ -1,12 +1,14 @@
 /** The settings snapshot: what the configuration says, as every request sees it. */
 
 import type { PolicySet } from "../policy/rules.ts";
+import type { Worded } from "../policy/worded.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import type { RedirectRules } from "../spec/rfc8252.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
+import type { Agents } from "./agents.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
 import type { SchemeColours } from "./colours.ts";
 import type { Dpop, General, KeySchedule, RegistrationRules } from "./sections.ts";
@@ -57,8 +59,8 @@ export type Client = {
   bindsBy?: readonly ("certificate" | "dpop")[];
   /** The places where codes for the client may be sent. */
   redirectUris?: readonly string[];
-  /** What the client calls itself, or what the operator calls a configured client. */
-  title?: string;
+  /** What it calls itself (`client_name`), by language. */
+  claimedName?: Worded;
 };
 
 export type TrustDomain = {
@@ -204,6 +206,7 @@ type PagesSettings = { operator: string; colours: SchemeColours };
 export type Settings = General & {
   issuer: string;
   clients: ReadonlyMap<string, Client>;
+  agents: Agents;
   /** The clients for which each issuer vouches. */
   vouchedClients: ReadonlyMap<string, readonly Client[]>;
   /** The origin of the separate listener for clients with certificates, if there is one (RFC8705-5-1). */

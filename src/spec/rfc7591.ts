@@ -3,11 +3,11 @@
  * Covers 2 client metadata as a whole, 2.1 grant and response types, 2.2 languages, 3.1.1 software statements, 3.2.1
  * the answer. Client ID metadata documents hold the same members.
  * Elsewhere: 2 flows/register-client.ts, modes.ts, settings/authentication-methods.ts, settings/client-metadata.ts,
- * start/service.ts; 2.3 flows/software-statement.ts, settings/settings.ts, spec/rfc8725.ts; 3
- * adapters/store/journal-statements.ts, flows/authorize-registration.ts, http/register.ts, records.ts; 3.1
- * flows/register-client.ts, settings/client-metadata.ts; 3.1.1 flows/software-statement.ts; 3.2 http/register.ts;
- * 3.2.1 adapters/store/journal-statements.ts, flows/register-client.ts, http/register.ts, settings/client-metadata.ts;
- * 3.2.2 flows/software-statement.ts, http/register.ts, settings/client-metadata.ts; 5
+ * start/service.ts; 2.2 settings/client-metadata.ts; 2.3 flows/software-statement.ts, settings/settings.ts,
+ * spec/rfc8725.ts; 3 adapters/store/journal-statements.ts, flows/authorize-registration.ts, http/register.ts,
+ * records.ts; 3.1 flows/register-client.ts, settings/client-metadata.ts; 3.1.1 flows/software-statement.ts; 3.2
+ * http/register.ts; 3.2.1 adapters/store/journal-statements.ts, flows/register-client.ts, http/register.ts,
+ * settings/client-metadata.ts; 3.2.2 flows/software-statement.ts, http/register.ts, settings/client-metadata.ts; 5
  * adapters/clients/idle-registrations.ts, flows/register-client.ts, settings/client-metadata.ts, spec/rfc8252.ts; 6
  * flows/register-client.ts.
  */

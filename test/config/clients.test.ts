@@ -277,7 +277,7 @@ test("MCPC-D-17, CIMD-5-3, CIMD-7.2-1 a document in the configuration makes its 
     auth: { method: "private_key_jwt", keys: [key] },
     grantTypes: ["authorization_code"],
     redirectUris: ["https://agents.example/cb"],
-    title: "Agent",
+    claimedName: "Agent",
   });
 });
 

@@ -27,6 +27,26 @@ function write(provider: object): string {
   return file;
 }
 
+test("NAME-D-1 the title of a client is read as one of an agent, with a warning, and is refused beside one", () => {
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const clients = { desk: { method: "client_secret_basic", secrets: ["s".repeat(40)], title: "Desk" } };
+  const file = join(parent, "data", "patched.json");
+  const load = (agents: object) => {
+    writeFileSync(file, JSON.stringify({ ...base, policies: [], targets: [], clients, agents }));
+    return loadConfig(file);
+  };
+  const loaded = load({});
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  assert.deepEqual(loaded.value.settings.agents.named.get("desk"), { title: "Desk" });
+  const warning = `clients.desk.title: is agents.desk.title now: move it, because ${REFUSED}`;
+  assert.ok(loaded.value.warnings.includes(warning), JSON.stringify(loaded.value.warnings));
+  const both = load({ desk: { title: "Other" } });
+  assert.ok(!both.ok);
+  assert.deepEqual(both.error, [
+    'clients.desk.title: is not a setting of a client with "method": "client_secret_basic"',
+  ]);
+});
+
 const AT = "signIn.providers.company";
 const URL_THERE = { tokenEndpoint: `${IDP}/token` };
 const REFUSED = "the next release refuses the older spelling";

@@ -24,14 +24,14 @@ export const forPeople = (provider: TestProvider, extra: Record<string, unknown>
   trustedIssuers: provider.trusted(),
   signIn: { providers: { company: provider.provider() } },
   clients: {
-    [PUBLIC]: { method: "none", redirectUris: [LOOPBACK_REDIRECT], title: "Desk app" },
+    [PUBLIC]: { method: "none", redirectUris: [LOOPBACK_REDIRECT] },
     [PRIVATE]: {
       method: "client_secret_basic",
       secrets: [PRIVATE_SECRET],
       redirectUris: [WEB_REDIRECT],
-      title: "Web app",
     },
   },
+  agents: { [PUBLIC]: { title: "Desk app" }, [PRIVATE]: { title: "Web app" } },
   targets: [
     {
       names: [NOTES],

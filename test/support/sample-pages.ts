@@ -15,8 +15,7 @@ import { ACCENT } from "../../src/settings/colours.ts";
 import { ISSUER } from "./world.ts";
 
 export const CONSENT: ConsentView = {
-  client: { host: "claude.ai" },
-  claimedName: "Claude",
+  client: { id: "claude.ai", isHost: true, naming: { claimed: "Claude" } },
   redirectHost: "claude.ai",
   loopback: false,
   differs: false,
@@ -40,29 +39,43 @@ export const CONSENT: ConsentView = {
   renewable: true,
 };
 
+const SORTING = { id: "spiffe://td.example/agents/sorting" };
+const WEB_APP = { id: "web-app", naming: { given: { title: "Web app" } } };
+const REGISTERED = {
+  id: "c_Zm9vYmFyYmF6cXV4cXV1eA",
+  registeredAtSeconds: Date.UTC(2026, 8, 21) / 1000,
+  naming: { claimed: { und: "Desk app", de: "Schreibtisch" } },
+};
+
 /** A client behind which anything may be, with agents further on. */
 export const LOOPBACK: ConsentView = {
   ...CONSENT,
-  client: { registeredAtSeconds: Date.UTC(2026, 8, 21) / 1000 },
-  claimedName: "Desk app",
+  client: REGISTERED,
   redirectHost: "127.0.0.1:49152",
   loopback: true,
   mustConfirm: true,
-  agents: [
-    "spiffe://td.example/agents/sorting",
-    "spiffe://td.example/teams/research/agents/of-a-long-name-0123456789",
-  ],
+  agents: [SORTING, { id: "spiffe://td.example/teams/research/agents/of-a-long-name-0123456789" }],
 };
 
 /** An agent that a long chain of others leads to. */
 export const ASK: AskView = {
   ...CONSENT,
-  agent: { id: "spiffe://td.example/agents/booking", title: "Booking agent" },
+  agent: {
+    id: "spiffe://td.example/agents/booking",
+    naming: {
+      given: {
+        title: { en: "Booking agent", de: "Buchungsagent" },
+        purpose: { en: "Books what you chose.", de: "Bucht, was Sie ausgesucht haben." },
+        owner: "Travel desk",
+        contact: "travel@example.com",
+      },
+    },
+  },
   before: [
     { id: "spiffe://td.example/agents/planner" },
     {
       id: "spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789",
-      host: "as.partner.example",
+      toldBy: { id: "https://as.partner.example" },
     },
   ],
   target: { title: "Trips", host: "api.example" },
@@ -70,17 +83,15 @@ export const ASK: AskView = {
     { value: "trips.read", sentence: "read your trips" },
     { value: "trips.book", sentence: "book trips for you, which your company pays" },
   ],
-  agents: ["spiffe://td.example/agents/sorting"],
+  agents: [SORTING],
 };
 
 const LONG: ConsentView = {
   ...CONSENT,
-  client: { host: `${"a-long-label-of-a-host.".repeat(5)}claude.ai.example.net:8443` },
+  client: { id: `${"a-long-label-of-a-host.".repeat(5)}claude.ai.example.net:8443`, isHost: true },
   differs: true,
   redirectHost: `xn--bcher-kva.${"another-label-".repeat(4)}x.example`,
 };
-
-const SORTING = { id: "spiffe://td.example/agents/sorting" };
 
 /** One of each: a client of the operator, of a document, one that registered itself, and an agent; all that may happen. */
 export const ACCOUNT: AccountView = {
@@ -95,7 +106,7 @@ export const ACCOUNT: AccountView = {
     {
       id: "1",
       formToken: "form-token",
-      party: { known: { operatorName: "Web app" } },
+      party: WEB_APP,
       permissions: [{ target: CONSENT.target, sentences: ["read your notes", "change your notes"] }],
       agents: LOOPBACK.agents,
       sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
@@ -115,7 +126,7 @@ export const ACCOUNT: AccountView = {
     {
       id: "2",
       formToken: "form-token",
-      party: { known: { host: "claude.ai" }, claimedName: "Claude" },
+      party: CONSENT.client,
       permissions: [{ target: CONSENT.target, sentences: ["read your notes"] }],
       agents: [],
       lastUse: "none",
@@ -124,7 +135,7 @@ export const ACCOUNT: AccountView = {
     {
       id: "3",
       formToken: "form-token",
-      party: { known: { registeredAtSeconds: Date.UTC(2026, 8, 21) / 1000 }, claimedName: "Desk app" },
+      party: REGISTERED,
       permissions: [{ target: { title: "booking-agent" }, sentences: ["trips.read"] }],
       agents: [],
       lastUse: { noneSinceMs: Date.UTC(2026, 8, 30) },
@@ -144,8 +155,11 @@ export const ACCOUNT: AccountView = {
     kind: kind as keyof Texts["done"],
     atMs: Date.UTC(2026, 10, 21, 9, 30 - index),
     parties: [
-      { known: { operatorName: "Web app" } },
-      { id: "spiffe://partner.example/agents/of-another-company", toldBy: "https://as.partner.example" },
+      WEB_APP,
+      {
+        id: "spiffe://partner.example/agents/of-another-company",
+        toldBy: { id: "https://as.partner.example" },
+      },
       SORTING,
     ].slice(index % 3),
     permissions: index % 2 === 0 ? [{ target: CONSENT.target, sentences: ["read your notes"] }] : [],
@@ -176,7 +190,7 @@ const LONG_ACCOUNT: AccountView = {
   },
   allowed: ACCOUNT.allowed.slice(0, 1).map((one) => ({
     ...one,
-    party: { known: LONG.client, claimedName: "name-without-a-blank".repeat(3) },
+    party: { ...LONG.client, naming: { claimed: "name-without-a-blank".repeat(3) } },
     permissions: [{ target: { title: `${"target.".repeat(12)}example` }, sentences: ["scope.".repeat(20)] }],
   })),
   events: [
@@ -184,8 +198,11 @@ const LONG_ACCOUNT: AccountView = {
       kind: "refused",
       atMs: 0,
       parties: [
-        { known: LONG.client },
-        { id: `spiffe://td.example/${"path/".repeat(50)}`, toldBy: `https://${"label.".repeat(20)}example` },
+        LONG.client,
+        {
+          id: `spiffe://td.example/${"path/".repeat(50)}`,
+          toldBy: { id: `https://${"label.".repeat(20)}example` },
+        },
       ],
       permissions: [{ target: LONG.target, sentences: ["scope.".repeat(20)] }],
     },
@@ -197,7 +214,7 @@ const kinds = Object.keys(LANGUAGES[0]?.notices ?? {}) as (keyof Texts["notices"
 export const SAMPLES: Readonly<Record<string, Page>> = {
   consent: consentPage(CONSENT),
   "consent-one-scope": consentPage({ ...CONSENT, scopes: CONSENT.scopes.slice(0, 1), renewable: false }),
-  "consent-configured": consentPage({ ...CONSENT, client: { operatorName: "Web app" } }),
+  "consent-configured": consentPage({ ...CONSENT, client: WEB_APP }),
   "consent-loopback": consentPage(LOOPBACK),
   "consent-unconfirmed": consentPage({ ...LOOPBACK, problem: "unconfirmed" }),
   "consent-long": consentPage(LONG),

@@ -8,7 +8,7 @@ import { decide } from "../../policy/decide.ts";
 import { foreignKeys } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
-import { defined, ok } from "../../result.ts";
+import { ok } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
@@ -22,15 +22,16 @@ import { describeUser, findSession } from "./session.ts";
 
 /** What the page shows. */
 export type AskedReview = DecisionPage<MissingConsent> & {
-  /** The SPIFFE ID of the agent, and the operator's name for the client by which it asked. */
-  agent: { id: string; title?: string };
+  /** The id of the agent, and of the client by which it asked. */
+  actor: string;
+  clientId: string;
   /** The actors before the agent; the first is the one that it works for. */
   chain: Chain;
 };
 
 type Found = Waits & { pending: PendingConsent; offer: MissingConsent };
 
-export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "clients" | "pendingConsents">;
+export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents">;
 
 export async function openAsked(
   ports: AskedPorts,
@@ -43,11 +44,10 @@ export async function openAsked(
   if ("next" in found) return found;
   const pending = renew ? await renewRow(ports, found.pending) : found.pending;
   const { actor, ask } = pending;
-  const client = await ports.clients.find(ask.clientId);
   return {
     ...showOffer(ports, found, found.offer, pending),
-    // A client that registered itself chose its own name.
-    agent: defined({ id: actor, title: client?.source === "registration" ? undefined : client?.title }),
+    actor,
+    clientId: ask.clientId,
     chain: ask.subject?.chain ?? [],
   };
 }

@@ -7,22 +7,17 @@ import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { Client } from "../../settings/settings.ts";
+import type { Agents } from "../../settings/agents.ts";
 import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
 import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } from "../flows/account.ts";
 import { openAccount, takeBack } from "../flows/account.ts";
 import { furtherAgents } from "../flows/offer.ts";
-import type {
-  AccountView,
-  AllowedView,
-  EventView,
-  PartyView,
-  PermissionView,
-} from "../pages/account-page.ts";
+import type { AccountView, AllowedView, EventView, PermissionView } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
+import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
-import { knownAs, shownTarget, shownUser } from "./known-as.ts";
-import { digestOf, hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
+import { sentenceOf, shownParty, shownTarget, shownUser, toldParty } from "./known-as.ts";
+import { digestOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function accountEndpoint(ports: PagePorts & AccountPorts): Handler {
   return onPage(ports, async ({ request, audited, query }) => {
@@ -124,17 +119,17 @@ function allowedView(
   consent: AccountConsent,
 ): AllowedView {
   const { id, formToken, actor, targets, scopes, lastUse, families, reusedAtMs, renewedElsewhere } = consent;
-  const { policy } = settings();
-  const agents = targets.flatMap((name) => {
+  const { policy, agents } = settings();
+  const further = targets.flatMap((name) => {
     const target = policy.targets.get(name);
     return target === undefined ? [] : furtherAgents(policy, target, scopes, session);
   });
   return defined<AllowedView>({
     id,
     formToken,
-    party: partyView(clients, { id: actor }),
+    party: partyView(agents, clients, { id: actor }),
     permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
-    agents: [...new Set(agents)].filter((agent) => agent !== actor),
+    agents: [...new Set(further)].filter((id) => id !== actor).map((id) => shownParty(agents, id)),
     sinceSeconds: consent.givenAtSeconds,
     untilSeconds: consent.expiresAtSeconds,
     lastUse,
@@ -153,14 +148,14 @@ const grantView = (family: Family): AllowedView["goesOn"][number] =>
   });
 
 function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEvent): EventView {
-  const { policy } = settings();
+  const { policy, agents: named } = settings();
   const { kind, timeMs: atMs, agents, targets, scopes } = event;
   // The names in a refused request are its caller's: only those that the operator knows are shown.
   const shown = kind === "refused" ? targets.filter((name) => policy.targets.has(name)) : targets;
   return {
     kind,
     atMs,
-    parties: agents.map((agent) => partyView(clients, agent)),
+    parties: agents.map((agent) => partyView(named, clients, agent)),
     permissions: shown.map((name) => permissionView(policy.targets.get(name), name, scopes)),
   };
 }
@@ -168,16 +163,9 @@ function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEven
 /** The scopes that the target knows, in the operator's words; of a target that is no more, all as they are. */
 function permissionView(target: Target | undefined, name: string, scopes: readonly string[]): PermissionView {
   const known = scopes.filter((scope) => target?.scopes.includes(scope) ?? true);
-  const sentences = known.map((scope) => target?.sentences[scope] ?? scope);
+  const sentences = known.map((scope) => sentenceOf(target, scope));
   return { target: shownTarget(target, name), sentences };
 }
 
-function partyView(clients: ReadonlyMap<string, Client>, { id, toldBy }: OwnAgent): PartyView {
-  if (toldBy !== undefined) return { id, toldBy };
-  const client = clients.get(id);
-  if (client !== undefined) {
-    const known = knownAs(client);
-    return defined({ known, claimedName: "operatorName" in known ? undefined : client.title });
-  }
-  return id.startsWith("https://") ? { known: { host: hostOf(id) } } : { id };
-}
+const partyView = (agents: Agents, clients: Account["clients"], { id, toldBy }: OwnAgent): ShownParty =>
+  toldBy === undefined ? shownParty(agents, id, clients.get(id)) : toldParty(agents, id, toldBy);

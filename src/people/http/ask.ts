@@ -3,13 +3,17 @@
 import type { Handler, HttpResponse } from "../../http/handler.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
+import type { Agents } from "../../settings/agents.ts";
+import { namingOf } from "../../settings/agents.ts";
 import type { AskedPorts, AskedReview } from "../flows/asked.ts";
 import { decideAsked, openAsked } from "../flows/asked.ts";
 import type { AskView } from "../pages/ask-page.ts";
 import { askPage } from "../pages/ask-page.ts";
+import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
 import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decision-form.ts";
-import { hostOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
+import { shownParty, toldParty } from "./known-as.ts";
+import { onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function askEndpoint(ports: PagePorts & AskedPorts): Handler {
   return onPage(ports, async ({ request, audited, query }) => {
@@ -34,17 +38,22 @@ function answer(ports: BasePorts, review: Awaited<ReturnType<typeof openAsked>>)
 
 /** PAGE-D-25 */
 function viewOf(ports: BasePorts, review: AskedReview): AskView {
-  const { issuer } = ports.settings();
-  const { agent, chain, offer } = review;
+  const { agents } = ports.settings();
+  const { actor, clientId, chain, offer } = review;
   const [name = ""] = offer.target.names;
   return {
     ...decisionView(ports, review, name),
-    agent,
+    agent: shownAgent(agents, actor, clientId),
     // The chain has the current actor first.
     before: chain
-      .map(({ sub, iss }) =>
-        defined<AskView["before"][number]>({ id: sub, host: iss === issuer ? undefined : hostOf(iss) }),
-      )
+      .map(({ sub, iss, claimed }) => (claimed ? toldParty(agents, sub, iss) : shownParty(agents, sub)))
       .reverse(),
   };
+}
+
+/** The operator names an agent by its own id, or by that of the client by which it asks. */
+function shownAgent(agents: Agents, actor: string, clientId: string): ShownParty {
+  const own = shownParty(agents, actor);
+  const naming = own.naming ?? namingOf(agents, clientId);
+  return defined<ShownParty>({ ...own, naming });
 }

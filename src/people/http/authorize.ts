@@ -13,7 +13,7 @@ import { consentPage } from "../pages/consent-page.ts";
 import type { PagePorts } from "../ports.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
 import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decision-form.ts";
-import { knownAs } from "./known-as.ts";
+import { shownParty } from "./known-as.ts";
 import { hostOf, knowBrowser, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function authorizeEndpoint(ports: PagePorts & AuthorizePorts): Handler {
@@ -58,17 +58,16 @@ function answer(ports: BasePorts, request: HttpRequest, review: Reviewed): HttpR
 
 /** PAGE-D-6 */
 function viewOf(ports: BasePorts, review: Review & { problem?: "unconfirmed" }): ConsentView {
-  const { signIn } = ports.settings();
+  const { signIn, agents } = ports.settings();
   const { client, offer, redirectUri, mustConfirm, problem } = review;
   const loopback = isOnComputer(redirectUri);
-  const known = knownAs(client);
+  const known = shownParty(agents, client.clientId, client);
   return defined<ConsentView>({
     ...decisionView(ports, review, offer.audience),
     client: known,
-    claimedName: "operatorName" in known ? undefined : client.title,
     redirectHost: hostOf(redirectUri),
     loopback,
-    differs: "host" in known && !loopback && hostOf(redirectUri) !== known.host,
+    differs: known.isHost === true && !loopback && hostOf(redirectUri) !== known.id,
     mustConfirm,
     refresh: signIn && review.refresh && { ...shownTimes(signIn.refresh), ...review.refresh },
     problem,

@@ -8,7 +8,7 @@ import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision
 import { furtherAgents } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
 import type { PeoplePorts } from "../ports.ts";
-import { shownTarget, shownUser } from "./known-as.ts";
+import { sentenceOf, shownParty, shownTarget, shownUser } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
 
 export const MALFORMED = {
@@ -30,14 +30,14 @@ export function decisionView(
   { id, session, offer: { target, scope }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
   audience: string,
 ): DecisionView {
-  const { issuer, policy, signIn } = settings();
+  const { issuer, policy, signIn, agents } = settings();
   const nowSeconds = clock.nowSeconds();
   return {
     target: shownTarget(target, audience),
     // Each scope in the operator's words.
-    scopes: scope.map((value) => ({ value, sentence: target.sentences[value] ?? value })),
+    scopes: scope.map((value) => ({ value, sentence: sentenceOf(target, value) })),
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
-    agents: furtherAgents(policy, target, scope, session),
+    agents: furtherAgents(policy, target, scope, session).map((id) => shownParty(agents, id)),
     user: shownUser(session),
     formToken: page.formToken,
     signOutToken: page.signOutToken,

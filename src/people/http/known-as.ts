@@ -1,18 +1,32 @@
-/** How pages name a client, a user and a target: by what a user may rely on, never by what a client says of itself alone. */
+/** How pages name a party, a user and a target: by what a user may rely on, never by what a party says of itself alone. */
 import type { Target } from "../../policy/rules.ts";
+import type { Worded } from "../../policy/worded.ts";
 import { defined } from "../../result.ts";
+import type { Agents } from "../../settings/agents.ts";
+import { namingOf } from "../../settings/agents.ts";
 import type { Client } from "../../settings/settings.ts";
 import { isDocumentUrl } from "../../spec/cimd.ts";
-import type { NamedClient, ShownTarget, ShownUser } from "../pages/display-names.ts";
+import type { ShownTarget, ShownUser } from "../pages/display-names.ts";
+import type { ShownParty } from "../pages/parties.ts";
 import type { Session } from "../records.ts";
 import { hostOf } from "./page-answers.ts";
 
-/** A client is named by the host of its document, by when it registered itself, or by the operator's name for it. */
-export function knownAs({ clientId, registeredAtSeconds, title }: Client): NamedClient {
-  // CIMD-8.5-2: also where the operator pinned the document, because the name in it is still the client's own.
-  if (isDocumentUrl(clientId)) return { host: hostOf(clientId) };
-  return registeredAtSeconds === undefined ? { operatorName: title ?? clientId } : { registeredAtSeconds };
+/** A party that this server authenticated, by its id, and what its record says if it has one. */
+export function shownParty(
+  agents: Agents,
+  id: string,
+  { registeredAtSeconds, claimedName }: Partial<Pick<Client, "registeredAtSeconds" | "claimedName">> = {},
+): ShownParty {
+  // CIMD-8.5-2: a client with a document is known by its host, also where the operator pinned the document.
+  const known = isDocumentUrl(id) ? { id: hostOf(id), isHost: true } : { id };
+  return defined<ShownParty>({ ...known, registeredAtSeconds, naming: namingOf(agents, id, claimedName) });
 }
+
+/** A party of which another server tells: nothing that is known of the same id here is said of it. */
+export const toldParty = (agents: Agents, id: string, issuer: string): ShownParty => ({
+  id,
+  toldBy: defined<ShownParty>({ id: issuer, naming: namingOf(agents, issuer) }),
+});
 
 export const shownUser = ({ origin, mail, displayName }: Session): ShownUser =>
   defined<ShownUser>({ id: mail ?? origin.sub, name: displayName });
@@ -23,3 +37,7 @@ export const shownTarget = (target: Target | undefined, name: string): ShownTarg
     title: target?.title ?? name,
     host: /^https:/.test(name) ? hostOf(name) : undefined,
   });
+
+/** The operator's words for what a client with this scope may do. */
+export const sentenceOf = (target: Target | undefined, scope: string): Worded =>
+  new Map(Object.entries(target?.sentences ?? {})).get(scope) ?? scope;

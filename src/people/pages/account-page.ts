@@ -1,26 +1,27 @@
 /** The page on which a user reads what they allowed and what was done in their name, and takes it back (PAGE-D-15). */
+import type { Worded } from "../../policy/worded.ts";
+import { inLanguage } from "../../policy/worded.ts";
 import type { OwnEventKind } from "../audit/own-events.ts";
 import { fact, hidden, signOutForm } from "./decision-parts.ts";
-import type { NamedClient, ShownTarget, ShownUser } from "./display-names.ts";
-import { isolated, shownHost, shownId, shownName, targetName, userName } from "./display-names.ts";
+import type { ShownTarget, ShownUser } from "./display-names.ts";
+import { shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import { dayOf, minuteOf } from "./language.ts";
 import type { Page } from "./page.ts";
+import type { ShownParty } from "./parties.ts";
+import { aboutParty, partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
-/** A client as it is known, with what it calls itself; or a party that is known by its id alone. */
-export type PartyView = { known: NamedClient; claimedName?: string } | { id: string; toldBy?: string };
-
-export type PermissionView = { target: ShownTarget; sentences: readonly string[] };
+export type PermissionView = { target: ShownTarget; sentences: readonly Worded[] };
 
 export type AllowedView = {
   id: string;
   formToken: string;
-  party: PartyView;
+  party: ShownParty;
   permissions: readonly PermissionView[];
   /** Workloads that may act further without asking again. */
-  agents: readonly string[];
+  agents: readonly ShownParty[];
   sinceSeconds?: number;
   untilSeconds?: number;
   lastUse: { atMs: number } | { noneSinceMs: number } | "none";
@@ -43,7 +44,7 @@ export type EventView = {
   kind: OwnEventKind;
   atMs: number;
   /** In the order in which they acted. */
-  parties: readonly PartyView[];
+  parties: readonly ShownParty[];
   permissions: readonly PermissionView[];
 };
 
@@ -129,7 +130,7 @@ ${listed(
 )}
 ${listed(
   texts.agents,
-  agents.map((agent) => isolated(shownId(agent))),
+  agents.map((agent) => partyName(agent, texts)),
 )}
 </dl>
 <form method="post" action="${base}/account/withdraw">
@@ -140,8 +141,8 @@ ${hidden("token", one.formToken)}${hidden("consent", one.id)}
 
 const permitted = ({ target, sentences }: PermissionView, texts: Texts): Html =>
   fact(
-    texts.mayAt(targetName(target)),
-    html`<ul>${sentences.map((one) => html`<li>${shownId(one)}</li>`)}</ul>`,
+    texts.mayAt(targetName(target, texts)),
+    html`<ul>${sentences.map((one) => html`<li>${shownId(inLanguage(one, [texts.language]))}</li>`)}</ul>`,
   );
 
 function usedText({ lastUse }: AllowedView, texts: Texts): string {
@@ -170,25 +171,6 @@ function warned({ reusedAtMs, renewedElsewhere }: AllowedView, texts: Texts): Ht
     ...(renewedElsewhere ? [texts.renewedElsewhere] : []),
   ].map((line) => html`<p>${line}</p>`);
   return lines.length === 0 ? undefined : html`<div class="warning">${lines}</div>`;
-}
-
-function partyName(party: PartyView, texts: Texts): Html {
-  if ("id" in party) return isolated(shownId(party.id));
-  const { known } = party;
-  if ("host" in known) return isolated(shownHost(known.host));
-  return isolated(
-    "operatorName" in known
-      ? (shownName(known.operatorName) ?? texts.registeredClient)
-      : texts.registeredClient,
-  );
-}
-
-/** PAGE-D-6: what a client says of itself is its own claim. */
-function aboutParty(party: PartyView, texts: Texts): Html | undefined {
-  if ("id" in party) return undefined;
-  const { known } = party;
-  const name = shownName(party.claimedName);
-  return html`${"registeredAtSeconds" in known ? html`<p>${texts.selfRegistered(dayOf(known.registeredAtSeconds, texts))}</p>` : undefined}${name === undefined ? undefined : html`<p>${texts.claimedName(isolated(name))}</p>`}`;
 }
 
 /** WCAG-3.3.4-1: withdrawing all at once needs a box in addition, since much is gone then. */
@@ -230,18 +212,11 @@ function entry({ kind, atMs, parties, permissions }: EventView, texts: Texts): H
   const agent = last === undefined ? html`` : partyName(last, texts);
   return html`<li><p class="hint">${minuteOf(atMs, texts)}</p>
 <p>${texts.done[kind](agent)}</p>
-${parties.length > 1 ? html`<p>${texts.wayOfAgents}:</p><ol>${parties.map((party) => html`<li>${told(party, texts)}</li>`)}</ol>` : undefined}
+${parties.length > 1 ? html`<p>${texts.wayOfAgents}:</p><ol>${parties.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>` : undefined}
 ${permissions.map((permission) => html`<p>${doneWith(permission, texts)}</p>`)}</li>`;
 }
 
-/** What another server told of an agent was not checked here, and is said to be its word. */
-function told(party: PartyView, texts: Texts): Html {
-  const name = partyName(party, texts);
-  if (!("id" in party) || party.toldBy === undefined) return name;
-  return html`${name} (${texts.toldBy(isolated(shownId(party.toldBy)))})`;
-}
-
 function doneWith({ target, sentences }: PermissionView, texts: Texts): Html {
-  const words = sentences.map((one) => shownId(one)).join("; ");
-  return html`${texts.doneAt(targetName(target))}${words === "" ? undefined : html`: ${words}`}`;
+  const words = sentences.map((one) => shownId(inLanguage(one, [texts.language]))).join("; ");
+  return html`${texts.doneAt(targetName(target, texts))}${words === "" ? undefined : html`: ${words}`}`;
 }

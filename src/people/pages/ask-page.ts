@@ -1,31 +1,33 @@
 /** The page on which a user gives the consent that an agent lacks, or refuses it (PAGE-D-10, PAGE-D-11, PAGE-D-25). */
 import type { DecisionView, Ways } from "./decision-parts.ts";
 import { decisionForm, fact, factsOf } from "./decision-parts.ts";
-import { isolated, shownHost, shownId, shownName } from "./display-names.ts";
+import { isolated } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { Page } from "./page.ts";
+import type { ShownParty } from "./parties.ts";
+import { aboutParty, idBeside, partyName, partyTitle } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type AskView = DecisionView & {
-  /** The SPIFFE ID of the agent, and the operator's name for it. */
-  agent: { id: string; title?: string };
-  /** The actors between the user and the agent, the user's own first; `host`: of another company's server. */
-  before: readonly { id: string; host?: string }[];
+  agent: ShownParty;
+  /** The actors between the user and the agent, the user's own first. */
+  before: readonly ShownParty[];
 };
 
 export const askPage = (view: AskView): Page => ({
   status: 200,
   show: (texts) => {
-    const { id, title } = view.agent;
-    const name = shownName(title) ?? shownId(id);
+    const name = partyTitle(view.agent, texts);
+    const id = idBeside(view.agent, texts);
     const ways = waysOf(view);
     // Without a name the heading has the SPIFFE ID.
-    const identity = title === undefined ? [] : [fact(texts.agentIdentity, isolated(shownId(id)))];
+    const identity = id === undefined ? [] : [fact(texts.agentIdentity, id)];
     return {
       title: texts.consentTitle(name),
       body: html`
 <h1>${texts.askHeading(isolated(name))}</h1>
+${aboutParty(view.agent, texts)}
 <p>${texts.askWhy}</p>
 ${factsOf(view, ways, texts, [...identity, chainOf(view, texts)])}
 ${decisionForm(view, ways, texts)}`,
@@ -40,9 +42,6 @@ function waysOf({ base, request }: AskView): Ways {
 
 /** PAGE-D-25: each actor on the way from the user to the agent. */
 function chainOf({ before }: AskView, texts: Texts): Html {
-  const hops = before.map(
-    ({ id, host }) =>
-      html`<li>${isolated(shownId(id))}${host === undefined ? undefined : html` (${isolated(shownHost(host))})`}</li>`,
-  );
+  const hops = before.map((hop) => html`<li>${partyName(hop, texts)}</li>`);
   return fact(texts.worksFor, html`<ol><li>${texts.you}</li>${hops}<li>${texts.thisAgent}</li></ol>`);
 }

@@ -2,18 +2,16 @@
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { DecisionView, Ways } from "./decision-parts.ts";
 import { decisionForm, fact, factsOf } from "./decision-parts.ts";
-import type { NamedClient } from "./display-names.ts";
-import { isolated, shownHost, shownName } from "./display-names.ts";
+import { isolated, shownHost } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
-import { dayOf } from "./language.ts";
 import type { Page } from "./page.ts";
+import type { ShownParty } from "./parties.ts";
+import { aboutParty, idBeside, partyId, partyTitle } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type ConsentView = DecisionView & {
-  client: NamedClient;
-  /** What the client calls itself. */
-  claimedName?: string;
+  client: ShownParty;
   /** Host and port of the redirect URI, or the scheme where it has none. */
   redirectHost: string;
   loopback: boolean;
@@ -28,14 +26,15 @@ export type ConsentView = DecisionView & {
 export const consentPage = (view: ConsentView): Page => ({
   status: view.problem === undefined ? 200 : 400,
   show: (texts) => {
-    const name = nameOf(view, texts);
+    const name = partyTitle(view.client, texts);
     const ways = waysOf(view);
     return {
       title: view.problem === undefined ? texts.consentTitle(name) : texts.unconfirmedTitle,
       body: html`
 ${problemOf(view, texts)}
 <h1>${texts.consentHeading(isolated(name))}</h1>
-${claimOf(view, texts)}
+${identityOf(view, texts)}
+${aboutParty(view.client, texts)}
 ${warnings(view, texts)}
 ${factsOf(view, ways, texts, ownFacts(view, texts))}
 ${decisionForm(withOffline(view, texts), ways, texts, confirmation(view, texts))}`,
@@ -48,16 +47,10 @@ function waysOf({ base, request }: ConsentView): Ways {
   return { action: `${base}/authorize/review?r=${id}`, again: `${base}/signin?r=${id}&again=1` };
 }
 
-function nameOf({ client }: ConsentView, texts: Texts): string {
-  if ("host" in client) return shownHost(client.host);
-  if ("operatorName" in client) return shownName(client.operatorName) ?? texts.selfRegisteredClient;
-  return texts.selfRegisteredClient;
-}
-
-/** PAGE-D-7: the host is the heading, and the name a claim in quotation marks. */
-function claimOf({ claimedName }: ConsentView, texts: Texts): Html | undefined {
-  const name = shownName(claimedName);
-  return name === undefined ? undefined : html`<p>${texts.claimedName(isolated(name))}</p>`;
+/** NAME-D-1: the id beneath the title, unless it is the heading. */
+function identityOf({ client }: ConsentView, texts: Texts): Html | undefined {
+  const id = idBeside(client, texts);
+  return id === undefined ? undefined : html`<p class="hint">${id}</p>`;
 }
 
 /** WCAG-3.3.1-1: the text names the box, and says what to do. */
@@ -70,14 +63,11 @@ const problemOf = ({ problem }: ConsentView, texts: Texts): Html | undefined =>
 function warnings(view: ConsentView, texts: Texts): Html | undefined {
   const { client, loopback, differs, redirectHost, mustConfirm } = view;
   const lines = [
-    "registeredAtSeconds" in client
-      ? html`<p>${texts.selfRegistered(dayOf(client.registeredAtSeconds, texts))}</p>`
-      : undefined,
     // PAGE-D-8
     loopback ? html`<p>${texts.loopback}</p>` : undefined,
     // PAGE-D-9
     differs
-      ? html`<p>${texts.redirectDiffers(isolated(shownHost(redirectHost)), isolated(nameOf(view, texts)))}</p>`
+      ? html`<p>${texts.redirectDiffers(isolated(shownHost(redirectHost)), isolated(partyId(client)))}</p>`
       : undefined,
     mustConfirm ? html`<p><strong>${texts.onlyIfYou}</strong></p>` : undefined,
   ].filter((line) => line !== undefined);

@@ -1,19 +1,22 @@
 /** What the two pages have in common on which a user decides: the facts, the scopes with their boxes, and the buttons. */
-
+import type { Worded } from "../../policy/worded.ts";
+import { inLanguage } from "../../policy/worded.ts";
 import type { ShownTarget, ShownUser } from "./display-names.ts";
-import { isolated, shownId, targetName, userName } from "./display-names.ts";
+import { targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
+import type { ShownParty } from "./parties.ts";
+import { partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type DecisionView = {
   target: ShownTarget;
-  scopes: readonly { value: string; sentence: string }[];
+  scopes: readonly { value: string; sentence: Worded }[];
   /** Until when what is allowed lasts. */
   untilSeconds: number;
   /** Workloads that may act further without asking again. */
-  agents: readonly string[];
+  agents: readonly ShownParty[];
   user: ShownUser;
   formToken: string;
   signOutToken: string;
@@ -90,9 +93,9 @@ export const fact = (term: string | Html, what: Html): Html =>
  */
 function scopes({ target, scopes: offered }: DecisionView, texts: Texts): Html {
   const every = box("all", "1", texts.everything, "every");
-  return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target))}</legend>
+  return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target, texts))}</legend>
 <p class="hint" id="tick-hint">${texts.tickHint}</p>
-${offered.map(({ value, sentence }) => box("scope", value, sentence, "one"))}
+${offered.map(({ value, sentence }) => box("scope", value, inLanguage(sentence, [texts.language]), "one"))}
 ${offered.length > 1 ? every : undefined}
 </fieldset>`;
 }
@@ -102,7 +105,7 @@ const box = (name: string, value: string, words: string, kind: "one" | "every"):
 
 function agents({ agents: named }: DecisionView, texts: Texts): Html | undefined {
   if (named.length === 0) return undefined;
-  const items = named.map((agent) => html`<li>${isolated(shownId(agent))}</li>`);
+  const items = named.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
   return html`<p>${texts.agents}</p><ul>${items}</ul>`;
 }
 

@@ -2,16 +2,16 @@
  * How foreign names and hosts are shown (PAGE-D-7): a name is made harmless and short; a host is shown whole, in ASCII.
  */
 import { NAME_CHARS_MAX } from "../../limits/people.ts";
+import type { Worded } from "../../policy/worded.ts";
+import { inLanguage } from "../../policy/worded.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
-
-/** How a client is known: by the host of its document, by when it registered itself, or by the operator's name. */
-export type NamedClient = { host: string } | { registeredAtSeconds: number } | { operatorName: string };
+import type { Texts } from "./texts.ts";
 
 /** A person who signed in. The name is theirs to choose; the id is their subject at the provider, or a mail address of theirs. */
 export type ShownUser = { id: string; name?: string };
 
-export type ShownTarget = { title: string; host?: string };
+export type ShownTarget = { title: Worded; host?: string };
 
 /** Control and format characters, unassigned ones, and characters that are drawn as nothing. */
 const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
@@ -41,9 +41,9 @@ export function shownHost(raw: string): string {
   return isAuthority ? new URL(url).host : shownId(raw);
 }
 
-export function targetName({ title, host }: ShownTarget): Html {
+export function targetName({ title, host }: ShownTarget, { language }: Pick<Texts, "language">): Html {
   const at = host === undefined ? undefined : html` (${isolated(shownHost(host))})`;
-  return html`${isolated(shownId(title))}${at}`;
+  return html`${isolated(shownId(inLanguage(title, [language])))}${at}`;
 }
 
 /** PAGE-D-26: the id stands first, so that no name passes for another person. */

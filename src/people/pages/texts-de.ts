@@ -10,6 +10,8 @@ export const de: Texts = {
   consentHeading: (client) => html`${client} bittet um Zugriff`,
   selfRegisteredClient: "Ein Programm, das sich selbst angemeldet hat,",
   claimedName: (name) => html`Es nennt sich „${name}“.`,
+  answeredForBy: (owner, contact) =>
+    `Verantwortlich: ${owner}${contact === undefined ? "" : ` (${contact})`}.`,
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,
   askWhy:
     "Ein Agent, der für Sie arbeitet, kommt nur weiter, wenn Sie es erlauben. Wenn Sie nicht wissen, warum er fragt, lehnen Sie ab.",
@@ -60,7 +62,6 @@ export const de: Texts = {
   nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",
   takeBackHint: (minutes) =>
     `Was Sie zurücknehmen, endet hier sofort, mit allem, was darunter gegeben wurde. Ein Dienst, der selbst prüft, bemerkt es vielleicht erst bis zu ${minutes === 1 ? "1 Minute" : `${minutes} Minuten`} später.`,
-  registeredClient: "Ein Programm, das sich selbst angemeldet hat",
   mayAt: (target) => html`Darf bei ${target}`,
   allowedSince: "Erlaubt seit",
   allowedUntil: "Gilt bis",

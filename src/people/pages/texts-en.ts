@@ -10,6 +10,8 @@ export const en: Texts = {
   consentHeading: (client) => html`${client} asks for access`,
   selfRegisteredClient: "A program that registered itself",
   claimedName: (name) => html`It calls itself “${name}”.`,
+  answeredForBy: (owner, contact) =>
+    `${owner} answers for it${contact === undefined ? "" : ` (${contact})`}.`,
   askHeading: (agent) => html`${agent} asks to act for you`,
   askWhy:
     "An agent that works for you may go on only if you allow it. If you do not know why it asks, refuse.",
@@ -58,7 +60,6 @@ export const en: Texts = {
   nothingAllowed: "You allow nothing to any program at present.",
   takeBackHint: (minutes) =>
     `What you take back ends here at once, with everything that was given under it. A service that checks by itself may notice it up to ${minutes === 1 ? "1 minute" : `${minutes} minutes`} later.`,
-  registeredClient: "A program that registered itself",
   mayAt: (target) => html`May, at ${target}`,
   allowedSince: "Allowed since",
   allowedUntil: "Lasts until",

@@ -13,6 +13,7 @@ export type Texts = {
   /** The words in place of a name, where the client has none that was checked. */
   selfRegisteredClient: string;
   claimedName: (name: Html) => Html;
+  answeredForBy: (owner: string, contact: string | undefined) => string;
   askHeading: (agent: Html) => Html;
   askWhy: string;
   agentIdentity: string;
@@ -58,7 +59,6 @@ export type Texts = {
   nothingAllowed: string;
   /** How long, in minutes, a service may still take a token that it checks by itself. */
   takeBackHint: (minutes: number) => string;
-  registeredClient: string;
   mayAt: (target: Html) => Html;
   allowedSince: string;
   allowedUntil: string;

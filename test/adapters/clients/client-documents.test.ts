@@ -690,7 +690,7 @@ test("CIMD-5-1, CIMD-7.1-2, CIMD-3-10, PROD-1.6-3, PROD-2.1-4, PROD-4.3-1 a docu
     value: {
       clientId: url,
       source: "metadata_document",
-      title: "Cart agent",
+      claimedName: "Cart agent",
       auth: { method: "private_key_jwt", keys: [jwk] },
       grantTypes: ["client_credentials"],
       scopes: ["a", "b"],

@@ -160,7 +160,7 @@ test("HTTP-D-62, HTTP-D-56, PAGE-D-15 a user reads what they allowed to whom, si
   const today = new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(Date.now());
   for (const part of [
     "You are signed in as alice (alice of the company)",
-    "Web app May, at Notes (notes.example) read your notes change your notes",
+    "Web app (web-app) May, at Notes (notes.example) read your notes change your notes",
     `Allowed since ${today}`,
     "Lasts until ",
     `Last used ${today}`,
@@ -231,11 +231,11 @@ test("HTTP-D-59, PAGE-D-15 what was done in the name of a user is shown with the
   const shown = shownBy(text);
   const [sorting, filing] = [workload("agents/sorting"), workload("agents/filing")];
   const order = [
-    `${filing} wanted to act in your name, and was refused. Through, in this order: Web app ${filing}`,
+    `${filing} wanted to act in your name, and was refused. Through, in this order: Web app (web-app) ${filing}`,
     `${filing} acted in your name. Through, in this order: ${sorting} ${filing} At Desk (desk.example): read your notes; change your notes`,
-    `${sorting} acted in your name. Through, in this order: Web app ${sorting} At Desk`,
-    "Web app received access to what you allowed. At Notes (notes.example)",
-    "You gave permissions to Web app.",
+    `${sorting} acted in your name. Through, in this order: Web app (web-app) ${sorting} At Desk`,
+    "Web app (web-app) received access to what you allowed. At Notes (notes.example)",
+    "You gave permissions to Web app (web-app).",
     "You signed in here.",
   ];
   let at = 0;

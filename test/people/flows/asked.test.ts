@@ -179,12 +179,13 @@ test("HTTP-D-49, PAGE-D-25, RFC8693-4.1-5 the page names every actor between the
 });
 
 test("PAGE-D-25 an agent is shown by the name that the operator gave it, and never by one that it gave itself", async (t) => {
-  const client = { method: "spiffe_jwt", spiffeId: workload("crew/kim"), title: "Kim of the crew" };
+  const client = { method: "spiffe_jwt", spiffeId: workload("crew/kim") };
   const base = forAskingAgents(provider);
   const lone = await makeService(
     {
       ...base,
       clients: { ...base.clients, kim: client },
+      agents: { kim: { title: "Kim of the crew" } },
       registration: { mode: "open", open: { scopes: TRIPS, grantTypes: [EXCHANGE] } },
     },
     { files: files(provider) },

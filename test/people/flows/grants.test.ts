@@ -32,7 +32,7 @@ test("REFRESH-D-15, RFC7009-2.1-10 what users gave before signIn was taken out i
   const flow = await openRefresh(t);
   const [one, other] = [await flow.start({ client: PRIVATE }), await flow.start({ client: PRIVATE })];
   const { trustedIssuers, clients, targets } = forRefresh();
-  const { redirectUris: _, title: __, ...secret } = clients[PRIVATE];
+  const { redirectUris: _, ...secret } = clients[PRIVATE];
   flow.reload({ trustedIssuers, targets, clients: { [PRIVATE]: secret } });
   const refused = await flow.refresh(one, {}, PRIVATE);
   assert.equal(refused.error, "grant_type_unsupported");

@@ -9,8 +9,10 @@ import { consentPage } from "../../../src/people/pages/consent-page.ts";
 import { LANGUAGES } from "../../../src/people/pages/language.ts";
 import { noticePage } from "../../../src/people/pages/notice-page.ts";
 import type { Page } from "../../../src/people/pages/page.ts";
+import type { ShownParty } from "../../../src/people/pages/parties.ts";
 import { signInPage } from "../../../src/people/pages/sign-in-page.ts";
 import { styleOf, TONES } from "../../../src/people/pages/style.ts";
+import { defined } from "../../../src/result.ts";
 import { ACCENT, contrast, GROUNDS, isReadable } from "../../../src/settings/colours.ts";
 import type { Element } from "../../support/markup.ts";
 import { elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
@@ -118,6 +120,8 @@ const textOfStyle = (root: Element): string =>
     .flatMap(({ children }) => children.filter((child) => typeof child === "string"))
     .join("");
 
+const named = (id: string, title: string): ShownParty => ({ id, naming: { given: { title } } });
+
 // --- the page of an agent ---------------------------------------------------------------------------------------
 
 test("PAGE-D-25 the page says which agent asks, who works for whom, at what, until when, and whom it asks", () => {
@@ -125,7 +129,7 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
   for (const part of [
     "Booking agent asks to act for you",
     "The agent spiffe://td.example/agents/booking",
-    "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as.partner.example) this agent",
+    "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as https://as.partner.example says) this agent",
     "You are signed in as alice@company.example (Alice Example) · Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
@@ -142,11 +146,14 @@ test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", (
   const usual = parseMarkup(english(askPage(ASK)));
   const view: AskView = {
     ...ASK,
-    agent: { id: hostile, title: hostile },
-    before: ASK.before.map((one) => ({ ...one, id: hostile })),
+    agent: {
+      id: hostile,
+      naming: { given: { title: hostile, purpose: hostile, owner: hostile, contact: hostile } },
+    },
+    before: ASK.before.map(({ toldBy }) => defined({ id: hostile, toldBy: toldBy && { id: hostile } })),
     user: { id: hostile, name: `${hostile}x` },
     target: { title: hostile, host: hostile },
-    agents: [hostile],
+    agents: [{ id: hostile }],
   };
   const document = english(askPage(view));
   assert.deepEqual(shapeOf(parseMarkup(document)), shapeOf(usual));
@@ -174,11 +181,15 @@ test("PAGE-D-6 the page says who asks, by what it is known, where the answer goe
 });
 
 const headings = [
-  ["the host of its document", { client: { host: "claude.ai" } }, "claude.ai asks for access"],
-  ["the name that the operator gave it", { client: { operatorName: "Web app" } }, "Web app asks for access"],
+  ["the host of its document", { client: { id: "claude.ai", isHost: true } }, "claude.ai asks for access"],
+  [
+    "the name that the operator gave it, and its id",
+    { client: named("web-app", "Web app") },
+    "Web app asks for access web-app",
+  ],
   [
     "when it registered itself",
-    { client: { registeredAtSeconds: 0 } },
+    { client: { id: "c_a", registeredAtSeconds: 0 } },
     "This program registered itself on January 1, 1970. Its name was not checked.",
   ],
 ] as const;
@@ -187,8 +198,8 @@ for (const [name, view, part] of headings) {
 }
 
 test("PAGE-D-7 without a name that can be shown the host stands alone", () => {
-  for (const claimedName of ["", "\u200b\u202e", " "]) {
-    assert.doesNotMatch(consent({ claimedName }), /calls itself|“/);
+  for (const claimed of ["", "\u200b\u202e", " "]) {
+    assert.doesNotMatch(consent({ client: { id: "claude.ai", naming: { claimed } } }), /calls itself|“/);
   }
 });
 
@@ -201,7 +212,7 @@ test("PAGE-D-7 names and hosts are set apart from the text around them", () => {
     "Notes",
     "notes.example",
     "Alice Example",
-    ...LOOPBACK.agents,
+    ...LOOPBACK.agents.map(({ id }) => id),
   ]) {
     assert.ok(apart.includes(part), part);
   }
@@ -316,8 +327,7 @@ const subjects = [
   ["consent of a loopback client", (change) => consentPage(withStrings(LOOPBACK, change))],
   [
     "consent with an operator's name",
-    (change) =>
-      consentPage(withStrings({ ...CONSENT, client: { operatorName: "x" }, differs: true }, change)),
+    (change) => consentPage(withStrings({ ...CONSENT, client: named("x", "y"), differs: true }, change)),
   ],
   [
     "account",

@@ -1,0 +1,63 @@
+/** Text that the operator writes for people, in one language or in several: what may stand in it, and which is shown. */
+import * as v from "valibot";
+import { unsafeIn } from "../audit/safe-text.ts";
+
+/** One text for all languages, or one for each language tag; the first is for readers of no language among them. */
+export type Worded = string | Readonly<Record<string, string>>;
+
+/** The blank pattern of Braille is drawn as nothing too. */
+const BLANK = /^[\p{Zs}\u2800]*$/u;
+/** More marks on one letter than any script needs would be drawn over the lines around it. */
+const STACKED = /\p{M}{4}/u;
+/** RFC 5646 2.1, as far as pages choose by it: a language of two or three letters, and what it is followed by. */
+const LANGUAGE = /^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,7}$/;
+
+/** RFC6749-10.14-1, NAME-D-4: a text that has no characters which hide, reorder or cover others; any space is one. */
+export const shownText = (charsMax: number) =>
+  v.pipe(
+    v.string(),
+    v.check((text) => !BLANK.test(text), "has nothing that people see"),
+    v.check((text) => [...text].length <= charsMax, `is longer than ${charsMax} characters`),
+    v.check(
+      (text) => unsafeIn(text) === undefined,
+      ({ input }) =>
+        `has a character that is not shown, or that reorders others: leave out ${unsafeIn(input)}`,
+    ),
+    v.check((text) => !STACKED.test(text), "has more than three combining marks on one letter"),
+  );
+
+/** NAME-D-5: the same text, or one for each language. */
+export const worded = (charsMax: number) =>
+  v.union(
+    [
+      shownText(charsMax),
+      v.pipe(
+        v.record(v.string(), shownText(charsMax)),
+        v.check((texts) => Object.keys(texts).length > 0, "names no language"),
+        v.check(
+          (texts) => Object.keys(texts).every((tag) => LANGUAGE.test(tag)),
+          'has a name that is no language tag such as "en" or "de-AT"',
+        ),
+      ),
+    ],
+    'is neither a text nor texts by language, such as { "en": …, "de": … }',
+  );
+
+/** The text for the first of these languages that it is written in. */
+export function inLanguage(text: Worded, languages: readonly string[]): string {
+  if (typeof text === "string") return text;
+  const texts = Object.entries(text).map(([tag, one]) => ({ tag: tag.toLowerCase(), one }));
+  for (const language of languages.map((one) => one.toLowerCase())) {
+    const found =
+      texts.find(({ tag }) => tag === language) ??
+      texts.find(({ tag }) => primary(tag) === primary(language));
+    if (found !== undefined) return found.one;
+  }
+  return texts[0]?.one ?? "";
+}
+
+/** The text in every language. */
+export const wordings = (text: Worded): readonly string[] =>
+  typeof text === "string" ? [text] : Object.values(text);
+
+const primary = (tag: string): string | undefined => tag.split("-", 1)[0];
