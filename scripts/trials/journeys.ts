@@ -131,7 +131,7 @@ export function openJourneys(
 
   const grant: Journey = async (first, second) => {
     const verifier = verifierOf();
-    const browser = new Browser({ get: (path, sent) => ask(first, path, sent) }, provider);
+    const browser = new Browser({ issuer: ISSUER, get: (path, sent) => ask(first, path, sent) }, provider);
     const asked = request(verifier, { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT, resource: NOTES });
     const { code = "" } = parametersOf(
       await browser.decide(await browser.review(asked, `u-${randomUUID()}`)),

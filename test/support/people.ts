@@ -5,7 +5,6 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { encodeForm } from "../../scripts/http-client.ts";
 import type { TestProvider } from "./provider.ts";
 import type { Service } from "./world.ts";
-import { ISSUER } from "./world.ts";
 
 export const NOTES = "https://notes.example/mcp";
 export const PUBLIC = "desk-app";
@@ -77,9 +76,9 @@ export const request = (verifier: string, extra: Asked = {}): Asked => ({
 /** A browser: it keeps cookies, and follows no redirect by itself. */
 export class Browser {
   readonly cookies = new Map<string, string>();
-  readonly #service: Pick<Service, "get">;
+  readonly #service: Pick<Service, "get" | "issuer">;
   readonly #provider: TestProvider;
-  constructor(service: Pick<Service, "get">, provider: TestProvider) {
+  constructor(service: Pick<Service, "get" | "issuer">, provider: TestProvider) {
     this.#service = service;
     this.#provider = provider;
   }
@@ -100,7 +99,8 @@ export class Browser {
     url: string,
     sent: { method: string; headers: Record<string, string>; body?: string },
   ): Promise<Answer> {
-    const path = url.startsWith(ISSUER) ? url.slice(ISSUER.length) : url;
+    const { issuer } = this.#service;
+    const path = url.startsWith(issuer) ? url.slice(issuer.length) : url;
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
     const headers = cookie === "" ? sent.headers : { cookie, ...sent.headers };
     const answer = await this.#service.get(path, { ...sent, headers });
@@ -128,7 +128,7 @@ export class Browser {
   /** Follows redirects as long as they stay at our server. */
   async follow(answer: Answer): Promise<Answer> {
     let last = answer;
-    while (last.status === 303 && locationOf(last).startsWith(ISSUER))
+    while (last.status === 303 && locationOf(last).startsWith(this.#service.issuer))
       last = await this.get(locationOf(last));
     return last;
   }

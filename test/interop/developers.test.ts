@@ -1,0 +1,402 @@
+/**
+ * The programs of src/http/developers.md, as printed there: an agent that acts for a user, APIs and an MCP server, in
+ * TypeScript and in Python, against a server in the production profile, over TLS and in processes of their own.
+ */
+import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { mintX509Svid } from "../../scripts/dev-pki.ts";
+import { encodeForm, send } from "../../scripts/http-client.ts";
+import { freePorts } from "../../scripts/server-process.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { athOf, makeProver } from "../support/dpop.ts";
+import { Browser } from "../support/people.ts";
+import type { TestProvider } from "../support/provider.ts";
+import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
+import { fetchAt } from "../support/web.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, EXCHANGE, JWT, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const PLANNER = "agents/planner";
+const SCOPES = ["trips.read", "trips.book"];
+const FORM = { "content-type": "application/x-www-form-urlencoded" };
+const python = (...words: string[]) => spawnSync("python3", words).status === 0;
+const NO_PYTHON = python("--version") ? false : "there is no python3";
+const NO_PYJWT = python("-c", "import jwt, cryptography") ? false : 'python3 has no "pyjwt[crypto]"';
+
+let provider: TestProvider;
+let world: World;
+let issuer: string;
+/** The APIs and the MCP server: their origins. */
+let api: { ts: string; py: string };
+let mcp: string;
+/** An API that takes tokens bound to a certificate alone, and where those are issued. */
+let bound: { api: string; issuer: string };
+let folder: string;
+const running: ChildProcess[] = [];
+
+/** What an operator configures for the programs of the page. */
+const configuration = (targets: readonly string[], mcpUrl: string) => {
+  const subjects = { issuers: [provider.issuer] };
+  return {
+    profile: "production",
+    issuer,
+    trustDomains: { [TRUST_DOMAIN]: { bundle: { file: "bundle.json" } } },
+    trustedIssuers: provider.trusted({ acceptAs: ["jwt"], scopes: SCOPES }),
+    signIn: { providers: { company: provider.provider() } },
+    targets: [
+      ...targets.map((name) => ({ names: [name], owners: [workload("api")], scopes: SCOPES })),
+      { names: [mcpUrl], owners: [workload("mcp")], scopes: SCOPES },
+      { names: [bound.api], owners: [workload("api")], scopes: SCOPES, binding: "certificate" },
+    ],
+    policies: [
+      {
+        id: "agents-for-users",
+        allow: "delegation",
+        actors: [workload("agents/*")],
+        subjects,
+        subjectToken: { audiences: [issuer] },
+        consent: "record",
+        askUser: true,
+        targets: [...targets, mcpUrl],
+        scopes: SCOPES,
+      },
+      {
+        id: "mcp-for-users",
+        allow: "delegation",
+        actors: [workload("mcp")],
+        subjects,
+        subjectToken: { audiences: ["self"] },
+        consent: "implied",
+        acknowledge: "subjects-not-asked",
+        targets,
+        scopes: SCOPES,
+      },
+      {
+        id: "planner-itself",
+        allow: "client_credentials",
+        actors: [workload(PLANNER)],
+        targets: [...targets, bound.api],
+        scopes: SCOPES,
+      },
+    ],
+    drafts: [SPIFFE_DRAFT],
+    // So that the programs are told to wait.
+    limits: { requestsPerSecondByClient: 5 },
+  };
+};
+
+/** The programs of the page by their names. */
+function programs(): Map<string, string> {
+  const page = readFileSync(join(ROOT, "src/http/developers.md"), "utf8");
+  const blocks = [...page.matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
+  return new Map(blocks.map(([, name = "", text = ""]) => [name, text]));
+}
+
+before(async () => {
+  provider = await startProvider();
+  const [port = 0, mtls = 0, ts = 0, py = 0, mcpPort = 0, boundPort = 0] = await freePorts(6);
+  issuer = `https://localhost:${port}`;
+  api = { ts: `https://localhost:${ts}`, py: `https://localhost:${py}` };
+  mcp = `https://localhost:${mcpPort}/mcp`;
+  bound = { api: `https://localhost:${boundPort}`, issuer: `https://localhost:${mtls}` };
+  const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
+  world = await makeWorld(
+    {
+      ...configuration([api.ts, api.py], mcp),
+      listen: { host: "127.0.0.1", port, drainSeconds: 0, tls },
+      mtls: { host: "127.0.0.1", port: mtls, tls, origin: bound.issuer },
+    },
+    { files: { "provider.pem": provider.ca } },
+  );
+  folder = join(world.folder, "programs");
+  mkdirSync(folder);
+  for (const [name, text] of programs()) writeFileSync(join(folder, name), text);
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  await start("api.ts", "api", { AUDIENCE: api.ts, PORT: String(ts) });
+  await start("api.ts", "api", { AUDIENCE: bound.api, PORT: String(boundPort) });
+  if (NO_PYTHON === false) await start("api.py", "api", { AUDIENCE: api.py, PORT: String(py) });
+  await start("mcp.ts", "mcp", { AUDIENCE: mcp, API: api.ts, PORT: String(mcpPort) });
+});
+after(async () => {
+  for (const child of running) {
+    child.kill();
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  }
+  await stop(world, provider);
+});
+
+const svidOf = (path: string): Promise<string> => world.svid(path, { aud: `${issuer}/token` });
+
+/** Runs a program of the page as this workload; its lines so far, and those that it writes. */
+async function run(name: string, path: string, environment: Record<string, string>) {
+  const svidFile = join(folder, `${path.replaceAll("/", "-")}.jwt`);
+  writeFileSync(svidFile, `${await svidOf(path)}\n`);
+  const ca = join(world.folder, "tls/ca.pem");
+  const command = name.endsWith(".py") ? "python3" : process.execPath;
+  const child = spawn(command, [name], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: {
+      PATH: process.env.PATH,
+      ISSUER: issuer,
+      SVID_FILE: svidFile,
+      NODE_EXTRA_CA_CERTS: ca,
+      SSL_CERT_FILE: ca,
+      TLS_KEY: join(world.folder, "tls/key.pem"),
+      TLS_CERT: join(world.folder, "tls/cert.pem"),
+      ...environment,
+    },
+  });
+  running.push(child);
+  const errors: string[] = [];
+  createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async (): Promise<string> => {
+    const { value, done } = await lines.next();
+    return done ? assert.fail(`${name} ended:\n${errors.join("\n")}`) : value;
+  };
+  return { child, errors, next };
+}
+
+async function start(...program: Parameters<typeof run>): Promise<void> {
+  const { next } = await run(...program);
+  assert.equal(await next(), "listening");
+}
+
+const userToken = (user: string, scope = SCOPES.join(" ")): Promise<string> =>
+  provider.userToken(user, issuer, { scope });
+
+/** The browser of a user, who opens a link of this server and allows everything. */
+async function allow(link: string, user: string): Promise<void> {
+  const get: World["get"] = (path, options) => send(issuer + path, { ca: world.ca, ...options });
+  const browser = new Browser({ get, issuer }, provider);
+  const page = await browser.signIn(await browser.get(link), user);
+  assert.equal((await browser.decide(page)).status, 200);
+}
+
+/** A token of an agent for the user, by hand; where the user was not asked, they are. */
+async function delegated(user: string, audience: string, scope: string, path: string, proof?: string) {
+  const svid = await svidOf(path);
+  const body = new URLSearchParams({
+    ...(world.as(svid) as Record<string, string>),
+    grant_type: EXCHANGE,
+    subject_token: await userToken(user),
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
+    audience,
+    scope,
+  }).toString();
+  const headers = { ...FORM, ...(proof && { dpop: proof }) };
+  return send(`${issuer}/token`, { method: "POST", ca: world.ca, headers, body });
+}
+
+async function tokenOf(user: string, audience: string, scope: string, path: string, proof?: () => string) {
+  const refused = await delegated(user, audience, scope, path, proof?.());
+  await allow(String(refused.body.error_uri), user);
+  const answer = await delegated(user, audience, scope, path, proof?.());
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}
+
+/** Uses up the rate of this workload, until a request of its program was refused for it as well. */
+async function untilToldToWait(path: string): Promise<void> {
+  const svid = await svidOf(path);
+  const body = encodeForm({ ...world.as(svid), grant_type: "client_credentials" });
+  const told = () => world.server.lines.filter((line) => line.includes('"status":429')).length;
+  const before = told();
+  for (let own = 0; told() - before <= own; ) {
+    const { status } = await send(`${issuer}/token`, { method: "POST", ca: world.ca, headers: FORM, body });
+    if (status === 429) own++;
+    await sleep(20);
+  }
+}
+
+const trips = (origin: string, authorization: string, more: Record<string, string> = {}) =>
+  send(`${origin}/trips`, { ca: world.ca, headers: { ...(authorization && { authorization }), ...more } });
+
+const languages = [
+  ["TypeScript", "ts", false],
+  ["Python", "py", NO_PYTHON],
+] as const;
+
+for (const [language, ending, skip] of languages) {
+  test(`the agent in ${language} asks the user, waits where it is told to, and calls the API for them`, {
+    skip,
+  }, async () => {
+    const user = `user-of-${ending}`;
+    const environment = { API: api[ending], USER_TOKEN: await userToken(user) };
+    const { next } = await run(`plan.${ending}`, `agents/${ending}`, environment);
+    const link = /^Please open (\S+)$/.exec(await next())?.[1] ?? assert.fail();
+    await untilToldToWait(`agents/${ending}`);
+    await allow(link, user);
+    const answer = JSON.parse(await next());
+    assert.equal(answer.for, `company:${user}`);
+    assert.deepEqual([answer.by].flat(), [workload(`agents/${ending}`)]);
+    assert.ok(
+      world.server.lines.some((line) => line.includes('"status":429')),
+      "it was told to wait",
+    );
+  });
+
+  test(`the agent in ${language} that asks for what no rule has gives up, with the id of its request: it is refused`, {
+    skip,
+  }, async () => {
+    const { child, errors } = await run(`plan.${ending}`, "elsewhere", {
+      API: api[ending],
+      USER_TOKEN: await userToken("user-of-none"),
+    });
+    const [code] = await once(child, "close");
+    assert.equal(code, 1);
+    assert.match(errors.join("\n"), /invalid_request: the exchange is not allowed \(request [\w-]+\)/);
+  });
+
+  test(`the API in ${language} takes a token for itself with the scope; any other is refused`, {
+    skip,
+  }, async () => {
+    const origin = api[ending];
+    const user = `caller-of-${ending}`;
+    const tokenFor = (audience: string, scope: string): Promise<string> =>
+      tokenOf(user, audience, scope, `agents/${randomUUID()}`);
+    const token = await tokenFor(origin, "trips.read");
+    assert.equal((await trips(origin, `Bearer ${token}`)).status, 200);
+    assert.equal((await trips(origin, `Bearer ${await tokenFor(origin, "trips.book")}`)).status, 403);
+    const other = ending === "ts" ? api.py : api.ts;
+    assert.equal((await trips(origin, `Bearer ${await tokenFor(other, "trips.read")}`)).status, 401);
+    for (const wrong of ["", "Bearer", "Bearer abc", `Bearer ${token}x`, `DPoP ${token}`]) {
+      const { status, headers } = await trips(origin, wrong);
+      assert.deepEqual([status, headers["www-authenticate"]], [401, 'Bearer error="invalid_token"'], wrong);
+    }
+    // The user's own token is of another issuer.
+    assert.equal((await trips(origin, `Bearer ${await userToken(user)}`)).status, 401);
+    await end(String(claimsOf(token).jti));
+    assert.equal((await trips(origin, `Bearer ${token}`)).status, 401);
+  });
+}
+
+/** An operator ends the token on the host. */
+async function end(jti: string): Promise<void> {
+  const command = ["src/main.ts", "tokens", "end", "--jti", jti, "--config", world.configFile];
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...command], { cwd: ROOT });
+  const [code] = await once(child, "exit");
+  assert.equal(code, 0);
+}
+
+test("RFC9449-7.1-1 a token that is bound to a key: without its proof, or with a used one, the APIs of the page refuse it", async () => {
+  const prover = await makeProver();
+  const token = await tokenOf("bound", api.ts, "trips.read", "agents/bound", () =>
+    prover.prove(`${issuer}/token`),
+  );
+  const proof = () => prover.prove(`${api.ts}/trips`, { claims: { htm: "GET", ath: athOf(token) } });
+  const dpop = proof();
+  assert.equal((await trips(api.ts, `DPoP ${token}`, { dpop })).status, 200);
+  assert.equal((await trips(api.ts, `DPoP ${token}`, { dpop })).status, 401);
+  assert.equal((await trips(api.ts, `Bearer ${token}`, { dpop: proof() })).status, 401);
+  assert.equal((await trips(api.ts, `DPoP ${token}`)).status, 401);
+  const other = await makeProver();
+  const forged = other.prove(`${api.ts}/trips`, { claims: { htm: "GET", ath: athOf(token) } });
+  assert.equal((await trips(api.ts, `DPoP ${token}`, { dpop: forged })).status, 401);
+  const elsewhere = prover.prove(`${api.ts}/other`, { claims: { htm: "GET", ath: athOf(token) } });
+  assert.equal((await trips(api.ts, `DPoP ${token}`, { dpop: elsewhere })).status, 401);
+});
+
+test("RFC8705-3-1 a token that is bound to a certificate: over a connection with another one, or with none, the API of the page refuses it", async () => {
+  const certificate = async (path: string) => {
+    const { keyPem: key, chainPem: cert } = await mintX509Svid(world.trustDomain, workload(path));
+    return { key, cert };
+  };
+  const own = await certificate(PLANNER);
+  const body = encodeForm({ grant_type: "client_credentials", audience: bound.api, scope: "trips.read" });
+  const sent = { method: "POST", ca: world.ca, headers: FORM, body };
+  const answer = await send(`${bound.issuer}/token`, { ...sent, ...own });
+  const headers = { authorization: `Bearer ${answer.body.access_token}` };
+  const by = async (certificate: object) =>
+    (await send(`${bound.api}/trips`, { ca: world.ca, headers, ...certificate })).status;
+  assert.deepEqual(
+    [await by(own), await by(await certificate(PLANNER)), await by({})],
+    [200, 401, 401],
+    answer.text,
+  );
+});
+
+test("a program gets a token for itself, in both languages", async () => {
+  const programs = [
+    [
+      "itself.ts",
+      `import { ownToken } from "./agent.ts"; console.log((await ownToken("${api.ts}", "trips.read")).scope);`,
+    ],
+    ["itself.py", `from agent import own_token\nprint(own_token("${api.py}", "trips.read")["scope"])`],
+  ] as const;
+  for (const [name, text] of NO_PYTHON === false ? programs : programs.slice(0, 1)) {
+    writeFileSync(join(folder, name), text);
+    const { next } = await run(name, PLANNER, {});
+    assert.equal(await next(), "trips.read");
+  }
+});
+
+test("the MCP server of the page tells a client where tokens are, and goes on for its caller with a token of its own", async () => {
+  const fetch = fetchAt({ localhost: { ca: world.ca } });
+  const without = await fetch(mcp, { method: "POST" });
+  const told = /resource_metadata="([^"]+)"/.exec(without.headers.get("www-authenticate") ?? "")?.[1] ?? "";
+  assert.equal(without.status, 401);
+  const metadata = (await (await fetch(told)).json()) as Record<string, unknown>;
+  assert.deepEqual([metadata.resource, metadata.authorization_servers], [mcp, [issuer]]);
+  const token = await tokenOf("caller-of-mcp", mcp, "trips.read", "agents/mcp");
+  const headers = { authorization: `Bearer ${token}` };
+  const transport = new StreamableHTTPClientTransport(new URL(mcp), { fetch, requestInit: { headers } });
+  const client = new Client({ name: "desk", version: "1.0.0" });
+  await client.connect(transport);
+  const { content } = await client.callTool({ name: "trips", arguments: {} });
+  await client.close();
+  const [{ text = "" } = {}] = content as { text?: string }[];
+  assert.deepEqual(JSON.parse(text), {
+    trips: [],
+    for: "company:caller-of-mcp",
+    by: workload("mcp"),
+    before: [workload("agents/mcp")],
+  });
+});
+
+test("the offline verification in Python takes a token for this API; another audience is refused", {
+  skip: NO_PYJWT,
+}, async () => {
+  const token = await tokenOf("offline", api.py, "trips.read", "agents/offline");
+  const program = `import sys\nfrom offline import claims_of\nprint(claims_of(sys.argv[1], sys.argv[2])["sub"])`;
+  writeFileSync(join(folder, "try.py"), program);
+  const ca = join(world.folder, "tls/ca.pem");
+  const verify = (...words: string[]) =>
+    spawnSync("python3", ["try.py", ...words], {
+      cwd: folder,
+      encoding: "utf8",
+      env: { PATH: process.env.PATH, ISSUER: issuer, SSL_CERT_FILE: ca, SVID_FILE: "none" },
+    });
+  assert.equal(verify(token, api.py).stdout, "company:offline\n");
+  assert.match(verify(token, api.ts).stderr, /InvalidAudienceError/);
+  assert.notEqual(verify(await userToken("offline"), issuer).status, 0);
+});
+
+test("each program of the page is one of these", () => {
+  assert.deepEqual([...programs().keys()].sort(), [
+    "agent.py",
+    "agent.ts",
+    "api.py",
+    "api.ts",
+    "mcp.ts",
+    "offline.py",
+    "plan.py",
+    "plan.ts",
+    "verify.ts",
+  ]);
+});
