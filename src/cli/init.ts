@@ -8,8 +8,10 @@ import type { Result } from "../result.ts";
 import { defined, ok } from "../result.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
+import { flagsFor, PROGRAM } from "./flags.ts";
 import type { Places, Planned } from "./init/configuration.ts";
-import { PROVIDER, plan } from "./init/configuration.ts";
+import { APP, APP_REDIRECT, PROVIDER, plan } from "./init/configuration.ts";
+import { takeDatabase } from "./init/database.ts";
 import { openTerminal } from "./init/prompt.ts";
 import type { FoundProvider, ToldProvider } from "./init/provider.ts";
 import { findProvider } from "./init/provider.ts";
@@ -19,7 +21,6 @@ import { makeSecret32 } from "./keys/encryption-key.ts";
 import type { CommandArguments } from "./options.ts";
 
 const SCHEMA = new URL("../config/config.schema.json", import.meta.url);
-const PROGRAM = resolve(import.meta.dirname, "../..");
 
 export function initCommand(given: CommandArguments): Result<Command, string> {
   return onFiles(async (terminal) => {
@@ -67,14 +68,16 @@ export async function init(given: CommandArguments, terminal: Terminal, prompt?:
     provider = found.value;
   }
   const places = { folder, data: given.one("data") ?? folder };
-  const planned = plan(answers.value, provider, places);
-  const written = writeAll(places, filesOf(planned, { caFile, secretFile }));
+  const { store, files: ofDatabase } = takeDatabase(answers.value.store, folder);
+  const known = { ...answers.value, store };
+  const planned = plan(known, provider, places);
+  const written = writeAll(places, new Map([...ofDatabase, ...filesOf(planned, { caFile, secretFile })]));
   if (!written.ok) {
     for (const problem of written.error) printError(problem);
     return EXIT.unusable;
   }
   for (const warning of written.value) printError(`warning: ${warning}`);
-  for (const line of nextSteps(places, planned, answers.value)) terminal.print(line);
+  for (const line of nextSteps(places, planned, known)) terminal.print(line);
   return EXIT.done;
 }
 
@@ -149,23 +152,35 @@ function nextSteps(
   const { issuer = "", administrator = "" } = answers;
   const at = resolve(folder);
   const configFile = join(at, "config.json");
-  const permitted = [...new Set([PROGRAM, at, resolve(data), ...namedFiles(answers)])]
-    .map((path) => `'--allow-fs-read=${path}'`)
-    .join(" ");
-  const written = WRITTEN.map((name) => `'--allow-fs-write=${join(resolve(data), name)}/*'`).join(" ");
+  const writes = WRITTEN.map((name) => join(resolve(data), name));
+  const flags = flagsFor({ reads: [at, resolve(data), ...namedFiles(answers)], writes }).join(" ");
   const curl = `curl -u "${administrator}:$(cat '${join(at, "clients", administrator)}')" -d grant_type=client_credentials`;
   const atProvider = `  At the provider, register the redirect URI ${issuer}/callback/${PROVIDER} and the key set ${issuer}/rp/jwks.`;
+  const ofPages = `  Users are shown the texts in "title" and "sentences" of the target and in "title" of ${APP}: write yours.`;
   return [
     `Wrote ${configFile}; an editor explains each member by config.schema.json.`,
     `  Back up ${join(at, "keys/encryption-key")} apart from the database: without it the server cannot use the signing keys.`,
     ...secrets.map((name) => `  The secret of the client ${name} is in ${join(at, "clients", name)}.`),
-    ...(config.signIn === undefined ? [] : [atProvider]),
+    ...(config.signIn === undefined ? [] : [atProvider, ofPages]),
     "Next:",
     `  1. Put the certificate for ${new URL(issuer).host} with its chain into ${join(at, "tls/cert.pem")}, its key into ${join(at, "tls/key.pem")}.`,
     `  2. '${process.execPath}' '${join(PROGRAM, "src/main.ts")}' check --config '${configFile}'`,
-    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning --permission --allow-net ${permitted} ${written} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
+    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning ${flags} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
     ...(secrets.includes(administrator)
       ? [`  4. ${curl} -d scope=audit:read --data-urlencode audience=${apiAudience(issuer)} ${issuer}/token`]
       : []),
+    ...(config.signIn === undefined ? [] : [`  Or open in a browser: ${firstPage(issuer)}`]),
   ];
+}
+
+/** A consent page of the first app. No app listens at the end, so that the code is in the address and worth nothing. */
+function firstPage(issuer: string): string {
+  const query = new URLSearchParams({
+    response_type: "code",
+    client_id: APP,
+    redirect_uri: APP_REDIRECT,
+    code_challenge: makeSecret32(),
+    code_challenge_method: "S256",
+  });
+  return `${issuer}/authorize?${query}`;
 }

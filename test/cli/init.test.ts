@@ -1,5 +1,7 @@
 /** `mandate init`: what it asks, what it writes, and that it writes all or nothing. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   existsSync,
   mkdirSync,
@@ -14,7 +16,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { after, before, test } from "node:test";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { send } from "../../scripts/http-client.ts";
+import { freePorts } from "../../scripts/server-process.ts";
 import { openTerminal } from "../../src/cli/init/prompt.ts";
 import { INIT } from "../../src/cli/init/usage.ts";
 import { init } from "../../src/cli/init.ts";
@@ -23,6 +29,7 @@ import { loadConfig } from "../../src/config/config.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
+import { until } from "../support/until.ts";
 
 let parent: string;
 let provider: TestProvider;
@@ -75,12 +82,18 @@ const ISSUER = ["--issuer", "https://as.example"];
 const pathsOf = (warnings: readonly string[]): readonly string[] =>
   warnings.map((one) => one.slice(0, one.indexOf(":")));
 
-/** Whether the server would start with it, once there is a certificate. */
-async function load(folder: string) {
+/** What the operator does next; returns the authority of the certificate, in PEM. */
+async function addCertificate(folder: string, host: string): Promise<string> {
   const authority = await makeAuthority("any");
-  const { keyPem, certPem } = await issueServerCertificate(authority, ["as.example"]);
+  const { keyPem, certPem } = await issueServerCertificate(authority, [host]);
   writeFileSync(join(folder, "tls/key.pem"), keyPem);
   writeFileSync(join(folder, "tls/cert.pem"), certPem);
+  return authority.certPem;
+}
+
+/** Whether the server would start with it, once there is a certificate. */
+async function load(folder: string) {
+  await addCertificate(folder, "as.example");
   const config = loadConfig(join(folder, "config.json"));
   assert.ok(config.ok, JSON.stringify(config));
   return config.value;
@@ -118,6 +131,32 @@ test("the start that it prints may read the files outside of the folder that the
   for (const file of [url, bundle]) assert.ok(start.includes(`'--allow-fs-read=${file}'`), start);
 });
 
+test("the authority in the URL of the database is copied with it, and the copy names the copy", async () => {
+  mkdirSync(join(parent, "database"));
+  const url = join(parent, "database/url");
+  writeFileSync(url, "postgres://m:p%26s@db.example/m?sslmode=verify-full&sslrootcert=my%20ca.pem&a=b\n");
+  const { certPem } = await makeAuthority("Authority of the database");
+  writeFileSync(join(parent, "database/my ca.pem"), certPem);
+  const { code, out, err, folder } = await run([...ISSUER, "--store", url]);
+  assert.deepEqual([code, err], [0, ""]);
+  rmSync(join(parent, "database"), { recursive: true });
+  const { store } = (await load(folder)).fixed;
+  assert.ok("postgres" in store);
+  assert.deepEqual(store.tls, { mode: "verified", ca: certPem });
+  assert.equal(store.postgres, "postgres://m:p%26s@db.example/m?a=b");
+  assert.ok(!out.includes(url), "the start needs no flag for the file that was copied");
+});
+
+test("an authority of the database that is not there is told, and nothing is left", async () => {
+  const url = join(parent, "url-of-nothing");
+  writeFileSync(url, "postgres://m@db.example/m?sslrootcert=nothing.pem");
+  const folder = join(parent, "of-nothing");
+  const { code, err } = await runCommandLine(["init", folder, ...ISSUER, "--store", url]);
+  assert.equal(code, 2);
+  assert.match(err, /nothing\.pem": there is no such file or folder: correct its name, or make it\n$/);
+  assert.ok(!existsSync(folder));
+});
+
 test("each installation has a key-encryption key and secrets of its own", async () => {
   const read = async (name: string) => readFileSync(join((await run(ISSUER)).folder, name), "utf8");
   for (const name of ["keys/encryption-key", "clients/administrator"]) {
@@ -135,12 +174,59 @@ test("a provider is discovered, and users sign in there with the method and algo
     ...reach,
     ...secret,
   ]);
-  assert.equal(code, 0, err);
+  assert.deepEqual([code, err], [0, ""], "an app is there for which users sign in");
   const { settings } = await load(folder);
   const found = settings.signIn?.providers.get("company");
   assert.deepEqual(found?.auth, { method: "client_secret_basic", secret: "from the provider" });
   assert.equal(found?.idTokenAlg, "ES256");
   assert.match(out, /register the redirect URI https:\/\/as\.example\/callback\/company /);
+});
+
+test("with --client-id, the start and the address that it prints lead to a first consent page", async (t) => {
+  const [port = 0] = await freePorts(1);
+  const issuer = `https://localhost:${port}`;
+  const words = ["--issuer", issuer, "--provider", provider.issuer, ...reach, "--client-id", "mandate"];
+  provider.lies.metadata = { token_endpoint_auth_methods_supported: ["private_key_jwt"] };
+  t.after(() => delete provider.lies.metadata);
+  const { code, err, out, folder } = await run([
+    ...words,
+    "--api",
+    "https://trips.example",
+    "--scope",
+    "a b",
+  ]);
+  assert.deepEqual([code, err], [0, ""]);
+  const ca = await addCertificate(folder, "localhost");
+
+  const child = spawn("sh", ["-c", `exec ${/^ *3\. (.*)$/m.exec(out)?.[1]}`], { stdio: "ignore" });
+  const exited = once(child, "exit");
+  t.after(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  const cookies = new Map<string, string>();
+  const open = async (url: string): Promise<Answer> => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const answer = await send(url, { ca, headers: cookie === "" ? {} : { cookie } });
+    const [, name, value] = /^([^=]+)=([^;]*)/.exec(answer.headers["set-cookie"] ?? "") ?? [];
+    if (name !== undefined && value !== undefined) cookies.set(name, value);
+    const to = answer.headers.location;
+    if (to === undefined) return answer;
+    return open(to.startsWith(issuer) ? to : provider.signIn(to));
+  };
+  const first = /^ *Or open in a browser: (.*)$/m.exec(out)?.[1] ?? assert.fail(out);
+  const answers = (): Promise<boolean> =>
+    send(`${issuer}/jwks`, { ca }).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+  await until(answers, "the server of the printed start answers");
+  const page = await open(first);
+  assert.equal(page.status, 200, page.text);
+  for (const text of ["First app", "https://trips.example", "use &#34;a&#34; of", "use &#34;b&#34; of"]) {
+    assert.ok(page.text.includes(text), `${text}: ${page.text}`);
+  }
+  assert.match(page.text, /<button[^>]* name="decision" value="allow"/);
 });
 
 test("an administrator and an agent of a trust domain are workloads, and get no secret", async () => {
@@ -226,6 +312,18 @@ const refused: readonly (readonly [what: string, words: () => string[], code: nu
     () => [...ISSUER, "--trust-domain", "A b", "--bundle", "https://td.example/bundle"],
     2,
     /^trustDomains\.A b: is not the name of a trust domain$/,
+  ],
+  [
+    "an administrator with the name of the app",
+    () => [...ISSUER, "--administrator", "first-app"],
+    2,
+    /^first-app is the app with which a first page is opened: give another name$/,
+  ],
+  [
+    "an API for which there is neither agent nor sign-in",
+    () => [...ISSUER, "--api", "https://api.example"],
+    2,
+    /^--api requires --agent or --client-id$/,
   ],
   [
     "a provider of another name",

@@ -11,6 +11,10 @@ import type { Answers } from "./questions.ts";
 /** The name of the provider in its redirect URI. */
 export const PROVIDER = "company";
 
+/** The app with which a first consent page is opened: on the user's own computer, and without a secret. */
+export const APP = "first-app";
+export const APP_REDIRECT = "http://127.0.0.1/callback";
+
 export type Planned = {
   config: JsonObject;
   /** The clients that get a secret, which is in the file `clients/NAME`. */
@@ -28,7 +32,9 @@ export function plan(
 ): Planned {
   const { issuer = "", administrator = "" } = answers;
   const place = placeOf(issuer, answers.listen);
-  const agent = agentOf(answers);
+  const [api, scopes] = [answers.api ?? "", (answers.scope ?? "").split(" ")];
+  const agent = agentOf(answers, api, scopes);
+  const app = provider?.client && appOf(provider, api, scopes);
   const admin = callerOf(administrator);
   const secrets = [admin, ...(agent === undefined ? [] : [callerOf(agent.name)])].flatMap(
     ({ clients = [] }) => clients,
@@ -51,8 +57,9 @@ export function plan(
     clients: {
       ...Object.fromEntries(secrets.map((name) => [name, secretClient(name)])),
       ...agent?.clients,
+      ...app?.clients,
     },
-    targets: agent?.targets,
+    targets: (agent ?? app) && [{ names: [api], scopes, ...app?.shown }, ...(agent?.targets ?? [])],
     policies: [
       defined<JsonObject>({
         id: "administrator",
@@ -62,6 +69,7 @@ export function plan(
         scopes: [...API_SCOPES],
       }),
       ...(agent === undefined || provider === undefined ? [] : agent.rules(provider)),
+      ...(app?.rules ?? []),
     ],
     drafts: trustDomain === undefined ? undefined : [SPIFFE_DRAFT],
   });
@@ -133,9 +141,8 @@ function signIn(provider: FoundProvider): JsonObject | undefined {
 }
 
 /** An agent that acts for users: it has an SVID, or a client's secret and a token of its own as actor token. */
-function agentOf({ agent: name, api = "", scope = "", ...answers }: Answers) {
+function agentOf({ agent: name, ...answers }: Answers, api: string, scopes: readonly string[]) {
   if (name === undefined) return undefined;
-  const scopes = scope.split(" ");
   const { issuer = "", "agent-client-id": app = "", "trust-domain": domain } = answers;
   const isWorkload = parseSpiffeId(name).ok;
   const workload = isWorkload ? name : `spiffe://${domain ?? new URL(issuer).hostname}/agents/${name}`;
@@ -153,10 +160,7 @@ function agentOf({ agent: name, api = "", scope = "", ...answers }: Answers) {
     scopes,
     clients: isWorkload ? {} : { [name]: acting },
     // The agent owns the target of its app: ID tokens for it are meant for the agent, and its own token opens no API.
-    targets: [
-      { names: [api], scopes },
-      { names: [app], owners: [workload], scopes: ["act"] },
-    ],
+    targets: [{ names: [app], owners: [workload], scopes: ["act"] }],
     rules: (provider: FoundProvider): JsonObject[] => [
       ...(isWorkload ? [] : [itself]),
       {
@@ -167,8 +171,26 @@ function agentOf({ agent: name, api = "", scope = "", ...answers }: Answers) {
         subjectToken: { audiences: ["self"] },
         consent: "record",
         targets: [api],
-        scopes,
+        scopes: [...scopes],
       },
     ],
+  };
+}
+
+/** An app that asks users for the API, with what its page says. */
+function appOf({ issuer }: FoundProvider, api: string, scopes: readonly string[]) {
+  const sentences = Object.fromEntries(scopes.map((scope) => [scope, `use "${scope}" of ${api}`]));
+  const rule: JsonObject = {
+    id: "app-for-users",
+    allow: "authorization_code",
+    clients: [APP],
+    subjects: { issuers: [issuer] },
+    targets: [api],
+    scopes: [...scopes],
+  };
+  return {
+    clients: { [APP]: { method: "none", redirectUris: [APP_REDIRECT], title: "First app" } },
+    shown: { people: true, title: api, sentences },
+    rules: [rule],
   };
 }

@@ -9,6 +9,7 @@ import { membersOf } from "../../setting.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { CommandArguments } from "../options.ts";
+import { APP } from "./configuration.ts";
 
 /** The person at the terminal ended the input instead of answering. */
 export class InputEnded extends Error {
@@ -27,8 +28,8 @@ type Question = {
   asks: string;
   /** The member of the configuration whose description is shown. */
   member?: string;
-  /** The option without which this one means nothing. */
-  below?: string;
+  /** The options of which one must be set for this one to mean anything. */
+  below?: readonly string[];
   /** What an empty answer means; without it, nothing is set. */
   otherwise?: string;
   /** Whether it must be set once the option above it is. */
@@ -68,13 +69,13 @@ const QUESTIONS = [
   },
   {
     option: "client-id",
-    below: "provider",
+    below: ["provider"],
     asks: "client_id of this server at the provider, for users to sign in here; empty for no sign-in",
     member: "signIn.providers.*.clientId",
   },
   {
     option: "client-secret",
-    below: "client-id",
+    below: ["client-id"],
     asks: "File with the secret of this server at the provider; empty to prove itself by a key",
     member: "signIn.providers.*.method",
   },
@@ -85,7 +86,7 @@ const QUESTIONS = [
   },
   {
     option: "bundle",
-    below: "trust-domain",
+    below: ["trust-domain"],
     asks: "URL or file of its trust bundle",
     member: "trustDomains.*.bundle",
     required: true,
@@ -99,28 +100,28 @@ const QUESTIONS = [
   {
     option: "agent",
     asks: "First agent: a SPIFFE ID, or the name of a client; empty for none",
-    below: "provider",
+    below: ["provider"],
     check: isCaller,
   },
   {
     option: "agent-client-id",
-    below: "agent",
+    below: ["agent"],
     asks: "client_id of the agent's app at the provider, whose ID tokens the agent exchanges",
     required: true,
   },
   {
     option: "api",
-    below: "agent",
-    asks: "The API for which the agent gets tokens",
+    below: ["agent", "client-id"],
+    asks: "The API for which agent and users' apps get tokens",
     member: "targets.*.names",
-    required: true,
+    otherwise: "first-api",
   },
   {
     option: "scope",
-    below: "agent",
-    asks: "The agent's scopes at that API",
+    below: ["agent", "client-id"],
+    asks: "Their scopes at that API",
     member: "policies.*.scopes",
-    required: true,
+    otherwise: "read",
     check: isScope,
   },
 ] as const satisfies readonly Question[];
@@ -134,20 +135,25 @@ export async function collectAnswers(
   for (const question of QUESTIONS as readonly Question[]) {
     const { option, below, required, check, otherwise } = question;
     const value = given.one(option);
-    if (below !== undefined && answers[below] === undefined) {
-      if (value !== undefined) return err(`--${option} requires --${below}`);
+    if (below?.every((one) => answers[one] === undefined)) {
+      if (value !== undefined) return err(`--${option} requires ${optionsOf(below)}`);
       continue;
     }
     const problem = value === undefined ? undefined : check?.(value);
     if (problem !== undefined) return err(`--${option} ${problem}`);
     const answered = value ?? (prompt && (await askFor(question, prompt))) ?? otherwise;
     if (answered !== undefined) answers[option] = answered;
-    else if (required) return err(`--${option} is missing${below === undefined ? "" : ` beside --${below}`}`);
+    else if (required)
+      return err(`--${option} is missing${below === undefined ? "" : ` beside ${optionsOf(below)}`}`);
   }
   if (answers.agent === answers.administrator)
     return err("--agent and --administrator are the same: give the agent another name");
+  if ([answers.agent, answers.administrator].includes(APP))
+    return err(`${APP} is the app with which a first page is opened: give another name`);
   return ok(answers);
 }
+
+const optionsOf = (names: readonly string[]): string => names.map((name) => `--${name}`).join(" or ");
 
 async function askFor(
   { asks, member, otherwise, required, check }: Question,

@@ -41,12 +41,12 @@ export const INIT: CommandUsage = {
     },
     store: {
       value: "sqlite|FILE",
-      says: "sqlite (the default), or a file that holds the URL of a PostgreSQL database",
+      says: "sqlite (the default), or a file that holds the URL of a PostgreSQL database; with sslrootcert, both are copied",
     },
     provider: { value: "ISS", says: "the OpenID Provider of the users; its metadata are fetched" },
     "client-id": {
       value: "ID",
-      says: "the client_id of this server at the provider, for users to sign in here",
+      says: "the client_id of this server at the provider, for users to sign in here; with an app, first-app, that asks them",
     },
     "client-secret": {
       value: "FILE",
@@ -69,14 +69,17 @@ export const INIT: CommandUsage = {
     },
     agent: {
       value: "SPIFFE_ID|NAME",
-      says: "the first agent, a workload or a client with a new secret; requires --provider and the three options below",
+      says: "the first agent, a workload or a client with a new secret; requires --provider and --agent-client-id",
     },
     "agent-client-id": {
       value: "ID",
       says: "the client_id of the agent's app at the provider: ID tokens for it are what the agent exchanges",
     },
-    api: { value: "NAME", says: "the target at which the agent may act for a user who has consented" },
-    scope: { value: '"SCOPE …"', says: "what the agent may do at that target" },
+    api: {
+      value: "NAME",
+      says: "the target at which agent and app may act for a user who has consented; first-api by default",
+    },
+    scope: { value: '"SCOPE …"', says: "what they may do at that target; read by default" },
   },
   notes: [
     "Nothing is overwritten: the folder is new or empty. Its files are readable by the user that runs this.",
