@@ -13,6 +13,7 @@ import { placesOf, providersOf, sourcesOf, storeOf } from "./check/outside.ts";
 import { portsOf } from "./check/ports.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
+import { flagsFor, lackingHere, touchedBy } from "./flags.ts";
 import type { CommandArguments } from "./options.ts";
 import { configOf } from "./options.ts";
 import { jsonLine } from "./text.ts";
@@ -22,7 +23,7 @@ export const checkCommand = (given: CommandArguments): Result<Command, string> =
 
 async function check(terminal: Terminal, configFile: string, json: boolean): Promise<number> {
   const config = loadConfig(configFile);
-  const findings = config.ok ? await look(config.value) : config.error.map(problem);
+  const findings = config.ok ? await look(configFile, config.value) : config.error.map(problem);
   for (const one of findings) terminal.print(json ? jsonLine(one) : escapeUnsafe(line(one)));
   if (!json) terminal.print(sumUp(configFile, findings));
   if (!config.ok) return EXIT.unusable;
@@ -30,7 +31,9 @@ async function check(terminal: Terminal, configFile: string, json: boolean): Pro
   return findings.some(({ level }) => level === "unreachable") ? EXIT.unavailable : EXIT.done;
 }
 
-async function look(config: Config): Promise<readonly Finding[]> {
+async function look(configFile: string, config: Config): Promise<readonly Finding[]> {
+  const flags = flagsOf(configFile, config);
+  if (flags.level === "error") return [flags];
   const [store, ports, ...outside] = await Promise.all([
     storeOf(config),
     portsOf(config),
@@ -40,6 +43,7 @@ async function look(config: Config): Promise<readonly Finding[]> {
   const warnings = config.warnings.map((text): Finding => ({ ...problem(text), level: "warning" }));
   return [
     ...warnings,
+    flags,
     ...datesOf(config, clock.nowSeconds()),
     ...certificatesOf(config),
     ...store,
@@ -47,6 +51,22 @@ async function look(config: Config): Promise<readonly Finding[]> {
     ...placesOf(config),
     ...ports,
   ];
+}
+
+/** Under the flags of a unit, whether they are enough; what they keep from this process would look as if it were not there. */
+function flagsOf(configFile: string, config: Config): Finding {
+  const where = "--permission";
+  const touched = touchedBy(configFile, config);
+  const lacking = lackingHere(touched);
+  if (lacking.length > 0) {
+    const says = `the flags of this process are not enough for this configuration: add ${lacking.join(" ")}`;
+    return { level: "error", where, says };
+  }
+  return {
+    level: "ok",
+    where,
+    says: `a server with this configuration needs ${flagsFor(touched).join(" ")}`,
+  };
 }
 
 /** A text of the configuration's reader begins with its path. */

@@ -188,6 +188,7 @@ const CHECK: CommandUsage = {
   options: { json: { says: "one JSON object a line: level, where, says" }, config },
   notes: [
     "It opens what the configuration names, connects to the store, fetches bundles, keys and the metadata of providers, tries the ports, compares the certificates with the hosts of the URLs and follows their chain, compares the clock with the database's, and warns of what ends within 14 days. It changes nothing, and names what it did not look at.",
+    "It prints the flags of Node's permission model that a server with this configuration needs; under the flags of a unit, it names those that are missing.",
   ],
   example: "mandate check --config /etc/mandate/config.json",
 };

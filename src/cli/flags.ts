@@ -8,22 +8,46 @@ export const PROGRAM = resolve(import.meta.dirname, "../..");
 export type Touched = { reads: readonly string[]; writes: readonly string[] };
 
 /** What a server touches of the files of its configuration, apart from its own program. */
-export function touchedBy(configFile: string, { files, fixed }: Config): Touched {
+export function touchedBy(configFile: string, { files, fixed, settings }: Config): Touched {
   const { store, audit } = fixed;
+  // These are read while the server runs, and not with the configuration.
+  const sources = [
+    ...[...settings.trustDomains.values()].map(({ bundle }) => bundle),
+    ...[...settings.trustedIssuers.values()].map(({ keys }) => keys),
+  ].flatMap((source) => ("file" in source ? [source.file] : []));
   const written = [
     ...("sqlite" in store ? [store.sqlite] : []),
     ...(typeof audit.witness === "object" && "file" in audit.witness ? [audit.witness.file] : []),
   ];
   return {
-    reads: [dirname(resolve(configFile)), ...files.keys()],
+    reads: [dirname(resolve(configFile)), ...files.keys(), ...sources],
     writes: written.map((file) => dirname(file)),
   };
 }
 
-export function flagsFor({ reads, writes }: Touched): readonly string[] {
-  const read = outermost([PROGRAM, ...reads, ...writes]).map((path) => `--allow-fs-read=${path}`);
-  const written = outermost(writes).map((path) => `--allow-fs-write=${path}/*`);
-  return ["--permission", "--allow-net", ...read, ...written].map(quoted);
+type Permission = { flag: string; scope: string; path?: string };
+
+function permissionsFor({ reads, writes }: Touched): readonly Permission[] {
+  const read = outermost([PROGRAM, ...reads, ...writes]);
+  return [
+    { flag: "--allow-net", scope: "net" },
+    ...read.map((path) => ({ flag: `--allow-fs-read=${path}`, scope: "fs.read", path })),
+    ...outermost(writes).map((path) => ({ flag: `--allow-fs-write=${path}/*`, scope: "fs.write", path })),
+  ];
+}
+
+export const flagsFor = (touched: Touched): readonly string[] => [
+  "--permission",
+  ...permissionsFor(touched).map(({ flag }) => quoted(flag)),
+];
+
+/** The flags that this process lacks; none without the permission model. */
+export function lackingHere(touched: Touched): readonly string[] {
+  const { permission } = process;
+  // Without the model there is no such object, which the types do not say.
+  if ((permission as typeof permission | undefined) === undefined) return [];
+  const lacking = permissionsFor(touched).filter(({ scope, path }) => !permission.has(scope, path));
+  return lacking.map(({ flag }) => quoted(flag));
 }
 
 /** Without those that are in another one. */

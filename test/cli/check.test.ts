@@ -1,8 +1,17 @@
 /** `mandate check`: what it opens, what it says of it, and what it does not claim. */
 import assert from "node:assert/strict";
-import { X509Certificate } from "node:crypto";
+import { spawnSync } from "node:child_process";
+import { randomUUID, X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { hostname, tmpdir } from "node:os";
@@ -10,6 +19,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { rootCertificates } from "node:tls";
+import postgres from "postgres";
 import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { freePorts, startServer } from "../../scripts/server-process.ts";
@@ -22,10 +32,12 @@ import { datesOf } from "../../src/cli/check/dates.ts";
 import type { Finding } from "../../src/cli/check/finding.ts";
 import { portsOf } from "../../src/cli/check/ports.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import { parseCommand, runCommand } from "../support/host.ts";
+import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { startProvider } from "../support/provider.ts";
 import { openSigner } from "../support/signer.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
 
 let folder: string;
 let config: Record<string, unknown> & { issuer: string };
@@ -255,6 +267,67 @@ test("an instance name in use tells its process, and one that a dead process lef
     await store.names.take("development", { host: hostname(), pid: 99_999_999 }, 60_000);
     assert.equal(await says(), "development begins a log of its own");
     await store.close();
+  }
+});
+
+test("the role at PostgreSQL is looked at: a superuser is warned of, an owner is told that less is enough", async (t) => {
+  const server = await sharePostgres();
+  t.after(server.stop);
+  const url = new URL(await freshDatabase(server));
+  await (await openStore({ postgres: url.href })).close();
+  const says = async () => (await check({ store: { postgres: url.href } })).findings.map((one) => one.says);
+  const warned = / is a superuser, and may change every database of this server: serve by a role of its own$/;
+  assert.ok((await says()).some((one) => warned.test(one)));
+  const sql = postgres(url.href, { max: 1 });
+  t.after(() => sql.end());
+  const role = `checks_${randomUUID()}`;
+  await sql`create role ${sql(role)} login password 'checks'`;
+  await sql`grant usage on schema public to ${sql(role)}`;
+  await sql`grant select, insert, update, delete, truncate on all tables in schema public to ${sql(role)}`;
+  Object.assign(url, { username: role, password: "checks" });
+  const told = (await says()).find((one) => one.startsWith(`"${role}" has the rights that a server needs`));
+  assert.match(told ?? "", /, and more: .*; revoke update, truncate on event from "checks_/);
+  await sql`drop owned by ${sql(role)}`;
+  await sql`drop role ${sql(role)}`;
+});
+
+test("the flags that it prints are what the server needs, and each that is left out is named", async (t) => {
+  const elsewhere = mkdtempSync(join(tmpdir(), "mandate-elsewhere-"));
+  t.after(() => rmSync(elsewhere, { recursive: true, force: true }));
+  const bundle = join(elsewhere, "bundle.json");
+  copyFileSync(join(folder, "trust-domain/bundle.json"), bundle);
+  const witness = mkdtempSync(join(tmpdir(), "mandate-witness-"));
+  t.after(() => rmSync(witness, { recursive: true, force: true }));
+  const patch = {
+    trustDomains: { "dev.example": { bundle: { file: bundle } } },
+    audit: { instance: "development", witness: { file: join(witness, "checkpoints.jsonl") } },
+    store: { sqlite: "state/mandate.sqlite" },
+  };
+  mkdirSync(join(folder, "state"), { recursive: true });
+  const { code, findings } = await check(patch);
+  assert.equal(code, 0, JSON.stringify(findings));
+  const [, printed = ""] = / needs (.*)$/.exec(at(findings, "--permission").says) ?? [];
+  const flags = [...printed.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+  const under = (words: readonly string[]) => {
+    const command = [MANDATE, "check", "--json", "--config", join(folder, "checked.json")];
+    const flagged = ["--disable-warning=ExperimentalWarning", ...words, ...command];
+    return spawnSync(process.execPath, flagged, { encoding: "utf8", env: {} });
+  };
+  const whole = under(flags);
+  assert.equal(whole.status, 0, whole.stdout + whole.stderr);
+  // Without these, neither this command nor the configuration is read.
+  const needed = ["--permission", `--allow-fs-read=${ROOT}`, `--allow-fs-read=${folder}`];
+  for (const flag of flags.filter((one) => !needed.includes(one))) {
+    const { status, stdout, stderr } = under(flags.filter((one) => one !== flag));
+    assert.ok(status === 1 || status === 2, `${flag}: ${status} ${stderr}`);
+    const [found, ...others] = stdout
+      .trim()
+      .split("\n")
+      .map((line): Finding => JSON.parse(line));
+    assert.deepEqual([found?.level, others], ["error", []], flag);
+    const path = flag.replace(/^.*=/, "").replace(/\/\*$/, "");
+    assert.ok(found?.says.includes(path), `${flag}: ${found?.says}`);
+    assert.match(found?.says ?? "", /the flag|add --allow-/);
   }
 });
 

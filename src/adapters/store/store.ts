@@ -321,8 +321,13 @@ export interface Store {
   copyTo?(file: string, atMs: number): Promise<void>;
   /** Connections in use and idle, and calls that wait for one; absent where there are none. */
   connections?(): Readonly<Record<"in_use" | "idle" | "waiting", number>>;
+  /** The role of this store at its database; absent where there are none. */
+  role?(): Promise<RoleFacts>;
   close(): Promise<void>;
 }
+
+/** `revokes`: the statements that take away what no server needs. */
+export type RoleFacts = { role: string; isSuperuser: boolean; isOwner: boolean; revokes: readonly string[] };
 
 export type OpenOptions = {
   /** How long a call may take before it throws StoreUnavailable. */

@@ -57,7 +57,8 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
       );
       const other = keys.level === "ok" ? await otherKeyOf(rows, encryptionKeys) : [];
       const instance = await instanceOf(store, audit.instance);
-      return [ok, keys, ...other, instance, ...(await clockOf(store, where))];
+      const role = await roleOf(store, where);
+      return [ok, ...role, keys, ...other, instance, ...(await clockOf(store, where))];
     } finally {
       await store.close();
     }
@@ -72,6 +73,25 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
     const level = fault instanceof StoreMisplaced ? "error" : "unreachable";
     return [{ level, where, says: fault.message }, unseen];
   }
+}
+
+/** What the role may do that no server does; without the rights that one needs, the store would not have opened. */
+async function roleOf(store: Store, where: string): Promise<readonly Finding[]> {
+  if (store.role === undefined) return [];
+  const { role, isSuperuser, isOwner, revokes } = await store.role();
+  if (isSuperuser) {
+    const says = `${role} is a superuser, and may change every database of this server: serve by a role of its own`;
+    return [{ level: "warning", where, says }];
+  }
+  if (isOwner) {
+    const says = `${role} owns the tables, so that a start brings them up to date; it may drop them as well, and one that serves may have less`;
+    return [{ level: "ok", where, says }];
+  }
+  const says =
+    revokes.length === 0
+      ? `${role} has the rights that a server needs, and no others`
+      : `${role} has the rights that a server needs, and more: ${revokes.join("; ")}`;
+  return [{ level: "ok", where, says }];
 }
 
 /** Whether a second key-encryption key can be left out. */

@@ -5,10 +5,11 @@
 import { StoreUnavailable } from "../../../ports.ts";
 import type { Migration } from "../migrations.ts";
 import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
+import type { RoleFacts } from "../store.ts";
 import { NO_DATABASE, NoTables, StoreMisplaced } from "../store.ts";
 import { isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
-import { RIGHTS } from "./rights.ts";
+import { EVERY_RIGHT, RIGHTS } from "./rights.ts";
 
 /** An arbitrary number for the advisory lock, the same in every instance. */
 const MIGRATION_LOCK = 7_220_863;
@@ -17,6 +18,7 @@ type Place = {
   /** As they are written in a statement. */
   schema: string;
   role: string;
+  isSuperuser: boolean;
   mayCreate: boolean;
   tables: readonly Table[];
 };
@@ -35,6 +37,7 @@ type Table = {
   isOwned: boolean;
   hidesRows: boolean;
   missing: readonly string[];
+  surplus: readonly string[];
 };
 
 /** Migrations that are still to be done, and the statements of each; nothing is changed. */
@@ -56,11 +59,11 @@ export async function migrate(
   { mustExist, mustBeCurrent }: { mustExist: boolean; mustBeCurrent: boolean },
 ): Promise<void> {
   const place = await lookAtPlace(call);
-  if (mustExist && place.tables.length === 0) throw new NoTables(NO_DATABASE);
   const pending = await pendingAt(call, place);
   const known = loadMigrations("postgres").length;
-  if (mustBeCurrent) refuseOlder(known - pending.length, known);
   if (pending.length > 0) refuseForeign(place, known - pending.length, known);
+  if (mustExist && place.tables.length === 0) throw new NoTables(NO_DATABASE);
+  if (mustBeCurrent) refuseOlder(known - pending.length, known);
   for (const migration of pending) {
     await call(async (sql) => {
       try {
@@ -98,6 +101,7 @@ async function lookAtPlace(call: Call): Promise<Place> {
     (sql) => sql<Where[]>`
       select current_schema() as name, quote_ident(current_schema()) as schema, quote_ident(current_user) as role,
         current_setting('search_path') as path, has_schema_privilege(current_schema(), 'create') as "mayCreate",
+        (select rolsuper from pg_roles where rolname = current_user) as "isSuperuser",
         (select quote_ident(n.nspname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
           where c.oid = to_regclass('migration') and n.nspname <> current_schema()
             and exists (select from pg_class o where o.relnamespace = n.oid and o.relname = 'spent_jti')) as elsewhere`,
@@ -107,13 +111,17 @@ async function lookAtPlace(call: Call): Promise<Place> {
       `no schema of search_path (${found?.path}) can be used: create it, or grant usage on it to ${found?.role}`,
     );
   }
-  const { name, schema, role, mayCreate, path, elsewhere } = found;
+  const { name, schema, role, isSuperuser, mayCreate, path, elsewhere } = found;
   const rows = await call(
-    (sql) => sql<(Omit<Table, "missing"> & { missing: string; hasNumber: boolean })[]>`
+    (sql) => sql<
+      (Omit<Table, "missing" | "surplus"> & { missing: string; surplus: string; hasNumber: boolean })[]
+    >`
       select c.relname as name, quote_ident(pg_get_userbyid(c.relowner)) as owner,
         pg_has_role(c.relowner, 'usage') as "isOwned", row_security_active(c.oid) as "hidesRows",
         (select coalesce(json_agg(r), '[]') from json_array_elements_text(t.value) r
           where not has_table_privilege(c.oid, r))::text as missing,
+        (select coalesce(json_agg(r), '[]') from json_array_elements_text(${JSON.stringify(EVERY_RIGHT)}::text::json) r
+          where has_table_privilege(c.oid, r) and not t.value::jsonb ? r)::text as surplus,
         exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'number') as "hasNumber"
       from json_each(${JSON.stringify(RIGHTS)}::text::json) t
       join pg_class c on c.relname = t.key
@@ -131,8 +139,12 @@ async function lookAtPlace(call: Call): Promise<Place> {
       `the schema ${schema} has a table ${one.name} that is not of this server: give this server a schema of its own, by search_path of ${role}, or a database`,
     );
   }
-  const tables = rows.map(({ missing, ...table }) => ({ ...table, missing: JSON.parse(missing) }));
-  return { schema, role, mayCreate, tables };
+  const tables = rows.map(({ missing, surplus, ...table }) => ({
+    ...table,
+    missing: JSON.parse(missing),
+    surplus: JSON.parse(surplus),
+  }));
+  return { schema, role, isSuperuser, mayCreate, tables };
 }
 
 /** Refuses to migrate for a role that does not own the tables, before anything is changed. */
@@ -162,4 +174,16 @@ function refuseMissing({ role, tables }: Place): void {
     .map(({ name, missing }) => `grant ${missing.join(", ")} on ${name} to ${role}`);
   if (grants.length > 0)
     throw new StoreMisplaced(`${role} lacks rights, which the owner gives: ${grants.join("; ")}`);
+}
+
+/** What the role may do beside what a server does. */
+export async function factsOfRole(call: Call): Promise<RoleFacts> {
+  const { role, isSuperuser, tables } = await lookAtPlace(call);
+  const surplus = tables.filter((table) => table.surplus.length > 0);
+  return {
+    role,
+    isSuperuser,
+    isOwner: tables.some(({ isOwned }) => isOwned),
+    revokes: surplus.map((table) => `revoke ${table.surplus.join(", ")} on ${table.name} from ${role}`),
+  };
 }

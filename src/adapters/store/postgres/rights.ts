@@ -1,5 +1,6 @@
 /** What the role that serves needs of each table; a test runs the whole store with these rights and no others. */
-type Right = "select" | "insert" | "update" | "delete" | "truncate";
+export const EVERY_RIGHT = ["select", "insert", "update", "delete", "truncate"] as const;
+type Right = (typeof EVERY_RIGHT)[number];
 
 const KEPT: readonly Right[] = ["select", "insert", "delete"];
 const CHANGED: readonly Right[] = [...KEPT, "update"];

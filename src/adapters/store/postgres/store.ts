@@ -21,7 +21,7 @@ import { makeAttempts } from "./attempts.ts";
 import { logNames, postgresAuditRows } from "./audit.ts";
 import { POSTGRES, postgresEngine } from "./engine.ts";
 import { postgresNames } from "./instance-names.ts";
-import { migrate, scriptsToCome } from "./migrate.ts";
+import { factsOfRole, migrate, scriptsToCome } from "./migrate.ts";
 import type { Call, DatabaseOptions } from "./pool.ts";
 import { openConnections } from "./pool.ts";
 import { refuseSharedSessions } from "./pooler.ts";
@@ -84,6 +84,7 @@ export async function openPostgres(
     polled: polledRows(engine),
     names: postgresNames(engine),
     sliceMs: SLICE_MS.postgres,
+    role: () => factsOfRole(call),
     close: database.close,
   };
 }

@@ -52,8 +52,8 @@ async function withSite(schema: string, use: (site: Site) => Promise<void>): Pro
   }
 }
 
-const refusal = (url: string): Promise<StoreUnavailable> =>
-  openStore({ postgres: url }).then(
+const refusal = (url: string, open = openStore): Promise<StoreUnavailable> =>
+  open({ postgres: url }).then(
     async (store) => {
       await store.close();
       return assert.fail("it was opened");
@@ -104,10 +104,37 @@ test("without any tables a role that may not create them is told what to run", a
     await sql`grant usage on schema empty to ${sql(role)}`;
     const url = new URL(serving);
     url.searchParams.set("search_path", "empty");
-    assert.equal(
-      (await refusal(url.href)).message,
-      `there are no tables of this server yet, and "${role}" may not change the schema empty: run "mandate migrate" as a role that may create tables in empty`,
-    );
+    for (const open of [openStore, openUnchangedStore]) {
+      assert.equal(
+        (await refusal(url.href, open)).message,
+        `there are no tables of this server yet, and "${role}" may not change the schema empty: run "mandate migrate" as a role that may create tables in empty`,
+      );
+    }
+  });
+});
+
+test("what a role may do beside what a server needs is known, with the statements that take it away", async () => {
+  await withSite("mandate", async ({ serving, owner, role, sql }) => {
+    const factsAt = async (postgres: string) => {
+      const store = await openUnchangedStore({ postgres });
+      const { role: name, ...facts } = (await store.role?.()) ?? assert.fail();
+      await store.close();
+      return { ...facts, name: name.replaceAll('"', "") };
+    };
+    const none = { isSuperuser: false, isOwner: false, name: role };
+    assert.deepEqual(await factsAt(serving), { ...none, revokes: [] });
+    await sql`grant update, truncate on mandate.event to ${sql(role)}`;
+    await sql`grant delete on mandate.checkpoint to ${sql(role)}`;
+    const revokes = [
+      `revoke delete on checkpoint from "${role}"`,
+      `revoke update, truncate on event from "${role}"`,
+    ];
+    assert.deepEqual(await factsAt(serving), { ...none, revokes });
+    const { isOwner, isSuperuser } = await factsAt(owner);
+    assert.deepEqual([isOwner, isSuperuser], [true, false]);
+    await sql`alter role ${sql(role)} superuser`;
+    assert.equal((await factsAt(serving)).isSuperuser, true);
+    await sql`alter role ${sql(role)} nosuperuser`;
   });
 });
 
