@@ -156,7 +156,7 @@ function nextSteps(
   const flags = flagsFor({ reads: [at, resolve(data), ...namedFiles(answers)], writes }).join(" ");
   const curl = `curl -u "${administrator}:$(cat '${join(at, "clients", administrator)}')" -d grant_type=client_credentials`;
   const atProvider = `  At the provider, register the redirect URI ${issuer}/callback/${PROVIDER} and the key set ${issuer}/rp/jwks.`;
-  const ofPages = `  Users are shown the texts in "title" and "sentences" of the target and in "title" of ${APP}: write yours.`;
+  const ofPages = `  Users are shown the texts in "title" and "sentences" of the target, and in "agents": write yours.`;
   return [
     `Wrote ${configFile}; an editor explains each member by config.schema.json.`,
     `  Back up ${join(at, "keys/encryption-key")} apart from the database: without it the server cannot use the signing keys.`,

@@ -59,6 +59,7 @@ export function plan(
       ...agent?.clients,
       ...app?.clients,
     },
+    agents: app?.agents,
     targets: (agent ?? app) && [{ names: [api], scopes, ...app?.shown }, ...(agent?.targets ?? [])],
     policies: [
       defined<JsonObject>({
@@ -189,7 +190,8 @@ function appOf({ issuer }: FoundProvider, api: string, scopes: readonly string[]
     scopes: [...scopes],
   };
   return {
-    clients: { [APP]: { method: "none", redirectUris: [APP_REDIRECT], title: "First app" } },
+    clients: { [APP]: { method: "none", redirectUris: [APP_REDIRECT] } },
+    agents: { [APP]: { title: "First app" } },
     shown: { people: true, title: api, sentences },
     rules: [rule],
   };
