@@ -10,13 +10,13 @@ import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
 import { flagsFor, PROGRAM } from "./flags.ts";
 import type { Places, Planned } from "./init/configuration.ts";
-import { APP, APP_REDIRECT, PROVIDER, plan } from "./init/configuration.ts";
+import { APP_REDIRECT, PROVIDER, plan } from "./init/configuration.ts";
 import { takeDatabase } from "./init/database.ts";
 import { openTerminal } from "./init/prompt.ts";
 import type { FoundProvider, ToldProvider } from "./init/provider.ts";
 import { findProvider } from "./init/provider.ts";
 import type { Answers, Prompt } from "./init/questions.ts";
-import { collectAnswers, InputEnded } from "./init/questions.ts";
+import { APP, collectAnswers, InputEnded } from "./init/questions.ts";
 import { makeSecret32 } from "./keys/encryption-key.ts";
 import type { CommandArguments } from "./options.ts";
 

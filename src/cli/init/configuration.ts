@@ -7,12 +7,12 @@ import { DRAFT as SPIFFE_DRAFT } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { FoundProvider } from "./provider.ts";
 import type { Answers } from "./questions.ts";
+import { APP } from "./questions.ts";
 
 /** The name of the provider in its redirect URI. */
 export const PROVIDER = "company";
 
-/** The app with which a first consent page is opened: on the user's own computer, and without a secret. */
-export const APP = "first-app";
+/** On the user's own computer. */
 export const APP_REDIRECT = "http://127.0.0.1/callback";
 
 export type Planned = {

@@ -9,7 +9,9 @@ import { membersOf } from "../../setting.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { CommandArguments } from "../options.ts";
-import { APP } from "./configuration.ts";
+
+/** The app with which a first consent page is opened. */
+export const APP = "first-app";
 
 /** The person at the terminal ended the input instead of answering. */
 export class InputEnded extends Error {
