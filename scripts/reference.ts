@@ -1,7 +1,7 @@
 /** `npm run reference`: writes the reference pages beside the sources that they are made of; a test says when one is out of date. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { listsOf, PARTS, recordStatement } from "../src/adapters/store/postgres/record.ts";
+import { COMBINATIONS, listsOf, PARTS, recordStatement } from "../src/adapters/store/postgres/record.ts";
 import {
   CERTIFICATE_REASONS,
   DOCUMENT_REASONS,
@@ -249,13 +249,16 @@ ${SCRAPE}\`\`\`
 }
 
 function statementPage(): string {
-  const parts = [...PARTS].map((part) => `--   ${part}: ${listsOf(new Set([part])).join(", ")}`);
+  const parts = PARTS.map((part) => `--   ${part}: ${listsOf([part]).join(", ")}`);
+  const combinations = COMBINATIONS.slice(0, -1).map((one) => `--   ${one.join(", ")}`);
   return `-- Written by \`npm run reference\` from the sources in src/adapters/store. Change those: columns in tables.ts, lists of
 -- rows in journal-rows.ts, guards and writes in journal-statements.ts.
 --
--- The statement that writes the journal on PostgreSQL. A batch without a row in the lists of a part runs it without that
--- part, the first one excepted:
+-- The statement that writes the journal on PostgreSQL, whole. Its parts, with the lists that each takes and writes:
 ${parts.join("\n")}
+--
+-- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
+${combinations.join("\n")}
 
 ${recordStatement(PARTS)};
 `;

@@ -26,8 +26,17 @@ import {
 } from "./tables.ts";
 import { endingsOf } from "./token-facts.ts";
 
-/** Lists that few batches have stand in parts of their own, which the statement of PostgreSQL leaves out without them. */
-export type StatementPart = "every batch" | "clients" | "keys" | "families" | "short-lived rows";
+/** The parts of the statement of PostgreSQL: a batch without a row in the lists of a part needs none of it. */
+export type StatementPart =
+  | "events"
+  | "tokens"
+  | "spent ids"
+  | "held consents"
+  | "endings"
+  | "clients"
+  | "keys"
+  | "families"
+  | "short-lived rows";
 
 /** `stored`: the columns that are inserted; `beside`: what conditions and changes need. */
 const listOf = <S extends Columns, B extends Columns>(part: StatementPart, stored: S, beside: B) => ({
@@ -41,30 +50,30 @@ const SECRET = { client_id: asText("clientId"), ...CLIENT_SECRET.columns };
 
 export const LISTS = {
   /** The record before the first event of the batch. */
-  before: listOf("every batch", NONE, { log: asText("log"), seq: asInteger("seq"), hash: asText("hash") }),
-  event: listOf("every batch", EVENT.columns, NONE),
-  checkpoint: listOf("every batch", CHECKPOINT.columns, NONE),
-  token: listOf("every batch", { ...TOKEN.columns, event_id: asText("eventId") }, NONE),
+  before: listOf("events", NONE, { log: asText("log"), seq: asInteger("seq"), hash: asText("hash") }),
+  event: listOf("events", EVENT.columns, NONE),
+  checkpoint: listOf("endings", CHECKPOINT.columns, NONE),
+  token: listOf("tokens", { ...TOKEN.columns, event_id: asText("eventId") }, NONE),
   /** The newest token of each client. */
-  used: listOf("every batch", NONE, {
+  used: listOf("tokens", NONE, {
     client_id: asText("clientId"),
     issued_at: asInteger("issuedAtSeconds"),
   }),
-  fresh: listOf("every batch", SPENT_JTI.columns, { guard: asText("kind") }),
-  standing: listOf("every batch", NONE, {
+  fresh: listOf("spent ids", SPENT_JTI.columns, { guard: asText("kind") }),
+  standing: listOf("tokens", NONE, {
     guard: asText("kind"),
     key: asText("key"),
     since: asInteger("sinceMs"),
   }),
-  current: listOf("every batch", NONE, {
+  current: listOf("held consents", NONE, {
     id: asText("id"),
     version: asInteger("version"),
     now_seconds: asInteger("nowSeconds"),
   }),
-  ending: listOf("every batch", ENDING.columns, NONE),
-  added: listOf("every batch", { ...CONSENT.columns, given_at: asInteger("givenAtSeconds") }, NONE),
-  replaced: listOf("every batch", pick(CONSENT, "id", "version", "targets", "scopes", "expires_at"), NONE),
-  withdrawn: listOf("every batch", NONE, { id: asText("withdraw"), at_seconds: asInteger("atSeconds") }),
+  ending: listOf("endings", ENDING.columns, NONE),
+  added: listOf("endings", { ...CONSENT.columns, given_at: asInteger("givenAtSeconds") }, NONE),
+  replaced: listOf("endings", pick(CONSENT, "id", "version", "targets", "scopes", "expires_at"), NONE),
+  withdrawn: listOf("endings", NONE, { id: asText("withdraw"), at_seconds: asInteger("atSeconds") }),
 
   /** Clients of the operator: new ones, and those that are rotated or disabled. */
   client: listOf(
@@ -143,7 +152,7 @@ export type ListName = keyof typeof LISTS;
 
 /** `entry`: the place of its entry in the batch. */
 type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
-type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
+export type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
 
 type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["columns"]>) => void;
 

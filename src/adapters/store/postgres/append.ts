@@ -1,11 +1,11 @@
 /** Writes the journal on PostgreSQL by the one statement of record.ts. */
 import type { StatementPart } from "../journal-rows.ts";
-import { LISTS, rowsOf } from "../journal-rows.ts";
+import { rowsOf } from "../journal-rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
-import { listsOf, NAMES, recordStatement } from "./record.ts";
+import { combinationOf, listsOf, partsOf, recordStatement } from "./record.ts";
 
 /**
  * Guards and writes see the same snapshot. A conflict with what another instance commits after it violates a unique
@@ -16,8 +16,7 @@ export async function appendBatch(
   batch: readonly StoreEntry[],
 ): Promise<readonly GuardFailure[]> {
   const rows = rowsOf(batch);
-  const parts = new Set<StatementPart>(["every batch"]);
-  for (const name of NAMES) if (rows[name].length > 0) parts.add(LISTS[name].part);
+  const parts = combinationOf(partsOf(rows));
   const lists = listsOf(parts).map((name) => JSON.stringify(rows[name]));
   return call((sql) =>
     writeOrNameConflict(() => sql.unsafe<Found[]>(statementOf(parts), lists, { prepare: true })),
@@ -42,12 +41,10 @@ const failuresOf = (found: readonly Found[]): readonly GuardFailure[] =>
     return { entry, guard };
   });
 
-const composed = new Map<string, string>();
+const composed = new Map<readonly StatementPart[], string>();
 
-/** Without the parts that few batches need it is cheaper. */
-function statementOf(parts: ReadonlySet<StatementPart>): string {
-  const key = [...parts].sort().join();
-  const known = composed.get(key) ?? recordStatement(parts);
-  composed.set(key, known);
+function statementOf(parts: readonly StatementPart[]): string {
+  const known = composed.get(parts) ?? recordStatement(parts);
+  composed.set(parts, known);
   return known;
 }

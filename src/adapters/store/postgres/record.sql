@@ -1,13 +1,24 @@
 -- Written by `npm run reference` from the sources in src/adapters/store. Change those: columns in tables.ts, lists of
 -- rows in journal-rows.ts, guards and writes in journal-statements.ts.
 --
--- The statement that writes the journal on PostgreSQL. A batch without a row in the lists of a part runs it without that
--- part, the first one excepted:
---   every batch: before, event, checkpoint, token, used, fresh, standing, current, ending, added, replaced, withdrawn
+-- The statement that writes the journal on PostgreSQL, whole. Its parts, with the lists that each takes and writes:
+--   events: before, event
+--   endings: checkpoint, ending, added, replaced, withdrawn
+--   tokens: token, used, standing
+--   spent ids: fresh
+--   held consents: current
 --   clients: client, altered, secret, registered, registration, given, spent, initial, revoked
 --   keys: key
 --   families: family, refresh_token, family_use
 --   short-lived rows: short_lived, holder, gone
+--
+-- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
+--   events
+--   events, tokens
+--   events, tokens, spent ids
+--   events, tokens, spent ids, held consents
+--   events, tokens, spent ids, held consents, short-lived rows, families
+--   events, tokens, spent ids, held consents, endings, clients
 
 with
 before_in as (select * from json_to_recordset($1::text::json) as i

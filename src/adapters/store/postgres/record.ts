@@ -3,7 +3,7 @@
  * the tables of columns, guards and writes, and printed whole in record.sql.
  */
 import type { Columns } from "../columns.ts";
-import type { ListName, StatementPart } from "../journal-rows.ts";
+import type { JournalRows, ListName, StatementPart } from "../journal-rows.ts";
 import { LISTS } from "../journal-rows.ts";
 import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
 import { GUARDS, WRITES } from "../journal-statements.ts";
@@ -12,17 +12,40 @@ import { POSTGRES } from "./engine.ts";
 export const NAMES = Object.keys(LISTS) as ListName[];
 
 /** The lists of these parts; the statement takes each as JSON, in this order. */
-export const listsOf = (parts: ReadonlySet<StatementPart>): readonly ListName[] =>
-  NAMES.filter((name) => parts.has(LISTS[name].part));
+export const listsOf = (parts: readonly StatementPart[]): readonly ListName[] =>
+  NAMES.filter((name) => parts.includes(LISTS[name].part));
 
-export const PARTS: ReadonlySet<StatementPart> = new Set(NAMES.map((name) => LISTS[name].part));
+export const PARTS: readonly StatementPart[] = [...new Set(NAMES.map((name) => LISTS[name].part))];
+
+const ISSUED: readonly StatementPart[] = ["events", "tokens", "spent ids", "held consents"];
+
+/**
+ * The parts of the statements that are prepared: those of common batches, and all. Each costs the database by its parts,
+ * and every connection keeps the plan of each, so that not every combination has one.
+ */
+export const COMBINATIONS: readonly (readonly StatementPart[])[] = [
+  ["events"],
+  ["events", "tokens"],
+  ["events", "tokens", "spent ids"],
+  ISSUED,
+  [...ISSUED, "short-lived rows", "families"],
+  [...ISSUED, "endings", "clients"],
+  PARTS,
+];
+
+/** The first combination with all parts that are needed. */
+export const combinationOf = (needed: readonly StatementPart[]): readonly StatementPart[] =>
+  COMBINATIONS.find((parts) => needed.every((part) => parts.includes(part))) ?? PARTS;
+
+export const partsOf = (rows: JournalRows): readonly StatementPart[] =>
+  NAMES.flatMap((name) => (rows[name].length > 0 ? LISTS[name].part : []));
 
 /**
  * Guards and writes see the same snapshot. Each guard is a scalar subquery, which PostgreSQL answers with a key look-up for
  * each row, and each change names its rows as `= any(array(…))`, which it answers in the same way. For a join it would
  * choose a scan while the tables are empty or not analysed, and keep that plan when they grow.
  */
-export function recordStatement(parts: ReadonlySet<StatementPart>): string {
+export function recordStatement(parts: readonly StatementPart[]): string {
   const lists = listsOf(parts);
   const has = ({ list }: { list: ListName }): boolean => lists.includes(list);
   const asked = GUARDS.filter(has);

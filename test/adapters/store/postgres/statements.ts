@@ -11,7 +11,7 @@ import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.t
 import { POSTGRES } from "../../../../src/adapters/store/postgres/engine.ts";
 import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
-import { NAMES, PARTS, recordStatement } from "../../../../src/adapters/store/postgres/record.ts";
+import { COMBINATIONS, NAMES, recordStatement } from "../../../../src/adapters/store/postgres/record.ts";
 import { STORE_TIMEOUT_MS } from "../../../../src/limits/store.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshSchema } from "./schema.ts";
@@ -125,7 +125,7 @@ export function testStatements(server: () => SharedPostgres, recorded: ReadonlyS
       test(`in tables ${state}`, async () => {
         await database.call(prepare);
         const found = [];
-        for (const text of [...recorded, recordStatement(PARTS)]) {
+        for (const text of [...recorded, ...COMBINATIONS.map(recordStatement)]) {
           if (!PLANNED.test(text) || Object.values(WHOLE).some((pattern) => pattern.test(text))) continue;
           const plans = await database.call((sql) => explain(sql, text));
           assert.equal(plans.length, 2);
