@@ -348,6 +348,37 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     },
   );
 
+  // --- reads of one turn --------------------------------------------------------------------------------------------
+
+  check("reads that are asked for together answer each caller as when it asks alone", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const subjects = ["alice", "bob", "carol"].map((sub) => ({ iss: ISSUER, sub }));
+    for (const origin of subjects.slice(0, 2)) {
+      for (const id of ["b", "c", "a"]) await writer.consent({ id: `${id} of ${origin.sub}`, origin });
+    }
+    const { id: consentId } = await writer.consent();
+    const parent = await writer.token({ consentId });
+    const jtis = [parent, await writer.token({ ancestors: [parent] }), "none", parent, "\0"];
+    const ending = buildEnding(hash.sha256, { by: "token", jti: parent }, NOW_SECONDS * 1000);
+    assert.deepEqual(await writer.write({ ending }), []);
+    const clients = [(await writer.client()).clientId, "none", (await writer.client()).clientId];
+    const reads: (() => unknown)[] = [
+      ...subjects.map((origin) => () => store.facts.consents(origin, makeConsent().actor, NOW_SECONDS)),
+      ...jtis.map((jti) => () => store.facts.token(jti)),
+      ...["none", ending.key].map((key) => () => store.endings.isEnded([{ key, sinceMs: 0 }])),
+      ...clients.map((clientId) => () => store.clients.find(clientId)),
+      ...["none", "a of alice"].map((id) => () => store.consents.find(id)),
+      ...["none", "nothing"].map((digest) => () => store.families.find(digest)),
+      ...["none", "nothing"].map((key) => () => store.shortLived.find("session", key, NOW_SECONDS)),
+    ];
+    const alone = [];
+    for (const read of reads) alone.push(await read());
+    assert.deepEqual(await Promise.all(reads.map((read) => read())), alone);
+    const found = alone.filter((answer) => answer !== undefined && answer !== false);
+    assert.equal(found.length, 10);
+  });
+
   // --- spent jti ----------------------------------------------------------------------------------------------------
 
   check("RFC7523-3-14 a jti is spent once", async (open) => {

@@ -1,6 +1,7 @@
 /** Statements on PostgreSQL, each a unit of work, prepared once on each connection. */
 import type { Dialect, Engine, Values } from "../engine.ts";
 import { numbered } from "../engine.ts";
+import { inTurns } from "./look-ups.ts";
 import type { Call } from "./pool.ts";
 
 /** `clock_timestamp`: read when the row is compared, not when the statement began to wait for its lock. */
@@ -51,10 +52,11 @@ export function postgresEngine(call: Call): Engine {
       ),
     );
   };
+  const read = inTurns(run);
   const change = async (text: string, values: Values) => (await run(text, values)).count;
   return {
     ...POSTGRES,
-    rows: <Row>(text: string, values?: Values) => run<Row & object>(text, values),
+    rows: <Row>(text: string, values: Values = {}) => read(text, values) as Promise<readonly Row[]>,
     change,
     remove: change,
   };
