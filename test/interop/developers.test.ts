@@ -3,13 +3,11 @@
  * TypeScript and in Python, against a server in the production profile, over TLS and in processes of their own.
  */
 import assert from "node:assert/strict";
-import type { ChildProcess } from "node:child_process";
 import { spawn, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -17,6 +15,8 @@ import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import { encodeForm, send } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import type { Program, Programs } from "../support/developers.ts";
+import { layPrograms, NO_PYJWT, NO_PYTHON, programs } from "../support/developers.ts";
 import { athOf, makeProver } from "../support/dpop.ts";
 import { Browser } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
@@ -30,9 +30,6 @@ const ROOT = join(import.meta.dirname, "../..");
 const PLANNER = "agents/planner";
 const SCOPES = ["trips.read", "trips.book"];
 const FORM = { "content-type": "application/x-www-form-urlencoded" };
-const python = (...words: string[]) => spawnSync("python3", words).status === 0;
-const NO_PYTHON = python("--version") ? false : "there is no python3";
-const NO_PYJWT = python("-c", "import jwt, cryptography") ? false : 'python3 has no "pyjwt[crypto]"';
 
 let provider: TestProvider;
 let world: World;
@@ -42,8 +39,7 @@ let api: { ts: string; py: string };
 let mcp: string;
 /** An API that takes tokens bound to a certificate alone, and where those are issued. */
 let bound: { api: string; issuer: string };
-let folder: string;
-const running: ChildProcess[] = [];
+let page: Programs;
 
 /** What an operator configures for the programs of the page. */
 const configuration = (targets: readonly string[], mcpUrl: string) => {
@@ -96,13 +92,6 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
   };
 };
 
-/** The programs of the page by their names. */
-function programs(): Map<string, string> {
-  const page = readFileSync(join(ROOT, "src/http/developers.md"), "utf8");
-  const blocks = [...page.matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
-  return new Map(blocks.map(([, name = "", text = ""]) => [name, text]));
-}
-
 before(async () => {
   provider = await startProvider();
   const [port = 0, mtls = 0, ts = 0, py = 0, mcpPort = 0, boundPort = 0] = await freePorts(6);
@@ -119,61 +108,36 @@ before(async () => {
     },
     { files: { "provider.pem": provider.ca } },
   );
-  folder = join(world.folder, "programs");
-  mkdirSync(folder);
-  for (const [name, text] of programs()) writeFileSync(join(folder, name), text);
-  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  page = layPrograms(join(world.folder, "programs"));
   await start("api.ts", "api", { AUDIENCE: api.ts, PORT: String(ts) });
   await start("api.ts", "api", { AUDIENCE: bound.api, PORT: String(boundPort) });
   if (NO_PYTHON === false) await start("api.py", "api", { AUDIENCE: api.py, PORT: String(py) });
   await start("mcp.ts", "mcp", { AUDIENCE: mcp, API: api.ts, PORT: String(mcpPort) });
 });
-after(async () => {
-  for (const child of running) {
-    child.kill();
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-  }
-  await stop(world, provider);
-});
+after(() => stop(page, world, provider));
 
 const svidOf = (path: string): Promise<string> => world.svid(path, { aud: `${issuer}/token` });
 
-/** Runs a program of the page as this workload; its lines so far, and those that it writes. */
-async function run(name: string, path: string, environment: Record<string, string>) {
-  const svidFile = join(folder, `${path.replaceAll("/", "-")}.jwt`);
+/** What a program of the page has in its environment, if it is this workload. */
+async function environmentOf(path: string, more: Record<string, string>): Promise<Record<string, string>> {
+  const svidFile = join(page.folder, `${path.replaceAll("/", "-")}.jwt`);
   writeFileSync(svidFile, `${await svidOf(path)}\n`);
   const ca = join(world.folder, "tls/ca.pem");
-  const command = name.endsWith(".py") ? "python3" : process.execPath;
-  const child = spawn(command, [name], {
-    cwd: folder,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: {
-      PATH: process.env.PATH,
-      ISSUER: issuer,
-      SVID_FILE: svidFile,
-      NODE_EXTRA_CA_CERTS: ca,
-      SSL_CERT_FILE: ca,
-      TLS_KEY: join(world.folder, "tls/key.pem"),
-      TLS_CERT: join(world.folder, "tls/cert.pem"),
-      ...environment,
-    },
-  });
-  running.push(child);
-  const errors: string[] = [];
-  createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const next = async (): Promise<string> => {
-    const { value, done } = await lines.next();
-    return done ? assert.fail(`${name} ended:\n${errors.join("\n")}`) : value;
+  return {
+    ISSUER: issuer,
+    SVID_FILE: svidFile,
+    NODE_EXTRA_CA_CERTS: ca,
+    SSL_CERT_FILE: ca,
+    TLS_KEY: join(world.folder, "tls/key.pem"),
+    TLS_CERT: join(world.folder, "tls/cert.pem"),
+    ...more,
   };
-  return { child, errors, next };
 }
 
-async function start(...program: Parameters<typeof run>): Promise<void> {
-  const { next } = await run(...program);
-  assert.equal(await next(), "listening");
-}
+const run = async (name: string, path: string, more: Record<string, string> = {}): Promise<Program> =>
+  page.run(name, await environmentOf(path, more));
+const start = async (name: string, path: string, more: Record<string, string>): Promise<void> =>
+  page.serve(name, await environmentOf(path, more));
 
 const userToken = (user: string, scope = SCOPES.join(" ")): Promise<string> =>
   provider.userToken(user, issuer, { scope });
@@ -305,6 +269,8 @@ test("RFC9449-7.1-1 a token that is bound to a key: without its proof, or with a
   assert.equal((await trips(api.ts, `DPoP ${token}`, { dpop })).status, 401);
   assert.equal((await trips(api.ts, `Bearer ${token}`, { dpop: proof() })).status, 401);
   assert.equal((await trips(api.ts, `DPoP ${token}`)).status, 401);
+  const ofAnother = prover.prove(`${api.ts}/trips`, { claims: { htm: "GET", ath: athOf("another") } });
+  assert.equal((await trips(api.ts, `DPoP ${token}`, { dpop: ofAnother })).status, 401);
   const other = await makeProver();
   const forged = other.prove(`${api.ts}/trips`, { claims: { htm: "GET", ath: athOf(token) } });
   assert.equal((await trips(api.ts, `DPoP ${token}`, { dpop: forged })).status, 401);
@@ -340,10 +306,23 @@ test("a program gets a token for itself, in both languages", async () => {
     ["itself.py", `from agent import own_token\nprint(own_token("${api.py}", "trips.read")["scope"])`],
   ] as const;
   for (const [name, text] of NO_PYTHON === false ? programs : programs.slice(0, 1)) {
-    writeFileSync(join(folder, name), text);
-    const { next } = await run(name, PLANNER, {});
+    writeFileSync(join(page.folder, name), text);
+    const { next } = await run(name, PLANNER);
     assert.equal(await next(), "trips.read");
   }
+});
+
+test("a program whose token the API refused gets another one, once, and keeps it", async () => {
+  const token = await tokenOf("renewing", api.ts, "trips.read", "agents/renewing");
+  const text = `import { caller } from "./agent.ts";
+    const tokens = ["ended", process.env.TOKEN];
+    const call = caller(async () => ({ access_token: tokens.shift(), expires_in: 300, scope: "" }));
+    const statuses = [];
+    for (let i = 0; i < 2; i++) statuses.push((await call("${api.ts}/trips")).status);
+    console.log(JSON.stringify([statuses, tokens]));`;
+  writeFileSync(join(page.folder, "renewing.ts"), text);
+  const { next } = await run("renewing.ts", PLANNER, { TOKEN: token });
+  assert.equal(await next(), "[[200,200],[]]");
 });
 
 test("the MCP server of the page tells a client where tokens are, and goes on for its caller with a token of its own", async () => {
@@ -374,11 +353,11 @@ test("the offline verification in Python takes a token for this API; another aud
 }, async () => {
   const token = await tokenOf("offline", api.py, "trips.read", "agents/offline");
   const program = `import sys\nfrom offline import claims_of\nprint(claims_of(sys.argv[1], sys.argv[2])["sub"])`;
-  writeFileSync(join(folder, "try.py"), program);
+  writeFileSync(join(page.folder, "try.py"), program);
   const ca = join(world.folder, "tls/ca.pem");
   const verify = (...words: string[]) =>
     spawnSync("python3", ["try.py", ...words], {
-      cwd: folder,
+      cwd: page.folder,
       encoding: "utf8",
       env: { PATH: process.env.PATH, ISSUER: issuer, SSL_CERT_FILE: ca, SVID_FILE: "none" },
     });

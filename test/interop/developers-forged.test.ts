@@ -1,0 +1,126 @@
+/**
+ * The APIs of src/http/developers.md, as printed there, behind a hostile issuer: it signs tokens that this server never
+ * would, each wrong in one place, and its introspection says what a test wants.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import { send } from "../../scripts/http-client.ts";
+import { freePorts } from "../../scripts/server-process.ts";
+import type { Programs } from "../support/developers.ts";
+import { layPrograms, NO_PYTHON } from "../support/developers.ts";
+import type { Forgery } from "../support/forge.ts";
+import { flipped, forge, makeKey, seconds } from "../support/forge.ts";
+import { stop } from "../support/stop.ts";
+import type { WebServer } from "../support/web.ts";
+import { startWebServer } from "../support/web.ts";
+
+const parent = mkdtempSync(join(tmpdir(), "mandate-developers-"));
+const key = { ...makeKey("ES256", "k1"), typ: "at+jwt" };
+const other = { ...makeKey("EdDSA", "k2"), typ: "at+jwt" };
+let issuer: WebServer;
+let api: { ca: string; ts: string; py: string };
+let page: Programs;
+/** What introspection answers; undefined for a fault. */
+let told: object | undefined;
+
+before(async () => {
+  issuer = await startWebServer((request) => {
+    if (request.url.endsWith("/jwks")) return Response.json({ keys: [key.jwk, other.jwk] });
+    return told === undefined ? new Response("{}", { status: 500 }) : Response.json(told);
+  });
+  const authority = await makeAuthority("Authority of the APIs");
+  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+  const files = { "ca.pem": issuer.ca, "key.pem": keyPem, "cert.pem": certPem, "svid.jwt": "an SVID" };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(parent, name), text);
+  page = layPrograms(join(parent, "programs"));
+  const [ts = 0, py = 0] = await freePorts(2);
+  api = { ca: authority.certPem, ts: `https://localhost:${ts}`, py: `https://localhost:${py}` };
+  const environment = (origin: string) => ({
+    ISSUER: issuer.origin,
+    AUDIENCE: origin,
+    PORT: new URL(origin).port,
+    SVID_FILE: join(parent, "svid.jwt"),
+    NODE_EXTRA_CA_CERTS: join(parent, "ca.pem"),
+    SSL_CERT_FILE: join(parent, "ca.pem"),
+    TLS_KEY: join(parent, "key.pem"),
+    TLS_CERT: join(parent, "cert.pem"),
+  });
+  await page.serve("api.ts", environment(api.ts));
+  if (NO_PYTHON === false) await page.serve("api.py", environment(api.py));
+});
+after(() => stop(page, issuer, () => rmSync(parent, { recursive: true, force: true })));
+
+const good = (origin: string) => ({
+  iss: issuer.origin,
+  aud: origin,
+  sub: "alice",
+  client_id: "spiffe://td.example/a",
+  scope: "trips.read",
+  act: { sub: "spiffe://td.example/a" },
+  iat: seconds(),
+  exp: seconds() + 60,
+});
+
+const answerOf = (origin: string, token: string) =>
+  send(`${origin}/trips`, { ca: api.ca, headers: { authorization: `Bearer ${token}` } });
+
+const chainOf = (hops: number): object => ({ sub: "a", ...(hops > 1 && { act: chainOf(hops - 1) }) });
+
+const forgeries: readonly (readonly [string, () => Forgery, typeof key?])[] = [
+  ["of another type", () => ({ header: { typ: "JWT" } })],
+  ["without a type", () => ({ header: { typ: undefined } })],
+  ["of another issuer", () => ({ claims: { iss: "https://other.example" } })],
+  ["for another audience", () => ({ claims: { aud: "https://other.example" } })],
+  ["that has expired", () => ({ claims: { exp: seconds() - 60 } })],
+  ["without an end", () => ({ claims: { exp: undefined } })],
+  ["without a subject", () => ({ claims: { sub: undefined } })],
+  ["with another signature", () => ({ signature: flipped })],
+  ["by another algorithm", () => ({}), other],
+  ["bound to a key in a way that is not known", () => ({ claims: { cnf: { other: "x" } } })],
+  ["bound to a key that the request does not prove", () => ({ claims: { cnf: { jkt: "x" } } })],
+  ["bound to a certificate that the request does not show", () => ({ claims: { cnf: { "x5t#S256": "x" } } })],
+  ["with a chain of nine", () => ({ claims: { act: chainOf(9) } })],
+  ["with an actor without a name", () => ({ claims: { act: { sub: "a", act: {} } } })],
+  ["with an actor that is a text", () => ({ claims: { act: "a" } })],
+];
+
+test("the API in TypeScript takes a good token of the issuer, with a chain of eight", async () => {
+  told = { active: true };
+  const answer = await answerOf(api.ts, forge(key, good(api.ts), { claims: { act: chainOf(8) } }));
+  assert.equal(answer.status, 200, answer.text);
+});
+
+for (const [what, change, by = key] of forgeries) {
+  test(`the API in TypeScript is sent a token ${what}, which is refused`, async () => {
+    told = { active: true };
+    const answer = await answerOf(api.ts, forge(by, good(api.ts), change()));
+    assert.equal(answer.status, 401, answer.text);
+  });
+}
+
+test("the API in TypeScript is told by introspection that the token has ended, or nothing: it is refused", async () => {
+  for (told of [{ active: false }, { active: "true" }, {}, undefined]) {
+    const answer = await answerOf(api.ts, forge(key, good(api.ts)));
+    assert.equal(answer.status, 401, answer.text);
+  }
+});
+
+const introspected: readonly (readonly [string, number, object])[] = [
+  ["an active token for it, which is taken", 200, {}],
+  ["a token that is not active, which is refused", 401, { active: false }],
+  ["a token for another audience, which is refused", 401, { aud: "https://other.example" }],
+  ["a token of another issuer, which is refused", 401, { iss: "https://other.example" }],
+  ["a token that is bound to a key, which is refused", 401, { cnf: { jkt: "x" } }],
+  ["a token without the scope, which is refused", 403, { scope: "trips.book trips.readme" }],
+];
+
+for (const [what, status, change] of introspected) {
+  test(`the API in Python is told of ${what}`, { skip: NO_PYTHON }, async () => {
+    told = { active: true, ...good(api.py), ...change };
+    assert.equal((await answerOf(api.py, "token")).status, status);
+  });
+}

@@ -1,0 +1,71 @@
+/** The programs of src/http/developers.md, as printed there, in processes of their own. */
+import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+const python = (...words: string[]): boolean => spawnSync("python3", words).status === 0;
+/** Why the programs in Python do not run here. */
+export const NO_PYTHON = python("--version") ? false : "there is no python3";
+export const NO_PYJWT = python("-c", "import jwt, cryptography") ? false : 'python3 has no "pyjwt[crypto]"';
+
+/** By their names. */
+export function programs(): Map<string, string> {
+  const page = readFileSync(join(ROOT, "src/http/developers.md"), "utf8");
+  const blocks = [...page.matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
+  return new Map(blocks.map(([, name = "", text = ""]) => [name, text]));
+}
+
+export type Program = { child: ChildProcess; errors: string[]; next(): Promise<string> };
+
+export type Programs = {
+  folder: string;
+  run(name: string, environment: Record<string, string>): Program;
+  /** Runs an API, until it listens. */
+  serve(name: string, environment: Record<string, string>): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Writes the programs into a new folder. */
+export function layPrograms(folder: string): Programs {
+  mkdirSync(folder);
+  for (const [name, text] of programs()) writeFileSync(join(folder, name), text);
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  const running: ChildProcess[] = [];
+
+  const run = (name: string, environment: Record<string, string>): Program => {
+    const command = name.endsWith(".py") ? "python3" : process.execPath;
+    const { PATH } = process.env;
+    const env = { PATH, ...environment };
+    const child = spawn(command, [name], { cwd: folder, stdio: ["ignore", "pipe", "pipe"], env });
+    running.push(child);
+    const errors: string[] = [];
+    createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const next = async (): Promise<string> => {
+      const { value, done } = await lines.next();
+      return done ? assert.fail(`${name} ended:\n${errors.join("\n")}`) : value;
+    };
+    return { child, errors, next };
+  };
+
+  return {
+    folder,
+    run,
+    async serve(name, environment) {
+      assert.equal(await run(name, environment).next(), "listening");
+    },
+    async stop() {
+      for (const child of running) {
+        child.kill();
+        if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      }
+    },
+  };
+}
