@@ -54,6 +54,12 @@ function safe(value: number): number {
   return value;
 }
 
+/** A digest in base64url stands in JSON as it is. */
+function plain(key: string): string {
+  if (!/^[\w-]+$/.test(key)) throw new Error("a key is not in base64url");
+  return key;
+}
+
 const itself = <T>(held: T): T => held;
 
 export const asText = columnOf<string, string>({
@@ -62,6 +68,8 @@ export const asText = columnOf<string, string>({
   write: encodable,
   read: itself,
 });
+/** A digest by which a row is found. */
+export const asKey = columnOf<string, string>({ type: "text", isJson: false, write: plain, read: itself });
 export const asInteger = columnOf<number, number>({
   type: "bigint",
   isJson: false,
@@ -94,8 +102,7 @@ export const asEndingKeys = columnOf<readonly EndingKey[], string>({
   type: "text",
   isJson: true,
   // Written without an object, whose shape would be a new one for each token, because its names are digests.
-  write: (keys) =>
-    `{${keys.map(({ key, sinceMs }) => `${JSON.stringify(encodable(key))}:${safe(sinceMs)}`).join(",")}}`,
+  write: (keys) => `{${keys.map(({ key, sinceMs }) => `"${plain(key)}":${safe(sinceMs)}`).join(",")}}`,
   read: (held) =>
     Object.entries<number>(JSON.parse(held)).map(([key, sinceMs]): EndingKey => ({ key, sinceMs })),
 });

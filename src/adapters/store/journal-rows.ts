@@ -5,7 +5,7 @@
 import type { ConsentChange, FamilyChange, Guard, RegistrationChange } from "../../records.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
 import type { Columns, RecordOf } from "./columns.ts";
-import { asInteger, asJsonText, asText, asTexts, pick, toRow } from "./columns.ts";
+import { asInteger, asJsonText, asKey, asText, asTexts, pick, toRow } from "./columns.ts";
 import { isFreshGuard, spentJti } from "./encoding.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 import { NotStorable } from "./store.ts";
@@ -62,7 +62,7 @@ export const LISTS = {
   fresh: listOf("spent ids", SPENT_JTI.columns, { guard: asText("kind") }),
   standing: listOf("tokens", NONE, {
     guard: asText("kind"),
-    key: asText("key"),
+    key: asKey("key"),
     since: asInteger("sinceMs"),
   }),
   current: listOf("held consents", NONE, {
@@ -151,7 +151,7 @@ export const LISTS = {
 export type ListName = keyof typeof LISTS;
 
 /** `entry`: the place of its entry in the batch. */
-type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
+export type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
 export type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
 
 type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["columns"]>) => void;

@@ -1,15 +1,20 @@
 /**
  * What the journal asks of the store and what it writes, said once for both databases, in the words of engine.ts. A
  * condition names the row of the list by colons (`:jti`) and is one look-up by a key; `t` is the row that is changed. SQLite
- * does each for each row in turn (sqlite/append.ts); PostgreSQL does all in one statement (postgres/record.ts).
+ * does each for each row in turn (sqlite/append.ts), and those `by` two columns for all rows in one statement; PostgreSQL
+ * does all in one statement (postgres/record.ts).
  */
 import { LAST_TOKEN_LAG_SECONDS } from "../../limits/clients.ts";
 import type { ListName } from "./journal-rows.ts";
 import type { StorePrecondition } from "./store.ts";
 
 /** Absent: the name is in the column `guard` of the list. `gap`: the record before the batch is missing. */
-export type JournalGuard = { guard?: StorePrecondition | "gap"; list: ListName; why?: string } & (
-  | { fails: string }
+export type JournalGuard = {
+  guard?: StorePrecondition | "gap";
+  list: ListName;
+  why?: string;
+} /** `by`: the two columns that the condition names, a key and a number, where an entry has many such rows. */ & (
+  | { fails: string; by?: readonly [key: string, number: string] }
   /**
    * The row of this key has to be there as `where` says. It is locked, so that of two concurrent changes the second finds
    * it changed.
@@ -29,7 +34,11 @@ export const GUARDS: readonly JournalGuard[] = [
     why: "RFC7523-3-14, IDC-5.5-2, RFC9449-11.1-2: what was used is not used again.",
     fails: "(select true from spent_jti where issuer = :issuer and jti = :jti)",
   },
-  { list: "standing", fails: "(select true from ending where key = :key and cut_off >= :since limit 1)" },
+  {
+    list: "standing",
+    fails: "(select true from ending where key = :key and cut_off >= :since limit 1)",
+    by: ["key", "since"],
+  },
   {
     guard: "consent_current",
     list: "current",

@@ -18,6 +18,7 @@ import {
   asInteger,
   asJson,
   asJsonText,
+  asKey,
   asRecordWithout,
   asText,
   asTexts,
@@ -79,7 +80,7 @@ export const TOKEN = tableOf<TokenRecord>()("token", {
 
 /** `eventId`: of the event that ended; `reason`: of that event. */
 export const ENDING = tableOf<Ending & { eventId: string; reason?: string }>()("ending", {
-  key: asText("key"),
+  key: asKey("key"),
   cut_off: asInteger("cutOffMs"),
   event_id: asText("eventId"),
   at_ms: asInteger("atMs"),

@@ -126,6 +126,34 @@ export function testEndings({ name, create, shared }: Harness): void {
     assert.deepEqual(await liveOf(store, tokens), [false, false, true]);
   });
 
+  check(
+    "of a batch with one name and several times, the entries that the ending reaches are named",
+    async (store) => {
+      const writer = new Writer(store);
+      assert.deepEqual(await writer.write({ ending: endingOf({ by: "client", clientId: "c-1" }) }), []);
+      const cutOffMs = NOW_MS + ENDING_REACH_MS;
+      const key = endingOf({ by: "client", clientId: "c-1" }).key;
+      const other = endingOf({ by: "client", clientId: "c-2" }).key;
+      const guarded = [
+        { kind: "not_ended", keys: [{ key: other, sinceMs: cutOffMs }] },
+        { kind: "not_ended", keys: [{ key, sinceMs: cutOffMs + 1 }] },
+        { kind: "key_stands", keys: [{ key, sinceMs: cutOffMs }] },
+        {
+          kind: "not_ended",
+          keys: [
+            { key: other, sinceMs: 0 },
+            { key, sinceMs: 0 },
+          ],
+        },
+      ] as const;
+      const batch = guarded.map((guard, index) => ({ event: makeEvent("as-2", index), guards: [guard] }));
+      assert.deepEqual(await store.log.append(batch), [
+        { entry: 2, guard: "key_stands" },
+        { entry: 3, guard: "not_ended" },
+      ]);
+    },
+  );
+
   check("the first of several endings is the one that is told", async (store) => {
     const token = makeToken({ clientId: "c-1" });
     const later = makeEvent("as-1", 1);

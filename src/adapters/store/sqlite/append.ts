@@ -1,5 +1,6 @@
 /** Writes the journal on node:sqlite: the guards and writes of a batch in one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
+import type { JournalRow } from "../journal-rows.ts";
 import { LISTS, rowsOf } from "../journal-rows.ts";
 import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
 import { GUARDS, WRITES } from "../journal-statements.ts";
@@ -12,17 +13,14 @@ type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 
 /** The returned function writes one batch and has to run inside a transaction, under the write lock of the file. */
 export function appendOn(db: DatabaseSync): Append {
-  const asked = GUARDS.map((guard) => ({
-    ...guard,
-    ...prepareOn(db, `select 1 where ${failing(guard)}`),
-  }));
+  const asked = GUARDS.map((guard) => ({ ...guard, failing: failingOn(db, guard) }));
   const written = WRITES.map((write) => ({ ...write, ...prepareOn(db, textOf(write)) }));
   return (batch) => {
     const rows = rowsOf(batch);
     const failures = new Map<string, GuardFailure>();
-    for (const { list, guard, get } of asked) {
-      for (const row of rows[list]) {
-        if (get(row) === undefined) continue;
+    for (const { list, guard, failing } of asked) {
+      if (rows[list].length === 0) continue;
+      for (const row of failing(rows[list])) {
         const { entry } = row;
         const name = guard ?? (row.guard as GuardFailure["guard"]);
         if (name === "gap") throw new LogConflict("the record before is missing");
@@ -44,7 +42,28 @@ export function appendOn(db: DatabaseSync): Append {
   };
 }
 
-function failing(guard: JournalGuard): string {
+/** What finds the rows of a list for which the guard fails. */
+function failingOn(
+  db: DatabaseSync,
+  guard: JournalGuard,
+): (rows: readonly JournalRow[]) => readonly JournalRow[] {
+  if ("fails" in guard && guard.by !== undefined) return failingPairsOn(db, guard.fails, guard.by);
+  const { get } = prepareOn(db, `select 1 where ${conditionOf(guard)}`);
+  return (rows) => rows.filter((row) => get(row) !== undefined);
+}
+
+/** The same in one statement, which gets an object with a member for each row. */
+function failingPairsOn(db: DatabaseSync, fails: string, [key, number]: readonly [string, string]) {
+  const condition = fails.replace(`:${key}`, "i.key").replace(`:${number}`, "i.value");
+  const { all } = prepareOn(db, `select i.key, i.value from json_each(:pairs) i where ${condition}`);
+  return (rows: readonly JournalRow[]): readonly JournalRow[] => {
+    const pairs = rows.map((row) => `"${row[key]}":${row[number]}`);
+    const failed = all({ pairs: `{${pairs.join()}}` });
+    return rows.filter((row) => failed.some((one) => one.key === row[key] && one.value === row[number]));
+  };
+}
+
+function conditionOf(guard: JournalGuard): string {
   if ("fails" in guard) return guard.fails;
   const { table, key, where } = guard;
   return `(select true from ${table} where ${key} = :${key} and ${where}) is null`;
