@@ -64,9 +64,9 @@ export interface Hash {
 
 export interface Facts {
   /** What is known of a token; undefined for a `jti` that was never written. */
-  token(jti: string): Promise<TokenFacts | undefined>;
+  token(jti: string): Awaitable<TokenFacts | undefined>;
   /** The consents of this subject for this actor that are neither withdrawn nor expired. */
-  consents(origin: Origin, actor: string, nowSeconds: number): Promise<readonly Consent[]>;
+  consents(origin: Origin, actor: string, nowSeconds: number): Awaitable<readonly Consent[]>;
 }
 
 /** Finds the tokens that an ending reaches, in stretches of bounded size. */

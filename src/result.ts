@@ -12,6 +12,21 @@ export type Awaitable<T> = T | Promise<T>;
 export const whenReady = <T, R>(value: Awaitable<T>, next: (value: T) => Awaitable<R>): Awaitable<R> =>
   value instanceof Promise ? value.then(next) : next(value);
 
+/** Goes on with what the work gives or with the fault that it ends with: at once where it does not wait. */
+export function whenDone<T, R>(
+  work: () => Awaitable<T>,
+  next: (value: T) => Awaitable<R>,
+  failed: (fault: unknown) => Awaitable<R>,
+): Awaitable<R> {
+  let value: Awaitable<T>;
+  try {
+    value = work();
+  } catch (fault) {
+    return failed(fault);
+  }
+  return value instanceof Promise ? value.then(next, failed) : next(value);
+}
+
 /** All of them: at once where each of them is there. */
 export const allOf = <T>(values: readonly Awaitable<T>[]): Awaitable<readonly T[]> =>
   values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);

@@ -37,7 +37,7 @@ import type { Watch } from "../http/operations.ts";
 import type { People } from "../http/people.ts";
 import { FAILURE_MS } from "../limits/connections.ts";
 import type { Ports, Timers } from "../ports.ts";
-import { defined } from "../result.ts";
+import { defined, whenDone } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
 import type { ClockWatch } from "./clocks.ts";
@@ -271,13 +271,20 @@ export async function openService(config: Config, options: ServiceOptions): Prom
 function timed(log: EventLog, counters: Counters): EventLog {
   return {
     ...log,
-    async append(batch) {
+    append(batch) {
       const startMs = performance.now();
-      try {
-        return await log.append(batch);
-      } finally {
-        counters.committed(batch.length, (performance.now() - startMs) / 1000);
-      }
+      const count = (): void => counters.committed(batch.length, (performance.now() - startMs) / 1000);
+      return whenDone(
+        () => log.append(batch),
+        (failures) => {
+          count();
+          return failures;
+        },
+        (fault) => {
+          count();
+          throw fault;
+        },
+      );
     },
   };
 }

@@ -273,7 +273,7 @@ async function startLoad({ log, facts, connections }: Store, proxy: PgProxy) {
     },
   };
   const calls = Array.from({ length: CALLERS }, (_, index) =>
-    index % 2 === 0 ? write : () => facts.token("none"),
+    index % 2 === 0 ? write : async () => facts.token("none"),
   );
   const callers = [watch, ...calls].map(caller);
   return load;

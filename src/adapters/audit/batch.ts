@@ -41,13 +41,17 @@ export function spentBy({ guards = [] }: WholeEntry) {
  * A commit costs more than everything else of a request, so the work of other requests is done first and their entries
  * join the batch, until a turn of the event loop brings no work.
  */
-export async function untilNothingIsReady(): Promise<void> {
-  let turnMs = performance.now();
-  const latestMs = turnMs + JOURNAL_COMPANY_MS;
-  for (;;) {
-    await new Promise((resolve) => setImmediate(resolve));
-    const nowMs = performance.now();
-    if (nowMs - turnMs < EMPTY_TURN_MS || nowMs > latestMs) return;
-    turnMs = nowMs;
-  }
+export function untilNothingIsReady(): Promise<void> {
+  return new Promise((resolve) => {
+    let turnMs = performance.now();
+    const latestMs = turnMs + JOURNAL_COMPANY_MS;
+    const look = (): void => {
+      const nowMs = performance.now();
+      const isEmpty = nowMs - turnMs < EMPTY_TURN_MS;
+      turnMs = nowMs;
+      if (isEmpty || nowMs > latestMs) resolve();
+      else setImmediate(look);
+    };
+    setImmediate(look);
+  });
 }

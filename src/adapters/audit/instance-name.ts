@@ -6,6 +6,7 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LEASE_SECONDS_MAX, NAME_RENEWALS, NAME_RETRY_MS } from "../../limits/store.ts";
+import type { Awaitable } from "../../result.ts";
 import { defined } from "../../result.ts";
 import type { Held, InstanceNames, NameTaken } from "../store/store.ts";
 
@@ -31,7 +32,7 @@ export type InstanceName = {
    * Whether this process may write now: false once another one has taken the name. A hold that has lapsed is renewed
    * first; throws StoreUnavailable if that fails.
    */
-  ensure(): Promise<boolean>;
+  ensure(): Awaitable<boolean>;
   /** Whether the hold stands, by the clock of this process. */
   stands(): boolean;
   /** Calls back once, when another process has taken the name. */
@@ -100,10 +101,7 @@ function keep({ renew, release }: Held, leaseMs: number, takenMs: number): Insta
   timer.unref();
 
   return {
-    async ensure() {
-      if (!stands() && !lost) await renewShared();
-      return !lost;
-    },
+    ensure: () => stands() || (!lost && renewShared().then(() => !lost)),
     stands,
     onLost(tell) {
       tellLost = tell;

@@ -14,9 +14,17 @@ import {
 import type { Clock, Journal, Random } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
-import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
+import type { Awaitable, Result } from "../../result.ts";
+import { err, ok, whenDone, whenReady } from "../../result.ts";
+import type {
+  Changes,
+  EventLog,
+  GuardFailure,
+  Head,
+  StoredEvent,
+  StoreEntry,
+  StorePrecondition,
+} from "../store/store.ts";
 import { LogConflict, NotStorable } from "../store/store.ts";
 import { changes, spentBy, takenBy, untilNothingIsReady } from "./batch.ts";
 import type { KnownHead, LogBehind } from "./compare-witness.ts";
@@ -31,7 +39,7 @@ export type JournalOptions = {
   /** Called once, when the log cannot be continued by this process; from then on every call fails. */
   onFatal: (reason: string, behind?: LogBehind) => void;
   /** Asked before each write: false if another process has the name of this instance. */
-  mayWrite?: () => Promise<boolean>;
+  mayWrite?: () => Awaitable<boolean>;
   timeoutMs?: number;
 };
 
@@ -127,6 +135,13 @@ function seal(
   return { log, seq, id, timeMs, type: event.type, body, prev, hash: eventHash(body) };
 }
 
+/** Answers the entries whose guards failed, and returns the others. */
+function refuse(members: readonly Waiting[], failures: readonly GuardFailure[]): Waiting[] {
+  const failed = Map.groupBy(failures, ({ entry }) => entry);
+  for (const [index, found] of failed) members[index]?.resolve(err(found.map(({ guard }) => guard)));
+  return members.filter((_, index) => !failed.has(index));
+}
+
 class ChainedJournal implements OpenJournal {
   readonly #options: JournalOptions;
   #pending: Waiting[] = [];
@@ -150,38 +165,42 @@ class ChainedJournal implements OpenJournal {
 
   record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded>;
   record(entry: Entry, deadline?: AbortSignal): Promise<RecordedEntry>;
-  async record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded> {
-    deadline?.throwIfAborted();
-    if (this.#closed !== undefined) throw new StoreUnavailable(this.#closed);
-    if (this.#pending.length >= JOURNAL_PENDING_MAX) throw new StoreUnavailable("the audit journal is full");
-    // RFC7523-3-14, IDC-5.5-2: a `jti` may not be used twice within one request either.
-    const spent = spentBy(entry);
-    const again = spent.filter(({ key }, index) => spent.findIndex((one) => one.key === key) < index);
-    if (again.length > 0) return err([...new Set(again.map(({ kind }) => kind))]);
-    const { clock, random, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
-    const { promise, resolve, reject } = Promise.withResolvers<Recorded>();
-    const timer = setTimeout(() => {
-      waiting.reject(new StoreUnavailable("the audit journal did not write in time"));
-    }, timeoutMs);
-    const abandon = () => waiting.reject(deadline?.reason);
-    deadline?.addEventListener("abort", abandon);
-    const settle = (answer: () => void) => {
-      clearTimeout(timer);
-      deadline?.removeEventListener("abort", abandon);
-      waiting.answered = true;
-      answer();
-    };
-    const waiting: Waiting = {
-      entry,
-      id: random.id(),
-      timeMs: clock.nowMs(),
-      answered: false,
-      resolve: (outcome) => settle(() => resolve(outcome)),
-      reject: (fault) => settle(() => reject(fault)),
-    };
-    this.#pending.push(waiting);
-    this.#running ??= this.#run();
-    return promise;
+  record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded> {
+    return new Promise((resolve, reject) => {
+      deadline?.throwIfAborted();
+      if (this.#closed !== undefined) throw new StoreUnavailable(this.#closed);
+      if (this.#pending.length >= JOURNAL_PENDING_MAX)
+        throw new StoreUnavailable("the audit journal is full");
+      // RFC7523-3-14, IDC-5.5-2: a `jti` may not be used twice within one request either.
+      const spent = spentBy(entry);
+      const again = spent.filter(({ key }, index) => spent.findIndex((one) => one.key === key) < index);
+      if (again.length > 0) {
+        resolve(err([...new Set(again.map(({ kind }) => kind))]));
+        return;
+      }
+      const { clock, random, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
+      const timer = setTimeout(() => {
+        waiting.reject(new StoreUnavailable("the audit journal did not write in time"));
+      }, timeoutMs);
+      const abandon = () => waiting.reject(deadline?.reason);
+      deadline?.addEventListener("abort", abandon);
+      const settle = (answer: () => void) => {
+        clearTimeout(timer);
+        deadline?.removeEventListener("abort", abandon);
+        waiting.answered = true;
+        answer();
+      };
+      const waiting: Waiting = {
+        entry,
+        id: random.id(),
+        timeMs: clock.nowMs(),
+        answered: false,
+        resolve: (outcome) => settle(() => resolve(outcome)),
+        reject: (fault) => settle(() => reject(fault)),
+      };
+      this.#pending.push(waiting);
+      this.#running ??= this.#run();
+    });
   }
 
   storeAnswers(): Promise<boolean> {
@@ -225,8 +244,8 @@ class ChainedJournal implements OpenJournal {
   async #run(): Promise<void> {
     while (this.#pending.length > 0) {
       await untilNothingIsReady();
-      const batch = this.#take();
-      await this.#write(batch);
+      const written = this.#write(this.#take());
+      if (written instanceof Promise) await written;
     }
     this.#running = undefined;
   }
@@ -255,32 +274,26 @@ class ChainedJournal implements OpenJournal {
     return batch;
   }
 
-  async #write(batch: Waiting[]): Promise<void> {
-    const { mayWrite = async () => true } = this.#options;
-    let left = batch;
-    let arrived = false;
-    while (left.length > 0) {
-      try {
-        // AUDIT-D-11: a record in the log that is not ours was written by another process, or the store went back.
-        if (!(await mayWrite()) || (this.#inDoubt && !(await this.#readHead()))) {
-          await this.#fail(left);
-          return;
-        }
-        left = await this.#writeOnce(left);
-      } catch (fault) {
+  /** `arrived`: the log continues after an earlier write of ours that had no answer. */
+  #write(batch: Waiting[], arrived = false): Awaitable<void> {
+    if (batch.length === 0) return;
+    return whenDone(
+      () => whenReady(this.#isOurs(), (isOurs) => (isOurs ? this.#writeOnce(batch) : undefined)),
+      (left) => (left === undefined ? this.#fail(batch) : this.#write(left, arrived)),
+      (fault) => {
         this.#inDoubt = true;
-        if (fault instanceof LogConflict && !arrived && this.#doubted.size > 0) {
-          // An earlier write of ours may have arrived after all; the log continues after it.
-          arrived = true;
-        } else if (fault instanceof LogConflict) {
-          await this.#fail(left);
-          return;
-        } else {
-          for (const waiting of left) waiting.reject(fault);
-          return;
-        }
-      }
-    }
+        // An earlier write of ours may have arrived after all.
+        if (fault instanceof LogConflict)
+          return arrived || this.#doubted.size === 0 ? this.#fail(batch) : this.#write(batch, true);
+        for (const waiting of batch) waiting.reject(fault);
+      },
+    );
+  }
+
+  /** AUDIT-D-11: a record in the log that is not ours was written by another process, or the store went back. */
+  #isOurs(): Awaitable<boolean> {
+    const { mayWrite = () => true } = this.#options;
+    return whenReady(mayWrite(), (may) => may && (!this.#inDoubt || this.#readHead()));
   }
 
   /** Reads the head again after a write of unknown outcome, and tells whether it is ours. */
@@ -295,10 +308,10 @@ class ChainedJournal implements OpenJournal {
   }
 
   /** Chains and writes a batch. Answers entries that cannot be written, and returns the others, to be tried again. */
-  async #writeOnce(batch: Waiting[]): Promise<Waiting[]> {
+  #writeOnce(batch: Waiting[]): Awaitable<Waiting[]> {
     const { log, store } = this.#options;
     const members: Waiting[] = [];
-    const entries = [];
+    const entries: StoreEntry[] = [];
     const written: Written[] = [];
     let last = this.#head;
     for (const waiting of batch) {
@@ -316,27 +329,27 @@ class ChainedJournal implements OpenJournal {
       }
     }
     if (entries.length === 0) return [];
-    const failures = await store.append(entries).catch((fault) => {
-      if (fault instanceof NotStorable) return fault;
-      if (!(fault instanceof LogConflict)) this.#doubt(last);
-      throw fault;
-    });
-    if (failures instanceof NotStorable) {
-      members[failures.entry]?.reject(failures.cause);
-      return members.filter((_, index) => index !== failures.entry);
-    }
-    if (failures.length === 0) {
-      this.#head = last;
-      this.#inDoubt = false;
-      this.#doubted.clear();
-      for (const tell of this.#listeners) tell(written);
-      // AUDIT-D-1: the callers are answered only now, when the events are durable.
-      for (const { id, resolve } of members) resolve(ok({ eventId: id }));
-      return [];
-    }
-    const failed = Map.groupBy(failures, ({ entry }) => entry);
-    for (const [index, found] of failed) members[index]?.resolve(err(found.map(({ guard }) => guard)));
-    return members.filter((_, index) => !failed.has(index));
+    return whenDone(
+      () => store.append(entries),
+      (failures) => {
+        if (failures.length > 0) return refuse(members, failures);
+        this.#head = last;
+        this.#inDoubt = false;
+        this.#doubted.clear();
+        for (const tell of this.#listeners) tell(written);
+        // AUDIT-D-1: the callers are answered only now, when the events are durable.
+        for (const { id, resolve } of members) resolve(ok({ eventId: id }));
+        return [];
+      },
+      (fault) => {
+        if (fault instanceof NotStorable) {
+          members[fault.entry]?.reject(fault.cause);
+          return members.filter((_, index) => index !== fault.entry);
+        }
+        if (!(fault instanceof LogConflict)) this.#doubt(last);
+        throw fault;
+      },
+    );
   }
 
   #doubt(last: StoredEvent): void {

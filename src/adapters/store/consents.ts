@@ -1,5 +1,6 @@
 /** Consents, in both stores. */
 import type { Consents, Facts } from "../../ports.ts";
+import { whenReady } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
 import type { Engine } from "./engine.ts";
@@ -15,13 +16,13 @@ export function consentRows({ rows, selected }: Engine): {
   standing: Facts["consents"];
 } {
   return {
-    standing: async ({ iss, sub }, actor, nowSeconds) => {
+    standing: ({ iss, sub }, actor, nowSeconds) => {
       if (![iss, sub, actor].every(isEncodable)) return [];
-      const found = await rows<RowOf<typeof CONSENT.columns>>(
+      const found = rows<RowOf<typeof CONSENT.columns>>(
         `${theirs("and actor = :actor")} select ${selected(CONSENT)} from theirs where ${STANDING} order by id`,
         { iss, sub, actor, now: Math.floor(nowSeconds) },
       );
-      return found.map((row) => fromRow(CONSENT, row));
+      return whenReady(found, (those) => those.map((row) => fromRow(CONSENT, row)));
     },
     port: {
       find: async (id) => {

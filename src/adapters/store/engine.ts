@@ -1,4 +1,5 @@
 /** A database, as the tables need it that both databases read and write in the same words. */
+import type { Awaitable } from "../../result.ts";
 import type { Columns, Table } from "./columns.ts";
 
 /** What the two databases say in different words. */
@@ -32,11 +33,11 @@ export type Values = Readonly<Record<string, string | number | null>>;
 
 /** Runs one statement, which names its values by colons (`:jti`): a unit of work. */
 export interface Engine extends Dialect {
-  rows<Row>(text: string, values?: Values): Promise<readonly Row[]>;
+  rows<Row>(text: string, values?: Values): Awaitable<readonly Row[]>;
   /** The number of rows that it changed. */
-  change(text: string, values: Values): Promise<number>;
+  change(text: string, values: Values): Awaitable<number>;
   /** The same for a removal of what has expired, which is simply done again where a power failure undoes it. */
-  remove(text: string, values: Values): Promise<number>;
+  remove(text: string, values: Values): Awaitable<number>;
 }
 
 /** The statement with a mark in place of each name, and the names in the order of their numbers. */

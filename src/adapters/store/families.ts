@@ -61,7 +61,7 @@ export function familyRows({ rows, change, remove, ...dialect }: Engine): Family
       );
       return tokens + families;
     },
-    forgetSuccessors: (windowMs, limit) => {
+    forgetSuccessors: async (windowMs, limit) => {
       const old = `sealed is not null and rotated_ms < (select now_ms() - cast(:windowMs as bigint))`;
       return change(
         `update refresh_family set sealed = null, rotated_by = null where ${some("refresh_family", "id", old)}`,

@@ -48,7 +48,7 @@ export function pendingConsents({ rows, change, remove, selected, some }: Engine
       );
       return changed === 1;
     },
-    sweep: (before, limit) =>
+    sweep: async (before, limit) =>
       remove(
         `delete from pending_consent where ${some("pending_consent", "asked", "expires_at < :before")}`,
         { before, limit },

@@ -31,6 +31,6 @@ export function shortLivedRows(
       );
       return changed === 1;
     },
-    sweep: (before, limit) => remove(`delete from short_lived where ${expired}`, { before, limit }),
+    sweep: async (before, limit) => remove(`delete from short_lived where ${expired}`, { before, limit }),
   };
 }

@@ -6,7 +6,7 @@ import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "..
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, ShortLivedRows } from "../../ports-people.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
-import type { Result } from "../../result.ts";
+import type { Awaitable, Result } from "../../result.ts";
 import type { KeyFacts, KeyState } from "../../settings/key-life.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 import type { Ceiling } from "../../spec/rfc7591.ts";
@@ -107,7 +107,7 @@ export interface EventLog {
    * The expiry of an initial access token is compared with the time of the event. Instances that register clients at
    * the same time may together exceed `clientsMax` by a few.
    */
-  append(batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]>;
+  append(batch: readonly StoreEntry[]): Awaitable<readonly GuardFailure[]>;
   /** Events of one log in order, after `afterSeq` or from the start. */
   read(filter: { log: string; afterSeq?: number; limit: number }): Promise<readonly StoredEvent[]>;
   /** The names of all logs in this store. */

@@ -5,7 +5,8 @@ import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts"
 import { buildEnding, endingKeys } from "../../policy/endings.ts";
 import type { EndingReach, Facts } from "../../ports.ts";
 import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
-import { defined } from "../../result.ts";
+import type { Awaitable } from "../../result.ts";
+import { allOf, defined, whenReady } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
 import type { Engine } from "./engine.ts";
@@ -33,9 +34,9 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
       const [jti = ""] = jtis;
       return jtis.length === 1 ? rows(one, { jti }) : rows(several, { jtis: JSON.stringify(jtis) });
     },
-    firstEnding: async (keys) => {
+    firstEnding: (keys) => {
       const pairs = JSON.stringify(Object.fromEntries(keys.map(({ key, sinceMs }) => [key, sinceMs])));
-      return (await rows<EndedRow>(first, { pairs }))[0];
+      return whenReady(rows<EndedRow>(first, { pairs }), ([found]) => found);
     },
     stretch: async ({ key, nowSeconds: now, afterJti: after = "" }) => {
       const found = await rows<{ jti: string; may: number }>(
@@ -48,7 +49,7 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
     },
   };
   return {
-    token: async (jti) => (await readTokenFacts(queries, [jti]))[0],
+    token: (jti) => whenReady(readTokenFacts(queries, [jti]), ([found]) => found),
     endings: {
       isEnded: async (keys) => (await queries.firstEnding(keys)) !== undefined,
       next: (filter) => findReached(queries, filter),
@@ -58,9 +59,9 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
 
 type TokenQueries = {
   /** The rows of these tokens and of their ancestors; one that is both may come twice. */
-  rows(jtis: readonly string[]): Promise<readonly FoundToken[]>;
+  rows(jtis: readonly string[]): Awaitable<readonly FoundToken[]>;
   /** The first ending that reaches one of the keys. */
-  firstEnding(keys: readonly EndingKey[]): Promise<EndedRow | undefined>;
+  firstEnding(keys: readonly EndingKey[]): Awaitable<EndedRow | undefined>;
   /** The next tokens in order of `jti`, and whether each has not expired and may carry the key. */
   stretch(filter: ReachFilter): Promise<readonly { jti: string; may: boolean }[]>;
 };
@@ -68,26 +69,21 @@ type TokenQueries = {
 type ReachFilter = Parameters<EndingReach["next"]>[0];
 
 /** Ordered as asked; without those that were never written. */
-async function readTokenFacts(
-  queries: TokenQueries,
-  jtis: readonly string[],
-): Promise<readonly TokenFacts[]> {
+function readTokenFacts(queries: TokenQueries, jtis: readonly string[]): Awaitable<readonly TokenFacts[]> {
   const asked = jtis.filter(isEncodable);
   if (asked.length === 0) return [];
-  const rows = new Map<string, FoundToken>();
-  for (const row of await queries.rows(asked)) {
-    if (row.ended !== null || !rows.has(row.jti)) rows.set(row.jti, row);
-  }
-  return Promise.all(
-    asked.flatMap((jti) => rows.get(jti) ?? []).map((row) => putTogether(queries, row, rows)),
-  );
+  return whenReady(queries.rows(asked), (found) => {
+    const rows = new Map<string, FoundToken>();
+    for (const row of found) if (row.ended !== null || !rows.has(row.jti)) rows.set(row.jti, row);
+    return allOf(asked.flatMap((jti) => rows.get(jti) ?? []).map((row) => putTogether(queries, row, rows)));
+  });
 }
 
-async function putTogether(
+function putTogether(
   { firstEnding }: TokenQueries,
   row: FoundToken,
   rows: ReadonlyMap<string, FoundToken>,
-): Promise<TokenFacts> {
+): Awaitable<TokenFacts> {
   const jtis: readonly string[] = JSON.parse(row.ancestors);
   const behind = jtis.flatMap((jti) => rows.get(jti) ?? []);
   const records = recordsOf([row, ...behind]);
@@ -99,10 +95,12 @@ async function putTogether(
     consents.set(stored.id, stored);
   }
   // The version before wrote no keys, so that the first look could not find an ending.
-  const found: EndedRow | undefined | null =
-    row.ending_keys === null ? await firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
-  const ended = found ? { eventId: found.event_id, atMs: found.at_ms } : undefined;
-  return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], ended });
+  const ending: Awaitable<EndedRow | undefined | null> =
+    row.ending_keys === null ? firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
+  return whenReady(ending, (found) => {
+    const ended = found ? { eventId: found.event_id, atMs: found.at_ms } : undefined;
+    return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], ended });
+  });
 }
 
 /** Nearest first. Where a row has no keys, they are those of its record and of the next one behind it. */

@@ -77,7 +77,7 @@ test("AUDIT-D-11 a lease that lapsed while the store was away is renewed before 
   const name = await take(line.names);
   line.away = true;
   await until(() => !name.stands(), "the lease lapses");
-  await assert.rejects(name.ensure(), StoreUnavailable);
+  await assert.rejects(async () => name.ensure(), StoreUnavailable);
   line.away = false;
   assert.equal(await name.ensure(), true);
   assert.equal(name.stands(), true);

@@ -264,7 +264,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       { event: makeEvent("as-1", 0), token, guards: [fresh("a")] },
       { event: makeEvent("as-1", 1) },
     ];
-    await assert.rejects(two.log.append(late), LogConflict);
+    await assert.rejects(async () => two.log.append(late), LogConflict);
     assert.deepEqual(await two.log.read({ log: "as-1", limit: 10 }), [event]);
     assert.equal(await two.facts.token(token.jti), undefined);
     assert.deepEqual(await two.log.append([{ event: makeEvent("as-1", 1), guards: [fresh("a")] }]), []);
@@ -277,7 +277,10 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       await store.log.append([{ event: makeEvent("as-1", 0) }]);
       const token = makeToken();
       for (const event of [makeEvent("as-1", 2), { ...makeEvent("as-1", 1), prev: "f".repeat(64) }]) {
-        await assert.rejects(store.log.append([{ event, token, guards: [fresh("a")] }]), LogConflict);
+        await assert.rejects(
+          async () => store.log.append([{ event, token, guards: [fresh("a")] }]),
+          LogConflict,
+        );
       }
       assert.equal((await store.log.head("as-1"))?.seq, 0);
       assert.equal(await store.facts.token(token.jti), undefined);
@@ -288,7 +291,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   check("of two simultaneous writers of one place, one gets the conflict", async (open) => {
     const [one, two] = [await open(), await open()];
     for (let seq = 0; seq < 10; seq++) {
-      const tries = [one, two].map((store) => store.log.append([{ event: makeEvent("as-1", seq) }]));
+      const tries = [one, two].map(async (store) => store.log.append([{ event: makeEvent("as-1", seq) }]));
       const outcomes = await Promise.allSettled(tries);
       const lost = outcomes.filter((outcome) => outcome.status === "rejected");
       assert.deepEqual(
@@ -1242,7 +1245,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
         (await select?.("select reason from ending order by cut_off"))?.map(({ reason }) => reason),
         [null, "reason-1", null],
       );
-      await assert.rejects(store.log.append([{ event: makeEvent("as-1", 2) }]), LogConflict);
+      await assert.rejects(async () => store.log.append([{ event: makeEvent("as-1", 2) }]), LogConflict);
       const indexes =
         sql === "sqlite"
           ? "select i.name, c.name as of from pragma_index_list('event') i, pragma_index_info(i.name) c"

@@ -21,7 +21,7 @@ export function sqliteAuditRows(database: Database): AuditRows {
     first: "select min(seq) from event where log = :log",
     deleteTerms: `delete from event_term where (term, time_ms, log, seq) in
       (select term, time_ms, log, seq from event_term limit :limit)`,
-    add: (values) =>
+    add: async (values) =>
       write(() => {
         const added = statements.insertSegment.get(values);
         if (added !== undefined) statements.insertLists.run({ ...values, segment: Number(added.id) });
@@ -53,7 +53,7 @@ export function sqliteAuditRows(database: Database): AuditRows {
         | undefined;
       return row && fromCheckpointRow(row);
     },
-    sweep: (beforeSeconds, limit) =>
+    sweep: async (beforeSeconds, limit) =>
       remove(() => {
         const { sweepTokens, sweepSpent, sweepEndings } = statements;
         const gone = [sweepTokens, sweepSpent, sweepEndings].map(

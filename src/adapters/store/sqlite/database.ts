@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
+import type { Awaitable } from "../../../result.ts";
 import { describeCode } from "../fault-codes.ts";
 import type { OpenOptions } from "../store.ts";
 import { NO_DATABASE, StoreBusy } from "../store.ts";
@@ -40,15 +41,18 @@ export const DURABLE = `pragma synchronous = full; pragma wal_autocheckpoint = $
 
 export type Database = {
   db: DatabaseSync;
-  /** Runs synchronous work; tries it again while another process holds the file, until the deadline. */
-  run<T>(work: () => T): Promise<T>;
+  /**
+   * Runs synchronous work. While another process holds the file, it is tried again until the deadline: that alone makes
+   * a promise of the value.
+   */
+  run<T>(work: () => T): Awaitable<T>;
   /** The same in a transaction; without `await`, no other work of this process can come between. */
-  write<T>(work: () => T): Promise<T>;
+  write<T>(work: () => T): Awaitable<T>;
   /**
    * The same for a removal, which is simply done again where a power failure undoes it: it does not wait for the disk.
    * What it wrote is copied back in smaller portions, because that holds the event loop.
    */
-  remove<T>(work: () => T): Promise<T>;
+  remove<T>(work: () => T): Awaitable<T>;
 };
 
 /** Opens a file readable by its owner only. `timeoutMs`: how long one piece of work may wait for another process. */
@@ -63,20 +67,29 @@ export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions
     () =>
       new DatabaseSync(mustExist ? existing(file) : file, { timeout: 0, enableForeignKeyConstraints: true }),
   );
-  const run = async <T>(work: () => T): Promise<T> => {
+  const tryAgain = async <T>(work: () => T, busy: StoreBusy): Promise<T> => {
     const deadlineMs = performance.now() + timeoutMs;
     for (;;) {
+      const leftMs = deadlineMs - performance.now();
+      if (leftMs <= 0) throw busy;
+      await sleep(Math.min(STORE_BUSY_RETRY_MS, leftMs));
       try {
         return guarded(work);
       } catch (fault) {
-        const leftMs = deadlineMs - performance.now();
-        if (!(fault instanceof StoreBusy) || leftMs <= 0) throw fault;
-        await sleep(Math.min(STORE_BUSY_RETRY_MS, leftMs));
+        if (!(fault instanceof StoreBusy)) throw fault;
       }
     }
   };
-  const write = <T>(work: () => T): Promise<T> => run(() => transaction(db, work));
-  const remove = <T>(work: () => T): Promise<T> =>
+  const run = <T>(work: () => T): Awaitable<T> => {
+    try {
+      return guarded(work);
+    } catch (fault) {
+      if (!(fault instanceof StoreBusy)) throw fault;
+      return tryAgain(work, fault);
+    }
+  };
+  const write = <T>(work: () => T): Awaitable<T> => run(() => transaction(db, work));
+  const remove = <T>(work: () => T): Awaitable<T> =>
     run(() => {
       // The write-ahead log stays in order, so what is written later is never kept without this.
       db.exec(`pragma synchronous = normal; pragma wal_autocheckpoint = ${STORE_WAL_PAGES.removed}`);

@@ -31,7 +31,11 @@ export function sqliteNames({ db, run, write }: Database): InstanceNames {
       return ok({
         async release() {
           // The row first: without the lock it may be that of the next process.
-          await write(() => remove.run(name)).finally(() => lock?.close());
+          try {
+            await write(() => remove.run(name));
+          } finally {
+            lock?.close();
+          }
         },
       });
     },

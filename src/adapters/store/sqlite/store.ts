@@ -108,13 +108,13 @@ function storeOn(database: Database): Store {
         return row && { seq: row.seq, hash: row.hash };
       },
       append: (batch) => write(() => append(batch)),
-      read: ({ log, afterSeq = -1, limit }) =>
+      read: async ({ log, afterSeq = -1, limit }) =>
         run(() =>
           (selectEvents.all(log, afterSeq, limit) as RowOf<typeof EVENT.columns>[]).map((row) =>
             fromRow(EVENT, row),
           ),
         ),
-      logs: () => run(() => selectLogs.all().map((row) => String(row.log))),
+      logs: async () => run(() => selectLogs.all().map((row) => String(row.log))),
     },
     audit: sqliteAuditRows(database),
     facts: { token, consents: standing },

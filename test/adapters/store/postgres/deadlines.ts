@@ -3,19 +3,20 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { STORE_RETRY_MS } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
+import type { Awaitable } from "../../../../src/result.ts";
 
 /** Of every call, for a store under test. */
 export const TIMEOUT_MS = 500;
 /** What a busy machine may add. */
 export const GRACE_MS = 1_000;
 
-export async function assertUnavailable(call: () => Promise<unknown>): Promise<void> {
+export async function assertUnavailable(call: () => Awaitable<unknown>): Promise<void> {
   const startMs = performance.now();
-  await assert.rejects(call(), StoreUnavailable);
+  await assert.rejects(async () => call(), StoreUnavailable);
   assert.ok(performance.now() - startMs < TIMEOUT_MS + GRACE_MS);
 }
 
-export async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
+export async function untilAvailable<T>(call: () => Awaitable<T>): Promise<T> {
   const deadlineMs = performance.now() + 10 * STORE_RETRY_MS;
   for (;;) {
     try {

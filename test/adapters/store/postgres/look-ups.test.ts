@@ -56,7 +56,7 @@ test("a read of a later turn waits for none before it", async (t) => {
   const slow = engine.rows("select pg_sleep(0.3) where :a = 1", { a: 1 });
   await new Promise((resolve) => setImmediate(resolve));
   let isDone = false;
-  void slow.then(() => {
+  void Promise.resolve(slow).then(() => {
     isDone = true;
   });
   await engine.rows(COUNT, { text: "a", last: 1 });

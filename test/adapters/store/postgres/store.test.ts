@@ -245,7 +245,7 @@ test("an entry that cannot be stored costs no connection", async (t) => {
   await store.log.head("as-1");
   const before = await sessions();
   const token = makeToken({ subject: "\0" });
-  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0), token }]), NotStorable);
+  await assert.rejects(async () => store.log.append([{ event: makeEvent("as-1", 0), token }]), NotStorable);
   await store.log.head("as-1");
   assert.deepEqual(await sessions(), before);
 });
@@ -254,14 +254,17 @@ test("a duplicate key is not reported as an outage, and its error contains no da
   const store = await open(t, await freshDatabase(server));
   const token = makeToken({ jti: "twice" });
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), token }]), []);
-  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 1), token }]), (error) => {
-    assert.ok(
-      error instanceof Error && !(error instanceof StoreUnavailable) && !(error instanceof LogConflict),
-    );
-    assert.match(error.message, /23505 token_pkey/);
-    assert.doesNotMatch(inspect(error, { showHidden: true }), /twice/);
-    return true;
-  });
+  await assert.rejects(
+    async () => store.log.append([{ event: makeEvent("as-1", 1), token }]),
+    (error) => {
+      assert.ok(
+        error instanceof Error && !(error instanceof StoreUnavailable) && !(error instanceof LogConflict),
+      );
+      assert.match(error.message, /23505 token_pkey/);
+      assert.doesNotMatch(inspect(error, { showHidden: true }), /twice/);
+      return true;
+    },
+  );
 });
 
 test("REFRESH-D-5 a retry that waits for another one finds its count", async (t) => {

@@ -153,7 +153,10 @@ test("a file locked by another process is unavailable at the deadline and availa
   other.exec("begin immediate");
   const token = makeToken();
   const startMs = performance.now();
-  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0), token }]), StoreUnavailable);
+  await assert.rejects(
+    async () => store.log.append([{ event: makeEvent("as-1", 0), token }]),
+    StoreUnavailable,
+  );
   const waitedMs = performance.now() - startMs;
   assert.ok(waitedMs >= 90 && waitedMs < 1_000, `${waitedMs}`);
   // Reading does not wait for the lock.
@@ -189,7 +192,7 @@ test("while another process holds the file, every write waits without blocking t
     store.audit.prune("as-1", 1, 1),
     store.audit.sweep(0, 1),
     store.registrations.sweep(0, 1),
-  ].map((write) => assert.rejects(write, StoreUnavailable));
+  ].map((write) => assert.rejects(async () => write, StoreUnavailable));
   await assertNeverBlocks(Promise.all(refused));
   // What is asked while the file is held is written when it is released.
   const waiting = store.log.append([{ event: makeEvent("as-1", 1) }]);
@@ -338,7 +341,7 @@ test("a store that was closed is unavailable", async () => {
   await store.close();
   await store.close();
   await assert.rejects(store.log.head("as-1"), StoreUnavailable);
-  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0) }]), StoreUnavailable);
+  await assert.rejects(async () => store.log.append([{ event: makeEvent("as-1", 0) }]), StoreUnavailable);
 });
 
 test("AUDIT-D-1 a full disk makes the store unavailable and leaves no partial batch", async (t) => {
