@@ -1,16 +1,14 @@
 /** What the service counts for its metrics: requests by endpoint, recorded events, and what was told to wait. */
 import type { AuditEvent } from "../audit/event.ts";
-import type { Journal, Throttle } from "../ports.ts";
-import type { Entry } from "../records.ts";
+import type { Throttle } from "../ports.ts";
 import type { LogEntry } from "./log.ts";
 import type { Distribution, Sample, Samples } from "./metrics.ts";
 import { SECONDS, single } from "./metrics.ts";
 
 export type Counters = {
   request(entry: LogEntry): void;
-  /** Returns the same journal; what it records is counted by type and outcome. */
-  counting<J extends Journal>(journal: J): Journal;
-  recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
+  /** Counts events by type and outcome. */
+  recorded(written: readonly { event: Pick<AuditEvent, "type" | "outcome"> }[]): void;
   /** Returns the same throttle; what it tells to wait is counted by kind. */
   throttling(throttle: Throttle): Throttle;
   /** Counts a connection that a listener did not take up. */
@@ -70,10 +68,13 @@ export function makeCounters(issuer: string): Counters {
     const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
   };
-  const recorded: Counters["recorded"] = ({ type, outcome }) =>
-    count(events, `${type} ${outcome}`, () => ({ type, outcome }));
   return {
-    recorded,
+    recorded(written) {
+      for (const { event } of written) {
+        const { type, outcome } = event;
+        count(events, `${type} ${outcome}`, () => ({ type, outcome }));
+      }
+    },
     request({ path: asked, status, grant = "", durationMs }) {
       const path = endpointOf(asked);
       count(requests, `${path} ${status}`, () => ({ path, status: String(status) }));
@@ -110,13 +111,6 @@ export function makeCounters(issuer: string): Counters {
         register: counted("registrations", throttle.register),
       };
     },
-    counting: (journal) => ({
-      record: (entry: Entry, deadline?: AbortSignal) =>
-        journal.record(entry, deadline).then((outcome) => {
-          if (outcome.ok) recorded(entry.event);
-          return outcome;
-        }),
-    }),
     samples: () => ({
       mandate_requests_total: sorted(requests),
       mandate_request_duration_seconds: sorted(durations),

@@ -1,13 +1,14 @@
 /** Answers one request: head, body, handler, answer, log. This is the only place where a fault becomes an answer. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
-import type { Awaitable, Result } from "../result.ts";
-import { err } from "../result.ts";
-import type { Dress, HttpRefusal } from "./answers.ts";
+import type { Awaitable } from "../result.ts";
+import { err, whenDone } from "../result.ts";
+import type { Dress } from "./answers.ts";
 import { DeadlinePassed, faultResponse, httpError, PeerGone, REFUSALS } from "./answers.ts";
 import type { Connection, Connections } from "./connections.ts";
-import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import type { Handler, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
+import type { ReadBody } from "./message.ts";
 import { discard, leafOf, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
 import type { RequestTrace } from "./trace.ts";
 import { entryOf, newTrace } from "./trace.ts";
@@ -33,11 +34,11 @@ type ResponderOptions = {
   };
 };
 
-type Responder = (request: IncomingMessage, response: ServerResponse, expect: Expect) => Promise<void>;
+type Responder = (request: IncomingMessage, response: ServerResponse, expect: Expect) => void;
 
 export function makeResponder(options: ResponderOptions): Responder {
   const { handler, connections, log, limit } = options;
-  return async (request, response, expect) => {
+  return (request, response, expect) => {
     const connection = connections.find(request.socket);
     if (connection === undefined || connection.last || connection.refused) return;
     const context = readTraceparent(request.headers.traceparent?.toString());
@@ -54,40 +55,7 @@ export function makeResponder(options: ResponderOptions): Responder {
         return answer;
       }
     };
-
-    // While one request of a connection is at work, this one waits until that is answered.
-    if (connection.open > 1) await turnOf(connection);
-    // The peer is gone, or the answer before this request ended the connection.
-    if (!request.socket.writable) {
-      log(entryOf(trace, 0));
-      return;
-    }
-    try {
-      const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
-      if (refusal !== undefined) {
-        discard(request);
-        send(dress(httpError(refusal)));
-        log(entryOf(trace, refusal.status));
-        return;
-      }
-      if (expect === "continue") response.writeContinue();
-      const received = await receive(options, connection, trace, request);
-      // The request was refused meanwhile, because it was too slow or because of what follows it, so no handler may act
-      // on it any more.
-      if (connection.refused) return;
-      if (received === "peer_gone") {
-        log(entryOf(trace, 0));
-        return;
-      }
-      const answer = received.ok
-        ? await inTime(limit.answerTimeoutMs, (deadline) =>
-            handler(received.value, peerOf(connection, request, response, trace, deadline)),
-          )
-        : dress(httpError(received.error));
-      send(answer);
-      const status = response.destroyed && !response.writableFinished ? 0 : answer.status;
-      log(entryOf(trace, status, answer));
-    } catch (fault) {
+    const failed = (fault: unknown): void => {
       if (fault instanceof PeerGone) {
         log(entryOf(trace, 0));
         return;
@@ -97,7 +65,64 @@ export function makeResponder(options: ResponderOptions): Responder {
       if (response.headersSent) response.destroy();
       else send(answer);
       log(entryOf(trace, answer.status, { fault }));
-    }
+    };
+    /** A step of the request, whose fault becomes its answer. */
+    const step =
+      <A extends unknown[]>(work: (...of: A) => void) =>
+      (...of: A): void => {
+        try {
+          work(...of);
+        } catch (fault) {
+          failed(fault);
+        }
+      };
+    const answered = step((answer: HttpResponse): void => {
+      send(answer);
+      const status = response.destroyed && !response.writableFinished ? 0 : answer.status;
+      log(entryOf(trace, status, answer));
+    });
+    const received = step((body: ReadBody): void => {
+      // A pipelined request may have taken the place of this one meanwhile.
+      if (connection.reading === trace) delete connection.reading;
+      // The request was refused meanwhile, because it was too slow or because of what follows it, so no handler may act
+      // on it any more.
+      if (connection.refused) return;
+      if (!body.ok && body.error === "peer_gone") {
+        log(entryOf(trace, 0));
+        return;
+      }
+      const whole = body.ok
+        ? toRequest(request, body.value, options.origin, pathIn(request))
+        : err(REFUSALS.body);
+      if (!whole.ok) answered(dress(httpError(whole.error)));
+      else
+        inTime(
+          limit.answerTimeoutMs,
+          (deadline) => handler(whole.value, peerOf(connection, request, response, trace, deadline)),
+          answered,
+          failed,
+        );
+    });
+    const start = step((): void => {
+      // The peer is gone, or the answer before this request ended the connection.
+      if (!request.socket.writable) {
+        log(entryOf(trace, 0));
+        return;
+      }
+      const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
+      if (refusal !== undefined) {
+        discard(request);
+        answered(dress(httpError(refusal)));
+        return;
+      }
+      if (expect === "continue") response.writeContinue();
+      connection.reading = trace;
+      readBody(request, limit.bodyBytesMax, received);
+    });
+    // While one request of a connection is at work, this one waits until that is answered; no other one waits then,
+    // because the intake passes on nothing more.
+    if (connection.open > 1) connection.next = start;
+    else start();
   };
 }
 
@@ -123,33 +148,13 @@ function begin(
     // A connection is not cut while it drains: its answer may have been written before that, and then does not say that
     // the connection ends.
     if (connections.ended && connection.open === 0) request.socket.destroySoon();
-    connection.next?.();
+    const { next } = connection;
     delete connection.next;
     if (connection.open === 0) connection.ending?.();
     connection.proceed?.();
+    next?.();
   });
   return connection.last;
-}
-
-/** At most one request waits: the intake passes on nothing more while one is at work. */
-const turnOf = (connection: Connection): Promise<void> =>
-  new Promise((resolve) => {
-    connection.next = resolve;
-  });
-
-function receive(
-  { limit, origin }: ResponderOptions,
-  connection: Connection,
-  trace: RequestTrace,
-  request: IncomingMessage,
-): Promise<Result<HttpRequest, HttpRefusal> | "peer_gone"> {
-  connection.reading = trace;
-  return readBody(request, limit.bodyBytesMax).then((body) => {
-    // A pipelined request may have taken the place of this one meanwhile.
-    if (connection.reading === trace) delete connection.reading;
-    if (body.ok) return toRequest(request, body.value, origin, pathIn(request));
-    return body.error === "peer_gone" ? body.error : err(REFUSALS.body);
-  });
 }
 
 /**
@@ -186,32 +191,30 @@ function peerOf(
   };
 }
 
-/** There is one deadline for all that the handler waits for, because the deadlines of its steps would add up. */
+/**
+ * There is one deadline for all that the handler waits for, because the deadlines of its steps would add up. The first
+ * of answer, fault and deadline is told.
+ */
 function inTime(
   timeoutMs: number,
   handle: (deadline: AbortSignal) => Awaitable<HttpResponse>,
-): Promise<HttpResponse> {
-  return new Promise((resolve, reject) => {
-    const controller = new AbortController();
-    const timer = setTimeout(() => {
-      const fault = new DeadlinePassed("the request was not answered in time");
-      controller.abort(fault);
-      reject(fault);
-    }, timeoutMs);
-    const answered = (answer: HttpResponse): void => {
+  answered: (answer: HttpResponse) => void,
+  failed: (fault: unknown) => void,
+): void {
+  const controller = new AbortController();
+  let isOver = false;
+  const first =
+    <A>(tell: (value: A) => void) =>
+    (value: A): void => {
       clearTimeout(timer);
-      resolve(answer);
+      if (isOver) return;
+      isOver = true;
+      tell(value);
     };
-    const failed = (fault: unknown): void => {
-      clearTimeout(timer);
-      reject(fault);
-    };
-    try {
-      const answer = handle(controller.signal);
-      if (answer instanceof Promise) answer.then(answered, failed);
-      else answered(answer);
-    } catch (fault) {
-      failed(fault);
-    }
-  });
+  const timer = setTimeout(() => {
+    const fault = new DeadlinePassed("the request was not answered in time");
+    controller.abort(fault);
+    first(failed)(fault);
+  }, timeoutMs);
+  void whenDone(() => handle(controller.signal), first(answered), first(failed));
 }

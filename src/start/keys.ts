@@ -6,7 +6,6 @@ import type { KeyCustody } from "../adapters/crypto/seal.ts";
 import type { PeriodicWork } from "../adapters/periodic.ts";
 import { runPeriodically } from "../adapters/periodic.ts";
 import type { Store } from "../adapters/store/store.ts";
-import type { Counters } from "../http/counters.ts";
 import type { Watch } from "../http/operations.ts";
 import { KEY_POLL_SECONDS } from "../limits/keys.ts";
 import type { Clock, Timers } from "../ports.ts";
@@ -21,7 +20,6 @@ import type { Log } from "./log.ts";
 type KeysOptions = {
   store: Store;
   journal: OpenJournal;
-  counters: Pick<Counters, "recorded">;
   custody: KeyCustody;
   settings: () => Settings;
   clock: Clock;
@@ -38,7 +36,6 @@ type OpenedKeys = {
 export async function openKeys({
   store,
   journal,
-  counters,
   custody,
   settings,
   clock,
@@ -52,11 +49,7 @@ export async function openKeys({
     clock,
     uses: () => keysInUse(settings().policy),
     schedule: () => settings().keys,
-    async record(entry) {
-      const { ok } = await journal.record(entry);
-      if (ok) counters.recorded(entry.event);
-      return ok;
-    },
+    record: async (entry) => (await journal.record(entry)).ok,
     onUnusable: (message) => log.tell({ level: "error", event: "key_unusable", message }),
   });
   let works = true;

@@ -115,10 +115,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   };
   const journal = await openJournalAtStart({ ...writing, onFatal: onLost });
   name.onLost(() => journal.giveUp());
-  const counted = counters.counting(journal);
+  journal.follow(counters.recorded);
   /** The journal for events outside of requests, for which no caller waits. */
   const record = (event: AuditEvent): void => {
-    counted.record({ event }).catch(() => undefined);
+    journal.record({ event }).catch(() => undefined);
   };
   const encryptionKeys = encryptionKeysOf(fixed.keys);
   const fetching = {
@@ -145,8 +145,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   };
   await wing.load(current);
   configure(current);
-  const authFailures = countAuthFailures(counted, clock, timers);
-  const introspections = countIntrospections(counted, clock, timers, tellLostCounts(log));
+  const authFailures = countAuthFailures(journal, clock, timers);
+  const introspections = countIntrospections(journal, clock, timers, tellLostCounts(log));
   const {
     ring,
     work: keyWork,
@@ -154,7 +154,6 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   } = await openKeys({
     store,
     journal,
-    counters,
     custody: openCustody(encryptionKeys, fixed.keys.service),
     settings,
     clock,
@@ -201,7 +200,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       consents: store.consents,
       endings: store.endings,
       families: store.families,
-      journal: counted,
+      journal,
       audit: { ...store.audit, keys: checkpointSigner.published },
       authFailures,
       introspections,
