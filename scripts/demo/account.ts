@@ -23,7 +23,7 @@ export async function playAccount({ issuer, ca, agent, exchangeForBob }: Account
   const events = eventsOf(first.answer.text);
   for (const event of events.slice(0, 3)) print(`  ${event}`);
   check(
-    events.some((event) => event.includes(`${agent} acted in your name`)),
+    events.some((event) => isOf(agent, event) && event.includes("acted in your name")),
     "the page says that the agent acted in Bob's name",
   );
 
@@ -51,10 +51,17 @@ async function findForm(browse: ReturnType<typeof makeBrowser>, page: string, ag
 /** The form by which the agent's permission is taken back. */
 function formOf(text: string, agent: string): Record<string, string> | undefined {
   const cards = text.split('<h3 id="allowed-').slice(1);
-  const card = cards.find((one) => one.slice(0, one.indexOf("</h3>")).includes(`${agent}<`));
+  const card = cards.find((one) => isOf(agent, one.slice(0, one.indexOf("</h3>"))));
   const hidden = [...(card ?? "").matchAll(/type="hidden" name="(token|consent)" value="([^"]*)"/g)];
   return card && Object.fromEntries(hidden.slice(0, 2).map(([, name, value]) => [name, value]));
 }
+
+/** Whether a text names this agent, with its title or alone, and not one whose id begins as this one does. */
+const isOf = (agent: string, text: string): boolean =>
+  text
+    .split(agent)
+    .slice(1)
+    .some((rest) => !/^[\w./-]/.test(rest));
 
 const eventsOf = (text: string): string[] =>
   [...text.matchAll(/<li><p class="hint">([\s\S]*?)<\/li>\n?(?=<li><p class="hint">|<\/ol>)/g)].map(
