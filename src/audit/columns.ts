@@ -16,7 +16,9 @@ const Body = v.object({
   outcome: v.string(),
   request: v.optional(v.object({ id: v.string(), trace: v.optional(v.object({ trace_id: v.string() })) })),
   reason: v.string(),
-  client: v.optional(v.object({ client_id: v.string() })),
+  client: v.optional(
+    v.object({ client_id: v.string(), workload: v.optional(v.string()), source: v.optional(v.string()) }),
+  ),
   subject: v.optional(
     v.object({ ...Party.entries, token: v.optional(v.object({ jti: v.optional(v.string()) })) }),
   ),
@@ -38,23 +40,25 @@ export function readEvent(body: string): v.InferOutput<typeof Body> | undefined 
 
 export const UNREADABLE = 'has an unreadable body: run "audit verify"';
 
-type ShownEvent = NonNullable<ReturnType<typeof readEvent>>;
+export type ShownEvent = NonNullable<ReturnType<typeof readEvent>>;
 
-type EventColumn = {
+/** A column of a list; in a line of text it is left out where it has no value. */
+export type Column<Row> = {
   readonly name: string;
-  readonly valuesOf: (event: ShownEvent) => readonly string[];
+  readonly valuesOf: (row: Row) => readonly string[];
   /** Between the values in a line of text. */
   readonly between?: string;
 };
+type EventColumn = Column<ShownEvent>;
 
-const one = (value: string | undefined): readonly string[] =>
+export const single = (value: string | undefined): readonly string[] =>
   value === undefined || value === "" ? [] : [value];
 
 /** What a line shows behind its place, type, outcome and reason. */
 export const EVENT_COLUMNS: readonly EventColumn[] = [
-  { name: "client", valuesOf: ({ client }) => one(client?.client_id) },
-  { name: "subject", valuesOf: ({ subject }) => one(subject?.sub) },
-  { name: "issuer", valuesOf: ({ subject }) => one(subject?.iss) },
+  { name: "client", valuesOf: ({ client }) => single(client?.client_id) },
+  { name: "subject", valuesOf: ({ subject }) => single(subject?.sub) },
+  { name: "issuer", valuesOf: ({ subject }) => single(subject?.iss) },
   {
     // The event lists the current actor first; the line lists actors in the order in which they acted.
     name: "chain",
@@ -67,30 +71,30 @@ export const EVENT_COLUMNS: readonly EventColumn[] = [
     valuesOf: ({ granted, requested }) =>
       granted ? [granted.aud] : [...(requested?.audience ?? []), ...(requested?.resource ?? [])],
   },
-  { name: "scope", valuesOf: ({ granted, requested }) => one(granted?.scope ?? requested?.scope) },
+  { name: "scope", valuesOf: ({ granted, requested }) => single(granted?.scope ?? requested?.scope) },
   {
     // The jti that the issuing server gave to the grant.
     name: "grant",
-    valuesOf: ({ type, subject }) => one(type === "grant.redeemed" ? subject?.token?.jti : undefined),
+    valuesOf: ({ type, subject }) => single(type === "grant.redeemed" ? subject?.token?.jti : undefined),
   },
-  { name: "jti", valuesOf: ({ granted }) => one(granted?.jti) },
-  { name: "rule", valuesOf: ({ policy }) => one(policy?.rule_id) },
-  { name: "consent", valuesOf: ({ policy }) => one(policy?.consent) },
-  { name: "count", valuesOf: ({ count }) => one(count?.toString()) },
+  { name: "jti", valuesOf: ({ granted }) => single(granted?.jti) },
+  { name: "rule", valuesOf: ({ policy }) => single(policy?.rule_id) },
+  { name: "consent", valuesOf: ({ policy }) => single(policy?.consent) },
+  { name: "count", valuesOf: ({ count }) => single(count?.toString()) },
 ];
 
 /** What a row of CSV has behind those. */
 const ROW_COLUMNS: readonly EventColumn[] = [
-  { name: "request", valuesOf: ({ request }) => one(request?.id) },
-  { name: "trace", valuesOf: ({ request }) => one(request?.trace?.trace_id) },
-  { name: "detail", valuesOf: ({ detail }) => one(detail && JSON.stringify(detail)) },
+  { name: "request", valuesOf: ({ request }) => single(request?.id) },
+  { name: "trace", valuesOf: ({ request }) => single(request?.trace?.trace_id) },
+  { name: "detail", valuesOf: ({ detail }) => single(detail && JSON.stringify(detail)) },
 ];
 
 const PLACE = ["time", "log", "seq", "type", "outcome", "reason"] as const;
 const BEHIND: readonly EventColumn[] = [...EVENT_COLUMNS, ...ROW_COLUMNS];
 export const eventColumns: readonly string[] = [...PLACE, ...BEHIND.map(({ name }) => name)];
 
-/** The row of an event: a cell for each column, several values with spaces between them. */
+/** The row of an event. */
 export function eventCells(record: {
   timeMs: number;
   log: string;
@@ -103,5 +107,9 @@ export function eventCells(record: {
     return [...place, ...Array.from(eventColumns.slice(place.length + 1), () => ""), UNREADABLE];
   }
   const { type, outcome, reason } = event;
-  return [...place, type, outcome, reason, ...BEHIND.map(({ valuesOf }) => valuesOf(event).join(" "))];
+  return [...place, type, outcome, reason, ...cellsOf(BEHIND, event)];
 }
+
+/** A cell for each column, several values with spaces between them. */
+export const cellsOf = <Row>(columns: readonly Column<Row>[], row: Row): readonly string[] =>
+  columns.map(({ valuesOf }) => valuesOf(row).join(" "));

@@ -2,16 +2,16 @@
 import { FILTERS } from "../audit/filters.ts";
 import { readEventFilter } from "../audit/query.ts";
 import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Files } from "./audit/export.ts";
 import { verifyExport } from "./audit/export.ts";
 import { exportTrail } from "./audit/make-export.ts";
 import { retireLog } from "./audit/retire.ts";
-import type { Format } from "./audit/trail.ts";
 import { FORMATS, showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
 import type { Command } from "./command.ts";
 import { onFiles, onStore } from "./command.ts";
+import { readFormat } from "./formats.ts";
 import type { CommandArguments } from "./options.ts";
 import { wholeNumber } from "./options.ts";
 
@@ -73,17 +73,9 @@ function makeExport(given: CommandArguments, folder: string): Result<Command, st
   return onStore(given, (admin) => exportTrail(admin, folder, times.value, recorded(filters)));
 }
 
-/** `--json` is that of every command. */
-function readFormat(given: CommandArguments): Result<Format, string> {
-  const name = given.one("format") ?? (given.has("json") ? "ndjson" : "text");
-  if (given.has("json") && name !== "ndjson") return err("--json is --format ndjson, and takes no other");
-  const format = Object.entries<Format>(FORMATS).find(([known]) => known === name)?.[1];
-  return format === undefined ? err(`--format is not one of ${Object.keys(FORMATS).join(", ")}`) : ok(format);
-}
-
 function print(given: CommandArguments): Result<Command, string> {
   const [log, limit, jti] = ["log", "limit", "jti"].map(given.one);
-  const format = readFormat(given);
+  const format = readFormat(given, FORMATS);
   if (!format.ok) return format;
   const filters = filtersOf(given);
   if (jti !== undefined) {

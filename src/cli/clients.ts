@@ -7,10 +7,11 @@ import { defined, err, ok } from "../result.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import { OWN_CLASSES } from "../spec/rfc7591.ts";
+import { clientsList } from "./callers.ts";
 import type { NewInitialToken } from "./clients/initial-tokens.ts";
 import { createInitialToken, listInitialTokens, revokeInitialToken } from "./clients/initial-tokens.ts";
 import type { NewClient, Rotation } from "./clients/secret-clients.ts";
-import { createClient, disableClient, listClients, rotateSecret } from "./clients/secret-clients.ts";
+import { createClient, disableClient, rotateSecret } from "./clients/secret-clients.ts";
 import type { Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
@@ -42,7 +43,7 @@ export function clientsCommand(given: CommandArguments): Result<Command, string>
     case "initial-token list":
       return onStore(given, (admin) => listInitialTokens(admin, given.has("json")));
     default:
-      return onStore(given, (admin) => listClients(admin, given.has("json")));
+      return clientsList(given);
   }
 }
 

@@ -1,5 +1,6 @@
 /** The table of commands. A row says how the command is called; its code is loaded when it is. */
 import { AUDIT } from "./audit/usage.ts";
+import { AGENTS } from "./callers/usage.ts";
 import { CLIENTS } from "./clients/usage.ts";
 import type { CommandRow } from "./command.ts";
 import { INIT } from "./init/usage.ts";
@@ -203,6 +204,7 @@ const CONFIG_SCHEMA: CommandUsage = {
 };
 
 export const COMMANDS: readonly CommandRow[] = [
+  { usage: AGENTS, load: async () => (await import("./callers.ts")).agentsCommand },
   { usage: AUDIT, load: async () => (await import("./audit.ts")).auditCommand },
   { usage: BACKUP, load: async () => (await import("./backup.ts")).backupCommand },
   { usage: CHECK, load: async () => (await import("./check.ts")).checkCommand },

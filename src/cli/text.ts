@@ -1,4 +1,5 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
+import type { Column } from "../audit/columns.ts";
 import { EVENT_COLUMNS, readEvent, UNREADABLE } from "../audit/columns.ts";
 import { REASONS } from "../audit/reasons.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
@@ -32,6 +33,13 @@ export function fields(values: Record<string, string | undefined>): string {
     .flatMap(([name, text]) => (text === undefined || text === "" ? [] : [`${name}=${text}`]))
     .join(" ");
 }
+
+/** `name=text` for each column that has a value in this row. */
+export const columnFields = <Row>(columns: readonly Column<Row>[], row: Row): readonly string[] =>
+  columns.flatMap(({ name, valuesOf, between = "," }) => {
+    const values = valuesOf(row);
+    return values.length === 0 ? [] : [`${name}=${values.map(word).join(between)}`];
+  });
 
 export const words = (texts: readonly string[]): string => texts.map(word).join(",");
 
@@ -108,10 +116,7 @@ export function eventLine(record: AuditRecord): string {
   const place = `${time(record.timeMs)} ${word(record.log)}/${record.seq}`;
   const event = readEvent(record.body);
   if (event === undefined) return `${place} ${UNREADABLE}`;
-  const rest = EVENT_COLUMNS.map(({ name, valuesOf, between = "," }) => {
-    const values = valuesOf(event);
-    return values.length === 0 ? "" : `${name}=${values.map(word).join(between)}`;
-  });
+  const rest = columnFields(EVENT_COLUMNS, event);
   const about = Object.entries(event.detail ?? {}).map(detailField);
   const sentence = SENTENCES.get(event.reason);
   const why = sentence === undefined ? "" : `— ${sentence}`;

@@ -34,3 +34,7 @@ export const AUDIT_PAGE_READ_MAX = 10_000;
 /** Requests that one count of failed authentications or of introspection names. */
 export const FAILED_REQUESTS_MAX = 8;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
+/** How far back `mandate agents list` looks for the last use of a caller, unless it is told. */
+export const CALLERS_SECONDS = 90 * 24 * 3600;
+/** The newest events that it reads for callers that no record, rule or setting names. */
+export const CALLERS_EVENTS_MAX = 50_000;

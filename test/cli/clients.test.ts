@@ -17,8 +17,9 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import { recordAsAdmin } from "../../src/cli/admin-log.ts";
+import { stored } from "../../src/cli/callers/gather.ts";
+import { CALLER_FORMATS } from "../../src/cli/callers.ts";
 import { initialTokenLine } from "../../src/cli/clients/initial-tokens.ts";
-import { clientLine } from "../../src/cli/clients/secret-clients.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { InitialToken, RegisteredClient } from "../../src/records.ts";
 import { makeInitialToken, makeRegistered } from "../adapters/store/registrations.contract.ts";
@@ -171,8 +172,10 @@ for (const [name, make] of Object.entries(sites)) {
     assert.equal(both[hash.sha256(rotated.secret)], undefined);
 
     const listed = await client(site.config, "list");
-    assert.match(listed.out, new RegExp(`^${made.id} in-force method=client_secret_basic [^\\n]*\\n$`));
-    const record = JSON.parse((await client(site.config, "list", "--json")).out);
+    const line = new RegExp(`^${made.id} in-force from=operator last=none method=client_secret_basic `, "m");
+    assert.match(listed.out, line);
+    const records = (await client(site.config, "list", "--json")).out.trim().split("\n");
+    const record = records.map((one) => JSON.parse(one)).find((one) => one.from === "operator");
     assert.deepEqual(
       [record.client_id, record.state, record.method, record.secrets_expire_at.length],
       [made.id, "in-force", "client_secret_basic", 2],
@@ -189,6 +192,8 @@ for (const [name, make] of Object.entries(sites)) {
         ["log.genesis", "allow", "log_opened", undefined],
         ["client.registered", "allow", "by_operator", made.id],
         ["client.updated", "allow", "by_operator", made.id],
+        ["admin.access", "allow", "by_operator", undefined],
+        ["admin.access", "allow", "by_operator", undefined],
         ["client.disabled", "allow", "by_operator", made.id],
       ],
     );
@@ -403,14 +408,15 @@ for (const [name, make] of Object.entries(sites)) {
     const registered = await register(site, { metadata, secrets: [] });
     const { out } = await inside(site, "list");
     const lines = out.split("\n").slice(0, -1);
-    assert.equal(lines.length, 2);
-    assert.ok(
-      lines.some((line) => line.startsWith(`${made.id} in-force method=client_secret_basic grant-type`)),
-    );
+    assert.equal(lines.length, 3, "with the one of the configuration");
+    const ofOperator = `${made.id} in-force from=operator last=none method=client_secret_basic grant-type`;
+    assert.ok(lines.some((line) => line.startsWith(ofOperator)));
     const line = lines.find((one) => one.startsWith(registered)) ?? "";
     assert.match(
       line,
-      new RegExp(` in-force method=spiffe_jwt class=crew grant-type=${EXCHANGE} created=\\S+$`),
+      new RegExp(
+        ` in-force from=registration last=none method=spiffe_jwt class=crew grant-type=${EXCHANGE} created=\\S+$`,
+      ),
     );
   });
 
@@ -427,6 +433,7 @@ for (const [name, make] of Object.entries(sites)) {
     assert.match((await inside(site, "list")).out, / disabled .* class=crew /);
     assert.deepEqual((await bodies(site)).map(({ type, detail }) => [type, detail?.client_id]).slice(1), [
       ["client.disabled", id],
+      ["admin.access", undefined],
     ]);
   });
 }
@@ -608,6 +615,7 @@ const kept: StoredClient = {
   secrets: [{ createdAtSeconds: NOW - 10 }],
   createdAtSeconds: NOW - 10,
 };
+const FROM = "from=operator last=none";
 const COMMON = `method=client_secret_basic grant-type=${CLIENT_CREDENTIALS} created=2026-09-21T14:13:10.000Z`;
 const secretUntil = (end: number) => ({ createdAtSeconds: NOW - 10, expiresAtSeconds: end });
 const clientLines: readonly (readonly [string, Partial<StoredClient>, string])[] = [
@@ -623,6 +631,11 @@ const clientLines: readonly (readonly [string, Partial<StoredClient>, string])[]
     `c_a expired ${COMMON}`,
   ],
   [
+    "a client that may send its secret either way is expired with its secrets as well",
+    { method: "client_secret", secrets: [] },
+    `c_a expired ${COMMON.replace("client_secret_basic", "client_secret")}`,
+  ],
+  [
     "a disabled client shows when it was disabled",
     { disabledAtSeconds: NOW },
     `c_a disabled ${COMMON} secrets-end=never disabled=2026-09-21T14:13:20.000Z`,
@@ -630,12 +643,12 @@ const clientLines: readonly (readonly [string, Partial<StoredClient>, string])[]
   [
     "a client that registered itself shows its class",
     { source: "registration", registrationClass: "crew" },
-    `c_a in-force ${COMMON.replace(" ", " class=crew ")} secrets-end=never`,
+    `c_a in-force from=registration last=none ${COMMON.replace(" ", " class=crew ")} secrets-end=never`,
   ],
   [
     "a client with another authentication method is in force without a secret",
     { source: "registration", method: "spiffe_jwt", secrets: [] },
-    `c_a in-force ${COMMON.replace("client_secret_basic", "spiffe_jwt")}`,
+    `c_a in-force from=registration last=none ${COMMON.replace("client_secret_basic", "spiffe_jwt")}`,
   ],
   [
     "AUDIT-D-7 no value can look like another field",
@@ -646,7 +659,8 @@ const clientLines: readonly (readonly [string, Partial<StoredClient>, string])[]
 ];
 
 for (const [name, values, want] of clientLines) {
-  test(name, () => assert.equal(clientLine({ ...kept, ...values }, NOW), want));
+  const shown = want.replace(/^c_a (\S+) (?!from)/, `c_a $1 ${FROM} `);
+  test(name, () => assert.equal(CALLER_FORMATS.text.line(stored({ ...kept, ...values }, NOW)), shown));
 }
 
 test("list prints every client in order, disabled ones included", async (t) => {
@@ -659,6 +673,7 @@ test("list prints every client in order, disabled ones included", async (t) => {
     .slice(0, -1)
     .map((line) => line.split(" ").slice(0, 2));
   const want = made.map(({ id }, index) => [id, index === 1 ? "disabled" : "in-force"]);
+  want.push(["nightly", "in-force"]);
   assert.deepEqual(
     rows,
     want.toSorted(([a = ""], [b = ""]) => (a < b ? -1 : 1)),

@@ -172,5 +172,11 @@ function storedClientOf(row: ClientRow): StoredClient {
   const secrets = secretsOf(row).map(({ createdAtSeconds, expiresAtSeconds }) =>
     defined<StoredClient["secrets"][number]>({ createdAtSeconds, expiresAtSeconds }),
   );
-  return { ...client, secrets };
+  const { client_name: claimedName, contacts } = metadata ?? {};
+  return defined<StoredClient>({
+    ...client,
+    secrets,
+    claimedName: typeof claimedName === "string" ? claimedName : undefined,
+    contacts: Array.isArray(contacts) ? contacts.map(String) : undefined,
+  });
 }

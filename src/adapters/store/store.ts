@@ -169,6 +169,8 @@ export type StoredClient = Omit<Client, "auth"> & {
   secrets: readonly { createdAtSeconds: number; expiresAtSeconds?: number }[];
   createdAtSeconds: number;
   disabledAtSeconds?: number;
+  /** How a registered client says that its people are reached. */
+  contacts?: readonly string[];
 };
 
 /** Stored clients. `find` returns no disabled client; the caller compares the expiry of secrets with the clock. */

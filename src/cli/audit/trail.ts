@@ -3,7 +3,6 @@ import type { ChainFailure } from "../../adapters/audit/chain.ts";
 import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
 import { eventCells, eventColumns, readEvent } from "../../audit/columns.ts";
-import { csvLine } from "../../audit/csv.ts";
 import type { AuditPosition, EventFilter, Span } from "../../audit/query.ts";
 import { escapeUnsafe } from "../../audit/safe-text.ts";
 import type { Term } from "../../audit/terms.ts";
@@ -14,6 +13,8 @@ import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { recordAccess } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
+import type { Format, Formats } from "../formats.ts";
+import { asCsv } from "../formats.ts";
 import { eventLine, jsonLine, word } from "../text.ts";
 
 const PAGE = 1000;
@@ -21,7 +22,7 @@ const PAGE = 1000;
 /** The head of each log when the command began, because events that a running server appends later are left out. */
 type Logs = ReadonlyMap<string, Head>;
 
-async function openLogs(store: Store): Promise<Logs> {
+export async function openLogs(store: Store): Promise<Logs> {
   const logs = new Map<string, Head>();
   for (const name of await store.log.logs()) {
     const head = await store.log.head(name);
@@ -31,7 +32,7 @@ async function openLogs(store: Store): Promise<Logs> {
 }
 
 /** All of these logs. */
-const spansOf = (logs: Logs): readonly Span[] =>
+export const spansOf = (logs: Logs): readonly Span[] =>
   [...logs].map(([log, { seq }]) => ({ log, afterSeq: -1, toSeq: seq }));
 
 /** The events of one log up to its head. */
@@ -49,29 +50,24 @@ async function* readLog(log: EventLog, name: string, head: Head): AsyncGenerator
   }
 }
 
-/** How events are printed: a line for each, behind the header if there is one. */
-export const FORMATS = {
+/** How events are printed. */
+export const FORMATS: Formats<AuditRecord> = {
   text: { line: eventLine },
-  ndjson: { line: ({ body }: AuditRecord) => escapeUnsafe(body) },
-  // The line ends with CR LF (RFC 4180 2), of which the terminal adds the LF.
-  csv: {
-    header: `${csvLine(eventColumns)}\r`,
-    line: (event: AuditRecord) => `${csvLine(eventCells(event))}\r`,
-  },
-} satisfies Record<string, Format>;
-export type Format = { header?: string; line: (event: AuditRecord) => string };
+  ndjson: { line: ({ body }) => escapeUnsafe(body) },
+  csv: asCsv(eventColumns, eventCells),
+};
 
 type Listed = {
   log: string | undefined;
   /** The number of matching events that are printed at most, the last ones. */
   limit: number | undefined;
-  format: Format;
+  format: Format<AuditRecord>;
   /** The options, as they are recorded. */
   asked: JsonObject;
 };
 
 /** Nothing else waits for a command. */
-const turn = async (): Promise<void> => {};
+export const turn = async (): Promise<void> => {};
 
 export async function showEvents(
   admin: Admin,
@@ -107,7 +103,7 @@ export async function showEvents(
 }
 
 /** AUDIT-D-5: the token and every token that it descends from, oldest first. */
-export async function showLineage(admin: Admin, jti: string, format: Format): Promise<number> {
+export async function showLineage(admin: Admin, jti: string, format: Format<AuditRecord>): Promise<number> {
   const { store, print, printError } = admin;
   const logs = await openLogs(store);
   await recordAccess(admin, { command: "audit", jti });

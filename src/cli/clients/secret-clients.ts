@@ -1,9 +1,9 @@
-/** `mandate clients create`, `rotate`, `disable`, `list` (RFC 6749 2.2, 2.3.1): each change and its event are one step. */
+/** `mandate clients create`, `rotate`, `disable` (RFC 6749 2.2, 2.3.1): each change and its event are one step. */
 import { randomBytes } from "node:crypto";
 import { clock } from "../../adapters/clock.ts";
 import { hash } from "../../adapters/crypto/hash.ts";
 import { random } from "../../adapters/crypto/random.ts";
-import type { SecretClient, StoredClient } from "../../adapters/store/store.ts";
+import type { SecretClient } from "../../adapters/store/store.ts";
 import type { AuditEvent } from "../../audit/event.ts";
 import { EXIT } from "../../limits/process.ts";
 import { defined } from "../../result.ts";
@@ -13,7 +13,7 @@ import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../spec/spiffe/id.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import { fields, jsonLine, time, word, words } from "../text.ts";
+import { word } from "../text.ts";
 
 type SecretOptions = { expiresInSeconds?: number; json: boolean };
 
@@ -159,74 +159,4 @@ function reportMissing({ settings, printError }: Admin, clientId: string, verb: 
     : 'it is unknown or disabled; see "clients list"';
   printError(`Cannot ${verb} client ${word(clientId)}: ${reason}.`);
   return EXIT.refused;
-}
-
-export async function listClients({ store, print }: Admin, json: boolean): Promise<number> {
-  const show = json ? clientRecord : clientLine;
-  for (const client of await store.clients.list()) print(show(client, clock.nowSeconds()));
-  return EXIT.done;
-}
-
-type ClientState = "in-force" | "expired" | "disabled";
-
-/** A client of a method without secrets does not expire. */
-function stateOfClient(client: StoredClient, ends: readonly number[]): ClientState {
-  if (client.disabledAtSeconds !== undefined) return "disabled";
-  return ends.length > 0 || !client.method.startsWith("client_secret_") ? "in-force" : "expired";
-}
-
-/** When the secrets end that are still valid; infinite for a secret that does not end. */
-const endsOf = ({ secrets }: StoredClient, atSeconds: number): readonly number[] =>
-  secrets
-    .map(({ expiresAtSeconds = Number.POSITIVE_INFINITY }) => expiresAtSeconds)
-    .filter((end) => end > atSeconds);
-
-type ClientJson = {
-  client_id: string;
-  state: ClientState;
-  method: string;
-  class?: string;
-  grant_types: readonly string[];
-  workload?: string;
-  default_target?: string;
-  created_at: number;
-  /** When the valid secrets expire; 0 for one that does not, as in RFC 7591 3.2.1. */
-  secrets_expire_at: readonly number[];
-  disabled_at?: number;
-};
-
-function clientRecord(client: StoredClient, atSeconds: number): string {
-  const ends = endsOf(client, atSeconds);
-  return jsonLine(
-    defined<ClientJson>({
-      client_id: client.clientId,
-      state: stateOfClient(client, ends),
-      method: client.method,
-      class: client.registrationClass,
-      grant_types: client.grantTypes,
-      workload: client.workload,
-      default_target: client.defaultTarget,
-      created_at: client.createdAtSeconds,
-      secrets_expire_at: ends.map((end) => (Number.isFinite(end) ? end : 0)),
-      disabled_at: client.disabledAtSeconds,
-    }),
-  );
-}
-
-/** `secrets-end` lists the secrets that are still valid. */
-export function clientLine(client: StoredClient, atSeconds: number): string {
-  const { clientId, method, grantTypes, workload, defaultTarget } = client;
-  const { createdAtSeconds, disabledAtSeconds, registrationClass } = client;
-  const ends = endsOf(client, atSeconds);
-  const rest = fields({
-    method: word(method),
-    class: registrationClass === undefined ? undefined : word(registrationClass),
-    "grant-type": words(grantTypes),
-    workload: workload === undefined ? undefined : word(workload),
-    target: defaultTarget === undefined ? undefined : word(defaultTarget),
-    created: time(createdAtSeconds * 1000),
-    "secrets-end": ends.map((end) => (Number.isFinite(end) ? time(end * 1000) : "never")).join(","),
-    disabled: disabledAtSeconds === undefined ? undefined : time(disabledAtSeconds * 1000),
-  });
-  return `${word(clientId)} ${stateOfClient(client, ends)} ${rest}`;
 }

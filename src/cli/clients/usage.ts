@@ -1,4 +1,5 @@
 /** How `mandate clients` is called. */
+import { CALLER_OPTIONS } from "../callers/usage.ts";
 import type { CommandUsage } from "../options.ts";
 
 export const CLIENTS: CommandUsage = {
@@ -24,8 +25,8 @@ export const CLIENTS: CommandUsage = {
     },
     {
       words: "list",
-      options: ["json", "config"],
-      says: "prints the clients created here or registered, without secrets",
+      options: [...Object.keys(CALLER_OPTIONS), "json", "config"],
+      says: "prints the clients of the configuration, those created here or registered, and documents, the longest idle first",
     },
     {
       words: "initial-token create",
@@ -71,6 +72,7 @@ export const CLIENTS: CommandUsage = {
     },
     scope: { value: '"SCOPE …"', says: "the scopes that clients of this token can have at most" },
     uses: { value: "N", says: "how many clients may register with the token (default: 1)" },
+    ...CALLER_OPTIONS,
     json: { says: "one JSON object, in a list one a line" },
     config: { value: "FILE", says: "the configuration (default: data/config.json)" },
   },
