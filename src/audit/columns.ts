@@ -51,14 +51,14 @@ export type Column<Row> = {
 };
 type EventColumn = Column<ShownEvent>;
 
-export const single = (value: string | undefined): readonly string[] =>
+export const oneValue = (value: string | undefined): readonly string[] =>
   value === undefined || value === "" ? [] : [value];
 
 /** What a line shows behind its place, type, outcome and reason. */
 export const EVENT_COLUMNS: readonly EventColumn[] = [
-  { name: "client", valuesOf: ({ client }) => single(client?.client_id) },
-  { name: "subject", valuesOf: ({ subject }) => single(subject?.sub) },
-  { name: "issuer", valuesOf: ({ subject }) => single(subject?.iss) },
+  { name: "client", valuesOf: ({ client }) => oneValue(client?.client_id) },
+  { name: "subject", valuesOf: ({ subject }) => oneValue(subject?.sub) },
+  { name: "issuer", valuesOf: ({ subject }) => oneValue(subject?.iss) },
   {
     // The event lists the current actor first; the line lists actors in the order in which they acted.
     name: "chain",
@@ -71,23 +71,23 @@ export const EVENT_COLUMNS: readonly EventColumn[] = [
     valuesOf: ({ granted, requested }) =>
       granted ? [granted.aud] : [...(requested?.audience ?? []), ...(requested?.resource ?? [])],
   },
-  { name: "scope", valuesOf: ({ granted, requested }) => single(granted?.scope ?? requested?.scope) },
+  { name: "scope", valuesOf: ({ granted, requested }) => oneValue(granted?.scope ?? requested?.scope) },
   {
     // The jti that the issuing server gave to the grant.
     name: "grant",
-    valuesOf: ({ type, subject }) => single(type === "grant.redeemed" ? subject?.token?.jti : undefined),
+    valuesOf: ({ type, subject }) => oneValue(type === "grant.redeemed" ? subject?.token?.jti : undefined),
   },
-  { name: "jti", valuesOf: ({ granted }) => single(granted?.jti) },
-  { name: "rule", valuesOf: ({ policy }) => single(policy?.rule_id) },
-  { name: "consent", valuesOf: ({ policy }) => single(policy?.consent) },
-  { name: "count", valuesOf: ({ count }) => single(count?.toString()) },
+  { name: "jti", valuesOf: ({ granted }) => oneValue(granted?.jti) },
+  { name: "rule", valuesOf: ({ policy }) => oneValue(policy?.rule_id) },
+  { name: "consent", valuesOf: ({ policy }) => oneValue(policy?.consent) },
+  { name: "count", valuesOf: ({ count }) => oneValue(count?.toString()) },
 ];
 
 /** What a row of CSV has behind those. */
 const ROW_COLUMNS: readonly EventColumn[] = [
-  { name: "request", valuesOf: ({ request }) => single(request?.id) },
-  { name: "trace", valuesOf: ({ request }) => single(request?.trace?.trace_id) },
-  { name: "detail", valuesOf: ({ detail }) => single(detail && JSON.stringify(detail)) },
+  { name: "request", valuesOf: ({ request }) => oneValue(request?.id) },
+  { name: "trace", valuesOf: ({ request }) => oneValue(request?.trace?.trace_id) },
+  { name: "detail", valuesOf: ({ detail }) => oneValue(detail && JSON.stringify(detail)) },
 ];
 
 const PLACE = ["time", "log", "seq", "type", "outcome", "reason"] as const;

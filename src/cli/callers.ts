@@ -1,7 +1,7 @@
 /** `mandate agents list` and `mandate clients list`: what may call this server, the longest idle first. */
 import { clock } from "../adapters/clock.ts";
 import type { Column } from "../audit/columns.ts";
-import { cellsOf, single } from "../audit/columns.ts";
+import { cellsOf, oneValue } from "../audit/columns.ts";
 import { readUtcTime } from "../audit/filters.ts";
 import { CALLERS_EVENTS_MAX, CALLERS_SECONDS } from "../limits/audit.ts";
 import { EXIT } from "../limits/process.ts";
@@ -10,7 +10,7 @@ import { defined, err } from "../result.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { recordAccess } from "./admin-log.ts";
 import { openLogs, spansOf } from "./audit/trail.ts";
-import type { Caller } from "./callers/gather.ts";
+import type { ListedCaller } from "./callers/gather.ts";
 import { gatherCallers } from "./callers/gather.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
@@ -34,7 +34,7 @@ export const clientsList = (given: CommandArguments): Result<Command, string> =>
 function listCallers(
   given: CommandArguments,
   command: string,
-  isListed: (caller: Caller) => boolean,
+  isListed: (caller: ListedCaller) => boolean,
 ): Result<Command, string> {
   const format = readFormat(given, CALLER_FORMATS);
   if (!format.ok) return format;
@@ -51,8 +51,8 @@ function listCallers(
 
 type Wanted = {
   command: string;
-  isListed: (caller: Caller) => boolean;
-  format: Format<Caller>;
+  isListed: (caller: ListedCaller) => boolean;
+  format: Format<ListedCaller>;
   sinceMs: number | undefined;
   limit: number | undefined;
 };
@@ -79,20 +79,29 @@ const atSeconds = (seconds: number | undefined): readonly string[] =>
   seconds === undefined ? [] : [time(seconds * 1000)];
 
 /** A line of text begins with the first two; `member` is the name in JSON, under which a value is as it is there. */
-type CallerColumn = Column<Caller> & { member: string; json: (caller: Caller) => Json | undefined };
+type CallerColumn = Column<ListedCaller> & {
+  member: string;
+  json: (caller: ListedCaller) => Json | undefined;
+};
 
 const text = (
   name: string,
   member: string,
-  of: (caller: Caller) => string | readonly string[] | undefined,
+  of: (caller: ListedCaller) => string | readonly string[] | undefined,
 ): CallerColumn => ({
   name,
   member,
   valuesOf: (caller) => [of(caller) ?? []].flat(),
   json: (caller) => of(caller) as string | string[] | undefined,
 });
-const date = (name: string, member: string, of: (caller: Caller) => number | undefined): CallerColumn => ({
-  ...{ name, member, json: of },
+const date = (
+  name: string,
+  member: string,
+  of: (caller: ListedCaller) => number | undefined,
+): CallerColumn => ({
+  name,
+  member,
+  json: of,
   valuesOf: (caller) => atSeconds(of(caller)),
 });
 
@@ -101,7 +110,7 @@ const COLUMNS: readonly CallerColumn[] = [
   {
     name: "last",
     member: "last_used_at",
-    valuesOf: ({ last }) => single(last === undefined ? "none" : time(last.timeMs)),
+    valuesOf: ({ last }) => oneValue(last === undefined ? "none" : time(last.timeMs)),
     json: ({ last }) => last && Math.floor(last.timeMs / 1000),
   },
   text("outcome", "last_outcome", ({ last }) => last?.outcome),
@@ -127,12 +136,12 @@ const COLUMNS: readonly CallerColumn[] = [
   },
   date("disabled", "disabled_at", ({ disabledAtSeconds }) => disabledAtSeconds),
 ];
-const FIRST: readonly Column<Caller>[] = [
+const FIRST: readonly Column<ListedCaller>[] = [
   { name: "id", valuesOf: ({ id }) => [id] },
-  { name: "state", valuesOf: ({ state }) => single(state) },
+  { name: "state", valuesOf: ({ state }) => oneValue(state) },
 ];
 
-export const CALLER_FORMATS: Formats<Caller> = {
+export const CALLER_FORMATS: Formats<ListedCaller> = {
   text: {
     line: (caller) => [word(caller.id), caller.state ?? "named", ...columnFields(COLUMNS, caller)].join(" "),
   },

@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
-import type { Caller, Look } from "../../src/cli/callers/gather.ts";
+import type { ListedCaller, Look } from "../../src/cli/callers/gather.ts";
 import { gatherCallers } from "../../src/cli/callers/gather.ts";
 import { CALLER_FORMATS } from "../../src/cli/callers.ts";
 import { loadSettings } from "../../src/config/config.ts";
@@ -75,7 +75,7 @@ type Site = {
   settings: Settings;
   /** Records an event of so many days ago. */
   at(days: number, event: Partial<AuditEvent>, registered?: JsonObject): Promise<string>;
-  list(look?: Partial<Look>): Promise<readonly Caller[]>;
+  list(look?: Partial<Look>): Promise<readonly ListedCaller[]>;
 };
 
 async function makeSite(t: TestContext, config: object = CONFIG): Promise<Site> {
@@ -115,7 +115,7 @@ const by = (clientId: string, more: object = {}): Partial<AuditEvent> => ({
   client: { client_id: clientId, auth_method: "any", ...more },
 });
 
-const daysOf = (callers: readonly Caller[], id: string): number | undefined => {
+const daysOf = (callers: readonly ListedCaller[], id: string): number | undefined => {
   const found = callers.find((one) => one.id === id) ?? assert.fail(`${id} is not listed`);
   return found.last && Math.round((NOW_MS - found.last.timeMs) / DAY_MS);
 };

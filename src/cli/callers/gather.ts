@@ -29,7 +29,7 @@ type From =
 
 type LastUse = { timeMs: number; outcome: string };
 
-export type Caller = {
+export type ListedCaller = {
   id: string;
   from: From;
   /** Absent where no record says whether it may call. */
@@ -54,12 +54,12 @@ export type Caller = {
 export type Look = { spans: readonly Span[]; sinceMs: number; nowSeconds: number; eventsMax: number };
 
 /** `seen`: how many events were read for callers that nothing names, and the time of the oldest of them. */
-export type Gathered = { callers: readonly Caller[]; seen: { events: number; fromMs: number } };
+export type Gathered = { callers: readonly ListedCaller[]; seen: { events: number; fromMs: number } };
 
 export async function gatherCallers(store: Store, settings: Settings, look: Look): Promise<Gathered> {
   const { uses, ...seen } = await readNewest(store, look);
-  const callers = new Map<string, Caller>();
-  const add = (caller: Caller): void => {
+  const callers = new Map<string, ListedCaller>();
+  const add = (caller: ListedCaller): void => {
     if (!callers.has(caller.id)) callers.set(caller.id, caller);
   };
   for (const client of settings.clients.values()) add(configured(client, look.nowSeconds));
@@ -69,19 +69,19 @@ export async function gatherCallers(store: Store, settings: Settings, look: Look
     if (from !== undefined) add({ id, from });
   }
   for (const [id, { source }] of uses) add({ id, from: source });
-  const found: Caller[] = [];
+  const found: ListedCaller[] = [];
   for (const caller of callers.values()) {
     const given = agentOf(settings.agents, caller.id);
     const last = isGroup(caller)
       ? newestUnder(caller.id, uses)
       : (uses.get(caller.id)?.last ?? (await lastUse(store, caller, look)));
-    found.push(defined<Caller>({ ...caller, answers: given && inWords({ given }, ["en"]), last }));
+    found.push(defined<ListedCaller>({ ...caller, answers: given && inWords({ given }, ["en"]), last }));
   }
   return { callers: found.toSorted(byIdleness), seen };
 }
 
 /** The longest idle first. */
-const byIdleness = (a: Caller, b: Caller): number =>
+const byIdleness = (a: ListedCaller, b: ListedCaller): number =>
   (a.last?.timeMs ?? 0) - (b.last?.timeMs ?? 0) || (a.id < b.id ? -1 : 1);
 
 // --- by record and by name ----------------------------------------------------------------------------------------
@@ -93,28 +93,37 @@ const endsOf = (secrets: Secrets, nowSeconds: number): readonly number[] =>
     .map(({ expiresAtSeconds = Number.POSITIVE_INFINITY }) => expiresAtSeconds)
     .filter((end) => end > nowSeconds);
 
-function configured({ clientId, source, auth, ...client }: Client, nowSeconds: number): Caller {
+function configured({ clientId, source, auth, ...client }: Client, nowSeconds: number): ListedCaller {
   const { grantTypes, workload, defaultTarget } = client;
   const secrets = "secrets" in auth ? auth.secrets : undefined;
   const secretsEnd = secrets && endsOf(secrets, nowSeconds);
   const state = secretsEnd?.length === 0 ? "expired" : "in-force";
   const { method } = auth;
   const known = { id: clientId, from: source, method, grantTypes, workload, defaultTarget };
-  return defined<Caller>({ ...known, secretsEnd, state });
+  return defined<ListedCaller>({ ...known, secretsEnd, state });
 }
 
 /** A client of a method without secrets does not expire. */
-export function stored(client: StoredClient, nowSeconds: number): Caller {
+export function stored(client: StoredClient, nowSeconds: number): ListedCaller {
   const { clientId, source, secrets, claimedName, contacts = [], ...known } = client;
   const secretsEnd = endsOf(secrets, nowSeconds);
-  let state: Caller["state"] = "in-force";
+  let state: ListedCaller["state"] = "in-force";
   if (secretsEnd.length === 0 && known.method.startsWith("client_secret")) state = "expired";
   if (known.disabledAtSeconds !== undefined) state = "disabled";
   const { method, registrationClass, grantTypes, workload, defaultTarget } = known;
   const { createdAtSeconds, disabledAtSeconds } = known;
-  return defined<Caller>({
-    ...{ id: clientId, from: source, state, method, registrationClass, grantTypes, workload, defaultTarget },
-    ...{ createdAtSeconds, disabledAtSeconds, secretsEnd },
+  return defined<ListedCaller>({
+    id: clientId,
+    from: source,
+    state,
+    method,
+    registrationClass,
+    grantTypes,
+    workload,
+    defaultTarget,
+    createdAtSeconds,
+    disabledAtSeconds,
+    secretsEnd,
     claims: defined({ name: typeof claimedName === "string" ? claimedName : undefined, contacts }),
   });
 }
@@ -138,7 +147,7 @@ function kindOf(id: string, { policy, trustedIssuers }: Settings): From | undefi
   return id.endsWith("/*") ? "metadata_documents" : "metadata_document";
 }
 
-const isGroup = ({ from }: Caller): boolean => from === "workloads" || from === "metadata_documents";
+const isGroup = ({ from }: ListedCaller): boolean => from === "workloads" || from === "metadata_documents";
 
 // --- by the trail -------------------------------------------------------------------------------------------------
 
@@ -186,7 +195,7 @@ function newestUnder(pattern: string, uses: Uses): LastUse | undefined {
 /** By the index, for a caller that the newest events do not have. */
 async function lastUse(
   { audit }: Store,
-  caller: Caller,
+  caller: ListedCaller,
   { spans, sinceMs }: Look,
 ): Promise<LastUse | undefined> {
   const { terms, isUse } = TRACES[traceOf(caller)](caller.id);
@@ -207,7 +216,7 @@ type Trace = (id: string) => {
   isUse: (event: ShownEvent) => boolean;
 };
 
-const traceOf = ({ from }: Caller): keyof typeof TRACES =>
+const traceOf = ({ from }: ListedCaller): keyof typeof TRACES =>
   from === "partner" || from === "trusted_issuer" ? from : "client";
 
 const term = (name: Term["name"], value: string): Term => ({ name, value });
