@@ -69,11 +69,11 @@ export type Guard =
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
 
 /**
- * A grant with its refresh tokens, which come one from another: their family. REFRESH-D-13: its times are those that the
- * user was told, whatever the settings say later.
+ * What a user gave by one click, with its refresh tokens, which come one from another: their family. REFRESH-D-13: its
+ * times are those that the user was told, whatever the settings say later.
  */
 export type Family = SignInFacts & {
-  /** The id of the grant. */
+  /** Its id; the `grant` of events and endings. */
   id: string;
   clientId: string;
   /** The client is public: each use of a refresh token gives the next one. */

@@ -24,7 +24,7 @@ export type TermName =
   | "granted"
   /** `jti` of the subject token, of the actor token, and of a token that is ended. */
   | "presented"
-  /** `jti` of the tokens of ours from which the issued one was exchanged, and the id of the user's grant. */
+  /** `jti` of the tokens of ours from which the issued one was exchanged, and the id of the user's click. */
   | "ancestor";
 
 export type Term = { name: TermName; value: string };

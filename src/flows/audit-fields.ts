@@ -53,7 +53,7 @@ export function describeSubject(
   return defined<Parties>({ subject: { ...origin, kind, token }, chain, may_act: mayAct });
 }
 
-/** The user of a grant; its id stands for the refresh token, of which nothing is recorded (REFRESH-D-19). */
+/** The user of a family; its id stands for the refresh token, of which nothing is recorded (REFRESH-D-19). */
 export const describeFamily = ({ id, origin }: Family): Required<Pick<Parties, "subject">> => ({
   subject: { ...origin, kind: "user", token: { type: "refresh_token", fingerprint: id } },
 });

@@ -28,7 +28,7 @@ export type Authenticated = {
   /** Absent for a workload without registration. */
   source?: ClientSource;
   registrationClass?: string;
-  /** Absent if no registration limits it; every grant still needs a policy rule. */
+  /** Absent if no registration limits it; every request still needs a policy rule. */
   grantTypes?: readonly string[];
   scopes?: readonly string[];
   workload?: string;

@@ -11,7 +11,7 @@ import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
 import type { ExchangePorts } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 
-/** Reads a grant: verifies what the request brings, and may end what users gave too often. */
+/** Reads a request of one grant type: verifies what it brings, and may end what users gave too often. */
 export type GrantPorts = ExchangePorts & Pick<Ports, "families" | "journal">;
 
 export type ReadGrant = (

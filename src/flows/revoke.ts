@@ -44,7 +44,7 @@ export async function revoke(
   if ("ends" in judged) {
     // RFC7009-2.1-8: the ending is durable before the answer, and is looked up at every next use.
     const { ends, family } = judged;
-    // RFC7009-2.1-10, REFRESH-D-15: a refresh token ends with all that was issued for its grant.
+    // RFC7009-2.1-10, REFRESH-D-15: a refresh token ends with all that was issued for its family.
     const of = family && {
       type: "refresh.ended" as const,
       grant: { id: family.id },

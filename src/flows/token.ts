@@ -1,4 +1,4 @@
-/** A token request, once its client is authenticated: the grant reads it, the policy decides it, a token is issued. */
+/** A token request, once its client is authenticated: it is read by grant type, the policy decides, a token is issued. */
 
 import type { KeyProofPorts } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
@@ -24,7 +24,7 @@ import { readRequest, refuseRequest } from "./token-request.ts";
 type Readers<T extends GrantType> = Readonly<Record<T, ReadGrant>>;
 
 const GRANTS: Partial<Readers<GrantType>> = {
-  // RFC 6749 4.4: a token for the client itself; like every grant it needs a rule.
+  // RFC 6749 4.4: a token for the client itself; like every other token it needs a rule.
   [CLIENT_CREDENTIALS]: (ports, request) => readRequest(ports, request, { mode: "client_credentials" }),
   [TOKEN_EXCHANGE]: readExchange,
   [JWT_BEARER_GRANT]: readRedemption,

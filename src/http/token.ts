@@ -58,8 +58,8 @@ function answerForm(
   const authorization = authorizationOf(request);
   const challenged = authorization !== undefined;
   // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: there is no token without client authentication,
-  // whatever the grant. MCPC-D-9: the exception is what a user gave: a code, whose challenge binds it to its client, or
-  // a refresh token, which rotates.
+  // whatever the grant type. MCPC-D-9: the exception is what a user gave: a code, whose challenge binds it to its
+  // client, or a refresh token, which rotates.
   const admits = USER_GRANT_TYPES.includes(grantType) ? "public" : "proven";
   const refuseRequest = async (client: Authenticated, refused: RefusedRequest): Promise<HttpResponse> => {
     const failure = await recordRefusalOf(ports, client, refused, audited);

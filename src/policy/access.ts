@@ -119,7 +119,7 @@ export type Allowed = {
 
 /**
  * The consent that alone keeps a rule from allowing the request, where its user is asked for it, and the scopes that the
- * rule would grant under it.
+ * rule would allow under it.
  */
 export type MissingConsent = { rule: Rule; target: Target; scope: readonly string[] };
 

@@ -90,7 +90,7 @@ function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judg
 /** Rules whose consent a user is asked for: by the link of an agent, or whenever a client of people wants a code. */
 const isAskedFor = (rule: Rule): boolean => asksUser(rule) || MODES[rule.allow].asks === "by_request";
 
-/** PROD-2.6-4: what such a rule would grant if the user had consented to all that the target has. */
+/** PROD-2.6-4: what such a rule would allow if the user had consented to all that the target has. */
 function missingConsent(
   policy: PolicySet,
   access: AccessRequest,

@@ -197,7 +197,7 @@ type UserGrant = UserSignIn & {
   startedAtSeconds: number;
 };
 
-/** REFRESH-D-14: the keys of a grant, which all that is issued for it carries. */
+/** REFRESH-D-14: the keys of the refresh tokens of one click, which all that is issued for them carries. */
 export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly EndingKey[] {
   const { id, clientId, consentId, signedInAtSeconds, startedAtSeconds } = grant;
   const selectors: readonly EndingSelector[] = [
@@ -214,15 +214,15 @@ export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly Ending
 // --- the record -------------------------------------------------------------------------------------------------
 
 /**
- * The ending of a token, a grant, a sign-in or a key of ours has no cut-off: nothing is issued again under its name, or
- * signed with it.
+ * The ending of a token, of the refresh tokens of one click, of a sign-in or of a key of ours has no cut-off: nothing is
+ * issued again under its name, or signed with it.
  */
 const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * The record that ends what the selector names. A token, a grant, a sign-in or a key ends for good; of anything else it
- * ends what exists up to a cut-off. That reaches the time of one write into the future, because what another instance writes at this moment may
- * not see the record yet; what is issued within that time is ended too.
+ * The record that ends what the selector names. A token, the refresh tokens of a click, a sign-in or a key ends for good;
+ * of anything else it ends what exists up to a cut-off. That reaches the time of one write into the future, because what
+ * another instance writes at this moment may not see the record yet; what is issued within that time is ended too.
  */
 export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs: number): Ending {
   return {

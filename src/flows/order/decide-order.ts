@@ -61,7 +61,7 @@ function findConsents(
   );
 }
 
-/** The failure that the caller is told of a decision, by the grant that it used. */
+/** The failure that the caller is told of a decision, by the grant type that it used. */
 export function toFailure(
   { access: { mode }, targetFromGrant }: Pick<Order, "access" | "targetFromGrant">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },

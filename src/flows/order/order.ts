@@ -95,7 +95,7 @@ type GrantOfUser = {
   generation?: number;
   /** The step of the family; undefined where what is allowed comes without a refresh token. */
   step(allowed: Allowed): FamilyStep | undefined;
-  /** Called once a family that begins with this grant is on record. */
+  /** Called once a family that begins with this request is on record. */
   begun?(): Promise<void>;
 };
 

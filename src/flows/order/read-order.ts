@@ -1,6 +1,7 @@
 /**
  * The one reader of token requests: the parameters of a form or a question, and the parties that its tokens or claims
- * name, become the order that the policy decides. Every grant and every question passes the same checks in one order.
+ * name, become the order that the policy decides. Every grant type and every question passes the same checks in one
+ * order.
  */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import type { Mode } from "../../modes.ts";

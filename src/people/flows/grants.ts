@@ -1,4 +1,4 @@
-/** The grants of users, as the token endpoint knows them: with the ports of the wing beside those of the request. */
+/** The grant types of users, for the token endpoint: with the ports of the wing beside those of the request. */
 import type { PeopleGrants } from "../../flows/people.ts";
 import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import type { OwnPorts } from "../ports.ts";

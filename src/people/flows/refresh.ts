@@ -137,7 +137,7 @@ function readParameters(
   return narrowed;
 }
 
-/** REFRESH-D-12, RFC9068-2.2.1-2: the user and the sign-in are those of the click, and nothing outlives the grant. */
+/** REFRESH-D-12, RFC9068-2.2.1-2: the user and the sign-in are those of the click, and nothing outlives the family. */
 function subjectOf(family: Family, settings: RefreshSettings, parties: Parties): ResolvedSubject {
   const { origin, sub, scopes, endingKeys, authTimeSeconds, acr } = family;
   const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
@@ -186,8 +186,8 @@ function stepOf(
       gives: successors.open(token, sealed),
     };
   }
-  // RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3: a public client gets the next refresh token, with all that the grant has
-  // (RFC6749-6-7).
+  // RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3: a public client gets the next refresh token, with all that the family
+  // has (RFC6749-6-7).
   const gives = buildRefreshToken(random.secret());
   const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source };
   return { type: "token.refreshed", generation: presented, family: { ...used, next }, gives };

@@ -26,7 +26,7 @@ export type AllowedView = {
   untilSeconds?: number;
   lastUse: { atMs: number } | { noneSinceMs: number } | "none";
   /**
-   * The grants with which the client goes on without the user; `idleUntilSeconds` is when one ends if it is not used.
+   * The families with which the client goes on without the user; `idleUntilSeconds` is when one ends if it is not used.
    */
   goesOn: readonly {
     sinceSeconds: number;
@@ -34,7 +34,7 @@ export type AllowedView = {
     untilSeconds: number;
     idleUntilSeconds?: number;
   }[];
-  /** When such a grant was ended because two parties had it. */
+  /** When such a family was ended because two parties had it. */
   reusedAtMs?: number;
   /** Whether two networks had the token of one that still stands. */
   renewedElsewhere?: boolean;

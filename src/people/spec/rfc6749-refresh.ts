@@ -25,8 +25,8 @@ export function parseRefresh({ refresh_token: token }: Form): Result<string, Ref
 }
 
 /**
- * RFC6749-6-2: the scopes of the access token that is asked for: those of the grant, or some of them. Whether the client
- * may go on without the user is no matter of one access token.
+ * RFC6749-6-2: the scopes of the access token that is asked for: those that the user gave, or some of them. Whether the
+ * client may go on without the user is no matter of one access token.
  */
 export function readNarrowedScope(
   scope: string | undefined,
