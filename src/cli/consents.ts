@@ -10,7 +10,7 @@ import { defined, err, ok } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
@@ -52,9 +52,8 @@ function readConsent(given: CommandArguments): Result<NewConsent, string> {
     given.one,
   );
   // PROD-2.6-3: a consent names its actor by workload identifier.
-  const named = parseSpiffeId(actor);
-  if (!named.ok || !isWorkloadId(named.value)) {
-    return err(`--actor ${word(actor)} is not the SPIFFE ID of a workload`);
+  if (!isWorkloadName(actor)) {
+    return err(`--actor ${word(actor)} is neither the SPIFFE ID of a workload nor the name of a platform's`);
   }
   const targets = given.all("target") ?? [];
   return ok(defined<NewConsent>({ issuer, subject, actor, targets, scope, expiresInSeconds: seconds }));

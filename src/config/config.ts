@@ -19,6 +19,7 @@ import type { Json, JsonFailure, JsonObject } from "../spec/rfc8259.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
+import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
 import { readAgents } from "./agents.ts";
 import type { AuditSettings } from "./audit.ts";
 import { readAudit } from "./audit.ts";
@@ -255,7 +256,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   }
   for (const draft of draftsAcrossBorders(config)) {
     if (config.drafts.includes(draft)) continue;
-    problem("drafts", `must list "${draft}", the draft that grants across domains follow`);
+    problem("drafts", `must list "${draft}", the draft that grants of other issuers follow`);
   }
   const trustedIssuers = readIssuers(config, reader);
   const consentIssuers = readConsents(config, reader);
@@ -284,6 +285,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       takesCertificates,
       trustDomains,
       trustedIssuers,
+      platforms: platformsOf(trustedIssuers),
       consentIssuers,
       registration,
       clientDocuments,
@@ -301,6 +303,11 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   };
 }
 
+function platformsOf(trusted: Settings["trustedIssuers"]): Settings["platforms"] {
+  const all = [...trusted.values()].flatMap(({ workloads }) => workloads);
+  return new Map(all.map((one) => [one.name, one]));
+}
+
 /** B7523-D-2: both are accepted, because PROD-2.3-4 asks for what RFC 10070 forbids. */
 const TOKEN_ENDPOINTS =
   'accepts a token endpoint as well as the issuer as audience of an assertion, against RFC 10070: another server that names our token endpoint as its own could use here what a client sends it. Set "issuer" when every client names the issuer';
@@ -309,9 +316,11 @@ const TOKEN_ENDPOINTS =
 function draftsAcrossBorders({ targets, trustedIssuers }: ConfigFile): ConfigFile["drafts"] {
   const partners = targets.some((target) => "partner" in target);
   const profiles = Object.values(trustedIssuers).flatMap(({ grants }) => grants?.profiles ?? []);
+  const registrations = Object.values(trustedIssuers).flatMap(({ workloads }) => Object.values(workloads));
   const drafts = [
     { draft: CHAINING_DRAFT, isUsed: partners || profiles.includes("jwt") },
     { draft: ID_JAG_DRAFT, isUsed: partners || profiles.includes("id-jag") },
+    { draft: WORKLOAD_DRAFT, isUsed: registrations.some(({ uses }) => uses?.includes("grant") ?? true) },
   ] as const;
   return drafts.flatMap(({ draft, isUsed }) => (isUsed ? [draft] : []));
 }

@@ -14,6 +14,7 @@ import { describeContent } from "./file-contents.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { IssuerFile } from "./trust-schema.ts";
+import { readWorkloads } from "./workloads.ts";
 
 const GRANT_JWT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
 
@@ -24,7 +25,8 @@ export function readIssuers(
 ): ReadonlyMap<string, TrustedIssuer> {
   const { problem, problems } = reader;
   const issuers = new Map<string, TrustedIssuer>();
-  const allSubjects = Object.values(trustedIssuers).map((one) => one.subjects);
+  const allSubjects = Object.values(trustedIssuers).flatMap((one) => one.subjects ?? []);
+  const registered = new Set<string>();
   for (const [name, from] of Object.entries(trustedIssuers)) {
     const path = `trustedIssuers.${name}`;
     if (!v.is(foreignIssuer, name)) {
@@ -32,11 +34,24 @@ export function readIssuers(
     }
     if (name === issuer) problem(path, "is this server's own issuer identifier");
     const signsIn = Object.values(signIn?.providers ?? {}).some((one) => one.issuer === name);
-    if (from.acceptAs.length === 0 && !from.vouches && !from.grants && !from.statements && !signsIn) {
+    const workloads = readWorkloads(name, from.workloads, reader);
+    for (const one of workloads) {
+      // WAG-4-2: a name belongs to one registration, or two platforms could give the same agent.
+      if (registered.has(one.name)) problem(`${path}.workloads.${one.name}`, "is a name that is given twice");
+      registered.add(one.name);
+    }
+    const hasWorkloads = workloads.length > 0;
+    // PLAT-D-15: an issuer of workloads has users only where the operator says so.
+    const acceptAs: TrustedIssuer["acceptAs"] = from.acceptAs ?? (hasWorkloads ? [] : ["jwt"]);
+    const hasUsers = acceptAs.length > 0 || from.grants !== undefined || signsIn;
+    if (!hasUsers && !from.vouches && !from.statements && !hasWorkloads) {
       problem(
         path,
-        'is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn',
+        'is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn',
       );
+    }
+    if (from.subjects === undefined && (hasUsers || !hasWorkloads)) {
+      problem(`${path}.subjects`, "is missing");
     }
     // RFC8725-3.12-v1: a grant is single use and for one client; as a subject token it would escape both rules.
     if (from.types.some((type) => type !== null && GRANT_JWT_TYPES.includes(mediaType(type)))) {
@@ -55,8 +70,10 @@ export function readIssuers(
       issuer: name,
       keys: readKeys(`${path}.keys`, name, from.keys, reader),
       audiences: from.audiences ?? [issuer],
+      acceptAs,
       types: from.types.map((type) => type ?? undefined),
-      subjects: readSubjects(from.subjects, allSubjects),
+      subjects: readSubjects(from.subjects ?? NO_USERS, allSubjects),
+      workloads,
       disabledSubjects: new Set(from.disabledSubjects),
     });
     issuers.set(name, trusted);
@@ -89,7 +106,10 @@ function readKeysFile(path: string, name: string, { locate, problem, readText }:
   return { file: locate(name) };
 }
 
-type SubjectsFile = v.InferOutput<typeof IssuerFile>["subjects"];
+type SubjectsFile = NonNullable<v.InferOutput<typeof IssuerFile>["subjects"]>;
+
+/** An issuer of workloads alone maps no subject to a user. */
+const NO_USERS: SubjectsFile = { table: {} };
 
 function readSubjects(from: SubjectsFile, all: readonly SubjectsFile[]): SubjectMapping {
   if (from === "keep") {

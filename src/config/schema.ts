@@ -11,6 +11,7 @@ import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
+import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
 import { KeysFile } from "./keys-schema.ts";
 import { ListenFile, MtlsFile, OperationsFile, ProxyFile } from "./listeners-schema.ts";
@@ -92,7 +93,7 @@ const CorsFile = v.strictObject({
 });
 
 const draft = v.picklist(
-  [SPIFFE_DRAFT, DOCUMENTS_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT],
+  [SPIFFE_DRAFT, DOCUMENTS_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT, WORKLOAD_DRAFT],
   "is not a draft that this version follows",
 );
 

@@ -1,8 +1,9 @@
 /** The schema of what is trusted: `trustDomains`, `trustedIssuers` and `consents`. */
 import * as v from "valibot";
-import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
+import { ASSERTION_SECONDS_MAX, WORKLOAD_TOKEN_SECONDS_MAX } from "../limits/tokens.ts";
 import { flag, list, maybe, setting, whole } from "../setting.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import { WORKLOAD_USES } from "../spec/workload-grant.ts";
 import { file, oneForm, reach, remote, seconds, text, workloadId, workloadPattern } from "./values.ts";
 
 /** Settings that are allowed in one profile only are checked by readBundleEndpoint. */
@@ -74,6 +75,43 @@ const GrantsFile = v.strictObject({
   ),
 });
 
+const texts = v.pipe(v.array(text), v.minLength(1));
+const workloadSeconds = v.optional(whole(1, WORKLOAD_TOKEN_SECONDS_MAX), ASSERTION_SECONDS_MAX);
+
+/** PLAT-D-1: one registration, which says which tokens of the issuer are those of workloads. */
+const WorkloadsFile = v.strictObject({
+  uses: maybe(
+    v.pipe(v.array(v.picklist(WORKLOAD_USES)), v.minLength(1)),
+    "What its tokens are accepted as: grant, client, actor (these three by default; with `clients`, grant alone), and subject, which has to be named.",
+  ),
+  tenancy: setting(
+    v.picklist(["dedicated", "shared"]),
+    "Whether all that the issuer signs is of your own workloads (dedicated), or anyone can get a token of it (shared).",
+  ),
+  subjects: setting(
+    texts,
+    "The `sub` of its workloads: exact, or a prefix that ends in a star after a slash or a colon; * alone for a dedicated issuer.",
+  ),
+  claims: setting(
+    v.optional(v.record(text, v.pipe(v.array(v.union([text, v.boolean()])), v.minLength(1))), {}),
+    "By JSON pointer, the exact values that a claim may have; each of them has to match.",
+  ),
+  audiences: maybe(
+    texts,
+    "The audiences of which its tokens must have exactly one; by default the names of this server.",
+  ),
+  types: setting(
+    v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT"]),
+    "The accepted `typ` headers; null stands for a token without one.",
+  ),
+  maxLifeSeconds: setting(workloadSeconds, "The longest life of such a token, in seconds; 300 by default."),
+  maxAgeSeconds: setting(workloadSeconds, "The longest age of such a token, in seconds; 300 by default."),
+  reusable: flag("Whether such a token may be sent again until then"),
+  clients: maybe(texts, "The clients that may bring its grants, which then have to authenticate."),
+  svid: flag("Whether `sub` may be a SPIFFE ID of a trust domain that is not in `trustDomains`"),
+});
+export type WorkloadsFile = v.InferOutput<typeof WorkloadsFile>;
+
 export const IssuerFile = v.strictObject({
   keys: setting(
     oneForm(
@@ -86,18 +124,18 @@ export const IssuerFile = v.strictObject({
     v.pipe(v.array(text), v.minLength(1)),
     "The audiences of which its tokens must have one; by default the issuer of this server.",
   ),
-  acceptAs: setting(
-    v.optional(v.array(v.picklist(["jwt", "id_token", "access_token"])), ["jwt"]),
-    "The types under which its tokens are accepted as subject tokens: jwt (the default), id_token, access_token; [] for none.",
+  acceptAs: maybe(
+    v.array(v.picklist(["jwt", "id_token", "access_token"])),
+    "The types under which its tokens are accepted as subject tokens: jwt (the default, but for an issuer with `workloads`), id_token, access_token; [] for none.",
   ),
   types,
   algorithms: setting(
     v.optional(v.pipe(v.array(v.picklist(ASSERTION_ALGORITHMS)), v.minLength(1)), [...ASSERTION_ALGORITHMS]),
     "The accepted signature algorithms; by default all that this server verifies.",
   ),
-  subjects: setting(
+  subjects: maybe(
     oneForm([v.literal("keep"), prefixed, tabled], 'is neither "keep", { "prefix": … } nor { "table": … }'),
-    'What its subjects are called here: "keep" (for one issuer only), { "prefix": … } or { "table": … }.',
+    'What its subjects are called here: "keep" (for one issuer only), { "prefix": … } or { "table": … }; demanded, unless it is trusted for `workloads` alone.',
   ),
   /** For providers whose `sub` differs from client to client. */
   subjectClaim: setting(
@@ -109,6 +147,10 @@ export const IssuerFile = v.strictObject({
   vouches: maybe(VouchesFile, "Present: its tokens authenticate clients that name it in `vouchedBy`."),
   statements: flag("Whether its software statements are accepted at registration"),
   grants: maybe(GrantsFile, "Present: its JWT authorization grants are redeemed."),
+  workloads: setting(
+    v.optional(v.record(text, WorkloadsFile), {}),
+    "Its workloads by registration, whose name is part of their names here: platform://NAME/SUB.",
+  ),
   disabled: setting(
     v.optional(v.boolean(), false),
     "Refuses this issuer in every role, as if it were not configured.",

@@ -16,6 +16,9 @@ export const PROOF_JTI_CHARS_MAX = 256;
 export const FORWARDED_NODE_CHARS_MAX = 256;
 export const SPIFFE_ID_BYTES_MAX = 2048;
 export const TRUST_DOMAIN_BYTES_MAX = 255;
+/** `sub` in the token of a platform's workload, and the name that it then has here. */
+export const WORKLOAD_SUB_CHARS_MAX = 255;
+export const PLATFORM_ID_BYTES_MAX = 1024;
 export const RSA_BITS_MIN = 2048;
 export const RSA_BITS_MAX = 4096;
 export const CERTIFICATE_BYTES_MAX = 16 * 1024;

@@ -16,6 +16,10 @@ export const ASSERTION_SECONDS_MAX = 300;
  * libraries make long ones.
  */
 export const CLIENT_ASSERTION_SECONDS_MAX = 3600;
+/** The most that an operator may allow for life and age of a token of a platform's workload. */
+export const WORKLOAD_TOKEN_SECONDS_MAX = 24 * 3600;
+/** How long an issued token may outlive the token of the platform by which its workload proved itself. */
+export const WORKLOAD_OUTLIVED_SECONDS = 300;
 /** Age of a DPoP proof without a nonce. */
 export const PROOF_SECONDS_MAX = 60;
 /** A new DPoP nonce is made this often; each is accepted until the second one after it is made. */

@@ -63,6 +63,10 @@ export type AccessRequest = Caller & {
   bindsBy?: readonly ("certificate" | "dpop")[];
   /** Whether the client pushed its authorization request; absent for other requests. */
   pushed?: boolean;
+  /** The client brings the grant of this workload, which is not its own. */
+  forWorkload?: true;
+  /** Nothing that is issued lasts longer, because of the token that proved the caller. */
+  endsAtSeconds?: number;
   consents: readonly Consent[];
   nowSeconds: number;
 };

@@ -10,7 +10,8 @@
 
 import { MODES } from "../modes.ts";
 import { CLIENT_ID_PREFIX, OWN_CLASSES } from "../spec/rfc7591.ts";
-import { matchesPattern, parseSpiffeId, prefixesOver } from "../spec/spiffe/id.ts";
+import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
+import { isPlatformName, isWorkloadName } from "../spec/workload-grant.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { warnOfIdle } from "./idle-checks.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
@@ -24,8 +25,10 @@ type ByName<T> = { readonly [name: string]: T };
 export type ConfiguredParties = {
   trustDomains: ByName<unknown>;
   trustedIssuers: ByName<{
-    acceptAs: readonly string[];
-    subjects: "keep" | { prefix: string } | { table: ByName<string> };
+    acceptAs?: readonly string[] | undefined;
+    subjects?: "keep" | { prefix: string } | { table: ByName<string> } | undefined;
+    /** The registrations of its workloads. */
+    workloads?: ByName<unknown>;
     /** If present, the issuer's JWT authorization grants are redeemed here. */
     grants?: unknown;
   }>;
@@ -175,7 +178,7 @@ function isForCaller(policy: PolicySet, rule: ExchangeRule, name: string): boole
   if (name === policy.issuer) return true;
   const target = policy.targets.get(name);
   if (target !== undefined && canOwn(indexOwners([target]), rule)) return true;
-  const workloads = rule.actors ?? (parseSpiffeId(name).ok ? [name] : []);
+  const workloads = rule.actors ?? (isWorkloadName(name) ? [name] : []);
   return [...workloads, ...(clientsOf(rule) ?? [])].some((one) => matchesPattern(one, name));
 }
 
@@ -242,8 +245,13 @@ const member = <T>(from: ByName<T>, name: string): T | undefined =>
   Object.hasOwn(from, name) ? from[name] : undefined;
 
 /** PROD-2.6-3: a workload proves itself within a configured trust domain, or a client has it as its `workload`. */
-function isActor(pattern: string, { trustDomains, workloads }: Parties): boolean {
+function isActor(pattern: string, { trustDomains, trustedIssuers, workloads }: Parties): boolean {
   const [, , trustDomain = ""] = pattern.split("/");
+  if (isPlatformName(pattern)) {
+    return Object.values(trustedIssuers).some(
+      (one) => member(one.workloads ?? {}, trustDomain) !== undefined,
+    );
+  }
   return Object.hasOwn(trustDomains, trustDomain) || workloads.has(pattern);
 }
 
@@ -255,13 +263,14 @@ function workloadsOf({ clients }: ConfiguredParties): ReadonlySet<string> {
 
 /** PROD-2.1-2: SPIFFE IDs and URLs are client_ids without configuration, and the server makes those with its prefix. */
 function isClient(name: string, parties: Parties): boolean {
-  if (name.startsWith("spiffe://")) return isActor(name, parties);
+  if (name.startsWith("spiffe://") || isPlatformName(name)) return isActor(name, parties);
   return name.includes("://") || name.startsWith(CLIENT_ID_PREFIX) || Object.hasOwn(parties.clients, name);
 }
 
 /** Whether its subjects can appear here: in its own tokens, or in ours for which its grants were redeemed. */
 function hasSubjects(issuer: string, own: string, parties: Parties): boolean {
-  const tokens = member(parties.trustedIssuers, issuer)?.acceptAs ?? [];
+  const { acceptAs, workloads = {} } = member(parties.trustedIssuers, issuer) ?? { acceptAs: [] };
+  const tokens = acceptAs ?? (Object.keys(workloads).length > 0 ? [] : ["jwt"]);
   return issuer === own || tokens.length > 0 || hasGrants(issuer, parties);
 }
 
@@ -273,7 +282,9 @@ const hasGrants = (issuer: string, { trustedIssuers }: Parties): boolean =>
 
 /** Whether this client can have a workload that matches; true for clients that are not in the configuration file. */
 function canBe(client: string, actor: string, { clients }: Parties): boolean {
-  if (client.startsWith("spiffe://")) return matchesPattern(actor, client);
+  if (client.startsWith("spiffe://") || isPlatformName(client)) return matchesPattern(actor, client);
+  // PLAT-D-10: any client may bring the grant of such a workload.
+  if (isPlatformName(actor)) return true;
   const configured = member(clients, client);
   if (configured === undefined) return true;
   const { workload, spiffeId } = configured;
@@ -282,8 +293,8 @@ function canBe(client: string, actor: string, { clients }: Parties): boolean {
 }
 
 function canHave(issuer: ConfiguredParties["trustedIssuers"][string] | undefined, sub: string): boolean {
-  if (issuer === undefined || issuer.subjects === "keep" || "prefix" in issuer.subjects) return true;
-  return Object.hasOwn(issuer.subjects.table, sub);
+  const { subjects = { table: {} } } = issuer ?? { subjects: "keep" };
+  return subjects === "keep" || "prefix" in subjects || Object.hasOwn(subjects.table, sub);
 }
 
 // --- warnings: wide rules -----------------------------------------------------------------------------------------

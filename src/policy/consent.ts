@@ -8,7 +8,7 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { Origin } from "./access.ts";
 import type { PolicySet } from "./rules.ts";
 
@@ -70,11 +70,8 @@ export function parseConsent(
 }
 
 /**
- * PROD-2.6-3: the actor is a client_id, or the SPIFFE ID of a workload; a name that begins like a SPIFFE ID has to be
- * one.
+ * PROD-2.6-3: the actor is a client_id, or the name of a workload; a text that begins like such a name has to be one.
  */
 function isActorName(actor: string): boolean {
-  if (!/^spiffe:/i.test(actor)) return /^[\x21-\x7e]+$/.test(actor);
-  const id = parseSpiffeId(actor);
-  return id.ok && isWorkloadId(id.value);
+  return /^(?:spiffe|platform):/i.test(actor) ? isWorkloadName(actor) : /^[\x21-\x7e]+$/.test(actor);
 }

@@ -8,6 +8,7 @@ import { REFRESH_DAYS_MAX } from "../limits/people.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../limits/tokens.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { Origin } from "./access.ts";
 
 /** Selects what is ended: one thing, with all that was issued to it, for it, through it or below it. */
@@ -20,7 +21,7 @@ export type EndingSelector =
   | { by: "subject"; iss: string; sub: string; upToMs?: number }
   /** One sign-in of a user, as their provider names it. */
   | { by: "sign_in"; iss: string; sid: string }
-  /** A workload in any hop that this server authenticated. */
+  /** A workload in any hop that this server authenticated, by its SPIFFE ID or as a platform's. */
   | { by: "actor"; spiffeId: string }
   | { by: "client"; clientId: string }
   /** Every workload of the trust domain. */
@@ -102,6 +103,8 @@ export type Endable = {
   actorJti?: string;
   /** The key of ours that signs it. */
   kid?: string;
+  /** The workloads of platforms that proved a party, each with the time of the token that did. */
+  platforms?: readonly { id: string; origin: Origin; issuedAtSeconds: number }[];
   issuedAtSeconds: number;
 };
 
@@ -133,6 +136,13 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
   if (id?.ok) {
     add({ by: "actor", spiffeId: id.value.id }, writtenMs);
     add({ by: "trust_domain", name: id.value.trustDomain }, writtenMs);
+  }
+  // PLAT-D-16: a workload of a platform is ended by its name here, by its issuer, and as a subject of that.
+  for (const { id: name, origin: there, issuedAtSeconds } of issued.platforms ?? []) {
+    const sinceMs = Math.min(issuedAtSeconds, issued.issuedAtSeconds) * 1000;
+    add({ by: "actor", spiffeId: name }, writtenMs);
+    add({ by: "issuer", issuer: there.iss }, sinceMs);
+    add({ by: "subject", ...there }, sinceMs);
   }
   const behind =
     "keys" in root
@@ -169,7 +179,7 @@ export function workloadOf({
 }: Pick<Endable, "workload" | "chain" | "clientId">): string | undefined {
   if (workload !== undefined) return workload;
   if (current !== undefined && !current.claimed) return current.sub;
-  return parseSpiffeId(clientId).ok ? clientId : undefined;
+  return isWorkloadName(clientId) ? clientId : undefined;
 }
 
 /** A sign-in of a user: `sid` is the name of their session at the provider, if it told one. */

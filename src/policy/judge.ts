@@ -9,7 +9,16 @@ import type { AccessRequest, Condition, Consent, Fallen, Subject } from "./acces
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
 import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
-import { allowsRefresh, consentOf, hasSubject, hopsMaxOf, idJagSubjectsOf, isFor, SELF } from "./rules.ts";
+import {
+  allowsRefresh,
+  clientsOf,
+  consentOf,
+  hasSubject,
+  hopsMaxOf,
+  idJagSubjectsOf,
+  isFor,
+  SELF,
+} from "./rules.ts";
 
 export type Judged = {
   rule: Rule;
@@ -40,6 +49,7 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
   const longest = Math.min(
     access.nowSeconds + rule.lifetimeSeconds,
     bound.value.endsAtSeconds ?? Number.POSITIVE_INFINITY,
+    access.endsAtSeconds ?? Number.POSITIVE_INFINITY,
   );
   // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
   // REFRESH-D-12: a refresh token lasts, and nothing that it gives lasts longer.
@@ -72,6 +82,8 @@ export function unmet(policy: PolicySet, access: AccessRequest, rule: Rule): Con
   ) {
     return "actor"; // PROD-2.6-2, PROD-7.3-2
   }
+  // PLAT-D-10: neither what is for the client alone, nor what is for the workload alone.
+  if (access.forWorkload && (actors === undefined || clientsOf(rule) === undefined)) return "actor";
   if (!hasSubject(rule)) return undefined;
   if (subject === undefined) return "subject";
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";

@@ -5,7 +5,8 @@ import { ENDED_PAGE, ENDED_PAGE_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { isTrustDomainName, isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { isTrustDomainName } from "../spec/spiffe/id.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { EndingSelector } from "./endings.ts";
 import { describeIssue } from "./messages.ts";
 
@@ -25,10 +26,7 @@ const time = v.pipe(wholeNumber, v.maxValue(9_999_999_999, "is not in seconds"))
 
 const workload = v.pipe(
   name,
-  v.check((text) => {
-    const id = parseSpiffeId(text);
-    return id.ok && isWorkloadId(id.value);
-  }, "is not the SPIFFE ID of a workload"),
+  v.check(isWorkloadName, "is neither the SPIFFE ID of a workload nor the name of a platform's"),
 );
 
 const SELECTORS = {

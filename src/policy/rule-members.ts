@@ -103,7 +103,8 @@ const className = v.pipe(
   v.string(),
   v.check(isClassName, "is not a class name: 1 to 63 characters of a-z, 0-9 and -"),
 );
-export const actorsText = "The callers by SPIFFE ID, or by a prefix that ends in /*.";
+export const actorsText =
+  "The callers by SPIFFE ID, as workloads of a platform (platform://NAME/…), or by a prefix that ends in /*.";
 export const who = {
   actors: maybe(patterns, actorsText),
   clients: maybe(

@@ -14,6 +14,7 @@ import { isScopeToken, OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { parsePattern } from "../spec/spiffe/id.ts";
+import { isWorkloadPattern } from "../spec/workload-grant.ts";
 import { notCanonical } from "./nearest.ts";
 import { worded } from "./worded.ts";
 
@@ -32,7 +33,10 @@ export const scopes = v.pipe(
 );
 export const pattern = v.pipe(
   v.string(),
-  v.check((text) => parsePattern(text).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
+  v.check(
+    isWorkloadPattern,
+    "is neither the name of a workload (spiffe://… or platform://…) nor a prefix of such names that ends in /*",
+  ),
 );
 
 const displayText = worded(SHOWN_TEXT_CHARS_MAX);

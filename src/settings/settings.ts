@@ -8,6 +8,7 @@ import type { Jwk } from "../spec/rfc7517.ts";
 import type { RedirectRules } from "../spec/rfc8252.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
+import type { PlatformRegistration } from "../spec/workload-grant.ts";
 import type { Agents } from "./agents.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
 import type { SchemeColours } from "./colours.ts";
@@ -130,6 +131,8 @@ export type TrustedIssuer = {
   statements?: boolean;
   /** Which kinds of its JWT authorization grants are redeemed here, and how. */
   grants?: GrantSettings;
+  /** Which of its tokens are those of workloads; a subject that matches is no user. */
+  workloads: readonly PlatformRegistration[];
   /** Its subjects, by their foreign `sub`, that are refused in every role. */
   disabledSubjects: ReadonlySet<string>;
 };
@@ -215,6 +218,8 @@ export type Settings = General & {
   takesCertificates: boolean;
   trustDomains: ReadonlyMap<string, TrustDomain>;
   trustedIssuers: ReadonlyMap<string, TrustedIssuer>;
+  /** The registrations of platforms, of all trusted issuers, by name. */
+  platforms: ReadonlyMap<string, PlatformRegistration>;
   consentIssuers: ReadonlyMap<string, ConsentIssuer>;
   registration: RegistrationSettings;
   /** Absent: metadata documents are off, and no URL is a `client_id`. */

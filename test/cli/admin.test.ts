@@ -382,7 +382,10 @@ for (const [name, actor] of [
   test(`PROD-2.6-3 an actor that is ${name} is refused before the store is opened`, async () => {
     const command = await parseCommand(add({ actor }));
     assert.ok(!command.ok);
-    assert.match(command.error, /^--actor .* is not the SPIFFE ID of a workload$/);
+    assert.match(
+      command.error,
+      /^--actor .* is neither the SPIFFE ID of a workload nor the name of a platform's$/,
+    );
   });
 }
 

@@ -167,7 +167,7 @@ const WRONG: [words: string[], problem: RegExp][] = [
   [["--jti", "a", "--client", "b"], /^give exactly one option that selects tokens/],
   [["--everything", "--client", "b"], /^give exactly one option that selects tokens/],
   [["--subject", "alice"], /--subject requires --issuer/],
-  [["--actor", "planner"], /actor: is not the SPIFFE ID of a workload/],
+  [["--actor", "planner"], /actor: is neither the SPIFFE ID of a workload nor/],
   [["--trust-domain", "spiffe://td.example"], /trustDomain: is not the name of a trust domain/],
   [["--everything", "--up-to", "yesterday"], /--up-to requires --everything or --subject, and a time/],
   [

@@ -327,6 +327,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     scopes: [],
     subjectClaim: "sub",
     statements: false,
+    workloads: [],
     disabledSubjects: new Set(),
   });
   const more = {
@@ -346,6 +347,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     subjects: { kind: "table", table: new Map([["a", "b"]]) },
     subjectClaim: "sub",
     statements: false,
+    workloads: [],
     disabledSubjects: new Set(),
   });
 });
@@ -917,7 +919,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an issuer that is trusted for nothing",
     issuers({ [IDP]: idp("keep", { acceptAs: [] }) }),
-    `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn`,
+    `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn`,
   ],
   [
     "a symmetric algorithm of an issuer",

@@ -179,7 +179,7 @@ for (const [name, profiles, drafts, missing] of [
   ["ID-JAGs", ["id-jag"], [SPIFFE_DRAFT, CHAINING_DRAFT], ID_JAG_DRAFT],
 ] as const) {
   test(`PROD-9.2-11 ${name} are accepted only if their draft is acknowledged by name`, () => {
-    const words = `drafts: must list "${missing}", the draft that grants across domains follow`;
+    const words = `drafts: must list "${missing}", the draft that grants of other issuers follow`;
     const issuers = { [PARTNER]: issuer({ grants: { profiles } }) };
     assert.deepEqual(problems(issuers, { drafts }), [words]);
     assert.deepEqual(problems(issuers, { drafts: [SPIFFE_DRAFT, missing] }), []);
@@ -196,7 +196,7 @@ for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID
 }
 
 test("RFC7523-5-1 an issuer that is trusted for nothing is refused", () => {
-  const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn`;
+  const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn`;
   assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined }) }), [words]);
   for (const one of [{ grants: {} }, { acceptAs: ["jwt"] }, { statements: true }, { vouches: {} }]) {
     assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined, ...one }) }), [], JSON.stringify(one));

@@ -113,7 +113,7 @@ test("no user signs in at an issuer that is disabled", () => {
 });
 
 const company = (extra: object) => ({ signIn: { providers: { company: { ...PROVIDER, ...extra } } } });
-const TRUSTED_FOR_NOTHING = `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn`;
+const TRUSTED_FOR_NOTHING = `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn`;
 
 const wrong: readonly (readonly [name: string, patch: object, problems: readonly string[]])[] = [
   [

@@ -72,7 +72,8 @@ export function matchesPattern(pattern: string, id: string): boolean {
 /** The prefixes that match an ID, the narrowest first; of a prefix, itself and the wider ones. */
 export function prefixesOver(id: string): readonly string[] {
   const prefixes: string[] = [];
-  for (let end = id.lastIndexOf("/"); end > "spiffe://".length; end = id.lastIndexOf("/", end - 1)) {
+  const authority = id.indexOf("://") + "://".length;
+  for (let end = id.lastIndexOf("/"); end > authority; end = id.lastIndexOf("/", end - 1)) {
     prefixes.push(id.slice(0, end) + ANY_BELOW);
   }
   return prefixes;

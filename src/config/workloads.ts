@@ -1,0 +1,109 @@
+/** The registrations of platforms: which tokens of a trusted issuer are those of workloads, and how they are accepted. */
+import { defined } from "../result.ts";
+import type { TrustedIssuer } from "../settings/settings.ts";
+import { mediaType } from "../spec/rfc7515.ts";
+import { JWT_TYPES } from "../spec/rfc8725.ts";
+import type { PlatformRegistration } from "../spec/workload-grant.ts";
+import { isRegistrationName } from "../spec/workload-grant.ts";
+import type { Reader } from "./reader.ts";
+import type { WorkloadsFile } from "./trust-schema.ts";
+
+/** PLAT-D-2: these sign tokens for anyone, so that only what a claim or an exact subject says tells whose they are. */
+const SHARED_ISSUERS = [
+  "https://token.actions.githubusercontent.com",
+  "https://gitlab.com",
+  "https://accounts.google.com",
+];
+
+/** Issuers that no token has: Entra signs with the name of a tenant. */
+const NO_ISSUER =
+  /^https:\/\/(?:login\.microsoftonline\.com|sts\.windows\.net)\/(?:common|organizations|consumers)(?:\/|$)/;
+
+/** PLAT-D-3: a token for these is meant for another service, which could send it here. */
+const AUDIENCES_OF_OTHERS =
+  /^(?:sts\.amazonaws\.com|api:\/\/AzureADTokenExchange|(?:https:)?\/\/iam\.googleapis\.com\/.*|(?:https:\/\/)?kubernetes(?:\.default(?:\.svc(?:\.cluster\.local)?)?)?)$/;
+
+const TYPES_OF_OTHERS = [
+  ...JWT_TYPES.accessToken,
+  ...JWT_TYPES.idJag,
+  ...JWT_TYPES.dpopProof,
+  "secevent+jwt",
+  "logout+jwt",
+].map(mediaType);
+
+const REPOSITORY_BY_NAME = /^repo:[^@]*$/;
+
+export function readWorkloads(
+  issuer: string,
+  workloads: Readonly<Record<string, WorkloadsFile>>,
+  reader: Reader,
+): TrustedIssuer["workloads"] {
+  return Object.entries(workloads).map(([name, from]) => readRegistration(issuer, name, from, reader));
+}
+
+function readRegistration(
+  issuer: string,
+  name: string,
+  { tenancy, ...from }: WorkloadsFile,
+  { problem, warnings }: Reader,
+): PlatformRegistration {
+  const path = `trustedIssuers.${issuer}.workloads.${name}`;
+  if (!isRegistrationName(name))
+    problem(path, "is not the name of a registration: 1 to 64 of a-z, 0-9, . ~ and -");
+  if (NO_ISSUER.test(issuer))
+    problem(path, "is for an issuer of many tenants, whose tokens name their own tenant");
+  const isExact = from.subjects.every((one) => !one.endsWith("*"));
+  const isPinned = Object.keys(from.claims).length > 0;
+  if (tenancy === "dedicated" && SHARED_ISSUERS.includes(issuer)) {
+    problem(`${path}.tenancy`, 'is "shared" for this issuer, which signs tokens for anyone');
+  }
+  // WIF-N-1: what a tenant can choose, and a prefix of it, tells no tenant from another.
+  if (tenancy === "shared" && !isExact && !isPinned) {
+    problem(`${path}.claims`, "names no claim: an issuer that is shared needs one, or exact subjects alone");
+  }
+  for (const one of from.subjects) {
+    if (one === "*" ? tenancy === "shared" : /[^:/]\*$/.test(one)) {
+      problem(
+        `${path}.subjects`,
+        `${one} is neither exact nor a prefix that ends in a star after a slash or a colon${one === "*" ? "; all subjects need a dedicated issuer" : ""}`,
+      );
+    }
+    if (issuer === SHARED_ISSUERS[0] && !isPinned && REPOSITORY_BY_NAME.test(one)) {
+      warnings.push(
+        `${path}.subjects: ${one} names a repository by a name that another owner can get: name it with its ids, or pin /repository_id`,
+      );
+    }
+  }
+  for (const pointer of Object.keys(from.claims)) {
+    if (!pointer.startsWith("/") || /~(?![01])/.test(pointer)) {
+      problem(`${path}.claims`, `${pointer} is not a JSON pointer, such as /kubernetes.io/namespace`);
+    }
+  }
+  for (const one of from.audiences ?? []) {
+    if (AUDIENCES_OF_OTHERS.test(one)) {
+      problem(
+        `${path}.audiences`,
+        `${one} is the audience of another service, which could send its tokens here`,
+      );
+    }
+  }
+  for (const type of from.types) {
+    if (type !== null && TYPES_OF_OTHERS.includes(mediaType(type))) {
+      problem(`${path}.types`, `${type} is the type of another kind of JWT`);
+    }
+  }
+  if (from.clients !== undefined && from.uses?.some((use) => use !== "grant")) {
+    problem(
+      `${path}.uses`,
+      'is "grant" alone beside "clients": in another use its token alone would be enough',
+    );
+  }
+  return defined<PlatformRegistration>({
+    ...from,
+    name,
+    issuer,
+    uses: from.uses ?? (from.clients === undefined ? ["grant", "client", "actor"] : ["grant"]),
+    claims: new Map(Object.entries(from.claims)),
+    types: from.types.map((type) => type ?? undefined),
+  });
+}

@@ -1,0 +1,248 @@
+/**
+ * Workload Authorization Grant, draft-carleton-workload-authz-grant-02, and MCP Workload Identity Federation (SEP-1933).
+ * Covers WAG 4 the name of an agent, 5.1 the claims of its platform's JWT, 6 the registrations of platforms.
+ */
+import { PLATFORM_ID_BYTES_MAX, WORKLOAD_SUB_CHARS_MAX } from "../limits/input.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { parseScope } from "./rfc6749.ts";
+import type { Jws } from "./rfc7515.ts";
+import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
+import { checkSoleAudience, checkTimes, numberClaim, stringClaim } from "./rfc7519.ts";
+import type { BoundTo } from "./rfc7800.ts";
+import { readConfirmation } from "./rfc7800.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
+import { isJsonObject } from "./rfc8259.ts";
+import type { JwtTypeFailure } from "./rfc8725.ts";
+import { checkType } from "./rfc8725.ts";
+import { parsePattern, parseSpiffeId } from "./spiffe/id.ts";
+
+export const DRAFT = "draft-carleton-workload-authz-grant-02";
+
+// --- the name of an agent ---------------------------------------------------------------------------------------
+
+const SCHEME = "platform://";
+const REGISTRATION = /^[a-z0-9.~-]{1,64}$/;
+const PLATFORM_ID = /^platform:\/\/([a-z0-9.~-]{1,64})\/((?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+)$/;
+
+export const isRegistrationName = (text: string): boolean => REGISTRATION.test(text);
+
+/**
+ * WAG-4-1, WAG-4-2: the agent is the pair of registration and `sub`, never `sub` alone. `sub` is one segment, in which
+ * each character but the unreserved ones is escaped, `%` too, so that no two pairs have the same name.
+ */
+export const platformId = (registration: string, sub: string): string =>
+  `${SCHEME}${registration}/${sub.replace(/[^A-Za-z0-9._~-]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`)}`;
+
+export function parsePlatformId(text: string): { registration: string; sub: string } | undefined {
+  const match = text.length <= PLATFORM_ID_BYTES_MAX ? PLATFORM_ID.exec(text) : null;
+  if (match === null) return undefined;
+  const [, registration = "", segment = ""] = match;
+  const sub = segment.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  // A name has one spelling: what needs no escape has none.
+  return PRINTABLE.test(sub) && platformId(registration, sub) === text ? { registration, sub } : undefined;
+}
+
+export const isPlatformName = (text: string): boolean => text.startsWith(SCHEME);
+
+/** Whether the text names one workload, by SPIFFE ID or as a platform's. */
+export const isWorkloadName = (text: string): boolean =>
+  parsePlatformId(text) !== undefined || (!text.endsWith("/*") && parsePattern(text).ok);
+
+/** PLAT-D-8: a rule names a workload exactly, or by a prefix; of a platform that is a whole registration. */
+export const isWorkloadPattern = (text: string): boolean =>
+  parsePattern(text).ok ||
+  parsePlatformId(text) !== undefined ||
+  (isPlatformName(text) && text.endsWith("/*") && isRegistrationName(text.slice(SCHEME.length, -2)));
+
+// --- registrations ----------------------------------------------------------------------------------------------
+
+/** The roles in which a platform's JWT may come. */
+export const WORKLOAD_USES = ["grant", "client", "actor", "subject"] as const;
+export type WorkloadUse = (typeof WORKLOAD_USES)[number];
+
+/** WIF-R-1: which tokens of a trusted issuer are those of workloads, and how they are accepted. */
+export type PlatformRegistration = {
+  name: string;
+  issuer: string;
+  uses: readonly WorkloadUse[];
+  /** Each exact, or a prefix that ends in a star. */
+  subjects: readonly string[];
+  /** By JSON pointer, the values that a claim may have. */
+  claims: ReadonlyMap<string, readonly (string | boolean)[]>;
+  /** Absent: this server's own names. */
+  audiences?: readonly string[];
+  types: readonly (string | undefined)[];
+  maxLifeSeconds: number;
+  maxAgeSeconds: number;
+  /** Whether a token may be sent again while it is young enough. */
+  reusable: boolean;
+  /** The clients that may bring its grants, which then have to authenticate. */
+  clients?: readonly string[];
+  /** Whether `sub` may be a SPIFFE ID of a trust domain that is not configured here. */
+  svid: boolean;
+};
+
+export type Match = { registration: PlatformRegistration; matched: JsonObject };
+
+export type NoMatch = { kind: "workload_not_registered" } | { kind: "workload_ambiguous"; names: string[] };
+
+/**
+ * WAG-6.1-2, PLAT-D-4: the one registration that the claims match; `registrations` are those of the issuer, which was
+ * found by simple comparison of `iss`.
+ */
+export function matchRegistration(
+  registrations: readonly PlatformRegistration[],
+  claims: JsonObject,
+): Result<Match, NoMatch> {
+  const { sub } = claims;
+  const found: Match[] = [];
+  for (const registration of registrations) {
+    // PROD-2.3-14: a JWT about its own issuer is that of a client.
+    if (
+      typeof sub !== "string" ||
+      sub === registration.issuer ||
+      !registration.subjects.some((one) => isSubject(one, sub))
+    )
+      continue;
+    // WAG-6.3-1: a claim that is missing or different, such as that of a tenant, is no match. WAG-6.2-1: claims are read
+    // by the registration alone, and mean nothing elsewhere.
+    const matched = [...registration.claims].map(
+      ([at, values]) => [at, values, claimAt(claims, at)] as const,
+    );
+    if (!matched.every(([, values, value]) => values.some((one) => one === value))) continue;
+    found.push({
+      registration,
+      matched: Object.fromEntries(matched.map(([at, , value]) => [at, value as Json])),
+    });
+  }
+  const [match, another] = found;
+  if (match === undefined) return err({ kind: "workload_not_registered" });
+  return another === undefined
+    ? ok(match)
+    : err({ kind: "workload_ambiguous", names: found.map(({ registration }) => registration.name) });
+}
+
+/** PLAT-D-15: whether the claims are those of a workload and of no user. */
+export function isWorkload(registrations: readonly PlatformRegistration[], claims: JsonObject): boolean {
+  const match = matchRegistration(registrations, claims);
+  return match.ok || match.error.kind === "workload_ambiguous";
+}
+
+/** WAG-4-1: compared with case; a prefix ends at a delimiter, so `…:prod:*` does not match `…:prod-evil:x`. */
+const isSubject = (pattern: string, sub: string): boolean =>
+  pattern.endsWith("*")
+    ? sub.startsWith(pattern.slice(0, -1)) && sub.length >= pattern.length
+    : sub === pattern;
+
+/** RFC 6901: the value at a pointer through objects alone, since a list may hold more than was pinned. */
+function claimAt(claims: JsonObject, pointer: string): Json | undefined {
+  let value: Json | undefined = claims;
+  for (const token of pointer.split("/").slice(1)) {
+    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (!isJsonObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+/** Whether `sub` is one that this registration takes now, of a name that was given before. */
+export const takesSubject = ({ subjects }: PlatformRegistration, sub: string): boolean =>
+  subjects.some((one) => isSubject(one, sub));
+
+/** Whether any platform's grant is accepted. */
+export const takesWorkloadGrants = (registrations: ReadonlyMap<string, PlatformRegistration>): boolean =>
+  registrations.values().some(({ uses }) => uses.includes("grant"));
+
+// --- the claims -------------------------------------------------------------------------------------------------
+
+export type CheckedWorkload = {
+  sub: string;
+  audience: string;
+  jti?: string;
+  issuedAtSeconds: number;
+  expiresAtSeconds: number;
+  /** WAG-5.1-3: absent if the JWT does not limit what is granted. */
+  scopes?: readonly string[];
+  boundTo?: BoundTo;
+};
+
+export type WorkloadFailure =
+  | JwtTypeFailure
+  | ClaimFailure
+  | AudienceFailure
+  | TimeFailure
+  | { kind: "workload_sub_refused" | "workload_acts_for_another" | "workload_token_of_another_kind" };
+
+/** Does not check the signature: the result counts only under a key of the registration's issuer (WAG-6.1-3). */
+export function checkWorkload(
+  { header, claims }: Pick<Jws, "header" | "claims">,
+  registration: PlatformRegistration,
+  rule: {
+    audiences: readonly string[];
+    nowSeconds: number;
+    skewSeconds: number;
+    isTrustDomain: (name: string) => boolean;
+  },
+): Result<CheckedWorkload, WorkloadFailure> {
+  // PLAT-D-4: an access token, an ID-JAG or a security event of the same issuer is no workload's token.
+  const type = checkType(header, registration.types);
+  if (!type.ok) return type;
+  // PLAT-D-15: an ID token, a security event and a logout token are of users, with the type JWT or with none.
+  if (claims.nonce !== undefined || claims.events !== undefined) {
+    return err({ kind: "workload_token_of_another_kind" });
+  }
+  // PLAT-D-3, WAG-5.1-2: exactly one audience, one of those that are listed, byte for byte.
+  const audience = checkSoleAudience(claims, registration.audiences ?? rule.audiences);
+  if (!audience.ok) return audience;
+  // PLAT-D-5, WIF-S-3: both times are demanded, and bound life and age.
+  const issuedAt = numberClaim(claims, "iat");
+  if (!issuedAt.ok) return issuedAt;
+  const times = checkTimes(claims, {
+    nowSeconds: rule.nowSeconds,
+    skewSeconds: rule.skewSeconds,
+    lifetimeSecondsMax: registration.maxLifeSeconds,
+    ageSecondsMax: registration.maxAgeSeconds,
+  });
+  if (!times.ok) return times;
+  // PLAT-D-12: a workload speaks for itself alone.
+  if (claims.act !== undefined || claims.may_act !== undefined) {
+    return err({ kind: "workload_acts_for_another" });
+  }
+  const sub = stringClaim(claims, "sub");
+  if (!sub.ok) return sub;
+  if (!isWorkloadSub(sub.value, registration, rule.isTrustDomain))
+    return err({ kind: "workload_sub_refused" });
+  const jti = claims.jti === undefined ? undefined : stringClaim(claims, "jti");
+  if (jti?.ok === false) return jti;
+  const scopes = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
+  if (claims.scope !== undefined && !scopes?.ok) return err({ kind: "jwt_claim_malformed", claim: "scope" });
+  return ok(
+    defined<CheckedWorkload>({
+      sub: sub.value,
+      audience: audience.value,
+      jti: jti?.value,
+      issuedAtSeconds: Math.floor(issuedAt.value),
+      expiresAtSeconds: Math.ceil(times.value.exp),
+      scopes: scopes?.ok ? scopes.value : undefined,
+      boundTo: readConfirmation(claims),
+    }),
+  );
+}
+
+const PRINTABLE = new RegExp(`^[\\x20-\\x7e]{1,${WORKLOAD_SUB_CHARS_MAX}}$`);
+
+/**
+ * PLAT-D-7: printable ASCII, and no name of another kind: a SPIFFE ID is a workload's that proves it by its SVID, unless
+ * its trust domain is known by this registration alone.
+ */
+function isWorkloadSub(
+  sub: string,
+  { svid }: PlatformRegistration,
+  isTrustDomain: (name: string) => boolean,
+): boolean {
+  if (!PRINTABLE.test(sub) || /^(platform|https):\/\//i.test(sub)) return false;
+  if (!/^spiffe:/i.test(sub)) return true;
+  const id = parseSpiffeId(sub);
+  return svid && id.ok && !isTrustDomain(id.value.trustDomain);
+}
