@@ -131,7 +131,8 @@ export interface AuditTrail {
 
 /** Counts failures before authentication, because one record each would let unauthenticated peers fill the disk. */
 export interface AuthFailures {
-  note(request: NonNullable<AuditEvent["request"]>, reason: Reason): void;
+  /** `registrations` are those among which a platform's token does not choose. */
+  note(request: NonNullable<AuditEvent["request"]>, reason: Reason, registrations?: readonly string[]): void;
 }
 
 /**
@@ -199,7 +200,15 @@ export interface Clients {
  * Why a URL supplied by a client gave no client or key. `waitSeconds` is there if the fetch budget was used up;
  * `unreachable` says that it had a good document before, which cannot be fetched now (MCPC-D-17).
  */
-export type FetchRefused = { reason: Reason; waitSeconds?: number; unreachable?: true };
+export type FetchRefused = {
+  reason: Reason;
+  waitSeconds?: number;
+  unreachable?: true;
+  /** How the refusal of a platform's grant is told. */
+  as?: "client_refused" | "grant_refused" | "platform_refused" | "workload_not_admitted";
+  /** The registrations that match the same token. */
+  registrations?: readonly string[];
+};
 
 /** Clients by the URL of their metadata document. `source` is the address of the peer whose request needs it. */
 export interface ClientDocuments {

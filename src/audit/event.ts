@@ -103,8 +103,18 @@ export type AuditEvent = {
     auth_method: string;
     /** Where the client comes from (CIMD-7.1-2); absent for a workload without registration. */
     source?: string;
-    /** The workload's SPIFFE ID. */
+    /** The workload's SPIFFE ID, or the name of a platform's workload. */
     workload?: string;
+    /** PLAT-D-17: the registration of that workload, its name there, and the claims that the registration demands. */
+    platform?: {
+      registration: string;
+      iss: string;
+      sub: string;
+      claims: JsonObject;
+      fingerprint: string;
+      /** PLAT-D-9: a `client_id` that came beside its grant. */
+      ignored_client_id?: string;
+    };
     /** Key, audience and `jti` of the client's assertion, or the thumbprint of its certificate. */
     kid?: string;
     aud?: string;

@@ -162,6 +162,17 @@ export const TOKEN_REASONS = {
   grant_client_differs: "the grant was issued to another client",
   grant_details_unsupported: "the grant has authorization_details, which are not supported",
   grant_tenant_unsupported: "the grant has a tenant, which is not supported",
+  sub_is_workload: "the token is that of a platform's workload, which is no user",
+  workload_not_registered: "no registration of the platform matches the token",
+  workload_ambiguous: "more than one registration of the platform matches the token",
+  workload_use_refused: "the registration of the platform does not accept its tokens in this role",
+  workload_sub_refused:
+    "sub of the platform's token is too long, not printable ASCII, or has the form of another name",
+  workload_acts_for_another: "the platform's token has act or may_act",
+  workload_token_of_another_kind: "the platform's token has nonce or events, as those of users have",
+  workload_client_missing:
+    "the registration of the platform demands that a client authenticates beside its grant",
+  workload_client_differs: "the registration of the platform does not name the client that brings its grant",
 };
 
 export const CERTIFICATE_REASONS = {

@@ -17,6 +17,7 @@ export function describeClient({
   method,
   source,
   workload,
+  platform,
   proof,
   keys,
 }: Authenticated & RequestingClient): NonNullable<AuditEvent["client"]> {
@@ -25,6 +26,15 @@ export function describeClient({
     auth_method: method,
     source,
     workload,
+    platform:
+      platform &&
+      defined({
+        registration: platform.registration,
+        ...platform.origin,
+        claims: platform.matched,
+        fingerprint: platform.fingerprint,
+        ignored_client_id: platform.ignoredClientId,
+      }),
     kid: proof?.kid,
     aud: proof?.aud,
     jti: proof?.jti,

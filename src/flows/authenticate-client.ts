@@ -9,14 +9,17 @@ import { defined, err, ok, whenReady } from "../result.ts";
 import type { AssertionType, AuthMethod, ClientSource } from "../settings/authentication-methods.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
+import { parseJws } from "../spec/rfc7515.ts";
 import type { Presented, PresentedAssertion, PresentedCertificate } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
-import { JWT_BEARER } from "../spec/rfc7523.ts";
+import { JWT_BEARER, JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
+import { takesWorkloadGrants } from "../spec/workload-grant.ts";
 import type { Failure } from "./refusal.ts";
-import type { From, MethodVerifier, Proof, Proven, VerifiedSvid } from "./verifier.ts";
+import type { From, MethodVerifier, PlatformProof, Proof, Proven, VerifiedSvid } from "./verifier.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
+import { isOfPlatform, verifyPlatformGrant } from "./verify-platform.ts";
 import { verifyPublic } from "./verify-public.ts";
 import { verifySecret } from "./verify-secret.ts";
 import { verifySvidAssertion } from "./verify-svid.ts";
@@ -39,10 +42,18 @@ export type Authenticated = {
   bindsBy?: Client["bindsBy"];
   /** The JWT-SVID that proved it; as actor token of the same request it is not verified again. */
   svid?: VerifiedSvid;
+  /** The platform's token that proved it, which is not verified again either. */
+  platform?: PlatformProof;
   proof?: Proof;
   /** The guard of the assertion, which the answer to this request spends, whatever the answer is. */
   spends?: Guard;
 };
+
+/**
+ * What an endpoint admits beside a client that proves itself: a public client, or a workload by the grant of its
+ * platform. The second looks at the keys of the request itself, to which such a grant or assertion may be bound.
+ */
+export type Admits = "proven" | "public" | "workload";
 
 /**
  * PROD-1.2-1, RFC6749-3.2.1-1: every token request is authenticated here. Where public clients are admitted, one that
@@ -53,17 +64,21 @@ export function authenticateClient(
   form: Form,
   authorization: string | undefined,
   from: From,
-  admits: "proven" | "public" = "proven",
+  admits: Admits = "proven",
 ): Awaitable<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
   // RFC6749-2.3.1-8: the proof is verified first, so that failures of others at this address refuse no valid one.
   const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;
-  const proving = ports.proofs.verify(from.address, (paths) =>
-    nothing && admits === "public"
-      ? verifyPublic(ports, presented.value, from)
-      : prove(ports, presented.value, from, paths),
-  );
+  const assertion = form.grant_type === JWT_BEARER_GRANT ? form.assertion : undefined;
+  const proving = ports.proofs.verify(from.address, (paths) => {
+    if (nothing && admits === "public") return verifyPublic(ports, presented.value, from);
+    return admits === "workload" &&
+      assertion !== undefined &&
+      isOwnProof(ports, presented.value, from, assertion)
+      ? verifyPlatformGrant(ports, assertion, presented.value.clientId)
+      : prove(ports, presented.value, from, paths);
+  });
   return whenReady(proving, (proven): Result<Authenticated, Failure> => {
     if (!proven.ok) {
       const failure = failureOf(ports, proven.error, from, presented.value.clientId);
@@ -71,10 +86,15 @@ export function authenticateClient(
       const isGone = nothing && failure.kind === "client_refused" && failure.reason === "client_unknown";
       return err(isGone ? { ...failure, kind: "client_gone" } : failure);
     }
-    const { method, clientId } = proven.value;
+    const { method, clientId, platform } = proven.value;
+    // PLAT-D-12: only an endpoint that looks at keys can check the key of a bound token.
+    if (platform?.boundTo !== undefined && admits !== "workload") {
+      return err({ kind: "client_refused", reason: "key_not_proven" });
+    }
     // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
     // source.
-    const rest = method === "none" ? 0 : ports.throttle.spend(clientId);
+    // PLAT-D-16: the workloads of a registration share a rate, since a platform makes new ones at will.
+    const rest = method === "none" ? 0 : ports.throttle.spend(platform?.registration ?? clientId);
     if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
     return ok(authenticated(proven.value));
   });
@@ -104,6 +124,25 @@ const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: MethodVerifier<Pr
 };
 
 const isAssertionType = (type: string): type is AssertionType => Object.hasOwn(ASSERTION_VERIFIERS, type);
+
+/**
+ * WAG-5-2: whether the grant is the only proof of the request. A certificate of a client, which names it or is an SVID,
+ * authenticates that client; any other certificate is the key that the grant is bound to.
+ */
+function isOwnProof(
+  { settings }: Pick<Ports, "settings">,
+  presented: Presented,
+  { certificates, leaf }: From,
+  assertion: string,
+): boolean {
+  const isSvid = leaf?.ok && leaf.value.subjectAltNames?.uris.some((uri) => /^spiffe:/i.test(uri));
+  const namesClient = certificates.length > 0 && (presented.clientId !== undefined || isSvid);
+  if (presented.by !== "certificate" || namesClient) return false;
+  if (!takesWorkloadGrants(settings().platforms)) return false;
+  // RFC6749-4.4-1: a grant of an issuer that is trusted for those of users still needs its client.
+  const jws = parseJws(assertion);
+  return isOfPlatform(settings(), jws.ok ? jws.value.claims : {}, (issuer) => issuer?.grants !== undefined);
+}
 
 /** A SPIFFE ID is never the name of a public client. */
 const presentsNothing = (
@@ -146,7 +185,8 @@ function failureOf(
   if ("retrySeconds" in error) return { kind: "overloaded", reason, waitSeconds: error.retrySeconds };
   const { waitSeconds: fetchSeconds } = error;
   const waitSeconds = fetchSeconds ?? ports.throttle.failed(address, clientId);
-  return waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : { kind: "client_refused", reason };
+  if (waitSeconds > 0) return { kind: "throttled", reason, waitSeconds };
+  return defined<Failure>({ kind: error.as ?? "client_refused", reason, registrations: error.registrations });
 }
 
 /** Builds the client that was proven, with the members of its record. */
@@ -155,7 +195,7 @@ function authenticated({ record, ...proven }: Proven): Authenticated {
     source: record?.source,
     registrationClass: record?.registrationClass,
     grantTypes: record?.grantTypes,
-    scopes: record?.scopes,
+    scopes: record?.scopes ?? proven.platform?.scopes,
     actorAccessToken: record?.actorAccessToken,
     defaultTarget: record?.defaultTarget,
     bindsBy: record?.bindsBy,

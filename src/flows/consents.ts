@@ -96,7 +96,7 @@ async function readUser(ports: UserPorts, jws: Jws): Promise<Result<Origin, { re
   if (clients.length === 0 || !listed) return err({ reason: "client_not_for_consents" });
   const sub = foreignSubject(issuer.value, claims);
   if (!sub.ok) return err({ reason: sub.error.kind });
-  const mapped = await mapSubject(ports, issuer.value, sub.value);
+  const mapped = await mapSubject(ports, issuer.value, sub.value, claims);
   if (!mapped.ok) return mapped;
   const { origin } = mapped.value;
   // A stolen token that was ended for exchanges must not give the thief a consent either.

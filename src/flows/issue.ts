@@ -20,7 +20,14 @@ import { decideOrder, toFailure } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import type { PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
-import { assertionReplayed, codeReplayed, grantReplayed, proofReplayed, REFRESH_RACED } from "./refusal.ts";
+import {
+  assertionReplayed,
+  codeReplayed,
+  exchangeReplayed,
+  grantReplayed,
+  proofReplayed,
+  REFRESH_RACED,
+} from "./refusal.ts";
 import type { Known, TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
@@ -47,7 +54,10 @@ const LOST: Record<Condition, Lost> = {
   code_fresh: {
     replayed: (event, { spends }) => defined<RefusedRequest>({ ...codeReplayed(event), spends }),
   },
-  grant_fresh: { replayed: grantReplayed },
+  grant_fresh: {
+    replayed: (event, { access }) =>
+      exchanges(access.mode) ? exchangeReplayed(event) : grantReplayed(event),
+  },
   proof_fresh: { replayed: proofReplayed },
   key_stands: { renewsKey: true },
   family_current: { failure: () => ({ kind: "grant_refused", reason: REFRESH_RACED }) },
@@ -136,7 +146,7 @@ const knownOf = ({ form }: TokenRequest, { access: { mode }, parties, grant }: O
 
 function rowOf(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, chain, ancestors, root, actorJti }: Order,
+  { access, sub, chain, ancestors, root, actorJti, platforms }: Order,
   {
     allowed: { rule, audience, scope, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
@@ -162,7 +172,7 @@ function rowOf(
     consentId: consent?.id,
     confirmation,
   });
-  const issued = defined<Endable>({ ...row, actorJti, kid });
+  const issued = defined<Endable>({ ...row, actorJti, kid, platforms });
   return { ...row, endingKeys: endingKeys(hash.sha256, issued, root) };
 }
 
@@ -175,14 +185,18 @@ const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: SigningKey, nowSecond
 /** What must still hold when the token is written, and what it uses up. */
 function guardsOf(
   { client, spends: proof }: TokenRequest,
-  { spends: grant }: Order,
+  { spends: grant, platforms }: Order,
   { allowed: { consent } }: Decided,
   { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
 ): readonly Guard[] {
   const guards: Guard[] = [{ kind: "not_ended", keys }];
   // RFC7523-3-14: the assertion by which the client authenticated is spent, where it is of single use (a JWT-SVID and a
   // reusable assertion are not); IDC-5.5-2: so is the grant that it redeems; RFC9449-11.1-2: so is the proof of the key.
-  for (const spent of [client.spends, grant, proof]) if (spent !== undefined) guards.push(spent);
+  // PLAT-D-6: a platform's token is spent once for all its roles in one request.
+  const others = platforms.filter(({ compact }) => compact !== client.platform?.compact);
+  for (const spent of [client.spends, grant, proof, ...others.map(({ spends }) => spends)]) {
+    if (spent !== undefined) guards.push(spent);
+  }
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   return guards;
 }

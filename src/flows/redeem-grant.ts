@@ -1,7 +1,7 @@
 /** RFC 7523 2.1: a JWT authorization grant of a trusted issuer, for an access token here (IDC 2.4, ID-JAG 4.4). */
 import type { ForeignTokenPorts } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenOk, whenReady } from "../result.ts";
+import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -13,8 +13,9 @@ import { grantIssuer, readGrant } from "./order/grant.ts";
 import type { Order, Refused, ResolvedSubject } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
-import type { TokenRequest } from "./token-request.ts";
+import type { Known, TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
+import { isOfPlatform, verifyPlatformTokenOf } from "./verify-platform.ts";
 
 const MODE = { mode: "redemption" } as const;
 
@@ -29,17 +30,56 @@ export function readRedemption(
     const failure = { kind: "request_malformed", reason: "assertion_missing" } as const;
     return refuseRequest(request, failure, { ...MODE, requested: describeRequest(form) });
   }
-  return readRequest(ports, request, MODE, { subject: () => verifyGrant(ports, assertion, client.clientId) });
+  if (client.platform?.compact === assertion) return readRequest(ports, request, OF_WORKLOAD);
+  const jws = parseJws(assertion);
+  const isOther = (issuer?: TrustedIssuer) => !issuer?.workloads.length || issuer.grants !== undefined;
+  if (jws.ok && isOfPlatform(ports.settings(), jws.value.claims, isOther)) {
+    return readBroughtGrant(ports, request, assertion);
+  }
+  return readRequest(ports, request, MODE, { subject: () => verifyGrant(ports, jws, client.clientId) });
+}
+
+/** PLAT-D-8: a workload that proved itself by its grant asks for a token of its own. */
+const OF_WORKLOAD = { mode: "client_credentials", byGrant: true } as const;
+
+/** PLAT-D-10: the grant of a workload that an authenticated client brings; a rule names both. */
+function readBroughtGrant(
+  ports: ForeignTokenPorts,
+  request: TokenRequest,
+  assertion: string,
+): Awaitable<Result<Order, RefusedRequest>> {
+  const { client, form } = request;
+  return whenReady(verifyPlatformTokenOf(ports, assertion, "grant", client.keys), (verified) => {
+    const known = { mode: OF_WORKLOAD.mode, requested: describeRequest(form) };
+    if (!verified.ok) {
+      const { as: kind, reason, registrations } = verified.error;
+      const detail = registrations && { registrations: [...registrations] };
+      return refuseRequest(request, { kind, reason }, defined<Known>({ ...known, detail }));
+    }
+    const platform = verified.value;
+    const { scopes = client.scopes } = platform;
+    const brought: TokenRequest["client"] = defined<TokenRequest["client"]>({
+      ...client,
+      platform,
+      workload: platform.id,
+      forWorkload: true,
+      scopes: scopes?.filter((one) => client.scopes?.includes(one) ?? true),
+    });
+    if (platform.clients?.includes(client.clientId) === false) {
+      const failure = { kind: "workload_not_admitted", reason: "workload_client_differs" } as const;
+      return refuseRequest({ ...request, client: brought }, failure, known);
+    }
+    return readRequest(ports, { ...request, client: brought }, OF_WORKLOAD);
+  });
 }
 
 /** RFC7523-3-16: the claims of a grant count only once a trusted issuer's signature on it is verified. */
 function verifyGrant(
   ports: ForeignTokenPorts,
-  assertion: string,
+  parsed: ReturnType<typeof parseJws>,
   clientId: string,
 ): Awaitable<Result<ResolvedSubject, Refused>> {
   const { issuer: us } = ports.settings();
-  const parsed = parseJws(assertion);
   if (!parsed.ok) return err({ reason: parsed.error.kind });
   const jws = parsed.value;
   const named = parseGrant(jws, us);
@@ -62,9 +102,10 @@ function verifyGrant(
 
 /** RFC8725-3.12-v1: where other JWTs of an issuer count here too, only the type tells that one is a grant. */
 function typesOf(
-  { acceptAs, vouches, statements = false }: TrustedIssuer,
+  { acceptAs, vouches, statements = false, workloads }: TrustedIssuer,
   profile: GrantProfile,
 ): TrustedIssuer["types"] {
   if (profile === "id-jag") return JWT_TYPES.idJag;
-  return acceptAs.length > 0 || vouches !== undefined || statements ? [GRANT_TYP] : JWT_TYPES.grant;
+  const signsOthers = acceptAs.length > 0 || vouches !== undefined || statements || workloads.length > 0;
+  return signsOthers ? [GRANT_TYP] : JWT_TYPES.grant;
 }

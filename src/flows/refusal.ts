@@ -18,6 +18,10 @@ export type Failure = {
     | "grant_type_unsupported"
     | "token_refused"
     | "grant_refused"
+    /** The token of a platform is signed well, and it is for the platform to issue a better one. */
+    | "platform_refused"
+    /** The same, and it is for the operator to admit its workload. */
+    | "workload_not_admitted"
     | "token_of_another"
     | "token_type_unsupported"
     | "policy_denied"
@@ -34,6 +38,8 @@ export type Failure = {
   parameter?: string;
   /** The seconds after which a throttled request, or one during overload, may be sent again. */
   waitSeconds?: number;
+  /** The registrations that match the same token of a platform. */
+  registrations?: readonly string[];
   /** A page at which the caller's user can give what is missing. */
   errorUri?: string;
 };
@@ -46,6 +52,7 @@ export const REFRESH_RACED = "refresh_raced";
 
 export const ASSERTION_REPLAYED = "assertion_replayed";
 export const CODE_REPLAYED = "code_replayed";
+export const GRANT_REPLAYED = "grant_replayed";
 
 /** RFC7523-3-14: a client that sends a used assertion again is not authenticated, whatever else the request says. */
 export function assertionReplayed(event: AuditEvent): RefusedRequest {
@@ -54,7 +61,12 @@ export function assertionReplayed(event: AuditEvent): RefusedRequest {
 
 /** IDC-5.5-2, EMA-7.4.2-2: a grant is redeemed once. */
 export function grantReplayed(event: AuditEvent): RefusedRequest {
-  return replayed(event, { kind: "grant_refused", reason: "grant_replayed" });
+  return replayed(event, { kind: "grant_refused", reason: GRANT_REPLAYED });
+}
+
+/** The same for a token of a platform that came as subject or actor. */
+export function exchangeReplayed(event: AuditEvent): RefusedRequest {
+  return replayed(event, { kind: "token_refused", reason: GRANT_REPLAYED });
 }
 
 /** RFC9449-11.1-2: a proof serves for one request. */

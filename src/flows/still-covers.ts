@@ -16,8 +16,10 @@ import { documentPlace } from "../settings/client-metadata.ts";
 import type { Client, Settings } from "../settings/settings.ts";
 import { nameHere } from "../settings/subject-names.ts";
 import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
+import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { isPlatformName, isWorkloadName, parsePlatformId, takesSubject } from "../spec/workload-grant.ts";
 
 /** What is known now of the parties of one token. */
 export type CurrentFacts = {
@@ -30,7 +32,7 @@ export type CurrentFacts = {
   parent?: TokenRecord;
 };
 
-type Limits = Pick<Settings, "issuer" | "policy" | "trustedIssuers"> & DocumentSettings;
+type Limits = Pick<Settings, "issuer" | "policy" | "trustedIssuers" | "platforms"> & DocumentSettings;
 type Judged = Result<undefined, TokenReason>;
 const STANDS = ok(undefined);
 
@@ -74,11 +76,12 @@ function checkClient(record: TokenRecord, client: Client | undefined, limits: Li
     // A setting tells whether documents of this origin are accepted; the document itself is fetched when it is needed.
     const url = parseDocumentUrl(clientId);
     if (!url.ok || !documentPlace(url.value, limits).ok) return err("token_client_gone");
-  } else if (client === undefined && !parseSpiffeId(clientId).ok) {
+  } else if (client === undefined && !isWorkloadName(clientId)) {
     return err("token_client_gone");
   }
   if (client !== undefined && !isVouchedFor(client, limits)) return err("token_client_gone");
   const workload = workloadOf(record);
+  if (workload !== undefined && isPlatformName(workload)) return checkPlatform(limits, workload, record);
   const id = workload === undefined ? undefined : parseSpiffeId(workload);
   if (workload === undefined || !id?.ok) return STANDS;
   if (client?.workload !== undefined) {
@@ -96,6 +99,28 @@ function checkClient(record: TokenRecord, client: Client | undefined, limits: Li
   return byOperator || isAdmitted(admit, workload) ? STANDS : err("token_workload_gone");
 }
 
+/** PLAT-D-16: a registration that is removed, disabled or narrowed ends the tokens of its workloads. */
+function checkPlatform(
+  { platforms, trustedIssuers }: Pick<Limits, "platforms" | "trustedIssuers">,
+  name: string,
+  record?: TokenRecord,
+): Judged {
+  const id = parsePlatformId(name);
+  const registration = id && platforms.get(id.registration);
+  if (id === undefined || registration === undefined) return err("token_workload_gone");
+  if (trustedIssuers.get(registration.issuer)?.disabledSubjects.has(id.sub)) return err("subject_disabled");
+  if (!takesSubject(registration, id.sub)) return err("token_workload_gone");
+  const isBrought = record !== undefined && isBroughtGrant(record);
+  const needsClient = record !== undefined && registration.clients?.includes(record.clientId) === false;
+  return needsClient || (isBrought && !registration.uses.includes("grant"))
+    ? err("token_workload_gone")
+    : STANDS;
+}
+
+/** PLAT-D-10: a client brought the grant of a workload, which is the subject. */
+const isBroughtGrant = ({ clientId, workload, origin }: TokenRecord): boolean =>
+  workload !== undefined && isPlatformName(workload) && origin.sub === workload && clientId !== workload;
+
 /** RFC7523-3-2: a client that other issuers vouch for is one only as long as one of them still does. */
 const isVouchedFor = ({ auth }: Client, { trustedIssuers }: Limits): boolean =>
   !("vouchers" in auth) ||
@@ -103,10 +128,11 @@ const isVouchedFor = ({ auth }: Client, { trustedIssuers }: Limits): boolean =>
 
 /** A disabled issuer or subject is refused in our own tokens too. */
 export function checkOrigin(
-  { issuer, trustedIssuers }: Pick<Settings, "issuer" | "trustedIssuers">,
+  limits: Pick<Settings, "issuer" | "trustedIssuers" | "platforms">,
   { iss, sub }: TokenRecord["origin"],
 ): Judged {
-  if (iss === issuer) return STANDS;
+  const { issuer, trustedIssuers } = limits;
+  if (iss === issuer) return isPlatformName(sub) ? checkPlatform(limits, sub) : STANDS;
   const trusted = trustedIssuers.get(iss);
   if (trusted === undefined) return err("origin_not_trusted");
   return trusted.disabledSubjects.has(sub) ? err("subject_disabled") : STANDS;
@@ -117,7 +143,7 @@ export function checkOrigin(
  * subject.
  */
 export function checkSubject(
-  limits: Pick<Settings, "issuer" | "trustedIssuers">,
+  limits: Pick<Settings, "issuer" | "trustedIssuers" | "platforms">,
   origin: TokenRecord["origin"],
   sub: string,
 ): Judged {
@@ -146,7 +172,7 @@ function mayHave(client: Client | undefined, rule: Rule, record: TokenRecord): b
   if (client === undefined) return true;
   const { grantTypes, scopes } = client;
   return (
-    grantTypes.includes(MODES[rule.allow].grantType) &&
+    grantTypes.includes(isBroughtGrant(record) ? JWT_BEARER_GRANT : MODES[rule.allow].grantType) &&
     (scopes === undefined || scopesOf(record).every((one) => scopes.includes(one)))
   );
 }
@@ -163,10 +189,11 @@ function allows(
   nowSeconds: number,
 ): boolean {
   const { clientId, origin, chain, issuedAtSeconds } = record;
+  const ofClient = origin.sub === clientId || isBroughtGrant(record);
   if (!namesCaller(rule, record, client, target, limits)) return false;
   if (!scopesOf(record).every((one) => rule.scopes.includes(one))) return false;
   if (issuedAtSeconds + rule.lifetimeSeconds <= nowSeconds) return false;
-  if (!hasSubject(rule)) return origin.iss === limits.issuer && origin.sub === clientId;
+  if (!hasSubject(rule)) return origin.iss === limits.issuer && ofClient;
   const { issuers, subs } = rule.subjects;
   if (!issuers.includes(origin.iss) || subs?.includes(origin.sub) === false) return false;
   const { chain: shown } = MODES[rule.allow];

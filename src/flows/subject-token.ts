@@ -10,18 +10,26 @@ import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
-import type { ResolvedSubject } from "./order/order.ts";
+import type { RequestingClient, ResolvedSubject } from "./order/order.ts";
 import type { ForeignToken, OwnSubject } from "./order/subject.ts";
-import { findIssuer, readForeignSubject, readOwnSubject, subjectIssuer } from "./order/subject.ts";
+import {
+  findIssuer,
+  isWorkloadSubject,
+  readForeignSubject,
+  readOwnSubject,
+  readWorkloadSubject,
+  subjectIssuer,
+} from "./order/subject.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
+import { verifyPlatformTokenOf } from "./verify-platform.ts";
 
 type Refused = { reason: TokenReason };
 
-/** `clientId` is the client that presents it. */
+/** The client is the one that presents it, with the keys that it proved. */
 export function verifySubject(
   ports: OwnTokenPorts & ForeignTokenPorts,
   { subjectToken, subjectTokenType, requestedType }: Exchange,
-  clientId: string,
+  { clientId, keys }: Pick<RequestingClient, "clientId" | "keys">,
 ): Awaitable<Result<ResolvedSubject, Refused>> {
   const jws = ports.verifier.parse(subjectToken);
   if (!jws.ok) return err({ reason: jws.error.kind });
@@ -30,6 +38,13 @@ export function verifySubject(
   // RFC8693-3-3: an access token is ours, unless the entry of its issuer says that its own come under this type too.
   if (tokenType === "access_token" && !isForeignAccessToken(ports, claims))
     return verifyOwn(ports, jws.value);
+  if (tokenType === "jwt" && isWorkloadSubject(ports.settings(), claims)) {
+    return whenOk(verifyPlatformTokenOf(ports, subjectToken, "subject", keys), (platform) => {
+      const token = describeToken(ports, jws.value, "jwt");
+      const parties = { subject: { ...platform.origin, kind: "workload", token } } as const;
+      return ok({ ...readWorkloadSubject(ports.settings().issuer, platform), platform, parties });
+    });
+  }
   return verifyForeign(ports, jws.value, { claims, tokenType, clientId, requestedType });
 }
 

@@ -16,6 +16,7 @@ import { verifySubject } from "./subject-token.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
+import { verifyPlatformTokenOf } from "./verify-platform.ts";
 import { verifySvid } from "./verify-svid.ts";
 
 export type ExchangePorts = OwnTokenPorts & ForeignTokenPorts & Pick<Ports, "bundles">;
@@ -35,7 +36,7 @@ export function readExchange(
   // PROD-3-2, PROD-3-3, PROD-3-7: the request alone chooses the mode.
   const mode = actor === undefined ? "impersonation" : "delegation";
   const evidence: Evidence = defined({
-    subject: () => verifySubject(ports, exchange, client.clientId),
+    subject: () => verifySubject(ports, exchange, client),
     actor: actor && (() => verifyActor(ports, client, actor)),
   });
   return readRequest(ports, request, defined<Wanted>({ mode, requestedType }), evidence);
@@ -53,7 +54,23 @@ function verifyActor(
   client: TokenRequest["client"],
   { token, type }: NonNullable<Exchange["actor"]>,
 ): Verified {
-  return type === ACCESS_TOKEN ? actorByOwnToken(ports, client, token) : actorBySvid(ports, client, token);
+  if (type === ACCESS_TOKEN) return actorByOwnToken(ports, client, token);
+  return client.platform === undefined
+    ? actorBySvid(ports, client, token)
+    : actorByPlatform(ports, client, token);
+}
+
+/** PLAT-D-11: the same workload as the client assertion proved; a platform's token alone authenticates no actor. */
+function actorByPlatform(
+  ports: ExchangePorts,
+  { platform, keys }: TokenRequest["client"],
+  token: string,
+): Verified {
+  return whenOk(verifyPlatformTokenOf(ports, token, "actor", keys), (actor) => {
+    const same = actor.compact === platform?.compact;
+    const audited = { type: "jwt", fingerprint: actor.fingerprint };
+    return ok(defined<ResolvedActor>({ sub: actor.id, token: audited, platform: same ? undefined : actor }));
+  });
 }
 
 function actorBySvid(ports: ExchangePorts, { svid }: Authenticated, token: string): Verified {

@@ -13,7 +13,7 @@ import { readOrder } from "./order/read-order.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 
 export type TokenRequest = {
-  client: Authenticated & Pick<RequestingClient, "keys">;
+  client: Authenticated & Pick<RequestingClient, "keys" | "forWorkload">;
   form: Form;
   request: AuditedRequest;
   /** The DPoP proof, which the issued token uses up. */
@@ -24,12 +24,12 @@ export type TokenRequest = {
 export function readRequest(
   ports: Pick<Ports, "settings">,
   request: TokenRequest,
-  { mode, requestedType }: Pick<Requested, "mode" | "requestedType">,
+  { mode, byGrant, requestedType }: Pick<Requested, "mode" | "byGrant" | "requestedType">,
   evidence?: Evidence,
 ): Awaitable<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const { audience, resource, scope } = form;
-  const requested = defined<Requested>({ mode, audience, resource, scope, requestedType });
+  const requested = defined<Requested>({ mode, byGrant, audience, resource, scope, requestedType });
   return whenReady(readOrder(ports, client, requested, evidence), (order) => {
     if (order.ok) return order;
     const { failure, parties } = order.error;
@@ -40,7 +40,7 @@ export function readRequest(
 /** What was found out about a request before it failed (PROD-6.1-1). */
 export type Known = Pick<
   AuditEvent,
-  "mode" | "requested" | "subject" | "actor" | "chain" | "may_act" | "policy" | "grant"
+  "mode" | "requested" | "subject" | "actor" | "chain" | "may_act" | "policy" | "grant" | "detail"
 >;
 
 export function refuseRequest(

@@ -20,6 +20,7 @@ import { REFRESH_RACED } from "./refusal.ts";
 import { readExchange } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
+import { provesKey } from "./verify-platform.ts";
 
 type Readers<T extends GrantType> = Readonly<Record<T, ReadGrant>>;
 
@@ -46,6 +47,11 @@ export function answerTokenRequest(
   if (!proven.ok) return refuseRequest(asked, proven.error);
   const { keys, spends } = proven.value;
   const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });
+  const { platform } = request.client;
+  if (platform !== undefined && !provesKey(platform, keys)) {
+    const kind = platform.use === "grant" ? "platform_refused" : "client_refused";
+    return refuseRequest(request, { kind, reason: "key_not_proven" });
+  }
   const grantType = checkGrantType(ports.settings(), request.client, request.form);
   if (!grantType.ok) return refuseRequest(request, grantType.error);
   const ofPeople: Partial<Readers<GrantType>> = people?.read ?? {};

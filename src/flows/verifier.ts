@@ -1,5 +1,6 @@
 /** The form of every verifier of an authentication method: what it is given, and what it proves. */
 
+import type { Origin } from "../policy/access.ts";
 import type { ClientAuthPorts, FetchRefused, Paths, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
@@ -8,6 +9,9 @@ import type { Client } from "../settings/settings.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { Presented } from "../spec/rfc7521.ts";
+import type { BoundTo } from "../spec/rfc7800.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { WorkloadUse } from "../spec/workload-grant.ts";
 
 /** The address that a request comes from, and the certificates of its TLS handshake. */
 export type From = {
@@ -23,8 +27,10 @@ export type Proven = {
   method: AuthMethod;
   /** Absent for a workload without registration. */
   record?: Client;
-  /** The SPIFFE ID that was proven. */
+  /** The SPIFFE ID that was proven, or the name of a platform's workload. */
   workload?: string;
+  /** The platform's token that proved it. */
+  platform?: PlatformProof;
   /** The JWT-SVID that proved it. */
   svid?: VerifiedSvid;
   proof?: Proof;
@@ -42,6 +48,31 @@ export type VerifiedSvid = {
   /** The value of `aud` that names this server. */
   audience: string;
   jws: Jws;
+};
+
+/** What a platform's token proves, which came in this role. */
+export type PlatformProof = {
+  use: WorkloadUse;
+  compact: string;
+  /** The name of the workload here. */
+  id: string;
+  /** The workload as its platform names it. */
+  origin: Origin;
+  registration: string;
+  /** The claims by which the registration was found. */
+  matched: JsonObject;
+  fingerprint: string;
+  audience: string;
+  issuedAtSeconds: number;
+  expiresAtSeconds: number;
+  scopes?: readonly string[];
+  boundTo?: BoundTo;
+  /** The clients that may bring it; absent: it needs none. */
+  clients?: readonly string[];
+  proof: Proof;
+  spends?: Guard;
+  /** A `client_id` that came beside it and has no meaning. */
+  ignoredClientId?: string;
 };
 
 /** A certificate may be missing only because no listener asks for one, which the operator can see by this. */

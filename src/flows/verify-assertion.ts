@@ -16,18 +16,22 @@ import { checkClientAssertion, JWT_BEARER, parseClientAssertion } from "../spec/
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { findClient } from "./find-client.ts";
 import type { MethodVerifier, Proof, Proven } from "./verifier.ts";
+import { isOfPlatform, verifyPlatformAssertion } from "./verify-platform.ts";
 
 type Refused = FetchRefused;
 
-export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
-  ports,
-  { assertion, clientId: requested },
-  { address },
-) => {
+export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, presented, from, paths) => {
+  const { assertion, clientId: requested } = presented;
+  const { address } = from;
   const settings = ports.settings();
   // RFC7523-2.2-2: the parameter is exactly one compact JWS.
   const jws = parseJws(assertion);
   if (!jws.ok) return err({ reason: jws.error.kind });
+  // PLAT-D-15: a workload of a platform, unless the issuer vouches for clients and no registration matches.
+  const isOther = (issuer?: TrustedIssuer) => !issuer?.workloads.length || issuer.vouches !== undefined;
+  if (isOfPlatform(settings, jws.value.claims, isOther)) {
+    return verifyPlatformAssertion(ports, presented, from, paths);
+  }
   const named = parseClientAssertion(jws.value);
   if (!named.ok) return err({ reason: named.error.kind });
   const { issuer, subject } = named.value;

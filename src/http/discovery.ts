@@ -19,6 +19,7 @@ import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { splitField } from "../spec/rfc9110.ts";
 import type { ProtectedResource } from "../spec/rfc9728.ts";
 import { buildResourceMetadata, resourceMetadataPath } from "../spec/rfc9728.ts";
+import { takesWorkloadGrants } from "../spec/workload-grant.ts";
 import { notFound } from "./answers.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
@@ -66,7 +67,10 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
   return defined<Offer>({
     issuer,
     grantTypes: grantTypesOn(settings),
-    authMethods: servedMethods(settings),
+    // WAG-5-2: clients that look for it find that a platform's grant needs no authentication beside it.
+    authMethods: [
+      ...new Set([...servedMethods(settings), ...(takesWorkloadGrants(settings.platforms) ? ["none"] : [])]),
+    ],
     signingAlgorithms: ASSERTION_ALGORITHMS,
     proofAlgorithms: settings.dpop.algorithms,
     mtlsBase: certificateBase(settings),

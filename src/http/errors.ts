@@ -62,6 +62,20 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       return { status: 400, error: "invalid_request", description: "the exchange is not allowed" };
     case "grant_refused": // RFC7523-3.1-2, IDC-2.4.2-5
       return { status: 400, error: "invalid_grant", description: "the grant is not accepted" };
+    // WAG-7-1, WAG-7-2, PLAT-D-14: the holder of a signed token is told which side has to act, and no more.
+    case "platform_refused":
+      return {
+        status: 400,
+        error: "invalid_grant",
+        description: "the grant is not accepted: the platform has to issue another one",
+      };
+    case "workload_not_admitted":
+      return {
+        status: 400,
+        error: "invalid_grant",
+        description:
+          "the grant is not accepted: the administrator of this server has not admitted the workload",
+      };
     case "token_of_another": // RFC7009-2.1-7
       return {
         status: 400,

@@ -1,11 +1,18 @@
 /** The steps that the endpoints share whose request is a form that authenticates its client. */
 
 import type { Reason } from "../audit/reasons.ts";
-import type { Authenticated } from "../flows/authenticate-client.ts";
+import type { Admits, Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
 import type { KeyEvidence } from "../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
-import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
+import {
+  ASSERTION_REPLAYED,
+  assertionReplayed,
+  CODE_REPLAYED,
+  codeReplayed,
+  GRANT_REPLAYED,
+  grantReplayed,
+} from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import type { ClientAuthPorts, LimitPorts, Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
@@ -61,11 +68,11 @@ export function authenticateForm(
   authorization: string | undefined,
   audited: AuditedRequest,
   peer: Peer,
-  admits: "proven" | "public" = "proven",
+  admits: Admits = "proven",
 ): Awaitable<Result<Authenticated, RefusedClient>> {
   const refuseWith = (failure: Failure, unprovenClient?: string) => {
-    const { reason } = failure;
-    ports.authFailures.note(audited, reason);
+    const { reason, registrations } = failure;
+    ports.authFailures.note(audited, reason, registrations);
     return err({ failure, refused: defined<LoggedRefusal>({ reason, unprovenClient }) });
   };
   return whenReady(authenticateClient(ports, form, authorization, peer, admits), (client) => {
@@ -84,14 +91,16 @@ export async function recordRefusal(
   const { status, error } = toOAuthError(refusal.failure.kind);
   const event = { ...refusal.event, error: { error, status } };
   const { spends: code } = refusal;
-  // A replayed assertion was spent before; where the grant was replayed, the assertion was not.
-  const proof = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
+  // A replayed assertion was spent before; where the grant was replayed, the assertion was not, unless it is the grant.
+  const spent = spends?.kind === "grant_fresh" ? GRANT_REPLAYED : ASSERTION_REPLAYED;
+  const proof = spends === undefined || event.reason === spent ? [] : [spends];
   const redeemed = code === undefined || event.reason === CODE_REPLAYED ? [] : [code];
   const guards = [...proof, ...redeemed];
   const recorded = await ports.journal.record(defined<Entry>({ event, guards, ending: refusal.ending }));
   if (!recorded.ok) {
     const isCode = code !== undefined && recorded.error.includes("code_fresh");
-    if (!isCode) return recordRefusal(ports, assertionReplayed(event), undefined);
+    const replayed = recorded.error.includes("grant_fresh") ? grantReplayed : assertionReplayed;
+    if (!isCode) return recordRefusal(ports, replayed(event), undefined);
     return recordRefusal(ports, { ...codeReplayed(event), spends: code }, spends);
   }
   return refusal.failure;

@@ -60,7 +60,8 @@ function answerForm(
   // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: there is no token without client authentication,
   // whatever the grant type. MCPC-D-9: the exception is what a user gave: a code, whose challenge binds it to its
   // client, or a refresh token, which rotates.
-  const admits = USER_GRANT_TYPES.includes(grantType) ? "public" : "proven";
+  // WAG-5-2: and the grant of a platform, which is the proof of the workload that it names.
+  const admits = USER_GRANT_TYPES.includes(grantType) ? "public" : "workload";
   const refuseRequest = async (client: Authenticated, refused: RefusedRequest): Promise<HttpResponse> => {
     const failure = await recordRefusalOf(ports, client, refused, audited);
     const { spends: code } = refused;

@@ -85,7 +85,7 @@ const discoveries: Found[] = [
   ["RFC8414-3-1 no metadata", "/t5", {}, false],
   ["RFC8414-3-1 metadata at the path of another issuer", "/t6", { [`${OAUTH}/t6/x`]: good }, false],
   [
-    "RFC8414-3.3-2 metadata of another issuer",
+    "RFC8414-3.3-2, WAG-6.1-1 metadata of another issuer",
     "/t7",
     { [`${OAUTH}/t7`]: another, [`${OPENID}/t7`]: good },
     false,
@@ -103,7 +103,7 @@ const discoveries: Found[] = [
   ],
   ["EMA-7.4.1-3 a private network that is not permitted", "/closed", { [`${OAUTH}/closed`]: good }, false],
   [
-    "RFC8414-6.1-2, EMA-7.3-1 a server with a certificate of another authority",
+    "RFC8414-6.1-2, EMA-7.3-1, WIF-S-2 a server with a certificate of another authority",
     "/unproven",
     { [`${OAUTH}/unproven`]: good },
     false,

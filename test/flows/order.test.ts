@@ -341,8 +341,11 @@ test("PROD-6.1-1 a refusal tells which parties were known by then", async () => 
 const { grantType: own } = MODES.client_credentials;
 const { grantType: exchange } = MODES.delegation;
 const { grantType: redemption } = MODES.redemption;
-const redeems = { trustedIssuers: new Map([[idp, { grants: {} }]]) } as unknown as Settings;
-const closed = { trustedIssuers: new Map([[idp, {}]]) } as unknown as Settings;
+const redeems = {
+  platforms: new Map(),
+  trustedIssuers: new Map([[idp, { grants: {} }]]),
+} as unknown as Settings;
+const closed = { platforms: new Map(), trustedIssuers: new Map([[idp, {}]]) } as unknown as Settings;
 const grantTypes: [name: string, by: object, form: object, settings: Settings, want: string][] = [
   ["RFC6749-4.4.2-1 client credentials are served", {}, { grant_type: own }, closed, own],
   [

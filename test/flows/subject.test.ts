@@ -30,6 +30,7 @@ const issuer = {
   subjects: { kind: "keep", reservedPrefixes: ["p:"], reserved: new Set(["anna"]) },
   scopes: ["trips.read"],
   subjectClaim: "sub",
+  workloads: [],
   disabledSubjects: new Set(["gone"]),
   grants,
 } as unknown as TrustedIssuer;
@@ -251,7 +252,7 @@ const subjects: [
 ];
 for (const [name, mapping, foreign, sub, reason] of subjects) {
   test(name, async () => {
-    const got = await mapSubject(ports, { ...issuer, subjects: mapping }, foreign);
+    const got = await mapSubject(ports, { ...issuer, subjects: mapping }, foreign, {});
     if (sub === undefined) return assert.equal(got.ok ? got.value.sub : got.error.reason, reason);
     assert.deepEqual(got, { ok: true, value: { sub, origin: { iss: idp, sub: foreign } } });
   });

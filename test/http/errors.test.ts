@@ -15,6 +15,8 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   grant_type_unsupported: [400, "unsupported_grant_type"],
   token_refused: [400, "invalid_request"],
   grant_refused: [400, "invalid_grant"],
+  platform_refused: [400, "invalid_grant"],
+  workload_not_admitted: [400, "invalid_grant"],
   token_of_another: [400, "invalid_grant"],
   token_type_unsupported: [400, "unsupported_token_type"],
   policy_denied: [400, "invalid_request"],

@@ -63,16 +63,17 @@ function findConsents(
 
 /** The failure that the caller is told of a decision, by the grant type that it used. */
 export function toFailure(
-  { access: { mode }, targetFromGrant }: Pick<Order, "access" | "targetFromGrant">,
+  { access: { mode }, targetFromGrant, byGrant }: Pick<Order, "access" | "targetFromGrant" | "byGrant">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
 ): Failure {
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
-  if (MODES[mode].brings === "nothing" && reason === "no_rule")
+  if (MODES[mode].brings === "nothing" && !byGrant && reason === "no_rule")
     return { kind: "client_unauthorized", reason };
   // IDC-2.4.2-5: a denial by the policy is an invalid grant; EMA-7.6.2-1: so is a target that only the grant names.
   // IDJAG-9.9-6: so is a missing proof; a proof that the target excludes is not the grant's fault.
   const others = kind === "scope_refused" || reason === "binding_excluded";
   const ofGrant = kind === "target_refused" ? targetFromGrant : !others;
   // RFC6749-5.2-6: so is a code whose consent or rule is gone since it was issued.
-  return { kind: redeems(mode) && ofGrant ? "grant_refused" : kind, reason };
+  // WAG-7-1: and so is the grant of a workload to which no rule gives anything.
+  return { kind: (redeems(mode) || byGrant) && ofGrant ? "grant_refused" : kind, reason };
 }

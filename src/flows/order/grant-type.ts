@@ -6,17 +6,19 @@ import { err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
+import { takesWorkloadGrants } from "../../spec/workload-grant.ts";
 import type { Failure } from "../refusal.ts";
 
 export type GrantType = (typeof MODES)[Mode]["grantType"] | typeof REFRESH_TOKEN;
 
-type Enabling = Pick<Settings, "trustedIssuers" | "signIn">;
+type Enabling = Pick<Settings, "trustedIssuers" | "platforms" | "signIn">;
 
 const IS_ON: Readonly<Record<Brought, (settings: Enabling) => boolean>> = {
   nothing: () => true,
   subject_token: () => true,
-  // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants.
-  grant: ({ trustedIssuers }) => trustedIssuers.values().some(({ grants }) => grants !== undefined),
+  // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants. WAG-5.1-4: those of a platform count.
+  grant: ({ trustedIssuers, platforms }) =>
+    takesWorkloadGrants(platforms) || trustedIssuers.values().some(({ grants }) => grants !== undefined),
   code: ({ signIn }) => signIn !== undefined,
 };
 

@@ -44,7 +44,7 @@ export function readGrant(
       : checkGrant({ claims }, { ...rule, audiences: assertionAudiences(settings), requireClientId });
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { subject: foreign, scope, resources, expiresAtSeconds, audience, jti } = checked.value;
-  return whenOk(mapSubject(ports, issuer, foreign), ({ sub, origin }) => {
+  return whenOk(mapSubject(ports, issuer, foreign, claims), ({ sub, origin }) => {
     const actors = readActors(claims, issuer.issuer, us);
     if (!actors.ok) return actors;
     // RFC8693-4.1-6: the current actor of the grant is that of our token, so no other issuer may name one of ours.

@@ -12,12 +12,15 @@ import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
 import type { Authenticated } from "../authenticate-client.ts";
 import type { Failure } from "../refusal.ts";
+import type { PlatformProof } from "../verifier.ts";
 
 // --- what goes in -----------------------------------------------------------------------------------------------
 
 /** The parameters that ask for something, as sent. */
 export type Requested = {
   mode: Mode;
+  /** The request brings the grant of a platform's workload, which is the subject. */
+  byGrant?: true;
   audience: readonly string[];
   resource: readonly string[];
   scope?: string;
@@ -27,9 +30,9 @@ export type Requested = {
 /** An authenticated client, or the one that a question names. */
 export type RequestingClient = Pick<
   Authenticated,
-  "clientId" | "workload" | "registrationClass" | "scopes" | "defaultTarget" | "bindsBy"
+  "clientId" | "workload" | "registrationClass" | "scopes" | "defaultTarget" | "bindsBy" | "platform"
 > &
-  Pick<AccessRequest, "keys">;
+  Pick<AccessRequest, "keys" | "forWorkload">;
 
 /** What the audit trail says of the parties to a request. */
 export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;
@@ -55,16 +58,20 @@ export type ResolvedSubject = {
   resources?: readonly string[];
   /** The guard of the grant or code, which its redemption uses up. */
   spends?: Guard;
+  /** The token of a platform, whose workload the subject is. */
+  platform?: PlatformProof;
   /** The sign-in of a user who signed in here. */
   signIn?: SignInFacts;
   /** Absent in a question, which has no token. */
   parties?: Parties;
 };
 
-/** The SPIFFE ID in an actor token. */
+/** The workload in an actor token. */
 export type ResolvedActor = {
   sub: string;
   token?: AuditedToken;
+  /** The token of a platform, where another one than this proved the caller. */
+  platform?: PlatformProof;
   /** The `jti` of an actor token of ours. */
   jti?: string;
 };
@@ -111,6 +118,8 @@ export type Order = {
   root?: Root;
   /** The `jti` of an actor token of ours, whose ending ends what is issued. */
   actorJti?: string;
+  /** The tokens of platforms that proved a party. */
+  platforms: readonly PlatformProof[];
   spends?: Guard;
   /** The `jti` of the token, where it is known beforehand. */
   jti?: string;
@@ -123,6 +132,7 @@ export type Order = {
   tellsResource: boolean;
   /** Whether the target is named by the grant alone. */
   targetFromGrant: boolean;
+  byGrant?: true;
   parties: Parties;
 };
 

@@ -12,6 +12,7 @@ import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { resolveClient } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
+import { isPlatformName } from "../../spec/workload-grant.ts";
 import { checkAssociation, findClient } from "../find-client.ts";
 import type { Failure } from "../refusal.ts";
 import { checkOrigin, checkSubject } from "../still-covers.ts";
@@ -72,9 +73,14 @@ async function findNamedClient(
 ): Promise<Result<NamedClient, { reason: Reason }>> {
   if (signedIn !== undefined) return findClientOfPeople(ports, clientId);
   if (clientId.startsWith("spiffe://")) return findWorkload(ports, clientId, workload);
+  if (isPlatformName(clientId)) return findPlatformWorkload(ports, clientId, workload);
   const found = await findClient(ports, clientId, FETCH_BUDGET);
   if (!found.ok) return found;
   const client: Client = found.value;
+  if (workload !== undefined && isPlatformName(workload)) {
+    const brought = findPlatformWorkload(ports, workload);
+    return brought.ok ? ok({ ...client, workload, forWorkload: true }) : brought;
+  }
   if ("spiffeId" in client.auth) {
     const id = parseSpiffeId(workload ?? "");
     if (!id.ok) return err({ reason: "workload_not_associated" });
@@ -110,6 +116,18 @@ function findWorkload(
   return resolved.ok ? ok({ clientId: resolved.value, workload }) : err({ reason: resolved.error.kind });
 }
 
+/** The workload as if its platform's token had proven it: a question knows its name, and none of its other claims. */
+function findPlatformWorkload(
+  { settings }: QuestionPorts,
+  clientId: string,
+  workload = clientId,
+): Result<NamedClient, { reason: Reason }> {
+  const { issuer: iss } = settings();
+  const standing = checkOrigin(settings(), { iss, sub: clientId });
+  if (!standing.ok) return err({ reason: "client_unknown" });
+  return workload === clientId ? ok({ clientId, workload }) : err({ reason: "workload_not_associated" });
+}
+
 // --- the parties ------------------------------------------------------------------------------------------------
 
 /** Makes from the claims of the question what the tokens would say. */
@@ -141,7 +159,7 @@ async function readSignedIn(
   const issuer = trustedIssuers.get(iss);
   const isProvider = [...(signIn?.providers.values() ?? [])].some((one) => one.issuer === iss);
   if (issuer === undefined || !isProvider) return err({ reason: "issuer_unknown" });
-  const mapped = await mapSubject(ports, issuer, foreign);
+  const mapped = await mapSubject(ports, issuer, foreign, { sub: foreign });
   if (!mapped.ok) return mapped;
   const { sub, origin } = mapped.value;
   const trusted = checkOrigin(ports.settings(), origin);

@@ -4,6 +4,7 @@
  * order.
  */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
+import { WORKLOAD_OUTLIVED_SECONDS } from "../../limits/tokens.ts";
 import type { Mode } from "../../modes.ts";
 import { exchanges, MODES, redeems } from "../../modes.ts";
 import type { PolicySet } from "../../policy/rules.ts";
@@ -82,8 +83,16 @@ function orderOf(
     scope,
     keys: client.keys,
     bindsBy: client.bindsBy,
+    forWorkload: client.forWorkload,
+    // PLAT-D-13, WAG-5-5: what is issued outlives the token of the platform by little.
+    endsAtSeconds: client.platform && client.platform.expiresAtSeconds + WORKLOAD_OUTLIVED_SECONDS,
   });
-  return ok({ ...buildOrder(issuer, access, named !== undefined, subject, actor?.value), parties });
+  const { byGrant } = requested;
+  const platforms = [client.platform, subject?.platform, actor?.value.platform].filter(
+    (one) => one !== undefined,
+  );
+  const order = buildOrder(issuer, access, named !== undefined, subject, actor?.value);
+  return ok(defined<Order>({ ...order, byGrant, platforms, parties }));
 }
 
 function buildOrder(
@@ -92,11 +101,13 @@ function buildOrder(
   targetRequested: boolean,
   subject: ResolvedSubject | undefined,
   actor: ResolvedActor | undefined,
-): Omit<Order, "parties"> {
+): Omit<Order, "parties" | "byGrant" | "platforms"> {
   const { resources = [] } = subject ?? {};
-  return defined<Omit<Order, "parties">>({
+  const { clientId, workload = clientId, forWorkload } = access;
+  return defined<Omit<Order, "parties" | "byGrant" | "platforms">>({
     access,
-    sub: subject?.sub ?? access.clientId, // RFC9068-2.2-6, PROD-3-4, PROD-3-8
+    // RFC9068-2.2-6, PROD-3-4, PROD-3-8; PLAT-D-10: a client that brings the grant of a workload is not the subject.
+    sub: subject?.sub ?? (forWorkload ? workload : clientId),
     chain: chainOf(access.mode, issuer, subject?.subject.chain ?? [], actor),
     ancestors: subject?.ancestors ?? [],
     root: subject?.root,

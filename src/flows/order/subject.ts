@@ -6,7 +6,7 @@ import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenOk, whenReady } from "../../result.ts";
-import type { ForeignTokenType, TrustedIssuer } from "../../settings/settings.ts";
+import type { ForeignTokenType, Settings, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
 import { checkIdTokenUser } from "../../spec/oidc-user.ts";
@@ -24,6 +24,8 @@ import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
 import type { RequestedType } from "../../spec/rfc8693.ts";
 import { parseAct } from "../../spec/rfc8693.ts";
+import { isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
+import type { PlatformProof } from "../verifier.ts";
 import type { ResolvedSubject } from "./order.ts";
 
 type Refused = { reason: TokenReason };
@@ -45,6 +47,42 @@ export function readOwnSubject(
     return err({ reason: "token_for_own_endpoints" });
   return ok({ sub, subject: { ...row, issuer, tokenType: "access_token" } });
 }
+
+// --- tokens of platforms ----------------------------------------------------------------------------------------
+
+/** PLAT-D-15: whether a JWT with these claims is a workload's that may be a subject; only its registration says so. */
+export function isWorkloadSubject(
+  { trustedIssuers }: Pick<Settings, "trustedIssuers">,
+  claims: JsonObject,
+): boolean {
+  const issuer = typeof claims.iss === "string" ? trustedIssuers.get(claims.iss) : undefined;
+  const match = issuer && matchRegistration(issuer.workloads, claims);
+  return match?.ok === true && match.value.registration.uses.includes("subject");
+}
+
+/** A workload as subject is one of ours, as with a token of its own. */
+export const readWorkloadSubject = (
+  us: string,
+  {
+    id,
+    audience,
+    scopes,
+    expiresAtSeconds,
+    boundTo,
+  }: Pick<PlatformProof, "id" | "audience" | "scopes" | "expiresAtSeconds" | "boundTo">,
+): ResolvedSubject => ({
+  sub: id,
+  subject: defined<Subject>({
+    origin: { iss: us, sub: id },
+    audiences: [audience],
+    scopes: scopes ?? [],
+    expiresAtSeconds,
+    issuer: us,
+    tokenType: "jwt",
+    chain: [],
+    boundTo,
+  }),
+});
 
 // --- tokens of trusted issuers ----------------------------------------------------------------------------------
 
@@ -100,7 +138,7 @@ export function readForeignSubject(
   if (!user.ok) return err({ reason: user.error.kind });
   const foreign = subjectOf(issuer, claims);
   if (!foreign.ok) return err({ reason: foreign.error.kind });
-  return whenOk(mapSubject(ports, issuer, foreign.value), ({ sub, origin }) => {
+  return whenOk(mapSubject(ports, issuer, foreign.value, claims), ({ sub, origin }) => {
     const scopes = scopesOf(claims, issuer.scopes);
     if (!scopes.ok) return scopes;
     const actors = readActors(claims, issuer.issuer, ports.settings().issuer);
@@ -165,10 +203,13 @@ const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
  */
 export function mapSubject(
   ports: Pick<Ports, "clients">,
-  { issuer, subjects, disabledSubjects }: TrustedIssuer,
+  { issuer, subjects, disabledSubjects, workloads }: TrustedIssuer,
   foreign: string,
+  claims: JsonObject,
 ): Awaitable<Result<{ sub: string; origin: Origin }, Refused>> {
   if (disabledSubjects.has(foreign)) return err({ reason: "subject_disabled" });
+  // PLAT-D-15: the token of a workload is no user's, under whatever type it comes.
+  if (isWorkload(workloads, claims)) return err({ reason: "sub_is_workload" });
   // RFC6749-10.14-1: people read a subject in logs and on pages, where these characters hide or reorder others.
   if (UNSHOWABLE.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
   if (LIKE_A_MACHINE.test(foreign)) return err({ reason: "sub_looks_like_machine" });

@@ -262,7 +262,7 @@ async function readIdToken(
   // OIDC-5.7-1, OIDC-D-3: the claim and the mapping are those for subject tokens of this issuer.
   const sub = subjectOf(issuer, claims);
   if (!sub.ok) return err({ reason: sub.error.kind });
-  const mapped = await mapSubject(ports, issuer, sub.value);
+  const mapped = await mapSubject(ports, issuer, sub.value, claims);
   if (!mapped.ok) return mapped;
   const session = defined<Session>({
     ...facts.value,

@@ -1,0 +1,201 @@
+/** The JWT of a platform: from its text to the workload that it proves, as grant, client assertion, actor or subject. */
+import type { TokenReason } from "../audit/reasons.ts";
+import type { AccessRequest } from "../policy/access.ts";
+import { isProven } from "../policy/binding.ts";
+import type { BasePorts, FetchRefused, ForeignTokenPorts, Ports } from "../ports.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, ok, whenOk, whenReady } from "../result.ts";
+import { assertionAudiences } from "../settings/audiences.ts";
+import type { Settings, TrustedIssuer } from "../settings/settings.ts";
+import type { PresentedAssertion } from "../spec/rfc7521.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { checkAlgorithm } from "../spec/rfc8725.ts";
+import type { Match, WorkloadUse } from "../spec/workload-grant.ts";
+import {
+  checkWorkload,
+  isPlatformName,
+  isWorkload,
+  matchRegistration,
+  platformId,
+} from "../spec/workload-grant.ts";
+import type { MethodVerifier, PlatformProof, Proof, Proven } from "./verifier.ts";
+
+/**
+ * PLAT-D-14: before the signature holds there is one answer for every cause; after it, the answer says whether the
+ * platform or the administrator of this server has to act.
+ */
+export type PlatformRefused = { reason: TokenReason } & Required<Pick<FetchRefused, "as">> &
+  Pick<FetchRefused, "registrations">;
+
+type Verified = Awaitable<Result<PlatformProof, PlatformRefused>>;
+
+const refuse = (as: PlatformRefused["as"], reason: TokenReason) => err({ as, reason });
+
+const issuerOf = (
+  settings: Pick<Settings, "trustedIssuers">,
+  { iss }: JsonObject,
+): TrustedIssuer | undefined => (typeof iss === "string" ? settings.trustedIssuers.get(iss) : undefined);
+
+/**
+ * PLAT-D-15: whether a JWT is a workload's is decided by the registrations of its issuer and never by the request; of
+ * what matches none, `isOther` tells which issuers are trusted for other JWTs in this place.
+ */
+export function isOfPlatform(
+  settings: Pick<Settings, "trustedIssuers">,
+  claims: JsonObject,
+  isOther: (issuer: TrustedIssuer | undefined) => boolean,
+): boolean {
+  const issuer = issuerOf(settings, claims);
+  return isWorkload(issuer?.workloads ?? [], claims) || !isOther(issuer);
+}
+
+/** PLAT-D-4: size, form, issuer, algorithm, key, signature; then one registration, and the claims by its rules. */
+export function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: WorkloadUse): Verified {
+  const jws = ports.verifier.parse(compact);
+  if (!jws.ok) return refuse("grant_refused", jws.error.kind);
+  const { header, claims } = jws.value;
+  const issuer = issuerOf(ports.settings(), claims);
+  if (issuer === undefined || issuer.workloads.length === 0) return refuse("grant_refused", "issuer_unknown");
+  const algorithm = checkAlgorithm(header, issuer.algorithms);
+  if (!algorithm.ok) return refuse("grant_refused", algorithm.error.kind);
+  // WAG-6.1-3, WIF-V-1: only the keys of this issuer, and none that the JWT has or names.
+  return whenReady(
+    ports.issuers.key(issuer.issuer, header),
+    (key): Result<PlatformProof, PlatformRefused> => {
+      if (!key.ok) return refuse("grant_refused", `issuer_${key.error}`);
+      const match = matchRegistration(issuer.workloads, claims);
+      const reusable = match.ok && match.value.registration.reusable;
+      const { verify, verifyRepeated } = ports.verifier;
+      if (!(reusable ? verifyRepeated : verify)(jws.value, key.value)) {
+        return refuse("grant_refused", "signature_invalid");
+      }
+      if (!match.ok) {
+        const { kind: reason } = match.error;
+        const registrations = "names" in match.error ? match.error.names : undefined;
+        return err(defined<PlatformRefused>({ as: "workload_not_admitted", reason, registrations }));
+      }
+      const disabled = typeof claims.sub === "string" && issuer.disabledSubjects.has(claims.sub);
+      if (disabled) return refuse("workload_not_admitted", "subject_disabled");
+      if (!match.value.registration.uses.includes(use)) {
+        return refuse("workload_not_admitted", "workload_use_refused");
+      }
+      return readProof(ports, compact, jws.value, match.value, use);
+    },
+  );
+}
+
+function readProof(
+  { settings, clock, hash }: BasePorts,
+  compact: string,
+  jws: Parameters<typeof checkWorkload>[0] & { signingInput: string },
+  { registration, matched }: Match,
+  use: WorkloadUse,
+): Result<PlatformProof, PlatformRefused> {
+  const inForce = settings();
+  const { clockSkewSeconds: skewSeconds, trustDomains } = inForce;
+  const checked = checkWorkload(jws, registration, {
+    audiences: assertionAudiences(inForce),
+    nowSeconds: clock.nowSeconds(),
+    skewSeconds,
+    isTrustDomain: (name) => trustDomains.has(name),
+  });
+  if (!checked.ok) return refuse("platform_refused", checked.error.kind);
+  const { sub, audience, jti, issuedAtSeconds, expiresAtSeconds, scopes, boundTo } = checked.value;
+  const { name, issuer, reusable, clients } = registration;
+  const fingerprint = hash.sha256(jws.signingInput);
+  // PLAT-D-6, WAG-6.1-4: spent within the registration and for every role; without `jti` by what is signed, since a
+  // signature can have a twin.
+  const once = {
+    issuer: platformId(name, jti === undefined ? "digest" : "jti"),
+    jti: jti ?? fingerprint,
+    expiresAtSeconds: expiresAtSeconds + skewSeconds,
+  };
+  const kind = use === "client" ? "jti_fresh" : "grant_fresh";
+  return ok(
+    defined<PlatformProof>({
+      use,
+      compact,
+      id: platformId(name, sub),
+      origin: { iss: issuer, sub },
+      registration: name,
+      matched,
+      fingerprint,
+      audience,
+      issuedAtSeconds,
+      expiresAtSeconds,
+      scopes,
+      boundTo,
+      clients,
+      proof: defined<Proof>({ aud: audience, kid: jws.header.kid, jti }),
+      spends: reusable ? undefined : { kind, ...once },
+    }),
+  );
+}
+
+/** PLAT-D-12: a key that the platform bound its token to is proven in the same request. */
+export const provesKey = (
+  { boundTo }: Pick<PlatformProof, "boundTo">,
+  keys: AccessRequest["keys"] = {},
+): boolean => boundTo === undefined || (keys !== "assumed" && isProven(boundTo, keys));
+
+/** The same in a request whose keys are known already. */
+export const verifyPlatformTokenOf = (
+  ports: ForeignTokenPorts,
+  compact: string,
+  use: WorkloadUse,
+  keys: AccessRequest["keys"],
+): Verified =>
+  whenOk(verifyPlatformToken(ports, compact, use), (proof) =>
+    provesKey(proof, keys) ? ok(proof) : refuse("platform_refused", "key_not_proven"),
+  );
+
+// --- the client of a request ------------------------------------------------------------------------------------
+
+/** WAG-3-1, WAG-5-1, PLAT-D-1: a workload of a registration is a client without an entry of its own. */
+const provenBy = (platform: PlatformProof): Proven =>
+  defined<Proven>({
+    clientId: platform.id,
+    method: "private_key_jwt",
+    workload: platform.id,
+    platform,
+    proof: platform.proof,
+    spends: platform.spends,
+  });
+
+export const verifyPlatformAssertion: MethodVerifier<PresentedAssertion> = (
+  ports,
+  { assertion, clientId: requested },
+) =>
+  whenReady(verifyPlatformToken(ports, assertion, "client"), (verified): Result<Proven, FetchRefused> => {
+    // PROD-7.4-1: a client assertion is refused like any other.
+    if (!verified.ok) return err({ ...verified.error, as: "client_refused" });
+    // RFC7521-4.2-2, WIF-V-2: a `client_id` beside the assertion is the name of the workload here, and not its `sub`.
+    const differs = requested !== undefined && requested !== verified.value.id;
+    return differs ? err({ reason: "client_id_differs" }) : ok(provenBy(verified.value));
+  });
+
+/** WAG-5-2, WIF-T-1: a grant without client authentication, which proves the workload that is its client. */
+export function verifyPlatformGrant(
+  ports: ForeignTokenPorts & Pick<Ports, "clients">,
+  assertion: string,
+  clientId: string | undefined,
+): Awaitable<Result<Proven, FetchRefused>> {
+  return whenOk(
+    verifyPlatformToken(ports, assertion, "grant"),
+    (platform): Awaitable<Result<Proven, FetchRefused>> => {
+      // PLAT-D-10: a registration with clients makes a stolen assertion worthless alone.
+      if (platform.clients !== undefined) return err({ reason: "workload_client_missing" });
+      if (clientId === undefined || clientId === platform.id) return ok(provenBy(platform));
+      // PLAT-D-9: a name of a client that is known here needs its proof; any other has no meaning, and is not fetched.
+      if (/^spiffe:/i.test(clientId) || isPlatformName(clientId)) return err({ reason: "client_id_differs" });
+      return whenReady(ports.clients.find(clientId), (known) =>
+        known === undefined
+          ? ok(provenBy({ ...platform, ignoredClientId: clientId.slice(0, CLIENT_ID_SHOWN_MAX) }))
+          : err({ reason: "client_id_differs" }),
+      );
+    },
+  );
+}
+
+/** The characters of an ignored `client_id` that the audit trail keeps. */
+const CLIENT_ID_SHOWN_MAX = 256;
