@@ -1,12 +1,14 @@
 /** The `agents` section: whom it names, and what of it would be of no use. */
 import { SPIFFE_ID_BYTES_MAX } from "../limits/input.ts";
 import { meant } from "../policy/nearest.ts";
+import { isActor } from "../policy/parties.ts";
 import { wordings } from "../policy/worded.ts";
 import type { Agents } from "../settings/agents.ts";
 import { compileAgents } from "../settings/agents.ts";
 import { skeleton } from "../settings/look-alike.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
-import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { parseSpiffeId } from "../spec/spiffe/id.ts";
+import { isPlatformName, isWorkloadPattern } from "../spec/workload-grant.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
@@ -29,7 +31,7 @@ export function readAgents(config: ConfigFile, reader: Reader): Agents {
 
 /** PROD-2.6-2: what may end in a slash and a star is as in rules. */
 function isName(id: string): boolean {
-  if (/^spiffe:/i.test(id)) return parsePattern(id).ok;
+  if (/^(?:spiffe|platform):/i.test(id)) return isWorkloadPattern(id);
   if (id.endsWith("/*")) return /^https:\/\/[^/]+\/\*$/.test(id);
   return id.length <= SPIFFE_ID_BYTES_MAX && /^[\x21-\x7e]+$/.test(id);
 }
@@ -42,6 +44,11 @@ function namesNothing(id: string, config: ConfigFile): string | undefined {
     return Object.hasOwn(trustDomains, trustDomain)
       ? undefined
       : `names no workload: ${trustDomain} is none of trustDomains`;
+  }
+  if (isPlatformName(id)) {
+    return isActor(id, { trustDomains, trustedIssuers, clients, workloads: new Set() })
+      ? undefined
+      : "names no workload: no issuer has such a registration in its workloads";
   }
   const partners = targets.flatMap((target) => ("partner" in target ? target.names : []));
   const known = [...Object.keys(clients), ...Object.keys(trustedIssuers), ...partners];

@@ -9,43 +9,27 @@
  */
 
 import { MODES } from "../modes.ts";
-import { CLIENT_ID_PREFIX, OWN_CLASSES } from "../spec/rfc7591.ts";
+import { OWN_CLASSES } from "../spec/rfc7591.ts";
 import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
-import { isPlatformName, isWorkloadName } from "../spec/workload-grant.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { warnOfIdle } from "./idle-checks.ts";
+import type { ConfiguredParties, IndexedParties } from "./parties.ts";
+import {
+  canBe,
+  canHave,
+  hasGrants,
+  hasSubjects,
+  isActor,
+  isClient,
+  member,
+  signsIn,
+  workloadsOf,
+} from "./parties.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
 import { asksUser, classesOf, clientsOf, hasSubject, isFor, issuesGrants, SELF, targetsOf } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
-
-type ByName<T> = { readonly [name: string]: T };
-
-/** The trust domains, issuers and clients of the same configuration. */
-export type ConfiguredParties = {
-  trustDomains: ByName<unknown>;
-  trustedIssuers: ByName<{
-    acceptAs?: readonly string[] | undefined;
-    subjects?: "keep" | { prefix: string } | { table: ByName<string> } | undefined;
-    /** The registrations of its workloads. */
-    workloads?: ByName<unknown>;
-    /** If present, the issuer's JWT authorization grants are redeemed here. */
-    grants?: unknown;
-  }>;
-  /** The providers at which users sign in. */
-  signIn?: { providers: ByName<{ issuer: string }> } | undefined;
-  clients: ByName<{
-    grantTypes?: readonly string[];
-    workload?: string | undefined;
-    spiffeId?: string;
-    defaultTarget?: string | undefined;
-  }>;
-  /** Absent if it is on, as by default. */
-  dpop?: { algorithms: readonly string[] };
-};
-
-/** The same clients with an index, so that the check of one rule does not slow down with more clients. */
-type Parties = ConfiguredParties & { workloads: ReadonlySet<string> };
 
 type Findings = { problems: readonly string[]; warnings: readonly string[] };
 
@@ -58,7 +42,7 @@ export function checkPolicy(
   rules: readonly Rule[],
   configured: ConfiguredParties,
 ): Findings {
-  const parties: Parties = { ...configured, workloads: workloadsOf(configured) };
+  const parties: IndexedParties = { ...configured, workloads: workloadsOf(configured) };
   const problems: string[] = [];
   const warnings: string[] = [];
   const bySubject = indexBySubject(rules);
@@ -182,12 +166,9 @@ function isForCaller(policy: PolicySet, rule: ExchangeRule, name: string): boole
   return [...workloads, ...(clientsOf(rule) ?? [])].some((one) => matchesPattern(one, name));
 }
 
-/** Whether a workload can match both: two prefixes overlap only if one contains the other. */
-const overlap = (a: string, b: string): boolean => matchesPattern(a, b) || matchesPattern(b, a);
-
 // --- warnings: parties that are not configured --------------------------------------------------------------------
 
-function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: Parties): Generator<string> {
+function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: IndexedParties): Generator<string> {
   const { actors = [] } = rule;
   yield* warnOfNames("actor", "in no configured trust domain", actors, (one) => isActor(one, parties));
   const clients = clientsOf(rule) ?? [];
@@ -240,63 +221,6 @@ function* warnOfNames(
       yield `names the ${kind} ${quote(name)}, which is ${what}: configure it or remove it from the rule`;
 }
 
-/** Finds the entry of this name; an inherited property such as `toString` is no entry. */
-const member = <T>(from: ByName<T>, name: string): T | undefined =>
-  Object.hasOwn(from, name) ? from[name] : undefined;
-
-/** PROD-2.6-3: a workload proves itself within a configured trust domain, or a client has it as its `workload`. */
-function isActor(pattern: string, { trustDomains, trustedIssuers, workloads }: Parties): boolean {
-  const [, , trustDomain = ""] = pattern.split("/");
-  if (isPlatformName(pattern)) {
-    return Object.values(trustedIssuers).some(
-      (one) => member(one.workloads ?? {}, trustDomain) !== undefined,
-    );
-  }
-  return Object.hasOwn(trustDomains, trustDomain) || workloads.has(pattern);
-}
-
-/** Lists the workloads of all clients, and the prefixes over them. */
-function workloadsOf({ clients }: ConfiguredParties): ReadonlySet<string> {
-  const ids = Object.values(clients).flatMap(({ workload }) => workload ?? []);
-  return new Set([...ids, ...ids.flatMap(prefixesOver)]);
-}
-
-/** PROD-2.1-2: SPIFFE IDs and URLs are client_ids without configuration, and the server makes those with its prefix. */
-function isClient(name: string, parties: Parties): boolean {
-  if (name.startsWith("spiffe://") || isPlatformName(name)) return isActor(name, parties);
-  return name.includes("://") || name.startsWith(CLIENT_ID_PREFIX) || Object.hasOwn(parties.clients, name);
-}
-
-/** Whether its subjects can appear here: in its own tokens, or in ours for which its grants were redeemed. */
-function hasSubjects(issuer: string, own: string, parties: Parties): boolean {
-  const { acceptAs, workloads = {} } = member(parties.trustedIssuers, issuer) ?? { acceptAs: [] };
-  const tokens = acceptAs ?? (Object.keys(workloads).length > 0 ? [] : ["jwt"]);
-  return issuer === own || tokens.length > 0 || hasGrants(issuer, parties);
-}
-
-const signsIn = (issuer: string, { signIn }: Parties): boolean =>
-  Object.values(signIn?.providers ?? {}).some((one) => one.issuer === issuer);
-
-const hasGrants = (issuer: string, { trustedIssuers }: Parties): boolean =>
-  member(trustedIssuers, issuer)?.grants !== undefined;
-
-/** Whether this client can have a workload that matches; true for clients that are not in the configuration file. */
-function canBe(client: string, actor: string, { clients }: Parties): boolean {
-  if (client.startsWith("spiffe://") || isPlatformName(client)) return matchesPattern(actor, client);
-  // PLAT-D-10: any client may bring the grant of such a workload.
-  if (isPlatformName(actor)) return true;
-  const configured = member(clients, client);
-  if (configured === undefined) return true;
-  const { workload, spiffeId } = configured;
-  if (workload !== undefined) return matchesPattern(actor, workload);
-  return spiffeId !== undefined && overlap(actor, spiffeId);
-}
-
-function canHave(issuer: ConfiguredParties["trustedIssuers"][string] | undefined, sub: string): boolean {
-  const { subjects = { table: {} } } = issuer ?? { subjects: "keep" };
-  return subjects === "keep" || "prefix" in subjects || Object.hasOwn(subjects.table, sub);
-}
-
 // --- warnings: wide rules -----------------------------------------------------------------------------------------
 
 /** A prefix that is a whole trust domain: `spiffe://td.example/*`. */
@@ -335,7 +259,7 @@ function* warnOfCircles(
   policy: PolicySet,
   rule: Rule,
   redeemed: ReadonlySet<string>,
-  parties: Parties,
+  parties: IndexedParties,
 ): Generator<string> {
   if (!hasSubject(rule) || MODES[rule.allow].chain !== "hidden" || !issuesGrants(rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {
@@ -374,7 +298,11 @@ function* warnOfUselessEntries(policy: PolicySet, rule: Rule, owners: Owners): G
 }
 
 /** IDJAG-5-1: a rule for ID-JAGs has no effect for a client without a client_id at the partner, which gets none. */
-function* warnOfClientsUnknownAtPartner(policy: PolicySet, rule: Rule, parties: Parties): Generator<string> {
+function* warnOfClientsUnknownAtPartner(
+  policy: PolicySet,
+  rule: Rule,
+  parties: IndexedParties,
+): Generator<string> {
   if (!("idJagSubjects" in rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {
     if (partner === undefined) continue;

@@ -57,6 +57,8 @@ describe("NAME-D-1 a name that is none", () => {
     "SPIFFE://td.example/a",
     "spiffe://td.example/a/",
     "crew/*",
+    "platform://acme/a/b",
+    "platform://acme/a/*",
     "https://a.example/b/*",
     "two words",
     "\u202ex",
@@ -67,6 +69,23 @@ describe("NAME-D-1 a name that is none", () => {
       assert.match(said, /^agents\..*: is neither a SPIFFE ID, a client_id nor an issuer; only a prefix/s);
     });
   }
+});
+
+test("NAME-D-1, PLAT-D-8 a workload of a platform is named by its id, or all of a registration", () => {
+  const trusted = {
+    "https://acme.example": {
+      keys: { discover: true },
+      workloads: { acme: { tenancy: "dedicated", subjects: ["*"], uses: ["actor", "client"] } },
+    },
+  };
+  const agents = { "platform://acme/a%2Fb": { title: "One" }, "platform://acme/*": { title: "Any" } };
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const patch = { trustedIssuers: { ...base.trustedIssuers, ...trusted } };
+  assert.deepEqual(saidOf(agents, patch), []);
+  assert.deepEqual(saidOf(agents), [
+    "agents.platform://acme/a%2Fb: names no workload: no issuer has such a registration in its workloads",
+    "agents.platform://acme/*: names no workload: no issuer has such a registration in its workloads",
+  ]);
 });
 
 test("NAME-D-1 what names nothing is warned of, with what is perhaps meant", () => {
