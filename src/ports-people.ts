@@ -1,7 +1,14 @@
 /** Interfaces only: what the store keeps of sign-in, consents to be asked for and refresh tokens. */
 
 import type { Origin } from "./policy/access.ts";
-import type { FamilyFacts, PendingConsent, PresentedFamily, ShortLived, ShortLivedKind } from "./records.ts";
+import type {
+  FamilyFacts,
+  PendingConsent,
+  PresentedFamily,
+  Recheck,
+  ShortLived,
+  ShortLivedKind,
+} from "./records.ts";
 
 /** What users gave to clients, as long as refresh tokens of it may be used and an hour longer; ended families too. */
 export interface Families {
@@ -9,6 +16,14 @@ export interface Families {
   find(digest: string): Promise<PresentedFamily | undefined>;
   /** Those of one user, the one that was used last first. */
   list(origin: Origin): Promise<readonly FamilyFacts[]>;
+}
+
+/** What providers said last of their users; families are found with it. */
+export interface Rechecks {
+  /** Keeps what a sign-in shows, in place of what was there. */
+  keep(recheck: Recheck): Promise<void>;
+  /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
+  replace(recheck: Recheck): Promise<boolean>;
 }
 
 /** The rows of sign-in and authorization, shared by all instances; none is found once it has expired. */

@@ -99,6 +99,22 @@ export type Family = SignInFacts & {
   endingKeys: readonly EndingKey[];
 };
 
+/** What the provider of a user said of them last: one row for all of their sign-ins and families, on all instances. */
+export type Recheck = {
+  origin: Origin;
+  /** Each change counts it up. */
+  version: number;
+  /** The name of the provider. */
+  provider: string;
+  /** When it stood by the user, at their sign-in or when it was asked; 0 once it does not. */
+  confirmedAtSeconds: number;
+  /** When it was asked last, whatever came of it. */
+  askedAtSeconds: number;
+  /** Its own refresh token of the last sign-in, encrypted; absent if it gave none. */
+  sealed?: string;
+  expiresAtSeconds: number;
+};
+
 export type FamilyFacts = {
   family: Family;
   /** The first ending that reaches the family; `reason` is that of its event, as long as that is kept. */
@@ -115,6 +131,8 @@ export type PresentedFamily = FamilyFacts & {
    * digest of the source, if the version that rotated it noted one.
    */
   rotated?: { agoMs: number; retries: number; sealed?: string; by?: string };
+  /** Absent for a user who has not signed in since an earlier version served. */
+  recheck?: Recheck;
 };
 
 /**

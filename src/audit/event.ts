@@ -43,6 +43,7 @@ export const EVENT_TYPES = [
   "user.signed_in",
   "user.signin_failed",
   "user.signed_out",
+  "user.rechecked",
   "config.changed",
   "admin.access",
   "key.created",

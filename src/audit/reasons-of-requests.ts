@@ -124,6 +124,13 @@ export const PEOPLE_REASONS = {
   provider_unavailable: "the provider does not answer",
   provider_refused: "the provider refused, or the user gave up there",
   provider_answer_malformed: "the answer of the provider's token endpoint is malformed",
+  provider_confirmed: "the provider of the user, asked before a refresh, stands by the sign-in",
+  provider_denies_user:
+    "the provider of the user, asked before a refresh, does not know the sign-in any more",
+  provider_silent:
+    "the provider of the user could not be asked for longer than signIn.recheckGraceSeconds says",
+  sign_in_too_old:
+    "the user signed in longer ago than signIn.recheckUnaskedSeconds says, and the provider cannot be asked",
   id_token_issuer_differs: "the ID token is of another issuer",
   azp_differs: "the ID token was issued to another client",
   nonce_missing: "the ID token has no nonce",

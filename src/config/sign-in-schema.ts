@@ -5,6 +5,13 @@ import {
   CONSENT_DAYS,
   CONSENT_DAYS_MAX,
   NAME_CHARS_MAX,
+  RECHECK_AGAIN_SECONDS,
+  RECHECK_GRACE_SECONDS,
+  RECHECK_GRACE_SECONDS_MAX,
+  RECHECK_GRACE_SECONDS_MIN,
+  RECHECK_SECONDS,
+  RECHECK_SECONDS_MAX,
+  RECHECK_UNASKED_SECONDS,
   REFRESH_DAYS,
   REFRESH_DAYS_MAX,
   REFRESH_HOURS,
@@ -14,7 +21,7 @@ import {
   REFRESH_RETRY_SECONDS_MAX,
 } from "../limits/people.ts";
 import { shownText } from "../policy/worded.ts";
-import { list, maybe, setting, whole } from "../setting.ts";
+import { flag, list, maybe, setting, whole } from "../setting.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
@@ -52,7 +59,14 @@ export const ProviderFile = v.strictObject({
     v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
     "The one signature algorithm of its ID tokens; RS256 by default.",
   ),
-  scopes: list(scope, "Scopes to ask for beside openid, for the user's name alone."),
+  scopes: list(
+    scope,
+    "Scopes to ask for beside openid: for the user's name, and offline_access where the provider gives a refresh token only then.",
+  ),
+  recheck: setting(
+    v.optional(v.picklist(["refresh", "introspection", "visit"]), "refresh"),
+    'How it is asked whether it still stands by a user: by the refresh token of the sign-in, which "refresh" (the default) uses and "introspection" shows to its introspection endpoint; "visit" asks by the next sign-in alone.',
+  ),
   signInSecondsMax: maybe(seconds, "How many seconds ago a user may have signed in there, at most."),
   acr: list(scope, "The authentication context classes of which a sign-in must have one."),
   ...reach,
@@ -66,6 +80,21 @@ export const SignInFile = v.strictObject({
       v.check((providers) => Object.keys(providers).length > 0, "names no provider"),
     ),
     "The providers, each by a name that is part of its redirect URI {issuer}/callback/NAME.",
+  ),
+  recheckSeconds: setting(
+    v.optional(whole(RECHECK_AGAIN_SECONDS, RECHECK_SECONDS_MAX), RECHECK_SECONDS),
+    "After how many seconds without a word of the user's provider a refresh asks it first; 900 by default.",
+  ),
+  recheckGraceSeconds: setting(
+    v.optional(whole(RECHECK_GRACE_SECONDS_MIN, RECHECK_GRACE_SECONDS_MAX), RECHECK_GRACE_SECONDS),
+    "For how many seconds more refresh tokens serve while the provider does not answer; 3600 by default.",
+  ),
+  recheckUnaskedSeconds: setting(
+    v.optional(whole(RECHECK_AGAIN_SECONDS, REFRESH_DAYS_MAX * 24 * 3600), RECHECK_UNASKED_SECONDS),
+    "For how many seconds after their user's last sign-in refresh tokens serve where the provider gave no refresh token by which it could be asked; a day by default.",
+  ),
+  goneEndsConsents: flag(
+    "Whether consents are withdrawn too when the provider does not know a user any more",
   ),
 });
 

@@ -43,7 +43,14 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
     providers.set(name, defined<Provider>({ ...asWritten, ...within, name, title, auth }));
   }
   const consentSeconds = authorize.consentDays * DAY_SECONDS;
-  return { providers, consentSeconds, refresh: readRefreshTimes(authorize.refresh, consentSeconds) };
+  const { recheckSeconds, recheckGraceSeconds, recheckUnaskedSeconds, goneEndsConsents } = signIn;
+  const recheck = {
+    seconds: recheckSeconds,
+    graceSeconds: recheckGraceSeconds,
+    unaskedSeconds: recheckUnaskedSeconds,
+    endsConsents: goneEndsConsents,
+  };
+  return { providers, consentSeconds, recheck, refresh: readRefreshTimes(authorize.refresh, consentSeconds) };
 }
 
 const DAY_SECONDS = 24 * 3600;

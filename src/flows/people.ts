@@ -12,7 +12,7 @@ import type { ExchangePorts } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 
 /** Reads a request of one grant type: verifies what it brings, and may end what users gave too often. */
-export type GrantPorts = ExchangePorts & Pick<Ports, "families" | "journal">;
+export type GrantPorts = ExchangePorts & Pick<Ports, "consents" | "families" | "journal">;
 
 export type ReadGrant = (
   ports: GrantPorts,

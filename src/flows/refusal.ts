@@ -14,6 +14,8 @@ export type Failure = {
     | "client_gone"
     /** The client's metadata document was good before and cannot be fetched now. */
     | "client_unreachable"
+    /** The provider of the user has not answered for too long. */
+    | "provider_unreachable"
     | "client_unauthorized"
     | "grant_type_unsupported"
     | "token_refused"

@@ -124,6 +124,12 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
         error: "temporarily_unavailable",
         description: "the metadata of the client cannot be fetched at present",
       };
+    case "provider_unreachable": // RECHECK-D-3
+      return {
+        status: 503,
+        error: "temporarily_unavailable",
+        description: "the sign-in provider of the user does not answer at present",
+      };
     case "overloaded":
       return { status: 503, error: "temporarily_unavailable", description: "the server is busy" };
     default:

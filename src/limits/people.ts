@@ -48,6 +48,20 @@ export const REFRESH_RETRIES_MAX = 5;
 export const REFRESH_FORGET_MS = 30_000;
 /** The most families of one user for one client and target; beyond it the one that was used longest ago ends. */
 export const FAMILIES_MAX = 20;
+/** After this time without a word of the user's provider, a refresh asks it first. */
+export const RECHECK_SECONDS = 15 * 60;
+export const RECHECK_SECONDS_MAX = 24 * 3600;
+/**
+ * How much longer refresh tokens serve while the provider does not answer; at least as long as an answer may take, since
+ * one request asks and the others go on.
+ */
+export const RECHECK_GRACE_SECONDS = 3600;
+export const RECHECK_GRACE_SECONDS_MIN = 10;
+export const RECHECK_GRACE_SECONDS_MAX = 7 * 24 * 3600;
+/** How long refresh tokens serve after the last sign-in of a user whose provider cannot be asked. */
+export const RECHECK_UNASKED_SECONDS = 24 * 3600;
+/** A provider is asked about one user at most this often, whatever comes of it. */
+export const RECHECK_AGAIN_SECONDS = 30;
 /** How long a consent lasts that a user gave on a page. */
 export const CONSENT_DAYS = 90;
 export const CONSENT_DAYS_MAX = 400;

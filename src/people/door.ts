@@ -10,7 +10,7 @@ import type { ShortLivedRows } from "../ports-people.ts";
 import { makeFormTokens } from "./adapters/form-tokens.ts";
 import type { ProviderOptions } from "./adapters/providers.ts";
 import { openProviders } from "./adapters/providers.ts";
-import { makeWaiting, successors } from "./adapters/sealed.ts";
+import { makeProviderSecrets, makeWaiting, successors } from "./adapters/sealed.ts";
 import { grantsOf } from "./flows/grants.ts";
 import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
 import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
@@ -26,7 +26,9 @@ import type { ShortLivedBodies } from "./records.ts";
 export { lookAtProvider } from "./adapters/providers.ts";
 export { describeMetadataFailure, parseProviderMetadata, providerMetadataUrl } from "./spec/oidc.ts";
 
-type PeopleOptions = ProviderOptions & { store: Pick<Store, "shortLived" | "pendingConsents"> };
+type PeopleOptions = ProviderOptions & {
+  store: Pick<Store, "shortLived" | "pendingConsents" | "rechecks">;
+};
 
 export function openPeople(options: PeopleOptions): OpenPeople {
   const { store, encryptionKeys } = options;
@@ -34,6 +36,8 @@ export function openPeople(options: PeopleOptions): OpenPeople {
   const own: OwnPorts = {
     shortLived: store.shortLived as ShortLivedRows<ShortLivedBodies>,
     pendingConsents: store.pendingConsents,
+    rechecks: store.rechecks,
+    providerSecrets: makeProviderSecrets(encryptionKeys),
     waiting: makeWaiting(encryptionKeys),
     formTokens: makeFormTokens(encryptionKeys),
     successors,

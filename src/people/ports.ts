@@ -1,10 +1,12 @@
 /** Interfaces only: what sign-in, consent, refresh tokens and the pages need beside the ports of the trunk. */
+
+import type { Origin } from "../policy/access.ts";
 import type { BasePorts, LentPorts, RecordPorts } from "../ports.ts";
-import type { PendingConsents, ShortLivedRows } from "../ports-people.ts";
+import type { PendingConsents, Rechecks, ShortLivedRows } from "../ports-people.ts";
 import type { Result } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { ShortLivedBodies, WaitingBodies } from "./records.ts";
-import type { ProviderMetadata } from "./spec/oidc.ts";
+import type { ProviderMetadata, ProviderTokens } from "./spec/oidc.ts";
 
 /**
  * PAGE-D-4: keeps in a browser what waits there, encrypted for it. `holder` is the digest of the browser's cookie, or,
@@ -31,6 +33,13 @@ export interface Successors {
   open(presented: string, sealed: string): string;
 }
 
+/** Keeps the refresh token that a provider gave for a user, so that it is never given out and the store alone opens none. */
+export interface ProviderSecrets {
+  seal(origin: Origin, refreshToken: string): string;
+  /** Undefined if it was sealed with a key that is gone. */
+  open(origin: Origin, sealed: string): string | undefined;
+}
+
 /**
  * PAGE-D-5: the token that a form of ours carries, bound to a session and to what it is about; it is derived, and not
  * stored.
@@ -42,7 +51,12 @@ export interface FormTokens {
 }
 
 export type ProviderFailure = {
-  reason: "provider_unavailable" | "provider_refused" | "provider_answer_malformed";
+  reason:
+    | "provider_unavailable"
+    | "provider_refused"
+    | "provider_answer_malformed"
+    /** It does not know the sign-in any more. */
+    | "provider_denies_user";
   /** For the audit trail: the status of the provider's answer, and the code of the error in it. */
   said?: JsonObject;
 };
@@ -50,11 +64,13 @@ export type ProviderFailure = {
 /** The OpenID Providers at which users sign in, by their name in the settings. */
 export interface Providers {
   metadata(name: string): Promise<Result<ProviderMetadata, ProviderFailure>>;
-  /** Redeems a code at the provider's token endpoint, for its ID token in compact form (OIDC-3.1.3.1-1). */
+  /** Redeems a code at the provider's token endpoint (OIDC-3.1.3.1-1); its ID token is in compact form. */
   redeem(
     name: string,
     asked: { code: string; verifier: string; redirectUri: string },
-  ): Promise<Result<string, ProviderFailure>>;
+  ): Promise<Result<ProviderTokens & { idToken: string }, ProviderFailure>>;
+  /** Asks whether the provider still stands by a sign-in, by its refresh token, which it may replace. */
+  confirm(name: string, refreshToken: string): Promise<Result<ProviderTokens, ProviderFailure>>;
   /** Our public keys as a client of providers, as published at `/rp/jwks`. */
   published(): readonly JsonObject[];
 }
@@ -67,6 +83,8 @@ export type OwnPorts = {
   formTokens: FormTokens;
   successors: Successors;
   providers: Providers;
+  providerSecrets: ProviderSecrets;
+  rechecks: Rechecks;
 };
 
 export type PeoplePorts = LentPorts & OwnPorts;

@@ -183,13 +183,28 @@ export type Provider = Reach & {
   scopes: readonly string[];
   signInSecondsMax?: number;
   acr: readonly string[];
+  /** How it is asked whether it still stands by a user. */
+  recheck: "refresh" | "introspection" | "visit";
 };
 
 /** What users and clients of people find here. */
 export type SignInSettings = {
   providers: ReadonlyMap<string, Provider>;
   consentSeconds: number;
+  recheck: RecheckSettings;
   refresh: RefreshSettings;
+};
+
+/** When a user's provider is asked whether it still stands by them, and what follows. */
+export type RecheckSettings = {
+  /** How old its last word is when a refresh asks it. */
+  seconds: number;
+  /** For how much longer that word serves while it does not answer. */
+  graceSeconds: number;
+  /** For how long a sign-in serves where the provider cannot be asked. */
+  unaskedSeconds: number;
+  /** Whether consents end when the user is gone. */
+  endsConsents: boolean;
 };
 
 /** How long refresh tokens may be used, from the click of their user. */

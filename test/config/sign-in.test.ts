@@ -45,10 +45,12 @@ test("a provider has narrow defaults", () => {
           scopes: [],
           acr: [],
           privateNetworks: [],
+          recheck: "refresh",
         },
       ],
     ]),
     consentSeconds: 90 * 24 * 3600,
+    recheck: { seconds: 900, graceSeconds: 3600, unaskedSeconds: 24 * 3600, endsConsents: false },
     refresh: {
       seconds: 30 * 24 * 3600,
       idleSeconds: 7 * 24 * 3600,

@@ -1,10 +1,15 @@
 /** One round of what the trials of contests and endings do in many, with two instances. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { standing } from "../../src/flows/standing.ts";
 import { contestAssertion, contestGrant, openInstances } from "../support/contests.ts";
 import { openEndingRaces, RACE_KINDS } from "../support/ending-races.ts";
 import { issuerOf, KINDS, openToGuests, tokenOf } from "../support/guests.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { startProvider } from "../support/provider.ts";
+import { DUE, forRecheck, openRecheck } from "../support/recheck.ts";
+import { claimsIn, tokenOf as refreshTokenOf } from "../support/refresh.ts";
 
 test("IDC-5.5-2, EMA-7.4.2-2, RFC7523-3-14 of two instances on one database exactly one redeems a grant, and exactly one accepts a client assertion", async (t) => {
   const database = await sharePostgres();
@@ -39,3 +44,54 @@ for (const [store, count] of [
     }
   });
 }
+
+test("RECHECK-D-2, RECHECK-D-5 of three instances on one database one asks about a user, and what the provider denies ends the user's thousand tokens at all three, and no other user's", async (t) => {
+  const database = await sharePostgres();
+  t.after(() => database.stop());
+  const provider = await startProvider();
+  t.after(() => provider.close());
+  provider.refreshing = "rotating";
+  const place = { postgres: await freshDatabase(database) };
+  const shared = { place, encryptionKey: randomBytes(32), startMs: Math.floor(Date.now() / 1000) * 1000 };
+  const open = (log: string, user = "alice") =>
+    openRecheck(t, provider, forRecheck(provider), { ...shared, log, user });
+  const instances = [await open("a"), await open("b"), await open("c")];
+  const [first = assert.fail()] = instances;
+  const bob = await open("d", "bob");
+  await first.signIn(provider.refreshToken("alice"));
+  await bob.signIn(provider.refreshToken("bob"));
+  const refresh = async (tokens: readonly string[]) =>
+    Promise.all(tokens.map((token, index) => (instances[index % 3] ?? first).refresh(token)));
+  let tokens = await Promise.all(Array.from({ length: 12 }, () => first.start()));
+  const bobs = await bob.start();
+  const pass = (seconds: number) => [...instances, bob].map((one) => one.pass(seconds));
+  pass(DUE);
+  tokens = (await refresh(tokens)).map(refreshTokenOf);
+  assert.deepEqual(provider.questions, ["refresh"]);
+  pass(DUE - 60);
+  const living: string[] = [];
+  while (living.length < 1_000) {
+    const answers = await refresh(tokens);
+    living.push(...answers.map((answer) => String(claimsIn(answer).jti)));
+    tokens = answers.map(refreshTokenOf);
+  }
+  const ofBob = await bob.refresh(bobs);
+  provider.disabled.add("alice");
+  pass(60);
+  const refused = await refresh(tokens);
+  const issued = refused.flatMap((answer) =>
+    answer.error === undefined ? [String(claimsIn(answer).jti)] : [],
+  );
+  assert.deepEqual(provider.questions.length, 3, "one about alice each time, and one about bob");
+  const nowSeconds = first.ports.clock.nowSeconds();
+  for (const { ports } of instances) {
+    const stands = await Promise.all([...living, ...issued].map((jti) => standing(ports, jti, nowSeconds)));
+    assert.equal(stands.filter(({ ok }) => ok).length, 0);
+  }
+  for (const [index, token] of tokens.entries()) {
+    const again = await (instances[(index + 1) % 3] ?? first).refresh(token);
+    assert.equal(again.error, "grant_refused");
+  }
+  assert.ok((await standing(first.ports, String(claimsIn(ofBob).jti), nowSeconds)).ok);
+  assert.equal((await bob.refresh(refreshTokenOf(ofBob))).error, undefined);
+});

@@ -27,6 +27,7 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   proof_refused: [400, "invalid_dpop_proof"],
   nonce_demanded: [400, "use_dpop_nonce"],
   throttled: [429, "temporarily_unavailable"],
+  provider_unreachable: [503, "temporarily_unavailable"],
   overloaded: [503, "temporarily_unavailable"],
 };
 

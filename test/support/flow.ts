@@ -15,7 +15,8 @@ import { loadSettings } from "../../src/config/config.ts";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
 import type { PeopleGrants } from "../../src/flows/people.ts";
 import { makeFormTokens } from "../../src/people/adapters/form-tokens.ts";
-import { makeWaiting, successors } from "../../src/people/adapters/sealed.ts";
+import type { OpenProviders, ProviderOptions } from "../../src/people/adapters/providers.ts";
+import { makeProviderSecrets, makeWaiting, successors } from "../../src/people/adapters/sealed.ts";
 import { grantsOf } from "../../src/people/flows/grants.ts";
 import type { OwnPorts } from "../../src/people/ports.ts";
 import type { Consent } from "../../src/policy/access.ts";
@@ -46,24 +47,39 @@ export type Flow = {
   events(): Promise<Event[]>;
 };
 
-/** `trusted` are the issuers and trust domains whose keys are known, by name; the store is a new one on SQLite unless placed. */
+/**
+ * The store is a new one on SQLite unless placed; `log` is the name of this instance there; `providers` are asked about
+ * users.
+ */
+export type FlowOptions = {
+  place?: StorePlace;
+  log?: string;
+  startMs?: number;
+  encryptionKey?: Uint8Array;
+  providers?: (options: Pick<ProviderOptions, "clock" | "random" | "encryptionKeys">) => OpenProviders;
+};
+
+/** `trusted` are the issuers and trust domains whose keys are known, by name. */
 export async function openFlow(
   t: { after(end: () => Promise<void>): void },
   configuration: object,
   trusted: Readonly<Record<string, Foreign>>,
-  place?: StorePlace,
+  { place, log = "flow", providers: openProviders, ...given }: FlowOptions = {},
 ): Promise<Flow> {
   let settings = readSettings(configuration);
-  let nowMs = Math.floor(Date.now() / 1000) * 1000;
+  let nowMs = given.startMs ?? Math.floor(Date.now() / 1000) * 1000;
   const clock = makeClock(() => nowMs);
   const store = await openStore(place ?? { sqlite: await migratedFile() });
   const onFatal = (reason: string): void => assert.fail(reason);
-  const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });
+  const journal = await openJournal({ log, store: store.log, clock, random, onFatal });
   t.after(async () => {
+    providers?.stop();
     await journal.close();
     await store.close();
   });
-  const encryptionKey = randomBytes(32);
+  const { encryptionKey = randomBytes(32) } = given;
+  const providers = openProviders?.({ clock, random, encryptionKeys: [encryptionKey] });
+  providers?.configure(settings.signIn?.providers ?? new Map());
   // No other: keys of RSA cost a fifth of a second for each flow.
   const algorithms = [...new Set([...settings.policy.targets.values()].map(({ alg }) => alg))];
   const open = (purpose: "token" | "grant") => openSigner(store, encryptionKey, algorithms, clock, purpose);
@@ -88,6 +104,9 @@ export async function openFlow(
   };
   const own = {
     pendingConsents: store.pendingConsents,
+    rechecks: store.rechecks,
+    providers,
+    providerSecrets: makeProviderSecrets([encryptionKey]),
     shortLived: store.shortLived,
     successors,
     formTokens: makeFormTokens([encryptionKey]),
@@ -116,8 +135,7 @@ export async function openFlow(
       assert.ok((await journal.record({ event, consent: { add: consent } })).ok);
       return consent;
     },
-    events: async () =>
-      (await store.log.read({ log: "flow", limit: 100_000 })).map(({ body }) => JSON.parse(body)),
+    events: async () => (await store.log.read({ log, limit: 100_000 })).map(({ body }) => JSON.parse(body)),
   };
 }
 

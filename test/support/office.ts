@@ -93,7 +93,7 @@ export async function openOffice(t: { after(end: () => Promise<void>): void }, p
     [TRUST_DOMAIN]: await makeForeign(TRUST_DOMAIN),
     [OTHER_DOMAIN]: await makeForeign(OTHER_DOMAIN),
   };
-  const flow = await openFlow(t, OFFICE, signers, place);
+  const flow = await openFlow(t, OFFICE, signers, place === undefined ? {} : { place });
   const exp = flow.nowSeconds + 3_000;
   const consent = await flow.consent({
     origin: { iss: IDP, sub: "u-1" },

@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
+import type { ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { JWTPayload } from "jose";
@@ -21,7 +22,12 @@ export type Lies = {
   answer?: (idToken: string) => { status: number; body: unknown };
   /** Signs with a key that it does not publish. */
   foreignKey?: boolean;
+  /** How it answers what it is asked about a sign-in: not at all, or in place of the true answer. */
+  asked?: (response: ServerResponse) => void;
 };
+
+/** How it gives refresh tokens: the same one again, or another one each time. */
+export type Refreshing = "none" | "same" | "rotating";
 
 /** What the token endpoint was sent last. */
 type Redeemed = { form: URLSearchParams; authorization: string | undefined };
@@ -32,6 +38,15 @@ export type TestProvider = {
   ca: string;
   lies: Lies;
   redeemed: Redeemed[];
+  refreshing: Refreshing;
+  /** The users that it does not know any more. */
+  disabled: Set<string>;
+  /** The questions about a sign-in so far. */
+  questions: ("refresh" | "introspection")[];
+  /** A refresh token of this user. */
+  refreshToken(user: string): string;
+  /** A logout token of this user for us; members of `claims` and `header` take the place of the true ones. */
+  logoutToken(claims?: object, header?: object): Promise<string>;
   /** The user signs in at the place to which the browser was sent; where the browser is sent back to. */
   signIn(location: string, user?: string): string;
   /** A JWT of the user for this audience, as an app of the company gets it. */
@@ -57,7 +72,24 @@ export async function startProvider(): Promise<TestProvider> {
   let current = await makeKey();
   const foreign = await importPKCS8(await makeKeyPem(), "ES256");
   const codes = new Map<string, { asked: URLSearchParams; user: string }>();
-  const self: { lies: Lies; redeemed: Redeemed[] } = { lies: {}, redeemed: [] };
+  const self: Pick<TestProvider, "lies" | "redeemed" | "refreshing" | "disabled" | "questions"> = {
+    lies: {},
+    redeemed: [],
+    refreshing: "none",
+    disabled: new Set(),
+    questions: [],
+  };
+  /** Each refresh token with its user; one that was replaced is none any more. */
+  const refreshTokens = new Map<string, string>();
+  const refreshToken = (user: string): string => {
+    const token = randomBytes(16).toString("base64url");
+    refreshTokens.set(token, user);
+    return token;
+  };
+  const isGood = (token: string): boolean => {
+    const user = refreshTokens.get(token);
+    return user !== undefined && !self.disabled.has(user);
+  };
   let issuer = "";
 
   const idTokenOf = async (asked: URLSearchParams, user: string): Promise<string> => {
@@ -90,8 +122,20 @@ export async function startProvider(): Promise<TestProvider> {
       code.asked.get("redirect_uri") === form.get("redirect_uri");
     if (code === undefined || !fits) return { status: 400, body: { error: "invalid_grant" } };
     const idToken = await idTokenOf(code.asked, code.user);
-    const answer = { access_token: "unread", token_type: "Bearer", id_token: idToken };
+    const refresh = self.refreshing === "none" ? {} : { refresh_token: refreshToken(code.user) };
+    const answer = { access_token: "unread", token_type: "Bearer", id_token: idToken, ...refresh };
     return self.lies.answer?.(idToken) ?? { status: 200, body: answer };
+  };
+
+  /** What it says of a sign-in, by its refresh token. */
+  const refresh = (form: URLSearchParams) => {
+    const token = form.get("refresh_token") ?? "";
+    const user = refreshTokens.get(token) ?? "";
+    if (!isGood(token)) return { status: 400, body: { error: "invalid_grant" } };
+    const answer = { access_token: "unread", token_type: "bearer" };
+    if (self.refreshing !== "rotating") return { status: 200, body: answer };
+    refreshTokens.delete(token);
+    return { status: 200, body: { ...answer, refresh_token: refreshToken(user) } };
   };
 
   const signIn = (location: string, user = "alice"): string => {
@@ -118,6 +162,7 @@ export async function startProvider(): Promise<TestProvider> {
         authorization_endpoint: `${issuer}/login`,
         token_endpoint: `${issuer}/token`,
         jwks_uri: `${issuer}/jwks`,
+        introspection_endpoint: `${issuer}/introspect`,
         response_types_supported: ["code"],
         subject_types_supported: ["public"],
         id_token_signing_alg_values_supported: ["ES256"],
@@ -130,10 +175,20 @@ export async function startProvider(): Promise<TestProvider> {
       response.writeHead(200, { "content-type": "text/html" });
       return void response.end(`<!doctype html><title>Sign in</title>${link("alice")} ${link("bob")}`);
     }
-    if (request.url === "/token" && request.method === "POST") {
+    if (request.method === "POST") {
       let text = "";
       for await (const chunk of request) text += chunk;
-      const { status, body } = await redeem(new URLSearchParams(text), request.headers.authorization);
+      const form = new URLSearchParams(text);
+      const isRefresh = form.get("grant_type") === "refresh_token";
+      if (request.url === "/introspect" || isRefresh) {
+        self.questions.push(isRefresh ? "refresh" : "introspection");
+        if (self.lies.asked !== undefined) return self.lies.asked(response);
+        const { status, body } = isRefresh
+          ? refresh(form)
+          : { status: 200, body: { active: isGood(form.get("token") ?? "") } };
+        return answer(status, body);
+      }
+      const { status, body } = await redeem(form, request.headers.authorization);
       return answer(status, body);
     }
     return answer(404, {});
@@ -146,6 +201,15 @@ export async function startProvider(): Promise<TestProvider> {
     issuer,
     ca: authority.certPem,
     signIn,
+    refreshToken,
+    logoutToken: (claims: object = {}, header: object = {}) => {
+      const iat = Math.floor(Date.now() / 1000);
+      const events = { "http://schemas.openid.net/event/backchannel-logout": {} };
+      const times = { iat, exp: iat + 120, jti: randomBytes(16).toString("base64url") };
+      return new SignJWT({ iss: issuer, aud: CLIENT_AT_PROVIDER, ...times, events, ...claims })
+        .setProtectedHeader({ alg: "ES256", kid: current.kid, typ: "logout+jwt", ...header })
+        .sign(self.lies.foreignKey ? foreign : current.key);
+    },
     userToken: (sub: string, aud: string, claims: object = {}) => {
       const iat = Math.floor(Date.now() / 1000);
       return new SignJWT({ iss: issuer, sub, aud, iat, exp: iat + 300, ...claims })

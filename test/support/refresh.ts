@@ -6,13 +6,13 @@ import { hash } from "../../src/adapters/crypto/hash.ts";
 import { CODE_REPLAYED } from "../../src/flows/refusal.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { recordRefusal } from "../../src/http/form.ts";
-import { CODE_SECONDS } from "../../src/limits/people.ts";
+import { CODE_SECONDS, REFRESH_DAYS_MAX } from "../../src/limits/people.ts";
 import type { CodeRecord } from "../../src/people/records.ts";
 import type { FamilyFacts, StoredConsent } from "../../src/records.ts";
 import { defined } from "../../src/result.ts";
 import type { TokenAnswer } from "../../src/spec/rfc6749.ts";
 import type { Prover } from "./dpop.ts";
-import type { Flow } from "./flow.ts";
+import type { Flow, FlowOptions } from "./flow.ts";
 import { AT_TOKEN, formOf, openFlow } from "./flow.ts";
 import { challengeOf, forPeople, NOTES, PUBLIC, SCOPES, verifierOf, WEB_REDIRECT } from "./people.ts";
 import type { TestProvider } from "./provider.ts";
@@ -49,6 +49,8 @@ export const forRefresh = (change: (config: Configuration) => object = () => ({}
       [OTHER]: { method: "client_secret_basic", secrets: [OTHER_SECRET], redirectUris: [WEB_REDIRECT] },
     },
     policies: base.policies.map((rule) => ({ ...rule, refresh: true })),
+    // The provider of these flows cannot be asked, and its users do not come back.
+    signIn: { ...base.signIn, recheckUnaskedSeconds: REFRESH_DAYS_MAX * 24 * 3600 },
   };
   return { ...config, ...change(config) };
 };
@@ -89,8 +91,10 @@ export type RefreshFlow = Flow & {
 export async function openRefresh(
   t: Pick<TestContext, "after">,
   configuration: object = forRefresh(),
+  open: FlowOptions = {},
+  user = ALICE,
 ): Promise<RefreshFlow> {
-  const flow = await openFlow(t, configuration, {});
+  const flow = await openFlow(t, configuration, {}, open);
   const { ports, people } = flow;
 
   const ask = async (form: Asked, clientId = PUBLIC, by?: Prover, source = "192.0.2.1"): Promise<Outcome> => {
@@ -106,7 +110,7 @@ export async function openRefresh(
   };
 
   const consentOf: RefreshFlow["consentOf"] = (client, scopes = SCOPES, target = NOTES) =>
-    flow.consent({ origin: ALICE, actor: client, targets: [target], scopes });
+    flow.consent({ origin: user, actor: client, targets: [target], scopes });
 
   const give = async (how: Given = {}): Promise<{ answer: Outcome; code: Asked }> => {
     const { client = PUBLIC, offline = true, scopes = SCOPES, target = NOTES, by, told = true } = how;
@@ -129,8 +133,8 @@ export async function openRefresh(
       challenge: challengeOf(verifier),
       target,
       scopes,
-      origin: ALICE,
-      sub: "company:alice",
+      origin: user,
+      sub: `company:${user.sub}`,
       consentId: consent.id,
       signedInAtSeconds: nowSeconds - 30,
       authTimeSeconds: nowSeconds - 30,
@@ -161,7 +165,7 @@ export async function openRefresh(
     },
     refresh: (token, extra = {}, client = PUBLIC, by, source) =>
       ask({ grant_type: "refresh_token", refresh_token: token, ...extra }, client, by, source),
-    families: () => ports.families.list(ALICE),
+    families: () => ports.families.list(user),
   };
 }
 

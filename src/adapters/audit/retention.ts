@@ -16,7 +16,10 @@ import type { OpenJournal } from "./journal.ts";
 import { eventHash } from "./journal.ts";
 
 export type RetentionOptions = {
-  store: Pick<Store, "log" | "audit" | "shortLived" | "families" | "pendingConsents" | "sliceMs">;
+  store: Pick<
+    Store,
+    "log" | "audit" | "shortLived" | "families" | "pendingConsents" | "rechecks" | "sliceMs"
+  >;
   journal: OpenJournal;
   /** The keys of this server, among them those for checkpoints. */
   signer: Signer;
@@ -38,7 +41,8 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
-    for (const rows of [store.audit, store.shortLived, store.families, store.pendingConsents]) {
+    const { audit, shortLived, families, pendingConsents, rechecks } = store;
+    for (const rows of [audit, shortLived, families, pendingConsents, rechecks]) {
       await removePaced(store, closing, (limit) => rows.sweep(before, limit));
     }
   };

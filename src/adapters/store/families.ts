@@ -2,10 +2,10 @@
 import type { FamilyFacts, PresentedFamily } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
-import { fromRow, isEncodable } from "./columns.ts";
+import { fromRow, isEncodable, pairsOf } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import type { FamilyRows } from "./store.ts";
-import { FAMILY } from "./tables.ts";
+import { FAMILY, RECHECK } from "./tables.ts";
 
 /** `ended` is a row as JSON. */
 type FoundFamily = RowOf<typeof FAMILY.columns> & { ended: string | null; elsewhere: number };
@@ -18,6 +18,8 @@ type FoundByToken = FoundFamily & {
   retries: number;
   sealed: string | null;
   rotated_by: string | null;
+  /** A row as JSON. */
+  recheck: string | null;
 };
 
 export function familyRows({ rows, change, remove, ...dialect }: Engine): FamilyRows {
@@ -29,11 +31,19 @@ export function familyRows({ rows, change, remove, ...dialect }: Engine): Family
       if (!isEncodable(digest)) return undefined;
       const [row] = await rows<FoundByToken>(
         `select ${found}, t.generation as presented, now_ms() - f.rotated_ms as ago_ms, f.retries, f.sealed,
-           f.rotated_by
+           f.rotated_by, (select ${object(pairsOf(RECHECK, "r."))} from recheck r
+             where r.origin_iss = f.origin_iss and r.origin_sub = f.origin_sub) as recheck
          from refresh_token t join refresh_family f on f.id = t.family_id where t.digest = :digest`,
         { digest },
       );
-      return row && { ...factsOf(row), presented: row.presented, ...rotatedOf(row) };
+      if (row === undefined) return undefined;
+      const recheck = row.recheck === null ? undefined : fromRow(RECHECK, JSON.parse(row.recheck));
+      return defined<PresentedFamily>({
+        ...factsOf(row),
+        presented: row.presented,
+        ...rotatedOf(row),
+        recheck,
+      });
     },
     list: async ({ iss, sub }) => {
       if (!isEncodable(iss) || !isEncodable(sub)) return [];

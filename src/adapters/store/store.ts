@@ -4,7 +4,7 @@
  */
 import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import type { Families, PendingConsents, ShortLivedRows } from "../../ports-people.ts";
+import type { Families, PendingConsents, Rechecks, ShortLivedRows } from "../../ports-people.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { KeyFacts, KeyState } from "../../settings/key-life.ts";
@@ -283,6 +283,11 @@ export interface FamilyRows extends Families {
   forgetSuccessors(windowMs: number, limit: number): Promise<number>;
 }
 
+export interface RecheckRows extends Rechecks {
+  /** Removes what expired before, at most `limit`; returns the number. */
+  sweep(beforeSeconds: number, limit: number): Promise<number>;
+}
+
 export interface PendingConsentStore extends PendingConsents {
   /** Removes what expired before, at most `limit`; returns the number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
@@ -311,6 +316,7 @@ export interface Store {
   shortLived: ShortLivedStore;
   families: FamilyRows;
   pendingConsents: PendingConsentStore;
+  rechecks: RecheckRows;
   restored: RestoredMark;
   /** How long one removal of rows should take. */
   sliceMs: number;

@@ -6,6 +6,7 @@ import type {
   Family,
   InitialToken,
   PendingConsent,
+  Recheck,
   RegisteredClient,
   ShortLived,
   StandingConsent,
@@ -221,6 +222,17 @@ export const FAMILY = tableOf<Family>()("refresh_family", {
   idle_ends_at: asInteger("idleEndsAtSeconds?"),
   ends_at: asInteger("endsAtSeconds"),
   ending_keys: asEndingKeys("endingKeys"),
+});
+
+export const RECHECK = tableOf<Recheck>()("recheck", {
+  origin_iss: asText("origin.iss"),
+  origin_sub: asText("origin.sub"),
+  version: asInteger("version"),
+  provider: asText("provider"),
+  confirmed_at: asInteger("confirmedAtSeconds"),
+  asked_at: asInteger("askedAtSeconds"),
+  sealed: asText("sealed?"),
+  expires_at: asInteger("expiresAtSeconds"),
 });
 
 export const FAMILY_TOKEN = tableOf<{ digest: string; familyId: string; generation: number }>()(

@@ -22,6 +22,7 @@ import type { ProviderMetadata } from "../spec/oidc.ts";
 import {
   buildClientAssertion,
   describeMetadataFailure,
+  parseActive,
   parseProviderMetadata,
   parseTokenAnswer,
   parseTokenError,
@@ -43,7 +44,7 @@ export type ProviderOptions = {
   onPairwise: (name: string) => void;
 };
 
-type OpenProviders = Providers & {
+export type OpenProviders = Providers & {
   configure(providers: ReadonlyMap<string, Provider>): void;
   stop(): void;
 };
@@ -58,8 +59,6 @@ type Source = {
   /** The connection is kept, because a sign-in would cost a handshake more. */
   connections: CheckedAgent;
 };
-
-type Redeemed = Parameters<Providers["redeem"]>[1];
 
 /** RFC 6749 5.2: the statuses of a token endpoint's errors, whose code is on record. */
 const ERRORS: readonly number[] = [400, 401];
@@ -76,17 +75,55 @@ export function openProviders(options: ProviderOptions): OpenProviders {
     const found = known ? await metadata.current() : await pause.ask(() => lookFor(metadata), isThere);
     return found === undefined ? UNAVAILABLE : ok(found);
   };
+  /** Posts a form to an endpoint of the provider, and reads what it answers. */
+  const ask = async <T>(
+    name: string,
+    endpoint: (source: Source, metadata: ProviderMetadata) => string | undefined,
+    form: Readonly<Record<string, string>>,
+    parse: (text: string) => Result<T, { kind: ProviderFailure["reason"] }>,
+  ): Promise<Result<T, ProviderFailure>> => {
+    const source = sources.get(name);
+    const metadata = await metadataOf(name);
+    const url = source && metadata.ok ? endpoint(source, metadata.value) : undefined;
+    if (source === undefined || url === undefined) return UNAVAILABLE;
+    const answered = await source.pause.ask(
+      () => post(url, source, form, options),
+      (result) => result !== UNAVAILABLE,
+    );
+    if (answered === undefined) return UNAVAILABLE;
+    if (!answered.ok) return answered;
+    const { text, status } = answered.value;
+    const read = parse(text);
+    return read.ok ? read : err({ reason: read.error.kind, said: { status } });
+  };
   return {
     metadata: metadataOf,
-    async redeem(name, asked) {
-      const source = sources.get(name);
-      const metadata = await metadataOf(name);
-      if (source === undefined || !metadata.ok) return UNAVAILABLE;
-      const redeemed = await source.pause.ask(
-        () => redeemAt(metadata.value, source, asked, options),
-        (result) => result !== UNAVAILABLE,
-      );
-      return redeemed ?? UNAVAILABLE;
+    async redeem(name, { code, verifier, redirectUri }) {
+      const form = {
+        grant_type: "authorization_code",
+        code,
+        redirect_uri: redirectUri,
+        code_verifier: verifier,
+      };
+      const tokens = await ask(name, tokenEndpoint, form, parseTokenAnswer);
+      if (!tokens.ok) return tokens;
+      const { idToken } = tokens.value;
+      return idToken === undefined
+        ? err({ reason: "provider_answer_malformed" })
+        : ok({ ...tokens.value, idToken });
+    },
+    async confirm(name, token) {
+      if (sources.get(name)?.provider.recheck === "introspection") {
+        const shown = { token, token_type_hint: "refresh_token" };
+        const active = await ask(name, introspectionEndpoint, shown, parseActive);
+        if (!active.ok) return active;
+        return active.value ? ok({}) : err({ reason: "provider_denies_user" });
+      }
+      const form = { grant_type: "refresh_token", refresh_token: token };
+      const tokens = await ask(name, tokenEndpoint, form, parseTokenAnswer);
+      // RFC 6749 5.2: of the codes, this one alone is about the refresh token and not about this server.
+      const isDenied = !tokens.ok && tokens.error.said?.error === "invalid_grant";
+      return isDenied ? err({ ...tokens.error, reason: "provider_denies_user" }) : tokens;
     },
     published: () => [...sources.values()].flatMap(({ keys }) => keys.map(({ publicJwk }) => publicJwk)),
     configure(providers) {
@@ -118,21 +155,25 @@ async function lookFor(metadata: Source["metadata"]): Promise<ProviderMetadata |
   return undefined;
 }
 
-async function redeemAt(
-  metadata: ProviderMetadata,
+/** The token endpoint as the operator pinned it, or as metadata name it. */
+const tokenEndpoint = ({ provider: { auth } }: Source, metadata: ProviderMetadata): string =>
+  (auth.method === "private_key_jwt" ? auth.tokenEndpoint : undefined) ?? metadata.tokenEndpoint;
+
+const introspectionEndpoint = (_: Source, metadata: ProviderMetadata): string | undefined =>
+  metadata.introspectionEndpoint;
+
+async function post(
+  url: string,
   source: Source,
-  asked: Redeemed,
+  form: Readonly<Record<string, string>>,
   options: ProviderOptions,
-): Promise<Result<string, ProviderFailure>> {
+): Promise<Result<{ text: string; status: number }, ProviderFailure>> {
   const { provider } = source;
-  const { auth } = provider;
-  const pinned = auth.method === "private_key_jwt" ? auth.tokenEndpoint : undefined;
-  const post = tokenRequest(source, asked, options.clock.nowSeconds(), options.random.id());
+  const sent = authenticated(source, form, options.clock.nowSeconds(), options.random.id());
   const end = timeFetch(options.clock, (note) => options.onFetch(provider.name, note));
   try {
-    const url = pinned ?? metadata.tokenEndpoint;
     const agent = isWithin(provider, url) ? source.connections : undefined;
-    const asking = defined<FetchOptions>({ post, agent });
+    const asking = defined<FetchOptions>({ post: sent, agent });
     const { status, text } = await fetchDocument(at(provider, url), METADATA_BYTES_MAX, asking);
     if (ERRORS.includes(status)) {
       const error = parseTokenError(text);
@@ -140,8 +181,7 @@ async function redeemAt(
       return err({ reason: "provider_refused", said: defined<JsonObject>({ status, error }) });
     }
     end();
-    const idToken = parseTokenAnswer(text);
-    return idToken.ok ? idToken : err({ reason: idToken.error.kind, said: { status } });
+    return ok({ text, status });
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
     end(fault.message);
@@ -227,20 +267,15 @@ function at(provider: Provider, url: string): RemoteDocument {
     : { url, privateNetworks: [] };
 }
 
-/** OIDC-3.1.3.1-1: the code, with the one method that is agreed with the provider. */
-function tokenRequest(
+/** OIDC-3.1.3.1-1: the form, with the one method that is agreed with the provider. */
+function authenticated(
   { provider: { auth, clientId }, keys: [key] }: Source,
-  { code, verifier, redirectUri }: Redeemed,
+  parameters: Readonly<Record<string, string>>,
   nowSeconds: number,
   jti: string,
 ): Posted {
-  const form = new URLSearchParams({
-    grant_type: "authorization_code",
-    code,
-    redirect_uri: redirectUri,
-    code_verifier: verifier,
-  });
-  const post = (authorization?: string): Posted =>
+  const form = new URLSearchParams(parameters);
+  const withForm = (authorization?: string): Posted =>
     defined<Posted>({
       contentType: "application/x-www-form-urlencoded",
       text: form.toString(),
@@ -253,12 +288,12 @@ function tokenRequest(
       const [name, secret] = [clientId, auth.secret].map((half) =>
         new URLSearchParams({ h: half }).toString().slice(2),
       );
-      return post(`Basic ${Buffer.from(`${name}:${secret}`).toString("base64")}`);
+      return withForm(`Basic ${Buffer.from(`${name}:${secret}`).toString("base64")}`);
     }
     case "client_secret_post":
       form.set("client_id", clientId);
       form.set("client_secret", auth.secret);
-      return post();
+      return withForm();
     case "private_key_jwt":
       form.set("client_id", clientId);
       form.set("client_assertion_type", JWT_BEARER);
@@ -266,6 +301,6 @@ function tokenRequest(
         "client_assertion",
         key.sign(buildClientAssertion({ clientId, audience: auth.audience }, nowSeconds, jti)),
       );
-      return post();
+      return withForm();
   }
 }

@@ -1,8 +1,12 @@
-/** What is encrypted until it is presented again: the successor of a refresh token, a request that waits in a browser. */
+/**
+ * What is encrypted until it is used again: the successor of a refresh token, a request that waits in a browser, the
+ * refresh token of a provider.
+ */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import { deriveKey } from "../../adapters/crypto/encryption-keys.ts";
-import type { Successors, Waiting } from "../ports.ts";
+import type { Origin } from "../../policy/access.ts";
+import type { ProviderSecrets, Successors, Waiting } from "../ports.ts";
 
 const CIPHER = "aes-256-gcm";
 const [IV_BYTES, TAG_BYTES] = [12, 16];
@@ -50,15 +54,37 @@ export function makeWaiting(encryptionKeys: EncryptionKeys): Waiting {
       return encrypt(keyOf(encryptionKeys[0], kind, holder), JSON.stringify(body));
     },
     open(kind, holder, sealed, nowSeconds) {
-      for (const one of encryptionKeys) {
-        try {
-          const body = JSON.parse(decrypt(keyOf(one, kind, holder), sealed));
-          return body.expiresAtSeconds > nowSeconds ? body : undefined;
-        } catch {
-          // The text was not encrypted with this key, so the next one is tried.
-        }
-      }
-      return undefined;
+      const text = decryptBy(encryptionKeys, (one) => keyOf(one, kind, holder), sealed);
+      const body = text === undefined ? undefined : JSON.parse(text);
+      return body?.expiresAtSeconds > nowSeconds ? body : undefined;
     },
   };
+}
+
+const PROVIDER_SECRET = "refresh token of a provider";
+
+/** There is a key for each user, so that the row of one opens nothing of another. */
+export function makeProviderSecrets(encryptionKeys: EncryptionKeys): ProviderSecrets {
+  const keyOf = (one: Uint8Array, { iss, sub }: Origin): Uint8Array =>
+    deriveKey(one, JSON.stringify([PROVIDER_SECRET, iss, sub]));
+  return {
+    seal: (origin, refreshToken) => encrypt(keyOf(encryptionKeys[0], origin), refreshToken),
+    open: (origin, sealed) => decryptBy(encryptionKeys, (one) => keyOf(one, origin), sealed),
+  };
+}
+
+/** Tries the key-encryption key in force, and the one that it replaces. */
+function decryptBy(
+  encryptionKeys: EncryptionKeys,
+  keyOf: (one: Uint8Array) => Uint8Array,
+  sealed: string,
+): string | undefined {
+  for (const one of encryptionKeys) {
+    try {
+      return decrypt(keyOf(one), sealed);
+    } catch {
+      // The text was not encrypted with this key, so the next one is tried.
+    }
+  }
+  return undefined;
 }

@@ -2,6 +2,7 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { describeFamily, describeRequest } from "../../flows/audit-fields.ts";
+import { endingEntry } from "../../flows/endings.ts";
 import type { FamilyStep, Order, Parties, ResolvedSubject } from "../../flows/order/order.ts";
 import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
@@ -26,11 +27,13 @@ import type { PeoplePorts } from "../ports.ts";
 import { parseRefresh, readNarrowedScope } from "../spec/rfc6749-refresh.ts";
 import type { JudgedRefresh, Presenter } from "./judge-refresh.ts";
 import { absoluteEnd, judgeRefresh } from "./judge-refresh.ts";
+import type { RecheckPorts } from "./recheck.ts";
+import { askProvider } from "./recheck.ts";
 import { plainClient } from "./redeem-code.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
-type RefreshPorts = BasePorts & Pick<PeoplePorts, "families" | "successors">;
+type RefreshPorts = RecheckPorts & Pick<PeoplePorts, "families" | "successors">;
 
 export async function readRefresh(
   ports: RefreshPorts,
@@ -56,6 +59,8 @@ export async function readRefresh(
   if ("refused" in judged) return refuseRefresh(ports, request, about, judged);
   const asked = readParameters(form, family, settings.policy);
   if (!asked.ok) return refuseRequest(request, asked.error, about);
+  const stands = await askProvider(ports, settings.signIn, request.request, found);
+  if (!stands.ok) return refuseLapsed(ports, request, about, family, stands.error);
   const subject = async () => ok(subjectOf(family, refresh, parties));
   const scope = asked.value.join(" ");
   const wanted = { ...MODE, audience: [family.target], resource: [], scope };
@@ -104,11 +109,29 @@ function goneFor({ origin, sub, target }: Family, settings: Settings): Reason | 
   return policy.targets.get(target)?.people ? undefined : "target_unknown";
 }
 
+type About = Pick<AuditEvent, "mode" | "requested" | "subject"> & { grant: NonNullable<AuditEvent["grant"]> };
+
+/** RECHECK-D-5: all that the user has here ends in one step with the event that tells what the provider said. */
+function refuseLapsed(
+  ports: Pick<PeoplePorts, "hash" | "clock">,
+  request: TokenRequest,
+  about: About,
+  { origin }: Family,
+  { failure, gone }: { failure: Failure; gone?: true },
+): { ok: false; error: RefusedRequest } {
+  const refusal = refuseRequest(request, failure, about);
+  if (!gone) return refusal;
+  const { event } = refusal.error;
+  const by = { ...event, type: "refresh.ended" } as const;
+  const { ending, event: told } = endingEntry(ports, { by: "subject", ...origin }, by);
+  return { ok: false, error: { ...refusal.error, event: { ...told, outcome: "deny" }, ending } };
+}
+
 /** REFRESH-D-7, REFRESH-D-9: the end of the family is written in one step with its event. */
 function refuseRefresh(
   { hash, clock }: Pick<PeoplePorts, "hash" | "clock">,
   request: TokenRequest,
-  about: Pick<AuditEvent, "mode" | "requested" | "subject"> & { grant: NonNullable<AuditEvent["grant"]> },
+  about: About,
   { refused: reason, ends }: Extract<JudgedRefresh, { refused: Reason }>,
 ): { ok: false; error: RefusedRequest } {
   const refusal = refuseRequest(request, { kind: "grant_refused", reason }, about);

@@ -5,9 +5,10 @@ import { describeToken } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { mapSubject, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { SIGN_IN_SECONDS } from "../../limits/people.ts";
+import { REFRESH_DAYS_MAX, SIGN_IN_SECONDS } from "../../limits/people.ts";
+import { signInKeys } from "../../policy/endings.ts";
 import type { BasePorts, ForeignTokenPorts, RecordPorts } from "../../ports.ts";
-import type { RowChange } from "../../records.ts";
+import type { Recheck, RowChange } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
@@ -49,7 +50,7 @@ export type SignInPorts = BeginPorts &
   AskingClientPorts &
   ForeignTokenPorts &
   RecordPorts &
-  Pick<PeoplePorts, "shortLived" | "throttle">;
+  Pick<PeoplePorts, "endings" | "providerSecrets" | "rechecks" | "shortLived" | "throttle">;
 
 export async function beginSignIn(
   ports: BeginPorts,
@@ -200,8 +201,13 @@ async function failedSignIn(
   return { next: "notice", notice: { ...stay, back: locationAtClient(ports, told, SIGN_IN_FAILED) } };
 }
 
-/** The session to be, and the ID token that it comes from. */
-type Read = { session: Session; token: AuditedToken };
+/** The session to be, and what it comes from. */
+type Read = {
+  session: Session;
+  token: AuditedToken;
+  /** The provider's own, by which it is asked about the user later. */
+  refreshToken?: string;
+};
 
 type Failed = { reason: Reason; said?: JsonObject };
 
@@ -220,17 +226,39 @@ async function readSession(
     const error = readErrorCode(response.error);
     return err({ reason: "provider_refused", said: defined<JsonObject>({ error }) });
   }
-  const idToken = await ports.providers.redeem(provider.name, {
+  const tokens = await ports.providers.redeem(provider.name, {
     code: response.code,
     verifier: attempt.verifier,
     redirectUri: callbackOf(ports.settings().issuer, provider),
   });
-  if (!idToken.ok) return idToken;
-  return readIdToken(ports, provider, attempt, idToken.value);
+  if (!tokens.ok) return tokens;
+  const { idToken, refreshToken } = tokens.value;
+  const read = await readIdToken(ports, provider, attempt, idToken);
+  return read.ok ? ok(defined<Read>({ ...read.value, refreshToken })) : read;
+}
+
+/** RECHECK-D-1: the provider stands by the user, whatever becomes of the session; a later refresh asks it again. */
+async function keepWord(
+  { rechecks, providerSecrets, clock }: Pick<PeoplePorts, "rechecks" | "providerSecrets" | "clock">,
+  { origin, provider }: Session,
+  refreshToken: string | undefined,
+): Promise<void> {
+  const atSeconds = clock.nowSeconds();
+  await rechecks.keep(
+    defined<Recheck>({
+      origin,
+      version: 1,
+      provider,
+      confirmedAtSeconds: atSeconds,
+      askedAtSeconds: atSeconds,
+      sealed: refreshToken && providerSecrets.seal(origin, refreshToken),
+      expiresAtSeconds: atSeconds + REFRESH_DAYS_MAX * 24 * 3600,
+    }),
+  );
 }
 
 async function readIdToken(
-  ports: ForeignTokenPorts,
+  ports: ForeignTokenPorts & Pick<PeoplePorts, "endings">,
   provider: Provider,
   attempt: SignInAttempt,
   compact: string,
@@ -264,13 +292,17 @@ async function readIdToken(
   if (!sub.ok) return err({ reason: sub.error.kind });
   const mapped = await mapSubject(ports, issuer, sub.value, claims);
   if (!mapped.ok) return mapped;
+  const sid = sessionName(claims);
+  // No session begins of a user who was disabled, or of a sign-in that the provider has ended.
+  const keys = signInKeys(ports.hash.sha256, defined({ origin: mapped.value.origin, sid }), nowSeconds);
+  if (await ports.endings.isEnded(keys)) return err({ reason: "ended" });
   const session = defined<Session>({
     ...facts.value,
     ...mapped.value,
     provider: provider.name,
     displayName: displayName(claims),
     mail: verifiedMail(claims),
-    sid: sessionName(claims),
+    sid,
     startedAtSeconds: nowSeconds,
   });
   return ok({ session, token: describeToken(ports, parsed.value, "id_token") });
@@ -283,7 +315,7 @@ async function readIdToken(
 async function complete(
   ports: SignInPorts,
   audited: AuditedRequest,
-  { session, token }: Read,
+  { session, token, refreshToken }: Read,
   at: { attempt: SignInAttempt; browser: string; session: string | undefined },
 ): Promise<SignedIn | undefined> {
   const { origin, provider, authTimeSeconds, acr } = session;
@@ -296,6 +328,7 @@ async function complete(
     subject: { ...origin, kind: "user", token },
     detail: defined({ provider, auth_time: authTimeSeconds, acr }),
   };
+  await keepWord(ports, session, refreshToken);
   const opened = buildSession(ports, session, at.session);
   const spent: RowChange<PeopleRow> = {
     add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds },

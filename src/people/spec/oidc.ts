@@ -7,10 +7,10 @@
  * Elsewhere: OIDC 3.1.2.1 people/flows/sign-in.ts; OIDC 3.1.2.6 people/flows/sign-in.ts, people/flows/told.ts; OIDC
  * 3.1.2.7 people/flows/sign-in.ts; OIDC 3.1.3.1 people/adapters/providers.ts, people/ports.ts; OIDC 3.1.3.7
  * people/flows/sign-in.ts; OIDC 5.7 people/flows/sign-in.ts; OIDC 9 config/sign-in.ts, people/http/provider-keys.ts;
- * OIDC D people/flows/review.ts, people/flows/session.ts, people/flows/sign-in.ts, people/http/sign-in.ts,
- * people/pages/decision-parts.ts, people/spec/rfc6749-authorization.ts, policy/judge.ts, policy/rules.ts; OIDCD 4
- * people/adapters/providers.ts; OIDCD 4.2 people/adapters/providers.ts; OIDCD 7.1 people/adapters/providers.ts; OIDCL
- * R3 people/http/sign-in.ts.
+ * OIDC 12.2 people/flows/recheck.ts; OIDC D people/flows/review.ts, people/flows/session.ts, people/flows/sign-in.ts,
+ * people/http/sign-in.ts, people/pages/decision-parts.ts, people/spec/rfc6749-authorization.ts, policy/judge.ts,
+ * policy/rules.ts; OIDCD 4 people/adapters/providers.ts; OIDCD 4.2 people/adapters/providers.ts; OIDCD 7.1
+ * people/adapters/providers.ts; OIDCL R3 people/http/sign-in.ts.
  */
 
 import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
@@ -34,6 +34,7 @@ import type { SignInWishes } from "./rfc6749-authorization.ts";
 export type ProviderMetadata = {
   authorizationEndpoint: string;
   tokenEndpoint: string;
+  introspectionEndpoint?: string;
   endSessionEndpoint?: string;
   /** Whether it names itself in every response (RFC 9207). */
   namesItself: boolean;
@@ -74,6 +75,7 @@ export function parseProviderMetadata(
     defined<ProviderMetadata>({
       authorizationEndpoint,
       tokenEndpoint,
+      introspectionEndpoint: webUrl(members.introspection_endpoint),
       endSessionEndpoint: webUrl(members.end_session_endpoint),
       namesItself: members.authorization_response_iss_parameter_supported === true,
       hasPublicSubjects: !Array.isArray(types) || types.includes("public"),
@@ -199,14 +201,29 @@ export const buildClientAssertion = (
   exp: nowSeconds + ASSERTION_SECONDS,
 });
 
-/** OIDC-3.1.3.3-1: the ID token of an answer; access and refresh token are not looked at. */
-export function parseTokenAnswer(text: string): Result<string, { kind: "provider_answer_malformed" }> {
-  const malformed = err({ kind: "provider_answer_malformed" } as const);
+type AnswerMalformed = { kind: "provider_answer_malformed" };
+const MALFORMED = err<AnswerMalformed>({ kind: "provider_answer_malformed" });
+
+/** What a token endpoint gave; the access token is not looked at. */
+export type ProviderTokens = { idToken?: string; refreshToken?: string };
+
+/** OIDC-3.1.3.3-1, OIDC-12.2-1: the answer to a code, which has an ID token, or to a refresh token, which may have one. */
+export function parseTokenAnswer(text: string): Result<ProviderTokens, AnswerMalformed> {
   const json = parseJson(text, JSON_DEPTH_MAX);
-  if (!json.ok || !isJsonObject(json.value)) return malformed;
-  const { id_token: idToken, token_type: tokenType } = json.value;
+  if (!json.ok || !isJsonObject(json.value)) return MALFORMED;
+  const { id_token: idToken, refresh_token: refreshToken, token_type: tokenType } = json.value;
+  const isText = (value: Json | undefined): value is string | undefined =>
+    value === undefined || (typeof value === "string" && value !== "");
   const isBearer = typeof tokenType === "string" && tokenType.toLowerCase() === "bearer";
-  return typeof idToken === "string" && isBearer ? ok(idToken) : malformed;
+  if (!isBearer || !isText(idToken) || !isText(refreshToken)) return MALFORMED;
+  return ok(defined<ProviderTokens>({ idToken, refreshToken }));
+}
+
+/** RFC 7662 2.2: whether the token is active, by the answer of the provider's introspection endpoint. */
+export function parseActive(text: string): Result<boolean, AnswerMalformed> {
+  const json = parseJson(text, JSON_DEPTH_MAX);
+  const active = json.ok && isJsonObject(json.value) ? json.value.active : undefined;
+  return typeof active === "boolean" ? ok(active) : MALFORMED;
 }
 
 /** RFC 6749 5.2: the error code of a refusal, as it may be put on record; undefined where there is none of that form. */
@@ -310,6 +327,18 @@ export function checkIdToken(claims: JsonObject, rule: IdTokenRule): Result<Sign
       acr: typeof acr === "string" ? acr : undefined,
     }),
   );
+}
+
+/**
+ * OIDC-12.2-1: an ID token beside a refreshed access token is of the same issuer and for us. Nothing is taken from it, and
+ * it comes straight from the provider, so that its signature is not verified (OIDC-3.1.3.7-5).
+ */
+export function checkRefreshedIdToken(
+  claims: JsonObject,
+  { issuer, clientId }: Pick<IdTokenRule, "issuer" | "clientId">,
+): boolean {
+  const named = audiences(claims);
+  return claims.iss === issuer && named.ok && named.value.includes(clientId);
 }
 
 const isSeconds = (value: Json | undefined): value is number =>

@@ -101,7 +101,16 @@ async function open(t: TestContext, mode: "answers" | "cuts") {
   const settings = (name: string, { site: { issuer, ca } }: typeof one): [string, Provider] => [
     name,
     {
-      ...{ name, issuer, title: name, clientId: "us", idTokenAlg: "ES256", scopes: [], acr: [] },
+      ...{
+        name,
+        issuer,
+        title: name,
+        clientId: "us",
+        idTokenAlg: "ES256",
+        scopes: [],
+        acr: [],
+        recheck: "refresh",
+      },
       ...{ ca, privateNetworks: LOOPBACK, auth: { method: "client_secret_post", secret: "s" } },
     },
   ];

@@ -30,5 +30,6 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   refresh_family: CHANGED,
   refresh_token: CHANGED,
   pending_consent: CHANGED,
+  recheck: CHANGED,
   restored: CHANGED,
 };

@@ -12,6 +12,7 @@ import { consentRows } from "../consents.ts";
 import { familyRows } from "../families.ts";
 import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
 import { pendingConsents } from "../pending-consents.ts";
+import { recheckRows } from "../rechecks.ts";
 import { shortLivedRows } from "../short-lived.ts";
 import type { Head, OpenOptions, Store } from "../store.ts";
 import { EVENT } from "../tables.ts";
@@ -76,6 +77,7 @@ export async function openPostgres(
     keys: keyRows(engine),
     families: familyRows(engine),
     pendingConsents: pendingConsents(engine),
+    rechecks: recheckRows(engine),
     restored: restoredMark(engine),
     nowMs: async () => {
       const [row] = await engine.rows<{ now: number }>("select now_ms() as now");

@@ -15,6 +15,7 @@ import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
 import type { Migration } from "../migrations.ts";
 import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
 import { pendingConsents } from "../pending-consents.ts";
+import { recheckRows } from "../rechecks.ts";
 import { shortLivedRows } from "../short-lived.ts";
 import type { Head, OpenOptions, Store } from "../store.ts";
 import { NO_DATABASE } from "../store.ts";
@@ -124,6 +125,7 @@ function storeOn(database: Database): Store {
     shortLived: shortLivedRows(engine, EXPIRED),
     families: familyRows(engine),
     pendingConsents: pendingConsents(engine),
+    rechecks: recheckRows(engine),
     restored: restoredMark(engine),
     ...sqliteCopies(database),
     keys: keyRows(engine),

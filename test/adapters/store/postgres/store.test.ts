@@ -25,6 +25,7 @@ import { makeFamily, retry, rotation, testFamilies, WINDOW } from "../families.c
 import { testKeys } from "../keys.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { testPendingConsents } from "../pending-consents.contract.ts";
+import { testRechecks } from "../rechecks.contract.ts";
 import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
 import { testShortLived } from "../short-lived.contract.ts";
 import type { Harness } from "../store.contract.ts";
@@ -83,6 +84,7 @@ testRestoredMark(harness);
 testShortLived(harness);
 testFamilies(harness);
 testPendingConsents(harness);
+testRechecks(harness);
 testStore(harness);
 testAuditRows(harness);
 testIndexRows(harness);

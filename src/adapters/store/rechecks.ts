@@ -1,0 +1,31 @@
+/** What providers said last of their users, in both stores; a refresh reads it with its family. */
+import { insertInto, toRow } from "./columns.ts";
+import type { Engine } from "./engine.ts";
+import type { RecheckRows } from "./store.ts";
+import { RECHECK } from "./tables.ts";
+
+export function recheckRows({ change, remove, some }: Engine): RecheckRows {
+  return {
+    keep: async (recheck) => {
+      await change(
+        `${insertInto(RECHECK)} on conflict (origin_iss, origin_sub) do update
+         set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
+           asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at`,
+        toRow(RECHECK.columns, recheck),
+      );
+    },
+    replace: async (recheck) => {
+      const changed = await change(
+        `update recheck set version = :version, confirmed_at = :confirmed_at, asked_at = :asked_at, sealed = :sealed
+         where origin_iss = :origin_iss and origin_sub = :origin_sub and version = :version - 1`,
+        toRow(RECHECK.columns, recheck),
+      );
+      return changed === 1;
+    },
+    sweep: async (before, limit) =>
+      remove(
+        `delete from recheck where ${some("recheck", "origin_iss, origin_sub", "expires_at < :before")}`,
+        { before, limit },
+      ),
+  };
+}
