@@ -61,7 +61,7 @@ export async function updateClient(
     request,
     { type: "client.updated", outcome: "allow", reason: "by_client" },
     { update: next, atSeconds: nowSeconds },
-    describeRegistered(next),
+    describeRegistered(ports, next),
   );
   // Another update came first, and only its answer holds the token that is valid now.
   if (!recorded) return denied({ kind: "token_invalid", reason: "client_changed" });

@@ -6,10 +6,11 @@ import type { BasePorts, Ports, RecordPorts } from "../ports.ts";
 import type { RegisteredClient, RegistrationChange } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { resembled } from "../settings/agents.ts";
 import type { AuthMethod } from "../settings/authentication-methods.ts";
 import { hasCredential } from "../settings/authentication-methods.ts";
 import type { AdmittedBy } from "../settings/client-metadata.ts";
-import { judgeRegistration } from "../settings/client-metadata.ts";
+import { claimedName, judgeRegistration } from "../settings/client-metadata.ts";
 import type { SecretDigest } from "../settings/settings.ts";
 import type { Registration } from "../spec/rfc7591.ts";
 import { CLIENT_ID_PREFIX, mergeStatement } from "../spec/rfc7591.ts";
@@ -62,7 +63,7 @@ export async function registerClient(
       outcome: "allow",
       reason: `by_${registrar.by}`,
       ...event,
-      detail: { client_id: client.clientId, ...detail, ...describeRegistered(client) },
+      detail: { client_id: client.clientId, ...detail, ...describeRegistered(ports, client) },
     },
     registration: defined<RegistrationChange>({ register: client, clientsMax, initialTokenId }),
   });
@@ -155,8 +156,14 @@ function describeRegistrar(
   });
 }
 
-/** The members of a registration that are audited; names and contacts are in the record alone. */
-export function describeRegistered({ metadata }: RegisteredClient): JsonObject {
+/**
+ * The members of a registration that are audited; names and contacts are in the record alone. NAME-D-3: `name_like` is the
+ * agent of the operator's for which its name could be taken.
+ */
+export function describeRegistered(
+  { settings }: Pick<Ports, "settings">,
+  { metadata }: RegisteredClient,
+): JsonObject {
   const audited = [
     "token_endpoint_auth_method",
     "grant_types",
@@ -165,5 +172,9 @@ export function describeRegistered({ metadata }: RegisteredClient): JsonObject {
     "spiffe_id",
     "software_id",
   ];
-  return defined<JsonObject>(Object.fromEntries(audited.map((name) => [name, metadata[name]])));
+  const claimed = claimedName(metadata);
+  return defined<JsonObject>({
+    ...Object.fromEntries(audited.map((name) => [name, metadata[name]])),
+    name_like: claimed && resembled(settings().agents, claimed),
+  });
 }

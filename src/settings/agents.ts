@@ -67,11 +67,11 @@ export function inWords(naming: Naming, languages: readonly string[]): AgentName
   });
 }
 
-/** NAME-D-3: the agent for which a claimed name could be taken, in any of its languages; "": it mixes scripts. */
+/** NAME-D-3: the agent for which a claimed name could be taken, in any of its languages, or that it mixes scripts. */
 export function resembled({ looks }: Pick<Agents, "looks">, claimed: Worded): string | undefined {
   const names = wordings(claimed);
   const found = names.map((name) => looks.get(skeleton(name))).find((id) => id !== undefined);
-  return found ?? (names.some(mixesScripts) ? "" : undefined);
+  return found ?? (names.some(mixesScripts) ? "mixed_scripts" : undefined);
 }
 
 /** The agents of the configuration, with the look of every title and id. */

@@ -80,7 +80,7 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
 }
 
 /** RFC7591-2.2-1: the name in each language that it came in; one without a tag is for readers of any other. */
-function claimedName(members: JsonObject): Worded | undefined {
+export function claimedName(members: JsonObject): Worded | undefined {
   const { client_name: plain } = members;
   const tagged = Object.entries(members).flatMap(([member, name]) =>
     member.startsWith(TAGGED_NAME) ? [[member.slice(TAGGED_NAME.length), name] as const] : [],

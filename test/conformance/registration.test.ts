@@ -58,6 +58,7 @@ const configuration = (origin: string) => ({
   registration: { tlsAuthorities: { file: "corporate.pem" } },
   clientOrigins: { [origin]: { ca: { file: "documents.pem" }, privateNetworks: LOOPBACK } },
   trustDomains: { [TRUST_DOMAIN]: { bundle: { file: "bundle.json" }, admit: [workload("agents/*")] } },
+  agents: { [workload("agents/planner")]: { title: { en: "Trip planner", de: "Reiseplaner" } } },
   targets: [{ names: [API], scopes: ["read", "write"] }],
   policies: [
     { id: "crew", allow: "client_credentials", classes: ["crew"], targets: [API], scopes: ["read", "write"] },
@@ -205,6 +206,19 @@ test("RFC7591-2-20, RFC7591-6-1 members named like inherited properties are ordi
   assert.deepEqual(Object.keys(raw).sort(), Object.keys(answer).sort());
   assert.equal("scope" in raw, false);
 });
+
+const likenesses = [
+  ["of an agent of the operator", { client_name: "Trip pIanner" }, workload("agents/planner")],
+  ["of its own", { client_name: "Notes" }, undefined],
+  ["in a language", { client_name: "Notes", "client_name#de": "Reiseplaner" }, workload("agents/planner")],
+  ["with letters of two scripts", { client_name: "Nоtes" }, "mixed_scripts"],
+] as const;
+for (const [name, metadata, like] of likenesses) {
+  test(`NAME-D-3 a client with a name ${name} is registered, and the trail ${like === undefined ? "says no more" : `has name_like ${like}`}`, async () => {
+    await register(metadata);
+    assert.equal((await lastEvent(world, "client.registered"))?.detail.name_like, like);
+  });
+}
 
 // --- the body of the product document ---------------------------------------------------------------------------
 
