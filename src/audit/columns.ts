@@ -7,7 +7,7 @@ import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { parseJson } from "../spec/rfc8259.ts";
 
-const Party = v.object({ iss: v.string(), sub: v.string() });
+const Party = v.object({ iss: v.string(), sub: v.string(), claimed: v.optional(v.literal(true)) });
 const list = v.array(v.string());
 
 /** The members that a line shows; the stored body has more. */
@@ -42,10 +42,13 @@ export const UNREADABLE = 'has an unreadable body: run "audit verify"';
 
 export type ShownEvent = NonNullable<ReturnType<typeof readEvent>>;
 
+/** An agent that this server authenticated is apart from a text, so that a line can say its title. */
+export type ShownValue = string | { readonly agent: string };
+
 /** A column of a list; in a line of text it is left out where it has no value. */
 export type Column<Row> = {
   readonly name: string;
-  readonly valuesOf: (row: Row) => readonly string[];
+  readonly valuesOf: (row: Row) => readonly ShownValue[];
   /** Between the values in a line of text. */
   readonly between?: string;
 };
@@ -54,16 +57,20 @@ type EventColumn = Column<ShownEvent>;
 export const oneValue = (value: string | undefined): readonly string[] =>
   value === undefined || value === "" ? [] : [value];
 
+/** NAME-D-2: another server may tell of an agent by any name. */
+const agentOf = ({ sub, claimed }: v.InferOutput<typeof Party>): ShownValue =>
+  claimed === true ? sub : { agent: sub };
+
 /** What a line shows behind its place, type, outcome and reason. */
 export const EVENT_COLUMNS: readonly EventColumn[] = [
-  { name: "client", valuesOf: ({ client }) => oneValue(client?.client_id) },
+  { name: "client", valuesOf: ({ client }) => oneValue(client?.client_id).map((agent) => ({ agent })) },
   { name: "subject", valuesOf: ({ subject }) => oneValue(subject?.sub) },
   { name: "issuer", valuesOf: ({ subject }) => oneValue(subject?.iss) },
   {
     // The event lists the current actor first; the line lists actors in the order in which they acted.
     name: "chain",
     valuesOf: ({ chain, actor }) =>
-      [...chain.toReversed(), ...(actor === undefined ? [] : [actor])].map(({ sub }) => sub),
+      [...chain.toReversed(), ...(actor === undefined ? [] : [actor])].map(agentOf),
     between: " → ",
   },
   {
@@ -90,6 +97,9 @@ const ROW_COLUMNS: readonly EventColumn[] = [
   { name: "detail", valuesOf: ({ detail }) => oneValue(detail && JSON.stringify(detail)) },
 ];
 
+/** NAME-D-6: programs read ids, which do not change with the settings. */
+const idOf = (value: ShownValue): string => (typeof value === "string" ? value : value.agent);
+
 const PLACE = ["time", "log", "seq", "type", "outcome", "reason"] as const;
 const BEHIND: readonly EventColumn[] = [...EVENT_COLUMNS, ...ROW_COLUMNS];
 export const eventColumns: readonly string[] = [...PLACE, ...BEHIND.map(({ name }) => name)];
@@ -112,4 +122,4 @@ export function eventCells(record: {
 
 /** A cell for each column, several values with spaces between them. */
 export const cellsOf = <Row>(columns: readonly Column<Row>[], row: Row): readonly string[] =>
-  columns.map(({ valuesOf }) => valuesOf(row).join(" "));
+  columns.map(({ valuesOf }) => valuesOf(row).map(idOf).join(" "));

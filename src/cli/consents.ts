@@ -16,7 +16,7 @@ import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 import { wholeNumber } from "./options.ts";
-import { consentLine, jsonLine, word } from "./text.ts";
+import { consentLine, jsonLine, titlesOf, word } from "./text.ts";
 
 export function consentsCommand(given: CommandArguments): Result<Command, string> {
   const [issuer, subject] = [given.one("issuer"), given.one("subject")];
@@ -140,14 +140,16 @@ async function withdrawStored({ settings, store, print, printError }: Admin, id:
 }
 
 async function listStored(
-  { store, print }: Admin,
+  { settings, store, print }: Admin,
   { issuer, subject, json }: { issuer: string | undefined; subject: string | undefined; json: boolean },
 ): Promise<number> {
   const origin = issuer === undefined || subject === undefined ? undefined : { iss: issuer, sub: subject };
   for (const consent of await store.consents.list(origin)) {
     const { iss, sub } = consent.origin;
     if (iss !== (issuer ?? iss) || sub !== (subject ?? sub)) continue;
-    print(json ? jsonLine(consentJson(consent)) : consentLine(consent, clock.nowSeconds()));
+    print(
+      json ? jsonLine(consentJson(consent)) : consentLine(consent, clock.nowSeconds(), titlesOf(settings)),
+    );
   }
   return EXIT.done;
 }

@@ -3,9 +3,10 @@ import { csvLine } from "../audit/csv.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { CommandArguments } from "./options.ts";
+import type { Titles } from "./text.ts";
 
-/** A line for each row, behind the header if there is one. */
-export type Format<Row> = { header?: string; line: (row: Row) => string };
+/** A line for each row, behind the header if there is one; what programs read has no titles (NAME-D-6). */
+export type Format<Row> = { header?: string; line: (row: Row, titles?: Titles) => string };
 export type Formats<Row> = Readonly<Record<"text" | "ndjson" | "csv", Format<Row>>>;
 
 /** A line ends with CR LF (RFC 4180 2), of which the terminal adds the LF. */

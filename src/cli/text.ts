@@ -1,11 +1,13 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
-import type { Column } from "../audit/columns.ts";
+import type { Column, ShownValue } from "../audit/columns.ts";
 import { EVENT_COLUMNS, readEvent, UNREADABLE } from "../audit/columns.ts";
 import { REASONS } from "../audit/reasons.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
 import { describeUnopened } from "../config/file-contents.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import type { AuditRecord, StoredConsent } from "../records.ts";
+import { inWords, namingOf } from "../settings/agents.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 
@@ -35,20 +37,50 @@ export function fields(values: Record<string, string | undefined>): string {
 }
 
 /** `name=text` for each column that has a value in this row. */
-export const columnFields = <Row>(columns: readonly Column<Row>[], row: Row): readonly string[] =>
-  columns.flatMap(({ name, valuesOf, between = "," }) => {
+export const columnFields = <Row>(
+  columns: readonly Column<Row>[],
+  row: Row,
+  titles: Titles = NO_TITLES,
+): readonly string[] => {
+  const shown = (value: ShownValue): string =>
+    typeof value === "string" ? word(value) : agentText(value.agent, titles);
+  return columns.flatMap(({ name, valuesOf, between = "," }) => {
     const values = valuesOf(row);
-    return values.length === 0 ? [] : [`${name}=${values.map(word).join(between)}`];
+    return values.length === 0 ? [] : [`${name}=${values.map(shown).join(between)}`];
   });
+};
 
 export const words = (texts: readonly string[]): string => texts.map(word).join(",");
 
 /** Accepts any number, because a tampered store may contain an invalid time. */
 export const time = (ms: number): string => new Date(ms).toJSON() ?? "(no time)";
 
+// --- agents ---------------------------------------------------------------------------------------------------
+
+/** The operator's title for an id. */
+export type Titles = (id: string) => string | undefined;
+
+const NO_TITLES: Titles = () => undefined;
+
+/** The language of the commands. */
+const LANGUAGE = ["en"];
+
+export const titlesOf =
+  ({ agents }: Pick<Settings, "agents">): Titles =>
+  (id) => {
+    const naming = namingOf(agents, id);
+    return naming && inWords(naming, LANGUAGE).title;
+  };
+
+/** NAME-D-1: the title stands behind the id, in a form that no value has, since one with spaces is quoted as a whole. */
+export function agentText(id: string, titles: Titles): string {
+  const title = titles(id);
+  return title === undefined ? word(id) : `${word(id)} (${escapeUnsafe(JSON.stringify(title))})`;
+}
+
 // --- consents ---------------------------------------------------------------------------------------------------
 
-export function consentLine(consent: StoredConsent, nowSeconds: number): string {
+export function consentLine(consent: StoredConsent, nowSeconds: number, titles: Titles): string {
   const { id, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
   let state = "in-force";
   if ((expiresAtSeconds ?? Number.POSITIVE_INFINITY) <= nowSeconds) state = "expired";
@@ -56,7 +88,7 @@ export function consentLine(consent: StoredConsent, nowSeconds: number): string 
   const rest = fields({
     issuer: word(origin.iss),
     subject: word(origin.sub),
-    actor: word(actor),
+    actor: agentText(actor, titles),
     target: words(targets),
     scope: word(scopes.join(" ")),
     expires: expiresAtSeconds === undefined ? undefined : time(expiresAtSeconds * 1000),
@@ -98,8 +130,9 @@ export function endedText(ends: JsonObject): string | undefined {
   return isWhole ? text : undefined;
 }
 
-/** A member of `detail` as `name=text`: a time as a time, what was ended as a sentence. */
-function detailField([name, value]: [string, Json]): string {
+/** A member of `detail` as `name=text`: a time as a time, what was ended as a sentence, an agent with its title. */
+function detailField([name, value]: [string, Json], titles: Titles): string {
+  if (name === "actor" && typeof value === "string") return `actor=${agentText(value, titles)}`;
   if (typeof value === "number" && name.endsWith("_ms")) return `${word(name.slice(0, -3))}=${time(value)}`;
   if (typeof value === "number" && name.endsWith("_at")) return `${word(name)}=${time(value * 1000)}`;
   const sentence = name === "ends" && isJsonObject(value) ? endedText(value) : undefined;
@@ -112,12 +145,13 @@ function detailText(value: Json): string {
   return word(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-export function eventLine(record: AuditRecord): string {
+/** The line of an event; `titles` are those of today, because an event has ids alone (NAME-D-6). */
+export function eventLine(record: AuditRecord, titles: Titles = NO_TITLES): string {
   const place = `${time(record.timeMs)} ${word(record.log)}/${record.seq}`;
   const event = readEvent(record.body);
   if (event === undefined) return `${place} ${UNREADABLE}`;
-  const rest = columnFields(EVENT_COLUMNS, event);
-  const about = Object.entries(event.detail ?? {}).map(detailField);
+  const rest = columnFields(EVENT_COLUMNS, event, titles);
+  const about = Object.entries(event.detail ?? {}).map((member) => detailField(member, titles));
   const sentence = SENTENCES.get(event.reason);
   const why = sentence === undefined ? "" : `— ${sentence}`;
   return [place, word(event.type), word(event.outcome), word(event.reason), ...rest, ...about, why]

@@ -9,6 +9,8 @@ import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
+import type { Agents } from "../settings/agents.ts";
+import { inWords, namingOf } from "../settings/agents.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { decideOrder } from "./order/decide-order.ts";
 import { readQuestion } from "./order/question.ts";
@@ -21,6 +23,8 @@ export type ExplainPorts = Pick<
 
 export type Explanation = {
   mode: Mode;
+  /** Those of the question that the operator named, by id: who asks, and as whom. */
+  agents: readonly { id: string; title: string }[];
   /** The digest of the rules and targets that decided. */
   digest: string;
   /** The failure that the token endpoint would answer with; absent if it would give a token. */
@@ -50,10 +54,13 @@ export type Issued = {
 
 export async function explain(ports: ExplainPorts, question: Question): Promise<Explanation> {
   const mode = modeOf(question);
-  const { digest } = ports.settings().policy;
+  const { policy, agents: all } = ports.settings();
+  const { digest } = policy;
+  const agents = namedIn(all, question);
   const denied = (failure: Failure, trace: Trace, missing?: MissingConsent): Explanation =>
     defined<Explanation>({
       mode,
+      agents,
       digest,
       failure,
       trace,
@@ -70,7 +77,16 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const { jti: _, ...claims } = token.claims;
   const binding = demand === "none" ? undefined : demand;
   const issued = defined<Issued>({ rule: rule.id, consent: consent?.id, claims, binding });
-  return { mode, digest, trace, scopes: scopesOfRule(allowed), issued };
+  return { mode, agents, digest, trace, scopes: scopesOfRule(allowed), issued };
+}
+
+/** NAME-D-1: in the language of the explanation. */
+function namedIn(agents: Agents, { client, workload, actor }: Question): Explanation["agents"] {
+  const ids = new Set([client, workload, actor].filter((id) => id !== undefined));
+  return [...ids].flatMap((id) => {
+    const naming = namingOf(agents, id);
+    return naming === undefined ? [] : [{ id, title: inWords(naming, ["en"]).title }];
+  });
 }
 
 function scopesOfRule({ rule, scope, trace }: Allowed): Explanation["scopes"] {
@@ -85,12 +101,19 @@ function scopesWithoutRule(trace: Trace): Explanation["scopes"] {
 }
 
 /** Explains the rules in words, then the decision. */
-export function formatExplanation({ trace, failure, issued, couldAsk }: Explanation): readonly string[] {
+export function formatExplanation({
+  agents,
+  trace,
+  failure,
+  issued,
+  couldAsk,
+}: Explanation): readonly string[] {
   const decision =
     issued === undefined
       ? `Denied: ${failure?.reason ?? "no_rule"}.`
       : `Allowed by rule ${issued.rule}, with scope ${String(issued.claims.scope)}.`;
   return [
+    ...agents.map(({ id, title }) => `${JSON.stringify(title)} is ${JSON.stringify(id)}.`),
     ...formatTrace(trace),
     decision,
     ...(couldAsk === undefined

@@ -45,6 +45,7 @@ export function explainEndpoint(ports: AdmitPorts & ExplainPorts): Handler {
 type ExplanationJson = {
   decision: "allow" | "deny";
   mode: Explanation["mode"];
+  agents: Explanation["agents"];
   policy: string;
   /** The code that the caller of the token endpoint would get, and the reason that its audit trail would have. */
   error?: string;
@@ -58,10 +59,11 @@ type ExplanationJson = {
 };
 
 function show(explanation: Explanation): ExplanationJson {
-  const { mode, digest, failure, trace, scopes, issued, couldAsk } = explanation;
+  const { mode, agents, digest, failure, trace, scopes, issued, couldAsk } = explanation;
   return defined<ExplanationJson>({
     decision: issued === undefined ? "deny" : "allow",
     mode,
+    agents,
     policy: digest,
     error: failure && toOAuthError(failure.kind).error,
     reason: failure?.reason,

@@ -932,7 +932,40 @@ const eventLines: readonly (readonly [string, StoredEvent, string])[] = [
   ),
 ];
 
-for (const [name, event, want] of eventLines) test(name, () => assert.equal(eventLine(event), want));
+const titles = (id: string): string | undefined =>
+  id === PLANNER ? "Trip planner" : id === BOOKING ? 'a"b\u202e" actor=x' : undefined;
+for (const [name, event, want] of eventLines) {
+  test(name, () =>
+    assert.equal(
+      eventLine(event, () => undefined),
+      want,
+    ),
+  );
+}
+
+const titledLines: readonly (readonly [string, StoredEvent, string])[] = [
+  [
+    "NAME-D-1, NAME-D-6 the line of an event says the title of each agent behind its id, quoted",
+    stored({ ...DENIED, client: { client_id: PLANNER, auth_method: "spiffe_jwt" }, chain }),
+    String.raw`client=${PLANNER} ("Trip planner") chain=${PLANNER} ("Trip planner") → ${BOOKING} ("a\"b\u202e\" actor=x")`,
+  ],
+  [
+    "NAME-D-2 an agent of which another server tells has no title in the line",
+    stored({ ...DENIED, chain: [{ sub: PLANNER, iss: IDP, claimed: true }] }),
+    `chain=${PLANNER}`,
+  ],
+  [
+    "NAME-D-1 the line of a consent says the title of its agent",
+    stored({ type: "consent.recorded", outcome: "allow", reason: "by_subject", detail: { actor: PLANNER } }),
+    `actor=${PLANNER} ("Trip planner")`,
+  ],
+];
+for (const [name, event, part] of titledLines) {
+  test(name, () => {
+    const line = eventLine(event, titles);
+    assert.ok(line.includes(` ${part} —`), line);
+  });
+}
 
 // --- the command line -------------------------------------------------------------------------------------------
 

@@ -82,6 +82,7 @@ const CONFIGURATION = {
     agent: { method: "client_secret_basic", secrets: [SECRET], workload: portal },
     only: { method: "client_secret_basic", secrets: [SECRET], grantTypes: ["client_credentials"] },
   },
+  agents: { [workload("library/*")]: { title: { de: "Bücherei", en: "Library" } }, desk: { title: "Desk" } },
   limits: { requestsPerSecondByClient: 100_000 },
   targets: [
     { names: ["planner-agent"], owners: [planner], scopes: SCOPES },
@@ -317,6 +318,17 @@ test("PROD-2.6-1 a question with unknown members is refused", async () => {
     [event?.type, event?.outcome, event?.reason],
     ["admin.access", "deny", "question_malformed"],
   );
+});
+
+test("NAME-D-1 the explanation says who the agents of the question are, by the operator's titles", async () => {
+  const { body } = await explain({ client: "desk", workload: clerk, target: "api" });
+  assert.deepEqual(body.agents, [
+    { id: "desk", title: "Desk" },
+    { id: clerk, title: "Library" },
+  ]);
+  const [first, second] = body.explanation as string[];
+  assert.deepEqual([first, second], [`"Desk" is "desk".`, `"Library" is "${clerk}".`]);
+  assert.deepEqual((await explain({ client: "operator", target: API })).body.agents, []);
 });
 
 test("PROD-2.6-1, AUDIT-D-6 the command on the host gives the same explanation", async () => {

@@ -219,7 +219,7 @@ inBrowser(
     await tab.click("input[name=all]");
     await tab.leave(() => tab.click("button[value=allow]"));
     await tab.open(`${ISSUER}/account`);
-    assert.match(await shown(tab), /Web app\s+May, at Notes \(notes\.example\)/);
+    assert.match(await shown(tab), /Web app \(web-app\)\s+May, at Notes \(notes\.example\)/);
     await picture(tab, "way-account");
     const order: string[] = [];
     for (let step = 0; step < 2; step++) {
@@ -232,7 +232,7 @@ inBrowser(
     await tab.leave(() => tab.press("Enter"));
     assert.equal(await urlOf(tab), `${ISSUER}/account`);
     assert.match(await shown(tab), /You allow nothing to any program at present/);
-    assert.match(await shown(tab), /You took back the permissions of Web app/);
+    assert.match(await shown(tab), /You took back the permissions of Web app \(web-app\)/);
     assert.deepEqual(tab.complaints, []);
   },
 );
@@ -402,7 +402,7 @@ inBrowser("PAGE-D-5, FETCHMD-2-1 a form of another site takes nothing back", asy
   await tab.leave(() => tab.click("button"));
   assert.match(await shown(tab), /The form was not accepted/);
   await tab.open(`${ISSUER}/account`);
-  assert.match(await shown(tab), /Web app\s+May, at Notes/);
+  assert.match(await shown(tab), /Web app \(web-app\)\s+May, at Notes/);
 });
 
 /** The cookies that the browser of this tab would send us, as the field has them. */

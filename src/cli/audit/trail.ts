@@ -15,7 +15,7 @@ import { recordAccess } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import type { Format, Formats } from "../formats.ts";
 import { asCsv } from "../formats.ts";
-import { eventLine, jsonLine, word } from "../text.ts";
+import { eventLine, jsonLine, titlesOf, word } from "../text.ts";
 
 const PAGE = 1000;
 
@@ -75,6 +75,7 @@ export async function showEvents(
   { log, limit, format, asked }: Listed,
 ): Promise<number> {
   const { store, print, printError } = admin;
+  const titles = titlesOf(admin.settings);
   const logs = await openLogs(store);
   if (log !== undefined && !logs.has(log)) {
     printError(`--log: there is no log ${word(log)}. Existing logs: ${[...logs.keys()].map(word).join(" ")}`);
@@ -92,19 +93,20 @@ export async function showEvents(
       defined<AuditQuery>({ ...query, after, limit: Math.min(left, PAGE) }),
       holds,
     );
-    if (limit === undefined) for (const event of page.shown) print(format.line(event));
+    if (limit === undefined) for (const event of page.shown) print(format.line(event, titles));
     else kept.push(...page.shown);
     if (page.next === undefined) break;
     left -= page.shown.length;
     after = page.next;
   }
-  for (const event of kept.toReversed()) print(format.line(event));
+  for (const event of kept.toReversed()) print(format.line(event, titles));
   return EXIT.done;
 }
 
 /** AUDIT-D-5: the token and every token that it descends from, oldest first. */
 export async function showLineage(admin: Admin, jti: string, format: Format<AuditRecord>): Promise<number> {
   const { store, print, printError } = admin;
+  const titles = titlesOf(admin.settings);
   const logs = await openLogs(store);
   await recordAccess(admin, { command: "audit", jti });
   const token = (await findGrants(store, logs, [jti])).get(jti);
@@ -119,9 +121,9 @@ export async function showLineage(admin: Admin, jti: string, format: Format<Audi
     const event = found.get(ancestor);
     if (event === undefined) {
       printError(`No event records the ancestor ${word(ancestor)}: retention may have removed it.`);
-    } else print(format.line(event));
+    } else print(format.line(event, titles));
   }
-  print(format.line(token));
+  print(format.line(token, titles));
   return EXIT.done;
 }
 
