@@ -267,8 +267,8 @@ export type PendingConsent = {
   /** The SPIFFE ID of the agent. */
   actor: string;
   subject: string;
-  /** The access request that the policy refused, and when. */
-  ask: Omit<AccessRequest, "consents" | "nowSeconds">;
+  /** The access request that the policy refused, and when; and why the agent asked, in its own words. */
+  ask: Omit<AccessRequest, "consents" | "nowSeconds"> & { reason?: string };
   startedAtSeconds: number;
   renewals: number;
   /** The user has allowed or refused. */

@@ -12,6 +12,9 @@ export type AskingStage = {
   exchangeForBob(agent: string): Promise<Answer>;
 };
 
+/** The agent says why it asks. */
+export const WHY = "Your flight was cancelled, and another one leaves at noon.";
+
 /** Returns the agent. */
 export async function playAskUser({ issuer, ca, exchangeForBob }: AskingStage): Promise<string> {
   const browse = makeBrowser(ca);
@@ -19,7 +22,9 @@ export async function playAskUser({ issuer, ca, exchangeForBob }: AskingStage): 
   const agent = `crew/kim-${randomBytes(4).toString("hex")}`;
 
   step("An agent asks its user: Bob has not consented, and its rule says askUser");
-  print(`${agent} works for Bob, and needs a token for the booking agent. It is refused, with a link:`);
+  print(
+    `${agent} works for Bob, and needs a token for the booking agent. It says why (reason), and is refused, with a link:`,
+  );
   const refused = await exchangeForBob(agent);
   const link = String(refused.body.error_uri ?? "");
   check(refused.status === 400 && link.startsWith(`${issuer}/ask?r=`), "the refusal has an error_uri");
@@ -39,6 +44,12 @@ export async function playAskUser({ issuer, ca, exchangeForBob }: AskingStage): 
   const login = await browse(link);
   const page = await browse(`${login.url}&user=bob`);
   check(page.answer.text.includes(agent), "the page names the agent");
+  check(
+    page.answer.text.includes("<bdi>Crew</bdi>"),
+    "the page has the title that the configuration gives it",
+  );
+  check(page.answer.text.includes(WHY), "the page says why the agent asks, in its own words");
+  print(`The page calls it "Crew" (agents in the configuration), with its id, and quotes it: "${WHY}"`);
   check(page.answer.text.includes("book trips for you"), "the page has the words of the operator");
   const { action, token } = formOf(page);
   const done = await browse(action, encodeForm({ token, scope: "trips.read", decision: "allow" }));

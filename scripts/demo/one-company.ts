@@ -7,7 +7,7 @@ import type { Answer, Form } from "../http-client.ts";
 import { basic, claimsOf, postForm, send } from "../http-client.ts";
 import type { Idp } from "../idp.ts";
 import { playAccount } from "./account.ts";
-import { playAskUser } from "./ask-user.ts";
+import { playAskUser, WHY } from "./ask-user.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
 import { playPeople } from "./people.ts";
@@ -52,7 +52,12 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     postForm(`${issuer}/token`, form, { ca, headers });
 
   /** A token exchange by one agent. Without an actor token it requests impersonation. */
-  const exchange: Exchange = async (agent, subject, audience, { actor = true, scope, proof } = {}) => {
+  const exchange: Exchange = async (
+    agent,
+    subject,
+    audience,
+    { actor = true, scope, proof, reason } = {},
+  ) => {
     const svid = await svidOf(agent);
     return token(
       defined<Form>({
@@ -65,6 +70,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
         actor_token_type: actor ? JWT : undefined,
         audience,
         scope,
+        reason,
       }),
       proof === undefined ? {} : { dpop: proof },
     );
@@ -213,7 +219,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
 
   const exchangeForBob = async (agent: string): Promise<Answer> => {
     const token = await idp.mintUserToken({ sub: "bob", aud: issuer, scope: SCOPE });
-    return exchange(agent, { token, type: JWT }, "booking-agent");
+    return exchange(agent, { token, type: JWT }, "booking-agent", { reason: WHY });
   };
   const agent = await playAskUser({ issuer, ca, exchangeForBob });
   await playAccount({ issuer, ca, agent, exchangeForBob });

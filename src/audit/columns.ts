@@ -24,7 +24,14 @@ const Body = v.object({
   ),
   actor: v.optional(Party),
   chain: v.optional(v.array(Party), []),
-  requested: v.optional(v.object({ audience: list, resource: list, scope: v.optional(v.string()) })),
+  requested: v.optional(
+    v.object({
+      audience: list,
+      resource: list,
+      scope: v.optional(v.string()),
+      reason: v.optional(v.string()),
+    }),
+  ),
   policy: v.optional(v.object({ rule_id: v.optional(v.string()), consent: v.optional(v.string()) })),
   granted: v.optional(v.object({ jti: v.string(), aud: v.string(), scope: v.string(), parent_jti: list })),
   count: v.optional(v.number()),
@@ -87,6 +94,7 @@ export const EVENT_COLUMNS: readonly EventColumn[] = [
   { name: "jti", valuesOf: ({ granted }) => oneValue(granted?.jti) },
   { name: "rule", valuesOf: ({ policy }) => oneValue(policy?.rule_id) },
   { name: "consent", valuesOf: ({ policy }) => oneValue(policy?.consent) },
+  { name: "said", valuesOf: ({ requested }) => oneValue(requested?.reason) },
   { name: "count", valuesOf: ({ count }) => oneValue(count?.toString()) },
 ];
 

@@ -140,6 +140,8 @@ export type AuditEvent = {
     resource: readonly string[];
     scope?: string;
     requested_token_type?: string;
+    /** Why the agent asks, in its own words and cut (NAME-D-7). */
+    reason?: string;
   };
   policy?: {
     digest: string;

@@ -21,3 +21,9 @@ export function unsafeIn(text: string): string | undefined {
   const point = found?.codePointAt(0);
   return point === undefined ? undefined : `U+${point.toString(16).toUpperCase().padStart(4, "0")}`;
 }
+
+/** NAME-D-7: the beginning of a text of any length, in whole characters. */
+export const beginningOf = (text: string, charsMax: number): string => {
+  const most = text.slice(0, 2 * charsMax);
+  return [...most].slice(0, charsMax).join("");
+};

@@ -1,5 +1,7 @@
 /** What the audit trail says of a client, of its request and of the tokens in it. */
 import type { AuditEvent, AuditedToken } from "../audit/event.ts";
+import { beginningOf } from "../audit/safe-text.ts";
+import { REASON_CHARS_MAX } from "../limits/input.ts";
 import type { Subject } from "../policy/access.ts";
 import type { Ports } from "../ports.ts";
 import type { Family } from "../records.ts";
@@ -49,8 +51,13 @@ export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]
     resource: form.resource,
     scope: form.scope,
     requested_token_type: form.requested_token_type,
+    reason: reasonIn(form),
   });
 }
+
+/** NAME-D-7: why the agent asks, cut; the policy does not know it. */
+export const reasonIn = ({ reason }: { reason?: string }): string | undefined =>
+  reason && beginningOf(reason, REASON_CHARS_MAX);
 
 /** PROD-6.1-2: the event has the whole incoming chain, also where the issued token will show none of it. */
 export function describeSubject(

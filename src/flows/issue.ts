@@ -13,12 +13,12 @@ import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { describeClient, describeRequest } from "./audit-fields.ts";
+import { describeClient, describeRequest, reasonIn } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
-import type { PeopleGrants } from "./people.ts";
+import type { Asking, PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
 import {
   assertionReplayed,
@@ -96,7 +96,8 @@ export function issue(
   const deny = ({ failure, trace, missing }: OrderDenied): Awaitable<Issued> => {
     if (missing === undefined || row.asks !== "by_link" || people === undefined)
       return refuse(failure, trace);
-    return whenReady(people.askUser(ports, order, missing, nowSeconds), ({ errorUri, asked }) =>
+    const asking = defined<Asking>({ access: order.access, reason: reasonIn(request.form) });
+    return whenReady(people.askUser(ports, asking, missing, nowSeconds), ({ errorUri, asked }) =>
       refuse(defined<Failure>({ ...failure, errorUri }), trace, asked),
     );
   };

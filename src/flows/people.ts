@@ -22,13 +22,16 @@ export type ReadGrant = (
 /** The link for the agent, which is absent where too many are pending, and what the audit trail has of it. */
 export type Link = { errorUri?: string; asked: AskedUser };
 
+/** The order that lacks a consent, and why the agent asks, in its own words. */
+export type Asking = Pick<Order, "access"> & { reason?: string };
+
 export interface PeopleGrants {
   /** A token request with an authorization code, or with a refresh token. */
   readonly read: Readonly<Record<typeof AUTHORIZATION_CODE | typeof REFRESH_TOKEN, ReadGrant>>;
   /** Makes a link for an agent that only lacks its user's consent, at which that user can give it (PAGE-D-23). */
   askUser(
     ports: BasePorts & Pick<Ports, "endings">,
-    order: Pick<Order, "access">,
+    asking: Asking,
     missing: MissingConsent,
     nowSeconds: number,
   ): Promise<Link>;

@@ -32,6 +32,8 @@ export const CERTIFICATE_CACHE_MAX = 1024;
 /** The most comparisons for one path: its names times the name constraints above them. */
 export const NAME_CHECKS_MAX = 10_000;
 export const DER_DEPTH_MAX = 16;
+/** What an agent says of why it asks; more of it is neither recorded nor shown. */
+export const REASON_CHARS_MAX = 120;
 /** The title of an agent, and any other text that the operator writes for people. */
 export const AGENT_TITLE_CHARS_MAX = 64;
 export const SHOWN_TEXT_CHARS_MAX = 200;

@@ -23,6 +23,8 @@ export type PendingRequest = {
   scope?: readonly string[];
   /** Whether the client asked to go on without the user. */
   offline?: boolean;
+  /** Why the client asks, in its own words. */
+  reason?: string;
   /** Whether the client pushed the request. */
   pushed?: boolean;
   wishes: SignInWishes;

@@ -61,6 +61,8 @@ const SINGLE = [
   // ignored.
   "DPoP",
   "dpop",
+  // NAME-D-7: why the agent asks, in its own words.
+  "reason",
 ] as const;
 const REPEATABLE = ["resource", "audience"] as const;
 
@@ -100,6 +102,7 @@ export const AUTHORIZATION_PARAMETERS = [
   "request_uri",
   "authorization_details",
   "dpop_jkt",
+  "reason",
 ] as const;
 
 /** Whether a parameter of any endpoint has this name; any other name may be a secret in the wrong place. */

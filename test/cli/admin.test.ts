@@ -934,14 +934,7 @@ const eventLines: readonly (readonly [string, StoredEvent, string])[] = [
 
 const titles = (id: string): string | undefined =>
   id === PLANNER ? "Trip planner" : id === BOOKING ? 'a"b\u202e" actor=x' : undefined;
-for (const [name, event, want] of eventLines) {
-  test(name, () =>
-    assert.equal(
-      eventLine(event, () => undefined),
-      want,
-    ),
-  );
-}
+for (const [name, event, want] of eventLines) test(name, () => assert.equal(eventLine(event), want));
 
 const titledLines: readonly (readonly [string, StoredEvent, string])[] = [
   [

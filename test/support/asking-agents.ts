@@ -75,6 +75,7 @@ export type Exchanging = {
   user?: string;
   target?: string;
   scope?: string;
+  reason?: string;
   /** A token of ours, or another one of the user's company. */
   own?: unknown;
   token?: string;
@@ -90,6 +91,7 @@ export async function exchange(
     user = "alice",
     target = "booking-agent",
     scope,
+    reason,
     own,
     ...given
   }: Exchanging = {},
@@ -106,6 +108,7 @@ export async function exchange(
     actor_token_type: JWT,
     audience: target,
     ...(scope === undefined ? {} : { scope }),
+    ...(reason === undefined ? {} : { reason }),
   });
 }
 

@@ -3,8 +3,7 @@
  * can give exactly that consent (PAGE-D-23); the page behind it is asked.ts.
  */
 
-import type { Order } from "../../flows/order/order.ts";
-import type { Link } from "../../flows/people.ts";
+import type { Asking, Link } from "../../flows/people.ts";
 import {
   PENDING_PER_ACTOR_AND_SUBJECT_MAX,
   PENDING_PER_ACTOR_MAX,
@@ -14,6 +13,7 @@ import {
 import type { MissingConsent } from "../../policy/access.ts";
 import { foreignKeys } from "../../policy/endings.ts";
 import type { PendingConsent } from "../../records.ts";
+import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
 
 const CAPS = {
@@ -34,7 +34,7 @@ export async function askUser(
     endings,
     pendingConsents,
   }: Pick<PeoplePorts, "settings" | "hash" | "random" | "endings" | "pendingConsents">,
-  { access }: Pick<Order, "access">,
+  { access, reason }: Asking,
   { target, scope }: MissingConsent,
   nowSeconds: number,
 ): Promise<Link> {
@@ -49,7 +49,7 @@ export async function askUser(
     actor,
     subject: hash.sha256(JSON.stringify(user)),
     // The user is asked for these scopes, whatever the rule allows later.
-    ask: { ...access, scope },
+    ask: defined<PendingConsent["ask"]>({ ...access, scope, reason }),
     startedAtSeconds: nowSeconds,
     renewals: 0,
     expiresAtSeconds: nowSeconds + REQUEST_SECONDS,

@@ -8,7 +8,7 @@ import { decide } from "../../policy/decide.ts";
 import { foreignKeys } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
-import { ok } from "../../result.ts";
+import { defined, ok } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
@@ -27,6 +27,8 @@ export type AskedReview = DecisionPage<MissingConsent> & {
   clientId: string;
   /** The actors before the agent; the first is the one that it works for. */
   chain: Chain;
+  /** Why it asks, in its own words. */
+  reason?: string;
 };
 
 type Found = Waits & { pending: PendingConsent; offer: MissingConsent };
@@ -44,12 +46,13 @@ export async function openAsked(
   if ("next" in found) return found;
   const pending = renew ? await renewRow(ports, found.pending) : found.pending;
   const { actor, ask } = pending;
-  return {
+  return defined<AskedReview>({
     ...showOffer(ports, found, found.offer, pending),
     actor,
     clientId: ask.clientId,
     chain: ask.subject?.chain ?? [],
-  };
+    reason: ask.reason,
+  });
 }
 
 /** PAGE-D-24: nothing of the link is shown to another user, who learns no more than of an unknown link. */
@@ -123,6 +126,7 @@ export async function decideAsked(
         asked: scope,
         given,
         consentSeconds,
+        reason: pending.ask.reason,
         event: {
           request: audited,
           mode: pending.ask.mode,
@@ -176,7 +180,7 @@ function denial(
   pending: PendingConsent,
   reason: Reason,
 ): AuditEvent {
-  const { mode, target = "", scope = [] } = pending.ask;
+  const { mode, target = "", scope = [], reason: said } = pending.ask;
   return {
     type: "authorization.denied",
     outcome: "deny",
@@ -184,7 +188,7 @@ function denial(
     request: audited,
     mode,
     ...describeUser(session),
-    requested: { audience: [target], resource: [], scope: scope.join(" ") },
+    requested: defined({ audience: [target], resource: [], scope: scope.join(" "), reason: said }),
     policy: policyOf(ports, pending),
     detail: { actor: pending.actor },
   };

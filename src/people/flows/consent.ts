@@ -27,6 +27,8 @@ export type Given = {
   asked: readonly string[];
   given: readonly string[];
   consentSeconds: number;
+  /** Why the client or agent asked, in its own words. */
+  reason: string | undefined;
   /** What the audit trail says beside the consent itself. */
   event: Pick<AuditEvent, "request" | "mode" | "client" | "subject"> & Required<Pick<AuditEvent, "policy">>;
   guards?: readonly Guard[];
@@ -39,7 +41,18 @@ export type Given = {
  */
 export async function recordConsent(
   ports: BasePorts & Pick<PeoplePorts, "journal" | "facts">,
-  { session, actor, target, asked, given, consentSeconds, event, guards = [], rows = () => [] }: Given,
+  {
+    session,
+    actor,
+    target,
+    asked,
+    given,
+    consentSeconds,
+    reason,
+    event,
+    guards = [],
+    rows = () => [],
+  }: Given,
 ): Promise<boolean> {
   const { policy } = ports.settings();
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
@@ -79,6 +92,7 @@ export async function recordConsent(
           targets: [...targets],
           scope: scopes.join(" "),
           expires_at: expiresAtSeconds,
+          reason_given: reason,
         }),
       },
       consent: before === undefined ? { add: consent } : { replace: consent },

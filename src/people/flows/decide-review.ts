@@ -108,6 +108,7 @@ async function give(
     asked: scope,
     given: scopes,
     consentSeconds: signIn.consentSeconds,
+    reason: request.reason,
     event: {
       request: audited,
       ...describeAsked(client, session),
@@ -149,14 +150,14 @@ async function refuse(
   error: AuthorizationError,
 ): Promise<Outcome> {
   const { request, client, session } = found;
-  const { target, scope } = request;
+  const { target, scope, reason: said } = request;
   const event: AuditEvent = defined<AuditEvent>({
     type: "authorization.denied",
     outcome: "deny",
     reason,
     request: audited,
     ...describeAsked(client, session),
-    requested: defined({ audience: [target], resource: [], scope: scope?.join(" ") }),
+    requested: defined({ audience: [target], resource: [], scope: scope?.join(" "), reason: said }),
     policy: { digest: ports.settings().policy.digest },
   });
   const rows = [decisionRow(ports, found, click, error)];

@@ -12,7 +12,8 @@ export function grantsOf(own: OwnPorts): PeopleGrants {
       [AUTHORIZATION_CODE]: (ports, request) => readCode({ ...ports, ...own }, request),
       [REFRESH_TOKEN]: (ports, request) => readRefresh({ ...ports, ...own }, request),
     },
-    askUser: (ports, order, missing, nowSeconds) => askUser({ ...ports, ...own }, order, missing, nowSeconds),
+    askUser: (ports, asking, missing, nowSeconds) =>
+      askUser({ ...ports, ...own }, asking, missing, nowSeconds),
     endReplayed,
   };
 }

@@ -1,5 +1,6 @@
 /** The authorization request of a client (RFC 6749 4.1.1), read to the end before a user is asked anything. */
 import type { Reason } from "../../audit/reasons.ts";
+import { reasonIn } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
@@ -89,6 +90,7 @@ export async function readAuthorizationRequest(
     jkt,
     ...aimed.value,
     offline: offline ? true : undefined,
+    reason: reasonIn(form),
     wishes,
     startedAtSeconds: nowSeconds,
     renewals: 0,

@@ -29,6 +29,8 @@ export type Review = DecisionPage<Allowed> & {
   mustConfirm: boolean;
   /** Present if refresh tokens come of it; `asksOffline` says that the client asks to go on without the user. */
   refresh?: { asksOffline: boolean };
+  /** Why the client asks, in its own words. */
+  reason?: string;
   /** The languages of the user, as the client knows them. */
   uiLocales?: string;
 };
@@ -43,7 +45,7 @@ export type ReviewPorts = AskingClientPorts & DecisionPorts & Pick<PeoplePorts, 
 
 export function showReview(ports: DecisionPorts, found: Found, offer: Allowed): Review {
   const { request, client } = found;
-  const { redirectUri, wishes, offline = false } = request;
+  const { redirectUri, wishes, reason, offline = false } = request;
   const refresh = refreshOf(ports, client, offer);
   return defined<Review>({
     ...showOffer(ports, found, offer, request, refresh),
@@ -52,6 +54,7 @@ export function showReview(ports: DecisionPorts, found: Found, offer: Allowed): 
     mustConfirm: mustConfirm(client, redirectUri),
     refresh: refresh && { asksOffline: offline },
     uiLocales: wishes.uiLocales,
+    reason,
   });
 }
 

@@ -39,16 +39,17 @@ function answer(ports: BasePorts, review: Awaited<ReturnType<typeof openAsked>>)
 /** PAGE-D-25 */
 function viewOf(ports: BasePorts, review: AskedReview): AskView {
   const { agents } = ports.settings();
-  const { actor, clientId, chain, offer } = review;
+  const { actor, clientId, chain, reason, offer } = review;
   const [name = ""] = offer.target.names;
-  return {
+  return defined<AskView>({
     ...decisionView(ports, review, name),
+    reason,
     agent: shownAgent(agents, actor, clientId),
     // The chain has the current actor first.
     before: chain
       .map(({ sub, iss, claimed }) => (claimed ? toldParty(agents, sub, iss) : shownParty(agents, sub)))
       .reverse(),
-  };
+  });
 }
 
 /** The operator names an agent by its own id, or by that of the client by which it asks. */

@@ -59,12 +59,13 @@ function answer(ports: BasePorts, request: HttpRequest, review: Reviewed): HttpR
 /** PAGE-D-6 */
 function viewOf(ports: BasePorts, review: Review & { problem?: "unconfirmed" }): ConsentView {
   const { signIn, agents } = ports.settings();
-  const { client, offer, redirectUri, mustConfirm, problem } = review;
+  const { client, offer, redirectUri, mustConfirm, reason, problem } = review;
   const loopback = isOnComputer(redirectUri);
   const known = shownParty(agents, client.clientId, client);
   return defined<ConsentView>({
     ...decisionView(ports, review, offer.audience),
     client: known,
+    reason,
     redirectHost: hostOf(redirectUri),
     loopback,
     differs: known.isHost === true && !loopback && hostOf(redirectUri) !== known.id,

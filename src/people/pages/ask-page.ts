@@ -6,7 +6,7 @@ import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, idBeside, partyName, partyTitle } from "./parties.ts";
+import { aboutParty, idBeside, partyName, partyTitle, reasonOf } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type AskView = DecisionView & {
@@ -28,6 +28,7 @@ export const askPage = (view: AskView): Page => ({
       body: html`
 <h1>${texts.askHeading(isolated(name))}</h1>
 ${aboutParty(view.agent, texts)}
+${reasonOf(view.reason, texts)}
 <p>${texts.askWhy}</p>
 ${factsOf(view, ways, texts, [...identity, chainOf(view, texts)])}
 ${decisionForm(view, ways, texts)}`,

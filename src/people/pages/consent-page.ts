@@ -7,7 +7,7 @@ import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, idBeside, partyId, partyTitle } from "./parties.ts";
+import { aboutParty, idBeside, partyId, partyTitle, reasonOf } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type ConsentView = DecisionView & {
@@ -35,6 +35,7 @@ ${problemOf(view, texts)}
 <h1>${texts.consentHeading(isolated(name))}</h1>
 ${identityOf(view, texts)}
 ${aboutParty(view.client, texts)}
+${reasonOf(view.reason, texts)}
 ${warnings(view, texts)}
 ${factsOf(view, ways, texts, ownFacts(view, texts))}
 ${decisionForm(withOffline(view, texts), ways, texts, confirmation(view, texts))}`,

@@ -17,6 +17,8 @@ export type DecisionView = {
   untilSeconds: number;
   /** Workloads that may act further without asking again. */
   agents: readonly ShownParty[];
+  /** Why the client or agent asks, in its own words. */
+  reason?: string;
   user: ShownUser;
   formToken: string;
   signOutToken: string;

@@ -21,11 +21,11 @@ const QUOTES = /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f
 const STACKED = /(\p{M}{3})\p{M}+/gu;
 
 /** Makes a name for a page; undefined if nothing visible is left, so that the page goes without. */
-export function shownName(raw: string | undefined): string | undefined {
+export function shownName(raw: string | undefined, charsMax = NAME_CHARS_MAX): string | undefined {
   const text = visible(raw ?? "").replace(QUOTES, "'");
   const characters = [...text];
   if (text === "") return undefined;
-  return characters.length <= NAME_CHARS_MAX ? text : `${characters.slice(0, NAME_CHARS_MAX - 1).join("")}…`;
+  return characters.length <= charsMax ? text : `${characters.slice(0, charsMax - 1).join("")}…`;
 }
 
 /** Shows an identifier, such as a SPIFFE ID, which is never cut, because the end of it may be what matters. */

@@ -1,4 +1,5 @@
 /** How a page names a party (NAME-D-1 to NAME-D-3): what the operator says of it, its id, and what it says of itself. */
+import { REASON_CHARS_MAX } from "../../limits/input.ts";
 import type { AgentName, Naming } from "../../settings/agents.ts";
 import { inWords } from "../../settings/agents.ts";
 import { isolated, shownHost, shownId, shownName } from "./display-names.ts";
@@ -53,6 +54,12 @@ export function aboutParty(party: ShownParty, texts: Texts): Html | undefined {
   ].flatMap((line) => (line ? [html`<p>${isolated(shownId(line))}</p>`] : []));
   const claimed = claimOf(party, texts);
   return claimed === undefined && lines.length === 0 ? undefined : html`${lines}${claimed}`;
+}
+
+/** NAME-D-7: why it asks, as its own words in quotation marks; the words of another may not speak for the page. */
+export function reasonOf(reason: string | undefined, texts: Texts): Html | undefined {
+  const words = shownName(reason, REASON_CHARS_MAX);
+  return words === undefined ? undefined : html`<p>${texts.reasonGiven(isolated(words))}</p>`;
 }
 
 /** PAGE-D-7: a name of its own choice stands in quotation marks. */

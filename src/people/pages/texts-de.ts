@@ -10,6 +10,7 @@ export const de: Texts = {
   consentHeading: (client) => html`${client} bittet um Zugriff`,
   selfRegisteredClient: "Ein Programm, das sich selbst angemeldet hat,",
   claimedName: (name) => html`Es nennt sich „${name}“.`,
+  reasonGiven: (words) => html`Begründung: „${words}“`,
   answeredForBy: (owner, contact) =>
     `Verantwortlich: ${owner}${contact === undefined ? "" : ` (${contact})`}.`,
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,

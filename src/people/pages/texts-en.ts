@@ -10,6 +10,7 @@ export const en: Texts = {
   consentHeading: (client) => html`${client} asks for access`,
   selfRegisteredClient: "A program that registered itself",
   claimedName: (name) => html`It calls itself “${name}”.`,
+  reasonGiven: (words) => html`Reason given: “${words}”`,
   answeredForBy: (owner, contact) =>
     `${owner} answers for it${contact === undefined ? "" : ` (${contact})`}.`,
   askHeading: (agent) => html`${agent} asks to act for you`,

@@ -13,6 +13,7 @@ export type Texts = {
   /** The words in place of a name, where the client has none that was checked. */
   selfRegisteredClient: string;
   claimedName: (name: Html) => Html;
+  reasonGiven: (words: Html) => Html;
   answeredForBy: (owner: string, contact: string | undefined) => string;
   askHeading: (agent: Html) => Html;
   askWhy: string;

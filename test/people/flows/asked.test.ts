@@ -214,6 +214,53 @@ test("PAGE-D-25 an agent is shown by the name that the operator gave it, and nev
   assert.ok(!shown.includes("Lou of the company"), shown);
 });
 
+/** The last event of a type, with the members that the reason of an agent may stand in. */
+async function lastOf(type: string): Promise<Record<"requested" | "detail", { [name: string]: unknown }>> {
+  const event = (await service.events()).findLast((one) => one.type === type) ?? assert.fail(`no ${type}`);
+  return { requested: Object(event.requested), detail: Object(event.detail) };
+}
+
+const reasons: readonly (readonly [what: string, sent: string, shown: string | undefined])[] = [
+  ["a sentence", "Your flight was cancelled.", "Your flight was cancelled."],
+  ["markup", "</p><script>x</script>", "</p><script>x</script>"],
+  ["quotation marks", "none” “Allow this", "none' 'Allow this"],
+  ["marks that reverse the line", "a\u202eb\u2066c\u200bd", "abcd"],
+  ["a flood of combining marks", `a${"\u0301".repeat(100)}`, "á\u0301\u0301"],
+  ["10,000 characters", "x".repeat(10_000), "x".repeat(120)],
+  ["200 characters beyond 16 bits", "🙂".repeat(200), "🙂".repeat(120)],
+  ["nothing that is seen", "\u200b\u2800\u3000", undefined],
+];
+for (const [index, [what, sent, shown]] of reasons.entries()) {
+  test(`NAME-D-7 a reason of ${what} is ${shown === undefined ? "not shown" : "shown as text in quotation marks"}, and recorded as it was sent, cut`, async () => {
+    const user = `reason-${index}`;
+    const { page } = await pageOf(linkIn(await ask({ user, reason: sent })), user);
+    const text = shownBy(page.text);
+    if (shown === undefined) assert.doesNotMatch(text, /Reason given/);
+    else assert.ok(text.includes(`Reason given: “${shown}”`), text);
+    const { requested } = await lastOf("token_exchange.denied");
+    assert.equal(requested.reason, [...sent].slice(0, 120).join(""));
+  });
+}
+
+test("NAME-D-7, RFC6749-10.14-1 a reason of two lines is refused", async () => {
+  const refused = await ask({ user: "alice", reason: "one\ntwo" });
+  assert.equal(refused.body.error, "invalid_request");
+  assert.equal(linkIn(refused), "");
+});
+
+test("NAME-D-7 the reason of a consent is recorded with it and with a refusal, and a link keeps the one it began with", async () => {
+  const agent = { user: "regina", reason: "Your flight was cancelled." };
+  const link = linkIn(await ask(agent));
+  assert.equal(linkIn(await ask({ ...agent, reason: "Something else." })), link);
+  const { browser, page } = await pageOf(link, "regina");
+  assert.match(shownBy(page.text), /Reason given: “Your flight was cancelled\.”/);
+  await browser.decide(page);
+  const refusable = await browser.get(linkIn(await ask({ ...agent, path: "agents/booking" })));
+  await browser.decide(refusable, { decision: "refuse" });
+  assert.equal((await lastOf("consent.recorded")).detail.reason_given, agent.reason);
+  assert.equal((await lastOf("authorization.denied")).requested.reason, agent.reason);
+});
+
 test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refused there", async () => {
   const { browser, page } = await pageOf(linkIn(await ask({ user: "tom" })), "tom");
   await browser.decide(page);

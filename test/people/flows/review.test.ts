@@ -114,6 +114,17 @@ test("HTTP-D-51, PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says 
   assert.match((await page({}, "bob")).answer.text, /agents\/bobs/);
 });
 
+test("NAME-D-7 the page says why a client asks, in its own words, and both decisions record it", async () => {
+  const reason = "To print your <b>notes</b>.";
+  const { browser, answer } = await page({ reason }, "carol");
+  assert.ok(shownBy(answer.text).includes(`Reason given: “${reason}”`), answer.text);
+  await browser.decide(answer);
+  assert.equal(((await last("consent.recorded")).detail as { reason_given: string }).reason_given, reason);
+  await browser.decide(await browser.review(request(verifierOf(), { reason })), { decision: "refuse" });
+  assert.equal(((await last("authorization.denied")).requested as { reason: string }).reason, reason);
+  assert.doesNotMatch(shownBy((await page()).answer.text), /Reason given/);
+});
+
 test("PAGE-D-1, RFC6749-10.2-4 where a consent exists the user is asked again", async () => {
   const { browser, answer } = await page({}, "carol");
   assert.ok(locationOf(await browser.decide(answer)).includes("code="));
