@@ -9,7 +9,7 @@ import type { Engine, Values } from "./engine.ts";
 import type { SecretClient, Store, StoredClient } from "./store.ts";
 import { CLIENT, CLIENT_SECRET, INITIAL_TOKEN } from "./tables.ts";
 
-/** `secrets` is a list of rows as JSON, the oldest first; a ceiling of the class is JSON too. */
+/** `secrets` holds the rows of its secrets as one JSON list, the oldest first; `class_ceiling` is JSON too. */
 type ClientRow = RowOf<typeof CLIENT.columns> & { secrets: string; class_ceiling: string | null };
 
 export function clientRows(engine: Engine): Pick<Store, "clients" | "registrations"> {
@@ -79,7 +79,8 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
         }));
       },
       withUnaskedGrants: async (grantType, limit) => {
-        // As text, because PostgreSQL looks into no JSON that has a NUL, and a `kid` may; in a value, quotes are escaped.
+        // The metadata are compared as text, because PostgreSQL looks into no JSON that has a NUL, which a `kid` may
+        // have. The quotes of a name cannot be those of a value, because JSON escapes quotes in values.
         const unasked = await rows<{ client_id: string; count: number }>(
           `select client_id, count(*) over () as count from client
            where source = 'registration' and disabled_at is null
@@ -118,7 +119,7 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
   };
 }
 
-/** What a registered client has that was not removed. */
+/** The members that a registered client has until it is removed. */
 type Registered = "metadata" | "registrationClass" | "ceiling" | "tokenGeneration";
 
 const OPERATOR_METHODS = methodsWith("secrets", "operator");
@@ -129,8 +130,8 @@ const secretsOf = (row: ClientRow) =>
   );
 
 /**
- * CIMD-7.1-2: the row says where a client comes from, never the form of its `client_id`. Undefined for a method that this
- * version does not have: a newer one, which shares the store during an upgrade, may have more.
+ * CIMD-7.1-2: the row says where a client comes from, never the form of its `client_id`. Undefined for a method that
+ * this version does not have: a newer one, which shares the store during an upgrade, may have more.
  */
 function clientOf(row: ClientRow): SecretClient | RegisteredClient | undefined {
   const client = fromRow(CLIENT, row);

@@ -12,25 +12,25 @@ export function isEncodable(text: string): boolean {
 type Held = string | number;
 
 /**
- * How a value is held in a row. `write` throws for what a store would not return unchanged; the caller should have refused
- * it.
+ * How a value is held in a row. `write` throws for a value that a store would not return unchanged, since callers
+ * refuse such values before.
  */
 type Form<T = unknown, H extends Held = Held> = {
   /** The type of its column in a record set of PostgreSQL. */
   type: "text" | "bigint";
-  /** In the table of PostgreSQL its type is json, which is read and written as text. */
+  /** Whether the column has the type json in PostgreSQL; it is read and written as text. */
   isJson: boolean;
   write(value: T): H;
   read(held: H): T;
 };
 
 /**
- * `member`: its name in the record, with a question mark where it may be absent, which is null in the row; `origin.iss`
- * is a member of a member, and `*` the whole record.
+ * One column. `member` is its name in the record; a question mark says that it may be absent, which is null in the row.
+ * `origin.iss` is a member of a member, and `*` the whole record.
  */
 type Column<M extends string = string, T = unknown, H extends Held = Held> = Form<T, H> & {
   member: M;
-  /** Its name without the question mark, and that of the member inside. */
+  /** The parts of `member`: before the period, and behind it without the question mark. */
   outer: string;
   inner: string | undefined;
 };
@@ -54,7 +54,7 @@ function safe(value: number): number {
   return value;
 }
 
-/** A digest in base64url stands in JSON as it is. */
+/** Returns the digest, which needs no escape in JSON because it is base64url; throws for another text. */
 function plain(key: string): string {
   if (!/^[\w-]+$/.test(key)) throw new Error("a key is not in base64url");
   return key;
@@ -68,7 +68,7 @@ export const asText = columnOf<string, string>({
   write: encodable,
   read: itself,
 });
-/** A digest by which a row is found. */
+/** A digest by which a row is looked up. */
 export const asKey = columnOf<string, string>({ type: "text", isJson: false, write: plain, read: itself });
 export const asInteger = columnOf<number, number>({
   type: "bigint",
@@ -76,21 +76,21 @@ export const asInteger = columnOf<number, number>({
   write: safe,
   read: itself,
 });
-/** In JSON every character can be escaped. */
+/** A value as JSON, which can escape every character that a column of text refuses. */
 export const asJson = columnOf<unknown, string>({
   type: "text",
   isJson: true,
   write: JSON.stringify,
   read: JSON.parse,
 });
-/** JSON in a column of texts, because no statement looks into it. */
+/** JSON in a column of type text, for values into which no statement looks. */
 export const asJsonText = columnOf<unknown, string>({
   type: "text",
   isJson: false,
   write: JSON.stringify,
   read: JSON.parse,
 });
-/** Texts that statements take out of the JSON. */
+/** A list of texts as JSON, out of which statements take the texts. */
 export const asTexts = columnOf<readonly string[], string>({
   type: "text",
   isJson: true,
@@ -101,7 +101,7 @@ export const asTexts = columnOf<readonly string[], string>({
 export const asEndingKeys = columnOf<readonly EndingKey[], string>({
   type: "text",
   isJson: true,
-  // Written without an object, whose shape would be a new one for each token, because its names are digests.
+  // The text is joined by hand, because an object with digests as names would have a new shape for each token.
   write: (keys) => `{${keys.map(({ key, sinceMs }) => `"${plain(key)}":${safe(sinceMs)}`).join(",")}}`,
   read: (held) =>
     Object.entries<number>(JSON.parse(held)).map(([key, sinceMs]): EndingKey => ({ key, sinceMs })),
@@ -144,7 +144,7 @@ export type RowOf<C extends Columns> = {
 type NameOf<M> = M extends `${infer A}.${string}` ? A : M extends `${infer A}?` ? A : M;
 type NamesIn<C extends Columns> = { [N in keyof C]: NameOf<C[N]["member"]> }[keyof C];
 
-/** Nothing, if the columns hold every member of the record. */
+/** Demands nothing if the columns hold every member of the record; else the type names those that they lack. */
 type Complete<R, C extends Columns> =
   "*" extends NamesIn<C>
     ? unknown
@@ -159,7 +159,7 @@ export type Table<R, C extends Columns = Columns> = {
   readonly holds?: R;
 };
 
-/** Does not compile unless the columns hold what the record has. */
+/** Makes a table; it compiles only if the columns hold every member of the record. */
 export const tableOf =
   <R>() =>
   <const C extends Columns>(
@@ -179,7 +179,7 @@ function listed(columns: Columns): readonly [name: string, column: Column][] {
   return list;
 }
 
-/** What the columns hold of the record. */
+/** Writes the members of the record into a row. */
 export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C> {
   const from = record as Loose;
   const row: Loose = {};
@@ -190,7 +190,7 @@ export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf
   return row as RowOf<C>;
 }
 
-/** Columns that the row does not have, and members whose column is null, are absent. */
+/** Reads a record from a row; a member is absent if its column is null or was not selected. */
 export function fromRow<R, C extends Columns>({ columns }: Table<R, C>, row: RowOf<C>): R {
   const record: Loose = {};
   for (const [name, { member, outer, inner, read }] of listed(columns)) {
@@ -207,7 +207,7 @@ export function fromRow<R, C extends Columns>({ columns }: Table<R, C>, row: Row
   return record as R;
 }
 
-/** Some columns of a table. */
+/** Selects some columns of a table. */
 export function pick<C extends Columns, N extends keyof C>(
   { columns }: Table<unknown, C>,
   ...names: readonly N[]
@@ -215,13 +215,13 @@ export function pick<C extends Columns, N extends keyof C>(
   return Object.fromEntries(names.map((name) => [name, columns[name]])) as Pick<C, N>;
 }
 
-/** Inserts one row of values by the names of the columns. */
+/** The statement that inserts one row, whose values have the names of the columns. */
 export function insertInto({ name, columns }: Table<unknown>): string {
   const names = Object.keys(columns);
   return `insert into ${name} (${names.join(", ")}) values (${names.map((one) => `:${one}`).join(", ")})`;
 }
 
-/** Names and values, for a JSON object; JSON in it as text, which `cast` makes of it where it is none. */
+/** The names and values of a JSON object with all columns; `cast` turns a column of type json into text. */
 export const pairsOf = ({ columns }: Table<unknown>, alias: string, cast = ""): string =>
   Object.entries(columns)
     .map(([name, { isJson }]) => `'${name}', ${alias}${name}${isJson ? cast : ""}`)

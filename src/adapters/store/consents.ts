@@ -6,7 +6,7 @@ import { fromRow, isEncodable } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import { CONSENT, STANDING_CONSENT, STORED_CONSENT } from "./tables.ts";
 
-/** Those of one subject, gathered before they are sorted: in the order of the key every consent would be read. */
+/** Gathers the consents of one subject before they are sorted; sorted by the key, all consents would be read. */
 const theirs = (actor = "") =>
   `with theirs as materialized (select * from consent where origin_iss = :iss and origin_sub = :sub ${actor})`;
 const STANDING = "withdrawn_at is null and (expires_at is null or expires_at > :now)";

@@ -8,17 +8,18 @@ import type { Guard } from "../../records.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
 
-/** Whether writing the entry uses up a `jti`, among those of the issuer that the guard names. */
+/** Whether the guard uses up a `jti` of the issuer that it names. */
 export const isFreshGuard = (guard: Guard): guard is Extract<Guard, { issuer: string }> => "issuer" in guard;
 
 /**
- * RFC7523-3-14: the digest of a `jti`, compared exactly; a key of fixed length, because the issuer chooses the text.
+ * RFC7523-3-14: the digest of a `jti`, which is compared exactly; it has a fixed length, because the issuer chooses the
+ * length of the text.
  */
 export function spentJti(jti: string): string {
   return hash("sha256", JSON.stringify(jti), "base64url");
 }
 
-/** The search terms of a stored event; none if the text is no JSON object, which the journal never writes. */
+/** The search terms of a stored event. A text that is no JSON object has none; the journal writes no such text. */
 export function termsOfBody(body: string): readonly Term[] {
   try {
     const event: unknown = JSON.parse(body);
@@ -28,16 +29,16 @@ export function termsOfBody(body: string): readonly Term[] {
   }
 }
 
-/** Under this, a segment of the index lists the time of each event in place of numbers. */
+/** The key under which a segment of the index lists the times of its events. */
 export const TIMES = -1;
 
-/** Under what the index lists a term: 31 bits of a digest, because peers choose the length and the characters of values. */
+/** The key of a term in the index: 31 bits of a digest, because peers choose length and characters of values. */
 export function termKey({ name, value }: Term): number {
-  // As text, because a buffer costs more than the digest.
+  // The digest is read as text, because a buffer costs more time than the digest itself.
   return Number.parseInt(hash("sha256", JSON.stringify([name, value]), "hex").slice(0, 8), 16) >>> 1;
 }
 
-/** The keys of terms; one that comes again is not hashed again. */
+/** Makes a function that keys terms and remembers the keys, because most terms of a segment come again. */
 export function termKeys(): (terms: readonly Term[]) => readonly number[] {
   const known = new Map<string, number>();
   return (terms) =>

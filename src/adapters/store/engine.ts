@@ -1,31 +1,31 @@
-/** A database, as the tables need it that both databases read and write in the same words. */
+/** The interface of a database for statements that are the same for both databases. */
 import type { Awaitable } from "../../result.ts";
 import type { Columns, Table } from "./columns.ts";
 
-/** What the two databases say in different words. */
+/** The parts of statements that differ between the two databases. */
 export type Dialect = {
   /**
-   * A statement in the words of this database. In those of both, `now_ms()` is the time in milliseconds since 1970, by the
-   * clock of the database, which is one for all instances; `texts_of(list)` and `numbers_of(list)` are subqueries for the
-   * elements of a JSON array; `no_limit` is the limit that is none.
+   * Translates a statement for this database. In the common form, `now_ms()` is the time in milliseconds since 1970, by
+   * the clock of the database, which is one for all instances; `texts_of(list)` and `numbers_of(list)` are subqueries
+   * for the elements of a JSON array; `no_limit` stands for no limit.
    */
   inWords(text: string): string;
-  /** A value that is JSON. */
+  /** Marks a value as JSON. */
   json(value: string): string;
-  /** The columns of a table in the list of a select, JSON as text; `alias`: of the table, with a period. */
+  /** The list of columns for a select, with JSON as text; `alias` is that of the table, with a period. */
   selected(table: Table<unknown, Columns>, alias?: string): string;
-  /** Whether the column has a value that this finds; each is looked up by the key. */
+  /** A condition: the column has one of the values that `found` selects; each is looked up by the key. */
   among(column: string, found: string): string;
   /**
-   * A condition for at most `:limit` rows of the table, those that `where` finds and no other transaction has locked; of
-   * these, which are `s`, the ones that `only` leaves.
+   * A condition for at most `:limit` rows of the table, those that `where` finds and no other transaction has locked;
+   * of these, which are `s`, the ones that `only` leaves.
    */
   some(table: string, key: string, where: string, only?: string): string;
-  /** A JSON object, as text, of names and values. */
+  /** An expression for a JSON object of these names and values, as text. */
   object(pairs: string): string;
-  /** A JSON array of such objects in this order, as text. */
+  /** An expression for a JSON array of such objects in this order, as text. */
   list(pairs: string, order: string): string;
-  /** The first ending `e` that reaches one of these keys, from `from` on. */
+  /** The rest of a select, from its `from` on, for the first ending `e` that reaches one of these keys. */
   firstEnding(keys: string): string;
 };
 
@@ -34,13 +34,13 @@ export type Values = Readonly<Record<string, string | number | null>>;
 /** Runs one statement, which names its values by colons (`:jti`): a unit of work. */
 export interface Engine extends Dialect {
   rows<Row>(text: string, values?: Values): Awaitable<readonly Row[]>;
-  /** The number of rows that it changed. */
+  /** Returns the number of rows that were changed. */
   change(text: string, values: Values): Awaitable<number>;
-  /** The same for a removal of what has expired, which is simply done again where a power failure undoes it. */
+  /** Removes expired rows. It need not be durable, because a removal that a power failure undoes is done again. */
   remove(text: string, values: Values): Awaitable<number>;
 }
 
-/** The statement with a mark in place of each name, and the names in the order of their numbers. */
+/** Replaces each name by a numbered mark; returns the statement, and the names in that order. */
 export function numbered(
   text: string,
   mark: (number: number) => string,

@@ -7,7 +7,7 @@ import type { Engine } from "./engine.ts";
 import type { FamilyRows } from "./store.ts";
 import { FAMILY, RECHECK } from "./tables.ts";
 
-/** `ended` is a row as JSON. */
+/** `ended` is the row of the ending, as JSON. */
 type FoundFamily = RowOf<typeof FAMILY.columns> & { ended: string | null; elsewhere: number };
 
 type Rotated = NonNullable<PresentedFamily["rotated"]>;
@@ -97,7 +97,7 @@ function factsOf(row: FoundFamily): FamilyFacts {
 
 function rotatedOf({ generation, ago_ms: agoMs, retries, sealed, rotated_by }: FoundByToken) {
   if (agoMs === null) return {};
-  // A version that notes no source rotates without a change of the column, which then is of an earlier rotation.
+  // A version that does not note the source leaves the column unchanged, so it may belong to an earlier rotation.
   const [replaced, by] = rotated_by?.split(" ") ?? [];
   const isOfThis = replaced === String(generation - 1);
   const source = isOfThis ? by : undefined;

@@ -38,7 +38,7 @@ export type StatementPart =
   | "families"
   | "short-lived rows";
 
-/** `stored`: the columns that are inserted; `beside`: what conditions and changes need. */
+/** `stored` are the columns that are inserted, `beside` those that only conditions and changes read. */
 const listOf = <S extends Columns, B extends Columns>(part: StatementPart, stored: S, beside: B) => ({
   part,
   stored,
@@ -49,12 +49,12 @@ const NONE = {} as const;
 const SECRET = { client_id: asText("clientId"), ...CLIENT_SECRET.columns };
 
 export const LISTS = {
-  /** The record before the first event of the batch. */
+  /** The record before the first event of the batch, which has to be there. */
   before: listOf("events", NONE, { log: asText("log"), seq: asInteger("seq"), hash: asText("hash") }),
   event: listOf("events", EVENT.columns, NONE),
   checkpoint: listOf("endings", CHECKPOINT.columns, NONE),
   token: listOf("tokens", { ...TOKEN.columns, event_id: asText("eventId") }, NONE),
-  /** The newest token of each client. */
+  /** When each client got its newest token. */
   used: listOf("tokens", NONE, {
     client_id: asText("clientId"),
     issued_at: asInteger("issuedAtSeconds"),
@@ -107,7 +107,7 @@ export const LISTS = {
     digests: asJsonText("digests"),
   }),
   given: listOf("clients", SECRET, NONE),
-  /** Initial access tokens: one use of each, new ones, and those that are revoked. */
+  /** Initial access tokens: those of which a use is spent, new ones, and those that are revoked. */
   spent: listOf("clients", NONE, { id: asText("id"), now_seconds: asInteger("nowSeconds") }),
   initial: listOf("clients", INITIAL_TOKEN.columns, NONE),
   revoked: listOf("clients", NONE, { id: asText("revoke"), revoked_at: asInteger("atSeconds") }),
@@ -124,17 +124,17 @@ export const LISTS = {
   refresh_token: listOf("families", FAMILY_TOKEN.columns, NONE),
   family_use: listOf("families", NONE, {
     id: asText("use"),
-    /** The generation that has to be the current one. */
+    /** The generation that has to be the current one for the change to be made. */
     current: asInteger("current"),
     used_at: asInteger("atSeconds"),
     idle_ends_at: asInteger("idleEndsAtSeconds?"),
     rotates: asInteger("rotates"),
     sealed: asText("sealed?"),
-    /** With the generation that it replaced. */
+    /** The source of the rotation, with the generation that it replaced. */
     rotated_by: asText("rotatedBy?"),
     window_ms: asInteger("windowMs?"),
     retries_max: asInteger("retriesMax?"),
-    /** 1 for a retry from another source than that of the rotation. */
+    /** It is 1 for a retry from another source than that of the rotation. */
     elsewhere: asInteger("elsewhere"),
   }),
 
@@ -150,13 +150,13 @@ export const LISTS = {
 
 export type ListName = keyof typeof LISTS;
 
-/** `entry`: the place of its entry in the batch. */
+/** `entry` is the place of its entry in the batch. */
 export type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
 export type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
 
 type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["columns"]>) => void;
 
-/** What a batch writes, in lists; throws NotStorable. */
+/** Makes the rows of a batch; throws NotStorable for an entry that a store would not return unchanged. */
 export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
   const rows = {} as Record<ListName, JournalRow[]>;
   for (const name of Object.keys(LISTS) as ListName[]) rows[name] = [];
@@ -304,7 +304,10 @@ function addFamily(add: Add, change: FamilyChange): void {
   if (next !== undefined) add("refresh_token", { digest: next.digest, familyId, generation: current + 1 });
 }
 
-/** Of each client whose row the batch does not change, because a statement that updates a row twice does it once. */
+/**
+ * The times of use by client. Clients whose row the batch changes otherwise are left out, because a statement can
+ * change a row only once.
+ */
 function lastUses(batch: readonly StoreEntry[]): ReadonlyMap<string, number> {
   const uses = new Map<string, number>();
   for (const { token } of batch) {

@@ -1,14 +1,14 @@
 /**
  * What the journal asks of the store and what it writes, said once for both databases, in the words of engine.ts. A
- * condition names the row of the list by colons (`:jti`) and is one look-up by a key; `t` is the row that is changed. SQLite
- * does each for each row in turn (sqlite/append.ts), and those `by` two columns for all rows in one statement; PostgreSQL
- * does all in one statement (postgres/record.ts).
+ * condition names the row of the list by colons (`:jti`) and is one look-up by a key; `t` is the row that is changed.
+ * SQLite does each for each row in turn (sqlite/append.ts), and those `by` two columns for all rows in one statement;
+ * PostgreSQL does all in one statement (postgres/record.ts).
  */
 import { LAST_TOKEN_LAG_SECONDS } from "../../limits/clients.ts";
 import type { ListName } from "./journal-rows.ts";
 import type { StorePrecondition } from "./store.ts";
 
-/** Absent: the name is in the column `guard` of the list. `gap`: the record before the batch is missing. */
+/** Without `guard`, the column `guard` of the list has it; `gap` says that the record before the batch is missing. */
 export type JournalGuard = {
   guard?: StorePrecondition | "gap";
   list: ListName;
@@ -16,8 +16,8 @@ export type JournalGuard = {
 } /** `by`: the two columns that the condition names, a key and a number, where an entry has many such rows. */ & (
   | { fails: string; by?: readonly [key: string, number: string] }
   /**
-   * The row of this key has to be there as `where` says. It is locked, so that of two concurrent changes the second finds
-   * it changed.
+   * The row of this key has to be as `where` says. It is locked, so that the second of two concurrent changes sees what
+   * the first changed.
    */
   | { table: string; key: string; where: string }
 );
@@ -146,10 +146,10 @@ export const GUARDS: readonly JournalGuard[] = [
   },
 ];
 
-/** `name`: of its part of the statement of PostgreSQL. */
+/** `name` is that of its part in the statement of PostgreSQL. */
 export type JournalWrite = { name: string; list: ListName; why?: string } & (Insert | Change);
 
-/** The columns of the list that are stored. `order`: so that two instances cannot deadlock on the same rows. */
+/** Inserts the stored columns of the list, in this order, so that two instances cannot deadlock on the same rows. */
 type Insert = {
   into: string;
   order?: readonly string[];
@@ -158,12 +158,12 @@ type Insert = {
 };
 
 /**
- * Of the rows of the table with the key of a row of the list, where the condition holds. `set`: the new values; absent,
- * the rows are removed. `after`: what has to be written before.
+ * Changes the rows of the table that have the key of a row of the list and fit the condition: to the values in `set`,
+ * and without `set` they are removed. `after` names what has to be written before.
  */
 type Change = { table: string; key: readonly string[]; set?: Readonly<Record<string, string>> } & (
   | { where?: string; after?: readonly string[] }
-  /** The rows that this finds, without those that another transaction has locked. */
+  /** Selects the rows instead; those that another transaction has locked are left out. */
   | { found: string }
 );
 
@@ -174,7 +174,7 @@ const KEY_VALUES = {
   private_jwe: "coalesce(:private_jwe, t.private_jwe)",
 };
 
-/** In this order on SQLite. All or nothing, because the chain of events must not have gaps. */
+/** SQLite runs them in this order. All or none take effect, because the chain of events must not have gaps. */
 export const WRITES: readonly JournalWrite[] = [
   { name: "event_out", list: "event", into: "event", order: ["seq"] },
   { name: "checkpoint_out", list: "checkpoint", into: "checkpoint", conflict: "on conflict do nothing" },

@@ -6,7 +6,7 @@ import { StoreUnavailable } from "../../ports.ts";
 export type Migration = {
   number: number;
   text: string;
-  /** Whether the version before it may run on the changed database. */
+  /** Whether the version before may go on to run on the changed database. */
   additive: boolean;
 };
 
@@ -29,7 +29,7 @@ export function noteDone({ number, additive }: Migration): string {
     : `insert into migration (number, additive) values (${number}, false)`;
 }
 
-/** The last migration beyond `known` that this version cannot run beside; a database that has one has the column. */
+/** Selects the last migration beyond `known` beside which this version cannot run; older databases lack the column. */
 export const selectBreaking = (known: number): string =>
   `select max(number) as breaking from migration where number > ${known} and not additive`;
 
@@ -46,7 +46,7 @@ export function refuseBreaking(known: number, breaking: unknown): void {
   );
 }
 
-/** Throws for tables of an older version. */
+/** Throws if the tables are those of an older version, for openers that must not change them. */
 export function refuseOlder(done: number, known: number): void {
   if (done >= known) return;
   throw new StoreUnavailable(

@@ -7,22 +7,25 @@ import type { StorePlace } from "../../settings/settings.ts";
 import type { OpenOptions, Store } from "./store.ts";
 import { StoreBusy, StoreMisplaced } from "./store.ts";
 
-/** `timeoutMs`: how long a call may take before it throws StoreUnavailable. */
+/** Opens the store and migrates it; a call that takes longer than `timeoutMs` throws StoreUnavailable. */
 export function openStore(place: StorePlace, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
   return open(place, { timeoutMs, mustExist: false, mustBeCurrent: false });
 }
 
-/** For commands: one that is given a wrong place must not make an empty database there and answer from it. */
+/** For commands, which must not make an empty database at a wrong place and answer from it. */
 export function openExistingStore(place: StorePlace): Promise<Store> {
   return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true, mustBeCurrent: false });
 }
 
-/** For looking: nothing is made and nothing changed. */
+/** For commands that only look: nothing is made, and nothing is changed. */
 export function openUnchangedStore(place: StorePlace): Promise<Store> {
   return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true, mustBeCurrent: true });
 }
 
-/** For the server: waits while the database does not answer. `onWait` is told once for what it waits; throws the reason of `stopped`. */
+/**
+ * For the server, which waits while the database does not answer. `onWait` is told once what it waits for; once
+ * `stopped` is aborted, its reason is thrown.
+ */
 export async function openStoreAtStart(
   place: StorePlace,
   waitSeconds: number,
@@ -51,7 +54,7 @@ export async function pendingScripts(place: StorePlace): Promise<readonly string
   return (await import("./postgres/store.ts")).postgresScripts(place);
 }
 
-/** A process has one store, and loads that one alone. */
+/** Loads the code of the one kind of store that this process has. */
 async function open(place: StorePlace, options: OpenOptions): Promise<Store> {
   if ("sqlite" in place) return (await import("./sqlite/store.ts")).openSqlite(place.sqlite, options);
   return (await import("./postgres/store.ts")).openPostgres(place, options);

@@ -18,29 +18,29 @@ import { TIMES, termKey, termsOfBody } from "./encoding.ts";
 import { boundsOf } from "./rows.ts";
 import type { Segment, StoredList, StoredSegment } from "./store.ts";
 
-/** What a search reads; every call is one short step. */
+/** The reads of a search; every call is one short step. */
 export interface TrailRows {
-  /** The first and the last sequence number of a log; undefined for a log without events. */
+  /** Finds the first and the last sequence number of a log; undefined for a log without events. */
   bounds(log: string): Promise<{ firstSeq: number; lastSeq: number } | undefined>;
-  /** Segments with events after `afterSeq` up to `toSeq`, in order. */
+  /** Finds the segments with events after `afterSeq` up to `toSeq`, in order. */
   segments(span: Span, limit: number): Promise<readonly StoredSegment[]>;
-  /** What the segments list under these terms. */
+  /** Reads what the segments list under these terms. */
   lists(segments: readonly number[], terms: readonly number[]): Promise<readonly StoredList[]>;
-  /** The smallest and the largest time of the events in a span; undefined if there are none. */
+  /** Finds the smallest and the largest time of the events in a span; undefined if there are none. */
   times(span: Span): Promise<{ fromMs: number; toMs: number } | undefined>;
-  /** Events of one log in order, after `afterSeq` up to `toSeq`. */
+  /** Reads events of one log in order, after `afterSeq` up to `toSeq`. */
   events(span: Span, limit: number): Promise<readonly AuditRecord[]>;
-  /** The events at these places, in any order. */
+  /** Reads the events at these places, in any order. */
   eventsAt(places: readonly AuditPosition[]): Promise<readonly AuditRecord[]>;
 }
 
-/** Events of one log: a segment, or events that none covers, which have no `id`. `span`: what the query asks for. */
+/** Events of one log: a segment, or events that no segment covers, without `id`. `span` is what the query asks for. */
 type Stretch = Segment & { id?: number; span: Span };
 
-/** An event that may match; with its text if that was read already, and it does. */
+/** An event that may match; one whose text was read already has it, and does match. */
 type Found = AuditPosition & { body?: string };
 
-/** The events that match, in the order of the query, at most `limit`. */
+/** Finds at most `limit` events that match, in the order of the query. */
 export async function searchTrail(rows: TrailRows, query: AuditQuery): Promise<readonly AuditRecord[]> {
   const { spans, limit, newestFirst = false } = query;
   const { fromMs, toMs } = boundsOf(query);
@@ -52,7 +52,7 @@ export async function searchTrail(rows: TrailRows, query: AuditQuery): Promise<r
   let opened = 0;
   let page = AUDIT_SEGMENTS_READ_MIN;
   while (records.length < limit && (opened < stretches.length || found.length > 0)) {
-    // What is found comes before all of the next stretch, or that is opened first.
+    // An event is returned only once it comes before all of the next stretch; until then that stretch is opened first.
     const next = stretches[opened];
     const ready = next === undefined ? found.length : countBefore(found, next, newestFirst);
     if (ready === 0) {
@@ -119,7 +119,7 @@ async function unindexed(rows: TrailRows, { log, afterSeq, toSeq }: Span): Promi
   return stretches;
 }
 
-/** By time, then log, then number. */
+/** Compares by time, then log, then number. */
 function compare(a: AuditPosition, b: AuditPosition): number {
   if (a.timeMs !== b.timeMs) return a.timeMs - b.timeMs;
   if (a.log !== b.log) return a.log < b.log ? -1 : 1;
@@ -148,7 +148,7 @@ async function openStretches(
   return found.filter((place) => isAsked(place, query));
 }
 
-/** In the times that are asked for, and after the position at which the listing continues. */
+/** Whether the event is within the times that are asked for, and after the position at which the listing continues. */
 function isAsked(place: AuditPosition, query: AuditQuery): boolean {
   const { fromMs, toMs, after } = boundsOf(query);
   const follows = query.newestFirst ? compare(place, after) < 0 : compare(place, after) > 0;
@@ -181,7 +181,7 @@ async function readSegments(
   });
 }
 
-/** What these segments list under one of the terms, by segment. */
+/** Reads what these segments list under one of the terms, by segment. */
 async function readLists(rows: TrailRows, segments: readonly number[], terms: readonly number[]) {
   const lists = segments.length === 0 ? [] : await rows.lists(segments, terms);
   await turn();
@@ -192,7 +192,7 @@ async function readLists(rows: TrailRows, segments: readonly number[], terms: re
   return bySegment;
 }
 
-/** The events at these places that match, in the same order. */
+/** Reads the events at these places that match, in the same order. */
 async function readFound(
   rows: TrailRows,
   found: readonly Found[],

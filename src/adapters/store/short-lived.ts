@@ -8,7 +8,7 @@ import { SHORT_LIVED } from "./tables.ts";
 
 type Row = RowOf<typeof SHORT_LIVED.columns>;
 
-/** `expired`: finds what expired before `:before`, where the database needs other words for it. */
+/** `expired` is the condition for rows that expired before `:before`, where the database needs another one. */
 export function shortLivedRows(
   { rows, change, remove, selected, some }: Engine,
   expired = some("short_lived", "kind, key", "expires_at < :before"),

@@ -86,35 +86,35 @@ export type Changes = {
   checkpoint?: CheckpointRow;
 };
 
-/** An entry whose event has its position. */
+/** An entry whose event has its position in the log. */
 export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent } & Changes;
 
-/** The same with the conditions of changes that only the host makes. */
+/** The conditions of an entry, with those of changes that only the host makes. */
 export type StorePrecondition = Precondition | "client_current" | "initial_token_current" | "key_current";
 
-/** `entry` is the index in the batch. */
+/** `entry` is its index in the batch. */
 export type GuardFailure = { entry: number; guard: StorePrecondition };
 
 /** The logs of events; each log is a chain with one writer. */
 export interface EventLog {
-  /** The last event of a log. */
+  /** Finds the last event of a log. */
   head(log: string): Promise<Head | undefined>;
   /**
-   * Writes the whole batch durably if every guard of every entry holds; otherwise nothing, and returns the guards that
-   * failed. Throws LogConflict or NotStorable when nothing was written, because a position was taken or because of what
-   * an entry holds, StoreUnavailable when it is unknown whether the batch was written. Two entries of a batch must not
-   * use the same `jti`, change the same record, or add rows of which one holder may have so many.
-   * The expiry of an initial access token is compared with the time of the event. Instances that register clients at
-   * the same time may together exceed `clientsMax` by a few.
+   * Writes the whole batch durably if every guard of every entry holds; otherwise it writes nothing and returns the
+   * guards that failed. Throws LogConflict or NotStorable when nothing was written, because a position was taken or
+   * because of what an entry holds, StoreUnavailable when it is unknown whether the batch was written. Two entries of a
+   * batch must not use the same `jti`, change the same record, or add rows of a kind of which a holder may have a
+   * limited number. The expiry of an initial access token is compared with the time of the event. Instances that
+   * register clients at the same time may together exceed `clientsMax` by a few.
    */
   append(batch: readonly StoreEntry[]): Awaitable<readonly GuardFailure[]>;
-  /** Events of one log in order, after `afterSeq` or from the start. */
+  /** Reads events of one log in order, after `afterSeq` or from the start. */
   read(filter: { log: string; afterSeq?: number; limit: number }): Promise<readonly StoredEvent[]>;
   /** The names of all logs in this store. */
   logs(): Promise<readonly string[]>;
 }
 
-/** Successive events of one log that the index covers; times are the smallest and the largest of them. */
+/** Successive events of one log that the index covers, with the smallest and the largest of their times. */
 export type Segment = { log: string; fromSeq: number; toSeq: number; fromMs: number; toMs: number };
 
 /** A segment by the number that the store gave it. */
@@ -126,22 +126,24 @@ export type StoredList = Pick<TermList, "numbers"> & { segment: number };
 
 /** The index of the trail, which is built after the events. */
 export interface TrailIndex {
-  /** The last event of a log that a segment covers; -1 if there is none. */
+  /** Finds the last event of a log that a segment covers; -1 if there is none. */
   indexedTo(log: string): Promise<number>;
-  /** Adds a segment with all of its lists; nothing, if there is one with this beginning. */
+  /** Adds a segment with all of its lists, unless there is a segment with this beginning. */
   addSegment(segment: Segment, lists: readonly TermList[]): Promise<void>;
   /**
-   * Removes some of the index that older versions wrote: terms, at most `limit`, or one block. False if there are none, or
-   * if a block has an event of `sinceMs` or later, because an older version may still run then.
+   * Removes a part of the index that older versions wrote: at most `limit` terms, or one block. Returns false if
+   * there was none, or if a block has an event of `sinceMs` or later, because then an older version may still run.
    */
   forgetOlderIndex(sinceMs: number, limit: number): Promise<boolean>;
 }
 
 /** The audit trail and its retention. Rows are removed in small batches, which any instance may do at any time. */
 export interface AuditRows extends AuditTrail, TrailIndex {
-  /** The largest checkpoint of a log that was signed at `atMostMs` or earlier. */
+  /** Finds the largest checkpoint of a log that was signed at `atMostMs` or earlier. */
   checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
-  /** Removes the oldest events of a log below `belowSeq`, at most `limit`, and segments of removed events; returns the number of events. */
+  /**
+   * Removes at most `limit` of the oldest events below `belowSeq`, with their segments; returns the number of events.
+   */
   prune(log: string, belowSeq: number, limit: number): Promise<number>;
   /** Removes tokens, used `jti` and endings that expired before, at most `limit` of each; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
@@ -149,14 +151,14 @@ export interface AuditRows extends AuditTrail, TrailIndex {
 
 export type KeyRow = KeyFacts & {
   publicJwk: string;
-  /** Encrypted; of a key that a key service holds, its name there. */
+  /** The private key, encrypted; for a key that a key service holds, its name at the service. */
   privateJwe: string;
 };
 
 /** Our signing keys, the private part encrypted. The journal changes them (`Changes`). */
 export interface KeyRows {
   list(): Promise<readonly KeyRow[]>;
-  /** False if the `kid` exists, or a key of this purpose and `alg` is active or announced like it: nothing is inserted. */
+  /** Inserts nothing and returns false if the `kid` exists, or a key of its purpose and `alg` is in the same state. */
   insertIfNone(row: KeyRow): Promise<boolean>;
   /** Notes that an instance has these keys in use. */
   markUsed(kids: readonly string[], atSeconds: number): Promise<void>;
@@ -169,26 +171,26 @@ export type StoredClient = Omit<Client, "auth"> & {
   secrets: readonly { createdAtSeconds: number; expiresAtSeconds?: number }[];
   createdAtSeconds: number;
   disabledAtSeconds?: number;
-  /** How a registered client says that its people are reached. */
+  /** The contacts that a registered client gave of the people who run it. */
   contacts?: readonly string[];
 };
 
 /** Stored clients. `find` returns no disabled client; the caller compares the expiry of secrets with the clock. */
 export interface ClientRows {
-  /** A client that the operator created, or a registered one, which has `metadata`. */
+  /** Finds a client that the operator created, or a registered one, which has `metadata`. */
   find(clientId: string): Promise<SecretClient | RegisteredClient | undefined>;
-  /** All clients, disabled and removed ones too; with `clientId` that one only. */
+  /** Lists all clients, or the one with `clientId`; disabled and removed ones too. */
   list(clientId?: string): Promise<readonly StoredClient[]>;
 }
 
 /** Registered clients and initial access tokens, with what their removal needs. */
 interface RegistrationRows extends Registrations {
-  /** In order of creation, expired and revoked ones too. */
+  /** Lists the tokens in order of creation; expired and revoked ones too. */
   initialTokens(): Promise<readonly InitialToken[]>;
   /**
-   * Clients that registered at `unusedSince` or earlier and never had a token, and those whose last token was issued at
-   * `idleSince` or earlier; at most `limit`, the longest idle first. `isOpen`: a client of the class and with the grant
-   * type of `open`, for which `unusedOpenSince` counts.
+   * Finds clients that registered at `unusedSince` or earlier and never had a token, and those whose last token was
+   * issued at `idleSince` or earlier; at most `limit`, the longest idle first. For a client of the class and with the
+   * grant type of `open` (`isOpen`), `unusedOpenSince` counts.
    */
   idle(since: {
     unusedSince: number;
@@ -198,14 +200,14 @@ interface RegistrationRows extends Registrations {
     limit: number;
   }): Promise<readonly { clientId: string; hadToken: boolean; isOpen: boolean }[]>;
   /**
-   * Clients whose record has redirect URIs but not the grant type that these are for, as it was written when grant types
-   * were added that no client asked for: their number, and at most `limit` of them, the oldest first.
+   * Finds clients whose record has redirect URIs but not the grant type that these are for, since a version before
+   * added grant types that no client asked for: their number, and at most `limit` of them, the oldest first.
    */
   withUnaskedGrants(
     grantType: string,
     limit: number,
   ): Promise<{ count: number; clientIds: readonly string[] }>;
-  /** Remembers the ceiling of a class. */
+  /** Records the ceiling of a class. */
   keepCeiling(registrationClass: string, ceiling: Ceiling): Promise<void>;
   /**
    * Removes the rows of registered clients that were removed or disabled before, and of initial tokens that expired or
@@ -238,28 +240,28 @@ export interface PolledRows {
   retain(kind: PolledKind, names: readonly string[]): Promise<void>;
 }
 
-/** A process of this server; `sinceMs`: when it took the name. */
+/** A process of this server, which took a name at `sinceMs`. */
 export type Holder = { host: string; pid: number; sinceMs: number };
 
-/** A name that this process has. */
+/** A name that this process holds. */
 export type Held = {
-  /** Renews a hold that lapses, also after it has lapsed; false: another process has taken the name. */
+  /** Renews a hold that lapses, also after it has lapsed; returns false if another process has taken the name. */
   renew?(): Promise<boolean>;
-  /** Once. */
+  /** Gives the name up; it is called once. */
   release(): Promise<void>;
 };
 
 /**
- * Why a name was not taken: another process has it, if it is known which. `lapsesAtMs`: when its hold lapses unless it is
- * renewed, by the clock of the store; absent: for as long as that process lives.
+ * The process that keeps a name from being taken, as far as it is known. `lapsesAtMs` is when its hold lapses unless it
+ * is renewed, by the clock of the store; without it the hold lasts for as long as that process lives.
  */
 export type NameTaken = Partial<Holder> & { lapsesAtMs?: number };
 
 /** The names of running instances: one process at a time has a name, and with it writes the log of this name. */
 export interface InstanceNames {
   /**
-   * `leaseMs`: how long a hold lasts without being renewed, where it does not end with its process. `dead`: the
-   * `lapsesAtMs` of a hold that is taken although it has not lapsed.
+   * Takes a name. `leaseMs` is how long the hold lasts without being renewed, where it does not end with its process.
+   * `dead` is the `lapsesAtMs` of a hold that is taken although it has not lapsed.
    */
   take(
     name: string,
@@ -267,19 +269,21 @@ export interface InstanceNames {
     leaseMs: number,
     dead?: number,
   ): Promise<Result<Held, NameTaken>>;
-  /** The process that took the name last and has not given it up, as far as the rows of the store tell. */
+  /** Finds the process that took the name last and has not given it up, as far as the rows of the store tell. */
   holder(name: string): Promise<Holder | undefined>;
 }
 
 export interface ShortLivedStore extends ShortLivedRows {
-  /** Removes what expired before, at most `limit`; returns the number. */
+  /** Removes at most `limit` rows that expired before; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
 export interface FamilyRows extends Families {
-  /** Removes families that ended before by their last time, with their tokens, at most `limit` rows; returns the number. */
+  /** Removes at most `limit` rows of families whose last time was before, and of their tokens; returns the number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
-  /** REFRESH-D-6: removes the kept successors of rotations that are longer ago than the window; returns their number. */
+  /**
+   * REFRESH-D-6: removes the kept successors of rotations that are longer ago than the window; returns their number.
+   */
   forgetSuccessors(windowMs: number, limit: number): Promise<number>;
 }
 
@@ -289,13 +293,13 @@ export interface RecheckRows extends Rechecks {
 }
 
 export interface PendingConsentStore extends PendingConsents {
-  /** Removes what expired before, at most `limit`; returns the number. */
+  /** Removes at most `limit` rows that expired before; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
 /** Tells a copy of a store from the original: a copy lacks what was recorded after it was made. */
 export interface RestoredMark {
-  /** When the copy was made, or the store marked; undefined for a store that is none. */
+  /** When the copy was made or the store was marked; undefined for an original. */
   find(): Promise<number | undefined>;
   set(atMs: number): Promise<void>;
   clear(): Promise<void>;
@@ -318,7 +322,7 @@ export interface Store {
   pendingConsents: PendingConsentStore;
   rechecks: RecheckRows;
   restored: RestoredMark;
-  /** How long one removal of rows should take. */
+  /** The time that one removal of rows should take. */
   sliceMs: number;
   /** The time of the database's own clock; absent where it uses that of this machine. */
   nowMs?(): Promise<number>;

@@ -75,11 +75,11 @@ export const TOKEN = tableOf<TokenRecord>()("token", {
   confirmation: asJsonText("confirmation?"),
   issued_at: asInteger("issuedAtSeconds"),
   expires_at: asInteger("expiresAtSeconds"),
-  /** Null in rows of the first versions. */
+  /** It is null in rows that the first versions wrote. */
   ending_keys: asEndingKeys("endingKeys?"),
 });
 
-/** `eventId`: of the event that ended; `reason`: of that event. */
+/** `eventId` and `reason` are those of the event that ended. */
 export const ENDING = tableOf<Ending & { eventId: string; reason?: string }>()("ending", {
   key: asKey("key"),
   cut_off: asInteger("cutOffMs"),
@@ -145,8 +145,8 @@ export const POLLED = tableOf<PolledRow>()("kept_document", {
 });
 
 /**
- * A client that the operator created, or one that registered, which has what is below. Method and grant types repeat its
- * metadata, so that clients can be listed without parsing it. Of a removed one only the class is left.
+ * A client that the operator created, or one that registered, which has the members below. Method and grant types
+ * repeat its metadata, so that clients can be listed without parsing it. Of a removed one only the class is left.
  */
 export const CLIENT = tableOf<
   Pick<SecretClient, "clientId" | "grantTypes" | "workload" | "defaultTarget"> & {
@@ -190,7 +190,7 @@ export const INITIAL_TOKEN = tableOf<InitialToken>()("initial_token", {
   revoked_at: asInteger("revokedAtSeconds?"),
 });
 
-/** The column `browser` is the holder, because it is older than other holders. */
+/** The column `browser` has the holder; it was added when browsers were the only holders. */
 export const SHORT_LIVED = tableOf<ShortLived>()("short_lived", {
   kind: asText("kind"),
   key: asText("key"),

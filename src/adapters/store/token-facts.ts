@@ -17,12 +17,12 @@ const sha256 = (text: string): string => hash("sha256", text, "base64url");
 
 // --- reading ----------------------------------------------------------------------------------------------------
 
-/** A row that was asked for, or that is behind one; `consent` and `ended` are rows as JSON. */
+/** The row of a token that was asked for, or of an ancestor; `consent` and `ended` are rows as JSON. */
 type FoundToken = RowOf<typeof TOKEN.columns> & { consent: string | null; ended: string | null };
 
 type EndedRow = { event_id: string; at_ms: number };
 
-/** The statement that finds rows of `:jtis`, which is a JSON array, or of the one `:jti`. */
+/** The statement that finds the rows of `:jtis`, a JSON array, or of the one `:jti`. */
 export type FindTokens = (isOne: boolean) => string;
 
 export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["token"]; endings: EndingReach } {
@@ -58,17 +58,17 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
 }
 
 type TokenQueries = {
-  /** The rows of these tokens and of their ancestors; one that is both may come twice. */
+  /** Reads the rows of these tokens and of their ancestors; a token that is both may come twice. */
   rows(jtis: readonly string[]): Awaitable<readonly FoundToken[]>;
-  /** The first ending that reaches one of the keys. */
+  /** Finds the first ending that reaches one of the keys. */
   firstEnding(keys: readonly EndingKey[]): Awaitable<EndedRow | undefined>;
-  /** The next tokens in order of `jti`, and whether each has not expired and may carry the key. */
+  /** Reads the next tokens in order of `jti`, and whether each has not expired and may carry the key. */
   stretch(filter: ReachFilter): Promise<readonly { jti: string; may: boolean }[]>;
 };
 
 type ReachFilter = Parameters<EndingReach["next"]>[0];
 
-/** Ordered as asked; without those that were never written. */
+/** Reads the facts of tokens in the order in which they were asked for; tokens that were never written are left out. */
 function readTokenFacts(queries: TokenQueries, jtis: readonly string[]): Awaitable<readonly TokenFacts[]> {
   const asked = jtis.filter(isEncodable);
   if (asked.length === 0) return [];
@@ -94,7 +94,7 @@ function putTogether(
     const stored = fromRow(STORED_CONSENT, JSON.parse(consent));
     consents.set(stored.id, stored);
   }
-  // The version before wrote no keys, so that the first look could not find an ending.
+  // The version before wrote no keys, so the first look-up could not find an ending of this token.
   const ending: Awaitable<EndedRow | undefined | null> =
     row.ending_keys === null ? firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
   return whenReady(ending, (found) => {
@@ -103,7 +103,7 @@ function putTogether(
   });
 }
 
-/** Nearest first. Where a row has no keys, they are those of its record and of the next one behind it. */
+/** The ancestors, nearest first. A row without keys has those of its record and of its next ancestor. */
 function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
   const records: TokenRecord[] = [];
   for (const row of rows.toReversed()) {

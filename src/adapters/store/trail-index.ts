@@ -10,13 +10,13 @@ import type { TrailRows } from "./search.ts";
 import type { AuditRows, TrailIndex } from "./store.ts";
 import { SEGMENT, STORED_SEGMENT } from "./tables.ts";
 
-/** What the databases do in different words. */
+/** The statements that differ between the two databases. */
 export type TrailDialect = {
-  /** The first number of the log `:log`. */
+  /** Selects the first number of the log `:log`. */
   first: string;
-  /** Removes some of `event_term`. */
+  /** Removes a part of `event_term`. */
   deleteTerms: string;
-  /** Writes a row of `event_segment`, and one for each member of the object `lists`; nothing, if there is such a segment. */
+  /** Writes a row of `event_segment` and one for each member of `lists`, unless there is such a segment. */
   add(values: Values): Promise<void>;
 };
 
@@ -54,7 +54,7 @@ export function trailRows(
       return found.map(({ segment, numbers }) => ({ segment, numbers: JSON.parse(`[${numbers}]`) }));
     },
     times: async ({ log, afterSeq: after, toSeq: to }) => {
-      // Sums, because PostgreSQL would look for the extreme time itself along the index of all times.
+      // The times are made sums, because PostgreSQL would otherwise search the extremes along the index of all times.
       const [row] = await rows<{ from_ms: number | null; to_ms: number | null }>(
         `select min(time_ms + 0) as from_ms, max(time_ms + 0) as to_ms from event
          where log = :log and seq > :after and seq <= :to`,
@@ -79,7 +79,9 @@ export function trailIndex(
   { rows, remove: removeNow, among }: Engine,
   { first, deleteTerms, add }: TrailDialect,
 ): TrailIndex & Pick<AuditRows, "prune"> {
-  /** Other work comes after each, because SQLite holds the event loop for each of them, and may synchronise the disk. */
+  /**
+   * Other work comes after each, because SQLite holds the event loop for each of them, and may synchronise the disk.
+   */
   const remove: typeof removeNow = async (text, values) => {
     const gone = await removeNow(text, values);
     await turn();
@@ -91,7 +93,7 @@ export function trailIndex(
   };
   return {
     addSegment: (segment, lists) => {
-      // One object, whose members the database takes apart in half of the time that it needs for an object each.
+      // The lists are one object, which the database takes apart in half of the time that it needs for one object each.
       const members = lists.map(({ term, numbers }) => `"${term}":"${numbers.join()}"`);
       return add({ ...toRow(SEGMENT.columns, segment), lists: `{${members.join()}}` });
     },
@@ -112,7 +114,8 @@ export function trailIndex(
         from,
         to,
       });
-      // The segment in which the log now begins stays. Both bounds, because the key has the first number, not the last.
+      // The segment in which the log now begins stays. Both bounds are compared, because the key has the first number
+      // alone.
       const segments = await rows<{ id: number }>(
         "select id from event_segment where log = :log and from_seq < :kept and to_seq < :kept",
         { log, kept: (await firstOf(log)) ?? null },
@@ -136,7 +139,7 @@ export function trailIndex(
         "select log, from_seq from event_block order by log, from_seq limit 1",
       );
       if (block === undefined) return terms.length > 0;
-      // The block first: one without its parts would hide events from an older version that is started again.
+      // The block is removed first, because one without its parts would hide events from an older version.
       await remove("delete from event_block where log = :log and from_seq = :from_seq", block);
       await remove(
         `delete from event_block_part

@@ -42,7 +42,7 @@ export function appendOn(db: DatabaseSync): Append {
   };
 }
 
-/** What finds the rows of a list for which the guard fails. */
+/** Makes what finds the rows of a list for which the guard fails. */
 function failingOn(
   db: DatabaseSync,
   guard: JournalGuard,
@@ -52,7 +52,7 @@ function failingOn(
   return (rows) => rows.filter((row) => get(row) !== undefined);
 }
 
-/** The same in one statement, which gets an object with a member for each row. */
+/** Makes the same as one statement, which gets an object with a member for each row. */
 function failingPairsOn(db: DatabaseSync, fails: string, [key, number]: readonly [string, string]) {
   const condition = fails.replace(`:${key}`, "i.key").replace(`:${number}`, "i.value");
   const { all } = prepareOn(db, `select i.key, i.value from json_each(:pairs) i where ${condition}`);

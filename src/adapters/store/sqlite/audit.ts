@@ -66,7 +66,7 @@ export function sqliteAuditRows(database: Database): AuditRows {
 
 function prepareAll(db: DatabaseSync) {
   return {
-    // Skips from name to name along the key, because there are few logs and many events.
+    // The query skips from name to name along the key, because there are few logs and many events.
     heads: db.prepare(
       `with recursive name (log) as (
          select min(log) from event
@@ -86,7 +86,7 @@ function prepareAll(db: DatabaseSync) {
        where log = ? and time_ms <= ? order by tree_size desc limit 1`,
     ),
     insertSegment: prepareOn(db, `${insertInto(SEGMENT)} on conflict do nothing returning id`),
-    // In the order of the key, so that pages are filled.
+    // The order is that of the key, so that each page is filled without a sort.
     insertLists: prepareOn(
       db,
       `insert into event_segment_term (segment, term, numbers)
@@ -111,7 +111,7 @@ function prepareAll(db: DatabaseSync) {
 const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]));
 
-/** All events, in order of time. */
+/** Reads events of all logs, in order of time. */
 function listText(newestFirst: boolean): string {
   const [follows, order] = newestFirst ? ["<", "desc"] : [">", "asc"];
   return `

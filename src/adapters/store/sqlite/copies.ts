@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 
 export const sqliteCopies = ({ db, run }: Database): Required<Pick<Store, "copyTo">> => ({
   async copyTo(file, atMs) {
-    // Made here, because SQLite would make it readable by others; it fills an empty file.
+    // The file is made here, because SQLite would make one that others can read; it fills an empty file.
     closeSync(openSync(file, "wx", 0o600));
     try {
       await run(() => db.prepare("vacuum into ?").run(file));
@@ -19,7 +19,10 @@ export const sqliteCopies = ({ db, run }: Database): Required<Pick<Store, "copyT
   },
 });
 
-/** Its pages are looked through first: a copy that cannot be read is none. Durable when this returns. */
+/**
+ * Marks the copy, whose pages are checked before, because a copy that cannot be read is none. It is durable when this
+ * returns.
+ */
 function markCopy(file: string, atMs: number): void {
   using copy = new DatabaseSync(file);
   const found = copy.prepare("pragma integrity_check(1)").get()?.integrity_check;

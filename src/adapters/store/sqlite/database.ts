@@ -1,6 +1,6 @@
 /**
- * One SQLite database: its file, its transactions, and the faults that mean that the store is unavailable. SQLite itself
- * never waits for another process, because it would stop the event loop for that time: a timer tries again.
+ * One SQLite database: its file, its transactions, and the faults that mean that the store is unavailable. SQLite
+ * itself never waits for another process, because it would stop the event loop for that time: a timer tries again.
  */
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -46,10 +46,10 @@ export type Database = {
    * a promise of the value.
    */
   run<T>(work: () => T): Awaitable<T>;
-  /** The same in a transaction; without `await`, no other work of this process can come between. */
+  /** Runs work in a transaction; it has no `await`, so no other work of this process can come between. */
   write<T>(work: () => T): Awaitable<T>;
   /**
-   * The same for a removal, which is simply done again where a power failure undoes it: it does not wait for the disk.
+   * Runs a removal without waiting for the disk, because a removal that a power failure undoes is done again.
    * What it wrote is copied back in smaller portions, because that holds the event loop.
    */
   remove<T>(work: () => T): Awaitable<T>;
@@ -91,7 +91,7 @@ export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions
   const write = <T>(work: () => T): Awaitable<T> => run(() => transaction(db, work));
   const remove = <T>(work: () => T): Awaitable<T> =>
     run(() => {
-      // The write-ahead log stays in order, so what is written later is never kept without this.
+      // The write-ahead log keeps its order, so later writes never survive a power failure without this one.
       db.exec(`pragma synchronous = normal; pragma wal_autocheckpoint = ${STORE_WAL_PAGES.removed}`);
       try {
         return transaction(db, work);
@@ -104,11 +104,11 @@ export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions
 
 /** Locks a file of its own until this process ends, or closes what it gets. */
 export function lockFile(file: string): DatabaseSync | "taken" {
-  // A file that is there is not opened here: closing it would end a lock that this process has on it.
+  // An existing file is not opened here, because closing it would end a lock that this process has on it.
   if (!existsSync(file)) makeFile(file);
   const lock = guarded(() => new DatabaseSync(file, { timeout: 0 }));
   try {
-    // Nothing is ever written, so no journal file is needed beside it.
+    // Nothing is written to the file, so it needs no journal file.
     guarded(() => lock.exec("pragma journal_mode = memory; begin exclusive"));
     return lock;
   } catch (fault) {
@@ -118,7 +118,7 @@ export function lockFile(file: string): DatabaseSync | "taken" {
   }
 }
 
-/** Unless it is there. */
+/** Makes an empty file that only its owner may read, unless there is one. */
 function makeFile(file: string): void {
   try {
     closeSync(openSync(file, "a", 0o600));
@@ -128,7 +128,7 @@ function makeFile(file: string): void {
   }
 }
 
-/** SQLite makes no file for this name. */
+/** The name of a file that SQLite opens and never makes. */
 function existing(file: string): URL {
   const url = pathToFileURL(file);
   url.searchParams.set("mode", "rw");

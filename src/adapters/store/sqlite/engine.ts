@@ -40,7 +40,7 @@ export function sqliteEngine({ db, run, remove }: Database): Engine {
   };
 }
 
-/** By position, because the platform looks up each name of a parameter anew for each row. */
+/** Values are passed by position, because the platform looks up the name of a parameter anew for each row. */
 export function prepareOn(db: DatabaseSync, named: string) {
   const { text, names } = numbered(SQLITE.inWords(named), (number) => `?${number}`);
   const statement = db.prepare(text);
@@ -48,7 +48,7 @@ export function prepareOn(db: DatabaseSync, named: string) {
   return {
     get: (values: Values) => statement.get(...inOrder(values)),
     all: (values: Values) => statement.all(...inOrder(values)),
-    /** The number of rows that it changed. */
+    /** Runs the statement; returns the number of rows that were changed. */
     run: (values: Values) => Number(statement.run(...inOrder(values)).changes),
   };
 }

@@ -5,7 +5,7 @@ import type { Database } from "./database.ts";
 import { lockFile } from "./database.ts";
 
 export function sqliteNames({ db, run, write }: Database): InstanceNames {
-  // Where links lead to, because another process may have come to the file by another path.
+  // Links are resolved, because another process may have come to the file by another path.
   const file = db.location();
   const select = db.prepare(`select host, pid, since_ms as "sinceMs" from instance where log = ?`);
   const replace = db.prepare("replace into instance (log, host, pid, since_ms) values (?, ?, ?, ?)");
@@ -30,7 +30,7 @@ export function sqliteNames({ db, run, write }: Database): InstanceNames {
       }
       return ok({
         async release() {
-          // The row first: without the lock it may be that of the next process.
+          // The row is removed before the lock ends, because afterwards it may be that of the next process.
           try {
             await write(() => remove.run(name));
           } finally {

@@ -30,10 +30,12 @@ import { sqliteEngine } from "./engine.ts";
 import { sqliteNames } from "./instance-names.ts";
 import { findSqliteTokens } from "./tokens.ts";
 
-/** A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again. */
+/**
+ * A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again.
+ */
 const WAL = `pragma journal_size_limit = ${STORE_WAL_BYTES_MAX}`;
 
-/** `file`: a path, or ":memory:". */
+/** Opens the store in `file`, a path or ":memory:". */
 export async function openSqlite(file: string, options: OpenOptions): Promise<Store> {
   const database = openDatabase(file, options);
   const { db, run } = database;
@@ -59,7 +61,7 @@ export function sqliteScripts(file: string): readonly string[] {
   return isNew ? scripts : scripts.slice(doneIn(db, scripts.length));
 }
 
-/** How many are done; throws for tables of a version that this one does not understand. */
+/** Counts the migrations that are done; throws for tables of a version that this one does not understand. */
 function doneIn(db: DatabaseSync, known: number): number {
   const done = Number(db.prepare("select coalesce(max(number), 0) as done from migration").get()?.done);
   if (done > known) refuseBreaking(known, db.prepare(selectBreaking(known)).get()?.breaking);
