@@ -44,6 +44,8 @@ export const NAME_RETRY_MS = 200;
 export const JOURNAL_BATCH_MAX = 256;
 /** A batch waits for entries of other requests while turns of the event loop bring work, but at most for this time. */
 export const JOURNAL_COMPANY_MS = 4;
+/** On PostgreSQL it also waits for the callers of the last commit, at most for this part of the time that it took. */
+export const JOURNAL_COMPANY_PART = 0.25;
 /** A turn of the event loop that took longer than this brought work. */
 export const EMPTY_TURN_MS = 0.05;
 /** The most writes of unknown outcome that are remembered because they may still arrive. */

@@ -1,6 +1,12 @@
 /** What a batch of the journal waits for, and what its entries may not share. */
-import { EMPTY_TURN_MS, JOURNAL_COMPANY_MS } from "../../limits/store.ts";
+import {
+  EMPTY_TURN_MS,
+  JOURNAL_BATCH_MAX,
+  JOURNAL_COMPANY_MS,
+  JOURNAL_COMPANY_PART,
+} from "../../limits/store.ts";
 import type { Entry } from "../../records.ts";
+import type { Awaitable } from "../../result.ts";
 import { isFreshGuard } from "../store/encoding.ts";
 import type { Changes } from "../store/store.ts";
 
@@ -37,21 +43,71 @@ export function spentBy({ guards = [] }: WholeEntry) {
   );
 }
 
-/**
- * A commit costs more than everything else of a request, so the work of other requests is done first and their entries
- * join the batch, until a turn of the event loop brings no work.
- */
-export function untilNothingIsReady(): Promise<void> {
-  return new Promise((resolve) => {
-    let turnMs = performance.now();
-    const latestMs = turnMs + JOURNAL_COMPANY_MS;
-    const look = (): void => {
-      const nowMs = performance.now();
-      const isEmpty = nowMs - turnMs < EMPTY_TURN_MS;
-      turnMs = nowMs;
-      if (isEmpty || nowMs > latestMs) resolve();
-      else setImmediate(look);
+/** What a batch waits for before it is written. `waiting`: how many entries it has so far. */
+export class Company {
+  readonly #waiting: () => number;
+  #expected = 0;
+  #lateMs = 0;
+  #joined = (): void => {};
+
+  constructor(waiting: () => number) {
+    this.#waiting = waiting;
+  }
+
+  /**
+   * A commit costs more than everything else of a request, so the work of other requests is done first and their entries
+   * join the batch, until a turn of the event loop brings no work.
+   */
+  gather(): Promise<void> {
+    return new Promise((resolve) => {
+      let turnMs = performance.now();
+      const latestMs = turnMs + JOURNAL_COMPANY_MS;
+      const look = (): void => {
+        const nowMs = performance.now();
+        const isEmpty = nowMs - turnMs < EMPTY_TURN_MS;
+        turnMs = nowMs;
+        if (isEmpty || nowMs > latestMs) this.#meet(resolve);
+        else setImmediate(look);
+      };
+      setImmediate(look);
+    });
+  }
+
+  /** An entry waits. */
+  join(): void {
+    this.#joined();
+  }
+
+  /**
+   * So many were written, whose callers may come again, beside those that wait already. The next commit waits for as many,
+   * because one of PostgreSQL takes hardly longer for many than for one; not where one caller is alone.
+   */
+  expect(written: number): void {
+    this.#expected = Math.min(written + this.#waiting(), JOURNAL_BATCH_MAX);
+  }
+
+  /** Of a commit that holds the event loop the callers have no time to come. */
+  leave(commit: Awaitable<void>): Awaitable<void> {
+    const beganMs = performance.now();
+    this.#lateMs = 0;
+    if (!(commit instanceof Promise)) return;
+    return commit.then(() => {
+      const tookMs = performance.now() - beganMs;
+      this.#lateMs = Math.min(JOURNAL_COMPANY_PART * tookMs, JOURNAL_COMPANY_MS);
+    });
+  }
+
+  #meet(go: () => void): void {
+    const isMet = (): boolean => this.#lateMs === 0 || this.#waiting() >= this.#expected;
+    if (isMet()) {
+      go();
+      return;
+    }
+    const late = setTimeout(go, this.#lateMs);
+    this.#joined = () => {
+      if (!isMet()) return;
+      clearTimeout(late);
+      go();
     };
-    setImmediate(look);
-  });
+  }
 }

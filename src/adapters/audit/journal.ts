@@ -26,7 +26,7 @@ import type {
   StorePrecondition,
 } from "../store/store.ts";
 import { LogConflict, NotStorable } from "../store/store.ts";
-import { changes, spentBy, takenBy, untilNothingIsReady } from "./batch.ts";
+import { Company, changes, spentBy, takenBy } from "./batch.ts";
 import type { KnownHead, LogBehind } from "./compare-witness.ts";
 import { compareLog } from "./compare-witness.ts";
 
@@ -145,6 +145,7 @@ function refuse(members: readonly Waiting[], failures: readonly GuardFailure[]):
 class ChainedJournal implements OpenJournal {
   readonly #options: JournalOptions;
   #pending: Waiting[] = [];
+  readonly #company = new Company(() => this.#pending.length);
   /** The last record that is known to be ours. */
   #head: StoredEvent;
   /** The ends of batches that may have reached the store, or still will: by their hashes, the oldest first. */
@@ -199,6 +200,7 @@ class ChainedJournal implements OpenJournal {
         reject: (fault) => settle(() => reject(fault)),
       };
       this.#pending.push(waiting);
+      this.#company.join();
       this.#running ??= this.#run();
     });
   }
@@ -243,8 +245,8 @@ class ChainedJournal implements OpenJournal {
 
   async #run(): Promise<void> {
     while (this.#pending.length > 0) {
-      await untilNothingIsReady();
-      const written = this.#write(this.#take());
+      await this.#company.gather();
+      const written = this.#company.leave(this.#write(this.#take()));
       if (written instanceof Promise) await written;
     }
     this.#running = undefined;
@@ -336,6 +338,7 @@ class ChainedJournal implements OpenJournal {
         this.#head = last;
         this.#inDoubt = false;
         this.#doubted.clear();
+        this.#company.expect(written.length);
         for (const tell of this.#listeners) tell(written);
         // AUDIT-D-1: the callers are answered only now, when the events are durable.
         for (const { id, resolve } of members) resolve(ok({ eventId: id }));
@@ -376,8 +379,7 @@ class ChainedJournal implements OpenJournal {
     const behind = await compareLog(this.#options.store, this.head()).catch(() => undefined);
     if (behind !== undefined)
       return { reason: `the store has lost records of the audit log ${name}`, behind };
-    return {
-      reason: `another process writes the audit log ${name}: give each instance its own audit.instance`,
-    };
+    const reason = `another process writes the audit log ${name}: give each instance its own audit.instance`;
+    return { reason };
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import type { JournalEntry } from "../../../src/adapters/audit/journal.ts";
 import { eventHash } from "../../../src/adapters/audit/journal.ts";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
@@ -731,4 +731,44 @@ test("what other requests still have ready joins the batch, and after a while it
   const beganMs = nowMs;
   assert.ok((await turns(1_000)) < 1_000);
   assert.ok(nowMs - beganMs <= JOURNAL_COMPANY_MS + 4 * EMPTY_TURN_MS, `${nowMs - beganMs} ms`);
+});
+
+test("callers that come again are written in one commit with those that waited meanwhile (PostgreSQL)", async () => {
+  const { store } = await emptied();
+  const journal = await open(store.log);
+  const batches: number[] = [];
+  journal.follow((written) => batches.push(written.length));
+  const record = () => Promise.all(Array.from({ length: 8 }, () => journal.record({ event: EVENT })));
+  const turns = async (count: number): Promise<void> => {
+    for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const rounds = 20;
+  for (let round = 0; round < rounds; round++) {
+    const first = record();
+    // They are being written.
+    await turns(3);
+    const others = record();
+    await first;
+    // More than one without work, after which a batch would be written.
+    await turns(3);
+    await Promise.all([others, record()]);
+  }
+  await journal.close();
+  // A busy machine may bring them too late.
+  const together = batches.filter((count) => count === 16).length;
+  assert.ok(together > rounds / 2, `${batches}`);
+});
+
+test("a caller that is alone waits for no company", async () => {
+  const { store } = await emptied();
+  const journal = await open(store.log);
+  for (let times = 0; times < 3; times++) await journal.record({ event: EVENT });
+  const waits = mock.method(globalThis, "setTimeout");
+  await journal.record({ event: EVENT });
+  waits.mock.restore();
+  assert.deepEqual(
+    waits.mock.calls.filter(({ arguments: [, ms] }) => (ms ?? 0) < JOURNAL_COMPANY_MS),
+    [],
+  );
+  await journal.close();
 });
