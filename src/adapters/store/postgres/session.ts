@@ -16,8 +16,8 @@ const settings = (timeoutMs: number): Readonly<Record<string, string | number>> 
   default_transaction_isolation: "'read committed'",
   // Look-ups by a key take milliseconds, and compiling one takes a second.
   jit: "off",
-  // Every statement looks rows up by keys. The plan of one is kept, so that what was read as a whole while it was small,
-  // or not known, would be read as a whole when it has grown.
+  // STORE-D-4: every statement looks rows up by keys, and its plan is kept: a table that was read as a whole while it was
+  // small would be read as a whole when it has grown.
   enable_seqscan: "off",
   bytea_output: "hex",
   // What the driver writes and reads, whatever the URL says.

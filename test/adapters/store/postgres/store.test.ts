@@ -113,6 +113,19 @@ test("POLICY-D-7 the version before, which asks the view live_token, refuses wha
   assert.deepEqual(await live(), [tokens[1]?.jti]);
 });
 
+test("STORE-D-1, STORE-D-2, STORE-D-3 the tables are whole, have no fillfactor, and only those of the trail are vacuumed early", async () => {
+  const { sql } = await emptied();
+  const tables = await sql`
+    select relname as name, relkind::text as kind, array_to_string(reloptions, ' ') as options
+    from pg_class where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')`;
+  const early = "autovacuum_vacuum_scale_factor=0.01 autovacuum_vacuum_insert_scale_factor=0.01";
+  assert.ok(tables.length > 15 && tables.every(({ kind }) => kind === "r"), JSON.stringify(tables));
+  const set = tables.filter(({ options }) => options !== null);
+  for (const { name, options } of set) assert.equal(options, early, name);
+  const names = set.map(({ name }) => name).sort();
+  assert.deepEqual(names, ["event", "event_block_part", "event_segment_term"]);
+});
+
 test("removed events that no vacuum has cleared make neither a search nor the next removal slower", async (t) => {
   const { url, store, sql } = await emptied();
   const held = await openSql(t, url);

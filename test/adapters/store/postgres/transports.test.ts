@@ -40,7 +40,7 @@ test("a Unix socket of the server is used, whatever the URL says of TLS", async 
   assert.equal(await use({ postgres: again, socketFolder: server.socketFolder, tls }), "used");
 });
 
-test("settings of the role and of the URL do not reach the sessions of the store", async (t) => {
+test("STORE-D-4 settings of the role and of the URL do not reach the sessions of the store", async (t) => {
   const url = await freshDatabase(server);
   const admin = postgres(url, { max: 1 });
   t.after(() => admin.end());
@@ -56,13 +56,14 @@ test("settings of the role and of the URL do not reach the sessions of the store
       insert into seen select s.name, s.setting from pg_settings s; return new; end $$;
     create trigger see before insert on event execute function see()`);
   await store.log.append([{ event: makeEvent("as-1", 0) }]);
-  const names = [...Object.keys(given), "client_encoding"];
+  const names = [...Object.keys(given), "client_encoding", "enable_seqscan"];
   const seen = await admin`select name, setting from seen where name in ${admin(names)} order by name`;
   assert.deepEqual(
     seen.map((row) => [row.name, row.setting]),
     [
       ["bytea_output", "hex"],
       ["client_encoding", "UTF8"],
+      ["enable_seqscan", "off"],
       ["jit", "off"],
       ["statement_timeout", "5000"],
       ["synchronous_commit", "on"],
