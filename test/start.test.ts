@@ -178,12 +178,12 @@ const MISTAKES: [what: string, config: object, told: RegExp][] = [
   [
     "a folder for the database that is not there",
     { store: { sqlite: "nowhere/mandate.sqlite", startSeconds: 0 } },
-    /^The store in .* is not available: .*nowhere\/mandate\.sqlite: cannot be opened \(ENOENT\): its folder does not exist: make it$/,
+    /^The store in .* is not available: .*nowhere\/mandate\.sqlite: cannot be opened: its folder does not exist: make it$/,
   ],
   [
     "a database outside of --allow-fs-write",
     { store: { sqlite: "/mandate.sqlite", startSeconds: 0 } },
-    /^The store in .* is not available: \/mandate\.sqlite: cannot be opened \(ERR_ACCESS_DENIED\): it is outside of --allow-fs-write$/,
+    /^The store in .* is not available: \/mandate\.sqlite: cannot be opened: it is outside of the folders of --allow-fs-write: move it, or add the flag for it$/,
   ],
   [
     "a connection URL that cannot be read, which is not repeated",

@@ -374,7 +374,7 @@ test("a certificate that has ended is warned of, and the server starts", async (
 });
 
 const TEXTS: readonly (readonly [text: string | Uint8Array, told: string])[] = [
-  ["", "is not valid JSON: it is empty: write one with mandate init"],
+  ["", "is not valid JSON: it is empty: fill it"],
   ["{", "is not valid JSON (line 1 column 2)"],
   [
     '{"version":1,}',

@@ -7,6 +7,10 @@ const US_PER_SECOND = 1e6;
 /** How often the event loop is asked. */
 const LOOP_RESOLUTION_MS = 20;
 
+/** Why nothing can be listened on or connected to, under Node's permission model. */
+export const NO_NET = "Node was started without --allow-net: add that flag";
+export const mayUseNet = (): boolean => process.permission?.has("net") ?? true;
+
 type ProcessState = {
   version: string;
   node: string;

@@ -43,10 +43,8 @@ export const flagsFor = (touched: Touched): readonly string[] => [
 
 /** The flags that this process lacks; none without the permission model. */
 export function lackingHere(touched: Touched): readonly string[] {
-  const { permission } = process;
-  // Without the model there is no such object, which the types do not say.
-  if ((permission as typeof permission | undefined) === undefined) return [];
-  const lacking = permissionsFor(touched).filter(({ scope, path }) => !permission.has(scope, path));
+  const mayDo = (scope: string, path?: string): boolean => process.permission?.has(scope, path) ?? true;
+  const lacking = permissionsFor(touched).filter(({ scope, path }) => !mayDo(scope, path));
   return lacking.map(({ flag }) => quoted(flag));
 }
 

@@ -1,7 +1,9 @@
 /** `mandate init`: writes a configuration for production and its keys into a new folder, and says what to do next. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import * as v from "valibot";
 import { loadSettings } from "../config/config.ts";
+import { network } from "../config/values.ts";
 import { EXIT } from "../limits/process.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Result } from "../result.ts";
@@ -18,6 +20,7 @@ import { findProvider } from "./init/provider.ts";
 import type { Answers, Prompt } from "./init/questions.ts";
 import { APP, collectAnswers, InputEnded } from "./init/questions.ts";
 import { makeSecret32 } from "./keys/encryption-key.ts";
+import { readNamed } from "./named-file.ts";
 import type { CommandArguments } from "./options.ts";
 
 const SCHEMA = new URL("../config/config.schema.json", import.meta.url);
@@ -55,6 +58,11 @@ export async function init(given: CommandArguments, terminal: Terminal, prompt?:
   const { provider: issuer, "client-id": clientId, "client-secret": secretFile } = answers.value;
   const caFile = given.one("provider-ca");
   const networks = given.all("provider-network") ?? [];
+  const wrong = networks.map((one) => v.safeParse(network, one)).find(({ success }) => !success);
+  if (wrong !== undefined) {
+    printError(`--provider-network ${wrong.output} ${wrong.issues?.[0].message}`);
+    return EXIT.unusable;
+  }
   let provider: FoundProvider | undefined;
   if (issuer !== undefined) {
     const hasSecret = secretFile !== undefined;
@@ -90,8 +98,8 @@ function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): R
     ["keys/encryption-key", makeSecret32()],
     ...secrets.map((name) => [`clients/${name}`, makeSecret32()] as const),
   ]);
-  if (caFile !== undefined) files.set("provider-ca.pem", readFileSync(caFile, "utf8"));
-  if (secretFile !== undefined) files.set("keys/provider-secret", readFileSync(secretFile, "utf8"));
+  if (caFile !== undefined) files.set("provider-ca.pem", readNamed(caFile));
+  if (secretFile !== undefined) files.set("keys/provider-secret", readNamed(secretFile));
   // The configuration is written last, so that there is none without the files that it names.
   return files.set("config.json", `${JSON.stringify(config, null, 2)}\n`);
 }

@@ -2,10 +2,8 @@
  * Loads the configuration: one JSON file, described by one schema. The environment is read here and nowhere else. An
  * invalid file results in a list of problems, each as a text that begins with its path.
  */
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import * as v from "valibot";
-import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import { DRAIN_SECONDS } from "../limits/process.ts";
 import { describeIssue, isUnknownName } from "../policy/messages.ts";
 import type { Result } from "../result.ts";
@@ -15,8 +13,8 @@ import { General } from "../settings/sections.ts";
 import type { Client, KeyServicePlace, Settings, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
-import type { Json, JsonFailure, JsonObject } from "../spec/rfc8259.ts";
-import { decodeUtf8, isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import type { Json } from "../spec/rfc8259.ts";
+import { isJsonObject } from "../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
@@ -26,8 +24,8 @@ import { readAudit } from "./audit.ts";
 import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
-import { describeEncoding, describeNotJson, describeUnopened, repeatedName } from "./file-contents.ts";
 import { readIssuers } from "./issuers.ts";
+import { readJsonFile } from "./json-file.ts";
 import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
 import { sharedPorts, whyNotShared } from "./listeners.ts";
 import { meantBy } from "./misspelt.ts";
@@ -94,48 +92,13 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
 type Read = { file: ConfigFile; warnings: readonly string[] };
 
 function readConfigFile(path: string): Result<Read, readonly string[]> {
-  const json = readJson(path);
-  if (!json.ok) return json;
+  // Apart from readShape, so that the text of the file is not held while its shape is checked.
+  const json = readJsonFile(path);
+  if (!json.ok) return err([json.error]);
+  if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
   const warnings = respell(json.value);
   const file = readShape(json.value);
   return file.ok ? ok({ file: file.value, warnings }) : err([...file.error, ...warnings]);
-}
-
-/** Apart from readShape, so that the text of the file is not held while its shape is checked. */
-function readJson(path: string): Result<JsonObject, readonly string[]> {
-  let bytes: Uint8Array;
-  try {
-    bytes = readFileSync(path);
-  } catch (fault) {
-    return err([`${path}: cannot be read: ${describeUnopened(fault)}`]);
-  }
-  const content = decodeUtf8(bytes);
-  if (!content.ok) return err([`${path}: ${describeEncoding(bytes)}`]);
-  const json = parseJson(content.value, CLAIMS_DEPTH_MAX);
-  if (!json.ok) return err([`${path}: ${NOT_JSON[json.error.kind](content.value)}`]);
-  if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
-  return ok(json.value);
-}
-
-const NOT_JSON: Record<JsonFailure["kind"], (content: string) => string> = {
-  json_malformed: (content) => `is not valid JSON${placeOf(content)}${describeNotJson(content)}`,
-  json_duplicate_member: (content) =>
-    `has ${JSON.stringify(repeatedName(content))} twice in one object: remove one of them`,
-  json_too_deep: () => "is nested too deeply",
-  json_number_not_finite: () => "has a number that is too large",
-};
-
-/**
- * Line and column where the platform's parser fails; the rest of its message is dropped, because it may quote a secret.
- */
-function placeOf(content: string): string {
-  try {
-    JSON.parse(content);
-    return "";
-  } catch (fault) {
-    const place = /\(line \d+ column \d+\)$/.exec(String(fault))?.[0];
-    return place === undefined ? "" : ` ${place}`;
-  }
 }
 
 /** The sections whose members have names of the operator's choice. */

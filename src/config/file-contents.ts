@@ -48,7 +48,7 @@ export function describeContent(text: string, wanted: string): string {
 }
 
 const OWN_ENDS: readonly (readonly [has: RegExp, text: string])[] = [
-  [/^\s*$/, "it is empty: write one with mandate init"],
+  [/^\s*$/, "it is empty: fill it"],
   [/^(?:---|[\w$.-]+:(?:\s|$))/, "it is YAML: write it as JSON"],
   [/^\s*(?:\/\/|\/\*|#)/m, "JSON has no comments: remove them"],
   [/,\s*[}\]]/, "a comma stands before a closing bracket: remove it"],
@@ -79,7 +79,7 @@ export function repeatedName(text: string): string | undefined {
 }
 
 /** Why a file of the operator cannot be opened, in place of the platform's code. */
-export const FILE_FAULTS: Readonly<Record<string, string>> = {
+const FILE_FAULTS: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file or folder: correct its name, or make it",
   EACCES: "this user may not open it: change its owner or its mode",
   EPERM: "this user may not open it: change its owner or its mode",
@@ -87,7 +87,6 @@ export const FILE_FAULTS: Readonly<Record<string, string>> = {
   ENOTDIR: "a part of its path is a file: correct its name",
   ELOOP: "it is a symbolic link to itself: correct the link",
   ENAMETOOLONG: "its name is too long: correct it",
-  ERR_ACCESS_DENIED: "it is outside of the folders of --allow-fs-read: move it, or add the flag for it",
   EEXIST: "it exists already, and is not overwritten: give another name",
   ENOSPC: "there is no space left for it: make room",
   EROFS: "its file system is read-only: give another place",
@@ -96,5 +95,9 @@ export const FILE_FAULTS: Readonly<Record<string, string>> = {
 /** The rest of a message of the platform may quote a secret. */
 export function describeUnopened(fault: unknown): string {
   const code = fault instanceof Error && "code" in fault ? String(fault.code) : "no code";
+  if (code === "ERR_ACCESS_DENIED") {
+    const flag = Object(fault).permission === "FileSystemWrite" ? "--allow-fs-write" : "--allow-fs-read";
+    return `it is outside of the folders of ${flag}: move it, or add the flag for it`;
+  }
   return FILE_FAULTS[code] ?? `the system answers ${code}: see its documentation`;
 }

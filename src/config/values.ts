@@ -44,7 +44,7 @@ export const workloadPattern = v.pipe(
   v.string(),
   v.check((one) => parsePattern(one).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
 );
-const network = v.pipe(
+export const network = v.pipe(
   v.string(),
   v.check(isNetwork, "is not a network in CIDR form"),
   v.check(

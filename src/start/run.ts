@@ -1,5 +1,6 @@
 /** One run of the server, from its configuration file to the signal that ends it. */
 import { KeysUnusable } from "../adapters/crypto/seal.ts";
+import { mayUseNet, NO_NET } from "../adapters/process.ts";
 import { KeyServiceUnavailable } from "../adapters/remote/key-service.ts";
 import { DatabaseTooNew } from "../adapters/store/migrations.ts";
 import type { Config } from "../config/config.ts";
@@ -36,6 +37,7 @@ export async function run(configFile: string, signals: Signals): Promise<void> {
 
 async function start(configFile: string, config: Config, log: Log, signals: Signals): Promise<void> {
   const { stopped } = signals;
+  if (!mayUseNet()) throw new StartRefused(`${NO_NET}.`);
   tellWarnings(log, config);
   let listeners: Listeners | undefined;
   /** Without a journal nothing may be answered: requests that have begun are finished, and the process ends. */

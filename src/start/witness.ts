@@ -3,7 +3,7 @@ import type { LastWritten } from "../adapters/audit/last-written.ts";
 import { openLastWritten } from "../adapters/audit/last-written.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { openWitness, printingWitness } from "../adapters/audit/witness.ts";
-import { describeCode } from "../adapters/store/fault-codes.ts";
+import { describeFileCode } from "../adapters/store/fault-codes.ts";
 import type { WitnessPlace } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";
@@ -37,7 +37,7 @@ export async function openLastWrittenAt(
 }
 
 const describeUnwritable = (path: string, { code }: { code: string }): string =>
-  `${path} cannot be written (${code}${describeCode(code)})`;
+  `${path} cannot be written: ${describeFileCode(code)}`;
 
 export const tellWitness =
   (log: Log) =>

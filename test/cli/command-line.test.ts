@@ -99,7 +99,7 @@ test("a file that a command cannot use is named with its fault, in one line", as
     ],
     [
       ["audit", "verify", "--export", import.meta.dirname],
-      "a file that was named: it is a folder: name a file",
+      `${import.meta.dirname}: it is a folder: name a file`,
     ],
   ] as const) {
     const { code, out, err } = await spawnCommandLine(words);

@@ -1122,7 +1122,7 @@ for (const [name, patch, ...want] of wrong) {
 }
 
 const texts: [name: string, content: string | Buffer, want: string][] = [
-  ["an empty file", "", "is not valid JSON: it is empty: write one with mandate init"],
+  ["an empty file", "", "is not valid JSON: it is empty: fill it"],
   [
     "a trailing comma",
     '{\n  "version": 1,\n}',

@@ -13,6 +13,7 @@ import type { Clock } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import { mayConnect } from "../../settings/outbound.ts";
 import type { Reach } from "../../settings/settings.ts";
+import { mayUseNet, NO_NET } from "../process.ts";
 import type { FetchReason } from "./fetch-failed.ts";
 import { FetchFailed, late } from "./fetch-failed.ts";
 
@@ -119,6 +120,7 @@ async function resolve(
   networks: readonly string[],
   resolver: Resolver,
 ): Promise<readonly LookupAddress[]> {
+  if (!mayUseNet()) throw new FetchFailed("connection_failed", NO_NET);
   const family = isIP(host);
   const answers = family === 0 ? await resolver(host).catch(() => []) : [{ address: host, family }];
   if (answers.length === 0) throw new FetchFailed("name_unresolved", "the name does not resolve");

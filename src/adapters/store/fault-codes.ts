@@ -32,7 +32,7 @@ const CODES: Readonly<Record<string, string>> = {
   EISDIR: "it is a folder",
   EROFS: "the file system only reads",
   ENOSPC: "the disk is full",
-  ERR_ACCESS_DENIED: "it is outside of --allow-fs-write",
+  ERR_ACCESS_DENIED: "it is outside of the folders of --allow-fs-write: move it, or add the flag for it",
   // SQLite
   7: "no memory is left",
   8: "this user may not write the file or its folder",
@@ -42,6 +42,9 @@ const CODES: Readonly<Record<string, string>> = {
   14: "the file or its folder cannot be opened",
   26: "the file is not a database: correct `store.sqlite`",
 };
+
+/** Why a file cannot be written, in place of the platform's code. */
+export const describeFileCode = (code: string): string => CODES[code] ?? `the system answers ${code}`;
 
 /** The text that follows the code in a message; empty for a code that is not known. */
 export function describeCode(code: string | number): string {

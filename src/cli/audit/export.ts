@@ -2,7 +2,6 @@
  * `mandate audit verify --export FILE …`: verifies an export of the audit trail offline (AUDIT-D-7, RFC 9162 2.1).
  * Prints the first bad record of each log, and what the given files cannot prove.
  */
-import { createReadStream, readFileSync } from "node:fs";
 import { eventHash } from "../../adapters/audit/journal.ts";
 import { verifier } from "../../adapters/crypto/verifier.ts";
 import type { Checkpoint } from "../../audit/checkpoint.ts";
@@ -17,22 +16,10 @@ import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { Terminal } from "../command.ts";
+import { readLines, readNamed } from "../named-file.ts";
 import { jsonLine, word } from "../text.ts";
 import type { Assertion, Assertions, LogRecord } from "./log-proof.ts";
 import { LogProof } from "./log-proof.ts";
-
-/** Splits at line feeds only, because JSON may contain U+2028, at which other line readers split too. */
-async function* readLines(file: string): AsyncGenerator<string, void> {
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of createReadStream(file)) {
-    rest = Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-      yield rest.subarray(0, end).toString("utf8");
-      rest = rest.subarray(end + 1);
-    }
-  }
-  if (rest.length > 0) yield rest.toString("utf8");
-}
 
 /** A line in which a checkpoint begins that does not end there, because the line is cut or goes on with another one. */
 const TORN = /^\{(?:"time":"[^"]{1,64}","level":"info","event":"checkpoint",)?"checkpoint":"/;
@@ -74,7 +61,7 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
 
   let keys: readonly Jwk[] | undefined;
   if (files.jwks !== undefined) {
-    const set = parseJwkSet(readFileSync(files.jwks, "utf8"));
+    const set = parseJwkSet(readNamed(files.jwks));
     if (!set.ok || set.value.length === 0) {
       return { code: 2, lines: [`${files.jwks} is not a JWK Set with at least one key`] };
     }

@@ -1,6 +1,6 @@
 /** The URL of PostgreSQL that `mandate init` was told, with the authority that it names: both become files of the folder. */
-import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { readNamed } from "../named-file.ts";
 
 const AUTHORITY = "database-ca.pem";
 
@@ -13,10 +13,10 @@ export function takeDatabase(
   folder: string,
 ): { store: string; files: readonly (readonly [name: string, content: string])[] } {
   if (store === undefined || store === "sqlite") return { store: "sqlite", files: [] };
-  const url = readFileSync(store, "utf8");
+  const url = readNamed(store);
   const named = new URLSearchParams(url.trim().split("?")[1]).get("sslrootcert");
   if (named === null || named === "system") return { store, files: [] };
-  const authority = readFileSync(resolve(dirname(store), named), "utf8");
+  const authority = readNamed(resolve(dirname(store), named));
   const copied = url.replace(/([?&]sslrootcert=)[^&\s]*/, `$1${AUTHORITY}`);
   return {
     store: join(folder, "keys/database-url"),

@@ -1,5 +1,4 @@
 /** Looks at the OpenID Provider that `mandate init` was told, over HTTPS, and finds how this server fits it. */
-import { readFileSync } from "node:fs";
 import { fetchDocument } from "../../adapters/remote/fetch.ts";
 import { FetchFailed } from "../../adapters/remote/fetch-failed.ts";
 import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
@@ -7,6 +6,7 @@ import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { RemoteDocument } from "../../settings/settings.ts";
 import { ASSERTION_ALGORITHMS } from "../../spec/rfc8725.ts";
+import { readNamed } from "../named-file.ts";
 
 export type FoundProvider = {
   issuer: string;
@@ -33,7 +33,7 @@ export async function findProvider(
     "../../people/door.ts"
   );
   const url = providerMetadataUrl(issuer);
-  const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
+  const ca = caFile === undefined ? undefined : readNamed(caFile);
   const refuse = (text: string) => err({ text: `${url} ${text}`, unreachable: false });
   let text: string;
   try {

@@ -45,7 +45,7 @@ const isIssuer = (value: string): string | undefined => {
   return parsed.success ? undefined : parsed.issues[0].message;
 };
 const isPlace = (value: string): string | undefined =>
-  /^[^\s]+:([1-9]\d{0,4})$/.test(value) ? undefined : "is not HOST:PORT";
+  Number(/^[^\s]+:([1-9]\d{0,4})$/.exec(value)?.[1] ?? Number.NaN) <= 65_535 ? undefined : "is not HOST:PORT";
 const isScope = (value: string): string | undefined =>
   parseScope(value).ok ? undefined : "is not a list of scopes separated by single spaces";
 /** The name of a client is the name of its file, too. */

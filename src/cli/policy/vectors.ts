@@ -1,9 +1,8 @@
 /** Test vectors of a policy: questions, each with the expected answer. */
-import { readFileSync } from "node:fs";
 import * as v from "valibot";
+import { readJsonFile } from "../../config/json-file.ts";
 import type { Explanation } from "../../flows/explain.ts";
 import { formatExplanation } from "../../flows/explain.ts";
-import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import { describeIssue } from "../../policy/messages.ts";
 import { parseQuestion } from "../../policy/question.ts";
 import { isClassName } from "../../policy/rule-members.ts";
@@ -12,8 +11,6 @@ import { defined, err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { Json } from "../../spec/rfc8259.ts";
-import { decodeUtf8, parseJson } from "../../spec/rfc8259.ts";
-import { describeFileFault } from "../text.ts";
 import type { Scenario } from "./answer.ts";
 import { answer } from "./answer.ts";
 
@@ -54,17 +51,8 @@ export type Vector = Expected & { name: string; scenario: Scenario };
 
 /** Reads the vectors, or returns every problem with its path. */
 export function readVectors(path: string): Result<readonly Vector[], readonly string[]> {
-  let bytes: Uint8Array;
-  try {
-    bytes = readFileSync(path);
-  } catch (fault) {
-    const told = describeFileFault(fault);
-    if (told === undefined) throw fault;
-    return err([told]);
-  }
-  const content = decodeUtf8(bytes);
-  const json = content.ok ? parseJson(content.value, CLAIMS_DEPTH_MAX) : content;
-  if (!json.ok) return err([`is not valid JSON (${json.error.kind})`]);
+  const json = readJsonFile(path);
+  if (!json.ok) return err([json.error]);
   const parsed = v.safeParse(File, json.value);
   if (!parsed.success) {
     return err(parsed.issues.map((issue) => describeIssue(issue, "the file")));

@@ -1,6 +1,7 @@
 /** What the errors of the driver mean here. Only their code is kept, because they hold the statement and its parameters. */
 import postgres from "postgres";
 import { StoreUnavailable } from "../../../ports.ts";
+import { mayUseNet, NO_NET } from "../../process.ts";
 import { describeCode } from "../fault-codes.ts";
 import { LogConflict } from "../store.ts";
 
@@ -22,6 +23,7 @@ export function isUniqueViolation(error: unknown): error is postgres.PostgresErr
 
 export function toConnectFault(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
+  if (!mayUseNet()) return new StoreUnavailable(`the connection to the database failed: ${NO_NET}`);
   const code = codeOf(error);
   // Of a Unix socket, where it is no file that is missing.
   const description = code === "ENOENT" ? NO_SOCKET : describeCode(code);

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { Awaitable } from "../../../result.ts";
-import { describeCode } from "../fault-codes.ts";
+import { describeCode, describeFileCode } from "../fault-codes.ts";
 import type { OpenOptions } from "../store.ts";
 import { NO_DATABASE, StoreBusy } from "../store.ts";
 
@@ -124,7 +124,7 @@ function makeFile(file: string): void {
     closeSync(openSync(file, "a", 0o600));
   } catch (fault) {
     const code = fault instanceof Error && "code" in fault ? fault.code : "no reason given";
-    throw new StoreUnavailable(`${file}: cannot be opened (${code})${describeCode(String(code))}`);
+    throw new StoreUnavailable(`${file}: cannot be opened: ${describeFileCode(String(code))}`);
   }
 }
 
