@@ -25,6 +25,7 @@ import { revocationsEndpoint } from "./http/revocations.ts";
 import { revokeEndpoint } from "./http/revoke.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
+import { signalsEndpoint } from "./http/signals.ts";
 import { tokenEndpoint } from "./http/token.ts";
 import { FETCH_TIMEOUT_MS } from "./limits/fetching.ts";
 import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
@@ -45,6 +46,7 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
     [`${base}/revoke`]: { POST: at(revokeEndpoint) },
     [`${base}/revocations`]: { POST: at(revocationsEndpoint) },
+    [`${base}/signals/*`]: { POST: at(signalsEndpoint) },
     [`${base}/register`]: { POST: at(registerEndpoint) },
     [`${base}/register/*`]: {
       GET: at(readRegistrationEndpoint),

@@ -339,6 +339,8 @@ export type Ports = {
   signer: Signer;
   /** The signer of JWT authorization grants, with keys of its own. */
   grantSigner: Signer;
+  /** Signs security events. */
+  signalSigner: Signer;
   paths: Paths;
   /** Trust bundles by trust domain. */
   bundles: Bundles;

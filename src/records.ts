@@ -276,6 +276,16 @@ export type PendingConsent = {
   expiresAtSeconds: number;
 };
 
+/** A security event for one receiver; `body` is the signed text, which stays the same however often it is sent. */
+export type Signal = {
+  stream: string;
+  jti: string;
+  body: string;
+  /** When what it tells of happened. */
+  atMs: number;
+  expiresAtSeconds: number;
+};
+
 /** One event of the audit trail with its position; `body` is the exact text that was hashed. */
 export type AuditRecord = AuditPosition & { body: string };
 

@@ -76,6 +76,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     proofs: { verify: (_source, work) => work({ verify: verifyPath }) },
     signer,
     grantSigner: signer,
+    signalSigner: signer,
     paths: { verify: verifyPath },
     bundles: { ...none, anchors: async function* () {} },
     issuers: none,

@@ -257,5 +257,16 @@ export const SERVER_REASONS = {
   scheme_unsupported: "the Authorization field has a scheme that the endpoint does not support",
   witness_ahead: "the store has fewer, or other, records of a log than there were",
   chain_broken: "a record does not follow from the one before it",
+  by_issuer: "the issuer of the subject said so by a security event",
+  event_unknown: "the security event is of a type that ends nothing here",
+  event_ends_nothing: "the security event tells of a credential that is new",
+  event_subject_unsupported: "the subject of the security event is in no form that is understood here",
+  event_subject_foreign: "the security event is about a subject of another issuer than its own",
+  receiver_refused: "the receiver refused the security event for good",
+  receiver_fails: "the receiver of a stream has not taken a security event for three tests",
+  receiver_answers: "the receiver of a stream takes security events again",
+  signals_expired: "security events expired before their receiver took them",
+  signals_too_many:
+    "too many security events wait for one receiver; the rest is made when it has taken half of them",
   retention: "records older than the retention time were removed",
 };

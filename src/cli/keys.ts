@@ -13,7 +13,7 @@ import { rotateKeys } from "./keys/rotate.ts";
 import { withdrawKey } from "./keys/withdraw.ts";
 import type { CommandArguments } from "./options.ts";
 
-const PURPOSES: readonly KeyPurpose[] = ["token", "grant", "checkpoint"];
+const PURPOSES: readonly KeyPurpose[] = ["token", "grant", "checkpoint", "signal"];
 
 export function keysCommand(given: CommandArguments): Result<Command, string> {
   const [first = ""] = given.args;

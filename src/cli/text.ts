@@ -103,6 +103,7 @@ export function consentLine(consent: StoredConsent, nowSeconds: number, titles: 
 const ENDED = {
   token: "the token {jti} and its descendants",
   subject: "every token about the subject {sub} of {iss}",
+  foreign_token: "what came of the token {jti} of {iss}",
   sign_in: "the user's sign-in {sid} at {iss}, and what was issued for it",
   actor: "every token with {spiffeId} among its actors",
   client: "every token of the client {clientId}",

@@ -36,6 +36,7 @@ import { makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
 import { readRedirects, readSignIn } from "./sign-in.ts";
+import { readStreams } from "./signals.ts";
 import { readStore } from "./store.ts";
 import { isLoopbackHost } from "./values.ts";
 import type { FileDigests } from "./watched.ts";
@@ -261,6 +262,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       pages: { ...config.pages, operator: config.pages.operator ?? new URL(issuer).host },
       keys: readKeySchedule(config, reader),
       policy: policy.value.policy,
+      streams: readStreams(config.signals, policy.value.policy, config.clockSkewSeconds, reader),
     }),
     warnings: [...reader.warnings, ...policy.value.warnings],
   };

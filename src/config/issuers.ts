@@ -1,11 +1,12 @@
 /**
  * The `trustedIssuers` section: the tokens that are accepted, and how the subjects of each issuer are mapped to ours.
  */
+import { createHash } from "node:crypto";
 import * as v from "valibot";
 import { KEY_SET_BYTES_MAX } from "../limits/fetching.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { defined } from "../result.ts";
-import type { IssuerKeys, SubjectMapping, TrustedIssuer } from "../settings/settings.ts";
+import type { IssuerKeys, SignalSource, SubjectMapping, TrustedIssuer } from "../settings/settings.ts";
 import { ID_JAG_TYP } from "../spec/id-jag.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { mediaType } from "../spec/rfc7515.ts";
@@ -27,6 +28,7 @@ export function readIssuers(
   const issuers = new Map<string, TrustedIssuer>();
   const allSubjects = Object.values(trustedIssuers).flatMap((one) => one.subjects ?? []);
   const registered = new Set<string>();
+  const receivers = new Set<string>();
   for (const [name, from] of Object.entries(trustedIssuers)) {
     const path = `trustedIssuers.${name}`;
     if (!v.is(foreignIssuer, name)) {
@@ -44,10 +46,10 @@ export function readIssuers(
     // PLAT-D-15: an issuer of workloads has users only where the operator says so.
     const acceptAs: TrustedIssuer["acceptAs"] = from.acceptAs ?? (hasWorkloads ? [] : ["jwt"]);
     const hasUsers = acceptAs.length > 0 || from.grants !== undefined || signsIn;
-    if (!hasUsers && !from.vouches && !from.statements && !hasWorkloads) {
+    if (!hasUsers && !from.vouches && !from.statements && !from.signals && !hasWorkloads) {
       problem(
         path,
-        'is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn',
+        'is trusted for nothing: set at least one of "acceptAs", "grants", "signals", "statements", "vouches" and "workloads", or name it in signIn',
       );
     }
     if (from.subjects === undefined && (hasUsers || !hasWorkloads)) {
@@ -64,6 +66,10 @@ export function readIssuers(
         'is not for an issuer with "grants", which name a subject by sub alone',
       );
     }
+    if (from.signals !== undefined && receivers.has(from.signals.name)) {
+      problem(`${path}.signals.name`, "is that of another issuer");
+    }
+    if (from.signals !== undefined) receivers.add(from.signals.name);
     const { disabled: _, ...asWritten } = from;
     const trusted = defined<TrustedIssuer>({
       ...asWritten,
@@ -74,6 +80,7 @@ export function readIssuers(
       types: from.types.map((type) => type ?? undefined),
       subjects: readSubjects(from.subjects ?? NO_USERS, allSubjects),
       workloads,
+      signals: from.signals && readSignals(`${path}.signals`, issuer, from.signals, reader),
       disabledSubjects: new Set(from.disabledSubjects),
     });
     issuers.set(name, trusted);
@@ -82,6 +89,20 @@ export function readIssuers(
   // Disabled issuers are checked like the others, so that they can be enabled at any time.
   const inForce = [...issuers].filter(([name]) => !trustedIssuers[name]?.disabled);
   return new Map(inForce);
+}
+
+function readSignals(
+  path: string,
+  us: string,
+  { name, audiences, authorization: from }: NonNullable<v.InferOutput<typeof IssuerFile>["signals"]>,
+  { readSecret }: Reader,
+): SignalSource {
+  const secret = from && readSecret(`${path}.authorization`, from);
+  return defined<SignalSource>({
+    name,
+    audiences: audiences ?? [us, `${us}/signals/${name}`],
+    authorization: secret && createHash("sha256").update(secret).digest("base64url"),
+  });
 }
 
 type KeysFile = v.InferOutput<typeof IssuerFile>["keys"];

@@ -17,6 +17,7 @@ import { KeysFile } from "./keys-schema.ts";
 import { ListenFile, MtlsFile, OperationsFile, ProxyFile } from "./listeners-schema.ts";
 import { SharingRule } from "./shared.ts";
 import { AuthorizeFile, PagesFile, SignInFile } from "./sign-in-schema.ts";
+import { SignalsFile } from "./signals.ts";
 import { ConsentsFile, IssuerFile, TrustDomainFile } from "./trust-schema.ts";
 import { checkpoints, env, oneForm, originUrl, pageOrigin, remote, secret, text } from "./values.ts";
 
@@ -166,6 +167,7 @@ export const ConfigFile = v.strictObject({
   authorize: setting(v.optional(AuthorizeFile, {}), "What clients that ask users may do."),
   pages: setting(v.optional(PagesFile, {}), "In whose name and colours users are shown pages."),
   limits: setting(v.optional(LimitsFile, {}), "How much one caller may ask for."),
+  signals: setting(v.optional(SignalsFile, {}), "Security events about tokens that end (Shared Signals)."),
   targets: list(Target, "The resource servers and partners that tokens are issued for."),
   policies: list(SharingRule, "The rules. A rule only allows; what no rule allows is refused."),
   drafts: list(draft, "Every Internet-Draft in use, by the revision that this version follows."),

@@ -4,7 +4,17 @@ import { ASSERTION_SECONDS_MAX, WORKLOAD_TOKEN_SECONDS_MAX } from "../limits/tok
 import { flag, list, maybe, setting, whole } from "../setting.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { WORKLOAD_USES } from "../spec/workload-grant.ts";
-import { file, oneForm, reach, remote, seconds, text, workloadId, workloadPattern } from "./values.ts";
+import {
+  file,
+  oneForm,
+  reach,
+  remote,
+  seconds,
+  secret,
+  text,
+  workloadId,
+  workloadPattern,
+} from "./values.ts";
 
 /** Settings that are allowed in one profile only are checked by readBundleEndpoint. */
 const bundleEndpoint = v.strictObject({
@@ -112,6 +122,21 @@ const WorkloadsFile = v.strictObject({
 });
 export type WorkloadsFile = v.InferOutput<typeof WorkloadsFile>;
 
+const SignalSourceFile = v.strictObject({
+  name: setting(
+    v.pipe(
+      v.string(),
+      v.regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "is not a name: 1 to 63 characters of a-z, 0-9 and -"),
+    ),
+    "The last segment of the URL to which it pushes: {issuer}/signals/NAME.",
+  ),
+  audiences: maybe(
+    v.pipe(v.array(text), v.minLength(1)),
+    "The audiences of which its events must have one; by default the issuer of this server and that URL.",
+  ),
+  authorization: maybe(secret, "The value of the Authorization header field that each push must have."),
+});
+
 export const IssuerFile = v.strictObject({
   keys: setting(
     oneForm(
@@ -150,6 +175,10 @@ export const IssuerFile = v.strictObject({
   workloads: setting(
     v.optional(v.record(text, WorkloadsFile), {}),
     "Its workloads by registration, whose name is part of their names here: platform://NAME/SUB.",
+  ),
+  signals: maybe(
+    SignalSourceFile,
+    "Present: its security events about its own subjects are taken at /signals/NAME.",
   ),
   disabled: setting(
     v.optional(v.boolean(), false),

@@ -100,7 +100,7 @@ async function readUser(ports: UserPorts, jws: Jws): Promise<Result<Origin, { re
   if (!mapped.ok) return mapped;
   const { origin } = mapped.value;
   // A stolen token that was ended for exchanges must not give the thief a consent either.
-  const { issuedAtSeconds } = foreignRoot(claims);
+  const { issuedAtSeconds } = foreignRoot(issuer.value, claims);
   const isEnded = await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, issuedAtSeconds));
   return isEnded ? err({ reason: "ended" }) : ok(origin);
 }

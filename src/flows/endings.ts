@@ -48,7 +48,7 @@ export type Ended = {
 
 /** The event of an ending without what the ending adds: its outcome, what it ends, and its type if it has no other. */
 export type EndingEvent = Omit<AuditEvent, "type" | "outcome"> & {
-  type?: "refresh.ended" | "user.signed_out";
+  type?: "refresh.ended" | "user.signed_out" | "signal.received";
 };
 
 /** Records the ending and counts what it ended, for which every living token is looked at. */

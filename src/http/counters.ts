@@ -37,6 +37,7 @@ const ENDPOINTS = [
   "/introspect",
   "/revoke",
   "/revocations",
+  "/signals",
   "/policy/explain",
   "/consents",
   "/audit/events",
@@ -53,6 +54,7 @@ const ENDPOINTS = [
   "/.well-known/oauth-authorization-server",
   "/.well-known/openid-configuration",
   "/.well-known/oauth-protected-resource",
+  "/.well-known/ssf-configuration",
 ];
 
 export function makeCounters(issuer: string): Counters {

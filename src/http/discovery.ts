@@ -19,12 +19,14 @@ import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { splitField } from "../spec/rfc9110.ts";
 import type { ProtectedResource } from "../spec/rfc9728.ts";
 import { buildResourceMetadata, resourceMetadataPath } from "../spec/rfc9728.ts";
+import { transmitterMetadata, transmitterPath } from "../spec/ssf.ts";
 import { takesWorkloadGrants } from "../spec/workload-grant.ts";
 import { notFound } from "./answers.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-type DiscoveryPorts = Pick<Ports, "settings" | "hash"> & Record<"signer" | "grantSigner", OwnKeys>;
+type DiscoveryPorts = Pick<Ports, "settings" | "hash"> &
+  Record<"signer" | "grantSigner" | "signalSigner", OwnKeys>;
 
 /** The public documents of this server, by their paths. */
 export const documentsOf = (
@@ -32,6 +34,7 @@ export const documentsOf = (
 ): Readonly<Record<string, (ports: DiscoveryPorts) => Handler>> => ({
   [`${new URL(issuer).pathname.replace(/\/$/, "")}/jwks`]: jwksEndpoint(new PublicDocument()),
   ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadataEndpoint(new PublicDocument())])),
+  [transmitterPath(issuer)]: transmitterEndpoint,
   [resourceMetadataPath(apiAudience(issuer))]: ownEndpoint(apiAudience(issuer)),
   ...Object.fromEntries(
     OWN_PATHS.map((path) => [resourceMetadataPath(issuer + path), ownEndpoint(issuer + path, path)]),
@@ -90,8 +93,9 @@ const jwksEndpoint =
   (document: PublicDocument) =>
   (ports: DiscoveryPorts): Handler =>
   (request) => {
-    // PROD-4.4-4: the document has the keys of access tokens and those of grants.
-    const keys = [...ports.signer.published(), ...ports.grantSigner.published()];
+    // PROD-4.4-4: the document has the keys of access tokens, of grants and of security events.
+    const signers = [ports.signer, ports.grantSigner, ports.signalSigner];
+    const keys = signers.flatMap((one) => one.published());
     return publicJson(
       request,
       keySetFor(ports),
@@ -132,6 +136,15 @@ function consentsMetadataEndpoint(ports: DiscoveryPorts): Handler {
       scopes: [],
       name: "Mandate consents",
     });
+  };
+}
+
+/** SSF-7.2-1: where there are streams. */
+function transmitterEndpoint(ports: DiscoveryPorts): Handler {
+  return (request) => {
+    const { issuer, streams } = ports.settings();
+    if (streams.size === 0) return notFound();
+    return publicJson(request, METADATA, writeDocument(ports, transmitterMetadata(issuer)));
   };
 }
 

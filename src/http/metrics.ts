@@ -123,6 +123,21 @@ export const FAMILIES = {
     labels: ["purpose", "alg"],
     help: "1 if the key service signs with an active key, else 0.",
   },
+  mandate_signals_waiting: {
+    type: "gauge",
+    labels: ["stream"],
+    help: "Security events that wait for the receiver of a stream.",
+  },
+  mandate_signal_oldest_age_seconds: {
+    type: "gauge",
+    labels: ["stream"],
+    help: "Seconds since what the oldest of these tells of; 0 if none waits.",
+  },
+  mandate_stream_reachable: {
+    type: "gauge",
+    labels: ["stream"],
+    help: "0 while the receiver of a stream has taken no security event for three tests, 1 otherwise.",
+  },
   mandate_source_state: {
     type: "gauge",
     labels: ["kind", "name", "state"],

@@ -74,6 +74,8 @@ export type Watch = {
   trustDomains(): ReadonlyMap<string, SourceState>;
   /** The key sets, by issuer. */
   issuers(): ReadonlyMap<string, SourceState>;
+  /** The receivers of security events, by the names of their streams. */
+  streams(): ReadonlyMap<string, { waiting: number; oldestSeconds: number; reachable: boolean }>;
   configuration(): ConfigurationState;
 };
 
@@ -164,6 +166,8 @@ async function readiness(watch: Watch): Promise<Page> {
     ),
     trustDomains: Object.fromEntries(watch.trustDomains()),
     issuers: Object.fromEntries(watch.issuers()),
+    // A receiver that fails keeps no instance from serving.
+    streams: Object.fromEntries(watch.streams()),
     // No token and no workload of these is accepted: there is no copy, it is too old, or it has no key.
     withoutTrust: [...watch.trustDomains(), ...watch.issuers()].flatMap(([name, { state, keys }]) =>
       state === "none" || keys === 0 ? [name] : [],
@@ -183,6 +187,7 @@ function metrics(watch: Watch, counters: Counters): string {
   const witness = watch.witness();
   const ours = watch.process();
   const keys = watch.signingKeys();
+  const streams = [...watch.streams()];
   const sources = [
     ...[...watch.trustDomains()].map(([name, state]) => ({ labels: { kind: "trust_domain", name }, state })),
     ...[...watch.issuers()].map(([name, state]) => ({ labels: { kind: "issuer", name }, state })),
@@ -227,6 +232,15 @@ function metrics(watch: Watch, counters: Counters): string {
     mandate_source_keys: sources.flatMap(({ labels, state: { keys: value } }) =>
       value === undefined ? [] : [{ labels, value }],
     ),
+    mandate_signals_waiting: streams.map(([stream, { waiting }]) => ({ labels: { stream }, value: waiting })),
+    mandate_signal_oldest_age_seconds: streams.map(([stream, { oldestSeconds }]) => ({
+      labels: { stream },
+      value: oldestSeconds,
+    })),
+    mandate_stream_reachable: streams.map(([stream, { reachable }]) => ({
+      labels: { stream },
+      value: Number(reachable),
+    })),
     mandate_event_loop_delay_seconds: ours.loopDelaySeconds.map(({ rank, seconds }) => ({
       labels: { rank },
       value: seconds,

@@ -21,6 +21,8 @@ export type EndingSelector =
   | { by: "subject"; iss: string; sub: string; upToMs?: number }
   /** One sign-in of a user, as their provider names it. */
   | { by: "sign_in"; iss: string; sid: string }
+  /** What came of a token of a trusted issuer that takes back single ones, such as a grant that was redeemed here. */
+  | { by: "foreign_token"; iss: string; jti: string }
   /** A workload in any hop that this server authenticated, by its SPIFFE ID or as a platform's. */
   | { by: "actor"; spiffeId: string }
   | { by: "client"; clientId: string }
@@ -68,6 +70,8 @@ function valuesOf(selector: EndingSelector): readonly string[] {
       return [selector.iss, selector.sub];
     case "sign_in":
       return [selector.iss, selector.sid];
+    case "foreign_token":
+      return [selector.iss, selector.jti];
     case "actor":
       return [selector.spiffeId];
     case "client":
@@ -108,8 +112,13 @@ export type Endable = {
   issuedAtSeconds: number;
 };
 
-/** The root of a token: a token of ours, by its keys, or a foreign one, by the time at which it was issued. */
-export type Root = { keys: readonly EndingKey[] } | { issuedAtSeconds: number };
+/**
+ * The root of a token: a token of ours, by its keys, or a foreign one, by the time at which it was issued, and by its
+ * name where its issuer takes back single tokens.
+ */
+export type Root =
+  | { keys: readonly EndingKey[] }
+  | { issuedAtSeconds: number; token?: { iss: string; jti: string } };
 
 /**
  * The keys of a token: its own since it was written, the subject's since the foreign token was issued, and those of the
@@ -149,6 +158,7 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
       ? root.keys
       : foreignKeys(sha256, origin, Math.min(root.issuedAtSeconds, issued.issuedAtSeconds));
   for (const { key, sinceMs } of behind) carry(key, sinceMs);
+  if ("token" in root && root.token !== undefined) add({ by: "foreign_token", ...root.token }, writtenMs);
   return [...since].map(([key, sinceMs]) => ({ key, sinceMs }));
 }
 
@@ -249,6 +259,7 @@ function cutOffOf(selector: EndingSelector, nowMs: number): number {
     case "token":
     case "grant":
     case "sign_in":
+    case "foreign_token":
     case "key":
       return ALWAYS_MS;
     case "subject":
@@ -274,6 +285,7 @@ function keptSeconds({ by }: EndingSelector): number {
     case "consent":
     case "grant":
     case "sign_in":
+    case "foreign_token":
     case "every_grant":
       return REFRESH_DAYS_MAX * 24 * 3600;
     case "token":
@@ -284,5 +296,5 @@ function keptSeconds({ by }: EndingSelector): number {
 }
 
 /** The cut-off that an operator is told; undefined for what ends for good. */
-export const cutOffShown = ({ cutOffMs }: Ending): number | undefined =>
+export const cutOffShown = ({ cutOffMs }: Pick<Ending, "cutOffMs">): number | undefined =>
   cutOffMs === ALWAYS_MS ? undefined : cutOffMs;

@@ -10,8 +10,8 @@ import type { KeySchedule } from "./sections.ts";
 
 export type KeyState = "announced" | "active" | "retired";
 
-/** A key signs access tokens, audit checkpoints or grants for other servers, never two of them. */
-export type KeyPurpose = "token" | "checkpoint" | "grant";
+/** A key signs access tokens, audit checkpoints, grants for other servers or security events, never two of them. */
+export type KeyPurpose = "token" | "checkpoint" | "grant" | "signal";
 
 /** What is known of a key beside the key itself. */
 export type KeyFacts = {
@@ -28,15 +28,21 @@ export type KeyFacts = {
   usedAtSeconds?: number;
 };
 
+type UsingKeys = {
+  policy: Pick<PolicySet, "targets">;
+  streams: ReadonlyMap<string, { alg: string }>;
+};
+
 export type KeyUse = Pick<KeyFacts, "purpose" | "alg">;
 
-/** The purposes and algorithms that our targets, our partners and the audit trail need. */
-export function keysInUse({ targets }: Pick<PolicySet, "targets">): readonly KeyUse[] {
+/** The purposes and algorithms that our targets, our partners, our receivers and the audit trail need. */
+export function keysInUse({ policy: { targets }, streams }: UsingKeys): readonly KeyUse[] {
   const uses = new Map<string, KeyUse>();
   const add = (use: KeyUse): void => void uses.set(`${use.purpose} ${use.alg}`, use);
   add({ purpose: "checkpoint", alg: CHECKPOINT_ALGORITHM });
   for (const { partner, alg } of targets.values())
     add({ purpose: partner === undefined ? "token" : "grant", alg });
+  for (const { alg } of streams.values()) add({ purpose: "signal", alg });
   return [...uses.values()];
 }
 

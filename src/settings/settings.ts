@@ -1,6 +1,7 @@
 /** The settings snapshot: what the configuration says, as every request sees it. */
 
 import type { PolicySet } from "../policy/rules.ts";
+import type { Stream } from "../policy/signals.ts";
 import type { Worded } from "../policy/worded.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
@@ -133,8 +134,18 @@ export type TrustedIssuer = {
   grants?: GrantSettings;
   /** Which of its tokens are those of workloads; a subject that matches is no user. */
   workloads: readonly PlatformRegistration[];
+  /** If set, it tells of its subjects by security events. */
+  signals?: SignalSource;
   /** Its subjects, by their foreign `sub`, that are refused in every role. */
   disabledSubjects: ReadonlySet<string>;
+};
+
+/** Where the events of an issuer come, and what they must have. */
+export type SignalSource = {
+  name: string;
+  audiences: readonly string[];
+  /** The digest of the Authorization header field. */
+  authorization?: string;
 };
 
 /** RFC7523-5-1: what is agreed with an issuer about its grants. */
@@ -252,6 +263,17 @@ export type Settings = General & {
   /** When our signing keys change. */
   keys: KeySchedule;
   policy: PolicySet;
+  /** The receivers of security events, by their name. */
+  streams: ReadonlyMap<string, StreamSettings>;
+};
+
+/** A receiver of security events, and how they are pushed to it. */
+export type StreamSettings = Stream & {
+  /** The algorithm of their signatures. */
+  alg: string;
+  endpoint: RemoteDocument;
+  /** The value of that header field, if the receiver asks for one. */
+  authorization?: string;
 };
 
 /** The store is a file of SQLite, or a URL of PostgreSQL with the number of connections at most. */

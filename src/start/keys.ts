@@ -47,7 +47,7 @@ export async function openKeys({
     store,
     custody: watched.custody,
     clock,
-    uses: () => keysInUse(settings().policy),
+    uses: () => keysInUse(settings()),
     schedule: () => settings().keys,
     record: async (entry) => (await journal.record(entry)).ok,
     onUnusable: (message) => log.tell({ level: "error", event: "key_unusable", message }),

@@ -24,6 +24,7 @@ import { verifyPath } from "../adapters/crypto/x509.ts";
 import { watchProcess } from "../adapters/process.ts";
 import { makeProofQueue } from "../adapters/proof-queue.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
+import { startSender } from "../adapters/signals/sender.ts";
 import { startForgetting } from "../adapters/store/forget-successors.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { EventLog, RestoredMark, Store } from "../adapters/store/store.ts";
@@ -163,6 +164,18 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const checkpointSigner = ring.signer("checkpoint");
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
   const trail = { store, journal, signer: checkpointSigner, verifier, clock, timers, onFault };
+  const sender = startSender({
+    store,
+    journal,
+    signer: ring.signer("signal"),
+    clock,
+    timers,
+    random,
+    hash,
+    settings,
+    record,
+    onFault,
+  });
   const throttle = counters.throttling(makeThrottle(clock, fixed.limits));
   const paths = { verify: verifyPath };
   const { failedLately } = throttle;
@@ -209,6 +222,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       verifier,
       signer: ring.signer("token"),
       grantSigner: ring.signer("grant"),
+      signalSigner: ring.signer("signal"),
       paths,
     },
     people: wing.people,
@@ -226,6 +240,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       connections: () => store.connections?.(),
       process: ours.read,
       keyService,
+      streams: sender.states,
       signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
     },
     apply(next) {
@@ -249,6 +264,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       const counts = [authFailures, introspections];
       for (const part of [
         ...keyWork,
+        sender,
         indexing,
         retention,
         registrations,
@@ -347,7 +363,7 @@ const watchOf = (
   stopping: () => boolean,
 ): Omit<
   Watch,
-  "witness" | "configuration" | "clock" | "keyService" | "signingKeys" | "connections" | "process"
+  "witness" | "configuration" | "clock" | "keyService" | "signingKeys" | "connections" | "process" | "streams"
 > => ({
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,

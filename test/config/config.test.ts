@@ -919,7 +919,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an issuer that is trusted for nothing",
     issuers({ [IDP]: idp("keep", { acceptAs: [] }) }),
-    `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn`,
+    `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "signals", "statements", "vouches" and "workloads", or name it in signIn`,
   ],
   [
     "a symmetric algorithm of an issuer",

@@ -196,7 +196,7 @@ for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID
 }
 
 test("RFC7523-5-1 an issuer that is trusted for nothing is refused", () => {
-  const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn`;
+  const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "signals", "statements", "vouches" and "workloads", or name it in signIn`;
   assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined }) }), [words]);
   for (const one of [{ grants: {} }, { acceptAs: ["jwt"] }, { statements: true }, { vouches: {} }]) {
     assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined, ...one }) }), [], JSON.stringify(one));

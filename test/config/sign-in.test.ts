@@ -115,7 +115,7 @@ test("no user signs in at an issuer that is disabled", () => {
 });
 
 const company = (extra: object) => ({ signIn: { providers: { company: { ...PROVIDER, ...extra } } } });
-const TRUSTED_FOR_NOTHING = `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements", "vouches" and "workloads", or name it in signIn`;
+const TRUSTED_FOR_NOTHING = `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "signals", "statements", "vouches" and "workloads", or name it in signIn`;
 
 const wrong: readonly (readonly [name: string, patch: object, problems: readonly string[]])[] = [
   [

@@ -24,7 +24,7 @@ test("PROD-4.4-4 a key that takes the place of another is published with the nex
       },
     },
     settings: () => ({ keys: { cacheSeconds: 60 } }) as Settings,
-    ...{ signer: own, grantSigner: none },
+    ...{ signer: own, grantSigner: none, signalSigner: none },
   };
   const endpoint = documentsOf(ISSUER)["/jwks"] ?? assert.fail();
   const get = () => endpoint(ports)(new Request(`${ISSUER}/jwks`) as never, {} as Peer);

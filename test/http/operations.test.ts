@@ -75,6 +75,7 @@ const HEALTHY: Watch = {
   configuration: () => IN_FORCE,
   signingKeys: () => [],
   keyService: () => undefined,
+  streams: () => new Map(),
   connections: () => undefined,
   process: () => PROCESS,
 };
@@ -182,6 +183,7 @@ for (const [what, watch, status, body] of states) {
       ...body,
       trustDomains: {},
       issuers: {},
+      streams: {},
       withoutTrust: [],
     });
   });
@@ -270,6 +272,7 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
         { labels: { purpose: "token", alg: "ES256", state: "active" }, ageSeconds: 4, changeSeconds: 5 },
       ],
       keyService: () => ({ signsTokens: true, keys: [{ labels: RSA, works: true }] }),
+      streams: () => new Map([["api", { waiting: 1, oldestSeconds: 2, reachable: true }]]),
     },
     counters,
   );

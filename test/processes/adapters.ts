@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("adapters/*", "adapters/{audit,clients,crypto,remote}/*", "people/adapters/*");
+await runFiles("adapters/*", "adapters/{audit,clients,crypto,remote,signals}/*", "people/adapters/*");

@@ -143,7 +143,9 @@ test("only what targets and partners need is in use, beside the key of checkpoin
   const usesOf = (...more: object[]): readonly string[] => {
     const policy = compilePolicy([], [...more, apiTarget(issuer)] as never, issuer, "sha256:0");
     assert.ok(policy.ok, JSON.stringify(policy));
-    return keysInUse(policy.value).map(({ purpose, alg }) => `${purpose} ${alg}`);
+    return keysInUse({ policy: policy.value, streams: new Map() }).map(
+      ({ purpose, alg }) => `${purpose} ${alg}`,
+    );
   };
   const [own] = [apiTarget(issuer)];
   assert.deepEqual(usesOf(), ["checkpoint ES256", "token ES256"]);

@@ -25,6 +25,7 @@ import { makeProver } from "./dpop.ts";
 import type { Foreign } from "./foreign.ts";
 import { makeForeign } from "./foreign.ts";
 import { stop } from "./stop.ts";
+import { until } from "./until.ts";
 import { LOOPBACK } from "./web.ts";
 import type { Certificate, Form, World, WorldOptions } from "./world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld } from "./world.ts";
@@ -83,7 +84,7 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
       trustDomains: { [ELSEWHERE]: { bundle: page("/bundle", bundle(elsewhere)) } },
       trustedIssuers: {
         [SOFTWARE]: {
-          ...{ acceptAs: [], subjects: "keep", statements: true },
+          ...{ acceptAs: [], subjects: "keep", statements: true, signals: { name: "software" } },
           keys: page("/software", software.jwks),
         },
       },
@@ -98,6 +99,9 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
           method: "self_signed_tls_client_auth",
           jwks: { keys: [{ ...publicJwk(pinned.key), x5c }] },
         },
+      },
+      signals: {
+        streams: { api: { audience: API, targets: [API], ...page("/events", {}) } },
       },
       registration: { mode: "open", open: { scopes: ["read"] } },
       clientMetadataDocuments: {},
@@ -123,6 +127,9 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
       await authenticate(world, { key, agent, svid, identities: { billing, pinned, proxy } });
       await register(world, software);
       await manage(world);
+      await signal(world, software);
+      // What the order of the operator ended is told.
+      await until(() => publisher.requests("/events").length > 0, "a security event");
       await watch(world);
     },
     stop: () => stop(world, publisher),
@@ -222,6 +229,21 @@ async function manage(world: World): Promise<void> {
   await expect(200, world.get("/audit/events?client=desk", asTable));
   await expect(200, ask("GET", "/audit/checkpoints"));
   await expect(401, world.get("/audit/events"));
+}
+
+/** Events of a trusted issuer: one that ends something, and one that is set aside. */
+async function signal(world: World, software: Foreign): Promise<void> {
+  const iat = Math.floor(Date.now() / 1000);
+  for (const sub_id of [
+    { format: "iss_sub", iss: SOFTWARE, sub: "u-1" },
+    { format: "email", email: "u-1@software.example" },
+  ]) {
+    const claims = { iss: SOFTWARE, aud: ISSUER, iat, jti: sub_id.format, sub_id };
+    const events = { "https://schemas.openid.net/secevent/caep/event-type/session-revoked": {} };
+    const body = await software.sign({ ...claims, events }, { typ: "secevent+jwt" });
+    const headers = { "content-type": "application/secevent+jwt" };
+    await expect(202, world.get("/signals/software", { method: "POST", headers, body }));
+  }
 }
 
 /** What is public, what the operator's tools ask, and what is no HTTP at all. */

@@ -46,7 +46,7 @@ export type JournalOptions = {
 export type JournalEntry = Entry & Changes;
 
 /** An event that is durable, in its place. */
-export type Written = Head & { timeMs: number; event: AuditEvent };
+export type Written = Head & { id: string; timeMs: number; event: AuditEvent };
 
 /** The journal of this process, with the changes that only the host makes. */
 export interface OpenJournal extends Journal {
@@ -324,7 +324,7 @@ class ChainedJournal implements OpenJournal {
         const event = seal(log, last, entry.event, id, timeMs);
         entries.push({ ...entry, event });
         members.push(waiting);
-        written.push({ seq: event.seq, hash: event.hash, timeMs, event: entry.event });
+        written.push({ seq: event.seq, hash: event.hash, id, timeMs, event: entry.event });
         last = event;
       } catch (fault) {
         waiting.reject(fault);

@@ -2,10 +2,19 @@
  * The interface of a store, which SQLite and PostgreSQL both implement: the audit trail (clauses AUDIT-D), tokens,
  * consents, clients, keys and polled documents.
  */
+
+import type { ReachedToken, RecordedEnding } from "../../policy/signals.ts";
 import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, Rechecks, ShortLivedRows } from "../../ports-people.ts";
-import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
+import type {
+  CheckpointRow,
+  Entry,
+  InitialToken,
+  Precondition,
+  RegisteredClient,
+  Signal,
+} from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { KeyFacts, KeyState } from "../../settings/key-life.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
@@ -297,6 +306,30 @@ export interface PendingConsentStore extends PendingConsents {
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
+/** Security events that wait for their receivers, and those that were delivered, until they expire. */
+export interface SignalRows {
+  /** Endings that were recorded since then, the oldest first. */
+  endings(sinceMs: number, limit: number): Promise<readonly RecordedEnding[]>;
+  /** The next tokens for these audiences that expire later, in order of `jti`; `lastJti` is absent after the last. */
+  tokens(filter: {
+    audiences: readonly string[];
+    expireAfterSeconds: number;
+    afterJti?: string;
+  }): Promise<{ tokens: readonly ReachedToken[]; lastJti?: string }>;
+  /** Adds the event, unless there is one with this id. */
+  add(signal: Signal): Promise<void>;
+  /** Takes events of the stream that are due up to `nowMs`; they are due again at `againMs`, unless they are settled. */
+  take(stream: string, nowMs: number, againMs: number, limit: number): Promise<readonly Signal[]>;
+  /** The event is due again at this time. */
+  postpone(signal: Pick<Signal, "stream" | "jti">, atMs: number): Promise<void>;
+  /** The event was delivered, or refused for good. */
+  settle(signal: Pick<Signal, "stream" | "jti">, atMs: number): Promise<void>;
+  /** How many wait for the stream, counted up to `limit`, and since when the oldest of these does. */
+  waiting(stream: string, limit: number): Promise<{ count: number; oldestMs?: number }>;
+  /** Removes what expired before, at most `limit`; returns the number of each stream that had not been delivered. */
+  sweep(beforeSeconds: number, limit: number): Promise<{ rows: number; lost: ReadonlyMap<string, number> }>;
+}
+
 /** Tells a copy of a store from the original: a copy lacks what was recorded after it was made. */
 export interface RestoredMark {
   /** When the copy was made or the store was marked; undefined for an original. */
@@ -321,6 +354,7 @@ export interface Store {
   families: FamilyRows;
   pendingConsents: PendingConsentStore;
   rechecks: RecheckRows;
+  signals: SignalRows;
   restored: RestoredMark;
   /** The time that one removal of rows should take. */
   sliceMs: number;

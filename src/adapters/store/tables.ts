@@ -9,6 +9,7 @@ import type {
   Recheck,
   RegisteredClient,
   ShortLived,
+  Signal,
   StandingConsent,
   StoredConsent,
   TokenRecord,
@@ -232,6 +233,14 @@ export const RECHECK = tableOf<Recheck>()("recheck", {
   confirmed_at: asInteger("confirmedAtSeconds"),
   asked_at: asInteger("askedAtSeconds"),
   sealed: asText("sealed?"),
+  expires_at: asInteger("expiresAtSeconds"),
+});
+
+export const SIGNAL = tableOf<Signal>()("signal", {
+  stream: asText("stream"),
+  jti: asText("jti"),
+  body: asText("body"),
+  at_ms: asInteger("atMs"),
   expires_at: asInteger("expiresAtSeconds"),
 });
 

@@ -75,7 +75,7 @@ export const keeperOf = (admin: Admin): KeeperOptions => ({
   store: admin.store,
   custody: admin.custody,
   clock,
-  uses: () => keysInUse(admin.settings.policy),
+  uses: () => keysInUse(admin.settings),
   schedule: () => admin.settings.keys,
   record: ({ event, ...changes }) =>
     recordAsAdmin(admin.store, { ...changes, event: withOperator(admin, event) }),

@@ -66,7 +66,7 @@ export function readGrant(
       sub,
       subject,
       resources,
-      root: foreignRoot(claims),
+      root: foreignRoot(issuer, claims),
       spends: { kind: "grant_fresh", issuer: issuer.issuer, jti, expiresAtSeconds: spentUntil },
     });
   });

@@ -153,14 +153,18 @@ export function readForeignSubject(
       boundTo: readConfirmation(claims),
       ...actors.value,
     });
-    return ok({ sub, subject, claims, root: foreignRoot(claims) });
+    return ok({ sub, subject, claims, root: foreignRoot(issuer, claims) });
   });
 }
 
+type ForeignRoot = Extract<Root, { issuedAtSeconds: number }>;
+
 /** A token that does not tell when it was issued counts as older than any ending. */
-export const foreignRoot = ({ iat }: JsonObject): Extract<Root, { issuedAtSeconds: number }> => ({
-  issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
-});
+export const foreignRoot = ({ issuer: iss, signals }: TrustedIssuer, { iat, jti }: JsonObject): ForeignRoot =>
+  defined<ForeignRoot>({
+    issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
+    token: signals !== undefined && typeof jti === "string" ? { iss, jti } : undefined,
+  });
 
 /** The subject as its issuer names it: by `sub`, or by the claim that the operator named for this issuer. */
 export const subjectOf = ({ subjectClaim }: TrustedIssuer, claims: JsonObject) =>

@@ -213,7 +213,7 @@ test("what is kept of events for the index has a limit, and the events beyond it
     await write(store, "own", seq, AUDIT_SEGMENT_EVENTS);
     // What is told differs from what is stored, which shows where the index took it from.
     const event: AuditEvent = { ...EVENT, client: { client_id: "told", auth_method: "none" } };
-    const one = { hash: "", timeMs: START_MS, event };
+    const one = { id: "", hash: "", timeMs: START_MS, event };
     const written = Array.from({ length: AUDIT_SEGMENT_EVENTS }, (_, index) => ({
       ...one,
       seq: seq + index,

@@ -31,5 +31,6 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   refresh_token: CHANGED,
   pending_consent: CHANGED,
   recheck: CHANGED,
+  signal: CHANGED,
   restored: CHANGED,
 };

@@ -14,6 +14,7 @@ import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
 import { pendingConsents } from "../pending-consents.ts";
 import { recheckRows } from "../rechecks.ts";
 import { shortLivedRows } from "../short-lived.ts";
+import { signalRows } from "../signals.ts";
 import type { Head, OpenOptions, Store } from "../store.ts";
 import { EVENT } from "../tables.ts";
 import { tokenRows } from "../token-facts.ts";
@@ -78,6 +79,7 @@ export async function openPostgres(
     families: familyRows(engine),
     pendingConsents: pendingConsents(engine),
     rechecks: recheckRows(engine),
+    signals: signalRows(engine),
     restored: restoredMark(engine),
     nowMs: async () => {
       const [row] = await engine.rows<{ now: number }>("select now_ms() as now");

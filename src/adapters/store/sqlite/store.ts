@@ -17,6 +17,7 @@ import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking }
 import { pendingConsents } from "../pending-consents.ts";
 import { recheckRows } from "../rechecks.ts";
 import { shortLivedRows } from "../short-lived.ts";
+import { signalRows } from "../signals.ts";
 import type { Head, OpenOptions, Store } from "../store.ts";
 import { NO_DATABASE } from "../store.ts";
 import { EVENT } from "../tables.ts";
@@ -128,6 +129,7 @@ function storeOn(database: Database): Store {
     families: familyRows(engine),
     pendingConsents: pendingConsents(engine),
     rechecks: recheckRows(engine),
+    signals: signalRows(engine),
     restored: restoredMark(engine),
     ...sqliteCopies(database),
     keys: keyRows(engine),

@@ -38,6 +38,7 @@ import { testPendingConsents } from "../pending-consents.contract.ts";
 import { testRechecks } from "../rechecks.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import { testShortLived } from "../short-lived.contract.ts";
+import { testSignals } from "../signals.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { makeEvent, makeToken, testStore } from "../store.contract.ts";
 
@@ -102,6 +103,7 @@ testShortLived(inFile);
 testFamilies(inFile);
 testPendingConsents(inFile);
 testRechecks(inFile);
+testSignals(inFile);
 testStore(inFile);
 testIndexRows(inFile);
 testRegistrations(inFile);

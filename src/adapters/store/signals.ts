@@ -1,0 +1,79 @@
+/** Security events that wait for their receivers, and what they are made of, in both stores. */
+import { ENDING_STRETCH_MAX } from "../../limits/store.ts";
+import { defined } from "../../result.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, insertInto, pick, toRow } from "./columns.ts";
+import type { Engine } from "./engine.ts";
+import type { SignalRows } from "./store.ts";
+import { ENDING, SIGNAL, TOKEN } from "./tables.ts";
+
+const RECORDED = { ...ENDING, columns: pick(ENDING, "key", "cut_off", "event_id", "at_ms", "reason") };
+const REACHED = {
+  ...TOKEN,
+  columns: pick(TOKEN, "jti", "subject", "origin_iss", "origin_sub", "audience", "expires_at", "ending_keys"),
+};
+
+type Waiting = Awaited<ReturnType<SignalRows["waiting"]>>;
+type Tokens = Awaited<ReturnType<SignalRows["tokens"]>>;
+
+export function signalRows({ rows, change, selected, among, some }: Engine): SignalRows {
+  return {
+    endings: async (since, limit) => {
+      const found = await rows<RowOf<typeof RECORDED.columns>>(
+        `select ${selected(RECORDED)} from ending where at_ms >= :since order by at_ms limit :limit`,
+        { since, limit },
+      );
+      return found.map((row) => fromRow(RECORDED, row));
+    },
+    tokens: async ({ audiences, expireAfterSeconds: from, afterJti: after = "" }) => {
+      const found = await rows<RowOf<typeof REACHED.columns>>(
+        `select ${selected(REACHED)} from token
+         where jti > :after and expires_at > :from and ending_keys is not null
+           and ${among("audience", "texts_of(:audiences)")}
+         order by jti limit ${ENDING_STRETCH_MAX}`,
+        { after, from, audiences: JSON.stringify(audiences) },
+      );
+      const tokens = found.map((row) => fromRow(REACHED, row));
+      const lastJti = found.length < ENDING_STRETCH_MAX ? undefined : found.at(-1)?.jti;
+      return defined<Tokens>({ tokens, lastJti });
+    },
+    add: async (signal) => {
+      await change(`${insertInto(SIGNAL)} on conflict do nothing`, toRow(SIGNAL.columns, signal));
+    },
+    take: async (stream, now, again, limit) => {
+      const due = "stream = :stream and sent is null and due <= :now";
+      const found = await rows<RowOf<typeof SIGNAL.columns>>(
+        `update signal set due = :again where ${some("signal", "stream, jti", due)} returning ${selected(SIGNAL)}`,
+        { stream, now, again, limit },
+      );
+      return found.map((row) => fromRow(SIGNAL, row));
+    },
+    postpone: async ({ stream, jti }, at) => {
+      await change("update signal set due = :at where stream = :stream and jti = :jti", { stream, jti, at });
+    },
+    settle: async ({ stream, jti }, at) => {
+      await change("update signal set sent = :at where stream = :stream and jti = :jti", { stream, jti, at });
+    },
+    waiting: async (stream, limit) => {
+      const [row] = await rows<{ count: number; oldest: number | null }>(
+        `select count(*) as count, min(at_ms) as oldest from (
+           select at_ms from signal where stream = :stream and sent is null order by due limit :limit
+         ) s`,
+        { stream, limit },
+      );
+      return defined<Waiting>({ count: Number(row?.count ?? 0), oldestMs: row?.oldest ?? undefined });
+    },
+    sweep: async (before, limit) => {
+      const removed = await rows<{ stream: string; sent: number | null }>(
+        `delete from signal where ${some("signal", "stream, jti", "expires_at < :before")} returning stream, sent`,
+        { before, limit },
+      );
+      const lost = removed.filter(({ sent }) => sent === null);
+      const byStream = Map.groupBy(lost, ({ stream }) => stream);
+      return {
+        rows: removed.length,
+        lost: new Map([...byStream].map(([stream, of]) => [stream, of.length])),
+      };
+    },
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * A security event of a trusted issuer about its own subjects (Shared Signals): what it ends is on record before it is
+ * answered, and every instance refuses it from its next request on.
+ */
+import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
+import { SIGNAL_BYTES_MAX, SIGNAL_FUTURE_SECONDS, SIGNAL_SEEN_SECONDS } from "../limits/signals.ts";
+import type { EndingSelector } from "../policy/endings.ts";
+import type { Ports } from "../ports.ts";
+import type { Guard } from "../records.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { err, ok, whenOk, whenReady } from "../result.ts";
+import type { TrustedIssuer } from "../settings/settings.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { ReceivedEvent } from "../spec/rfc8417.ts";
+import { readSecurityEvent, SECURITY_EVENT } from "../spec/rfc8417.ts";
+import type { ReceivedSignal } from "../spec/ssf.ts";
+import { readSignal } from "../spec/ssf.ts";
+import { endingEntry } from "./endings.ts";
+import type { AuditedRequest } from "./refusal.ts";
+import { verifyForeignToken } from "./subject-token.ts";
+
+export type SignalPorts = Pick<Ports, "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier">;
+
+/** The issuer whose events come under this name. */
+export const signalIssuer = (
+  { settings }: Pick<Ports, "settings">,
+  name: string,
+): TrustedIssuer | undefined =>
+  [...settings().trustedIssuers.values()].find(({ signals }) => signals?.name === name);
+
+/** Nothing is on record of an event that is refused, because anyone may send one. */
+export function receiveSignal(
+  ports: SignalPorts,
+  issuer: TrustedIssuer,
+  text: string,
+  request: AuditedRequest,
+): Awaitable<Result<undefined, { reason: Reason }>> {
+  if (text.length > SIGNAL_BYTES_MAX) return err({ reason: "jws_too_large" });
+  const parsed = parseJws(text);
+  if (!parsed.ok) return err({ reason: parsed.error.kind });
+  const jws = parsed.value;
+  const event = readEvent(ports, issuer, jws);
+  if (!event.ok) return event;
+  return whenOk(verifyForeignToken(ports, issuer, [SECURITY_EVENT], jws), () =>
+    whenReady(record(ports, issuer, event.value, request), () => ok(undefined)),
+  );
+}
+
+function readEvent(
+  ports: SignalPorts,
+  { issuer, signals }: TrustedIssuer,
+  jws: Jws,
+): Result<ReceivedEvent, { reason: Reason }> {
+  if (jws.claims.iss !== issuer) return err({ reason: "issuer_unknown" });
+  const { audiences = [] } = signals ?? {};
+  const nowSeconds = ports.clock.nowSeconds();
+  const rule = { audiences, nowSeconds, futureSecondsMax: SIGNAL_FUTURE_SECONDS };
+  const event = readSecurityEvent(jws, rule);
+  return event.ok ? event : err({ reason: event.error.kind });
+}
+
+/** RFC8935-2-3: an event that comes again changes nothing, and is answered as the first one was. */
+async function record(
+  ports: SignalPorts,
+  { issuer }: TrustedIssuer,
+  event: ReceivedEvent,
+  request: AuditedRequest,
+): Promise<void> {
+  const signal = readSignal(event, issuer);
+  const nowSeconds = ports.clock.nowSeconds();
+  const once: Guard = {
+    kind: "jti_fresh",
+    // Apart from the assertions of this issuer.
+    issuer: `signal ${issuer}`,
+    jti: event.jti,
+    expiresAtSeconds: nowSeconds + SIGNAL_SEEN_SECONDS,
+  };
+  const detail: JsonObject = { iss: issuer, jti: event.jti, event: event.type };
+  if (!signal.ok) {
+    // What is understood in part would end too much or too little, so that it ends nothing, and the trail says so.
+    const ignored: AuditEvent = {
+      type: "signal.ignored",
+      outcome: "deny",
+      reason: signal.error.kind,
+      request,
+      detail,
+    };
+    await ports.journal.record({ event: ignored, guards: [once] });
+    return;
+  }
+  const by = { type: "signal.received", reason: "by_issuer", request, detail } as const;
+  if (signal.value.meaning === "tests") return;
+  const selector = selectorOf(signal.value, issuer);
+  await ports.journal.record({ ...endingEntry(ports, selector, by), guards: [once] });
+}
+
+/** An account that was disabled has nothing left; of a session that was revoked, what began until then ends. */
+function selectorOf(signal: Exclude<ReceivedSignal, { meaning: "tests" }>, iss: string): EndingSelector {
+  const { meaning, subject, atSeconds } = signal;
+  if ("jti" in subject) return { by: "foreign_token", iss, jti: subject.jti };
+  if (subject.sid !== undefined) return { by: "sign_in", iss, sid: subject.sid };
+  const { sub } = subject;
+  return meaning === "ends"
+    ? { by: "subject", iss, sub, upToMs: 1000 * atSeconds + 999 }
+    : { by: "subject", iss, sub };
+}

@@ -1,0 +1,138 @@
+/**
+ * OpenID Shared Signals Framework 1.0, CAEP 1.0 and RISC 1.0: https://openid.net/specs/openid-sharedsignals-framework-1_0.html
+ * Covers SSF 3 subjects, 7.1 transmitter metadata, 8.1.4 verification; CAEP 2, 3.1 session revoked, 3.3 credential
+ * change; RISC 2.2 account purged, 2.3 account disabled, 2.4 account enabled, 2.7 credential compromise, 2.9 sessions
+ * revoked.
+ * Elsewhere: 3.1 policy/signals.ts; 4 spec/rfc8417.ts; 6.1 adapters/signals/push.ts; 7.2 http/discovery.ts; 8.1.4
+ * adapters/signals/tell.ts; 9 policy/signals.ts; D adapters/signals/push.ts, adapters/signals/sender.ts,
+ * adapters/signals/tell.ts, policy/signals.ts.
+ */
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
+import { isJsonObject } from "./rfc8259.ts";
+import type { ReceivedEvent } from "./rfc8417.ts";
+
+const CAEP = "https://schemas.openid.net/secevent/caep/event-type";
+const RISC = "https://schemas.openid.net/secevent/risc/event-type";
+const SSF = "https://schemas.openid.net/secevent/ssf/event-type";
+
+export const SESSION_REVOKED = `${CAEP}/session-revoked`;
+export const VERIFICATION = `${SSF}/verification`;
+
+/** CAEP-2-1: who began it. */
+export type Initiator = "admin" | "user" | "policy" | "system";
+
+/**
+ * CAEP-3.1-1: the payload of `session-revoked`. CAEPI-3-1, CAEP-2-1: it tells the reason in one language.
+ * `cutOffSeconds` is ours: tokens with an `iat` up to then are meant; absent where the subject is one token.
+ */
+export function sessionRevoked(event: {
+  atSeconds: number;
+  initiator: Initiator;
+  reason: string;
+  cutOffSeconds?: number | undefined;
+}): JsonObject {
+  const { atSeconds, initiator, reason, cutOffSeconds } = event;
+  const payload = {
+    event_timestamp: atSeconds,
+    initiating_entity: initiator,
+    reason_admin: { en: reason },
+  };
+  return cutOffSeconds === undefined ? payload : { ...payload, cutoff: cutOffSeconds };
+}
+
+const WELL_KNOWN = "/.well-known/ssf-configuration";
+
+/** SSF-7.2-1: the path of the issuer stands behind the well-known one. */
+export function transmitterPath(issuer: string): string {
+  const { pathname } = new URL(issuer);
+  return WELL_KNOWN + pathname.replace(/\/$/, "");
+}
+
+/**
+ * SSF-7.1-1, SSF-7.2-1: what receivers may know. Streams are the operator's configuration, so that there are no
+ * endpoints that manage them.
+ */
+export const transmitterMetadata = (issuer: string): JsonObject => ({
+  spec_version: "1_0",
+  issuer,
+  jwks_uri: `${issuer}/jwks`,
+  delivery_methods_supported: ["urn:ietf:rfc:8935"],
+  default_subjects: "ALL",
+});
+
+// --- events of others -------------------------------------------------------------------------------------------
+
+/** What an event says of its subject: what began before ends, or the subject is kept out, or no longer. */
+export type Meaning = "ends" | "disables" | "enables" | "tests";
+
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  [SESSION_REVOKED]: "ends",
+  [`${CAEP}/credential-change`]: "ends",
+  [`${RISC}/sessions-revoked`]: "ends",
+  [`${RISC}/credential-compromise`]: "ends",
+  [`${RISC}/account-disabled`]: "disables",
+  [`${RISC}/account-purged`]: "disables",
+  [`${RISC}/account-enabled`]: "enables",
+  [VERIFICATION]: "tests",
+};
+
+/** A user, one sign-in of a user by its `sid`, or one token. */
+export type SignalSubject = { sub: string; sid?: string } | { jti: string };
+
+export type ReceivedSignal =
+  | { meaning: "tests" }
+  | {
+      meaning: "ends" | "disables";
+      subject: SignalSubject;
+      /** When it happened, as the event tells. */
+      atSeconds: number;
+    };
+
+export type SignalIgnored = {
+  kind: "event_unknown" | "event_ends_nothing" | "event_subject_unsupported" | "event_subject_foreign";
+};
+
+/** SSF-4.2-2: other members say nothing here. What is not understood ends nothing. */
+export function readSignal(event: ReceivedEvent, issuer: string): Result<ReceivedSignal, SignalIgnored> {
+  const meaning = Object.hasOwn(MEANINGS, event.type) ? MEANINGS[event.type] : undefined;
+  if (meaning === undefined) return err({ kind: "event_unknown" });
+  if (meaning === "tests") return ok({ meaning });
+  if (meaning === "enables") return err({ kind: "event_ends_nothing" });
+  const { change_type: change, event_timestamp: told } = event.payload;
+  // A credential that is new takes nothing from the old ones.
+  if (change === "create") return err({ kind: "event_ends_nothing" });
+  const subject = subjectOf(event.subject, issuer);
+  if (!subject.ok) return subject;
+  // A time that makes no sense ends what there is until the event was signed, and never what comes later.
+  const isTime = typeof told === "number" && Number.isFinite(told) && told >= 0;
+  const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);
+  return ok({ meaning, subject: subject.value, atSeconds });
+}
+
+/** SSF-D-6: an issuer speaks of its own subjects alone. SSF-3.6-1: a subject with a member that is not understood. */
+function subjectOf(subject: JsonObject | undefined, issuer: string): Result<SignalSubject, SignalIgnored> {
+  const { format, ...members } = subject ?? {};
+  // RISC called the member so before RFC 9493.
+  const form = format ?? members.subject_type;
+  if (form === "complex") {
+    const { user, session, ...others } = members;
+    if (!isJsonObject(user) || Object.keys(others).some((name) => name !== "tenant"))
+      return err({ kind: "event_subject_unsupported" });
+    const named = subjectOf(user, issuer);
+    if (!named.ok || !("sub" in named.value)) return err({ kind: "event_subject_unsupported" });
+    if (session === undefined) return named;
+    // CAEP-3.1-2: only the sign-in that all of its members describe.
+    const sid = isJsonObject(session) && session.format === "opaque" ? text(session.id) : undefined;
+    return sid === undefined ? err({ kind: "event_subject_unsupported" }) : ok({ sub: named.value.sub, sid });
+  }
+  const [sub, jti] = [text(members.sub), text(members.jti)];
+  const isKnown = form === "iss_sub" || form === "iss-sub" ? sub : form === "jwt_id" ? jti : undefined;
+  if (isKnown === undefined) return err({ kind: "event_subject_unsupported" });
+  if (members.iss !== issuer) return err({ kind: "event_subject_foreign" });
+  return form === "jwt_id" ? ok({ jti: isKnown }) : ok({ sub: isKnown });
+}
+
+const text = (value: Json | undefined): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined;

@@ -1,0 +1,162 @@
+/** The sender of security events over a store in memory and a receiver on loopback: what is told of many tokens, late ones, and a full stream. */
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
+import { random } from "../../../src/adapters/crypto/random.ts";
+import { startSender } from "../../../src/adapters/signals/sender.ts";
+import type { AuditEvent } from "../../../src/audit/event.ts";
+import {
+  SIGNAL_SECOND_LOOK_MS,
+  SIGNAL_TOKENS_MAX,
+  SIGNALS_WAITING_MAX,
+} from "../../../src/limits/signals.ts";
+import type { EndingSelector } from "../../../src/policy/endings.ts";
+import type { TokenRecord } from "../../../src/records.ts";
+import type { StreamSettings } from "../../../src/settings/settings.ts";
+import { openSigner } from "../../support/signer.ts";
+import { ISSUER, makeTrail, TRAIL_KEY } from "../../support/trail.ts";
+import { until } from "../../support/until.ts";
+import { startWebServer } from "../../support/web.ts";
+import { claimsOf } from "../../support/world.ts";
+import { endingOf } from "../store/endings.contract.ts";
+import { makeToken } from "../store/store.contract.ts";
+
+/** A text that the receiver takes for nothing. */
+const FILLER = "filler";
+const WAITING_MAX = 100;
+const API = "https://api.example";
+const EVENT = { type: "token.revoked", outcome: "allow", reason: "by_operator" } as const;
+
+type Started = Awaited<ReturnType<typeof start>>;
+
+/** The sender ends before its store is closed. */
+const sending =
+  (work: (started: Started) => Promise<void>, waitingMax = SIGNALS_WAITING_MAX) =>
+  async (t: TestContext): Promise<void> => {
+    const started = await start(t, waitingMax);
+    await work(started).finally(started.stop);
+  };
+
+async function start(t: TestContext, waitingMax: number) {
+  const trail = await makeTrail(t);
+  const { store, clock, timers } = trail;
+  const journal = await trail.journal("own");
+  const got: { sub_id: Record<string, string>; events: object }[] = [];
+  const receives = { status: 202 };
+  const receiver = await startWebServer(async (request) => {
+    const set = await request.text();
+    if (receives.status === 202 && set !== FILLER) got.push(claimsOf(set) as never);
+    return new Response(null, receives);
+  });
+  const stream: StreamSettings = {
+    ...{ name: "api", audience: API, targets: new Set([API]), afterSeconds: 30, alg: "ES256" },
+    endpoint: {
+      url: `${receiver.origin}/events`,
+      ca: receiver.ca,
+      privateNetworks: ["127.0.0.0/8", "::1/128"],
+    },
+  };
+  const recorded: AuditEvent[] = [];
+  const sender = startSender({
+    ...{ store, clock, timers, journal, hash },
+    signer: await openSigner(store, TRAIL_KEY, ["ES256"], clock, "signal"),
+    settings: () => ({ issuer: ISSUER, streams: new Map([["api", stream]]) }),
+    record: (event) => void recorded.push(event),
+    onFault: assert.fail,
+    waitingMax,
+    random,
+  });
+  const token = (values: Partial<TokenRecord> = {}): TokenRecord => {
+    const seconds = clock.nowSeconds();
+    const times = { issuedAtSeconds: seconds, expiresAtSeconds: seconds + 3_000 };
+    return makeToken({ audience: API, ...times, ...values });
+  };
+  return {
+    ...{ trail, store, clock, journal, sender, recorded, token },
+    /** Those about endings. */
+    got: () => got.filter(({ sub_id: { format } }) => format !== "opaque"),
+    receives,
+    stop: async () => {
+      await sender.close();
+      await receiver.stop();
+    },
+    write: async (tokens: readonly TokenRecord[]) => {
+      for (const one of await Promise.all(tokens.map((token) => journal.record({ event: EVENT, token }))))
+        assert.ok(one.ok);
+    },
+    end: async (selector: EndingSelector) => {
+      const ending = endingOf(selector, clock.nowMs());
+      assert.ok((await journal.record({ event: EVENT, ending })).ok);
+    },
+  };
+}
+
+test(
+  "SSF-D-3 up to 200 tokens are told one by one, and of more their subjects, each once",
+  sending(async ({ token, write, end, sender, got }) => {
+    const of = (count: number, ruleId: string) =>
+      Array.from({ length: count }, (_, at) => token({ ruleId, subject: `user-${at % 3}` }));
+    await write([...of(SIGNAL_TOKENS_MAX, "few"), ...of(SIGNAL_TOKENS_MAX + 1, "many")]);
+    await end({ by: "rule", id: "few" });
+    await sender.run();
+    await until(() => got().length === SIGNAL_TOKENS_MAX, "each of the few tokens is told");
+    assert.deepEqual(new Set(got().map(({ sub_id: { format } }) => format)), new Set(["jwt_id"]));
+    await end({ by: "rule", id: "many" });
+    await sender.run();
+    await until(() => got().length === SIGNAL_TOKENS_MAX + 3, "the subjects are told");
+    assert.deepEqual(
+      got()
+        .slice(SIGNAL_TOKENS_MAX)
+        .map(({ sub_id }) => sub_id)
+        .toSorted((a, b) => ((a.sub ?? "") < (b.sub ?? "") ? -1 : 1)),
+      ["user-0", "user-1", "user-2"].map((sub) => ({ format: "iss_sub", iss: ISSUER, sub })),
+    );
+  }),
+);
+
+test(
+  "SSF-D-1 a token that was written beside the ending is told of by the second look",
+  sending(async ({ token, write, end, sender, got, clock }) => {
+    await end({ by: "rule", id: "raced" });
+    await sender.run();
+    const late = token({ ruleId: "raced" });
+    await write([late]);
+    await sender.run();
+    assert.equal(got().length, 0);
+    clock.pass(SIGNAL_SECOND_LOOK_MS);
+    await sender.run();
+    await until(() => got().length === 1, "the late token is told");
+    assert.equal(got()[0]?.sub_id.jti, late.jti);
+  }),
+);
+
+test(
+  "SSF-D-7 a stream with too many events gets no more, and is told of all when it has taken half of them",
+  sending(async ({ store, token, write, end, sender, got, clock, recorded, receives }) => {
+    receives.status = 503;
+    const filler = (at: number) => ({
+      ...{ stream: "api", jti: `filler-${at}`, body: FILLER, atMs: clock.nowMs() },
+      expiresAtSeconds: clock.nowSeconds() + 3_000,
+    });
+    for (let at = 0; at < WAITING_MAX; at++) await store.signals.add(filler(at));
+    await sender.run();
+    const told = token({ ruleId: "late" });
+    await write([told]);
+    await end({ by: "rule", id: "late" });
+    await sender.run();
+    await sender.run();
+    assert.equal(recorded.filter(({ type }) => type === "signal.delayed").length, 1);
+    for (let at = 0; at <= WAITING_MAX / 2; at++)
+      await store.signals.settle({ stream: "api", jti: `filler-${at}` }, clock.nowMs());
+    receives.status = 202;
+    for (let at = WAITING_MAX / 2 + 1; at < WAITING_MAX; at++)
+      await store.signals.settle({ stream: "api", jti: `filler-${at}` }, clock.nowMs());
+    await until(async () => {
+      clock.pass(60_000);
+      await sender.run();
+      return got().length === 1;
+    }, "what was left out is told");
+    assert.equal(got()[0]?.sub_id.jti, told.jti);
+  }, WAITING_MAX),
+);

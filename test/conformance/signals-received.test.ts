@@ -1,0 +1,300 @@
+/** POST /signals/NAME: what a security event of a trusted issuer ends, and what is refused or set aside. */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { basic } from "../../scripts/http-client.ts";
+import { forge, makeKey } from "../support/forge.ts";
+import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
+import type { Service } from "../support/world.ts";
+import { claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
+
+const CORP = "https://corp.example";
+const OTHER = "https://other.example";
+const SECRET = "signals-received-1234567890-abcdef";
+const AUTHORIZATION = "Bearer pushes-of-corp";
+const CAEP = "https://schemas.openid.net/secevent/caep/event-type";
+const RISC = "https://schemas.openid.net/secevent/risc/event-type";
+const SSF = "https://schemas.openid.net/secevent/ssf/event-type";
+const planner = workload("planner");
+const scopes = ["trips.read"];
+const corp = makeKey("ES256", "corp-1");
+const other = makeKey("ES256", "other-1");
+
+let service: Service & Awaited<ReturnType<typeof makeService>>;
+before(async () => {
+  const issuer = (file: string, prefix: string, name: string) => ({
+    ...{ keys: { file }, subjects: { prefix }, acceptAs: ["jwt"] },
+    signals: { name, ...(name === "corp" && { authorization: AUTHORIZATION }) },
+  });
+  service = await makeService(
+    {
+      trustedIssuers: {
+        [CORP]: issuer("corp.json", "corp-", "corp"),
+        [OTHER]: issuer("other.json", "other-", "other"),
+      },
+      clients: { gate: { method: "client_secret_basic", secrets: [SECRET] } },
+      targets: [{ names: ["booking"], introspectors: ["gate"], scopes }],
+      policies: [
+        {
+          ...{ id: "agents", allow: "impersonation", actors: [planner], targets: ["booking"], scopes },
+          ...{ subjects: { issuers: [CORP, OTHER] }, subjectToken: { audiences: [ISSUER] } },
+          ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+        },
+      ],
+    },
+    {
+      files: {
+        "corp.json": JSON.stringify({ keys: [corp.jwk] }),
+        "other.json": JSON.stringify({ keys: [other.jwk] }),
+      },
+    },
+  );
+});
+after(() => stop(service));
+
+const now = (): number => Math.floor(Date.now() / 1000);
+
+type Named = { iss?: string; key?: typeof corp; sub?: string; iat?: number; jti?: string };
+
+const userToken = ({ iss = CORP, key = corp, sub = "alice", iat = now(), jti = randomUUID() }: Named = {}) =>
+  forge(key, { iss, sub, aud: ISSUER, iat, exp: now() + 600, jti, scope: "trips.read" });
+
+async function tokenFor(named: Named = {}): Promise<string> {
+  const svid = await service.svid("planner");
+  const { status, body, text } = await service.token({
+    ...{ grant_type: EXCHANGE, subject_token: userToken(named), subject_token_type: JWT },
+    ...{ audience: "booking", scope: "trips.read" },
+    ...service.as(svid),
+  });
+  assert.equal(status, 200, text);
+  return String(body.access_token);
+}
+
+async function isActive(token: string): Promise<boolean> {
+  const form = new URLSearchParams({ token });
+  const { body } = await service.get("/introspect", {
+    ...{ method: "POST", body: String(form) },
+    headers: { authorization: basic("gate", SECRET), "content-type": "application/x-www-form-urlencoded" },
+  });
+  return body.active === true;
+}
+
+const eventOf = (type: string, subject: object, claims: object = {}, payload: object = {}) => ({
+  ...{ iss: CORP, aud: ISSUER, iat: now(), jti: randomUUID(), sub_id: subject },
+  events: { [type]: { event_timestamp: now(), ...payload } },
+  ...claims,
+});
+const user = (sub = "alice", iss = CORP) => ({ format: "iss_sub", iss, sub });
+const REVOKED = `${CAEP}/session-revoked`;
+
+type Pushed = { key?: typeof corp; header?: object; headers?: Record<string, string>; name?: string };
+
+function push(
+  claims: object | string,
+  { key = corp, header = {}, headers = {}, name = "corp" }: Pushed = {},
+) {
+  const body =
+    typeof claims === "string" ? claims : forge(key, claims, { header: { typ: "secevent+jwt", ...header } });
+  const usual = { "content-type": "application/secevent+jwt", authorization: AUTHORIZATION };
+  return service.get(`/signals/${name}`, { method: "POST", headers: { ...usual, ...headers }, body });
+}
+
+const lastEvent = async () => (await service.events()).at(-1);
+
+const ENDING: Record<string, (sub: string) => object> = {
+  "session-revoked": (sub) => eventOf(REVOKED, user(sub)),
+  "credential-change": (sub) =>
+    eventOf(`${CAEP}/credential-change`, user(sub), {}, { change_type: "revoke" }),
+  "sessions-revoked of RISC": (sub) => eventOf(`${RISC}/sessions-revoked`, user(sub)),
+  "account-disabled": (sub) => eventOf(`${RISC}/account-disabled`, user(sub)),
+  "account-purged": (sub) => eventOf(`${RISC}/account-purged`, user(sub)),
+  "an event about a complex subject": (sub) => eventOf(REVOKED, { format: "complex", user: user(sub) }),
+  "an event with its subject where RISC has it": (sub) =>
+    eventOf(REVOKED, {}, { sub_id: undefined }, { subject: { subject_type: "iss-sub", iss: CORP, sub } }),
+};
+for (const [name, make] of Object.entries(ENDING)) {
+  test(`SSF-D-6, RFC8935-2-2, SSF-4.2-2 ${name} ends the tokens of its subject, and no others`, async () => {
+    const sub = randomUUID();
+    const [hers, his, theirs] = [
+      await tokenFor({ sub, iat: now() - 30 }),
+      await tokenFor({ sub: "bob" }),
+      await tokenFor({ iss: OTHER, key: other, sub }),
+    ];
+    const answer = await push(make(sub));
+    assert.deepEqual([answer.status, answer.text], [202, ""]);
+    assert.deepEqual(
+      [await isActive(hers), await isActive(his), await isActive(theirs)],
+      [false, true, true],
+    );
+    const event = await lastEvent();
+    assert.deepEqual([event?.type, event?.reason], ["signal.received", "by_issuer"]);
+  });
+}
+
+test("CAEP-3.1-2 an event ends what began up to its time, and not what began after it", async () => {
+  const before = await tokenFor({ sub: "carol", iat: now() - 120 });
+  const later = await tokenFor({ sub: "carol", iat: now() - 20 });
+  const claims = eventOf(REVOKED, user("carol"), {}, { event_timestamp: now() - 60 });
+  assert.equal((await push(claims)).status, 202);
+  assert.deepEqual([await isActive(before), await isActive(later)], [false, true]);
+});
+
+test("an event with a time of the future, or in milliseconds, ends what there is and nothing that comes later", async () => {
+  const token = await tokenFor({ sub: "dora", iat: now() - 60 });
+  const claims = eventOf(REVOKED, user("dora"), { iat: now() - 10 }, { event_timestamp: Date.now() });
+  assert.equal((await push(claims)).status, 202);
+  assert.equal(await isActive(token), false);
+  assert.equal(await isActive(await tokenFor({ sub: "dora" })), true);
+});
+
+test("SSF-D-6 a single token that its issuer takes back ends with what came of it", async () => {
+  const jti = randomUUID();
+  const [gone, stays] = [await tokenFor({ sub: "eve", jti }), await tokenFor({ sub: "eve" })];
+  assert.equal((await push(eventOf(REVOKED, { format: "jwt_id", iss: CORP, jti }))).status, 202);
+  assert.deepEqual([await isActive(gone), await isActive(stays)], [false, true]);
+});
+
+test("RFC8935-2-3 an event that comes again is answered as the first was, and changes nothing", async () => {
+  const claims = eventOf(REVOKED, user("frank"));
+  assert.equal((await push(claims)).status, 202);
+  const count = (await service.events()).length;
+  assert.equal((await push(claims)).status, 202);
+  assert.equal((await service.events()).length, count);
+});
+
+test("SSF-8.1.4-1 a test of the stream is taken, and no event is on record of it", async () => {
+  const count = (await service.events()).length;
+  const claims = eventOf(`${SSF}/verification`, { format: "opaque", id: "stream-1" }, {}, { state: "x" });
+  assert.equal((await push(claims)).status, 202);
+  assert.equal((await service.events()).length, count);
+});
+
+const IGNORED: Record<string, [claims: object, reason: string]> = {
+  "an event of an unknown type": [eventOf(`${CAEP}/device-compliance-change`, user()), "event_unknown"],
+  "an event named __proto__": [eventOf("__proto__x", user()), "event_unknown"],
+  "a credential that is new": [
+    eventOf(`${CAEP}/credential-change`, user(), {}, { change_type: "create" }),
+    "event_ends_nothing",
+  ],
+  "the subject of another issuer": [eventOf(REVOKED, user("alice", OTHER)), "event_subject_foreign"],
+  "a token of another issuer": [
+    eventOf(REVOKED, { format: "jwt_id", iss: OTHER, jti: "x" }),
+    "event_subject_foreign",
+  ],
+  "a token of ours": [eventOf(REVOKED, { format: "jwt_id", iss: ISSUER, jti: "x" }), "event_subject_foreign"],
+  "an issuer with a slash more": [eventOf(REVOKED, user("alice", `${CORP}/`)), "event_subject_foreign"],
+  "an e-mail address": [
+    eventOf(REVOKED, { format: "email", email: "alice@corp.example" }),
+    "event_subject_unsupported",
+  ],
+  "a device of the user": [
+    eventOf(REVOKED, { format: "complex", user: user(), device: { format: "opaque", id: "d" } }),
+    "event_subject_unsupported",
+  ],
+  "a sub that is no text": [
+    eventOf(REVOKED, { format: "iss_sub", iss: CORP, sub: ["alice"] }),
+    "event_subject_unsupported",
+  ],
+  "no subject": [eventOf(REVOKED, {}, { sub_id: undefined }), "event_subject_unsupported"],
+};
+for (const [name, [claims, reason]] of Object.entries(IGNORED)) {
+  test(`SSF-3.6-1, SSF-D-6 an event about ${name} is set aside with its reason, and ends nothing`, async () => {
+    const [hers, theirs] = [await tokenFor({ sub: "alice" }), await tokenFor({ iss: OTHER, key: other })];
+    assert.equal((await push({ ...claims, jti: randomUUID() })).status, 202);
+    const event = await lastEvent();
+    assert.deepEqual([event?.type, event?.reason], ["signal.ignored", reason]);
+    assert.deepEqual([await isActive(hers), await isActive(theirs)], [true, true]);
+  });
+}
+
+const REFUSED: Record<string, () => [pushed: ReturnType<typeof push>, status: number, err?: string]> = {
+  "a signature by another key": () => [
+    push(eventOf(REVOKED, user()), { key: { ...corp, privateKey: other.privateKey } }),
+    400,
+    "invalid_key",
+  ],
+  "an unknown key": () => [push(eventOf(REVOKED, user()), { key: other }), 400, "invalid_key"],
+  "no signature": () => [push(eventOf(REVOKED, user()), { header: { alg: "none" } }), 400, "invalid_key"],
+  "another issuer": () => [push(eventOf(REVOKED, user(), { iss: OTHER })), 400, "invalid_issuer"],
+  "the events of another issuer at its name": () => [
+    push(eventOf(REVOKED, user("alice", OTHER), { iss: OTHER }), { key: other }),
+    400,
+    "invalid_issuer",
+  ],
+  "another audience": () => [
+    push(eventOf(REVOKED, user(), { aud: "https://elsewhere.example" })),
+    400,
+    "invalid_audience",
+  ],
+  "no type": () => [push(eventOf(REVOKED, user()), { header: { typ: undefined } }), 400, "invalid_request"],
+  "the type of a logout token": () => [
+    push(eventOf(REVOKED, user()), { header: { typ: "logout+jwt" } }),
+    400,
+    "invalid_request",
+  ],
+  "the claims of an ID token": () => [
+    push(eventOf(REVOKED, user(), { sub: "alice", exp: now() + 60 })),
+    400,
+    "invalid_request",
+  ],
+  "an iat of the future": () => [
+    push(eventOf(REVOKED, user(), { iat: now() + 3600 })),
+    400,
+    "invalid_request",
+  ],
+  "no jti": () => [push(eventOf(REVOKED, user(), { jti: undefined })), 400, "invalid_request"],
+  "two events": () => [
+    push(eventOf(REVOKED, user(), { events: { [REVOKED]: {}, [`${RISC}/account-disabled`]: {} } })),
+    400,
+    "invalid_request",
+  ],
+  "no event": () => [push(eventOf(REVOKED, user(), { events: {} })), 400, "invalid_request"],
+  "an event that is a text": () => [
+    push(eventOf(REVOKED, user(), { events: { [REVOKED]: "x" } })),
+    400,
+    "invalid_request",
+  ],
+  "a text that is no JWT": () => [push("not a jwt"), 400, "invalid_request"],
+  "20 KiB": () => [push("a".repeat(20_000)), 400, "invalid_request"],
+  "another media type": () => [
+    push(eventOf(REVOKED, user()), { headers: { "content-type": "application/json" } }),
+    415,
+  ],
+  "a wrong authorization": () => [
+    push(eventOf(REVOKED, user()), { headers: { authorization: "Bearer x" } }),
+    401,
+    "authentication_failed",
+  ],
+  "an unknown name": () => [push(eventOf(REVOKED, user()), { name: "nobody" }), 404],
+};
+for (const [name, make] of Object.entries(REFUSED)) {
+  test(`RFC8417-2.3-1, RFC8935-2.4-1 an event with ${name} is refused, and ends nothing`, async () => {
+    const token = await tokenFor({ sub: "alice" });
+    const count = (await service.events()).length;
+    const [pushed, status, err] = make();
+    const answer = await pushed;
+    assert.deepEqual([answer.status, answer.body.err], [status, err], answer.text);
+    assert.equal(await isActive(token), true);
+    const types = (await service.events()).slice(count).map(({ type }) => type);
+    assert.equal(
+      types.some((type) => type.startsWith("signal.")),
+      false,
+    );
+  });
+}
+
+test("RFC8417-4.2-1 a security event is no subject token", async () => {
+  const claims = { ...eventOf(REVOKED, user()), sub: "alice", exp: now() + 60, scope: "trips.read" };
+  const set = forge(corp, claims, { header: { typ: "secevent+jwt" } });
+  const { status, body } = await service.token({
+    ...{ grant_type: EXCHANGE, subject_token: set, subject_token_type: JWT, audience: "booking" },
+    ...service.as(await service.svid("planner")),
+  });
+  assert.deepEqual([status, body.error], [400, "invalid_request"]);
+  assert.equal(claimsOf(set).sub, "alice");
+});
+
+test("PROD-6.4-1, SSF-7.2-1 without streams there are no metadata of a transmitter", async () => {
+  assert.equal((await service.get("/.well-known/ssf-configuration")).status, 404);
+});
