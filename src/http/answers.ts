@@ -75,9 +75,18 @@ export class PeerGone extends Error {
   override name = "PeerGone";
 }
 
+const UNAVAILABLE = {
+  error: "temporarily_unavailable",
+  error_description: "the server cannot answer at present: send the request again",
+};
+const FAULT = {
+  error: "server_error",
+  error_description: "a fault of the server, which its log has under the X-Request-Id",
+};
+
 /** A lost store and a deadline that has passed are a 503 that the caller may retry; every other fault is a 500 without details. */
 export function faultResponse(fault: unknown): HttpResponse {
   return fault instanceof StoreUnavailable || fault instanceof DeadlinePassed
-    ? privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "1" })
-    : privateJson(500, { error: "server_error" });
+    ? privateJson(503, UNAVAILABLE, { "Retry-After": "1" })
+    : privateJson(500, FAULT);
 }
