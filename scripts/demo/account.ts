@@ -19,11 +19,11 @@ export async function playAccount({ issuer, ca, agent, exchangeForBob }: Account
   const login = await browse(`${issuer}/account`);
   const first = await browse(`${login.url}&user=bob`);
   check(first.url === `${issuer}/account`, "after the sign-in Bob is at the account page");
-  print("What was done in Bob's name is there, the newest first:");
+  print("What was done in Bob's name is there, by day and by agent:");
   const events = eventsOf(first.answer.text);
   for (const event of events.slice(0, 3)) print(`  ${event}`);
   check(
-    events.some((event) => isOf(agent, event) && event.includes("acted in your name")),
+    events.some((event) => event.includes(`${agent}: `) && event.includes("Acted in your name")),
     "the page says that the agent acted in Bob's name",
   );
 
@@ -51,25 +51,27 @@ async function findForm(browse: ReturnType<typeof makeBrowser>, page: string, ag
 /** The form by which the agent's permission is taken back. */
 function formOf(text: string, agent: string): Record<string, string> | undefined {
   const cards = text.split('<h3 id="allowed-').slice(1);
-  const card = cards.find((one) => isOf(agent, one.slice(0, one.indexOf("</h3>"))));
+  const card = cards.find((one) => one.slice(0, one.indexOf("<form")).includes(`${agent}</bdi>`));
   const hidden = [...(card ?? "").matchAll(/type="hidden" name="(token|consent)" value="([^"]*)"/g)];
   return card && Object.fromEntries(hidden.slice(0, 2).map(([, name, value]) => [name, value]));
 }
 
-/** Whether a text names this agent, with its title or alone, and not one whose id begins as this one does. */
-const isOf = (agent: string, text: string): boolean =>
-  text
-    .split(agent)
-    .slice(1)
-    .some((rest) => !/^[\w./-]/.test(rest));
-
+/** Each entry, after the id of the agent above it. */
 const eventsOf = (text: string): string[] =>
-  [...text.matchAll(/<li><p class="hint">([\s\S]*?)<\/li>\n?(?=<li><p class="hint">|<\/ol>)/g)].map(
-    ([, item = ""]) =>
-      plain(item.replace(/<\/?bdi>/g, "").replace(/<[^>]*>/g, " "))
-        .replace(/\s+/g, " ")
-        .trim(),
-  );
+  text
+    .split("<h4>")
+    .slice(1)
+    .flatMap((group) => {
+      const [heading = "", ...entries] = group.split("<li><span");
+      const id = [...heading.matchAll(/<bdi>(.*?)<\/bdi>/g)].at(-1)?.[1] ?? "Bob";
+      return entries.map((entry) => `${plain(id)}: ${wordsOf(`<span${entry}`)}`);
+    });
+
+/** What is read of it before its details are opened. */
+const wordsOf = (markup: string): string =>
+  plain((markup.split(/<details|<\/ul>/)[0] ?? "").replace(/<\/?bdi>/g, "").replace(/<[^>]*>/g, " "))
+    .replace(/\s+/g, " ")
+    .trim();
 
 const plain = (html: string): string =>
   html.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)));

@@ -24,6 +24,7 @@ import { shownText } from "../policy/worded.ts";
 import { flag, list, maybe, setting, whole } from "../setting.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
+import { zoneNamed } from "../settings/time-zone.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { httpsUrl, reach, seconds, secret, text } from "./values.ts";
@@ -165,4 +166,11 @@ export const PagesFile = v.strictObject({
     "The name at the top of every page; by default the host of the issuer.",
   ),
   colours: setting(v.optional(ColoursFile, {}), "The colour of links and buttons in each scheme."),
+  timeZone: maybe(
+    v.pipe(
+      text,
+      v.check((name) => zoneNamed(name) !== undefined, "is not a time zone like Europe/Berlin"),
+    ),
+    "The time zone in which users read times beside UTC, such as Europe/Berlin, where the ID token of their provider has no zoneinfo; by default UTC alone.",
+  ),
 });

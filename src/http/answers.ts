@@ -60,7 +60,12 @@ export function httpError(refusal: HttpRefusal): HttpResponse {
 export const notFound = (): HttpResponse => httpError(REFUSALS.notFound);
 
 /** What is known of a request that no handler answered. */
-export type Unanswered = { path: string; acceptLanguage: string | null; origin: string | null };
+export type Unanswered = {
+  requestId: string;
+  path: string;
+  acceptLanguage: string | null;
+  origin: string | null;
+};
 
 /** The form of an answer that no handler made: at some paths it is not JSON. */
 export type Dress = (asked: Unanswered, answer: HttpResponse) => HttpResponse;

@@ -49,7 +49,8 @@ export function makeResponder(options: ResponderOptions): Responder {
     const dress = (answer: HttpResponse): HttpResponse => {
       const { "accept-language": acceptLanguage = null, origin = null } = request.headers;
       try {
-        return options.dress({ path: pathIn(request), acceptLanguage, origin }, answer);
+        const { requestId } = trace;
+        return options.dress({ requestId, path: pathIn(request), acceptLanguage, origin }, answer);
       } catch {
         // A fault while the form is made must not cost the answer.
         return answer;

@@ -35,6 +35,6 @@ export function route(routes: Routes, dress: Dress = (_, answer) => answer): Han
     });
     const { headers } = request;
     const about = { acceptLanguage: headers.get("accept-language"), origin: headers.get("origin") };
-    return dress({ path, ...about }, refusal);
+    return dress({ requestId: peer.requestId, path, ...about }, refusal);
   };
 }

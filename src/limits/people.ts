@@ -26,6 +26,11 @@ export const STATE_BYTES_MAX = 2 * 1024;
 export const WAITING_BYTES_MAX = 3 * 1024;
 /** A name of a client or a user, as a page shows it. */
 export const NAME_CHARS_MAX = 64;
+/** An identifier above the buttons is whole up to this length; of a longer one its authority is shown, and so much of its end. */
+export const ID_CHARS_BRIEF = 100;
+export const ID_CHARS_END = 40;
+/** The names of a chain in one line; beyond it the agents between are counted. */
+export const CHAIN_CHARS_MAX = 240;
 /**
  * After so many requests in a row that waited for a sign-in provider in vain, each for at least this time, the provider
  * is not asked for a while; then one request tries it.

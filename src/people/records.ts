@@ -64,6 +64,8 @@ export type Session = SignInFacts & {
   mail?: string;
   /** What the provider calls its own session of the user. */
   sid?: string;
+  /** A time zone, as the provider names it. */
+  zone?: string;
   startedAtSeconds: number;
 };
 

@@ -229,8 +229,8 @@ export type RefreshSettings = {
   retryMs: number;
 };
 
-/** In whose name and colours pages are shown. */
-type PagesSettings = { operator: string; colours: SchemeColours };
+/** In whose name and colours pages are shown, and in which time zone to a user of whom none is known. */
+type PagesSettings = { operator: string; colours: SchemeColours; timeZone?: string | undefined };
 
 export type Settings = General & {
   issuer: string;

@@ -217,11 +217,13 @@ test("B7523-D-2 production alone warns that assertions may name a token endpoint
   ]);
 });
 
-test("pages are in the operator's name and colours, or in those of the issuer's host", () => {
-  assert.equal(load().settings.pages.operator, "as.example");
-  const pages = { operator: "Example Ltd", colours: { light: "#5A2D82" } };
-  const { operator, colours } = load({ pages }).settings.pages;
+test("PAGE-D-30 pages are in the operator's name, colours and time zone, or in those of the issuer's host and UTC", () => {
+  const { pages: usual } = load().settings;
+  assert.deepEqual([usual.operator, usual.timeZone], ["as.example", undefined]);
+  const pages = { operator: "Example Ltd", colours: { light: "#5A2D82" }, timeZone: "Europe/Berlin" };
+  const { operator, colours, timeZone } = load({ pages }).settings.pages;
   assert.deepEqual([operator, colours.light, colours.dark], ["Example Ltd", "#5A2D82", "#9dbdff"]);
+  assert.equal(timeZone, "Europe/Berlin");
 });
 
 test("the assertion audience, the skew and the profile are settings", () => {
@@ -554,6 +556,11 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "WCAG-1.4.3-1 a colour that cannot be read on a dark page",
     { pages: { colours: { dark: "#1f4fbf" } } },
     "pages.colours.dark: cannot be read on the pages of the dark scheme: the contrast to their ground must be 4.5 to 1 at least",
+  ],
+  [
+    "a time zone that there is not",
+    { pages: { timeZone: "Europe/Atlantis" } },
+    "pages.timeZone: is not a time zone like Europe/Berlin",
   ],
   [
     "what is no colour, since it would be put into the style of the pages",

@@ -112,7 +112,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       const { body } = await redeem(world, parametersOf(back).code ?? "", verifier);
       assert.equal(body.error, "invalid_grant");
       const left = await browser.get("/account");
-      assert.match(left.text, /You allow nothing.*You took back the permissions of <bdi>Web app/s);
+      assert.match(left.text, /You allow nothing.*<bdi>Web app.*You took back its permission\./s);
       assert.equal((await browser.post("/account/withdraw", form)).status, 409);
     });
 
@@ -134,7 +134,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         const lost = await browser.decide(page).finally(release.resolve);
         await lock;
         assert.equal(lost.status, 503);
-        assert.match(lost.text, /Whether what you did was saved is not known/);
+        assert.match(lost.text, /What you did may have been saved, or not/);
         const [, again = ""] = /href="([^"]*\/authorize\/review\?r=[^"]*)"/.exec(lost.text) ?? [];
         const back = await browser.decide(await browser.get(again));
         assert.match(locationOf(back), /[?&]code=/);

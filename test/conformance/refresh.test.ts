@@ -119,7 +119,7 @@ test("REFRESH-D-1, REFRESH-D-2 the page says for how long, and the scope never r
   const scope = [...SCOPES, "offline_access"].join(" ");
   const long = await give({ ...OF_PUBLIC, scope });
   assert.deepEqual(formOf(long.page).scopes, [...SCOPES, "offline_access"]);
-  assert.match(long.page.text, /30 days in place of 12 hours, as long as it is used every 7 days/);
+  assert.match(long.page.text, /30 days instead of 12 hours, as long as it is used every 7 days/);
   for (const answer of [long.answer, await refresh(long.token)]) {
     assert.equal(answer.body.scope, SCOPES.join(" "));
     assert.equal(claimsOf(answer.body.access_token).scope, SCOPES.join(" "));
@@ -161,7 +161,7 @@ test("REFRESH-D-21 a token that comes again from another address is told to its 
   const event = (await world.events()).findLast(({ type }) => type === "refresh.retried_elsewhere");
   assert.equal((event?.request as { source_ip?: string } | undefined)?.source_ip, "127.0.0.2");
   const page = await accountOf("alice");
-  assert.match(page, /used the same access from two networks within seconds/);
+  assert.match(page, /Used the same access from two networks within seconds/);
   assert.match(page, /Two networks used the same access of this program/);
   const last = await refresh(String(next.body.refresh_token));
   const again = await refreshFrom("127.0.0.3", String(next.body.refresh_token));

@@ -219,7 +219,7 @@ const refusedRedirects = [
   ["Claude, at a host that it does not list", "claude", "https://claude.com/api/mcp/auth_callback"],
 ] as const;
 for (const [name, document, redirect_uri] of refusedRedirects) {
-  test(`MCPC-D-22, MCPC-D-2, RFC6749-10.1-3 ${name}: a page, and no way on`, async () => {
+  test(`MCPC-D-22, MCPC-D-2, RFC6749-10.1-3 ${name}: a page, and no way to the client`, async () => {
     const asked = {
       ...DEFAULT,
       client_id: idOf(documents.get(document)),
@@ -229,7 +229,7 @@ for (const [name, document, redirect_uri] of refusedRedirects) {
     const answer = await new Browser(service, provider).authorize(asked);
     assert.equal(answer.status, 400);
     assert.equal(answer.headers.location, undefined);
-    assert.match(answer.text, /The way back is not registered/);
+    assert.match(answer.text, /This way back is not registered/);
   });
 }
 
@@ -274,7 +274,7 @@ for (const [name, file, redirectUri] of byRegistration) {
       clientId: String(clientId),
       redirectUri,
       // An app may be behind another program's scheme, as behind a port.
-      shows: redirectUri.startsWith("https:") ? /registered itself/ : /a program on this computer/,
+      shows: redirectUri.startsWith("https:") ? /registered itself/ : /goes to this computer/,
       proof,
     });
   });
@@ -293,7 +293,7 @@ test("MCPC-D-4 the scheme of an app that the operator does not list is left out,
   };
   const answer = await new Browser(strict, provider).authorize(asked);
   assert.equal(answer.status, 400);
-  assert.doesNotMatch(answer.text, /href=/);
+  assert.doesNotMatch(answer.text, /href="(?!https:\/\/as\.example\/account")/);
 });
 
 // --- documents that cannot be fetched -------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ export type Tab = {
   scheme(scheme: "light" | "dark"): Promise<void>;
   /** The languages that the user prefers. */
   language(accept: string): Promise<void>;
-  /** PNG of the whole page. */
-  picture(file: string): Promise<void>;
+  /** PNG of the whole page in this file, and how that is to what was there; then the former picture is kept beside it. */
+  picture(file: string): Promise<"new" | "same" | "changed">;
   /** What the browser complained of: its console, and requests that it refused. */
   complaints: string[];
   /** The URL of every request, in their order. */
@@ -286,9 +286,16 @@ async function openTab(protocol: Protocol): Promise<Tab> {
       await send("Network.setExtraHTTPHeaders", { headers: { "Accept-Language": accept } });
     },
     async picture(file) {
-      const { data } = await send("Page.captureScreenshot", { captureBeyondViewport: true });
+      const { data } = await send("Page.captureScreenshot", {
+        captureBeyondViewport: true,
+        optimizeForSpeed: true,
+      });
+      const picture = Buffer.from(String(data), "base64");
       mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, Buffer.from(String(data), "base64"));
+      const is = !existsSync(file) ? "new" : readFileSync(file).equals(picture) ? "same" : "changed";
+      if (is === "changed") renameSync(file, file.replace(/\.png$/, ".before.png"));
+      if (is !== "same") writeFileSync(file, picture);
+      return is;
     },
   };
 }

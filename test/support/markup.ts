@@ -72,6 +72,9 @@ const rawTextOf = ({ children }: Element): string =>
 /** What a user reads on a page. */
 export const shownBy = (document: string): string => textOf(parseMarkup(document));
 
+/** The page without the id of its request, which is another one each time. */
+export const withoutId = (document: string): string => document.replace(/<code>[^<]+<\/code>/, "");
+
 /** Names of elements and attributes alone, as they are nested. */
 export const shapeOf = ({ name, attributes, children }: Element): unknown => [
   name,

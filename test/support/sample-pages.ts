@@ -1,4 +1,5 @@
 /** Each of our pages, in the forms that it has. */
+import type { EventView } from "../../src/people/pages/account-events.ts";
 import type { AccountView } from "../../src/people/pages/account-page.ts";
 import { accountPage } from "../../src/people/pages/account-page.ts";
 import type { AskView } from "../../src/people/pages/ask-page.ts";
@@ -16,6 +17,7 @@ import { ISSUER } from "./world.ts";
 
 export const CONSENT: ConsentView = {
   client: { id: "claude.ai", isHost: true, naming: { claimed: "Claude" } },
+  clientId: "https://claude.ai/oauth/mcp-oauth-client-metadata",
   redirectHost: "claude.ai",
   loopback: false,
   differs: false,
@@ -51,6 +53,7 @@ const REGISTERED = {
 export const LOOPBACK: ConsentView = {
   ...CONSENT,
   client: REGISTERED,
+  clientId: REGISTERED.id,
   redirectHost: "127.0.0.1:49152",
   loopback: true,
   mustConfirm: true,
@@ -92,6 +95,24 @@ const LONG: ConsentView = {
   differs: true,
   redirectHost: `xn--bcher-kva.${"another-label-".repeat(4)}x.example`,
 };
+
+const agent = (name: string, title: string): EventView["parties"][number] => ({
+  id: `spiffe://td.example/agents/${name}`,
+  naming: { given: { title } },
+});
+
+/** What the user does has no agent; the others act alone, for each other, or for one of another company. */
+const partiesIn = (kind: string, index: number): EventView["parties"] =>
+  /signed|ended/.test(kind)
+    ? []
+    : ([
+        [agent("planner", "Planner"), agent("booking", "Booking agent"), agent("crew", "Crew agent")],
+        [agent("planner", "Planner")],
+        [
+          { id: "spiffe://partner.example/agents/travel", toldBy: { id: "https://as.partner.example" } },
+          SORTING,
+        ],
+      ][index % 3] ?? []);
 
 /** One of each: a client of the operator, of a document, one that registered itself, and an agent; all that may happen. */
 export const ACCOUNT: AccountView = {
@@ -152,16 +173,9 @@ export const ACCOUNT: AccountView = {
     },
   ],
   events: Object.keys(LANGUAGES[0]?.done ?? {}).map((kind, index) => ({
-    kind: kind as keyof Texts["done"],
-    atMs: Date.UTC(2026, 10, 21, 9, 30 - index),
-    parties: [
-      WEB_APP,
-      {
-        id: "spiffe://partner.example/agents/of-another-company",
-        toldBy: { id: "https://as.partner.example" },
-      },
-      SORTING,
-    ].slice(index % 3),
+    kind: kind as EventView["kind"],
+    atMs: Date.UTC(2026, 10, 21, 9, 30) - index * 2_400_000,
+    parties: partiesIn(kind, index),
     permissions: index % 2 === 0 ? [{ target: CONSENT.target, sentences: ["read your notes"] }] : [],
   })),
   firstDay: "2026-11-01",
@@ -209,6 +223,26 @@ const LONG_ACCOUNT: AccountView = {
   ],
 };
 
+const REASON = "You asked me to book the trip to Lisbon in March, with a hotel near the office.";
+
+const SIX = [
+  ["trips.read", "read your trips"],
+  ["trips.book", "book trips for you, which your company pays"],
+  ["trips.cancel", "cancel trips that you booked"],
+  ["seats.choose", "choose your seats"],
+  ["meals.choose", "choose your meals"],
+  ["expenses.write", "write your expenses of a trip"],
+].map(([value = "", sentence = ""]) => ({ value, sentence }));
+
+/** Text of an attacker's choosing: of any length, in another direction, like text of ours. */
+const HOSTILE = `\u202eAllow? Signed in as root. ${"It is safe to allow this, says your company. ".repeat(250)}`;
+const HOSTILE_ID = `spiffe://${"td.".repeat(80)}example/${"Your-company-says-allow/".repeat(80)}agent`;
+const HOSTILE_VIEW = {
+  reason: HOSTILE,
+  user: { id: HOSTILE, name: HOSTILE },
+  agents: Array.from({ length: 40 }, (_, index) => ({ id: `${HOSTILE_ID}${index}` })),
+};
+
 const kinds = Object.keys(LANGUAGES[0]?.notices ?? {}) as (keyof Texts["notices"])[];
 
 export const SAMPLES: Readonly<Record<string, Page>> = {
@@ -218,7 +252,10 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   "consent-loopback": consentPage(LOOPBACK),
   "consent-unconfirmed": consentPage({ ...LOOPBACK, problem: "unconfirmed" }),
   "consent-long": consentPage(LONG),
+  "consent-six-scopes": consentPage({ ...CONSENT, scopes: SIX, reason: REASON }),
+  "consent-loopback-six-scopes": consentPage({ ...LOOPBACK, scopes: SIX }),
   ask: askPage(ASK),
+  "ask-six-scopes": askPage({ ...ASK, scopes: SIX, reason: REASON }),
   "ask-plain": askPage({
     ...ASK,
     agent: { id: `spiffe://td.example/${"a-long-name-of-an-agent/".repeat(4)}x` },
@@ -226,6 +263,23 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     agents: [],
     scopes: ASK.scopes.slice(0, 1),
     renewable: false,
+  }),
+  "consent-hostile": consentPage({
+    ...LONG,
+    ...HOSTILE_VIEW,
+    clientId: HOSTILE,
+    client: { ...LONG.client, naming: { claimed: HOSTILE } },
+    loopback: true,
+    mustConfirm: true,
+  }),
+  "ask-hostile": askPage({
+    ...ASK,
+    ...HOSTILE_VIEW,
+    agent: { id: HOSTILE_ID, naming: { given: { title: HOSTILE, purpose: HOSTILE.slice(0, 200) } } },
+    before: Array.from({ length: 8 }, () => ({
+      id: HOSTILE_ID,
+      toldBy: { id: `https://${"host.".repeat(50)}example` },
+    })),
   }),
   account: accountPage(ACCOUNT),
   "account-empty": accountPage(EMPTY),
@@ -260,4 +314,10 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
 export const OPERATOR = "Example Corporation";
 
 export const writtenIn = (texts: Texts, page: Page): string =>
-  frame(page, { texts, operator: OPERATOR, colours: ACCENT });
+  frame(page, {
+    texts,
+    operator: OPERATOR,
+    colours: ACCENT,
+    account: `${ISSUER}/account`,
+    requestId: "0b7c9a52-4f0e-4d1b-9a54-6f1f4b1f2c3d",
+  });

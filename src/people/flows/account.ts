@@ -77,16 +77,17 @@ export type AccountPorts = SessionPorts &
   ConsentPorts &
   Pick<PeoplePorts, "audit" | "families" | "authFailures" | "formTokens">;
 
+/** The days that the user asks for are those of their zone, which the session tells. */
 export async function openAccount(
   ports: AccountPorts,
   audited: AuditedRequest,
   key: string | undefined,
-  query: AccountQuery,
+  queryOf: (session: OpenSession) => AccountQuery,
 ): Promise<Account | Outcome> {
   const session = await findSession(ports, key);
   return session === undefined
     ? { next: "sign_in", place: HERE }
-    : showAccount(ports, audited, session, query);
+    : showAccount(ports, audited, session, queryOf(session));
 }
 
 async function showAccount(

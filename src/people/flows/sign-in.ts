@@ -28,6 +28,7 @@ import {
   readErrorCode,
   sessionName,
   verifiedMail,
+  zoneInfo,
 } from "../spec/oidc.ts";
 import type { SignInWishes } from "../spec/rfc6749-authorization.ts";
 import { tellClient } from "./authorize.ts";
@@ -303,6 +304,7 @@ async function readIdToken(
     displayName: displayName(claims),
     mail: verifiedMail(claims),
     sid,
+    zone: zoneInfo(claims),
     startedAtSeconds: nowSeconds,
   });
   return ok({ session, token: describeToken(ports, parsed.value, "id_token") });

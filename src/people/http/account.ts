@@ -12,19 +12,22 @@ import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
 import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } from "../flows/account.ts";
 import { openAccount, takeBack } from "../flows/account.ts";
 import { furtherAgents } from "../flows/offer.ts";
-import type { AccountView, AllowedView, EventView, PermissionView } from "../pages/account-page.ts";
+import type { EventView, PermissionView } from "../pages/account-events.ts";
+import type { AccountView, AllowedView } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
-import { sentenceOf, shownParty, shownTarget, shownUser, toldParty } from "./known-as.ts";
+import type { Session } from "../records.ts";
+import { sentenceOf, shownParty, shownTarget, shownUser, toldParty, zoneOf } from "./known-as.ts";
 import { digestOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function accountEndpoint(ports: PagePorts & AccountPorts): Handler {
   return onPage(ports, async ({ request, audited, query }) => {
-    const asked = readQuery(query);
-    const account = await openAccount(ports, audited, digestOf(ports, request, "session"), asked.query);
+    const askedBy = (session: Session) => readQuery(query, zoneOf(ports, session));
+    const key = digestOf(ports, request, "session");
+    const account = await openAccount(ports, audited, key, (session) => askedBy(session).query);
     if (account.next !== "page") return outcomeAnswer(ports, account);
-    return pageAnswer(ports, accountPage(viewOf(ports, account, asked)), "account");
+    return pageAnswer(ports, accountPage(viewOf(ports, account, askedBy(account.session))), "account");
   });
 }
 
@@ -56,33 +59,37 @@ async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
 type Asked = { query: AccountQuery; firstDay: string; lastDay: string; wrong: boolean; turned: boolean };
 
 const NO_DAYS: Asked = { query: {}, firstDay: "", lastDay: "", wrong: false, turned: false };
-const DAY_MS = 24 * 3600 * 1000;
 
-function readQuery(parameters: URLSearchParams): Asked {
+function readQuery(parameters: URLSearchParams, zone: string | undefined): Asked {
   const [firstDay, lastDay] = [parameters.get("from") ?? "", parameters.get("to") ?? ""];
-  const [fromMs, lastMs] = [dayMs(firstDay), dayMs(lastDay)];
+  const [fromMs, toMs] = [dayMs(firstDay, 0, zone), dayMs(lastDay, 1, zone)];
   const cursor = parameters.get("before") ?? undefined;
   const afterConsent = parameters.get("after") ?? undefined;
   const turned = cursor !== undefined;
   // A range that cannot be read shows no events, so that nothing is taken for all of them.
-  const wrong = Number.isNaN(fromMs) || Number.isNaN(lastMs) || (fromMs ?? 0) > (lastMs ?? Number.MAX_VALUE);
-  const query = wrong
-    ? { toMs: 0 }
-    : { fromMs, toMs: lastMs === undefined ? undefined : lastMs + DAY_MS, cursor, afterConsent };
+  const wrong = Number.isNaN(fromMs) || Number.isNaN(toMs) || (fromMs ?? 0) >= (toMs ?? Number.MAX_VALUE);
+  const query = wrong ? { toMs: 0 } : { fromMs, toMs, cursor, afterConsent };
   // The pattern of a field for a day, which takes nothing else.
   const days = {
     firstDay: Number.isNaN(fromMs) ? "" : firstDay,
-    lastDay: Number.isNaN(lastMs) ? "" : lastDay,
+    lastDay: Number.isNaN(toMs) ? "" : lastDay,
   };
   return { query: defined<AccountQuery>(query), ...days, wrong, turned };
 }
 
-/** The begin of a day in UTC; undefined if no day is named, and NaN for a text that is no day. */
-function dayMs(day: string): number | undefined {
+/**
+ * The begin of the day so many days later, in the zone of the user; undefined if none is named, and NaN for a text that
+ * is no day.
+ */
+function dayMs(day: string, laterDays: number, zone = "UTC"): number | undefined {
   if (day === "") return undefined;
-  const ms = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN;
-  // A day that the month does not have would be read as one of the next month.
-  return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== day ? Number.NaN : ms;
+  if (!/^\d{4}-\d\d-\d\d$/.test(day)) return Number.NaN;
+  try {
+    const begun = Temporal.PlainDate.from(day).add({ days: laterDays });
+    return begun.toZonedDateTime(zone).epochMilliseconds;
+  } catch {
+    return Number.NaN;
+  }
 }
 
 // --- what is shown ----------------------------------------------------------------------------------------------
@@ -98,6 +105,7 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
   return defined<AccountView>({
     base: issuer,
     user: shownUser(session),
+    zone: zoneOf(ports, session),
     signOutToken,
     allowed: account.consents.map((consent) => allowedView(ports, account, consent)),
     moreAllowed: moreAfter && here({ after: moreAfter }),

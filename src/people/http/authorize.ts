@@ -65,6 +65,7 @@ function viewOf(ports: BasePorts, review: Review & { problem?: "unconfirmed" }):
   return defined<ConsentView>({
     ...decisionView(ports, review, offer.audience),
     client: known,
+    clientId: client.clientId,
     reason,
     redirectHost: hostOf(redirectUri),
     loopback,

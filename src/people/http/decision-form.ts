@@ -3,12 +3,13 @@
 import { hasMediaType, readText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
+import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
 import type { PeoplePorts } from "../ports.ts";
-import { sentenceOf, shownParty, shownTarget, shownUser } from "./known-as.ts";
+import { sentenceOf, shownParty, shownTarget, shownUser, zoneOf } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
 
 export const MALFORMED = {
@@ -26,26 +27,27 @@ export const visitorOf = (ports: Pick<PeoplePorts, "hash">, request: HttpRequest
 
 /** `audience` is the name of the target that the page shows. */
 export function decisionView(
-  { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
+  ports: BasePorts,
   { id, session, offer: { target, scope }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
   audience: string,
 ): DecisionView {
-  const { issuer, policy, signIn, agents } = settings();
-  const nowSeconds = clock.nowSeconds();
-  return {
+  const { issuer, policy, signIn, agents } = ports.settings();
+  const nowSeconds = ports.clock.nowSeconds();
+  return defined<DecisionView>({
     target: shownTarget(target, audience),
     // Each scope in the operator's words.
     scopes: scope.map((value) => ({ value, sentence: sentenceOf(target, value) })),
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
     agents: furtherAgents(policy, target, scope, session).map((id) => shownParty(agents, id)),
     user: shownUser(session),
+    zone: zoneOf(ports, session),
     formToken: page.formToken,
     signOutToken: page.signOutToken,
     request: id,
     base: issuer,
     minutesLeft: Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60)),
     renewable: page.renewable,
-  };
+  });
 }
 
 /** Reads the form of a page; undefined for anything else. */

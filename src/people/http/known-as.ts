@@ -1,10 +1,12 @@
 /** How pages name a party, a user and a target: by what a user may rely on, never by what a party says of itself alone. */
 import type { Target } from "../../policy/rules.ts";
 import type { Worded } from "../../policy/worded.ts";
+import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Agents } from "../../settings/agents.ts";
 import { namingOf } from "../../settings/agents.ts";
 import type { Client } from "../../settings/settings.ts";
+import { zoneNamed } from "../../settings/time-zone.ts";
 import { isDocumentUrl } from "../../spec/cimd.ts";
 import type { ShownTarget, ShownUser } from "../pages/display-names.ts";
 import type { ShownParty } from "../pages/parties.ts";
@@ -30,6 +32,10 @@ export const toldParty = (agents: Agents, id: string, issuer: string): ShownPart
 
 export const shownUser = ({ origin, mail, displayName }: Session): ShownUser =>
   defined<ShownUser>({ id: mail ?? origin.sub, name: displayName });
+
+/** PAGE-D-30: a page without script does not know the zone of its browser, so it is that of the account, or the operator's. */
+export const zoneOf = ({ settings }: BasePorts, { zone }: Session): string | undefined =>
+  zoneNamed(zone ?? "") ?? settings().pages.timeZone;
 
 /** A target is named by the operator's title for it and the host of the name that was asked for. */
 export const shownTarget = (target: Target | undefined, name: string): ShownTarget =>

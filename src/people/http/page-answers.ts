@@ -15,9 +15,10 @@ import type { NoticeKind, Outcome } from "../flows/outcome.ts";
 import { textsFor } from "../pages/language.ts";
 import type { NoticeView } from "../pages/notice-page.ts";
 import { noticePage } from "../pages/notice-page.ts";
-import type { Page } from "../pages/page.ts";
+import type { Page, PageLook } from "../pages/page.ts";
 import { frame } from "../pages/page.ts";
 import { styleOf } from "../pages/style.ts";
+import type { Texts } from "../pages/texts.ts";
 import type { PagePorts, PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
 import { readCookie, setCookie } from "./cookies.ts";
@@ -71,13 +72,24 @@ export const pageAnswer = (
 };
 
 /** PAGE-D-17: the page is in the language of the user, as the client knows it or else the browser. */
-function written({ settings }: BasePorts, request: HttpRequest, answer: PageAnswer): HttpResponse {
+function written(
+  ports: BasePorts,
+  request: HttpRequest,
+  { requestId }: Peer,
+  answer: PageAnswer,
+): HttpResponse {
   const { page, uiLocales, ...rest } = answer;
   if (page === undefined) return rest;
   const named = uiLocales ?? new URL(request.url).searchParams.get("ui_locales") ?? undefined;
   const texts = textsFor(named, request.headers.get("accept-language"));
-  return { ...rest, body: frame(page, { texts, ...settings().pages }) };
+  return { ...rest, body: frame(page, lookOf(ports, texts, requestId)) };
 }
+
+/** PAGE-D-28: each page has the id of its request, which log and trail have, and a way on. */
+const lookOf = ({ settings }: Pick<PeoplePorts, "settings">, texts: Texts, requestId: string): PageLook => {
+  const { issuer, pages } = settings();
+  return { ...pages, texts, requestId, account: pageUrl(issuer, { page: "account" }) };
+};
 
 /**
  * PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: the browser follows with a GET, whatever the request was, and sends no
@@ -177,9 +189,8 @@ export function dressPages(ports: Pick<PeoplePorts, "hash" | "settings">): Dress
   const base = new URL(ports.settings().issuer).pathname.replace(/\/$/, "");
   const isPage = (path: string): boolean =>
     PAGE_PATHS.some((one) => path === base + one || path.startsWith(`${base}${one}/`));
-  return ({ path, acceptLanguage }, answer) => {
-    const { signIn, pages } = ports.settings();
-    if (signIn === undefined || !isPage(path)) return answer;
+  return ({ path, acceptLanguage, requestId }, answer) => {
+    if (ports.settings().signIn === undefined || !isPage(path)) return answer;
     const { status, headers } = answer;
     const kind = status === 503 ? "unavailable" : status >= 500 ? "fault" : "request_invalid";
     const { Allow, "Retry-After": retryAfter } = headers;
@@ -190,7 +201,10 @@ export function dressPages(ports: Pick<PeoplePorts, "hash" | "settings">): Dress
         Allow,
         "Retry-After": retryAfter,
       }),
-      body: frame(noticePage({ kind, status }), { texts: textsFor(undefined, acceptLanguage), ...pages }),
+      body: frame(
+        noticePage({ kind, status }),
+        lookOf(ports, textsFor(undefined, acceptLanguage), requestId),
+      ),
     };
   };
 }
@@ -226,7 +240,7 @@ export function onPage(
         throw fault;
       }
     };
-    return written(ports, request, admit(ports, request, audited) ?? (await attempt()));
+    return written(ports, request, peer, admit(ports, request, audited) ?? (await attempt()));
   };
 }
 

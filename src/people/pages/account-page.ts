@@ -1,19 +1,17 @@
 /** The page on which a user reads what they allowed and what was done in their name, and takes it back (PAGE-D-15). */
-import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { OwnEventKind } from "../audit/own-events.ts";
-import { fact, hidden, signOutForm } from "./decision-parts.ts";
-import type { ShownTarget, ShownUser } from "./display-names.ts";
-import { shownId, targetName, userName } from "./display-names.ts";
+import type { EventView, PermissionView } from "./account-events.ts";
+import { days } from "./account-events.ts";
+import { fact, hidden, signedInAs } from "./decision-parts.ts";
+import type { ShownUser } from "./display-names.ts";
+import { shownId, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
-import { dayOf, minuteOf } from "./language.ts";
+import { dayOf, inZone } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, partyName } from "./parties.ts";
+import { aboutParty, answersFor, partyHeading, partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
-
-export type PermissionView = { target: ShownTarget; sentences: readonly Worded[] };
 
 export type AllowedView = {
   id: string;
@@ -40,18 +38,12 @@ export type AllowedView = {
   renewedElsewhere?: boolean;
 };
 
-export type EventView = {
-  kind: OwnEventKind;
-  atMs: number;
-  /** In the order in which they acted. */
-  parties: readonly ShownParty[];
-  permissions: readonly PermissionView[];
-};
-
 export type AccountView = {
   /** The forms and links of this server begin with it. */
   base: string;
   user: ShownUser;
+  /** The time zone of the user, where it is known. */
+  zone?: string;
   signOutToken: string;
   allowed: readonly AllowedView[];
   moreAllowed?: string;
@@ -71,22 +63,21 @@ export type AccountView = {
 
 export const accountPage = (view: AccountView): Page => ({
   status: view.problem === undefined ? 200 : 400,
-  show: (texts) => ({
-    title: problemTitle(view, texts) ?? texts.accountTitle,
-    body: html`
+  show: (catalogue) => {
+    const texts = inZone(catalogue, view.zone);
+    return {
+      title: problemTitle(view, texts) ?? texts.accountTitle,
+      body: html`
 ${problemOf(view, texts)}
 <h1>${texts.accountTitle}</h1>
-${signedInAs(view, texts)}
+${signedInAs(view, `${view.base}/signin?again=1`, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
 <h2>${texts.doneHeading}</h2>
-${done(view, texts)}
-${signOutForm(view, texts)}`,
-  }),
+${done(view, texts)}`,
+    };
+  },
 });
-
-const signedInAs = ({ base, user }: AccountView, texts: Texts): Html =>
-  html`<p>${texts.signedInAs} ${userName(user)} · <a href="${base}/signin?again=1">${texts.notYou}</a></p>`;
 
 function problemTitle({ problem }: AccountView, texts: Texts): string | undefined {
   if (problem === undefined) return undefined;
@@ -113,31 +104,29 @@ ${firstAllowed === undefined ? undefined : html`<p>${link(firstAllowed, html`${t
 ${takeAll(view, texts)}`;
 }
 
-function card(one: AllowedView, index: number, { base }: AccountView, texts: Texts): Html {
-  const { party, permissions, agents, sinceSeconds, untilSeconds } = one;
-  const until = untilSeconds === undefined ? texts.untilTakenBack : dayOf(untilSeconds, texts);
-  return html`<li><h3 id="allowed-${index}">${partyName(party, texts)}</h3>
+function card(one: AllowedView, index: number, view: AccountView, texts: Texts): Html {
+  const { party, permissions, untilSeconds } = one;
+  const { heading, beneath } = partyHeading(party, texts);
+  const until =
+    untilSeconds === undefined ? texts.untilTakenBack : texts.allowedUntil(dayOf(untilSeconds, texts));
+  return html`<li><h3 id="allowed-${index}">${heading}</h3>
+${beneath}
 ${aboutParty(party, texts)}
 ${warned(one, texts)}
-<dl>
-${permissions.map((permission) => permitted(permission, texts))}
-${sinceSeconds === undefined ? undefined : fact(texts.allowedSince, html`${dayOf(sinceSeconds, texts)}`)}
-${fact(texts.allowedUntil, html`${until}`)}
-${fact(texts.lastUsed, html`${usedText(one, texts)}`)}
-${listed(
-  texts.goesOn,
-  one.goesOn.map((grant) => grantText(grant, texts)),
-)}
-${listed(
-  texts.agents,
-  agents.map((agent) => partyName(agent, texts)),
-)}
-</dl>
-<form method="post" action="${base}/account/withdraw">
-${hidden("token", one.formToken)}${hidden("consent", one.id)}
-<button aria-describedby="allowed-${index}">${texts.takeBack}</button>
-</form></li>`;
+${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}</dl>`}
+<p class="hint">${until} ${usedText(one, texts)}</p>
+${furtherFacts(one, texts)}
+${takeBack(one, index, view, texts)}</li>`;
 }
+
+/** One question, without which nothing is taken back. */
+const takeBack = ({ id, formToken }: AllowedView, index: number, { base }: AccountView, texts: Texts): Html =>
+  html`<details class="ask"><summary aria-describedby="allowed-${index}">${texts.takeBack}</summary>
+<form method="post" action="${base}/account/withdraw">
+${hidden("token", formToken)}${hidden("consent", id)}
+<p>${texts.takeBackQuestion}</p>
+<button aria-describedby="allowed-${index}">${texts.takeBackYes}</button>
+</form></details>`;
 
 const permitted = ({ target, sentences }: PermissionView, texts: Texts): Html =>
   fact(
@@ -145,10 +134,29 @@ const permitted = ({ target, sentences }: PermissionView, texts: Texts): Html =>
     html`<ul>${sentences.map((one) => html`<li>${shownId(inLanguage(one, [texts.language]))}</li>`)}</ul>`,
   );
 
+function furtherFacts({ party, sinceSeconds, goesOn, agents }: AllowedView, texts: Texts): Html | undefined {
+  const answered = answersFor(party, texts);
+  const facts = [
+    answered && fact(texts.answersFor, answered),
+    sinceSeconds === undefined ? undefined : fact(texts.allowedSince, html`${dayOf(sinceSeconds, texts)}`),
+    listed(
+      texts.goesOn,
+      goesOn.map((grant) => grantText(grant, texts)),
+    ),
+    listed(
+      texts.mayActFurther,
+      agents.map((agent) => partyName(agent, texts)),
+    ),
+  ].filter((one) => one !== undefined);
+  return facts.length === 0
+    ? undefined
+    : html`<details><summary>${texts.more}</summary><dl>${facts}</dl></details>`;
+}
+
 function usedText({ lastUse }: AllowedView, texts: Texts): string {
   if (lastUse === "none") return texts.noUse;
   return "atMs" in lastUse
-    ? dayOf(lastUse.atMs / 1000, texts)
+    ? texts.lastUsed(dayOf(lastUse.atMs / 1000, texts))
     : texts.noUseSince(dayOf(lastUse.noneSinceMs / 1000, texts));
 }
 
@@ -190,33 +198,20 @@ function done(view: AccountView, texts: Texts): Html {
   const { events, older, newest } = view;
   const ways = [newest && link(newest, html`${texts.newest}`), older && link(older, html`${texts.older}`)];
   const items = ways.filter((way) => typeof way === "object").map((way) => html`<li>${way}</li>`);
-  return html`<p class="hint">${texts.doneHint}</p>
-${days(view, texts)}
-${events.length === 0 ? html`<p>${texts.nothingDone}</p>` : html`<ol class="cards">${events.map((one) => entry(one, texts))}</ol>`}
+  return html`<p class="hint">${texts.doneHint(texts.zone)}</p>
+${chosenDays(view, texts)}
+${events.length === 0 ? html`<p>${texts.nothingDone}</p>` : days(events, texts)}
 ${items.length === 0 ? undefined : html`<ul class="choices">${items}</ul>`}`;
 }
 
-function days({ base, firstDay, lastDay, problem }: AccountView, texts: Texts): Html {
+function chosenDays({ base, firstDay, lastDay, problem }: AccountView, texts: Texts): Html {
   const wrong = problem === "day" ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
   const day = (name: string, words: string, value: string): Html =>
     html`<label><span>${words}</span><input type="date" name="${name}" value="${value}"${wrong}></label>`;
-  return html`<form method="get" action="${base}/account">
-<fieldset class="days"><legend>${texts.daysLegend}</legend>
+  const open = problem === "day" || firstDay !== "" || lastDay !== "" ? html` open` : undefined;
+  return html`<details${open}><summary>${texts.daysLegend}</summary>
+<form class="days" method="get" action="${base}/account">
 ${day("from", texts.firstDay, firstDay)}${day("to", texts.lastDay, lastDay)}
 <button>${texts.showDays}</button>
-</fieldset></form>`;
-}
-
-function entry({ kind, atMs, parties, permissions }: EventView, texts: Texts): Html {
-  const last = parties.at(-1);
-  const agent = last === undefined ? html`` : partyName(last, texts);
-  return html`<li><p class="hint">${minuteOf(atMs, texts)}</p>
-<p>${texts.done[kind](agent)}</p>
-${parties.length > 1 ? html`<p>${texts.wayOfAgents}:</p><ol>${parties.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>` : undefined}
-${permissions.map((permission) => html`<p>${doneWith(permission, texts)}</p>`)}</li>`;
-}
-
-function doneWith({ target, sentences }: PermissionView, texts: Texts): Html {
-  const words = sentences.map((one) => shownId(inLanguage(one, [texts.language]))).join("; ");
-  return html`${texts.doneAt(targetName(target, texts))}${words === "" ? undefined : html`: ${words}`}`;
+</form></details>`;
 }

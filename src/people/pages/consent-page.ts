@@ -1,17 +1,19 @@
 /** The page on which a user allows a client what it asks for, or refuses (PAGE-D-6 to PAGE-D-11). */
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { DecisionView, Ways } from "./decision-parts.ts";
-import { decisionForm, fact, factsOf } from "./decision-parts.ts";
-import { isolated, shownHost } from "./display-names.ts";
+import { decision, fact } from "./decision-parts.ts";
+import { isolated, shownHost, shownId } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
+import { inZone } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, idBeside, partyId, partyTitle, reasonOf } from "./parties.ts";
+import { aboutParty, answersFor, idBeneath, partyId, partyTitle, reasonOf } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type ConsentView = DecisionView & {
   client: ShownParty;
+  clientId: string;
   /** Host and port of the redirect URI, or the scheme where it has none. */
   redirectHost: string;
   loopback: boolean;
@@ -25,20 +27,18 @@ export type ConsentView = DecisionView & {
 
 export const consentPage = (view: ConsentView): Page => ({
   status: view.problem === undefined ? 200 : 400,
-  show: (texts) => {
+  show: (catalogue) => {
+    const texts = inZone(catalogue, view.zone);
     const name = partyTitle(view.client, texts);
-    const ways = waysOf(view);
     return {
       title: view.problem === undefined ? texts.consentTitle(name) : texts.unconfirmedTitle,
       body: html`
 ${problemOf(view, texts)}
 <h1>${texts.consentHeading(isolated(name))}</h1>
-${identityOf(view, texts)}
+${idBeneath(view.client, texts)}
 ${aboutParty(view.client, texts)}
 ${reasonOf(view.reason, texts)}
-${warnings(view, texts)}
-${factsOf(view, ways, texts, ownFacts(view, texts))}
-${decisionForm(withOffline(view, texts), ways, texts, confirmation(view, texts))}`,
+${decision(withOffline(view, texts), waysOf(view), texts, { warning: warning(view, texts), facts: ownFacts(view, texts) })}`,
     };
   },
 });
@@ -48,21 +48,15 @@ function waysOf({ base, request }: ConsentView): Ways {
   return { action: `${base}/authorize/review?r=${id}`, again: `${base}/signin?r=${id}&again=1` };
 }
 
-/** NAME-D-1: the id beneath the title, unless it is the heading. */
-function identityOf({ client }: ConsentView, texts: Texts): Html | undefined {
-  const id = idBeside(client, texts);
-  return id === undefined ? undefined : html`<p class="hint">${id}</p>`;
-}
-
 /** WCAG-3.3.1-1: the text names the box, and says what to do. */
 const problemOf = ({ problem }: ConsentView, texts: Texts): Html | undefined =>
   problem === undefined
     ? undefined
-    : html`<div class="warning" role="alert"><p><strong>${texts.unconfirmedTitle}.</strong></p><p id="unconfirmed">${texts.unconfirmed}</p></div>`;
+    : html`<div class="warning" role="alert"><p id="unconfirmed"><strong>${texts.unconfirmedTitle}.</strong> ${texts.unconfirmed}</p></div>`;
 
 /** WCAG-1.4.1-1: the state is told in words, beside the colour. */
-function warnings(view: ConsentView, texts: Texts): Html | undefined {
-  const { client, loopback, differs, redirectHost, mustConfirm } = view;
+function warning(view: ConsentView, texts: Texts): Html | undefined {
+  const { client, loopback, differs, redirectHost } = view;
   const lines = [
     // PAGE-D-8
     loopback ? html`<p>${texts.loopback}</p>` : undefined,
@@ -70,20 +64,28 @@ function warnings(view: ConsentView, texts: Texts): Html | undefined {
     differs
       ? html`<p>${texts.redirectDiffers(isolated(shownHost(redirectHost)), isolated(partyId(client)))}</p>`
       : undefined,
-    mustConfirm ? html`<p><strong>${texts.onlyIfYou}</strong></p>` : undefined,
+    confirmation(view, texts),
   ].filter((line) => line !== undefined);
-  if (lines.length === 0) return undefined;
-  return html`<div class="warning"><h2>${texts.beforeYouGoOn}</h2>${lines}</div>`;
+  return lines.length === 0 ? undefined : html`<div class="warning">${lines}</div>`;
 }
 
-const ownFacts = (view: ConsentView, texts: Texts): readonly Html[] => {
-  const redirect = fact(texts.answerGoesTo, redirectOf(view, texts));
-  const { refresh } = view;
-  // REFRESH-D-1: the page says for how long the client goes on by itself.
-  return refresh === undefined
-    ? [redirect]
-    : [redirect, fact(texts.goesOnFor, html`${texts.hours(refresh.hours)}`)];
-};
+/** PAGE-D-8: a browser asks for the box itself, though not of a user who refuses; the server asks in any case. */
+function confirmation({ mustConfirm, problem }: ConsentView, texts: Texts): Html | undefined {
+  if (!mustConfirm) return undefined;
+  const wrong = problem === undefined ? undefined : html` aria-invalid="true" aria-describedby="unconfirmed"`;
+  return html`<label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.confirm}</span></label>`;
+}
+
+function ownFacts(view: ConsentView, texts: Texts): readonly Html[] {
+  const answered = answersFor(view.client, texts);
+  return [
+    // REFRESH-D-1: the page says for how long the client goes on by itself.
+    ...(view.refresh === undefined ? [] : [fact(texts.goesOnFor, html`${texts.hours(view.refresh.hours)}`)]),
+    fact(texts.answerGoesTo, redirectOf(view, texts)),
+    ...(answered === undefined ? [] : [fact(texts.answersFor, answered)]),
+    fact(texts.clientId, isolated(shownId(view.clientId))),
+  ];
+}
 
 /** REFRESH-D-2: that it goes on for longer needs a box of its own. */
 function withOffline(view: ConsentView, texts: Texts): ConsentView {
@@ -94,10 +96,3 @@ function withOffline(view: ConsentView, texts: Texts): ConsentView {
 
 const redirectOf = ({ redirectHost, loopback }: ConsentView, texts: Texts): Html =>
   html`${isolated(shownHost(redirectHost))}${loopback ? html` (${texts.onThisComputer})` : undefined}`;
-
-/** PAGE-D-8: a browser asks for the box itself, though not of a user who refuses; the server asks in any case. */
-function confirmation({ mustConfirm, problem }: ConsentView, texts: Texts): Html | undefined {
-  if (!mustConfirm) return undefined;
-  const wrong = problem === undefined ? undefined : html` aria-invalid="true" aria-describedby="unconfirmed"`;
-  return html`<label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.confirm}</span></label>`;
-}

@@ -1,8 +1,9 @@
-/** What the two pages have in common on which a user decides: the facts, the scopes with their boxes, and the buttons. */
+/** What the two pages have in common on which a user decides: what is asked, the buttons, and beneath them the details. */
+
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { ShownTarget, ShownUser } from "./display-names.ts";
-import { targetName, userName } from "./display-names.ts";
+import { shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
@@ -20,6 +21,8 @@ export type DecisionView = {
   /** Why the client or agent asks, in its own words. */
   reason?: string;
   user: ShownUser;
+  /** The time zone of the user, where it is known. */
+  zone?: string;
   formToken: string;
   signOutToken: string;
   /** The id in the URL of the page. */
@@ -34,58 +37,48 @@ export type DecisionView = {
 /** Where the form of a page goes, and where the browser goes if another user wants to decide. */
 export type Ways = { action: string; again: string };
 
+/** What a page adds: a warning before the buttons, which may have a box, and facts of its own. */
+type Own = { warning?: Html | undefined; facts: readonly Html[] };
+
 export const hidden = (name: string, value: string): Html =>
   html`<input type="hidden" name="${name}" value="${value}">`;
 
-/** `confirmation` stands before the buttons. */
-export const decisionForm = (
-  view: DecisionView,
-  { action }: Ways,
-  texts: Texts,
-  confirmation?: Html,
-): Html => html`
+/** PAGE-D-27: what is asked stands first, then the buttons, and everything else beneath them. */
+export function decision(view: DecisionView, { action, again }: Ways, texts: Texts, own: Own): Html {
+  const { minutesLeft, renewable } = view;
+  const renew = `${action}&renew=1`;
+  const more = renewable ? html` <a href="${renew}">${texts.moreTime}</a>` : undefined;
+  return html`
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
 ${scopes(view, texts)}
 ${agents(view, texts)}
-${confirmation}
+${own.warning}
 ${choices(texts)}
 </form>
-<p>${texts.takenBackAt(html`<a href="${view.base}/account">${texts.accountTitle}</a>`)}</p>
-${signOutForm(view, texts)}`;
+<p class="hint">${texts.canTakeBack} ${texts.timeLeft(minutesLeft)}${
+    // WCAG-2.2.1-1
+    more
+  }</p>
+<details><summary>${texts.details}</summary>
+<dl>
+${fact(texts.lastsUntil, html`${dayOf(view.untilSeconds, texts)}`)}
+${own.facts}
+${fact(texts.scopeNames, html`${shownId(view.scopes.map(({ value }) => value).join(" "))}`)}
+</dl></details>
+${signedInAs(view, again, texts)}`;
+}
 
-/** OIDC-D-9 */
-export const signOutForm = (
-  { base, signOutToken }: Pick<DecisionView, "base" | "signOutToken">,
+/** PAGE-D-6, OIDC-D-9: who is signed in, with the ways to be another user or none. */
+export const signedInAs = (
+  { base, user, signOutToken }: Pick<DecisionView, "base" | "user" | "signOutToken">,
+  again: string,
   texts: Texts,
 ): Html => html`
-<form class="leave" method="post" action="${base}/signout">
+<form class="who" method="post" action="${base}/signout">
 ${hidden("token", signOutToken)}
-<button>${texts.signOut}</button>
+<p>${texts.signedInAs} ${userName(user)} · <a href="${again}">${texts.notYou}</a> · <button>${texts.signOut}</button></p>
 </form>`;
-
-/** `own` are the facts of the page itself, after the one that says who is signed in. */
-export function factsOf(
-  view: DecisionView,
-  { action, again }: Ways,
-  texts: Texts,
-  own: readonly Html[],
-): Html {
-  const { user, untilSeconds, minutesLeft, renewable } = view;
-  const renew = `${action}&renew=1`;
-  return html`<dl>
-${fact(texts.signedInAs, html`${userName(user)} · <a href="${again}">${texts.notYou}</a>`)}
-${own}
-${fact(texts.lastsUntil, html`${dayOf(untilSeconds, texts)}`)}
-${
-  // WCAG-2.2.1-1
-  fact(
-    texts.timeLeft,
-    html`${texts.minutes(minutesLeft)}${renewable ? html` · <a href="${renew}">${texts.moreTime}</a>` : undefined}`,
-  )
-}
-</dl>`;
-}
 
 export const fact = (term: string | Html, what: Html): Html =>
   html`<div><dt>${term}</dt><dd>${what}</dd></div>`;
@@ -105,10 +98,11 @@ ${offered.length > 1 ? every : undefined}
 const box = (name: string, value: string, words: string, kind: "one" | "every"): Html =>
   html`<label class="${kind}"><input type="checkbox" name="${name}" value="${value}"><span>${words}</span></label>`;
 
+/** How many act further is part of what is asked; which ones, a click away. */
 function agents({ agents: named }: DecisionView, texts: Texts): Html | undefined {
   if (named.length === 0) return undefined;
   const items = named.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
-  return html`<p>${texts.agents}</p><ul>${items}</ul>`;
+  return html`<details><summary>${texts.agentsFurther(named.length)}</summary><ul>${items}</ul></details>`;
 }
 
 /** PAGE-D-10: the two buttons look alike. */

@@ -1,7 +1,7 @@
 /**
  * How foreign names and hosts are shown (PAGE-D-7): a name is made harmless and short; a host is shown whole, in ASCII.
  */
-import { NAME_CHARS_MAX } from "../../limits/people.ts";
+import { ID_CHARS_BRIEF, ID_CHARS_END, NAME_CHARS_MAX } from "../../limits/people.ts";
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { Html } from "./html.ts";
@@ -30,6 +30,17 @@ export function shownName(raw: string | undefined, charsMax = NAME_CHARS_MAX): s
 
 /** Shows an identifier, such as a SPIFFE ID, which is never cut, because the end of it may be what matters. */
 export const shownId = (raw: string): string => visible(raw);
+
+/**
+ * Shows an identifier where there is room for a few lines, and the whole one stands elsewhere on the page: what names
+ * its authority is whole, because a part of a host reads as another host, and so is its end.
+ */
+export function briefId(raw: string): string {
+  const id = shownId(raw);
+  if (id.length <= ID_CHARS_BRIEF) return id;
+  const [authority = ""] = /^[a-z]+:\/\/[^/]{1,255}\//.exec(id) ?? [];
+  return `${authority}…${id.slice(-ID_CHARS_END).toWellFormed()}`;
+}
 
 /**
  * Shows host and port as the browser would show them at best, with complete A-labels; for an app's own scheme, the

@@ -27,10 +27,20 @@ const preferred = (field: string): readonly string[] =>
     .toSorted((one, other) => other.weight - one.weight)
     .map(({ item }) => item);
 
-/** Writes day and minute, in UTC. */
-export const minuteOf = (ms: number, { language }: Texts): string =>
-  new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" }).format(ms);
+/** The texts for a reader whose time zone may be known. */
+export const inZone = (texts: Texts, zone: string | undefined): Texts =>
+  zone === undefined ? texts : { ...texts, zone };
 
-/** Writes the day, in the time zone in which the server counts. */
-export const dayOf = (seconds: number, { language }: Texts): string =>
-  new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(seconds * 1000);
+/** Writes the minute in the zone of the reader, where it is known, with UTC beside it. */
+export function minuteOf(ms: number, { language, zone }: Texts): string {
+  const at = (timeZone: string): string =>
+    new Intl.DateTimeFormat(language, { timeStyle: "short", timeZone }).format(ms);
+  return zone === undefined ? at("UTC") : `${at(zone)} (${at("UTC")} UTC)`;
+}
+
+/** Writes the second in UTC, as the audit trail has it. */
+export const momentOf = (ms: number): string => new Date(ms).toISOString();
+
+/** Writes the day, in the zone of the reader or else in UTC. */
+export const dayOf = (seconds: number, { language, zone = "UTC" }: Texts): string =>
+  new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: zone }).format(seconds * 1000);

@@ -1,4 +1,4 @@
-/** The frame of every page. */
+/** The frame of every page: whose it is, what it says, a way on, and the number by which support finds the request. */
 import type { SchemeColours } from "../../settings/colours.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -8,11 +8,18 @@ import type { Texts } from "./texts.ts";
 /** A page, before it is known in which language; the title begins with what it is about (WCAG-2.4.2-1). */
 export type Page = { status: number; show: (texts: Texts) => { title: string; body: Html } };
 
-/** In which language, and in whose name and colours, a page is shown. */
-type Look = { texts: Texts; operator: string; colours: SchemeColours };
+/** In which language, and in whose name and colours, a page is shown, and beneath it the id of its request. */
+export type PageLook = {
+  texts: Texts;
+  operator: string;
+  colours: SchemeColours;
+  /** The account page, if there is one. */
+  account?: string;
+  requestId?: string;
+};
 
 /** The document. It has no script, and nothing in it is loaded from anywhere. */
-export function frame({ show }: Page, { texts, operator, colours }: Look): string {
+export function frame({ show }: Page, { texts, operator, colours, account, requestId }: PageLook): string {
   const { title, body } = show(texts);
   // WCAG-3.1.1-1
   const document = html`<html lang="${texts.language}">
@@ -26,6 +33,7 @@ export function frame({ show }: Page, { texts, operator, colours }: Look): strin
 <header><p><bdi>${operator}</bdi></p></header>
 <main>${body}
 </main>
+<footer>${account === undefined ? undefined : html`<p><a href="${account}">${texts.accountTitle}</a></p>`}${requestId === undefined ? undefined : html`<p>${texts.forSupport} <code>${requestId}</code></p>`}</footer>
 </body>
 </html>
 `;

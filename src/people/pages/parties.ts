@@ -1,8 +1,9 @@
 /** How a page names a party (NAME-D-1 to NAME-D-3): what the operator says of it, its id, and what it says of itself. */
 import { REASON_CHARS_MAX } from "../../limits/input.ts";
+import { CHAIN_CHARS_MAX } from "../../limits/people.ts";
 import type { AgentName, Naming } from "../../settings/agents.ts";
 import { inWords } from "../../settings/agents.ts";
-import { isolated, shownHost, shownId, shownName } from "./display-names.ts";
+import { briefId, isolated, shownHost, shownId, shownName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
@@ -23,37 +24,51 @@ export type ShownParty = {
 /** The id as it is shown: it is never cut. */
 export const partyId = ({ id, isHost = false }: ShownParty): string => (isHost ? shownHost(id) : shownId(id));
 
-/** The operator's title, or else the id; a client that registered itself has an id that tells people nothing. */
-export function partyTitle(party: ShownParty, texts: Texts): string {
+/** PAGE-D-27: the same where little room is, and the whole id stands in the details; a host is whole there too. */
+const partyIdBrief = (party: ShownParty): string => (party.isHost ? partyId(party) : briefId(party.id));
+
+/** The operator's title; a client that registered itself has an id that tells people nothing. */
+function titleOf(party: ShownParty, texts: Texts): string | undefined {
   const title = shownName(givenName(party, texts)?.title);
-  if (title !== undefined) return title;
-  return party.registeredAtSeconds === undefined ? partyId(party) : texts.selfRegisteredClient;
+  return title ?? (party.registeredAtSeconds === undefined ? undefined : texts.unverifiedClient);
 }
+
+/** The title, or else the id in brief. */
+export const partyTitle = (party: ShownParty, texts: Texts): string =>
+  titleOf(party, texts) ?? partyIdBrief(party);
 
 /** NAME-D-1: the id stands beside a title. */
 export function partyName(party: ShownParty, texts: Texts): Html {
-  const { toldBy } = party;
-  const title = partyTitle(party, texts);
-  const beside = idBeside(party, texts);
-  const known = beside === undefined ? isolated(title) : html`${isolated(title)} (${beside})`;
-  return toldBy === undefined ? known : html`${known} (${texts.toldBy(partyName(toldBy, texts))})`;
+  const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
+  return html`${title === undefined ? id : html`${isolated(title)} (${id})`}${toldOf(party, texts)}`;
 }
 
-/** The id, where the title says something else. */
-export const idBeside = (party: ShownParty, texts: Texts): Html | undefined =>
-  partyTitle(party, texts) === partyId(party) ? undefined : isolated(partyId(party));
+/** NAME-D-1: title or id as a heading, and beneath a title the id. */
+export function partyHeading(party: ShownParty, texts: Texts): { heading: Html; beneath?: Html } {
+  const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
+  return title === undefined
+    ? { heading: id }
+    : { heading: isolated(title), beneath: html`<p class="id">${id}</p>` };
+}
+
+/** NAME-D-1: the id beneath a title, in brief. */
+export const idBeneath = (party: ShownParty, texts: Texts): Html | undefined =>
+  titleOf(party, texts) === undefined ? undefined : html`<p class="id">${isolated(partyIdBrief(party))}</p>`;
 
 /** PAGE-D-6, NAME-D-2: what the operator says of it, when it registered itself, and what it calls itself, as its claim. */
 export function aboutParty(party: ShownParty, texts: Texts): Html | undefined {
   const { registeredAtSeconds } = party;
-  const { purpose, owner, contact } = givenName(party, texts) ?? {};
+  const { purpose } = givenName(party, texts) ?? {};
+  const name = claimedName(party, texts);
   const lines = [
-    purpose,
-    owner && texts.answeredForBy(owner, contact),
-    registeredAtSeconds === undefined ? undefined : texts.selfRegistered(dayOf(registeredAtSeconds, texts)),
-  ].flatMap((line) => (line ? [html`<p>${isolated(shownId(line))}</p>`] : []));
-  const claimed = claimOf(party, texts);
-  return claimed === undefined && lines.length === 0 ? undefined : html`${lines}${claimed}`;
+    purpose === undefined ? undefined : isolated(shownId(purpose)),
+    registeredAtSeconds === undefined
+      ? undefined
+      : html`${texts.selfRegistered(dayOf(registeredAtSeconds, texts))}`,
+    // PAGE-D-7: a name of its own choice stands in quotation marks.
+    name === undefined ? undefined : texts.claimedName(isolated(name)),
+  ].filter((line) => line !== undefined);
+  return lines.length === 0 ? undefined : html`<p>${lines.map((line) => html`${line} `)}</p>`;
 }
 
 /** NAME-D-7: why it asks, as its own words in quotation marks; the words of another may not speak for the page. */
@@ -62,13 +77,40 @@ export function reasonOf(reason: string | undefined, texts: Texts): Html | undef
   return words === undefined ? undefined : html`<p>${texts.reasonGiven(isolated(words))}</p>`;
 }
 
-/** PAGE-D-7: a name of its own choice stands in quotation marks. */
-function claimOf({ naming }: ShownParty, texts: Texts): Html | undefined {
-  const name =
-    naming !== undefined && "claimed" in naming
-      ? shownName(inWords(naming, [texts.language]).title)
-      : undefined;
-  return name === undefined ? undefined : html`<p>${texts.claimedName(isolated(name))}</p>`;
+/** Who answers for it to the operator, and where they are reached. */
+export function answersFor(party: ShownParty, texts: Texts): Html | undefined {
+  const { owner, contact } = givenName(party, texts) ?? {};
+  return owner === undefined && contact === undefined
+    ? undefined
+    : isolated(shownId([owner, contact].filter((one) => one !== undefined).join(", ")));
+}
+
+/**
+ * The way from the user to the agent that acts, as one line; the ids stand elsewhere. Names that would fill the page are
+ * counted in it, because some are of another company's choosing.
+ */
+export function chain(parties: readonly ShownParty[], texts: Texts): Html {
+  const titles = parties.flatMap((party) =>
+    [party, party.toldBy].flatMap((one) => (one === undefined ? [] : [partyTitle(one, texts)])),
+  );
+  const isLong = titles.join("").length > CHAIN_CHARS_MAX;
+  const named = isLong ? parties.slice(-1) : parties;
+  const items = [
+    html`${texts.you}`,
+    ...(isLong ? [html`${texts.agentsBetween(parties.length - 1)}`] : []),
+    ...named.map((party) => html`${isolated(partyTitle(party, texts))}${toldOf(party, texts)}`),
+  ];
+  return html`<ol class="chain">${items.map((item) => html`<li>${item}</li>`)}</ol>`;
+}
+
+/** NAME-D-2: what another server told of a party was not checked here, and is said to be its word. */
+const toldOf = ({ toldBy }: ShownParty, texts: Texts): Html | undefined =>
+  toldBy === undefined ? undefined : html` (${texts.toldBy(isolated(partyTitle(toldBy, texts)))})`;
+
+function claimedName({ naming }: ShownParty, texts: Texts): string | undefined {
+  return naming !== undefined && "claimed" in naming
+    ? shownName(inWords(naming, [texts.language]).title)
+    : undefined;
 }
 
 function givenName({ naming }: ShownParty, texts: Texts): AgentName | undefined {

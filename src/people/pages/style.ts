@@ -7,8 +7,24 @@ const [darkCard, darkPage] = GROUNDS.dark;
 
 /** The colours beside those of the operator, for tests of their contrast too. */
 export const TONES = {
-  light: { ink: "#1b1f24", quiet: "#4d5662", line: "#d3d9e0", notice: "#fff5dc", edge: "#8f5f00" },
-  dark: { ink: "#eceff3", quiet: "#b4bcc8", line: "#3a424c", notice: "#2c2410", edge: "#e3b341" },
+  light: {
+    ink: "#1b1f24",
+    quiet: "#4d5662",
+    line: "#d3d9e0",
+    notice: "#fff5dc",
+    edge: "#8f5f00",
+    gift: "#1a6b34",
+    refusal: "#b3261e",
+  },
+  dark: {
+    ink: "#eceff3",
+    quiet: "#b4bcc8",
+    line: "#3a424c",
+    notice: "#2c2410",
+    edge: "#e3b341",
+    gift: "#5bc980",
+    refusal: "#ff8f85",
+  },
 } as const;
 
 const tones = (of: Record<string, string>): string =>
@@ -23,48 +39,75 @@ export const styleOf = ({ light, dark }: SchemeColours): string => `
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Open Sans",sans-serif;overflow-wrap:anywhere;border-top:.3rem solid var(--accent)}
-header,main{max-width:40rem;margin:0 auto;padding:1rem 1.25rem}
+header,main,footer{max-width:40rem;margin:0 auto;padding:.6rem 1.25rem}
 header p{margin:0;font-weight:600}
-main{background:var(--card);padding-bottom:1.5rem}
-h1{font-size:1.5rem;line-height:1.3;margin:.5rem 0 .75rem}
-h2{font-size:1rem;margin:0 0 .25rem}
-p{margin:.75rem 0}
+main{background:var(--card);padding-bottom:1rem}
+footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.85rem;color:var(--quiet)}
+footer p{margin:.1rem 0}
+h1{font-size:1.35rem;line-height:1.25;margin:.35rem 0 .5rem}
+h2{font-size:1.2rem;margin:2rem 0 .25rem}
+h3{font-size:1rem;margin:1.5rem 0 .25rem}
+h4{font-size:1rem;margin:.75rem 0 0}
+p{margin:.5rem 0}
 bdi{hyphens:manual}
-dl{margin:1.25rem 0;padding:0}
-dl div{border-top:1px solid var(--line);padding:.6rem 0}
+code{font:inherit}
+.id{margin:0 0 .5rem;color:var(--quiet);font-size:.85rem}
+.hint{color:var(--quiet);font-size:.9rem}
+dl{margin:.5rem 0;padding:0}
+dl div{border-top:1px solid var(--line);padding:.4rem 0}
 dt{color:var(--quiet);font-size:.9rem}
 dd{margin:0}
+ul,ol{padding-left:1.25rem;margin:.25rem 0}
+li{margin:.25rem 0}
 a{color:var(--accent);text-underline-offset:.15em}
-dd a,p a{display:inline-block;min-height:1.5rem}
+p a{display:inline-block;min-height:1.5rem}
+.chain{margin:0 0 .5rem;padding:0;font-size:.9rem}
+.chain li{display:inline}
+.chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:1.5rem 0 1rem;padding:.75rem 1rem .25rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.75rem 0 .5rem;padding:.6rem 1rem .2rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
-label{display:flex;gap:.75rem;align-items:flex-start;padding:.6rem 0;cursor:pointer}
+fieldset .hint{margin:0 0 .2rem;line-height:1.35}
+label{display:flex;gap:.75rem;align-items:flex-start;padding:.35rem 0;line-height:1.35;cursor:pointer}
+label span{padding-top:.05rem}
 .every{border-top:1px solid var(--line);font-weight:600}
 input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--accent)}
-.hint{color:var(--quiet);font-size:.9rem;margin:0 0 .4rem;padding-top:.25rem}
-.warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.75rem 1rem;margin:1rem 0}
-.warning p{margin:.25rem 0}
-ul,ol{padding-left:1.25rem;margin:.5rem 0}
-dd ol{margin:0}
-li{margin:.25rem 0}
-.choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:1rem;margin:1.5rem 0 0;padding:0;list-style:none}
+summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.9rem}
+.warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.4rem .9rem;margin:.6rem 0;line-height:1.4}
+.warning p{margin:.2rem 0}
+.warning label{font-weight:600}
+.choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:1rem;margin:.75rem 0 0;padding:0;list-style:none}
 .choices li{margin:0;display:grid}
 button,.choices a{font:inherit;font-weight:600;width:100%;min-height:3rem;padding:.6rem 1rem;border:2px solid var(--accent);border-radius:.5rem;background:var(--card);color:var(--accent);cursor:pointer;text-align:center;text-decoration:none;display:grid;place-content:center}
 button:hover,.choices a:hover{background:var(--page)}
-.leave{border-top:1px solid var(--line);margin-top:1.5rem;padding-top:.5rem}
-.leave button{width:auto;min-height:2rem;padding:.25rem .5rem;margin-left:-.5rem;border-color:transparent;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
+.who button{display:inline;width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
+.who{font-size:.9rem}
 .cards{padding:0;list-style:none}
-.cards>li{border:1px solid var(--line);border-radius:.5rem;padding:.75rem 1rem;margin:1rem 0}
+.cards>li{border:1px solid var(--line);border-radius:.5rem;padding:.75rem 1rem;margin:.75rem 0}
 .cards h3,.cards p{margin:0}
-.cards dl{margin:.5rem 0}
-.cards dd ul,.cards ol{margin:0}
-main>h2{font-size:1.25rem;margin-top:2rem}
-h3{font-size:1rem;margin:1.5rem 0 .25rem}
-.days label{justify-content:space-between;flex-wrap:wrap;align-items:center;padding:.35rem 0}
-.days button{margin:.5rem 0 .75rem}
+.cards dl div:first-child{border-top:0}
+.ask summary{display:inline-block;margin-top:.4rem;padding:.3rem 1rem;border:2px solid var(--accent);border-radius:.5rem;font-weight:600}
+.ask form{border:1px solid var(--edge);border-radius:.5rem;padding:.75rem 1rem;margin:.5rem 0 0}
+.ask button{margin-top:.5rem}
+section{border-top:1px solid var(--line)}
+section h3{margin:.75rem 0 0}
+.events{padding:0;list-style:none}
+.events>li{display:flex;gap:.75rem}
+.events div{min-width:0}
+.events p,.events .chain{margin:0}
+.time{color:var(--quiet);font-size:.9rem}
+.sign{flex:none;display:inline-grid;place-content:center;width:1.5rem;height:1.5rem;border-radius:50%;background:var(--accent);color:var(--card);font-weight:700;line-height:1}
+.gift{background:var(--gift);border-radius:.3rem}
+.refusal{background:none;color:var(--refusal);border:2px solid}
+.ending{background:var(--edge);border-radius:.3rem}
+.session{background:var(--quiet)}
+.legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;margin:.5rem 0;padding:0;list-style:none;font-size:.9rem}
+.legend li{margin:0}
+.days{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end;padding-bottom:.75rem}
+.days label{flex-direction:column;gap:0;padding:0}
+.days button{width:auto;min-height:2.5rem;padding:.25rem 1.5rem}
 input[type=date]{font:inherit;min-height:2.5rem;padding:.25rem .5rem;border:1px solid var(--quiet);border-radius:.5rem;background:var(--card);color:var(--ink);max-width:100%}
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}
-@media(min-width:44rem){header{margin-top:2rem}main{border:1px solid var(--line);border-radius:.75rem;margin-bottom:3rem;padding:1.5rem 2rem 2rem}header{padding:1rem 2rem}}
+@media(min-width:44rem){header{margin-top:1rem}main{border:1px solid var(--line);border-radius:.75rem;padding:1rem 2rem 1.25rem}header,footer{padding:.6rem 2rem}footer{margin-bottom:2rem}}
 `;

@@ -2,91 +2,98 @@
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
 
-const inDays = (days: number): string => (days === 1 ? "1 Tag" : `${days} Tage`);
+const count = (number: number, one: string, several: string): string =>
+  `${number} ${number === 1 ? one : several}`;
+const inMinutes = (minutes: number): string => count(minutes, "Minute", "Minuten");
+const inHours = (hours: number): string => count(hours, "Stunde", "Stunden");
+const inDays = (days: number): string => count(days, "Tag", "Tage");
 
 export const de: Texts = {
   language: "de",
   consentTitle: (client) => `${client} erlauben?`,
-  consentHeading: (client) => html`${client} bittet um Zugriff`,
-  selfRegisteredClient: "Ein Programm, das sich selbst angemeldet hat,",
+  consentHeading: (client) => html`${client} möchte Zugriff`,
+  unverifiedClient: "Ein ungeprüftes Programm",
   claimedName: (name) => html`Es nennt sich „${name}“.`,
   reasonGiven: (words) => html`Begründung: „${words}“`,
-  answeredForBy: (owner, contact) =>
-    `Verantwortlich: ${owner}${contact === undefined ? "" : ` (${contact})`}.`,
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,
-  askWhy:
-    "Ein Agent, der für Sie arbeitet, kommt nur weiter, wenn Sie es erlauben. Wenn Sie nicht wissen, warum er fragt, lehnen Sie ab.",
-  agentIdentity: "Der Agent",
-  worksFor: "Wer für wen arbeitet",
+  askWhy: "Wenn Sie nicht wissen, warum, lehnen Sie ab.",
   you: "Sie",
-  thisAgent: "dieser Agent",
-  beforeYouGoOn: "Bevor Sie fortfahren",
-  selfRegistered: (date) =>
-    `Dieses Programm hat sich am ${date} selbst angemeldet. Sein Name wurde nicht geprüft.`,
-  loopback:
-    "Die Antwort geht an ein Programm auf diesem Computer. Jedes Programm darauf könnte das sein, das sie erhält.",
-  onlyIfYou: "Fahren Sie nur fort, wenn Sie dies gerade selbst begonnen haben.",
-  redirectDiffers: (redirect, client) =>
-    html`Die Antwort geht an ${redirect}, also an einen anderen Host als ${client}.`,
-  confirm: "Ich habe dies gerade selbst begonnen",
+  agentsBetween: (number) => count(number, "Agent", "Agenten"),
+  selfRegistered: (date) => `Es hat sich am ${date} selbst registriert; sein Name ist nicht geprüft.`,
+  loopback: "Die Antwort geht an diesen Computer, und jedes Programm darauf könnte sie erhalten.",
+  redirectDiffers: (redirect, client) => html`Die Antwort geht an ${redirect}, nicht an ${client}.`,
+  confirm: "Ich habe das gerade selbst begonnen",
   unconfirmedTitle: "Ein Häkchen fehlt",
-  unconfirmed:
-    "Setzen Sie das Häkchen bei „Ich habe dies gerade selbst begonnen“ und noch einmal bei dem, was Sie erlauben. Oder lehnen Sie ab.",
-  signedInAs: "Sie sind angemeldet als",
+  unconfirmed: "Kreuzen Sie „Ich habe das gerade selbst begonnen“ an und noch einmal, was Sie erlauben.",
+  signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
+  canTakeBack: "Sie können das jederzeit in Ihrem Konto zurücknehmen.",
+  timeLeft: (minutes) => `Sie haben ${inMinutes(minutes)} Zeit.`,
+  moreTime: "Mehr Zeit",
+  details: "Einzelheiten: wie lange, wohin, technische Namen",
+  lastsUntil: "Gilt bis",
+  goesOnFor: "Arbeitet ohne neue Frage weiter für",
+  hours: inHours,
+  goOnWithoutMe: ({ days, idleDays, hours }) =>
+    `${inDays(days)} statt ${inHours(hours)} ohne neue Frage weiterarbeiten, wenn es mindestens alle ${inDays(idleDays)} benutzt wird`,
   answerGoesTo: "Die Antwort geht an",
   onThisComputer: "auf diesem Computer",
-  lastsUntil: "Was Sie erlauben, gilt bis",
-  goesOnFor: "Ohne Sie wieder zu fragen, arbeitet es weiter für",
-  hours: (hours) => (hours === 1 ? "1 Stunde" : `${hours} Stunden`),
-  goOnWithoutMe: ({ days, idleDays, hours }) =>
-    `${inDays(days)} statt ${hours === 1 ? "1 Stunde" : `${hours} Stunden`} weiterzuarbeiten, ohne Sie wieder zu fragen, solange es alle ${inDays(idleDays)} benutzt wird`,
-  timeLeft: "Zeit für die Entscheidung",
-  minutes: (count) => (count === 1 ? "1 Minute" : `${count} Minuten`),
-  moreTime: "Mehr Zeit",
-  asksTo: (target) => html`Bei ${target} bittet es darum`,
-  tickHint:
-    "Setzen Sie Häkchen bei dem, was Sie erlauben. Sonst wird nichts gegeben. Ohne Häkchen lehnen Sie ab.",
-  everything: "All dies",
-  agents: "Damit dürfen diese weiter in Ihrem Namen handeln, ohne Sie noch einmal zu fragen:",
+  clientId: "Technischer Name des Programms",
+  scopeNames: "Technische Namen der Rechte",
+  answersFor: "Verantwortlich",
+  identities: "Wer für wen arbeitet, mit technischem Namen",
+  asksTo: (target) => html`Möchte bei ${target}`,
+  tickHint: "Kreuzen Sie an, was Sie erlauben. Ohne Häkchen wird nichts erlaubt.",
+  everything: "Alles davon",
+  agentsFurther: (number) =>
+    number === 1
+      ? "Dann handelt 1 Agent ungefragt für Sie weiter"
+      : `Dann handeln ${number} Agenten ungefragt für Sie weiter`,
   refuse: "Ablehnen",
   allow: "Erlauben",
   signInTitle: "Anmelden",
-  signInHint: "Wählen Sie, wo Sie Ihr Konto haben.",
+  signInHint: "Wo haben Sie Ihr Konto?",
   goOn: "Fortfahren",
   signOut: "Abmelden",
   signOutAt: (provider) => html`Auch bei ${provider} abmelden`,
   backTo: (host) => html`Zurück zu ${host}`,
-  takenBackAt: (account) => html`Was Sie erlauben, können Sie jederzeit zurücknehmen: ${account}`,
   accountTitle: "Ihr Konto",
+  forSupport: "Nummer dieser Seite für den Support:",
   allowedHeading: "Was Sie erlaubt haben",
   nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",
   takeBackHint: (minutes) =>
-    `Was Sie zurücknehmen, endet hier sofort, mit allem, was darunter gegeben wurde. Ein Dienst, der selbst prüft, bemerkt es vielleicht erst bis zu ${minutes === 1 ? "1 Minute" : `${minutes} Minuten`} später.`,
+    `Was Sie zurücknehmen, endet hier sofort, mit allem, was daraus entstanden ist. Ein Dienst, der selbst prüft, merkt es spätestens nach ${inMinutes(minutes)}.`,
   mayAt: (target) => html`Darf bei ${target}`,
   allowedSince: "Erlaubt seit",
-  allowedUntil: "Gilt bis",
-  untilTakenBack: "zur Rücknahme",
-  lastUsed: "Zuletzt benutzt",
-  noUse: "Keine Nutzung verzeichnet",
-  noUseSince: (date) => `Keine Nutzung verzeichnet seit ${date}`,
-  goesOn: "Läuft weiter, während Sie weg sind",
+  allowedUntil: (date) => `Gilt bis ${date}.`,
+  untilTakenBack: "Gilt, bis Sie es zurücknehmen.",
+  lastUsed: (date) => `Zuletzt benutzt am ${date}.`,
+  noUse: "Keine Nutzung verzeichnet.",
+  noUseSince: (date) => `Keine Nutzung verzeichnet seit ${date}.`,
+  goesOn: "Arbeitet weiter, während Sie weg sind",
   goesOnUntil: (since, used, until) => `Seit ${since}, zuletzt benutzt am ${used}, bis ${until}.`,
   goesOnIdle: (date) => `Unbenutzt endet es am ${date}.`,
   reused: (date) =>
     `Am ${date} wurde ein Zugang dieses Programms beendet, weil er von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Wenn Sie das Programm benutzen, melden Sie sich dort neu an.`,
   renewedElsewhere:
-    "Zwei Netze haben denselben Zugang dieses Programms binnen Sekunden benutzt. Vielleicht haben Sie das Netz gewechselt, vielleicht ist eine Kopie gestohlen: Wenn Sie nicht wissen, warum, nehmen Sie zurück, was Sie erlaubt haben.",
+    "Derselbe Zugang dieses Programms wurde binnen Sekunden aus zwei Netzen benutzt. Vielleicht haben Sie das Netz gewechselt, vielleicht ist eine Kopie gestohlen. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
+  mayActFurther: "Diese handeln ungefragt für Sie weiter",
+  more: "Einzelheiten",
   takeBack: "Zurücknehmen",
+  takeBackQuestion: "Jetzt zurücknehmen? Es endet sofort.",
+  takeBackYes: "Ja, zurücknehmen",
   takeAllHeading: "Alles zurücknehmen",
-  takeAllConfirm: "Ja, alles, was ich irgendeinem Programm erlaubt habe",
+  takeAllConfirm: "Ja, alles, was ich Programmen erlaubt habe",
   takeAll: "Alles zurücknehmen",
   takeAllUnconfirmed:
-    "Setzen Sie das Häkchen bei „Ja, alles, was ich irgendeinem Programm erlaubt habe“, und wählen Sie noch einmal. Es wurde nichts zurückgenommen.",
+    "Kreuzen Sie „Ja, alles, was ich Programmen erlaubt habe“ an, und wählen Sie noch einmal. Es wurde nichts zurückgenommen.",
   moreAllowed: "Mehr von dem, was Sie erlaubt haben",
   firstAllowed: "Was Sie erlaubt haben, von Anfang an",
   doneHeading: "Was in Ihrem Namen geschah",
-  doneHint: "Das Neueste zuerst. Zeiten sind UTC.",
+  doneHint: (zone) =>
+    zone === undefined
+      ? "Das Neueste zuerst. Alle Zeiten in UTC."
+      : `Das Neueste zuerst. Zeiten von ${zone}, daneben UTC.`,
   nothingDone: "Es ist nichts verzeichnet.",
   daysLegend: "Bestimmte Tage zeigen",
   firstDay: "Erster Tag",
@@ -97,51 +104,58 @@ export const de: Texts = {
     "Schreiben Sie jeden Tag wie 2027-01-31, den ersten nicht nach dem letzten, oder lassen Sie ihn leer.",
   older: "Ältere Einträge",
   newest: "Neueste Einträge",
-  wayOfAgents: "Über, in dieser Reihenfolge",
-  toldBy: (issuer) => html`wie ${issuer} angibt`,
+  yourself: "Sie selbst",
+  exactTime: "Genaue Zeit in UTC",
+  toldBy: (issuer) => html`laut ${issuer}`,
   doneAt: (target) => html`Bei ${target}`,
+  sorts: {
+    act: "hat gehandelt",
+    gift: "hat Erlaubnis oder Zugang erhalten",
+    refusal: "abgelehnt",
+    ending: "beendet",
+    session: "Anmeldung",
+  },
   done: {
-    token_given: (agent) => html`${agent} erhielt Zugang zu dem, was Sie erlaubt haben.`,
-    acted: (agent) => html`${agent} handelte in Ihrem Namen.`,
-    acted_as_you: (agent) => html`${agent} handelte wie Sie selbst, ohne genannt zu werden.`,
-    grant_redeemed: (agent) =>
-      html`${agent} kam von einer anderen Firma mit einer Erlaubnis in Ihrem Namen und erhielt Zugang.`,
-    refused: (agent) => html`${agent} wollte in Ihrem Namen handeln und wurde abgelehnt.`,
-    you_refused: (agent) => html`Sie haben ${agent} abgelehnt.`,
-    allowed: (agent) => html`Sie haben ${agent} Rechte gegeben.`,
-    allowed_by_others: (agent) => html`Ein Administrator hat ${agent} in Ihrem Namen Rechte gegeben.`,
-    taken_back: (agent) => html`Sie haben die Rechte von ${agent} zurückgenommen.`,
-    taken_back_by_others: (agent) => html`Ein Administrator hat die Rechte von ${agent} zurückgenommen.`,
-    renewed_elsewhere: (agent) =>
-      html`${agent} hat denselben Zugang binnen Sekunden aus zwei Netzen benutzt. Wenn Sie nicht wissen, warum, nehmen Sie zurück, was Sie erlaubt haben.`,
-    ended: () => html`Was Programme für Sie hatten, wurde beendet.`,
-    signed_in: () => html`Sie haben sich hier angemeldet.`,
-    signed_out: () => html`Sie haben sich hier abgemeldet.`,
+    token_given: "Hat Zugang zu dem erhalten, was Sie erlaubt haben.",
+    acted: "Hat in Ihrem Namen gehandelt.",
+    acted_as_you: "Hat als Sie gehandelt, ohne selbst genannt zu werden.",
+    grant_redeemed: "Kam von einer anderen Firma mit einer Erlaubnis in Ihrem Namen und erhielt Zugang.",
+    refused: "Wollte in Ihrem Namen handeln und wurde abgelehnt.",
+    you_refused: "Sie haben abgelehnt.",
+    allowed: "Sie haben es erlaubt.",
+    allowed_by_others: "Ein Administrator hat es in Ihrem Namen erlaubt.",
+    taken_back: "Sie haben die Erlaubnis zurückgenommen.",
+    taken_back_by_others: "Ein Administrator hat die Erlaubnis zurückgenommen.",
+    renewed_elsewhere:
+      "Hat denselben Zugang binnen Sekunden aus zwei Netzen benutzt. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
+    ended: "Was Programme für Sie hatten, wurde beendet.",
+    signed_in: "Sie haben sich hier angemeldet.",
+    signed_out: "Sie haben sich hier abgemeldet.",
   },
   notices: {
     request_invalid: {
       title: "Die Anfrage ist ungültig",
-      text: "Das Programm, von dem Sie kommen, hat eine Anfrage gestellt, die nicht beantwortet werden kann. Es hat nichts erhalten. Beginnen Sie dort neu; kommt diese Seite wieder, sagen Sie es dem Hersteller.",
+      text: "Das Programm, von dem Sie kommen, hat eine fehlerhafte Anfrage gestellt. Es hat nichts erhalten. Beginnen Sie dort neu. Kommt diese Seite wieder, sagen Sie es dem Hersteller des Programms.",
     },
     client_unknown: {
-      title: "Das Programm ist hier nicht bekannt",
-      text: "Das Programm, von dem Sie kommen, ist nicht angemeldet, oder die Seite, die es beschreibt, antwortet nicht. Es hat nichts erhalten.",
+      title: "Dieses Programm ist hier unbekannt",
+      text: "Das Programm, von dem Sie kommen, ist nicht registriert, oder die Seite, die es beschreibt, antwortet nicht. Es hat nichts erhalten.",
     },
     client_unreachable: {
       title: "Die Seite des Programms antwortet nicht",
-      text: "Die Seite, die das Programm beschreibt, von dem Sie kommen, ist gerade nicht erreichbar. Es hat nichts erhalten. Versuchen Sie es gleich noch einmal.",
+      text: "Die Seite, die das Programm beschreibt, ist gerade nicht erreichbar. Das Programm hat nichts erhalten. Versuchen Sie es gleich noch einmal.",
     },
     redirect_refused: {
-      title: "Der Rückweg ist nicht angemeldet",
-      text: "Das Programm, von dem Sie kommen, will die Antwort an einem Ort, den es nicht angemeldet hat. Dorthin wurde nichts gesendet.",
+      title: "Dieser Rückweg ist nicht registriert",
+      text: "Das Programm, von dem Sie kommen, möchte die Antwort an eine Adresse, die es nicht registriert hat. Dorthin wurde nichts gesendet.",
     },
     request_gone: {
-      title: "Die Anfrage ist beendet",
-      text: "Sie hat zu lange gedauert oder wurde in einem anderen Browser begonnen. Beginnen Sie neu bei dem Programm, von dem Sie kommen.",
+      title: "Diese Anfrage ist abgelaufen",
+      text: "Sie hat zu lange gedauert, oder Sie haben sie in einem anderen Browser begonnen. Beginnen Sie neu bei dem Programm, von dem Sie kommen.",
     },
     request_decided: {
       title: "Sie haben schon entschieden",
-      text: "Diese Anfrage wurde bereits beantwortet. Es geschieht nichts weiter, und Sie können die Seite schließen.",
+      text: "Diese Anfrage ist beantwortet, mehr geschieht nicht. Sie können die Seite schließen.",
     },
     sign_in_failed: {
       title: "Die Anmeldung ist nicht gelungen",
@@ -153,15 +167,15 @@ export const de: Texts = {
     },
     form_refused: {
       title: "Das Formular wurde nicht angenommen",
-      text: "Es kam nicht von unserer eigenen Seite, oder diese war veraltet. Es wurde nichts gegeben.",
+      text: "Es kam nicht von unserer Seite, oder die Seite war veraltet. Es wurde nichts erlaubt.",
     },
     session_over: {
       title: "Sie sind nicht mehr angemeldet",
-      text: "Es wurde nichts geändert. Melden Sie sich wieder an, und wiederholen Sie, was Sie wollten.",
+      text: "Es hat sich nichts geändert. Melden Sie sich wieder an, und wiederholen Sie, was Sie wollten.",
     },
     taken_back_before: {
-      title: "Das wurde schon zurückgenommen",
-      text: "Es ist nicht mehr erlaubt, und es bleibt nichts zu tun.",
+      title: "Das haben Sie schon zurückgenommen",
+      text: "Es ist nicht mehr erlaubt. Sie müssen nichts weiter tun.",
     },
     provider_down: {
       title: "Die Anmeldeseite antwortet nicht",
@@ -169,27 +183,31 @@ export const de: Texts = {
     },
     fault: {
       title: "Hier ist etwas schiefgegangen",
-      text: "Dieser Server konnte nicht antworten, und der Fehler liegt nicht bei Ihnen. Kein Programm hat etwas erhalten. Versuchen Sie es noch einmal; kommt diese Seite wieder, sagen Sie es dem Betreiber dieses Servers.",
+      text: "Der Fehler liegt bei uns, nicht bei Ihnen. Kein Programm hat etwas erhalten. Versuchen Sie es noch einmal. Kommt diese Seite wieder, nennen Sie dem Support die Nummer unten.",
     },
     busy: {
       title: "Zu viele Anfragen",
-      text: "Es ist gerade mehr zu tun, als möglich ist. Versuchen Sie es gleich noch einmal.",
+      text: "Gerade ist zu viel zu tun. Versuchen Sie es gleich noch einmal.",
     },
     unavailable: {
-      title: "Das kann im Moment nicht beantwortet werden",
-      text: "Ob gespeichert wurde, was Sie getan haben, ist nicht bekannt. Tun Sie in einem Moment dasselbe noch einmal: Es geschieht nicht zweimal.",
+      title: "Gerade ist keine Antwort möglich",
+      text: "Vielleicht wurde gespeichert, was Sie getan haben, vielleicht nicht. Tun Sie in einem Moment dasselbe noch einmal: Es geschieht nicht doppelt.",
     },
     ask_gone: {
       title: "Hier ist nichts zu entscheiden",
-      text: "Der Link ist für eine andere Person, oder seine Zeit ist um. Es wurde nichts gegeben. Wenn Sie erwartet haben, gefragt zu werden, lassen Sie den Agenten es noch einmal versuchen, und melden Sie sich als die Person an, für die er arbeitet.",
+      text: "Der Link ist für eine andere Person, oder seine Zeit ist um. Es wurde nichts erlaubt. Wenn Sie eine Frage erwarten, lassen Sie den Agenten es noch einmal versuchen, und melden Sie sich als die Person an, für die er arbeitet.",
     },
     ask_allowed: {
       title: "Sie haben es erlaubt",
-      text: "Der Agent kommt weiter, sobald er es noch einmal versucht. Sie können die Seite schließen.",
+      text: "Der Agent arbeitet weiter, sobald er es noch einmal versucht. Sie können die Seite schließen.",
     },
     ask_refused: {
       title: "Sie haben abgelehnt",
       text: "Der Agent hat nichts erhalten. Sie können die Seite schließen.",
+    },
+    home: {
+      title: "Erlaubnisse für Programme und Agenten",
+      text: "Hier entscheiden Sie, welche Programme und Agenten für Sie handeln dürfen, und sehen, was sie getan haben. Wenn Sie gefragt werden, kommen Sie von selbst hierher. Was Sie erlaubt haben, steht in Ihrem Konto.",
     },
     signed_out: {
       title: "Sie sind abgemeldet",

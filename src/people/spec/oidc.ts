@@ -15,6 +15,7 @@
 
 import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
 import { JSON_DEPTH_MAX } from "../../limits/input.ts";
+import { NAME_CHARS_MAX } from "../../limits/people.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -349,6 +350,10 @@ export function displayName(claims: JsonObject): string | undefined {
   const names = [claims.name, claims.preferred_username, claims.email];
   return names.find((one): one is string => typeof one === "string" && one !== "");
 }
+
+/** PAGE-D-30: the time zone of the user's account there, to be shown and no more; whether there is such a zone is not looked at. */
+export const zoneInfo = ({ zoneinfo }: JsonObject): string | undefined =>
+  typeof zoneinfo === "string" && zoneinfo.length <= NAME_CHARS_MAX ? zoneinfo : undefined;
 
 /** OIDC-D-6: only where the provider says that the address is the user's; to be shown, and no identity either. */
 export function verifiedMail({ email, email_verified: verified }: JsonObject): string | undefined {

@@ -24,7 +24,7 @@ async function signIn({ ports }: RefreshFlow, key: string): Promise<string> {
 }
 
 async function open(ports: PeoplePorts, key: string, query: AccountQuery = {}): Promise<Account> {
-  const account = await openAccount(ports, NOTE, key, query);
+  const account = await openAccount(ports, NOTE, key, () => query);
   return account.next === "page" ? account : assert.fail(`${account.next} instead of the page`);
 }
 

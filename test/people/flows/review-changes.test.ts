@@ -82,7 +82,7 @@ for (const [what, subjects, stands] of mappings) {
     flow.reload(withIssuer({ subjects }));
     const want = stands ? "page" : "sign_in";
     assert.equal((await openReview(ports, NOTE, id, VISITOR, false)).next, want);
-    assert.equal((await openAccount(ports, NOTE, VISITOR.session, {})).next, want);
+    assert.equal((await openAccount(ports, NOTE, VISITOR.session, () => ({}))).next, want);
     assert.equal((await decide()).next, stands ? "client" : "sign_in");
   });
 

@@ -105,8 +105,8 @@ test("HTTP-D-51, PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says 
   assert.match(shown, /The answer goes to app\.example/);
   assert.match(shown, /At Notes \(notes\.example\) it asks to/);
   assert.match(shown, /read your notes/);
-  assert.match(shown, /signed in as alice \(alice of the company\)/);
-  assert.match(shown, /lasts until \w+ \d+, \d{4}/);
+  assert.match(shown, /Signed in as alice \(alice of the company\)/);
+  assert.match(shown, /Lasts until \w+ \d+, \d{4}/);
   assert.doesNotMatch(answer.text, / checked|autofocus/);
   // Of the agents further on those that would not ask again.
   assert.match(answer.text, /agents\/sorting/);
@@ -307,7 +307,7 @@ test("PAGE-D-8, RFC6749-3.1.2.1-2, RFC6749-10.2-5, MCP-S.7.2-1, MCPC-D-1 a loopb
     client_id: PUBLIC,
     redirect_uri: LOOPBACK_REDIRECT.replace("/callback", ":49152/callback"),
   });
-  assert.match(answer.text, /Any program on it could be the one/);
+  assert.match(answer.text, /where any program could receive it/);
   const without = await browser.decide(answer, { confirm: "" });
   assert.equal(without.status, 400);
   assert.match(without.text, /role="alert"/);
@@ -332,8 +332,8 @@ test("PAGE-D-6, PAGE-D-7, PAGE-D-8 a client that registered itself is known by w
   const day = new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(
     1000 * Number(registered.body.client_id_issued_at),
   );
-  assert.match(shown, /^.*A program that registered itself asks for access/);
-  assert.ok(shown.includes(`registered itself on ${day}. Its name was not checked.`), shown);
+  assert.match(shown, /^.*An unverified program asks for access/);
+  assert.ok(shown.includes(`registered itself on ${day}, and its name was not checked.`), shown);
   assert.ok(shown.includes("It calls itself “Notes' of the <b>company</b>”."), shown);
   assert.equal((await browser.decide(answer, { confirm: "" })).status, 400);
 });
@@ -354,7 +354,7 @@ test("PAGE-D-4, PROD-2.6-4 of many clicks at once each that gives a code has rec
 
 test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten times", async () => {
   const { browser, answer } = await page();
-  assert.match(shownBy(answer.text), /Time to decide (9|10) minutes/);
+  assert.match(shownBy(answer.text), /You have (9|10) minutes to decide/);
   const more =
     /href="([^"]*renew=1)"/.exec(answer.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
   let next = more;

@@ -12,18 +12,20 @@ const PAGES = [
   ...["/account", "/account/withdraw"],
 ];
 
-test("HTTP-D-47, PAGE-D-3 at each path of pages a refusal or fault is a page, in the language of the browser", async (t) => {
+test("HTTP-D-47, PAGE-D-3, PAGE-D-28 at each path of pages a refusal or fault is a page, in the language of the browser", async (t) => {
   const { ports } = await openRefresh(t);
   const dress = dressPages(ports);
   for (const path of PAGES) {
-    const answer = dress({ path, acceptLanguage: "de", origin: null }, FAULT);
+    const answer = dress({ path, acceptLanguage: "de", origin: null, requestId: "a request" }, FAULT);
     assert.equal(answer.status, 500);
     assert.equal(answer.headers["Content-Type"], "text/html; charset=utf-8");
     assert.match(String(answer.headers["Content-Security-Policy"]), /frame-ancestors 'none'/);
     assert.match(String(answer.body), /lang="de"/);
+    assert.match(String(answer.body), /<a href="https:\/\/as\.example\/account">.*<code>a request<\/code>/);
     assert.doesNotMatch(String(answer.body), /a fault|server_error/);
     assert.equal(
-      dress({ path, acceptLanguage: "de", origin: null }, { ...FAULT, status: 502 }).body,
+      dress({ path, acceptLanguage: "de", origin: null, requestId: "a request" }, { ...FAULT, status: 502 })
+        .body,
       answer.body,
     );
   }
@@ -33,7 +35,11 @@ test("RFC6749-5.2-1 at every other path it stays JSON, also where a path only be
   const { ports } = await openRefresh(t);
   const dress = dressPages(ports);
   for (const path of ["/token", "/par", "/register", "/accounts", "/rp/jwks", "/", ""]) {
-    assert.equal(dress({ path, acceptLanguage: null, origin: null }, FAULT), FAULT, path);
+    assert.equal(
+      dress({ path, acceptLanguage: null, origin: null, requestId: "a request" }, FAULT),
+      FAULT,
+      path,
+    );
   }
 });
 
@@ -47,13 +53,15 @@ test("PROD-4.1-31 a page says with its 405 which methods there are, and with its
     headers: new Headers(),
     text: async () => "",
   };
-  const answer = await handler(request as never, undefined as never);
+  const answer = await handler(request as never, { requestId: "a request" } as never);
   assert.equal(answer.status, 405);
   assert.equal(answer.headers.Allow, "POST");
   assert.match(String(answer.body), /<html lang="en"/);
   const busy = { status: 503, headers: { "Retry-After": "1" }, body: "" };
   assert.equal(
-    dress({ path: "/account", acceptLanguage: null, origin: null }, busy).headers["Retry-After"],
+    dress({ path: "/account", acceptLanguage: null, origin: null, requestId: "a request" }, busy).headers[
+      "Retry-After"
+    ],
     "1",
   );
 });

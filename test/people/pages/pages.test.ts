@@ -25,12 +25,12 @@ const attributesOf = (elements: readonly Element[], name: string): string[] =>
   elements.flatMap(({ attributes }) => attributes.get(name) ?? []);
 
 const ELEMENTS = new Set(
-  "html head meta title style body header main h1 h2 h3 p strong bdi a ul ol li dl div dt dd form fieldset legend label input span button".split(
+  "html head meta title style body header main h1 h2 h3 h4 p strong bdi code a ul ol li dl div dt dd details summary section form fieldset legend label input span button footer".split(
     " ",
   ),
 );
 const ATTRIBUTES = new Set(
-  "lang charset name content class href method action autocomplete type value id for required role aria-describedby aria-invalid formnovalidate".split(
+  "lang charset name content class href method action autocomplete type value id for required role aria-describedby aria-invalid aria-hidden formnovalidate open".split(
     " ",
   ),
 );
@@ -128,14 +128,16 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
   const shown = shownBy(english(askPage(ASK)));
   for (const part of [
     "Booking agent asks to act for you",
-    "The agent spiffe://td.example/agents/booking",
-    "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as https://as.partner.example says) this agent",
-    "You are signed in as alice@company.example (Alice Example) · Not you?",
+    "asks to act for you spiffe://td.example/agents/booking",
+    "Books what you chose. ",
+    "Who answers for it Travel desk, travel@example.com",
+    "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as https://as.partner.example says) Booking agent",
+    "Signed in as alice@company.example (Alice Example) · Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
-    "lasts until February 19, 2027",
-    "What you allow can be taken back at any time: Your account",
-    "without asking you again: spiffe://td.example/agents/sorting",
+    "Lasts until February 19, 2027",
+    "You can take this back at any time in your account.",
+    "1 agent may then act for you without asking spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -170,11 +172,11 @@ test("PAGE-D-6 the page says who asks, by what it is known, where the answer goe
   for (const part of [
     "claude.ai asks for access",
     "It calls itself “Claude”.",
-    "You are signed in as alice@company.example (Alice Example) · Not you?",
+    "Signed in as alice@company.example (Alice Example) · Not you?",
     "The answer goes to claude.ai",
     "At Notes (notes.example) it asks to",
     "read your notes",
-    "lasts until February 19, 2027",
+    "Lasts until February 19, 2027",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -190,7 +192,7 @@ const headings = [
   [
     "when it registered itself",
     { client: { id: "c_a", registeredAtSeconds: 0 } },
-    "This program registered itself on January 1, 1970. Its name was not checked.",
+    "It registered itself on January 1, 1970, and its name was not checked.",
   ],
 ] as const;
 for (const [name, view, part] of headings) {
@@ -220,8 +222,8 @@ test("PAGE-D-7 names and hosts are set apart from the text around them", () => {
 
 test("PAGE-D-8, WCAG-1.4.1-1 a loopback client is warned of in words, and needs a box of its own", () => {
   const shown = consent(LOOPBACK);
-  assert.match(shown, /Any program on it could be the one/);
-  assert.match(shown, /Go on only if you started this yourself just now\./);
+  assert.match(shown, /The answer goes to this computer, where any program could receive it\./);
+  assert.match(shown, /I started this myself just now/);
   assert.match(shown, /127\.0\.0\.1:49152 \(on this computer\)/);
   assert.doesNotMatch(consent(CONSENT), /on this computer/);
   const [box = assert.fail()] = boxesOf(consentPage(LOOPBACK)).filter((one) => one.get("name") === "confirm");
@@ -239,8 +241,8 @@ test("HTTP-D-45, PAGE-D-8, PAGE-D-10 a user who refuses needs no box", () => {
 
 test("PAGE-D-9, WCAG-1.4.1-1 an answer to another host is said in words", () => {
   const shown = consent({ differs: true, redirectHost: "other.example" });
-  assert.match(shown, /The answer goes to other\.example, which is another host than claude\.ai\./);
-  assert.doesNotMatch(consent(), /another host/);
+  assert.match(shown, /The answer goes to other\.example, not to claude\.ai\./);
+  assert.doesNotMatch(consent(), /, not to/);
 });
 
 test("PAGE-D-10 two buttons alike, one box for each scope and one for all", () => {
@@ -285,8 +287,8 @@ test("WCAG-3.3.1-1, WCAG-2.4.2-1 a missing box is named, in the title too, with 
 });
 
 test("WCAG-2.2.1-1 the time is told, and more of it is a link while there is more", () => {
-  assert.match(consent(), /Time to decide 9 minutes · Give me more time/);
-  assert.match(consent({ minutesLeft: 1, renewable: false }), /Time to decide 1 minute (?!·)/);
+  assert.match(consent(), /You have 9 minutes to decide\. Give me more time/);
+  assert.match(consent({ minutesLeft: 1, renewable: false }), /You have 1 minute to decide\. (?!Give)/);
 });
 
 // --- what comes from outside --------------------------------------------------------------------------------------
@@ -361,10 +363,14 @@ for (const [name, build] of subjects) {
     const plain = shapeOf(parseMarkup(english(build((text) => text))));
     for (const [seed, texts] of LANGUAGES.entries()) {
       const random = prng(seed + 1);
+      // A chain of longer names is counted, and not written out.
+      const most = name === "account" ? 1 : 5;
       const nasty = (): string =>
-        Array.from({ length: 1 + random.below(5) }, () => random.pick(NASTY)).join("");
+        Array.from({ length: 1 + random.below(most) }, () => random.pick(NASTY)).join("");
       for (let round = 0; round < 60; round++) {
-        const page = build((text) => `${text}${nasty()}`);
+        // One text stays one, since what was done is grouped by who did it.
+        const ends = new Map<string, string>();
+        const page = build((text) => `${text}${ends.getOrInsertComputed(text, nasty)}`);
         const root = parseMarkup(writtenIn(texts, page));
         assert.deepEqual(shapeOf(root), plain);
         assert.equal(textOfStyle(root), styleOf(ACCENT));
