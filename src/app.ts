@@ -62,6 +62,8 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
     },
     [`${base}/audit/events`]: { GET: at(auditEventsEndpoint) },
     [`${base}/audit/checkpoints`]: { GET: at(auditCheckpointsEndpoint) },
+    [base || "/"]: { GET: ofPeople("home") },
+    "/favicon.ico": { GET: ofPeople("home") },
     [`${base}/authorize`]: { GET: ofPeople("authorize") },
     [`${base}/authorize/review`]: { GET: ofPeople("review"), POST: ofPeople("decide") },
     [`${base}/ask`]: { GET: ofPeople("ask"), POST: ofPeople("decideAsk") },

@@ -6,6 +6,7 @@ import type { Dress } from "./answers.ts";
 import type { Handler } from "./handler.ts";
 
 export type PeopleEndpoint =
+  | "home"
   | "authorize"
   | "review"
   | "decide"

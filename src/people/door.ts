@@ -15,6 +15,7 @@ import { grantsOf } from "./flows/grants.ts";
 import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
 import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
+import { homeEndpoint } from "./http/home.ts";
 import { dressPages } from "./http/page-answers.ts";
 import { pushEndpoint } from "./http/par.ts";
 import { providerKeysEndpoint } from "./http/provider-keys.ts";
@@ -48,6 +49,7 @@ export function openPeople(options: PeopleOptions): OpenPeople {
   return {
     ...grantsOf(own),
     endpoints: {
+      home: at(homeEndpoint),
       authorize: at(authorizeEndpoint),
       review: at(reviewEndpoint),
       decide: at(decideEndpoint),

@@ -59,6 +59,7 @@ export async function playUsers(world: World, provider: TestProvider): Promise<v
   const link = linkIn(await expect(400, exchange(world, provider, { user: "alice" })));
   await expect(200, browser.decide(await browser.get(link)));
 
+  await expect(200, browser.get("/", { accept: "text/html" }));
   const account = await expect(200, browser.get("/account", { "accept-language": "de" }));
   assert.match(account.text, /<html lang="de"/);
   const [, token = "", consent = ""] =

@@ -1,0 +1,52 @@
+/** The issuer's own URL, and the icon that browsers ask for: a page for people, and for programs nothing. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { shownBy } from "../../support/markup.ts";
+import { Browser, files, forPeople } from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { stop } from "../../support/stop.ts";
+import type { World } from "../../support/world.ts";
+import { makeWorld } from "../../support/world.ts";
+
+let provider: TestProvider;
+let world: World;
+before(async () => {
+  provider = await startProvider();
+  world = await makeWorld(forPeople(provider), { files: files(provider) });
+});
+after(() => stop(world, provider));
+
+const OF_PAGES = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
+const OF_ICONS = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
+
+for (const path of ["/", "/favicon.ico"]) {
+  test(`PAGE-D-28, PAGE-D-29 ${path} tells a browser what this is, with a way on and the id of its request`, async () => {
+    const answer = await new Browser(world, provider).get(path, { accept: OF_PAGES });
+    assert.equal(answer.status, 200);
+    assert.match(shownBy(answer.text), /Permissions for programs and agents Here you decide/);
+    assert.match(answer.text, /<a href="https:\/\/as\.example\/account">/);
+    assert.match(answer.text, new RegExp(`<code>${answer.headers["x-request-id"]}</code>`));
+  });
+
+  for (const [name, accept] of [
+    ["an image", OF_ICONS],
+    ["anything", "*/*"],
+    ["JSON", "application/json, text/html;q=0.5"],
+    ["no HTML", "text/html;q=0"],
+  ] as const) {
+    test(`PAGE-D-29 ${path} has nothing for a client that wants ${name}`, async () => {
+      const answer = await new Browser(world, provider).get(path, { accept });
+      assert.deepEqual([answer.status, answer.body.error], [404, "invalid_request"]);
+    });
+  }
+}
+
+test("PAGE-D-29 a server at which no user signs in has no such page", async () => {
+  const machines = await makeWorld({});
+  try {
+    assert.equal((await machines.get("/", { headers: { accept: OF_PAGES } })).status, 404);
+  } finally {
+    await stop(machines);
+  }
+});
