@@ -26,7 +26,7 @@ export function readAgents(config: ConfigFile, reader: Reader): Agents {
     if (unused !== undefined) reader.warnings.push(`${path}: ${unused}`);
   }
   warnOfAlike(config, reader);
-  return compileAgents(config.agents);
+  return compileAgents(config.agents, config.pages.operator);
 }
 
 /** PROD-2.6-2: what may end in a slash and a star is as in rules. */

@@ -9,7 +9,7 @@ import { inLanguage, shownText, worded, wordings } from "../policy/worded.ts";
 import { defined } from "../result.ts";
 import { maybe, setting } from "../setting.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
-import { mixesScripts, skeleton } from "./look-alike.ts";
+import { isTakenFor, mixesScripts, skeleton } from "./look-alike.ts";
 
 export const AgentFile = v.strictObject({
   title: setting(
@@ -70,15 +70,17 @@ export function inWords(naming: Naming, languages: readonly string[]): AgentName
 /** NAME-D-3: the agent for which a claimed name could be taken, in any of its languages, or that it mixes scripts. */
 export function resembled({ looks }: Pick<Agents, "looks">, claimed: Worded): string | undefined {
   const names = wordings(claimed);
-  const found = names.map((name) => looks.get(skeleton(name))).find((id) => id !== undefined);
-  return found ?? (names.some(mixesScripts) ? "mixed_scripts" : undefined);
+  const own = names.map(skeleton);
+  const found = [...looks].find(([other]) => own.some((look) => isTakenFor(look, other)));
+  return found?.[1] ?? (names.some(mixesScripts) ? "mixed_scripts" : undefined);
 }
 
-/** The agents of the configuration, with the look of every title and id. */
-export function compileAgents(entries: Readonly<Record<string, Agent>>): Agents {
+/** The agents of the configuration, with the look of every title and id, and of the name at the top of every page. */
+export function compileAgents(entries: Readonly<Record<string, Agent>>, operator?: string): Agents {
   const named = new Map(Object.entries(entries));
   const looks = [...named].flatMap(([id, { title }]) =>
     [id, ...wordings(title)].map((one) => [skeleton(one), id] as const),
   );
-  return { named, looks: new Map(looks.filter(([look]) => look !== "")) };
+  const ours = operator === undefined ? [] : [[skeleton(operator), "pages.operator"] as const];
+  return { named, looks: new Map([...ours, ...looks].filter(([look]) => look !== "")) };
 }

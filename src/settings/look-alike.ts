@@ -5,44 +5,62 @@
 
 /** By Latin letter: digits, signs and letters of other scripts that look like it, small or large. */
 const DRAWN_LIKE: Readonly<Record<string, string>> = {
-  a: "@аαɑ",
-  b: "вβьƅ",
-  c: "сςϲ",
-  d: "ԁɗ",
-  e: "3еεзэ",
-  f: "ғϝ",
-  g: "9ɡ",
-  h: "нһη",
-  k: "кκ",
-  l: "i1|ıіιӏљ",
-  j: "јϳ",
-  m: "мμ",
-  n: "пո",
-  o: "0оοօσ",
-  p: "рρ",
+  a: "@аαɑᴀꓮꭺ",
+  b: "вβьƅʙꓐᏼ",
+  c: "сςϲᴄꓚꮯ",
+  d: "ԁɗᴅꓓꭰ",
+  e: "3еεзэᴇꓰꭼ",
+  f: "ғϝꜰꓝ",
+  g: "9ɡɢꓖꮐ",
+  h: "нһηʜꓧꮋ",
+  j: "јϳᴊꓙꭻ",
+  k: "кκᴋꓗꮶ",
+  l: "i1|ıіιӏљɪʟꓡꓲꮮꭵ",
+  m: "мμᴍꓟꮇ",
+  n: "пոɴꓠ",
+  o: "0оοօσᴏꓳ",
+  p: "рρᴘꓑꮲ",
   q: "ԛ",
-  r: "гᴦ",
-  s: "5$ѕ",
-  t: "7тτ",
-  u: "υսц",
-  v: "νѵ",
-  w: "ԝωѡ",
-  x: "хχ",
-  y: "уγү",
-  z: "2ζ",
+  r: "гᴦʀꓣꭱꮢ",
+  s: "5$ѕꜱꓢꮥꮪ",
+  t: "7тτᴛꓔꭲ",
+  u: "υսцᴜꓴ",
+  v: "νѵᴠꓦꮩ",
+  w: "ԝωѡᴡꓪꮃ",
+  x: "хχꓫ",
+  y: "уγүʏꓬꭹꮍ",
+  z: "2ζᴢꓜꮓ",
 };
 const LETTERS: ReadonlyMap<string, string> = new Map(
-  Object.entries(DRAWN_LIKE).flatMap(([letter, like]) => [...like].map((one) => [one, letter] as const)),
+  Object.entries(DRAWN_LIKE).flatMap(([letter, like]) =>
+    [...like.toLowerCase()].map((one) => [one, letter] as const),
+  ),
 );
+
+/** Letters in circles and squares, of which normalization knows some, and those of flags; each block has 26. */
+const BLOCKS = [0x1f1e6, 0x1f170, 0x1f150, 0x1f130];
+function unboxed(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const at = BLOCKS.map((first) => code - first).find((index) => index >= 0 && index < 26);
+  return at === undefined ? character : String.fromCharCode(97 + at);
+}
 
 /** Two names with the same skeleton look alike; it is empty where a name has no letters. */
 export const skeleton = (name: string): string =>
   [...name.normalize("NFKD").toUpperCase().toLowerCase().normalize("NFKD")]
+    .map(unboxed)
     .map((character) => LETTERS.get(character) ?? character)
     .filter((character) => /[\p{L}\p{N}]/u.test(character))
     .join("")
     .replaceAll("rn", "m")
     .replaceAll("vv", "w");
+
+/** Whether one name is taken for the other: the same, or with words before or behind it that leave it whole. */
+export const isTakenFor = (look: string, other: string): boolean =>
+  look === other || (other.length >= WHOLE_LETTERS_MIN && look.includes(other));
+
+/** A shorter name may be part of an honest word. */
+const WHOLE_LETTERS_MIN = 8;
 
 /** Letters of a script that no writing system mixes with Latin ones in a word; those of East Asia do. */
 const APART =

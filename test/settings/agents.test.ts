@@ -5,18 +5,21 @@ import type { Worded } from "../../src/policy/worded.ts";
 import { compileAgents, inWords, namingOf, resembled } from "../../src/settings/agents.ts";
 
 const TD = "spiffe://td.example";
-const AGENTS = compileAgents({
-  [`${TD}/*`]: { title: "Ours" },
-  [`${TD}/agents/*`]: { title: "Agents", purpose: "Act for users." },
-  [`${TD}/agents/planner`]: {
-    title: { en: "Trip planner", de: "Reiseplaner", "pt-BR": "Planejador" },
-    owner: "Travel desk",
-    contact: "travel@example.com",
+const AGENTS = compileAgents(
+  {
+    [`${TD}/*`]: { title: "Ours" },
+    [`${TD}/agents/*`]: { title: "Agents", purpose: "Act for users." },
+    [`${TD}/agents/planner`]: {
+      title: { en: "Trip planner", de: "Reiseplaner", "pt-BR": "Planejador" },
+      owner: "Travel desk",
+      contact: "travel@example.com",
+    },
+    desk: { title: "Desk" },
+    "https://agents.example/*": { title: "Agents of another company" },
+    "https://partner.example": { title: "Partner" },
   },
-  desk: { title: "Desk" },
-  "https://agents.example/*": { title: "Agents of another company" },
-  "https://partner.example": { title: "Partner" },
-});
+  "ACME Travel",
+);
 
 const titleOf = (id: string, claimed?: Worded, languages: readonly string[] = ["en"]): string | undefined => {
   const naming = namingOf(AGENTS, id, claimed);
@@ -105,6 +108,14 @@ describe("NAME-D-3 a name that a client chose is not shown where it looks like a
     ["with other spaces and signs", "«Trip-planner!»"],
     ["under a flood of combining marks", `Trip p${"\u0301".repeat(500)}lanner`],
     ["in one of its languages", { en: "Anything", fr: "Reiseplaner" }],
+    ["with words around it", "The Trip planner (official)"],
+    ["in small capitals", "ᴛʀɪᴘ ᴘʟᴀɴɴᴇʀ"],
+    ["in letters of Lisu", "ꓔꓣꓲꓑ ꓑꓡꓮꓠꓠꓰꓣ"],
+    ["in letters of Cherokee", "ᎢᎡᎥᏢ ᏢᏞᎪNNᎬᎡ"],
+    ["in circles", "🅣🅡🅘🅟 🅟🅛🅐🅝🅝🅔🅡"],
+    ["in squares", "🆃🆁🅸🅿 🄿🄻🄰🄽🄽🄴🅁"],
+    ["in letters of flags", "🇹🇷🇮🇵 🇵🇱🇦🇳🇳🇪🇷"],
+    ["the name of the operator", "Acme Trave1"],
     ["an id", `${TD}/agents/planner`],
     ["a word of two scripts that no agent has", "Аccounts"],
   ];
@@ -120,6 +131,8 @@ describe("NAME-D-3 a name that a client chose is not shown where it looks like a
     "Заметки",
     "旅のnote",
     "Notizen für später",
+    "Desktop",
+    "Partnership",
     "IT-отдел",
     "😀",
   ];

@@ -261,6 +261,32 @@ test("NAME-D-7 the reason of a consent is recorded with it and with a refusal, a
   assert.equal((await lastOf("authorization.denied")).requested.reason, agent.reason);
 });
 
+test("NAME-D-1, NAME-D-2 the page says the titles of actors with their ids, and none of one that another server tells of", async (t) => {
+  const base = forAskingAgents(provider);
+  const named = {
+    [PLANNER]: { title: { de: "Reiseplaner", en: "Trip planner" } },
+    [workload("agents/*")]: { title: "Agents", purpose: "Act for users.", owner: "Desk", contact: "+49 1" },
+    [provider.issuer]: { title: "The company" },
+  };
+  const lone = await makeService({ ...base, agents: named }, { files: files(provider) });
+  t.after(() => stop(lone));
+  const shownTo = async (user: string, asked: Exchanging, locale = ""): Promise<string> => {
+    const browser = new Browser(lone, provider);
+    const link = linkIn(await exchange(lone, provider, { ...asked, user }));
+    await browser.signIn(await browser.get(link), user);
+    return shownBy((await browser.get(`${link}${locale}`)).text);
+  };
+  const told = await provider.userToken("tilda", ISSUER, { scope: TRIPS.join(" "), act: { sub: PLANNER } });
+  const foreign = await shownTo("tilda", { path: "agents/booking", token: told });
+  assert.ok(foreign.includes("Agents asks to act for you"), foreign);
+  for (const part of [workload("agents/booking"), "Act for users.", "Desk", "+49 1", PLANNER, "The company"])
+    assert.ok(foreign.includes(part), `${part}: ${foreign}`);
+  assert.doesNotMatch(foreign, /Trip planner/);
+  const german = await shownTo("tom", {}, "&ui_locales=de");
+  assert.match(german, /Reiseplaner möchte für Sie handeln/);
+  assert.ok(german.includes(PLANNER), german);
+});
+
 test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refused there", async () => {
   const { browser, page } = await pageOf(linkIn(await ask({ user: "tom" })), "tom");
   await browser.decide(page);
