@@ -111,6 +111,8 @@ export type AuditEvent = {
     auth_method: string;
     /** Where the client comes from (CIMD-7.1-2); absent for a workload without registration. */
     source?: string;
+    /** The agent of the operator for which what the client calls itself could be taken (NAME-D-3). */
+    name_like?: string;
     /** The workload's SPIFFE ID, or the name of a platform's workload. */
     workload?: string;
     /** PLAT-D-17: the registration of that workload, its name there, and the claims that the registration demands. */

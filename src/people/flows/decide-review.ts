@@ -111,7 +111,7 @@ async function give(
     reason: request.reason,
     event: {
       request: audited,
-      ...describeAsked(client, session),
+      ...describeAsked(ports, client, session),
       policy: { digest: ports.settings().policy.digest, rule_id: rule.id },
     },
     rows: (consentId) => [
@@ -156,7 +156,7 @@ async function refuse(
     outcome: "deny",
     reason,
     request: audited,
-    ...describeAsked(client, session),
+    ...describeAsked(ports, client, session),
     requested: defined({ audience: [target], resource: [], scope: scope?.join(" "), reason: said }),
     policy: { digest: ports.settings().policy.digest },
   });

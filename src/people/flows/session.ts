@@ -5,6 +5,8 @@ import { checkSubject } from "../../flows/still-covers.ts";
 import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits/people.ts";
 import { signInKeys } from "../../policy/endings.ts";
 import type { RowChange } from "../../records.ts";
+import { defined } from "../../result.ts";
+import { resembled } from "../../settings/agents.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { PeoplePorts, SessionPorts } from "../ports.ts";
 import type { PeopleRow, Session } from "../records.ts";
@@ -70,10 +72,16 @@ export const describeUser = ({ origin, key }: OpenSession): Required<Pick<AuditE
 
 /** The parties of a request of a client to a user, for the audit trail. */
 export const describeAsked = (
-  { clientId, auth, source }: Client,
+  { settings }: Pick<PeoplePorts, "settings">,
+  { clientId, auth, source, claimedName }: Client,
   session: OpenSession,
 ): Pick<AuditEvent, "client" | "subject" | "mode"> => ({
   mode: "authorization_code",
-  client: { client_id: clientId, auth_method: auth.method, source },
+  client: defined({
+    client_id: clientId,
+    auth_method: auth.method,
+    source,
+    name_like: claimedName && resembled(settings().agents, claimedName),
+  }),
   ...describeUser(session),
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { encodeForm } from "../../../scripts/http-client.ts";
+import { shownBy } from "../../support/markup.ts";
 import {
   Browser,
   challengeOf,
@@ -24,7 +25,7 @@ import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import { LOOPBACK } from "../../support/web.ts";
 import type { Service } from "../../support/world.ts";
-import { ISSUER } from "../../support/world.ts";
+import { ISSUER, workload } from "../../support/world.ts";
 
 let provider: TestProvider;
 let other: TestProvider;
@@ -44,6 +45,7 @@ before(async () => {
       signIn: {
         providers: { company: provider.provider(), other: other.provider({ ca: { file: "other.pem" } }) },
       },
+      agents: { ...base.agents, [workload("agents/planner")]: { title: TITLE } },
       registration: { mode: "open", open: { scopes: SCOPES } },
       policies: [rule, { ...rule, id: "registered-apps", clients: undefined, classes: ["open"] }],
     },
@@ -153,6 +155,84 @@ test("RFC9126-7.4-1 a client that was removed while its page was shown gets noth
   assert.equal(removed.status, 204, removed.text);
   const answer = await browser.decide(page);
   assert.deepEqual([answer.status, answer.headers.location], [400, undefined]);
+});
+
+// --- names --------------------------------------------------------------------------------------------------------
+
+const TITLE = "Travel planner";
+type Metadata = { [member: string]: string };
+
+/** The page of a client that registered itself with these names, and its id. */
+async function pageOfNamed(names: Metadata, locale = "en") {
+  const registered = await service.get("/register", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      ...names,
+      redirect_uris: [WEB_REDIRECT],
+      grant_types: ["authorization_code"],
+      token_endpoint_auth_method: "none",
+    }),
+  });
+  assert.equal(registered.status, 201, registered.text);
+  const { client_id } = registered.body;
+  const browser = browse();
+  const page = await pageFor("alice", browser, { client_id, ui_locales: locale });
+  return { browser, page, shown: shownBy(page.text), id: String(client_id) };
+}
+
+const claims: readonly (readonly [
+  what: string,
+  names: Metadata,
+  claim: string | undefined,
+  locale?: string,
+])[] = [
+  ["of its own", { client_name: "Notes" }, "“Notes”"],
+  ["of markup", { client_name: "</bdi><script>x</script>" }, "“</bdi><script>x</script>”"],
+  ["of 256 characters", { client_name: "x".repeat(256) }, `“${"x".repeat(63)}…”`],
+  ["of spaces", { client_name: " \u00a0\u3000 " }, undefined],
+  ["of zero-width characters", { client_name: "\u200b\u2060\ufeff" }, undefined],
+  ["under a flood of marks", { client_name: `a${"\u0301".repeat(200)}` }, "“á\u0301\u0301”"],
+  ["in a language", { client_name: "Notes", "client_name#de": "Notizen" }, "„Notizen“", "de"],
+  ["in a language like an inherited property", { "client_name#toString": "Notes" }, "“Notes”"],
+  ["that is an agent's title", { client_name: TITLE }, undefined],
+  ["that looks like an agent's title", { client_name: "Travel pIanner" }, undefined],
+  ["that looks like one in another language", { client_name: "Notes", "client_name#fr": TITLE }, undefined],
+  ["that has an agent's title in it", { client_name: `${TITLE} (verified)` }, undefined],
+];
+for (const [what, names, claim, locale] of claims) {
+  test(`NAME-D-2, NAME-D-3 a name ${what} is ${claim === undefined ? "not shown" : "shown as a claim"}, and never as the client's`, async () => {
+    const { page, shown, id } = await pageOfNamed(names, locale);
+    assert.equal(/calls itself|nennt sich/.test(shown), claim !== undefined, shown);
+    if (claim !== undefined) assert.ok(shown.includes(claim), shown);
+    else assert.doesNotMatch(shown, /Travel|planner/i);
+    const [, heading = ""] = /<h1>(.*?)<\/h1>/s.exec(page.text) ?? [];
+    assert.doesNotMatch(heading, /Notes|Notizen|Travel|script|xxx/);
+    assert.ok(shown.includes(id), shown);
+  });
+}
+
+for (const [what, names] of [
+  ["with a right-to-left override", { client_name: "a\u202eb" }],
+  ["of 10,000 characters", { client_name: "x".repeat(10_000) }],
+  ["of two lines", { client_name: "a\nb" }],
+  ["in a language, with an isolate", { "client_name#de": "a\u2066b" }],
+] as const) {
+  test(`NAME-D-2, RFC7591-2.2-5 a registration with a name ${what} is refused`, async () => {
+    const answer = await service.get("/register", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ ...names, redirect_uris: [WEB_REDIRECT], token_endpoint_auth_method: "none" }),
+    });
+    assert.deepEqual([answer.status, answer.body.error], [400, "invalid_client_metadata"], answer.text);
+  });
+}
+
+test("NAME-D-3 the event of a decision says which agent the client's name could be taken for", async () => {
+  const { browser, page } = await pageOfNamed({ client_name: "Travel pIanner" });
+  await browser.decide(page, { decision: "refuse" });
+  const event = (await service.events()).findLast(({ type }) => type === "authorization.denied");
+  assert.equal(Object(event?.client).name_like, "spiffe://td.example/agents/planner");
 });
 
 // --- providers ----------------------------------------------------------------------------------------------------
