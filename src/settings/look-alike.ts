@@ -37,8 +37,8 @@ const LETTERS: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/** Letters in circles and squares, of which normalization knows some, and those of flags; each block has 26. */
-const BLOCKS = [0x1f1e6, 0x1f170, 0x1f150, 0x1f130];
+/** Letters in dark circles and squares, and those of flags, which normalization does not know; each block has 26. */
+const BLOCKS = [0x1f1e6, 0x1f170, 0x1f150] as const;
 function unboxed(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   const at = BLOCKS.map((first) => code - first).find((index) => index >= 0 && index < 26);
