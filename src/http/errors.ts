@@ -9,28 +9,32 @@ export type OAuthError = { status: number; error: ErrorCode; description: string
 
 /**
  * PROD-7.4-3: reasons that the parameters of a request alone decide, or those of a request that proved itself before. To
- * tell them reveals nothing of a client, a key, a token or a target. So may each reason of a malformed request.
+ * tell them reveals nothing of a client, a key, a token or a target. So may each reason of a malformed request. They are
+ * listed by kind, because the claims of a token that is refused can have the same reason.
  */
-const TOLD: ReadonlySet<Reason> = new Set<Reason>([
-  "secret_without_client_id",
-  "authorization_malformed",
-  "assertion_with_other_mechanism",
-  "assertion_type_missing",
-  "assertion_type_unsupported",
-  "assertion_missing",
-  "resource_malformed",
-  "target_malformed",
-  "targets_several",
-  "scope_malformed",
-  "scope_exceeds_grant",
-  "code_target_differs",
-  "refresh_target_differs",
-]);
+const TOLD: Partial<Record<Failure["kind"], readonly Reason[]>> = {
+  client_refused: [
+    "secret_without_client_id",
+    "authorization_malformed",
+    "assertion_with_other_mechanism",
+    "assertion_type_missing",
+    "assertion_type_unsupported",
+    "assertion_missing",
+  ],
+  target_refused: [
+    "resource_malformed",
+    "target_malformed",
+    "targets_several",
+    "code_target_differs",
+    "refresh_target_differs",
+  ],
+  scope_refused: ["scope_malformed", "scope_exceeds_grant"],
+};
 
 /** PROD-7.4-3: the text of the answer, with what is wrong with which parameter, where that may be told. */
-export function describeFailure({ kind, reason, parameter, waitSeconds }: Failure): string {
+export function describeFailure({ kind, reason, parameter }: Failure): string {
   const { description } = toOAuthError(kind);
-  if (waitSeconds !== undefined || (kind !== "request_malformed" && !TOLD.has(reason))) return description;
+  if (kind !== "request_malformed" && !TOLD[kind]?.includes(reason)) return description;
   // The name of an unknown parameter is text of the request, and may be a secret in the wrong place.
   const named = parameter !== undefined && isKnownParameter(parameter) ? ` (${parameter})` : "";
   return `${description}: ${REASONS[reason]}${named}`;

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Reason } from "../../src/audit/reasons.ts";
+import { REASONS } from "../../src/audit/reasons.ts";
 import type { Failure } from "../../src/flows/refusal.ts";
 import { REFUSALS } from "../../src/http/answers.ts";
-import { toOAuthError } from "../../src/http/errors.ts";
+import { describeFailure, toOAuthError } from "../../src/http/errors.ts";
 import type { ErrorCode } from "../../src/spec/rfc6749.ts";
 
 /** Every kind of failure: a new one must be added here to compile. */
@@ -42,6 +44,19 @@ for (const [kind, want] of Object.entries(ANSWERS)) {
     assert.match(description, TEXT);
   });
 }
+
+test("PROD-7.4-3, RFC6749-5.2-11 what the claims of a token or a look-up show is not told, whatever the reason: it is refused with its fixed text", () => {
+  const told: Record<string, number> = {};
+  for (const kind of Object.keys(ANSWERS) as Failure["kind"][]) {
+    for (const reason of Object.keys(REASONS) as Reason[]) {
+      const description = describeFailure({ kind, reason, parameter: "other" });
+      assert.match(description, TEXT, reason);
+      if (description !== toOAuthError(kind).description) told[kind] = (told[kind] ?? 0) + 1;
+    }
+  }
+  const all = Object.keys(REASONS).length;
+  assert.deepEqual(told, { request_malformed: all, client_refused: 6, target_refused: 5, scope_refused: 2 });
+});
 
 test("RFC8693-2.2.2-2 a refused token and a denial by policy have the same answer, invalid_request", () => {
   assert.equal(toOAuthError("token_refused").error, "invalid_request");
