@@ -56,6 +56,8 @@ export interface Random {
 export interface Hash {
   /** SHA-256 of bytes, or of a text in UTF-8; base64url. */
   sha256(data: string | Uint8Array): string;
+  /** The same of a name that comes again, as that of a client or a rule: a digest that is kept is not computed again. */
+  ofName(name: string): string;
   /** Compares two digests in constant time. */
   equal(a: string, b: string): boolean;
 }
@@ -308,8 +310,8 @@ export interface OwnKeys {
 export interface Signer extends OwnKeys {
   /** Reads the keys again, because one may have been withdrawn. */
   renew(): Promise<void>;
-  /** The JWS in compact form; throws for a key that does not sign. */
-  sign(key: SigningKey, typ: string, claims: JsonObject): Awaitable<string>;
+  /** The JWS in compact form of these claims, which are JSON; throws for a key that does not sign. */
+  sign(key: SigningKey, typ: string, payload: string): Awaitable<string>;
 }
 
 // --- all ports ----------------------------------------------------------------------------------------------

@@ -25,7 +25,14 @@ const KINDS = {
   "id-jag": { typ: ID_JAG_TYP, tokenType: "N_A", issuedTokenType: ID_JAG },
 } as const satisfies Record<string, TokenKind>;
 
-export type BuiltToken = { jti: string; claims: JsonObject; kind: TokenKind; mayAct?: JsonObject };
+/** `payload`: the claims as they are signed. */
+export type BuiltToken = {
+  jti: string;
+  claims: JsonObject;
+  payload: string;
+  kind: TokenKind;
+  mayAct?: JsonObject;
+};
 
 type BuildFailure = { reason: "subject_unknown_at_partner" | "token_too_large" };
 
@@ -57,10 +64,12 @@ export function buildToken(
     mayAct,
     confirmation,
   };
-  const sized = (claims: JsonObject, kind: TokenKind): Result<BuiltToken, BuildFailure> =>
-    fitsIssuedSize(claims)
-      ? ok(defined<BuiltToken>({ jti, claims, kind, mayAct }))
+  const sized = (claims: JsonObject, kind: TokenKind): Result<BuiltToken, BuildFailure> => {
+    const payload = JSON.stringify(claims);
+    return fitsIssuedSize(payload)
+      ? ok(defined<BuiltToken>({ jti, claims, payload, kind, mayAct }))
       : err({ reason: "token_too_large" });
+  };
 
   const { partner } = target;
   if (product.kind === "access_token" || partner === undefined) {

@@ -111,7 +111,7 @@ export function issue(
       );
     });
   const write = (decided: Decided, signer: Signer, key: SigningKey, decisions: number): Awaitable<Issued> => {
-    const { kind, claims } = decided.token;
+    const { kind, payload } = decided.token;
     const token = rowOf(ports, order, decided, key, nowSeconds);
     const step = order.grant?.step(decided.allowed);
     const event = eventOf(request, order, decided, token, key, digest, step);
@@ -120,7 +120,7 @@ export function issue(
     const entry = defined<Entry>({ event, token, guards, family: step?.family });
     return whenReady(ports.journal.record(entry), (recorded): Awaitable<Issued> => {
       if (recorded.ok)
-        return whenReady(signer.sign(key, kind.typ, claims), (signed) =>
+        return whenReady(signer.sign(key, kind.typ, payload), (signed) =>
           ok(answer(order, kind, signed, token, step?.gives)),
         );
       const lost = lostBy(recorded.error);
@@ -174,13 +174,13 @@ function rowOf(
     confirmation,
   });
   const issued = defined<Endable>({ ...row, actorJti, kid, platforms });
-  return { ...row, endingKeys: endingKeys(hash.sha256, issued, root) };
+  return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
 }
 
 /** Another instance may have withdrawn the key since this one read it. */
 const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: SigningKey, nowSeconds: number): Guard => ({
   kind: "key_stands",
-  keys: [{ key: selectorKey(hash.sha256, { by: "key", kid }), sinceMs: nowSeconds * 1000 }],
+  keys: [{ key: selectorKey(hash.ofName, { by: "key", kid }), sinceMs: nowSeconds * 1000 }],
 });
 
 /** What must still hold when the token is written, and what it uses up. */

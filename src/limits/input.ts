@@ -11,6 +11,9 @@ export const SIGNED_REMEMBERED_MAX = 4_096;
 /** The tokens that came again and are kept in parsed form, and the length of their texts together. */
 export const PARSED_REMEMBERED_MAX = 4_096;
 export const PARSED_REMEMBERED_CHARS_MAX = 4 * 1024 * 1024;
+/** The names whose digest is remembered, and the longest of them; beyond it, the older half is forgotten. */
+export const NAMES_REMEMBERED_MAX = 4_096;
+export const NAME_REMEMBERED_CHARS_MAX = 512;
 export const PROOF_JTI_CHARS_MAX = 256;
 /** The name that a proxy gives its client: an address, or a token of the proxy for it. */
 export const FORWARDED_NODE_CHARS_MAX = 256;

@@ -28,7 +28,10 @@ function scalar(value: null | boolean | number | string): string {
   // Most strings here need no escape, and the platform's serializer has a fixed cost for each call.
   if (typeof value === "string" && UNESCAPED.test(value)) return `"${value}"`;
   if (typeof value === "string" && !value.isWellFormed()) throw new TypeError("lone surrogate in a string");
-  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("number without a JSON form");
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw new TypeError("number without a JSON form");
+    return String(value);
+  }
   if (value === undefined) throw new TypeError("undefined has no JSON form");
   return JSON.stringify(value);
 }

@@ -46,10 +46,14 @@ async function openAsked(t: TestContext) {
 
 /** A token with other claims, signed by our own key. */
 async function resign({ ports }: Flow, token: string, change: JsonObject, typ = "at+jwt"): Promise<string> {
-  return ports.signer.sign(await ports.signer.current("ES256"), typ, {
-    ...(claimsOf(token) as JsonObject),
-    ...change,
-  });
+  return ports.signer.sign(
+    await ports.signer.current("ES256"),
+    typ,
+    JSON.stringify({
+      ...(claimsOf(token) as JsonObject),
+      ...change,
+    }),
+  );
 }
 
 const WRONG: [string, JsonObject, string][] = [

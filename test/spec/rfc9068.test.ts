@@ -72,13 +72,13 @@ test("fitsIssuedSize accepts claims up to a token of 12 KiB with its signature",
   // 12,288 bytes minus 1,024 for header and signature leave 11,264 bytes of base64url, which encode 8,448.
   const filled = (bytes: number) => {
     const rest = bytes - Buffer.byteLength(JSON.stringify(buildAccessTokenClaims({ ...token, jti: "" })));
-    return buildAccessTokenClaims({ ...token, jti: "j".repeat(rest) });
+    return JSON.stringify(buildAccessTokenClaims({ ...token, jti: "j".repeat(rest) }));
   };
   assert.equal(fitsIssuedSize(filled(8448)), true);
   assert.equal(fitsIssuedSize(filled(8449)), false);
 });
 
 test("fitsIssuedSize measures bytes, not characters", () => {
-  assert.equal(fitsIssuedSize({ sub: "é".repeat(4200) }), true);
-  assert.equal(fitsIssuedSize({ sub: "é".repeat(4250) }), false);
+  assert.equal(fitsIssuedSize(JSON.stringify({ sub: "é".repeat(4200) })), true);
+  assert.equal(fitsIssuedSize(JSON.stringify({ sub: "é".repeat(4250) })), false);
 });

@@ -320,7 +320,7 @@ class Checkpoints {
       heads: new Map(others.map(({ log: name, seq, hash }) => [name, { size: seq + 1, hash }])),
     };
     const key = await signer.current(CHECKPOINT_ALGORITHM);
-    const jws = await signer.sign(key, CHECKPOINT_JWT, buildCheckpoint(checkpoint));
+    const jws = await signer.sign(key, CHECKPOINT_JWT, JSON.stringify(buildCheckpoint(checkpoint)));
     const treeSize = checkpoint.tree.size;
     this.#signed = treeSize;
     await journal.record({

@@ -12,7 +12,7 @@ import type { Hand } from "./seal.ts";
 /** `published`: as it stands in the documents of keys, the same object as long as it is held. */
 export type OpenedKey = { facts: KeyFacts; publicJwk: Jwk; published: JsonObject; hand: Hand };
 
-const encode = (part: JsonObject): string => Buffer.from(JSON.stringify(part)).toString("base64url");
+const encode = (text: string): string => Buffer.from(text).toString("base64url");
 
 /** `renew` reads the keys again, and creates one where there is none for an algorithm in use. */
 export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promise<void>): Signer {
@@ -31,7 +31,7 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
       });
     },
     renew,
-    sign({ kid, alg }, typ, claims) {
+    sign({ kid, alg }, typ, payload) {
       // A key that retired since it was chosen may sign what was recorded with it, because it is published for long
       // enough.
       const key = keys().find(
@@ -42,7 +42,8 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
       // RFC9068-2.1-1, RFC6749-10.3-3, RFC6750-5.2-2, RFC7515-5.1-v1: claims are protected by a signature over the JWS.
       // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: there is no `crit`. RFC7518-3.4-v2: R and S have their
       // full length.
-      const signingInput = `${encode({ typ, alg, kid })}.${encode(claims)}`;
+      const header = headersOf(key).getOrInsertComputed(typ, () => encode(JSON.stringify({ typ, alg, kid })));
+      const signingInput = `${header}.${encode(payload)}`;
       return whenReady(
         key.hand(signingInput),
         (signature) => `${signingInput}.${encodeBase64url(signature)}`,
@@ -56,3 +57,9 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
     },
   };
 }
+
+/** The headers of what a key signed, by `typ`: there are few, and each is the same for every token. */
+const headers = new WeakMap<OpenedKey, Map<string, string>>();
+
+const headersOf = (key: OpenedKey): Map<string, string> =>
+  headers.getOrInsertComputed(key, () => new Map<string, string>());

@@ -111,5 +111,5 @@ async function sign(
 ): Promise<string> {
   const { issuer } = settings();
   const claims = buildSecurityEvent({ ...event, issuer, audience, issuedAtSeconds: clock.nowSeconds() });
-  return signer.sign(await signer.current(alg), SECURITY_EVENT, claims);
+  return signer.sign(await signer.current(alg), SECURITY_EVENT, JSON.stringify(claims));
 }

@@ -100,7 +100,7 @@ const states = (ring: KeyRing): string[] =>
 
 async function signed(ring: KeyRing): Promise<string> {
   const signer = ring.signer("token");
-  return signer.sign(await signer.current("ES256"), "at+jwt", { sub: "u" });
+  return signer.sign(await signer.current("ES256"), "at+jwt", JSON.stringify({ sub: "u" }));
 }
 
 async function verifies(ring: KeyRing, token: string): Promise<boolean> {

@@ -255,7 +255,7 @@ test("RFC8725-3.2-v4 nothing is signed with none", async (t) => {
   assert.deepEqual(await store.keys.list(), []);
   const signer = await open(store);
   const { kid } = await signer.current("ES256");
-  await assert.rejects(async () => signer.sign({ kid, alg: "none" }, "at+jwt", CLAIMS), {
+  await assert.rejects(async () => signer.sign({ kid, alg: "none" }, "at+jwt", JSON.stringify(CLAIMS)), {
     message: "this key does not sign",
   });
   assert.ok(!OWN_ALGORITHMS.includes("none" as never));
@@ -304,7 +304,7 @@ test("two instances that create their first keys at the same time have the same 
   assert.equal(new Set(signers.map((signer) => JSON.stringify(signer.published()))).size, 1);
   const [first, second] = signers;
   assert.ok(first && second);
-  const compact = await first.sign(await first.current("ES256"), "at+jwt", CLAIMS);
+  const compact = await first.sign(await first.current("ES256"), "at+jwt", JSON.stringify(CLAIMS));
   assert.equal(await verifies(second, compact), true, "the second verifies what the first signed");
 });
 
@@ -400,7 +400,7 @@ for (const alg of OWN_ALGORITHMS) {
   test(`RFC9068-2.1-1, RFC7515-6-v1, RFC7515-5.1-v1 a signature with ${alg} names key and algorithm`, async (t) => {
     const signer = await open(await memory(t), [alg]);
     const key = await signer.current(alg);
-    const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n: "ü" });
+    const compact = await signer.sign(key, "at+jwt", JSON.stringify({ ...CLAIMS, n: "ü" }));
     const jws = parsed(compact);
     assert.deepEqual({ ...jws.header.members }, { typ: "at+jwt", alg, kid: key.kid });
     assert.deepEqual({ ...jws.claims }, { ...CLAIMS, n: "ü" });
@@ -412,7 +412,7 @@ test("RFC7518-3.4-v2 R and S of a signature have their full length, including le
   const signer = await open(await memory(t), ["ES256"]);
   const key = await signer.current("ES256");
   for (let n = 0, zeros = 0; zeros < 2; n++) {
-    const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n });
+    const compact = await signer.sign(key, "at+jwt", JSON.stringify({ ...CLAIMS, n }));
     const { signature } = parsed(compact);
     assert.equal(signature.length, 64);
     // One signature in 128 has a zero byte at the beginning of R or S.
@@ -425,7 +425,7 @@ test("RFC7518-3.4-v2 R and S of a signature have their full length, including le
 test("RFC9068-4-12 an announced key is published but does not sign, and a retired one still verifies", async (t) => {
   const [active, announced, retired] = await Promise.all([makeRow(t), makeRow(t), makeRow(t)]);
   const before = await open(await storeWith(t, retired));
-  const old = await before.sign(await before.current("ES256"), "at+jwt", CLAIMS);
+  const old = await before.sign(await before.current("ES256"), "at+jwt", JSON.stringify(CLAIMS));
   const store = await storeWith(
     t,
     { ...announced, state: "announced", createdAtSeconds: NOW_SECONDS - 2 },
@@ -438,9 +438,12 @@ test("RFC9068-4-12 an announced key is published but does not sign, and a retire
     [announced.kid, retired.kid, active.kid],
   );
   assert.equal((await signer.current("ES256")).kid, active.kid);
-  await assert.rejects(async () => signer.sign({ kid: announced.kid, alg: "ES256" }, "at+jwt", CLAIMS), {
-    message: "this key does not sign",
-  });
+  await assert.rejects(
+    async () => signer.sign({ kid: announced.kid, alg: "ES256" }, "at+jwt", JSON.stringify(CLAIMS)),
+    {
+      message: "this key does not sign",
+    },
+  );
   // Another instance may know earlier that it signs now.
   assert.equal(signer.own({ kid: announced.kid, alg: "ES256", members: {} })?.kid, announced.kid);
   assert.equal(await verifies(signer, old), true);
@@ -456,7 +459,7 @@ test("RFC9068-4-12 an own key is found only by its kid and for its algorithm", a
     }
     assert.equal(signer.own({ alg, members: {} }), undefined, "without kid");
     assert.equal(signer.own({ kid: `${kid}x`, alg, members: {} }), undefined, "another kid");
-    await assert.rejects(async () => signer.sign({ kid, alg: "ES384" }, "at+jwt", CLAIMS), {
+    await assert.rejects(async () => signer.sign({ kid, alg: "ES384" }, "at+jwt", JSON.stringify(CLAIMS)), {
       message: "this key does not sign",
     });
   }
@@ -475,11 +478,11 @@ test("a key of one purpose neither signs nor verifies for another", async (t) =>
     const published = signer.published().map(({ kid }) => kid);
     assert.equal(published.length, 2);
     assert.ok(published.includes(key.kid));
-    const { header } = parsed(await signer.sign(key, "at+jwt", CLAIMS));
+    const { header } = parsed(await signer.sign(key, "at+jwt", JSON.stringify(CLAIMS)));
     for (const other of signers) {
       assert.equal(other.own(header) !== undefined, other === signer);
       if (other === signer) continue;
-      await assert.rejects(async () => other.sign(key, "at+jwt", CLAIMS), {
+      await assert.rejects(async () => other.sign(key, "at+jwt", JSON.stringify(CLAIMS)), {
         message: "this key does not sign",
       });
     }

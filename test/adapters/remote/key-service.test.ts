@@ -61,7 +61,9 @@ test("RFC7517-9.2-1 with a key service no private key is in the store, and each 
   const { store, ring } = await open(t);
   const signer = (await ring()).signer("token");
   for (const alg of OWN_ALGORITHMS) {
-    const token = parseJws(await signer.sign(await signer.current(alg), "at+jwt", { sub: "u" }));
+    const token = parseJws(
+      await signer.sign(await signer.current(alg), "at+jwt", JSON.stringify({ sub: "u" })),
+    );
     assert.ok(token.ok);
     const key = signer.own(token.value.header);
     assert.ok(key && (await verifier.verify(token.value, key)), alg);
@@ -93,7 +95,7 @@ test("keys that were in the store before a key service sign until they are repla
   const before = await (await ring("none")).signer("token").current("ES256");
   const signer = (await ring()).signer("token");
   assert.deepEqual(await signer.current("ES256"), before);
-  assert.ok(await signer.sign(before, "at+jwt", {}));
+  assert.ok(await signer.sign(before, "at+jwt", JSON.stringify({})));
 });
 
 test("a server without the key service of its keys refuses to start, and says what is missing", async (t) => {
@@ -115,19 +117,19 @@ test("no token has a signature that the key did not make", async (t) => {
   for (const answer of [{ signature: other }, { signature: "%" }, { signature: "" }]) {
     service.bend(() => answer);
     await assert.rejects(
-      async () => signer.sign(key, "at+jwt", {}),
+      async () => signer.sign(key, "at+jwt", JSON.stringify({})),
       unavailable(/a signature that its key did not make/),
     );
   }
   for (const answer of [{}, { signature: 5 }, []]) {
     service.bend(() => answer as never);
     await assert.rejects(
-      async () => signer.sign(key, "at+jwt", {}),
+      async () => signer.sign(key, "at+jwt", JSON.stringify({})),
       unavailable(/answered \/sign with something else/),
     );
   }
   service.bend((answer) => answer);
-  assert.ok(await signer.sign(key, "at+jwt", {}));
+  assert.ok(await signer.sign(key, "at+jwt", JSON.stringify({})));
 });
 
 test("a key service that refuses, makes another key or shows a private one ends the start", async (t) => {
@@ -285,7 +287,9 @@ test("a key service is tried at the start, where one failure is enough; of sever
   const bad = await signer.current("EdDSA");
   service.bend(() => ({}));
   for (let times = 0; times < KEY_SERVICE_FAILURES_MAX; times++)
-    await assert.rejects(async () => signer.sign(bad, "at+jwt", {}), { name: "KeyServiceUnavailable" });
+    await assert.rejects(async () => signer.sign(bad, "at+jwt", JSON.stringify({})), {
+      name: "KeyServiceUnavailable",
+    });
   assert.deepEqual(state(), [true, ["ES256"]], "another key signs tokens");
   assert.deepEqual(told.slice(2), ["key_service_works", "key_service_works", "key_service_failed"]);
   service.bend((answer) => answer);
