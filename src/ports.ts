@@ -249,8 +249,8 @@ export interface Verifier {
   verify(jws: Jws, key: Jwk): boolean;
   /**
    * Verifies a token that callers send again and again: a signature that was found valid is not computed again for the
-   * same token and key. Whether something else makes the token invalid is never remembered. It is not used where every
-   * answer has to take the same time.
+   * same token and key. Whether something else makes the token invalid is never remembered. It is not used where the
+   * caller must not learn by the time whether the token is one of ours or came before.
    */
   verifyRepeated(jws: Jws, key: Jwk): boolean;
   /** `parseJws`; the same frozen object again for a token that verifyRepeated found valid more than once. */

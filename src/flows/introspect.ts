@@ -1,7 +1,8 @@
 /**
  * Whether an access token of ours is active, for a caller that may ask about its target (RFC 7662). Time tells no more
- * than the answer: every question verifies one signature and looks for one token, and a token for the caller's target is
- * looked at in the same way whether or not it stands; one for another target is not looked at.
+ * than the answer: every question looks for one token, and verifies one signature, but for a token for the caller's target
+ * that it verified before; such a token is looked at in the same way whether or not it stands, and one for another target
+ * is not looked at.
  */
 import type { Reason, TokenReason } from "../audit/reasons.ts";
 import { mayIntrospect } from "../policy/judge.ts";
@@ -28,13 +29,15 @@ export function introspect(
   token: string,
 ): Awaitable<Introspected> {
   const parsed = parseJws(token);
-  const verified = parsed.ok ? verifySigned(ports, parsed.value) : verifyDecoy(ports, parsed.error.kind);
-  return whenReady(verified, (signed) => {
-    const { aud } = signed.ok ? signed.value.claims : {};
-    const target = typeof aud === "string" ? aud : undefined;
-    // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: a caller learns only about tokens for a target of its own.
-    const mayAsk = target !== undefined && mayIntrospect(ports.settings().policy, client, target);
-    return whenReady(findStanding(ports, mayAsk ? signed : err(undefined)), (found) => {
+  const { aud } = parsed.ok ? parsed.value.claims : {};
+  const target = typeof aud === "string" ? aud : undefined;
+  // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: a caller learns only about tokens for a target of its own.
+  const mayAsk = target !== undefined && mayIntrospect(ports.settings().policy, client, target);
+  const verified = parsed.ok
+    ? verifySigned(ports, parsed.value, mayAsk)
+    : verifyDecoy(ports, parsed.error.kind);
+  return whenReady(verified, (signed) =>
+    whenReady(findStanding(ports, mayAsk ? signed : err(undefined)), (found) => {
       if (!signed.ok) return { answer: INACTIVE, reason: signed.error.reason };
       const { claims } = signed.value;
       const inactive = (reason: Reason) => defined<Introspected>({ answer: INACTIVE, reason, target });
@@ -44,15 +47,25 @@ export function introspect(
       if (!found.ok) return inactive(found.error.reason);
       if (!isRecorded(found.value, claims)) return inactive("token_unknown");
       return { answer: buildActiveAnswer(claims), reason: "token_active", target };
-    });
-  });
+    }),
+  );
 }
 
-/** RFC7662-4-5, RFC7662-4-15: finds the token, if it is an access token that we signed; it is not encrypted. */
-function verifySigned(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<Jws, { reason: TokenReason }>> {
+/**
+ * RFC7662-4-5, RFC7662-4-15: finds the token, if it is an access token that we signed; it is not encrypted. HTTP-D-65: of
+ * a token for the caller's own target the signature is computed once, and time may tell the caller that it was asked
+ * about before; whether a token for another target is one of ours is computed each time.
+ */
+function verifySigned(
+  ports: OwnTokenPorts,
+  jws: Jws,
+  mayAsk: boolean,
+): Awaitable<Result<Jws, { reason: TokenReason }>> {
+  const { verify, verifyRepeated } = ports.verifier;
   const key = findOwnKey(ports, jws);
   if (!key.ok) return verifyDecoy(ports, key.error.reason);
-  return ports.verifier.verify(jws, key.value) ? ok(jws) : err({ reason: "signature_invalid" });
+  const isSigned = mayAsk ? verifyRepeated(jws, key.value) : verify(jws, key.value);
+  return isSigned ? ok(jws) : err({ reason: "signature_invalid" });
 }
 
 /** This token is verified and looked up in place of one that is none of ours, so that both take the same time. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { recordEnding } from "../../src/flows/endings.ts";
 import { introspect } from "../../src/flows/introspect.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
@@ -101,20 +102,52 @@ test("RFC7662-2.2-7 a question about a token for the caller's target takes the s
   const token = await asked.obtain(API);
   const own = { standing: token, ended: await end(await asked.obtain(API)) };
   for (const [name, one] of Object.entries(own)) {
-    assert.deepEqual(await stepsOf(one), ["verify", "token", "client desk"], name);
+    assert.deepEqual(await stepsOf(one), ["verify once", "token", "client desk"], name);
   }
+  // What it says of its target is the caller's own word here, because it is not signed.
+  assert.deepEqual(await stepsOf(`${token.slice(0, -8)}AAAAAAAA`), ["verify once", "token"]);
   const others = {
     "for another target": await asked.obtain(OTHER),
     "for another target, ended": await end(await asked.obtain(OTHER)),
     "for another target, unknown": await resign(asked, token, { jti: "unknown", aud: OTHER }),
     "of another type": await resign(asked, token, {}, "JWT"),
     "of another issuer": await resign(asked, token, { iss: "https://as.elsewhere.example" }),
-    "with a wrong signature": `${token.slice(0, -8)}AAAAAAAA`,
+    "for another target, with a wrong signature": `${(await asked.obtain(OTHER)).slice(0, -8)}AAAAAAAA`,
     "no JWT": "a token",
   };
   for (const [name, one] of Object.entries(others)) {
     assert.deepEqual(await stepsOf(one), ["verify", "token"], name);
   }
+});
+
+test("HTTP-D-65, RFC7662-4-5 a token that was found active before is refused with a byte changed, ended, expired, and without its key", async (t) => {
+  const asked = await openAsked(t);
+  const tokens = { changed: await asked.obtain(API), ended: await asked.obtain(API) };
+  const isActive = async (token: string) => (await asked.ask(token)).answer.active;
+  for (const token of Object.values(tokens))
+    for (let times = 0; times < 3; times++) assert.equal(await isActive(token), true);
+  const { changed } = tokens;
+  for (const at of [4, changed.indexOf(".") + 20, changed.lastIndexOf(".") + 20]) {
+    const other = changed[at] === "A" ? "B" : "A";
+    assert.equal(await isActive(changed.slice(0, at) + other + changed.slice(at + 1)), false, String(at));
+  }
+  await recordEnding(
+    asked.ports,
+    { by: "token", jti: String(claimsOf(tokens.ended).jti) },
+    { reason: "by_operator" },
+  );
+  assert.equal((await asked.ask(tokens.ended)).reason, "token_revoked");
+  assert.equal(await isActive(changed), true);
+  const { kid } = await asked.ports.signer.current("ES256");
+  const removal = { kid, from: "active", to: "removed" } as const;
+  const event = { type: "key.removed", outcome: "allow", reason: "by_operator" } as const;
+  assert.ok((await (asked.ports.journal as OpenJournal).record({ event, keys: [removal] })).ok);
+  await asked.ports.signer.renew();
+  assert.equal((await asked.ask(changed)).reason, "key_unknown");
+  const later = await asked.obtain(API);
+  assert.equal(await isActive(later), true);
+  asked.pass(24 * 3600);
+  assert.equal((await asked.ask(later)).reason, "jwt_expired");
 });
 
 /** The ports, noting each step that costs time. */
@@ -126,9 +159,12 @@ function watched({ ports }: Asked, taken: string[]): Ports {
         taken.push("verify");
         return ports.verifier.verify(jws, key);
       },
-      // Its time tells whether a token was seen before.
-      parse: () => assert.fail("an answer of introspection takes the same time, seen before or not"),
-      verifyRepeated: () => assert.fail("an answer of introspection takes the same time, seen before or not"),
+      verifyRepeated(jws, key) {
+        taken.push("verify once");
+        return ports.verifier.verifyRepeated(jws, key);
+      },
+      // Its time tells whether a token was seen before, and whose it is is not known yet.
+      parse: () => assert.fail("a token for another target takes the same time, seen before or not"),
     },
     clients: {
       find(clientId) {

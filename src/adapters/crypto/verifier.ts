@@ -62,6 +62,8 @@ const signedBy = new WeakMap<Jws, Jwk>();
  * read.
  */
 function keepParsed(jws: Jws, jwk: Jwk): void {
+  const known = parsed.find(jws.compact);
+  if (known !== undefined && signedBy.get(known.jws) === jwk) return;
   const kept = parseJws(jws.compact);
   if (!kept.ok) return;
   freeze(kept.value);
