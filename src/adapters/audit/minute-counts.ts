@@ -40,9 +40,10 @@ export function countByMinute<Kind>(
   let writing = Promise.resolve();
 
   const add = (added: Count<Kind>): void => {
-    const known = counts.has(JSON.stringify(added.kind)) || counts.size < KINDS_MAX;
-    const kind = known ? added.kind : restOf(added.kind);
-    const key = JSON.stringify(kind);
+    const own = JSON.stringify(added.kind);
+    const isRest = !counts.has(own) && counts.size >= KINDS_MAX;
+    const kind = isRest ? restOf(added.kind) : added.kind;
+    const key = isRest ? JSON.stringify(kind) : own;
     const entry = counts.get(key);
     if (entry === undefined) {
       counts.set(key, { ...added, kind });

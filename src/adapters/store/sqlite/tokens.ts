@@ -4,17 +4,16 @@ import { STORED_CONSENT } from "../tables.ts";
 import type { FindTokens } from "../token-facts.ts";
 import { SQLITE } from "./engine.ts";
 
-export const findSqliteTokens: FindTokens = (isOne) => `
-  with asked as (select ${isOne ? ":jti as jti" : "value as jti from json_each(:jtis)"}),
-    wanted as (
-      select jti, true as asked from asked
-      union all
-      select distinct a.value, false from asked q cross join token t cross join json_each(t.ancestors) a
-        where t.jti = q.jti
-    )
-  select t.*,
-    (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent,
-    case when w.asked then
-      (select json_object('event_id', e.event_id, 'at_ms', e.at_ms) ${SQLITE.firstEnding("t.ending_keys")})
-    end as ended
-  from wanted w cross join token t where t.jti = w.jti`;
+/** One query for those that were asked for and one for those behind them, of which nothing is sorted or kept. */
+export const findSqliteTokens: FindTokens = (isOne) => {
+  const asked = isOne ? "(select :jti as jti)" : "(select value as jti from json_each(:jtis))";
+  const behind = `(select distinct a.value as jti
+    from ${asked} q cross join token o cross join json_each(o.ancestors) a where o.jti = q.jti)`;
+  const firstEnding = `(select json_object('event_id', e.event_id, 'at_ms', e.at_ms)
+    ${SQLITE.firstEnding("t.ending_keys")})`;
+  const found = (jtis: string, ended: string): string => `
+    select t.*, ${ended} as ended,
+      (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent
+    from ${jtis} q cross join token t where t.jti = q.jti`;
+  return `${found(asked, firstEnding)} union all ${found(behind, "null")}`;
+};
