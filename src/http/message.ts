@@ -95,7 +95,9 @@ function fieldOf(rawHeaders: readonly string[], name: string): string | null {
   const wanted = name.toLowerCase();
   const values: string[] = [];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    if (rawHeaders[index]?.toLowerCase() === wanted) values.push(rawHeaders[index + 1] ?? "");
+    const field = rawHeaders[index] ?? "";
+    if (field.length === wanted.length && field.toLowerCase() === wanted)
+      values.push(rawHeaders[index + 1] ?? "");
   }
   return values.length === 0 ? null : values.join(", ");
 }

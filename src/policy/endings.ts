@@ -127,9 +127,12 @@ export type Root =
  */
 export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = issued): readonly EndingKey[] {
   const writtenMs = issued.issuedAtSeconds * 1000;
-  const since = new Map<string, number>();
-  const carry = (key: string, sinceMs: number): void =>
-    void since.set(key, Math.min(sinceMs, since.get(key) ?? sinceMs));
+  const keys: EndingKey[] = [];
+  const carry = (key: string, sinceMs: number): void => {
+    const known = keys.find((one) => one.key === key);
+    if (known === undefined) keys.push({ key, sinceMs });
+    else known.sinceMs = Math.min(known.sinceMs, sinceMs);
+  };
   const add = (selector: EndingSelector, sinceMs: number): void =>
     carry(selectorKey(sha256, selector), sinceMs);
 
@@ -159,7 +162,7 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
       : foreignKeys(sha256, origin, Math.min(root.issuedAtSeconds, issued.issuedAtSeconds));
   for (const { key, sinceMs } of behind) carry(key, sinceMs);
   if ("token" in root && root.token !== undefined) add({ by: "foreign_token", ...root.token }, writtenMs);
-  return [...since].map(([key, sinceMs]) => ({ key, sinceMs }));
+  return keys;
 }
 
 /** The keys of a token of another issuer, which is not on record here; an ending of its subject refuses it too. */

@@ -64,3 +64,15 @@ test("RFC8785-3.2.4-1 the hashes of a chain of audit events are reproduced", () 
   });
   assert.equal(next, "56deb23184532e27f2a185d9bef6ac5323a934853d8a521ee9b6477037461c87");
 });
+
+test("RFC8785-3.2.3-1 few names and many are sorted alike, by UTF-16 code units", () => {
+  // From both sides of every length at which they are sorted in another way.
+  for (let count = 0; count <= 70; count++) {
+    const names = Array.from({ length: count }, (_, index) =>
+      `${(index * 37) % 64}\ufb33😀`.slice(index % 3),
+    );
+    const value = Object.fromEntries(names.map((name) => [name, 0]));
+    const want = [...new Set(names)].sort().map((name) => `${JSON.stringify(name)}:0`);
+    assert.equal(canonicalize(value), `{${want.join()}}`);
+  }
+});
