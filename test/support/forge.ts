@@ -20,6 +20,7 @@ export type Forgery = {
 
 const PAIRS: Record<string, () => { privateKey: KeyObject; publicKey: KeyObject }> = {
   ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
+  ES384: () => generateKeyPairSync("ec", { namedCurve: "P-384" }),
   ES512: () => generateKeyPairSync("ec", { namedCurve: "P-521" }),
   EdDSA: () => generateKeyPairSync("ed25519"),
   RS256: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
