@@ -8,6 +8,7 @@ import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { checkTimes, stringClaim } from "../../spec/rfc7519.ts";
+import { JWT_BEARER_GRANT } from "../../spec/rfc7523.ts";
 import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { resolveClient } from "../../spec/spiffe/client-auth.ts";
@@ -44,7 +45,7 @@ export async function readQuestion(
   const client = await findNamedClient(ports, question);
   if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
   const grantType = checkGrantType(ports.settings(), client.value, {
-    grant_type: MODES[mode].grantType,
+    grant_type: client.value.forWorkload ? JWT_BEARER_GRANT : MODES[mode].grantType,
   });
   if (!grantType.ok) return grantType;
   // IDJAG-4.3-1: a request for an ID-JAG names the server by `audience`.
