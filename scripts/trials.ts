@@ -17,6 +17,7 @@ import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPgRestarts } from "./trials/pg-restarts.ts";
 import { runPipelining } from "./trials/pipelining.ts";
+import { runPlatformAgents } from "./trials/platform-agents.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
@@ -48,6 +49,7 @@ const TRIALS: Trials = new Map([
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pg-restarts", { rounds: 10, run: runPgRestarts }],
   ["pipelining", { rounds: 3, run: runPipelining }],
+  ["platform-agents", { rounds: 10_000, run: runPlatformAgents }],
   ["rehearsal", { rounds: 2, run: rehearse }],
   ["renewal", { rounds: 5, run: runRenewal }],
   ["refresh-races", { rounds: 200, run: raceRefresh }],

@@ -16,11 +16,16 @@ const TIMEOUT_MS = 220_000;
 
 // Side by side, because the demo waits for a grant to expire.
 describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
-  test("npm run demo exits with 0 and prints a chain of three actors", async () => {
+  test("npm run demo exits with 0 and prints chains of three actors, one with an agent of a platform", async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT]);
     assert.match(
       stdout,
       /crew\/ana",\s+"act": \{\s+"sub": "[^"]*agents\/booking",\s+"act": \{\s+"sub": "[^"]*agents\/planner"/,
+    );
+    // PLAT-D-11, PLAT-D-17: across the border, between a workload before it and one after it.
+    assert.match(
+      stdout,
+      /agents\/booking",\s+"iss": "[^"]+",\s+"act": \{\s+"sub": "platform:\/\/acme\/agent%2F7f3d",\s+"iss": "[^"]+",\s+"act": \{\s+"sub": "[^"]*agents\/planner"/,
     );
   });
 

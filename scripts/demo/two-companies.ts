@@ -15,6 +15,8 @@ import { loadIdp } from "../idp.ts";
 import { freePorts, startServer } from "../server-process.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
+import type { PlatformAgent } from "./platform-agent.ts";
+import { makePlatformAgent } from "./platform-agent.ts";
 
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -30,8 +32,16 @@ const SCOPES = ["stays.read", "stays.book"];
 const LEGACY = "https://legacy.example";
 const PARTNER_ALIAS = "company-two";
 const SHORT_SECONDS = 5;
+const BY_JWT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const RESEARCH = "research-agent";
 
-type Config = { targets: object[]; policies: object[]; drafts: string[]; trustDomains: object };
+type Config = {
+  targets: object[];
+  policies: object[];
+  drafts: string[];
+  trustDomains: object;
+  trustedIssuers: object;
+};
 
 type Company = { folder: string; issuer: string; idpIssuer: string; ca: string; trustDomain: TrustDomain };
 
@@ -60,7 +70,7 @@ function configure({ folder }: Company, change: (config: Config) => object): str
 const workload = ({ trustDomain }: Company, path: string): string => `spiffe://${trustDomain.name}/${path}`;
 
 /** Company one permits grants for company two, and impersonation grants for a legacy server that ignores `act`. */
-function configureOne(one: Company, two: Company): string {
+function configureOne(one: Company, two: Company, platform: PlatformAgent): string {
   const booking = workload(one, "agents/booking");
   const forTravellers = {
     issues: "grant",
@@ -69,9 +79,11 @@ function configureOne(one: Company, two: Company): string {
     subjectToken: { audiences: ["self"] },
     consent: "record",
   };
-  return configure(one, ({ targets, policies }) => ({
+  return configure(one, ({ targets, policies, trustedIssuers }) => ({
+    trustedIssuers: { ...trustedIssuers, ...platform.trusted },
     targets: [
       ...targets,
+      { names: [RESEARCH], owners: ["platform://acme/*"], scopes: SCOPES },
       {
         kind: "partner",
         issuer: two.issuer,
@@ -90,6 +102,16 @@ function configureOne(one: Company, two: Company): string {
         actors: [workload(one, "agents/planner")],
         subjects: forTravellers.subjects,
         subjectToken: { audiences: [one.issuer] },
+        consent: "record",
+        targets: ["booking-for-two", RESEARCH],
+        scopes: SCOPES,
+      },
+      {
+        id: "research-to-booking-for-two",
+        allow: "delegation",
+        actors: ["platform://acme/*"],
+        subjects: forTravellers.subjects,
+        subjectToken: forTravellers.subjectToken,
         consent: "record",
         targets: ["booking-for-two"],
         scopes: SCOPES,
@@ -172,7 +194,8 @@ function configureTwo(two: Company, one: Company): string {
 export async function playTwoCompanies(parent: string, closing: (() => unknown)[]): Promise<void> {
   const one = await makeCompany(join(parent, "one"), "one.example");
   const two = await makeCompany(join(parent, "two"), "two.example");
-  const files = [configureOne(one, two), configureTwo(two, one)];
+  const platform = await makePlatformAgent(one.folder, one.issuer);
+  const files = [configureOne(one, two, platform), configureTwo(two, one)];
   const idp = await loadIdp(one.folder);
   // Company one starts first, because company two fetches its keys at the start.
   for (const file of files) {
@@ -280,6 +303,50 @@ export async function playTwoCompanies(parent: string, closing: (() => unknown)[
     print(`Company ${name}:`);
     printOutput(lines);
   }
+
+  step("The same with an agent of a platform as the second hop");
+  print(
+    "The research agent is no workload of company one: a platform signs a JWT for it. Nothing is registered for it but " +
+      "the platform; its name is that of the registration with its sub.",
+  );
+  const consents = [
+    [planner, RESEARCH],
+    [platform.id, "booking-for-two"],
+  ];
+  for (const [actor = "", target = ""] of consents) {
+    const consent = { issuer: idp.issuer, subject: "alice", actor, target, scope: SCOPES.join(" ") };
+    await runOnHost(one.folder, "consents add", consent);
+  }
+  const wanted = { audience: RESEARCH, scope: "stays.read" };
+  const toResearch = await exchange(one, planner, subject, wanted);
+  check(toResearch.status === 200, `the planner gets a token for the research agent: ${toResearch.text}`);
+  const assertion = await platform.token();
+  const byResearch = await postForm(
+    `${one.issuer}/token`,
+    {
+      grant_type: EXCHANGE,
+      client_assertion_type: BY_JWT,
+      client_assertion: assertion,
+      subject_token: String(toResearch.body.access_token),
+      subject_token_type: ACCESS_TOKEN,
+      actor_token: assertion,
+      actor_token_type: JWT,
+      audience: "booking-for-two",
+    },
+    { ca: one.ca },
+  );
+  check(byResearch.status === 200, `the research agent exchanges it: ${byResearch.text}`);
+  const passed = { token: byResearch.body.access_token, type: ACCESS_TOKEN };
+  const across = await exchange(one, booking, passed, { audience: PARTNER_ALIAS, scope: "stays.read" });
+  const reached = await redeem(across.body.access_token);
+  check(reached.status === 200, `company two redeems what came of it: ${reached.text}`);
+  const { act: three } = claimsOf(reached.body.access_token);
+  const earlier = { sub: platform.id, iss: one.issuer, act: { sub: planner, iss: one.issuer } };
+  check(
+    JSON.stringify(three) === JSON.stringify({ sub: booking, iss: one.issuer, act: earlier }),
+    "company two sees all three, with the platform's agent between two workloads of company one",
+  );
+  printJson({ act: three });
 
   step("An impersonation grant for a partner whose server does not understand act");
   const plain = await exchange(one, booking, held, { audience: LEGACY, scope: "stays.read", actor: false });

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { measureIntrospection } from "../../scripts/trials/equal-introspection.ts";
 import { expireDay } from "../../scripts/trials/expiry.ts";
 import { closePipe, fillDisk } from "../../scripts/trials/log-pipe.ts";
+import { serveAgents } from "../../scripts/trials/platform-agents.ts";
 import { rotateKeys } from "../../scripts/trials/rotation.ts";
 import { printTable } from "../../scripts/trials/table.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
@@ -33,6 +34,14 @@ test("RFC7662-2.2-7 each kind of question to /introspect is answered as it shoul
   const costs = await measureIntrospection(2, 1);
   assert.equal(Object.keys(costs).length, 6);
   for (const [kind, { ms }] of Object.entries(costs)) assert.ok(ms > 0, kind);
+});
+
+test("PLAT-D-16, WAG-5-1 agents that are seen for the first time have no row but those of their tokens and of the trail", async () => {
+  const count = 80;
+  const { grown } = await serveAgents(count);
+  const { token, spent_jti, ...trail } = grown;
+  assert.deepEqual([token, spent_jti], [count, count]);
+  for (const table of Object.keys(trail)) assert.match(table, /^(event|checkpoint|segment|indexed)/);
 });
 
 test("what is old is removed from PostgreSQL while requests are answered", async () => {
