@@ -4,6 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { createHmac, createPublicKey } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic, postForm } from "../../scripts/http-client.ts";
@@ -880,6 +882,29 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       const token = acme.token();
       const answers = await Promise.all(Array.from({ length: 8 }, () => world.token(byGrant(token, asked))));
       assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(7).fill(400)]);
+    });
+
+    test("PLAT-D-6 a token at two instances at once gets one token, and after a restart none (hostile variant 11)", async () => {
+      const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+      const file = join(world.folder, "second.json");
+      writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
+      const second = await world.start(file);
+      const both = [world.server.port, second.port];
+      const tokens = Array.from({ length: 4 }, () => acme.token());
+      for (const token of tokens) {
+        const answers = await Promise.all(
+          both.map((port) => world.token(byGrant(token, asked), {}, {}, port)),
+        );
+        assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400]);
+      }
+      await second.stop();
+      const third = await world.start(file);
+      try {
+        const again = await world.token(byGrant(tokens[0] ?? "", asked), {}, {}, third.port);
+        assert.deepEqual([again.status, again.body.error], [400, B], again.text);
+      } finally {
+        await third.stop();
+      }
     });
 
     test("AUDIT-D-2, WIF-S-3, PLAT-D-4 refusals of tokens that prove no client are counted with their reason and both registrations", async () => {
