@@ -10,8 +10,12 @@ import { hash } from "../src/adapters/crypto/hash.ts";
 import { random } from "../src/adapters/crypto/random.ts";
 import { listen } from "../src/http/listen.ts";
 import { BODY_BYTES_MAX } from "../src/limits/connections.ts";
-import { html } from "../src/people/pages/html.ts";
+import { html, link } from "../src/people/pages/html.ts";
+import type { Page } from "../src/people/pages/page.ts";
+import { frame } from "../src/people/pages/page.ts";
+import { en } from "../src/people/pages/texts-en.ts";
 import { defined } from "../src/result.ts";
+import { ACCENT } from "../src/settings/colours.ts";
 import type { JsonObject } from "../src/spec/rfc8259.ts";
 import type { Idp } from "./idp.ts";
 import { openIdp, readIdpFile } from "./idp.ts";
@@ -64,7 +68,11 @@ function makeAnswers(idp: Idp, jwks: object, codesMax: number) {
         return json(200, jwks);
       case "GET /login": {
         const user = asked.get("user");
-        if (user === null || !USERS.has(user)) return choicePage(asked);
+        if (user === null || !USERS.has(user)) {
+          const look = { texts: en, operator: "Stand-in provider", colours: ACCENT };
+          const text = frame(choicePage(issuer, asked), look);
+          return { status: 200, type: "text/html; charset=utf-8", text };
+        }
         const code = random.secret();
         const [oldest] = codes.keys();
         if (codes.size >= codesMax && oldest !== undefined) codes.delete(oldest);
@@ -124,14 +132,17 @@ const mintIdToken = (idp: Idp, asked: URLSearchParams, user: string): Promise<st
     },
   });
 
-function choicePage(asked: URLSearchParams): Answer {
+/** In the dress of our own pages, and under a name of its own. */
+export function choicePage(issuer: string, asked: URLSearchParams): Page {
   const links = [...USERS].map(([user, name]) => {
     const query = new URLSearchParams(asked);
     query.set("user", user);
-    return html`<li><a href="/login?${query.toString()}">${name}</a></li>`;
+    return html`<li>${link(`${issuer}/login?${query.toString()}`, html`${name}`)}</li>`;
   });
-  const title = "Sign in (stand-in provider of the development profile)";
-  const page = html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title></head>
-<body><main><h1>${title}</h1><ul>${links}</ul></main></body></html>`;
-  return { status: 200, type: "text/html; charset=utf-8", text: page.toString() };
+  const title = "Who are you?";
+  const body = html`
+<h1>${title}</h1>
+<p>This stands in for your company's sign-in page in the development profile. It asks for no password.</p>
+<ul class="choices">${links}</ul>`;
+  return { status: 200, show: () => ({ title, body }) };
 }

@@ -1,7 +1,7 @@
 /**
  * Our pages in a real browser: the whole way from a client's page to its code, by keyboard and by mouse; what other
  * sites can not do; and each page as it is drawn, checked by axe (https://github.com/dequelabs/axe-core) and by measure.
- * Where no browser runs, each test says why. Pictures of the pages are left in `screenshots/`.
+ * Where no browser runs, each test says why. `MANDATE_SCREENSHOTS` names a folder for pictures of the pages.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

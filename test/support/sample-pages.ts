@@ -1,4 +1,5 @@
 /** Each of our pages, in the forms that it has. */
+import { choicePage } from "../../scripts/stand-in.ts";
 import type { EventView } from "../../src/people/pages/account-events.ts";
 import type { AccountView } from "../../src/people/pages/account-page.ts";
 import { accountPage } from "../../src/people/pages/account-page.ts";
@@ -297,6 +298,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
       { title: "Partner of the corporation", href: `${ISSUER}/signin?r=1&provider=b` },
     ],
   }),
+  "stand-in": choicePage("https://idp.example", new URLSearchParams({ state: "1" })),
   "notice-ways": noticePage({
     kind: "sign_in_failed",
     status: 400,

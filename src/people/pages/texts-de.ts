@@ -58,7 +58,7 @@ export const de: Texts = {
   signOutAt: (provider) => html`Auch bei ${provider} abmelden`,
   backTo: (host) => html`Zurück zu ${host}`,
   accountTitle: "Ihr Konto",
-  forSupport: "Nummer dieser Seite für den Support:",
+  forSupport: "Nummer für den Support:",
   allowedHeading: "Was Sie erlaubt haben",
   nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",
   takeBackHint: (minutes) =>

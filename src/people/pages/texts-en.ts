@@ -51,7 +51,7 @@ export const en: Texts = {
   signOutAt: (provider) => html`Sign out at ${provider} too`,
   backTo: (host) => html`Back to ${host}`,
   accountTitle: "Your account",
-  forSupport: "Number of this page, for support:",
+  forSupport: "Number for support:",
   allowedHeading: "What you allowed",
   nothingAllowed: "You allow nothing to any program at present.",
   takeBackHint: (minutes) =>

@@ -60,7 +60,12 @@ for (const texts of LANGUAGES) {
       test("PAGE-D-13, CSP-6.4.1-1 forms are sent to this server, and links lead there or to where the view says", () => {
         for (const action of attributesOf(elements, "action"))
           assert.match(action, /^https:\/\/as\.example\//);
-        const known = ["https://as.example/", "https://app.example/cb?", "https://idp.example/end"];
+        const known = [
+          "https://as.example/",
+          "https://app.example/cb?",
+          "https://idp.example/end",
+          "https://idp.example/login?",
+        ];
         for (const href of attributesOf(elements, "href")) {
           assert.ok(
             known.some((start) => href.startsWith(start)),
