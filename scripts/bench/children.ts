@@ -17,6 +17,7 @@ export const Usage = v.object({
   residentBytes: v.number(),
   loopDelayMs: v.number(),
   stallMs: v.number(),
+  stallCpuMs: v.number(),
 });
 export type Usage = v.InferOutput<typeof Usage>;
 

@@ -20,8 +20,8 @@ const OLD_LOG = "bench-old";
 const STRETCH_SECONDS_MAX = 1;
 const REMOVAL_SECONDS_MAX = 900;
 
-/** Requests in a stretch of time; `stallMs`: the longest delay of the server's event loop. */
-export type Stretch = { p50Ms: number; p99Ms: number; maxMs: number; stallMs: number };
+/** Requests in a stretch of time; `stallMs`: the longest delay of the server's event loop, and its own work in one. */
+export type Stretch = { p50Ms: number; p99Ms: number; maxMs: number; stallMs: number; stallCpuMs: number };
 /** `stretches`: of a second each at most, until nothing old was left. */
 export type Removal = { calm: Stretch; stretches: readonly Stretch[]; seconds: number };
 
@@ -81,7 +81,8 @@ export async function measureRemoval(
       const count = Math.ceil((1_000 * seconds) / everyMs);
       const sent = await send(load, { endpoint, calls, count, connections, anew: false, everyMs });
       const { p50Ms, p99Ms, maxMs } = sent;
-      return { p50Ms, p99Ms, maxMs, stallMs: (await stage.usage()).stallMs };
+      const { stallMs, stallCpuMs } = await stage.usage();
+      return { p50Ms, p99Ms, maxMs, stallMs, stallCpuMs };
     };
     await stretch(calmSeconds);
     const calm = await stretch(calmSeconds);

@@ -92,7 +92,8 @@ export async function* runExpiry(rounds: number): AsyncGenerator<string, void> {
 function describe(count: number, { bytesEach, perSecond, removal }: Expiry): string {
   const { calm, stretches, seconds } = removal;
   const middle = (name: "p50Ms" | "p99Ms") => median(stretches.map((one) => one[name])).toFixed(1);
-  const most = (name: "maxMs" | "stallMs") => Math.max(...stretches.map((one) => one[name])).toFixed(0);
+  const most = (name: "maxMs" | "stallMs" | "stallCpuMs") =>
+    Math.max(...stretches.map((one) => one[name])).toFixed(0);
   return [
     `${count} exchanges of ${bytesEach.toFixed(0)} bytes removed in ${seconds.toFixed(0)} s`,
     `at ${(perSecond / 2).toFixed(0)} requests/s`,
@@ -100,5 +101,6 @@ function describe(count: number, { bytesEach, perSecond, removal }: Expiry): str
     `p99 ${middle("p99Ms")} ms (${calm.p99Ms.toFixed(1)})`,
     `longest answer ${most("maxMs")} ms (${calm.maxMs.toFixed(0)})`,
     `longest stall ${most("stallMs")} ms (${calm.stallMs.toFixed(0)})`,
+    `of it processor time ${most("stallCpuMs")} ms (${calm.stallCpuMs.toFixed(0)})`,
   ].join(", ");
 }
