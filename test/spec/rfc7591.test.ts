@@ -16,6 +16,7 @@ import {
 } from "../../src/spec/rfc7591.ts";
 import type { MetadataReason } from "../../src/spec/rfc7591-errors.ts";
 import { METADATA_REASONS } from "../../src/spec/rfc7591-errors.ts";
+import { membersFor } from "../../src/spec/rfc7591-members.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../src/spec/rfc8259.ts";
 import { prng } from "../support/prng.ts";
@@ -1155,4 +1156,20 @@ test("RFC7591-3.2.2-2 each failure is described in plain ASCII and differently f
     assert.equal(texts[at]?.endsWith("a value that is not accepted"), one.endsWith("_refused"), one);
   }
   assert.match(METADATA_REASONS.client_name_refused, /^client_name has /);
+});
+
+test("PROD-7.4-3, RFC7591-3.2.2-2 a text about metadata that are refused names their member, in plain ASCII", () => {
+  const whole = ["not_an_object", "languages_repeated", "languages_too_many", "server_member_sent"];
+  const members = [
+    ...Object.keys(membersFor([]).entries),
+    "client_id",
+    "client_secret",
+    "tls_client_auth",
+    "jwks",
+  ];
+  for (const [reason, text] of Object.entries(METADATA_REASONS)) {
+    assert.match(text, /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/, reason);
+    const named = members.some((member) => new RegExp(`(?<!\\w)${member}(?!\\w)`).test(text));
+    assert.equal(named, !whole.includes(reason), `${reason}: ${text}`);
+  }
 });
