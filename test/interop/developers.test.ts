@@ -376,6 +376,9 @@ test("each program of the page is one of these", () => {
     "offline.py",
     "plan.py",
     "plan.ts",
+    "told-api.ts",
+    "told.py",
+    "told.ts",
     "verify.ts",
   ]);
 });

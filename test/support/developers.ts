@@ -1,4 +1,4 @@
-/** The programs of src/http/developers.md, as printed there, in processes of their own. */
+/** The programs of the pages for developers, as printed there, in processes of their own. */
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { spawn, spawnSync } from "node:child_process";
@@ -16,8 +16,10 @@ export const NO_PYJWT = python("-c", "import jwt, cryptography") ? false : 'pyth
 
 /** By their names. */
 export function programs(): Map<string, string> {
-  const page = readFileSync(join(ROOT, "src/http/developers.md"), "utf8");
-  const blocks = [...page.matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
+  const pages = ["developers", "signals"].map((page) =>
+    readFileSync(join(ROOT, `src/http/${page}.md`), "utf8"),
+  );
+  const blocks = [...pages.join("\n").matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
   return new Map(blocks.map(([, name = "", text = ""]) => [name, text]));
 }
 

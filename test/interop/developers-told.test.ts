@@ -1,0 +1,180 @@
+/** The programs of src/http/signals.md, as printed there: APIs that verify tokens offline and are told which were ended. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { basic, send } from "../../scripts/http-client.ts";
+import { freePorts } from "../../scripts/server-process.ts";
+import type { Programs } from "../support/developers.ts";
+import { layPrograms, NO_PYJWT } from "../support/developers.ts";
+import { stop } from "../support/stop.ts";
+import { until } from "../support/until.ts";
+import type { WebServer } from "../support/web.ts";
+import { LOOPBACK, startWebServer } from "../support/web.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, makeWorld, workload } from "../support/world.ts";
+
+const SECRET = "developers-told-developers-told-12";
+/** As fast as a person would call it at once. */
+const TOLD_MS = 2_000;
+
+let world: World;
+let page: Programs;
+let api: string;
+let issuer: string;
+let environment: Record<string, string>;
+/** A receiver that keeps what it gets. */
+let keeper: WebServer;
+const got: string[] = [];
+const AUDIENCE = "https://python.example";
+before(async () => {
+  keeper = await startWebServer(async (request) => {
+    got.push(await request.text());
+    return new Response(null, { status: 202 });
+  });
+  const [port = 0, apiPort = 0] = await freePorts(2);
+  api = `https://localhost:${apiPort}`;
+  issuer = `https://localhost:${port}`;
+  const client = { method: "client_secret_basic", secrets: [SECRET] };
+  world = await makeWorld(
+    {
+      issuer,
+      listen: {
+        ...{ host: "127.0.0.1", port, drainSeconds: 0 },
+        tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
+      },
+      clients: { report: client, other: client, one: client, two: client, three: client, desk: client },
+      targets: [{ names: [api], owners: [workload("api")], scopes: ["trips.read"] }],
+      signals: {
+        streams: {
+          trips: {
+            ...{ audience: api, targets: [api], url: `${api}/events` },
+            ...{ ca: { file: "tls/ca.pem" }, privateNetworks: LOOPBACK },
+          },
+          python: {
+            ...{ audience: AUDIENCE, targets: [api], url: `${keeper.origin}/events` },
+            ...{ ca: { file: "keeper.pem" }, privateNetworks: LOOPBACK },
+          },
+        },
+      },
+      policies: [
+        {
+          ...{
+            id: "clients",
+            allow: "client_credentials",
+            clients: ["report", "other", "one", "two", "three"],
+          },
+          ...{ targets: [api], scopes: ["trips.read"] },
+        },
+        {
+          ...{ id: "desk", allow: "client_credentials", clients: ["desk"] },
+          ...{ targets: [`${issuer}/api`], scopes: ["token:revoke"] },
+        },
+      ],
+    },
+    { files: { "keeper.pem": keeper.ca } },
+  );
+  page = layPrograms(join(world.folder, "programs"));
+  const svidFile = join(page.folder, "api.jwt");
+  writeFileSync(svidFile, "none");
+  const ca = join(world.folder, "tls/ca.pem");
+  environment = {
+    ...{ ISSUER: issuer, AUDIENCE: api, PORT: String(apiPort), SVID_FILE: svidFile },
+    ...{ NODE_EXTRA_CA_CERTS: ca, SSL_CERT_FILE: ca },
+    ...{ TLS_KEY: join(world.folder, "tls/key.pem"), TLS_CERT: join(world.folder, "tls/cert.pem") },
+  };
+  await page.serve("told-api.ts", environment);
+});
+after(() => stop(page, world, keeper));
+
+async function tokenOf(client: string, audience = api, scope = "trips.read"): Promise<string> {
+  const body = new URLSearchParams({ grant_type: "client_credentials", audience, scope }).toString();
+  const headers = {
+    authorization: basic(client, SECRET),
+    "content-type": "application/x-www-form-urlencoded",
+  };
+  const answer = await send(`${issuer}/token`, { method: "POST", ca: world.ca, headers, body });
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}
+
+const trips = async (token: string): Promise<number> =>
+  (await send(`${api}/trips`, { ca: world.ca, headers: { authorization: `Bearer ${token}` } })).status;
+
+async function end(order: object): Promise<void> {
+  const token = await tokenOf("desk", `${issuer}/api`, "token:revoke");
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const body = JSON.stringify(order);
+  const answer = await send(`${issuer}/revocations`, { method: "POST", ca: world.ca, headers, body });
+  assert.equal(answer.status, 200, answer.text);
+}
+
+/** Without an SVID the API can ask nothing, so that what it lets pass it knows by itself. */
+const untilItIsTold = (): Promise<void> =>
+  until(async () => {
+    await end({ token: claimsOf(await tokenOf("other")).jti });
+    return (await trips(await tokenOf("other"))) === 200;
+  }, "the API relies on what it is told");
+
+test("an API that verifies offline refuses a token that was ended, within two seconds, and asks nothing", async () => {
+  await untilItIsTold();
+  const [ended, stays] = [await tokenOf("report"), await tokenOf("report")];
+  assert.deepEqual([await trips(ended), await trips(stays)], [200, 200]);
+  await end({ token: claimsOf(ended).jti });
+  const endMs = performance.now() + TOLD_MS;
+  await until(async () => (await trips(ended)) === 401, "the ended token is refused");
+  assert.ok(performance.now() < endMs, "it took longer than two seconds");
+  assert.equal(await trips(stays), 200);
+});
+
+test("an API that verifies offline refuses every token of a subject that was ended, and none of another", async () => {
+  const [ended, other] = [await tokenOf("report"), await tokenOf("other")];
+  await end({ subject: { iss: issuer, sub: "report" } });
+  await until(async () => (await trips(ended)) === 401, "the subject is refused");
+  assert.equal(await trips(other), 200);
+});
+
+test("an API that is told refuses a forged event, and one that is another kind of token", async () => {
+  const token = await tokenOf("other");
+  const push = async (body: string) =>
+    (await send(`${api}/events`, { method: "POST", ca: world.ca, body, headers: {} })).status;
+  assert.deepEqual([await push(token), await push("a.b.c"), await push("x".repeat(20_000))], [400, 400, 400]);
+  assert.equal(await trips(token), 200);
+});
+
+test("the receiver in Python ends the token that an event names and the subject of another, and no other", {
+  skip: NO_PYJWT,
+}, async () => {
+  const [one, two, three] = [await tokenOf("one"), await tokenOf("two"), await tokenOf("three")];
+  await end({ token: claimsOf(one).jti });
+  await end({ subject: { iss: issuer, sub: "two" } });
+  const ofEndings = () =>
+    got.filter((set) => JSON.stringify(claimsOf(set).events).includes("session-revoked"));
+  const told = [claimsOf(one).jti, "two"];
+  await until(
+    () =>
+      told.every((name) => ofEndings().some((set) => JSON.stringify(claimsOf(set)).includes(String(name)))),
+    "both events",
+  );
+  const text = `import json, os, told
+told.started_at = 0
+given = json.loads(os.environ["GIVEN"])
+for one in given["sets"]:
+    told.receive(one, given["audience"])
+refused = 0
+for wrong in given["wrong"]:
+    try:
+        told.receive(wrong, given["audience"])
+    except Exception:
+        refused += 1
+print(json.dumps([refused, [told.is_ended("", claims) for claims in given["claims"]]]), flush=True)`;
+  writeFileSync(join(page.folder, "telling.py"), text);
+  const given = {
+    audience: AUDIENCE,
+    sets: ofEndings(),
+    wrong: [one, `${got[0]}x`, "a.b.c"],
+    claims: [one, two, three].map(claimsOf),
+  };
+  const { next } = page.run("telling.py", { ...environment, GIVEN: JSON.stringify(given) });
+  assert.deepEqual(JSON.parse(await next()), [3, [true, true, false]]);
+});
