@@ -1,5 +1,6 @@
 /** The `agents` section: whom it names, and what of it would be of no use. */
-import { SPIFFE_ID_BYTES_MAX } from "../limits/input.ts";
+import { beginningOf } from "../audit/safe-text.ts";
+import { SHOWN_TEXT_CHARS_MAX, SPIFFE_ID_BYTES_MAX } from "../limits/input.ts";
 import { meant } from "../policy/nearest.ts";
 import { isActor } from "../policy/parties.ts";
 import { wordings } from "../policy/worded.ts";
@@ -14,7 +15,7 @@ import type { ConfigFile } from "./schema.ts";
 
 export function readAgents(config: ConfigFile, reader: Reader): Agents {
   for (const id of Object.keys(config.agents)) {
-    const path = `agents.${id}`;
+    const path = `agents.${beginningOf(id, SHOWN_TEXT_CHARS_MAX)}`;
     if (!isName(id)) {
       reader.problem(
         path,

@@ -20,7 +20,7 @@ import {
   REFRESH_RETRY_SECONDS,
   REFRESH_RETRY_SECONDS_MAX,
 } from "../limits/people.ts";
-import { shownText } from "../policy/worded.ts";
+import { shownText, worded } from "../policy/worded.ts";
 import { flag, list, maybe, setting, whole } from "../setting.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
@@ -39,8 +39,8 @@ const name = v.pipe(
 export const ProviderFile = v.strictObject({
   issuer: setting(text, "One of `trustedIssuers`."),
   title: maybe(
-    shownText(AGENT_TITLE_CHARS_MAX),
-    "What users are shown where there are several; by default its host.",
+    worded(AGENT_TITLE_CHARS_MAX),
+    "What users are shown where there are several, in one text or one by language; by default its host.",
   ),
   clientId: setting(text, "The client_id of this server at the provider."),
   method: maybe(

@@ -187,7 +187,7 @@ export type ProviderAuth =
 export type Provider = Reach & {
   name: string;
   issuer: string;
-  title: string;
+  title: Worded;
   clientId: string;
   auth: ProviderAuth;
   idTokenAlg: string;

@@ -294,7 +294,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   "account-day": accountPage({ ...EMPTY, firstDay: "2026-02-02", lastDay: "2026-02-01", problem: "day" }),
   "sign-in": signInPage({
     providers: [
-      { title: "Example Corporation", href: `${ISSUER}/signin?r=1&provider=a` },
+      { title: { en: "Example Corporation", de: "Beispiel AG" }, href: `${ISSUER}/signin?r=1&provider=a` },
       { title: "Partner of the corporation", href: `${ISSUER}/signin?r=1&provider=b` },
     ],
   }),
@@ -308,7 +308,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   "notice-further": noticePage({
     kind: "signed_out",
     status: 200,
-    further: { href: "https://idp.example/end", host: "Example Corporation" },
+    further: { href: "https://idp.example/end", host: { en: "Example Corporation", de: "Beispiel AG" } },
   }),
   ...Object.fromEntries(kinds.map((kind) => [`notice-${kind}`, noticePage({ kind, status: 400 })])),
 };

@@ -1,5 +1,6 @@
 /** The page that says what happened, and what the user can do about it. */
-
+import type { Worded } from "../../policy/worded.ts";
+import { inLanguage } from "../../policy/worded.ts";
 import { isolated, shownHost, shownName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
@@ -12,7 +13,7 @@ export type NoticeView = {
   /** PAGE-D-3: a way back to the client, by the host that it leads to. */
   back?: { href: string; host: string };
   /** After a sign-out: where to end the session at the provider too. */
-  further?: { href: string; host: string };
+  further?: { href: string; host: Worded };
   /** A way to go on. */
   onwards?: string;
 };
@@ -33,13 +34,11 @@ ${ways.length === 0 ? undefined : html`<ul class="choices">${ways}</ul>`}`,
 });
 
 function waysOf({ onwards, further, back }: NoticeView, texts: Texts): readonly Html[] {
+  const provider = inLanguage(further?.host ?? "", [texts.language]);
   const ways = [
     onwards && link(onwards, html`${texts.goOn}`),
     further &&
-      link(
-        further.href,
-        html`<span>${texts.signOutAt(isolated(shownName(further.host) ?? further.host))}</span>`,
-      ),
+      link(further.href, html`<span>${texts.signOutAt(isolated(shownName(provider) ?? provider))}</span>`),
     back && link(back.href, html`<span>${texts.backTo(isolated(shownHost(back.host)))}</span>`),
   ];
   return ways.filter((way) => typeof way === "object").map((way) => html`<li>${way}</li>`);

@@ -1,22 +1,25 @@
 /** The choice between several providers. */
-
+import type { Worded } from "../../policy/worded.ts";
+import { inLanguage } from "../../policy/worded.ts";
 import { isolated, shownName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import type { Page } from "./page.ts";
 
-type SignInView = { providers: readonly { title: string; href: string }[] };
+type SignInView = { providers: readonly { title: Worded; href: string }[] };
 
 export const signInPage = ({ providers }: SignInView): Page => ({
   status: 200,
-  show: ({ signInTitle, signInHint }) => ({
+  show: ({ language, signInTitle, signInHint }) => ({
     title: signInTitle,
     body: html`
 <h1>${signInTitle}</h1>
 <p>${signInHint}</p>
-<ul class="choices">${providers.map(choice)}</ul>`,
+<ul class="choices">${providers.map((one) => choice(one, language))}</ul>`,
   }),
 });
 
-const choice = ({ title, href }: SignInView["providers"][number]): Html =>
-  html`<li>${link(href, isolated(shownName(title) ?? title))}</li>`;
+function choice({ title, href }: SignInView["providers"][number], language: string): Html {
+  const name = inLanguage(title, [language]);
+  return html`<li>${link(href, isolated(shownName(name) ?? name))}</li>`;
+}

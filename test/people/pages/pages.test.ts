@@ -167,6 +167,20 @@ test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", (
   assert.doesNotMatch(shownBy(document), /[\u202e\u2066]/u);
 });
 
+test("NAME-D-5 what the operator wrote in several languages is shown in that of the page", () => {
+  const shown = LANGUAGES.map((texts) =>
+    ["sign-in", "notice-further", "ask"].map((name) =>
+      shownBy(writtenIn(texts, SAMPLES[name] ?? assert.fail(name))),
+    ),
+  );
+  for (const [index, words] of [
+    ["Example Corporation", "Example Corporation", "Books what you chose."],
+    ["Beispiel AG", "Beispiel AG", "Bucht, was Sie ausgesucht haben."],
+  ].entries()) {
+    for (const [at, part] of words.entries()) assert.ok(shown[index]?.[at]?.includes(part), part);
+  }
+});
+
 // --- the consent page -------------------------------------------------------------------------------------------
 
 const consent = (extra: Partial<ConsentView> = {}): string =>
