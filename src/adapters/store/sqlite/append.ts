@@ -54,12 +54,14 @@ function failingOn(
 
 /** Makes the same as one statement, which gets an object with a member for each row. */
 function failingPairsOn(db: DatabaseSync, fails: string, [key, number]: readonly [string, string]) {
-  const condition = fails.replace(`:${key}`, "i.key").replace(`:${number}`, "i.value");
+  const condition = fails.replaceAll(`:${key}`, "i.key").replaceAll(`:${number}`, "i.value");
   const { all } = prepareOn(db, `select i.key, i.value from json_each(:pairs) i where ${condition}`);
   return (rows: readonly JournalRow[]): readonly JournalRow[] => {
-    const pairs = rows.map((row) => `"${row[key]}":${row[number]}`);
-    const failed = all({ pairs: `{${pairs.join()}}` });
-    return rows.filter((row) => failed.some((one) => one.key === row[key] && one.value === row[number]));
+    const pairOf = (row: JournalRow): string => `"${row[key]}":${row[number]}`;
+    const failed = all({ pairs: `{${rows.map(pairOf).join()}}` });
+    if (failed.length === 0) return [];
+    const pairs = new Set(failed.map((one) => `"${one.key}":${one.value}`));
+    return rows.filter((row) => pairs.has(pairOf(row)));
   };
 }
 
