@@ -215,6 +215,8 @@ export type RegistrationChange =
 export type Entry = {
   event: AuditEvent;
   token?: TokenRecord;
+  /** The token is a use of a client that registered itself, of which the last one is kept (RFC7591-5-5). */
+  isUse?: boolean;
   guards?: readonly Guard[];
   consent?: ConsentChange;
   registration?: RegistrationChange;

@@ -117,7 +117,8 @@ export function issue(
     const event = eventOf(request, order, decided, token, key, digest, step);
     const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)];
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
-    const entry = defined<Entry>({ event, token, guards, family: step?.family });
+    const isUse = request.client.source === "registration";
+    const entry = defined<Entry>({ event, token, isUse, guards, family: step?.family });
     return whenReady(ports.journal.record(entry), (recorded): Awaitable<Issued> => {
       if (recorded.ok)
         return whenReady(signer.sign(key, kind.typ, payload), (signed) =>

@@ -54,7 +54,7 @@ export const LISTS = {
   event: listOf("events", EVENT.columns, NONE),
   checkpoint: listOf("endings", CHECKPOINT.columns, NONE),
   token: listOf("tokens", { ...TOKEN.columns, event_id: asText("eventId") }, NONE),
-  /** When each client got its newest token. */
+  /** When each registered client got its newest token. */
   used: listOf("tokens", NONE, {
     client_id: asText("clientId"),
     issued_at: asInteger("issuedAtSeconds"),
@@ -310,9 +310,10 @@ function addFamily(add: Add, change: FamilyChange): void {
  */
 function lastUses(batch: readonly StoreEntry[]): ReadonlyMap<string, number> {
   const uses = new Map<string, number>();
-  for (const { token } of batch) {
-    const { clientId, issuedAtSeconds = 0 } = token ?? {};
-    if (clientId !== undefined) uses.set(clientId, Math.max(issuedAtSeconds, uses.get(clientId) ?? 0));
+  for (const { token, isUse } of batch) {
+    if (token === undefined || !isUse) continue;
+    const { clientId, issuedAtSeconds } = token;
+    uses.set(clientId, Math.max(issuedAtSeconds, uses.get(clientId) ?? 0));
   }
   for (const { client, registration } of batch) {
     if (client !== undefined && "disable" in client) uses.delete(client.disable);

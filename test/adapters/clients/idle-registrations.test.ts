@@ -59,7 +59,7 @@ async function makeKept(t: TestContext) {
     },
     async token({ clientId }: RegisteredClient, seconds: number): Promise<void> {
       const token = makeToken({ clientId, issuedAtSeconds: START + seconds, expiresAtSeconds: START + 300 });
-      assert.ok((await journal.record({ event: EVENT, token })).ok);
+      assert.ok((await journal.record({ event: EVENT, token, isUse: true })).ok);
     },
     async stands({ clientId }: RegisteredClient): Promise<boolean> {
       return (await store.registrations.client(clientId)) !== undefined;

@@ -640,6 +640,7 @@ export function testRegistrations({ name, create }: Harness): void {
     const batch = [0, HOUR].map((seconds, index) => ({
       event: makeEvent("as-2", index),
       token: makeToken(issuedAt(clientId, seconds)),
+      isUse: true,
     }));
     assert.deepEqual(await store.log.append(batch), []);
     const since = { unusedSince: 0, unusedOpenSince: 0, open: OPEN, limit: 10 };

@@ -171,7 +171,7 @@ export class Writer {
   async token(values: Partial<TokenRecord> = {}): Promise<string> {
     const parent = this.#written.get(values.ancestors?.[0] ?? "");
     const token = makeToken(values, parent && { keys: parent.endingKeys });
-    assert.deepEqual(await this.write({ token }), []);
+    assert.deepEqual(await this.write({ token, isUse: true }), []);
     this.#written.set(token.jti, token);
     return token.jti;
   }

@@ -230,7 +230,7 @@ test("RFC7591-5-5 noting a token of a client does not wait for a lock on its row
   const noted = () => sql`select last_token_at::int as at from client where client_id = ${client.clientId}`;
   const issue = (seq: number) => {
     const token = makeToken({ clientId: client.clientId, issuedAtSeconds: NOW_SECONDS + seq });
-    return store.log.append([{ event: makeEvent("as-1", seq), token }]);
+    return store.log.append([{ event: makeEvent("as-1", seq), token, isUse: true }]);
   };
   await sql`begin`;
   await sql`select from client where client_id = ${client.clientId} for update`;
