@@ -8,8 +8,8 @@
  * records.ts; 3.1 flows/register-client.ts, settings/client-metadata.ts; 3.1.1 flows/software-statement.ts; 3.2
  * http/register.ts; 3.2.1 adapters/store/journal-statements.ts, flows/register-client.ts, http/register.ts,
  * settings/client-metadata.ts; 3.2.2 flows/software-statement.ts, http/register.ts, settings/client-metadata.ts; 5
- * adapters/clients/idle-registrations.ts, flows/register-client.ts, settings/client-metadata.ts, spec/rfc8252.ts; 6
- * flows/register-client.ts.
+ * adapters/clients/idle-registrations.ts, flows/register-client.ts, records.ts, settings/client-metadata.ts,
+ * spec/rfc8252.ts; 6 flows/register-client.ts.
  */
 import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits/clients.ts";
