@@ -24,6 +24,7 @@ import { NOTICE_MEMBERS, NOTICES } from "../src/http/log-events.ts";
 import { FAMILIES } from "../src/http/metrics.ts";
 import { membersOf } from "../src/setting.ts";
 import { SCHEMA_FILE } from "./config-schema.ts";
+import { dashboard } from "./deploy/dashboard.ts";
 
 /** `page`: a key of PAGES. */
 export const pageFile = (page: string): string =>
@@ -56,6 +57,7 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   "http/log": logPage,
   "http/metrics": metricsPage,
   "adapters/store/postgres/record.sql": statementPage,
+  "../scripts/deploy/dashboard.json": dashboard,
 };
 
 function configurationPage(): string {

@@ -20,7 +20,7 @@ export type Production = {
    */
   token(secret?: string, agent?: Agent, authority?: string): Promise<number>;
   /** The answer to one token request with the right secret, at this port. */
-  ask(port: number, agent: Agent): Promise<Answer>;
+  ask(port: number, agent?: Agent): Promise<Answer>;
   remove(): void;
 };
 
@@ -54,7 +54,7 @@ export async function makeProduction(extra: object = {}): Promise<Production> {
     ...{ folder, configFile },
     token: async (secret = right, agent, authority = ca) =>
       (await ask(secret, defined<Sent>({ ca: authority, agent }))).status,
-    ask: (port, agent) => ask(right, { ca, agent, connect: { host: "127.0.0.1", port } }),
+    ask: (port, agent) => ask(right, defined<Sent>({ ca, agent, connect: { host: "127.0.0.1", port } })),
     remove: () => rmSync(parent, { recursive: true, force: true }),
   };
 }

@@ -22,6 +22,7 @@ import { makeProduction } from "../../scripts/trials/production.ts";
 import { INIT } from "../../src/cli/init/usage.ts";
 import { init } from "../../src/cli/init.ts";
 import { readGiven } from "../../src/cli/options.ts";
+import { FAMILIES } from "../../src/http/metrics.ts";
 import { until } from "../support/until.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -140,6 +141,72 @@ test("systemd accepts the units, where it is", (t) => {
   assert.deepEqual([status, stderr.split("\n").filter((line) => line.includes("mandate"))], [0, []], stderr);
 });
 
+/** The series of a text in PromQL, each with the names of the labels in its braces and behind its `by`. */
+function seriesIn(expr: string): { name: string; labels: readonly string[] }[] {
+  const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(", "));
+  const found = [...expr.matchAll(/\b((?:mandate|process)_\w+|up)\b(?:\{([^}]*)\})?/g)];
+  return found.map(([, name = "", inBraces = ""]) => {
+    const labels = [...inBraces.matchAll(/(\w+)(?:=~|!=|!~|=)"/g)].map(([, label = ""]) => label);
+    return { name, labels: [...labels, ...grouped] };
+  });
+}
+
+/** What Prometheus itself adds. */
+const ADDED = ["instance", "job", "le"];
+
+function assertKnown(expr: string): void {
+  const all = seriesIn(expr);
+  assert.ok(all.length > 0, `no metric in ${expr}`);
+  for (const { name, labels } of all.filter((one) => one.name !== "up")) {
+    const family = Object.entries<{ type: string; labels: readonly string[] }>(FAMILIES).find(
+      ([known, { type }]) => name === (type === "histogram" ? `${known}_bucket` : known),
+    );
+    assert.ok(family !== undefined, `${name} is no metric: ${expr}`);
+    for (const label of labels)
+      assert.ok([...family[1].labels, ...ADDED].includes(label), `${label} in ${expr}`);
+  }
+}
+
+test("each alert is made of metrics and labels that there are, and has its part of the runbook", (t) => {
+  const alerts = recipe("alerts.yaml").split("\n      - alert: ").slice(1);
+  const names = alerts.map((text) => text.split("\n")[0] ?? "");
+  assert.ok(alerts.length > 10);
+  assert.equal(new Set(names).size, names.length);
+  for (const [index, text] of alerts.entries()) {
+    assertKnown(/^ +expr: (.*)$/m.exec(text)?.[1] ?? assert.fail(text));
+    const { labels } = seriesIn(/^ +expr: (.*)$/m.exec(text)?.[1] ?? "")[0] ?? assert.fail();
+    assert.match(text, /severity: (?:page|ticket)/);
+    assert.ok(text.includes(`runbook: "RUNBOOK.md#${names[index]?.toLowerCase()}"`), text);
+    for (const [, shown = ""] of text.matchAll(/\$labels\.(\w+)/g)) {
+      const family = Object.entries(FAMILIES).find(([name]) => text.includes(name))?.[1].labels ?? [];
+      assert.ok([...family, ...ADDED, ...labels].includes(shown), `${shown} in ${text}`);
+    }
+  }
+  const parts = recipe("RUNBOOK.md").split("\n## ").slice(1);
+  assert.deepEqual(
+    parts.map((text) => text.split("\n")[0]),
+    names,
+    "in the same order, and for each alert one",
+  );
+  for (const text of parts)
+    assert.match(text, /^\w+\n\n\S.+\n\n1\. /, "what it means, then what to do first");
+  if (!has(t, "promtool", "--version")) return;
+  const { status, stderr } = spawnSync(
+    "promtool",
+    ["check", "rules", join(ROOT, "scripts/deploy/alerts.yaml")],
+    {
+      encoding: "utf8",
+    },
+  );
+  assert.equal(status, 0, stderr);
+});
+
+test("each panel of the dashboard is made of metrics and labels that there are", () => {
+  const { panels } = JSON.parse(recipe("dashboard.json"));
+  assert.ok(panels.length > 20);
+  for (const { targets } of panels) for (const { expr } of targets) assertKnown(expr);
+});
+
 test("kubectl reads the manifest, where it is", (t) => {
   const manifest = recipe("kubernetes.yaml");
   for (const line of ["readOnlyRootFilesystem: true", "runAsNonRoot: true", "path: /readyz"]) {
@@ -148,12 +215,14 @@ test("kubectl reads the manifest, where it is", (t) => {
   if (!has(t, "kubectl", "version", "--client")) return;
   const folder = join(folderOf(t), "k");
   mkdirSync(folder);
-  writeFileSync(join(folder, "kubernetes.yaml"), manifest);
-  writeFileSync(join(folder, "kustomization.yaml"), "resources: [kubernetes.yaml]\n");
+  const files = ["kubernetes.yaml", "ingress.yaml", "pod-monitor.yaml"];
+  for (const name of files) writeFileSync(join(folder, name), recipe(name));
+  writeFileSync(join(folder, "kustomization.yaml"), `resources: [${files.join(", ")}]\n`);
   const { status, stdout, stderr } = spawnSync("kubectl", ["kustomize", folder], { encoding: "utf8" });
   assert.equal(status, 0, stderr);
   // A mount inside of a read-only one cannot be made, so certificate and configuration are one volume.
   assert.equal(stdout.match(/mountPath: \/etc\/mandate/g)?.length, 1);
   const kinds = [...stdout.matchAll(/^kind: (\w+)$/gm)].map(([, kind]) => kind).sort();
-  assert.deepEqual(kinds, ["NetworkPolicy", "PodDisruptionBudget", "Service", "StatefulSet"]);
+  const wanted = ["Ingress", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor", "Service", "StatefulSet"];
+  assert.deepEqual(kinds, wanted);
 });
