@@ -120,6 +120,7 @@ export const ACCOUNT: AccountView = {
   base: ISSUER,
   user: { id: "alice@company.example", name: "Alice Example" },
   signOutToken: "sign-out-token",
+  zone: "Europe/Berlin",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
   moreAllowed: `${ISSUER}/account?after=4`,
@@ -175,7 +176,7 @@ export const ACCOUNT: AccountView = {
   ],
   events: Object.keys(LANGUAGES[0]?.done ?? {}).map((kind, index) => ({
     kind: kind as EventView["kind"],
-    atMs: Date.UTC(2026, 10, 21, 9, 30) - index * 2_400_000,
+    atMs: Date.UTC(2026, 10, 21, 9, 30) - index * 3_600_000,
     parties: partiesIn(kind, index),
     permissions: index % 2 === 0 ? [{ target: CONSENT.target, sentences: ["read your notes"] }] : [],
   })),

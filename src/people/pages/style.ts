@@ -76,6 +76,7 @@ input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:
 summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.9rem}
 .warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.4rem .9rem;margin:.6rem 0;line-height:1.4}
 .warning p{margin:.2rem 0}
+.warning p+p{margin-top:.4rem}
 .warning label{font-weight:600}
 .choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:1rem;margin:.75rem 0 0;padding:0;list-style:none}
 .choices li{margin:0;display:grid}

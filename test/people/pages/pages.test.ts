@@ -1,6 +1,7 @@
 /** Every page in every language, without a browser: how it is built, and that nothing from outside changes that. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { EventView } from "../../../src/people/pages/account-events.ts";
 import { accountPage } from "../../../src/people/pages/account-page.ts";
 import type { AskView } from "../../../src/people/pages/ask-page.ts";
 import { askPage } from "../../../src/people/pages/ask-page.ts";
@@ -310,6 +311,36 @@ test("WCAG-2.2.1-1 the time is told, and more of it is a link while there is mor
   assert.match(consent({ minutesLeft: 1, renewable: false }), /You have 1 minute to decide\. (?!Give)/);
 });
 
+// --- the account page -------------------------------------------------------------------------------------------
+
+test("PAGE-D-30, PAGE-D-31 what was done is told by the days of the user's zone, newest first, and in a day by agent", () => {
+  const [planner, crew] = [named("planner", "Planner"), { id: "crew" }];
+  const at = (day: number, hour: number, party: ShownParty): EventView => ({
+    kind: "acted",
+    atMs: Date.UTC(2026, 10, day, hour),
+    parties: [party],
+    permissions: [],
+  });
+  const events = [at(22, 1, planner), at(21, 23, crew), at(21, 22, planner), at(21, 20, crew)];
+  const shown = shownBy(english(accountPage({ ...ACCOUNT, events })));
+  const part = shown.slice(shown.indexOf("November 22, 2026"), shown.indexOf("Newest entries"));
+  assert.equal(
+    part.replaceAll("\u202f", " "),
+    "November 22, 2026 Planner planner » 2:00 AM (1:00 AM UTC) Acted in your name. crew » 12:00 AM (11:00 PM UTC) Acted in your name. " +
+      "November 21, 2026 Planner planner » 11:00 PM (10:00 PM UTC) Acted in your name. crew » 9:00 PM (8:00 PM UTC) Acted in your name. ",
+  );
+});
+
+test("PAGE-D-31, WCAG-1.4.1-1 acts, gifts, refusals and endings have each a sign, a form and words of their own", () => {
+  const elements = elementsOf(parseMarkup(english(accountPage(ACCOUNT))));
+  const signs = elements.filter(({ attributes }) => attributes.get("class")?.startsWith("sign "));
+  const forms = new Map(signs.map((one) => [one.attributes.get("class"), textOf(one)]));
+  assert.equal(forms.size, 5);
+  assert.equal(new Set(forms.values()).size, 5);
+  for (const { attributes } of signs) assert.equal(attributes.get("aria-hidden"), "true");
+  for (const { sorts } of LANGUAGES) assert.equal(new Set(Object.values(sorts)).size, 5);
+});
+
 // --- what comes from outside --------------------------------------------------------------------------------------
 
 const NASTY = [
@@ -354,7 +385,15 @@ const subjects = [
     "account",
     (change) =>
       accountPage(
-        withStrings(ACCOUNT, change, ["kind", "lastUse", "older", "newest", "moreAllowed", "firstAllowed"]),
+        withStrings(ACCOUNT, change, [
+          "kind",
+          "zone",
+          "lastUse",
+          "older",
+          "newest",
+          "moreAllowed",
+          "firstAllowed",
+        ]),
       ),
   ],
   [
