@@ -14,7 +14,7 @@ import type { Presented, PresentedAssertion, PresentedCertificate } from "../spe
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
 import { JWT_BEARER, JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
-import { takesWorkloadGrants } from "../spec/workload-grant.ts";
+import { platformId, takesWorkloadGrants } from "../spec/workload-grant.ts";
 import type { Failure } from "./refusal.ts";
 import type { From, MethodVerifier, PlatformProof, Proof, Proven, VerifiedSvid } from "./verifier.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
@@ -94,7 +94,8 @@ export function authenticateClient(
     // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
     // source.
     // PLAT-D-16: the workloads of a registration share a rate, since a platform makes new ones at will.
-    const rest = method === "none" ? 0 : ports.throttle.spend(platform?.registration ?? clientId);
+    const bucket = platform === undefined ? clientId : platformId(platform.registration, "");
+    const rest = method === "none" ? 0 : ports.throttle.spend(bucket);
     if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
     return ok(authenticated(proven.value));
   });

@@ -77,10 +77,11 @@ export type IssuePorts = BasePorts & Pick<Ports, "endings" | "facts" | "journal"
 
 export function issue(
   ports: IssuePorts,
-  request: TokenRequest,
+  asking: TokenRequest,
   order: Order,
   people: Pick<PeopleGrants, "askUser"> | undefined,
 ): Awaitable<Issued> {
+  const request = order.access.forWorkload ? withWorkload(asking, order) : asking;
   const { digest } = ports.settings().policy;
   const row = MODES[order.access.mode];
   const nowSeconds = ports.clock.nowSeconds();
@@ -136,6 +137,15 @@ export function issue(
   };
   return decideAndWrite(1);
 }
+
+/** PLAT-D-10, PLAT-D-17: events have the workload whose grant the client brought. */
+const withWorkload = (
+  { client, ...request }: TokenRequest,
+  { access: { workload }, platforms: [platform] }: Order,
+): TokenRequest => ({
+  ...request,
+  client: defined<TokenRequest["client"]>({ ...client, workload, platform }),
+});
 
 /** What is known of the request for the audit trail, whatever the decision. */
 const knownOf = ({ form }: TokenRequest, { access: { mode }, parties, grant }: Order) =>
@@ -195,8 +205,7 @@ function guardsOf(
   // RFC7523-3-14: the assertion by which the client authenticated is spent, where it is of single use (a JWT-SVID and a
   // reusable assertion are not); IDC-5.5-2: so is the grant that it redeems; RFC9449-11.1-2: so is the proof of the key.
   // PLAT-D-6: a platform's token is spent once for all its roles in one request.
-  const others = platforms.filter(({ compact }) => compact !== client.platform?.compact);
-  for (const spent of [client.spends, grant, proof, ...others.map(({ spends }) => spends)]) {
+  for (const spent of new Set([client.spends, grant, proof, ...platforms.map(({ spends }) => spends)])) {
     if (spent !== undefined) guards.push(spent);
   }
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });

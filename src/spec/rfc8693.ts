@@ -16,6 +16,7 @@ import { defined, err, ok } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { isJsonObject } from "./rfc8259.ts";
+import { isPlatformName } from "./workload-grant.ts";
 
 /** RFC8693-2.1-1: the `grant_type` of a token exchange. */
 export const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -169,7 +170,8 @@ export function buildAct(chain: Chain, issuer: string): JsonObject | undefined {
 export function mayActNames(mayAct: Json, party: Pick<Hop, "sub" | "iss">, tokenIssuer: string): boolean {
   if (!isJsonObject(mayAct) || mayAct.sub !== party.sub) return false;
   // URLs and SPIFFE IDs mean the same at every issuer (PROD-2.1-2); a plain client_id means a client only at its own.
-  const globallyUnique = party.sub.includes("://");
+  // WAG-4-2: neither does the name of a platform's workload, which is made of our own registration.
+  const globallyUnique = party.sub.includes("://") && !isPlatformName(party.sub);
   if (mayAct.iss === undefined) return globallyUnique || tokenIssuer === party.iss;
   return mayAct.iss === party.iss;
 }

@@ -1,6 +1,7 @@
 /** Keys of platforms by discovery (hostile variant 17): what a bad source leaves, gives its workloads nothing. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { basic } from "../../scripts/http-client.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import type { Publisher } from "../support/documents.ts";
@@ -59,6 +60,41 @@ before(async () => {
   );
 });
 after(() => stop(world, publisher));
+
+test("PLAT-D-16 the workloads of a registration share one rate, which is not that of a client with its name", async (t) => {
+  const secret = "the-secret-of-a-client-of-that-name-1";
+  const rule = { allow: "client_credentials", targets: [API], scopes: ["read"] };
+  const few = await makeWorld(
+    {
+      clients: { acme: { method: "client_secret_basic", secrets: [secret] } },
+      trustedIssuers: {
+        [signer.issuer]: {
+          keys: { file: "acme.json" },
+          workloads: { acme: { tenancy: "dedicated", subjects: ["agent/*"] } },
+        },
+      },
+      targets: [{ names: [API], scopes: ["read"] }],
+      policies: [
+        { id: "any", ...rule, actors: ["platform://acme/*"] },
+        { id: "acme", ...rule, clients: ["acme"] },
+      ],
+      limits: { requestsPerSecondByClient: 3 },
+      drafts: [SPIFFE_DRAFT, DRAFT],
+    },
+    { files: { "acme.json": signer.jwks } },
+  );
+  t.after(() => stop(few));
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, index) =>
+      few.token(byGrant(signer.token({ sub: `agent/${index}` }), { resource: API })),
+    ),
+  );
+  const statuses = answers.map(({ status }) => status);
+  assert.ok(statuses.includes(200) && statuses.includes(429), statuses.join(" "));
+  const own = { grant_type: "client_credentials", resource: API };
+  const { status, text } = await few.token(own, { Authorization: basic("acme", secret) });
+  assert.equal(status, 200, text);
+});
 
 const ask = (path: string) =>
   world.token(byGrant(signer.token({ iss: `${publisher.origin}/${path}` }), { resource: API }));

@@ -167,6 +167,17 @@ test("PLAT-D-8, PROD-2.6-4 a workload of a platform acts under the consent that 
   assert.deepEqual(act, { sub: booking, act: { sub: ID } });
 });
 
+test("PLAT-D-17 the event of a brought grant has the workload and its registration beside the client that brought it", async (t) => {
+  const agent = await open(t);
+  await agent.brought();
+  const event = (await agent.events()).find(({ type }) => type === "token.issued");
+  assert.ok(event);
+  const { client_id, workload: acting, platform } = event.client as Record<string, unknown>;
+  const { registration: name, iss, sub, claims } = platform as Record<string, unknown>;
+  assert.deepEqual([client_id, acting, name, iss, sub], ["gateway", ID, "acme", ACME, "agent/1"]);
+  assert.deepEqual(claims, { "/tenant": "t" });
+});
+
 type Narrowing = [what: string, change: object, reason: string];
 const NARROWINGS: Narrowing[] = [
   ["a registration that is removed", acme({ other: registration }), "token_workload_gone"],

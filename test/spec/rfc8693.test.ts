@@ -344,6 +344,7 @@ test("RFC8693-4.1-5 seeded random chains keep every hop when written and read by
 // --- may_act --------------------------------------------------------------------------------------------------------
 
 const planner = { sub: "spiffe://td.example/agents/planner", iss: issuer };
+const platform = { sub: "platform://acme/agent%2F1", iss: issuer };
 const local = { sub: "c-report", iss: issuer };
 
 const mayActs: [string, Json, { sub: string; iss: string }, string, boolean][] = [
@@ -383,6 +384,20 @@ const mayActs: [string, Json, { sub: string; iss: string }, string, boolean][] =
     "RFC8693-4.4-1 the same name of another issuer does not match",
     { sub: planner.sub, iss: partner },
     planner,
+    partner,
+    false,
+  ],
+  [
+    "WAG-4-2, RFC8693-4.4-1 the name of a platform's workload in a token of ours matches",
+    { sub: platform.sub },
+    platform,
+    issuer,
+    true,
+  ],
+  [
+    "WAG-4-2, RFC8693-4.4-1 the same name in a token of another issuer does not match, since it has registrations of its own",
+    { sub: platform.sub },
+    platform,
     partner,
     false,
   ],
