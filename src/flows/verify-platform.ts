@@ -190,7 +190,12 @@ export function verifyPlatformGrant(
       if (/^spiffe:/i.test(clientId) || isPlatformName(clientId)) return err({ reason: "client_id_differs" });
       return whenReady(ports.clients.find(clientId), (known) =>
         known === undefined
-          ? ok(provenBy({ ...platform, ignoredClientId: clientId.slice(0, CLIENT_ID_SHOWN_MAX) }))
+          ? ok(
+              provenBy({
+                ...platform,
+                ignoredClientId: clientId.slice(0, CLIENT_ID_SHOWN_MAX).toWellFormed(),
+              }),
+            )
           : err({ reason: "client_id_differs" }),
       );
     },

@@ -251,6 +251,10 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         () => byGrant(acme.token(), { client_id: "https://sdk.example/c.json", ...asked }),
       ],
       [
+        "PLAT-D-9 with a client_id that is cut within a character",
+        () => byGrant(acme.token(), { client_id: `${"a".repeat(255)}\u{1f600}`, ...asked }),
+      ],
+      [
         "PLAT-D-10 brought by the client of its registration",
         () => byGrant(acme.token({ sub: "bound/1" }), asked),
         asGateway,
