@@ -273,3 +273,26 @@ for (const [words, says] of wrong) {
     assert.match(command.error, says);
   });
 }
+
+test("PLAT-D-8 the workloads of a platform are listed by the rule that names them, and one by its last call", async (t) => {
+  const ALL = "platform://acme/*";
+  const ONE = "platform://acme/agent%2F1";
+  const rule = { ...CONFIG.policies[0], id: "acme", actors: [ALL] };
+  const trusted = {
+    "https://acme.example": {
+      keys: { file: "jwks" },
+      workloads: { acme: { tenancy: "dedicated", subjects: ["*"], uses: ["client", "actor"] } },
+    },
+  };
+  const site = await makeSite(t, {
+    ...CONFIG,
+    trustedIssuers: { ...CONFIG.trustedIssuers, ...trusted },
+    policies: [...CONFIG.policies, rule],
+  });
+  const client = { client_id: ONE, auth_method: "private_key_jwt", workload: ONE };
+  const request = { id: "r", endpoint: "/token", source_ip: "192.0.2.1" };
+  await site.at(2, { client, request });
+  const listed = await site.list();
+  const fromOf = (id: string) => listed.find((one) => one.id === id)?.from;
+  assert.deepEqual([fromOf(ALL), fromOf(ONE)], ["workloads", "workload"]);
+});

@@ -140,7 +140,7 @@ function* namesIn({ policy, trustedIssuers, agents }: Settings): Generator<strin
 
 /** Undefined for a `client_id` that is of no client any more. */
 function kindOf(id: string, { policy, trustedIssuers }: Settings): From | undefined {
-  if (id.startsWith("spiffe:")) return id.endsWith("/*") ? "workloads" : "workload";
+  if (/^(?:spiffe|platform):/.test(id)) return id.endsWith("/*") ? "workloads" : "workload";
   if (policy.targets.get(id)?.partner !== undefined) return "partner";
   if (trustedIssuers.has(id)) return "trusted_issuer";
   if (!id.startsWith("https:")) return undefined;
