@@ -13,8 +13,7 @@ import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { isScopeToken, OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
-import { parsePattern } from "../spec/spiffe/id.ts";
-import { isWorkloadPattern } from "../spec/workload-grant.ts";
+import { isWorkloadName, isWorkloadPattern } from "../spec/workload-grant.ts";
 import { notCanonical } from "./nearest.ts";
 import { worded } from "./worded.ts";
 
@@ -68,8 +67,8 @@ const kindText =
 const oneClient = v.pipe(
   name,
   v.check(
-    (text) => !text.endsWith("/*") && (!/^spiffe:/i.test(text) || parsePattern(text).ok),
-    "is neither one client_id nor the SPIFFE ID of a workload",
+    (text) => (/^(?:spiffe|platform):/i.test(text) ? isWorkloadName(text) : !text.endsWith("/*")),
+    "is neither one client_id nor the name of a workload",
   ),
 );
 

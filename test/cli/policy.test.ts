@@ -8,6 +8,7 @@ import { runCommandLine } from "../../scripts/command-line.ts";
 import type { PolicyChange } from "../../src/cli/policy/diff.ts";
 import { compare } from "../../src/cli/policy/diff.ts";
 import { loadSettings } from "../../src/config/config.ts";
+import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { parseCommand, spawnCommandLine } from "../support/host.ts";
 import { prng } from "../support/prng.ts";
 import { makeWorld } from "../support/world.ts";
@@ -408,6 +409,21 @@ const apps = {
   scopes: ["notes.read"],
 };
 
+const platform = (...policies: Patch[]): Patch => ({
+  policies,
+  trustedIssuers: {
+    ...issuers,
+    "https://acme.example": {
+      keys: { url: "https://acme.example/jwks" },
+      workloads: { acme: { tenancy: "dedicated", subjects: ["agent/*"] } },
+    },
+  },
+  drafts: [DRAFT],
+  clientMetadataDocuments: undefined,
+  trustDomains: {},
+  targets: [{ names: ["api"], scopes: ["trips.read"] }],
+});
+
 const changes: [string, Patch, Patch, readonly string[]][] = [
   [
     "a rule of people",
@@ -647,6 +663,18 @@ const changes: [string, Patch, Patch, readonly string[]][] = [
     [
       `allowed agents/booking ${recorded} booking-agent trips.read`,
       `denied agents/booking ${recorded} booking-agent trips.read`,
+    ],
+  ],
+  [
+    "rules for the workloads of a platform, alone and with the client that brings their grants",
+    platform(),
+    platform(
+      { ...report, clients: undefined, actors: ["platform://acme/*"] },
+      { ...report, id: "brought", actors: ["platform://acme/*"] },
+    ),
+    [
+      "allowed platform://acme/agent%2Fany api trips.read",
+      "allowed report as platform://acme/agent%2Fany api trips.read",
     ],
   ],
   [

@@ -101,7 +101,11 @@ function exceeds(claims: JsonObject, others: JsonObject): boolean {
 function collectProbes(before: Settings, after: Settings, max: number): readonly Probe[] {
   const sameElse = isDeepStrictEqual(withoutRules(before), withoutRules(after));
   const [old, next] = [rulesOf(before), rulesOf(after)];
-  const names = namesIn([...old, ...next], [...before.clients.values(), ...after.clients.values()]);
+  const clients = [...before.clients.values(), ...after.clients.values()];
+  const names = namesIn([...old, ...next], clients, [
+    ...before.platforms.values(),
+    ...after.platforms.values(),
+  ]);
   const found = new Map<string, Probe>();
   const sides = [
     { settings: after, rules: next, others: old },

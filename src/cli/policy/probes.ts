@@ -17,6 +17,8 @@ import type { Client, Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { buildAct } from "../../spec/rfc8693.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
+import type { PlatformRegistration } from "../../spec/workload-grant.ts";
+import { isPlatformName, platformId } from "../../spec/workload-grant.ts";
 import type { Scenario } from "./answer.ts";
 
 /** Describes a question; members that do not apply are empty. */
@@ -39,7 +41,11 @@ type Names = {
   subs: readonly { iss: string; sub: string }[];
 };
 
-export function namesIn(rules: readonly Rule[], clients: readonly Client[]): Names {
+export function namesIn(
+  rules: readonly Rule[],
+  clients: readonly Client[],
+  platforms: Iterable<PlatformRegistration>,
+): Names {
   const unique = (texts: readonly string[]): readonly string[] => [...new Set(texts)];
   const subs = rules.flatMap((rule) => {
     if (!hasSubject(rule)) return [];
@@ -50,6 +56,9 @@ export function namesIn(rules: readonly Rule[], clients: readonly Client[]): Nam
     actors: unique([
       ...rules.flatMap(({ actors = [] }) => actors),
       ...clients.flatMap((one) => workloadOf(one) ?? []),
+      ...Array.from(platforms, ({ name, subjects: [first = ""] }) =>
+        platformId(name, first.replace(/\*$/, "any")),
+      ),
     ]),
     clients: unique(rules.flatMap((rule) => clientsOf(rule) ?? [])),
     subs,
@@ -160,6 +169,8 @@ const workloadOf = ({ workload, auth }: Client): string | undefined =>
   workload ?? ("spiffeId" in auth ? auth.spiffeId : undefined);
 
 function canProve(client: Client, workload: string): boolean {
+  // PLAT-D-10: any client may bring the grant of such a workload.
+  if (isPlatformName(workload)) return true;
   const pattern = workloadOf(client);
   return pattern !== undefined && matchesPattern(pattern, workload);
 }
