@@ -220,6 +220,20 @@ for (const [name, metadata, like] of likenesses) {
   });
 }
 
+test("NAME-D-1, NAME-D-3 agents that a reload names are known at the next registration", async () => {
+  const likeOf = async (client_name: string): Promise<unknown> => {
+    await register({ client_name });
+    return (await lastEvent(world, "client.registered"))?.detail.name_like;
+  };
+  assert.equal(await likeOf("Library"), undefined);
+  const before = configuration(documents.origin).agents;
+  await reload(world, (config) =>
+    Object.assign(config, { agents: { ...before, desk: { title: "Library" } } }),
+  );
+  assert.equal(await likeOf("Library"), "desk");
+  await reload(world, (config) => Object.assign(config, { agents: before }));
+});
+
 // --- the body of the product document ---------------------------------------------------------------------------
 
 /** The six members of section 2.2, with the values in the document. */

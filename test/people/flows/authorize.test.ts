@@ -360,6 +360,15 @@ test("RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-4-1, RFC
   assert.equal((await browser.authorize(asked)).status, 400);
 });
 
+test("NAME-D-7 the reason of a pushed request is shown, and one in the query beside its reference is not", async () => {
+  const pushed = await push(request(verifierOf(), { reason: "To print your notes." }));
+  const request_uri = String(pushed.body.request_uri);
+  const asked = { client_id: PRIVATE, request_uri, reason: "Something else." };
+  const { text } = await new Browser(service, provider).review(asked);
+  assert.match(text, /Reason given: “<bdi>To print your notes\.<\/bdi>”/);
+  assert.doesNotMatch(text, /Something else/);
+});
+
 test("RFC9126-4-2 a reference that is unknown or over is a notice with a way back, which says what was wrong", async () => {
   const request_uri = "urn:ietf:params:oauth:request_uri:AAAAAAAAAAAAAAAAAAAAAA";
   const answer = await new Browser(service, provider).authorize({ client_id: PRIVATE, request_uri });
