@@ -526,8 +526,9 @@ for (const { language } of LANGUAGES) {
             for (const scheme of ["light", "dark"] as const) {
               await tab.scheme(scheme);
               await picture(tab, `${states}-${language}-${width}-${scheme}`);
-              // Colours and roles do not depend on the width.
-              if (width === 390) assert.deepEqual(await violationsOf(tab), []);
+              // Roles and colours do not depend on the width, nor colours on the language.
+              const isLooked = width === 390 && (scheme === "light" || language === "en");
+              if (isLooked) assert.deepEqual(await violationsOf(tab), []);
             }
             assert.deepEqual(await measure(tab), { small: [], width, wide: [] });
             if (!isOpen && !name.endsWith("hostile"))

@@ -116,3 +116,11 @@ test("RFC8414-3-1, MCP-D.3-2 the MCP SDK discovers it, with a final slash as wel
     assert.equal(metadata?.issuer, ISSUER, issuer);
   }
 });
+
+test("PAGE-D-29 a browser reads what this is at the issuer's own URL, and nothing at the root of its host", async () => {
+  const headers = { accept: "text/html" };
+  const page = await fetch(ISSUER, { headers });
+  assert.equal(page.status, 200);
+  assert.match(await page.text(), new RegExp(`<a href="${ISSUER}/account">`));
+  assert.equal((await fetch(new URL("/", ISSUER), { headers })).status, 404);
+});
