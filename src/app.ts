@@ -74,6 +74,7 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
     [`${base}/signed-out`]: { GET: ofPeople("signedOut") },
     [`${base}/account`]: { GET: ofPeople("account") },
     [`${base}/account/withdraw`]: { POST: ofPeople("takeBack") },
+    [`${base}/backchannel-logout/*`]: { POST: ofPeople("backchannelLogout") },
     [`${base}/rp/jwks`]: { GET: ofPeople("providerKeys") },
     ...Object.fromEntries(documents),
   };

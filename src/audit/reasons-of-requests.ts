@@ -124,6 +124,13 @@ export const PEOPLE_REASONS = {
   provider_unavailable: "the provider does not answer",
   provider_refused: "the provider refused, or the user gave up there",
   provider_answer_malformed: "the answer of the provider's token endpoint is malformed",
+  by_provider: "the provider of the user said that they signed out there",
+  logout_token_missing: "the request has no logout_token, or several",
+  logout_issuer_differs: "the logout token is of another issuer than the provider at whose path it came",
+  logout_event_missing: "the logout token does not have the event of a logout",
+  logout_nonce: "the logout token has a nonce, as ID tokens have",
+  logout_subject_missing: "the logout token names neither a subject nor a session",
+  logout_token_replayed: "the logout token was used before",
   provider_confirmed: "the provider of the user, asked before a refresh, stands by the sign-in",
   provider_denies_user:
     "the provider of the user, asked before a refresh, does not know the sign-in any more",

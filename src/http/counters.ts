@@ -50,6 +50,7 @@ const ENDPOINTS = [
   "/signout",
   "/signed-out",
   "/account",
+  "/backchannel-logout",
   "/rp/jwks",
   "/.well-known/oauth-authorization-server",
   "/.well-known/openid-configuration",

@@ -19,6 +19,7 @@ export type PeopleEndpoint =
   | "signedOut"
   | "account"
   | "takeBack"
+  | "backchannelLogout"
   | "providerKeys";
 
 export interface People extends PeopleGrants {

@@ -15,6 +15,7 @@ import { grantsOf } from "./flows/grants.ts";
 import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
 import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
+import { backchannelLogoutEndpoint } from "./http/backchannel-logout.ts";
 import { homeEndpoint } from "./http/home.ts";
 import { dressPages } from "./http/page-answers.ts";
 import { pushEndpoint } from "./http/par.ts";
@@ -62,6 +63,7 @@ export function openPeople(options: PeopleOptions): OpenPeople {
       signedOut: at(signedOutEndpoint),
       account: at(accountEndpoint),
       takeBack: at(takeBackEndpoint),
+      backchannelLogout: at(backchannelLogoutEndpoint),
       providerKeys: at(providerKeysEndpoint),
     },
     dress: dressPages,

@@ -4,10 +4,10 @@
  * Elsewhere: 2 spec/rfc7591.ts; 2.2 cli/clients/secret-clients.ts, spec/rfc7521.ts, spec/rfc7591.ts; 2.3
  * spec/rfc7521.ts; 2.3.1 adapters/proof-queue.ts, adapters/throttle.ts, config/clients.ts,
  * flows/authenticate-client.ts, flows/verify-assertion.ts, flows/verify-secret.ts, http/bearer.ts, http/form.ts,
- * spec/rfc7521.ts; 2.3.2 spec/rfc8705.ts, spec/spiffe/client-auth.ts; 3.1 people/flows/authorize.ts; 3.1.2
- * people/spec/rfc9207.ts, spec/rfc8252.ts; 3.1.2.2 config/client-schema.ts, spec/rfc7591.ts; 3.1.2.4
- * people/flows/read-authorization.ts; 3.2 config/schema.ts, http/answers.ts, http/router.ts; 3.2.1
- * flows/authenticate-client.ts, spec/rfc7521.ts; 3.3 cli/policy/vectors.ts, policy/judge.ts; 4.1.1
+ * people/http/backchannel-logout.ts, spec/rfc7521.ts; 2.3.2 spec/rfc8705.ts, spec/spiffe/client-auth.ts; 3.1
+ * people/flows/authorize.ts; 3.1.2 people/spec/rfc9207.ts, spec/rfc8252.ts; 3.1.2.2 config/client-schema.ts,
+ * spec/rfc7591.ts; 3.1.2.4 people/flows/read-authorization.ts; 3.2 config/schema.ts, http/answers.ts, http/router.ts;
+ * 3.2.1 flows/authenticate-client.ts, spec/rfc7521.ts; 3.3 cli/policy/vectors.ts, policy/judge.ts; 4.1.1
  * people/flows/read-authorization.ts; 4.1.2 flows/people.ts, flows/refusal.ts, limits/people.ts,
  * people/flows/decide-review.ts, people/flows/redeem-code.ts, people/flows/told.ts; 4.1.2.1 people/flows/authorize.ts,
  * people/flows/decide-review.ts, people/flows/read-authorization.ts, people/flows/told.ts, people/spec/rfc9207.ts;

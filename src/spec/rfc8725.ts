@@ -39,6 +39,8 @@ export const JWT_TYPES = {
   dpopProof: ["dpop+jwt"],
   // OpenID Connect defines no type for ID tokens; the sender is our provider, and audience and nonce are ours.
   idToken: [undefined, "JWT"],
+  // OIDCB-D-1: the type is recommended alone, and providers send none; the event sets it apart from an ID token.
+  logoutToken: [undefined, "JWT", "logout+jwt"],
   // RFC7591-2.3-1: the standard defines no type; only issuers with the setting `statements` are accepted.
   softwareStatement: [undefined, "JWT"],
 } as const satisfies Record<string, readonly (string | undefined)[]>;

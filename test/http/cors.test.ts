@@ -195,6 +195,7 @@ const NEVER: [string, string][] = [
     "/authorize/review",
     "/ask",
     "/account/withdraw",
+    "/backchannel-logout/company",
     "/signout",
   ].map((path): [string, string] => ["POST", path]),
   ["GET", "/audit/events"],

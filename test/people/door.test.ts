@@ -64,6 +64,7 @@ const PATHS: readonly [path: string, allowed: string][] = [
   ["/signed-out", "GET, HEAD"],
   ["/account", "GET, HEAD"],
   ["/account/withdraw", "POST"],
+  ["/backchannel-logout/company", "POST"],
   ["/rp/jwks", "GET, HEAD"],
 ];
 

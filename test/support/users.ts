@@ -71,6 +71,8 @@ export async function playUsers(world: World, provider: TestProvider): Promise<v
   await expect(303, browser.post("/signout", { token: signOut }));
   await expect(200, browser.get("/signin?provider=none"));
   await expect(200, world.get("/rp/jwks"));
+  const logout = { logout_token: await provider.logoutToken({ sub: "alice" }) };
+  await expect(200, send(world, "/backchannel-logout/company", logout));
 }
 
 const send = (world: World, path: string, parameters: Asked): Promise<Answer> =>
