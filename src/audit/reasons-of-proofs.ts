@@ -139,7 +139,7 @@ export const TOKEN_REASONS = {
   issuer_not_ours: "the token was not issued by this server",
   issuer_not_accepted_as_type: "tokens of this issuer are not accepted under the declared type",
   untyped_id_token: "a token without `typ` that has a `nonce` is taken as an ID token only",
-  untyped_event: "a token without `typ` that has `events` is a security event or a logout token",
+  untyped_event: "a token that has `events` is a security event or a logout token",
   origin_not_trusted: "the issuer that the subject comes from is no longer trusted",
   origin_differs: "the question names another origin of the subject than its claims say",
   subject_disabled: "the operator disabled the subject",

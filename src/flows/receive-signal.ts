@@ -20,7 +20,7 @@ import type { ReceivedSignal } from "../spec/ssf.ts";
 import { readSignal } from "../spec/ssf.ts";
 import { endingEntry } from "./endings.ts";
 import type { AuditedRequest } from "./refusal.ts";
-import { verifyForeignToken } from "./subject-token.ts";
+import { verifySigned } from "./subject-token.ts";
 
 export type SignalPorts = Pick<Ports, "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier">;
 
@@ -44,7 +44,7 @@ export function receiveSignal(
   const jws = parsed.value;
   const event = readEvent(ports, issuer, jws);
   if (!event.ok) return event;
-  return whenOk(verifyForeignToken(ports, issuer, [SECURITY_EVENT], jws), () =>
+  return whenOk(verifySigned(ports, issuer, [SECURITY_EVENT], jws), () =>
     whenReady(record(ports, issuer, event.value, request), () => ok(undefined)),
   );
 }

@@ -102,21 +102,34 @@ function verifyForeign(
 
 /**
  * RFC8725-3.12-v1: tells the kinds of JWT of one issuer apart. A JWT whose `typ` says that it is an access token is no
- * ID token. Without `typ`, one with a `nonce` is an ID token and nothing else, and one with `events` is a security
- * event or a logout token, which does not say who may act.
+ * ID token. Without `typ`, one with a `nonce` is an ID token and nothing else.
  */
 function checkKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result<undefined, Refused> {
   if (tokenType === "id_token" && checkType(header, JWT_TYPES.accessToken).ok) {
     return err({ reason: "jwt_type_refused" });
   }
   if (header.typ !== undefined) return ok(undefined);
-  if (claims.events !== undefined) return err({ reason: "untyped_event" });
   const isIdToken = claims.nonce !== undefined;
   return isIdToken && tokenType !== "id_token" ? err({ reason: "untyped_id_token" }) : ok(undefined);
 }
 
-/** Verifies that this issuer signed the token, as one of these types. */
+/**
+ * Verifies a token of this issuer that speaks for someone. RFC8725-3.12-v1, CONF-D-7: a security event or a logout token
+ * says what happened and not who may act, and providers type it as a plain JWT.
+ */
 export function verifyForeignToken(
+  ports: Pick<Ports, "issuers" | "verifier">,
+  issuer: TrustedIssuer,
+  types: TrustedIssuer["types"],
+  jws: Jws,
+): Awaitable<Result<undefined, Refused>> {
+  return jws.claims.events === undefined
+    ? verifySigned(ports, issuer, types, jws)
+    : err({ reason: "untyped_event" });
+}
+
+/** Verifies that this issuer signed the token, as one of these types. */
+export function verifySigned(
   ports: Pick<Ports, "issuers" | "verifier">,
   issuer: TrustedIssuer,
   types: TrustedIssuer["types"],

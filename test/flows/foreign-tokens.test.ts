@@ -90,12 +90,14 @@ const cases: [name: string, token: () => string, type: string, want: string][] =
     "subject_untyped_id_token",
   ],
   ["RFC8725-3.12-v1 an ID token as one", () => tokenOf(IDP, { claims: { nonce: "n" } }), ID_TOKEN, "issued"],
-  ...[JWT, ID_TOKEN].map((type): [string, () => string, string, string] => [
-    `CONF-D-7, RFC8725-3.12-v1 a security event without typ, as ${type.slice(-8)}`,
-    () => tokenOf(IDP, { claims: { events: {} } }),
-    type,
-    "subject_untyped_event",
-  ]),
+  ...[JWT, ID_TOKEN].flatMap((type) =>
+    [undefined, "JWT"].map((typ): [string, () => string, string, string] => [
+      `CONF-D-7, RFC8725-3.12-v1 a security event typed ${typ}, as ${type.slice(-8)}`,
+      () => tokenOf(IDP, { claims: { events: {} }, header: { typ } }),
+      type,
+      "subject_untyped_event",
+    ]),
+  ),
   [
     "RFC8693-3-3 a foreign access token as a JWT",
     () => tokenOf(LAX),

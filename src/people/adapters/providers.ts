@@ -24,6 +24,7 @@ import {
   describeMetadataFailure,
   parseActive,
   parseProviderMetadata,
+  parseRefreshAnswer,
   parseTokenAnswer,
   parseTokenError,
   providerMetadataUrl,
@@ -105,12 +106,7 @@ export function openProviders(options: ProviderOptions): OpenProviders {
         redirect_uri: redirectUri,
         code_verifier: verifier,
       };
-      const tokens = await ask(name, tokenEndpoint, form, parseTokenAnswer);
-      if (!tokens.ok) return tokens;
-      const { idToken } = tokens.value;
-      return idToken === undefined
-        ? err({ reason: "provider_answer_malformed" })
-        : ok({ ...tokens.value, idToken });
+      return ask(name, tokenEndpoint, form, parseTokenAnswer);
     },
     async confirm(name, token) {
       if (sources.get(name)?.provider.recheck === "introspection") {
@@ -120,7 +116,7 @@ export function openProviders(options: ProviderOptions): OpenProviders {
         return active.value ? ok({}) : err({ reason: "provider_denies_user" });
       }
       const form = { grant_type: "refresh_token", refresh_token: token };
-      const tokens = await ask(name, tokenEndpoint, form, parseTokenAnswer);
+      const tokens = await ask(name, tokenEndpoint, form, parseRefreshAnswer);
       // RFC 6749 5.2: of the codes, this one alone is about the refresh token and not about this server.
       const isDenied = !tokens.ok && tokens.error.said?.error === "invalid_grant";
       return isDenied ? err({ ...tokens.error, reason: "provider_denies_user" }) : tokens;

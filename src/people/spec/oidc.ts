@@ -208,8 +208,18 @@ const MALFORMED = err<AnswerMalformed>({ kind: "provider_answer_malformed" });
 /** What a token endpoint gave; the access token is not looked at. */
 export type ProviderTokens = { idToken?: string; refreshToken?: string };
 
-/** OIDC-3.1.3.3-1, OIDC-12.2-1: the answer to a code, which has an ID token, or to a refresh token, which may have one. */
-export function parseTokenAnswer(text: string): Result<ProviderTokens, AnswerMalformed> {
+/** OIDC-3.1.3.3-1: the answer to a code, which has an ID token. */
+export function parseTokenAnswer(
+  text: string,
+): Result<ProviderTokens & { idToken: string }, AnswerMalformed> {
+  const tokens = parseRefreshAnswer(text);
+  if (!tokens.ok) return tokens;
+  const { idToken } = tokens.value;
+  return idToken === undefined ? MALFORMED : ok({ ...tokens.value, idToken });
+}
+
+/** The answer to a refresh token, which may have an ID token (OIDC-12.2-1). */
+export function parseRefreshAnswer(text: string): Result<ProviderTokens, AnswerMalformed> {
   const json = parseJson(text, JSON_DEPTH_MAX);
   if (!json.ok || !isJsonObject(json.value)) return MALFORMED;
   const { id_token: idToken, refresh_token: refreshToken, token_type: tokenType } = json.value;

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { forAskingAgents } from "../../support/asking-agents.ts";
 import {
   Browser,
   files,
   forPeople,
   locationOf,
-  NOTES,
   PRIVATE,
   PRIVATE_SECRET,
   parametersOf,
@@ -201,7 +201,9 @@ test("OIDC-3.1.3.7-11, OIDCB-2.6-6 a logout token in place of the ID token is re
   }
 });
 
-test("RFC8725-3.12-v1 a logout token is refused as a subject token, whatever its type and audience", async () => {
+test("RFC8725-3.12-v1 a logout token is refused as a subject token, whatever its type and audience", async (t) => {
+  const service = await makeService(forAskingAgents(provider), { files: files(provider) });
+  t.after(() => service.stop());
   const svid = await service.svid("agents/planner");
   for (const typ of ["logout+jwt", "JWT"]) {
     const token = await provider.logoutToken({ sub: "frank", aud: ISSUER }, { typ });
@@ -212,7 +214,7 @@ test("RFC8725-3.12-v1 a logout token is refused as a subject token, whatever its
       subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
       actor_token: svid,
       actor_token_type: JWT,
-      audience: NOTES,
+      audience: "booking-agent",
     });
     assert.equal(answer.status, 400, answer.text);
     const event = (await service.events()).findLast(({ type }) => type === "token_exchange.denied");
