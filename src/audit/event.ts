@@ -30,6 +30,8 @@ export const EVENT_TYPES = [
   "refresh.reuse_detected",
   "refresh.ended",
   "token.revoked",
+  "subject.disabled",
+  "subject.enabled",
   "token.revocation_denied",
   "token_exchange.delegation",
   "token_exchange.impersonation",

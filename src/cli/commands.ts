@@ -114,6 +114,7 @@ const TOKENS_END = [
   "all-refresh",
   "everything",
   "up-to",
+  "disable",
   "dry-run",
   "json",
   "config",
@@ -127,6 +128,11 @@ const TOKENS: CommandUsage = {
       words: "end",
       options: TOKENS_END,
       says: "ends the tokens that one selector names, with every token that descends from them, on every instance",
+    },
+    {
+      words: "enable",
+      options: ["issuer", "subject", "json", "config"],
+      says: "lets a subject in again that --disable, the API or its issuer keeps out; what it had stays ended",
     },
     {
       words: "show",
@@ -153,6 +159,9 @@ const TOKENS: CommandUsage = {
     },
     everything: { says: "selects all that was issued until now, or up to --up-to" },
     "up-to": { value: "TIME", says: "a time like 2026-11-21T08:00:00Z; requires --everything or --subject" },
+    disable: {
+      says: "keeps the subject out too, on every instance, until it is enabled; requires --subject",
+    },
     "dry-run": { says: "prints the tokens instead, and ends none" },
     json: { says: "one JSON object; with --dry-run, one a line for each token" },
     config,

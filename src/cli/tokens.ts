@@ -4,10 +4,11 @@ import { clock } from "../adapters/clock.ts";
 import { hash } from "../adapters/crypto/hash.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { EndingPorts } from "../flows/endings.ts";
-import { endTokens, previewEnding } from "../flows/endings.ts";
+import { asEvent, enableSubject, endTokens, previewEnding } from "../flows/endings.ts";
 import { tokenJson } from "../flows/record-json.ts";
 import { within } from "../flows/standing.ts";
 import { EXIT } from "../limits/process.ts";
+import type { Origin } from "../policy/access.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import type { Journal } from "../ports.ts";
@@ -28,6 +29,11 @@ export function tokensCommand(given: CommandArguments): Result<Command, string> 
   const [jti = ""] = given.args;
   const json = given.has("json");
   if (given.form === "show") return onStore(given, (admin) => showOne(admin, jti, json));
+  if (given.form === "enable") {
+    const [iss, sub] = [given.one("issuer"), given.one("subject")];
+    if (iss === undefined || sub === undefined) return err("enable requires --issuer and --subject");
+    return onStore(given, (admin) => enableByCommand(admin, { iss, sub }, json));
+  }
   const selector = readSelector(given);
   if (!selector.ok) return selector;
   const run = given.has("dry-run") ? previewByCommand : endByCommand;
@@ -62,7 +68,10 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
   if (Object.keys(named).length !== 1) {
     return err("give exactly one option that selects tokens; --issuer and --subject together count as one");
   }
-  const order = parseRevocation(named);
+  if (given.has("disable") && (subject === undefined || upTo !== undefined)) {
+    return err("--disable requires --issuer and --subject, and goes without --up-to");
+  }
+  const order = parseRevocation(given.has("disable") ? { ...named, disabled: true } : named);
   return order.ok ? ok(order.value.selector) : err(order.error.join("; "));
 }
 
@@ -79,10 +88,11 @@ export const endingPortsOf = ({ settings, store }: Admin): EndingPorts & { journ
 async function endByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const policy = describePolicy(admin.settings);
   const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
-  const ended = await endTokens(endingPortsOf(admin), selector, by);
-  const { count, more, cutOffMs, eventId } = ended;
+  const ended = await endTokens(endingPortsOf(admin), selector, asEvent(selector, by));
+  const { count, more, cutOffMs, acceptedUntilSeconds: until, eventId } = ended;
   if (json) {
-    admin.print(jsonLine(defined<EndedJson>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId })));
+    const told = { ended: count, more, cut_off_ms: cutOffMs, accepted_until: until, event: eventId };
+    admin.print(jsonLine(defined<EndedJson>(told)));
     return EXIT.done;
   }
   const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;
@@ -93,12 +103,45 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
       "Refresh tokens that were issued before are refused from now on, whether or not a token was still valid.",
     );
   }
-  admin.print("To keep a party out, change the configuration. Resource servers that verify tokens offline");
-  admin.print("accept an ended token until it expires.");
+  admin.print(
+    selector.by === "subject" && selector.disabled
+      ? "The subject is kept out until it is enabled again (mandate tokens enable)."
+      : "To keep a party out, change the configuration, or add --disable for a subject.",
+  );
+  if (until !== undefined)
+    admin.print(
+      `Resource servers that verify tokens offline accept an ended token until it expires, at the latest ${time(until * 1000)}.`,
+    );
   return EXIT.done;
 }
 
-type EndedJson = { ended: number; more?: true; cut_off_ms?: number; event: string };
+type EndedJson = {
+  ended: number;
+  more?: true;
+  cut_off_ms?: number;
+  accepted_until?: number;
+  event: string;
+};
+
+async function enableByCommand(admin: Admin, subject: Origin, json: boolean): Promise<number> {
+  const by = {
+    reason: "by_operator",
+    policy: describePolicy(admin.settings),
+    detail: describeOperator(),
+  } as const;
+  const enabled = await enableSubject(endingPortsOf(admin), subject, by);
+  if (json)
+    admin.print(jsonLine(defined<JsonObject>({ enabled: enabled !== undefined, event: enabled?.eventId })));
+  else if (enabled === undefined)
+    admin.printError(
+      `The subject ${word(subject.sub)} of ${word(subject.iss)} is not disabled by command, API or its issuer. What the configuration disables (disabledSubjects) is enabled there.`,
+    );
+  else
+    admin.print(
+      `Enabled ${word(subject.sub)} of ${word(subject.iss)}. What it had before stays ended: the user signs in again.`,
+    );
+  return enabled === undefined ? EXIT.refused : EXIT.done;
+}
 
 async function previewByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const ports = endingPortsOf(admin);

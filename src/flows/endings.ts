@@ -3,11 +3,13 @@
  * exists; keeping a party out is configuration.
  */
 import type { AuditEvent } from "../audit/event.ts";
-import { ENDING_COUNT_MS } from "../limits/tokens.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, ENDING_COUNT_MS, ENDING_REACH_MS } from "../limits/tokens.ts";
+import type { Origin } from "../policy/access.ts";
 import type { Ending, EndingSelector } from "../policy/endings.ts";
-import { buildEnding, cutOffShown } from "../policy/endings.ts";
+import { buildEnding, cutOffShown, disabledKey, liftDisabled } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, TokenFacts, TokenRecord } from "../records.ts";
+import type { Awaitable } from "../result.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { StandingPorts } from "./standing.ts";
@@ -42,13 +44,15 @@ export type Ended = {
   cutOffMs?: number;
   /** The living tokens that it ended, of those that are on record by now. */
   count: number;
+  /** When the last of them expires: until then a resource server that verifies offline may accept it. */
+  acceptedUntilSeconds?: number;
   /** Whether counting took too long; all are ended, and there may be more than `count`. */
   more?: true;
 };
 
 /** The event of an ending without what the ending adds: its outcome, what it ends, and its type if it has no other. */
 export type EndingEvent = Omit<AuditEvent, "type" | "outcome"> & {
-  type?: "refresh.ended" | "user.signed_out" | "signal.received";
+  type?: "refresh.ended" | "user.signed_out" | "signal.received" | "subject.disabled";
 };
 
 /** Records the ending and counts what it ended, for which every living token is looked at. */
@@ -58,9 +62,16 @@ export async function endTokens(
   by: EndingEvent,
 ): Promise<Ended> {
   const { ending, eventId } = await recordEnding(ports, selector, by);
-  const reached = await reach(ports, ending, { limit: 0 }, ({ ended }) => ended?.eventId === eventId);
-  const { count, more } = reached;
-  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count, more });
+  const mostSeconds = ports.clock.nowSeconds() + ACCESS_TOKEN_SECONDS_MAX;
+  let last = 0;
+  const isOfThis = ({ ended, record }: TokenFacts): boolean => {
+    if (ended?.eventId !== eventId) return false;
+    last = Math.max(last, record.expiresAtSeconds);
+    return true;
+  };
+  const { count, more } = await reach(ports, ending, { limit: 0 }, isOfThis);
+  const acceptedUntilSeconds = more ? mostSeconds : last || undefined;
+  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count, more, acceptedUntilSeconds });
 }
 
 /** Records the ending; every instance refuses what it reaches from its next request on. */
@@ -86,8 +97,42 @@ export function endingEntry(
   return { event: { type: "token.revoked", ...by, outcome: "allow", detail }, ending };
 }
 
+/** A subject that is kept out has an event of its own. */
+export const asEvent = (selector: EndingSelector, by: EndingEvent): EndingEvent =>
+  selector.by === "subject" && selector.disabled ? { ...by, type: "subject.disabled" } : by;
+
+/** Whether an operator or the subject's issuer keeps it out, apart from what the configuration says. */
+export const isDisabled = (
+  { hash, endings }: Pick<Ports, "hash" | "endings">,
+  subject: Origin,
+): Awaitable<boolean> => endings.isEnded([disabledKey(hash.sha256, subject)]);
+
+/** POLICY-D-20: what the subject had before stays ended; undefined where it is not disabled. */
+export async function enableSubject(
+  ports: Pick<Ports, "clock" | "hash" | "endings" | "journal">,
+  { iss, sub }: Origin,
+  by: Omit<EndingEvent, "type">,
+): Promise<{ eventId: string } | undefined> {
+  if (!(await isDisabled(ports, { iss, sub }))) return undefined;
+  const event: AuditEvent = {
+    ...by,
+    type: "subject.enabled",
+    outcome: "allow",
+    detail: { ...by.detail, iss, sub },
+  };
+  const lift = liftDisabled(ports.hash.sha256, { iss, sub }, ports.clock.nowMs());
+  const recorded = await ports.journal.record({ event, lift });
+  if (!recorded.ok) throw new Error("the end of a disabling has no condition that could fail");
+  return recorded.value;
+}
+
+/** `accepted_until_ms`: no token that it ends expires later, and until then those that verify offline may accept one. */
 const describeEnding = (selector: EndingSelector, ending: Ending): JsonObject =>
-  defined<JsonObject>({ ends: { ...selector }, cut_off_ms: cutOffShown(ending) });
+  defined<JsonObject>({
+    ends: { ...selector },
+    cut_off_ms: cutOffShown(ending),
+    accepted_until_ms: ending.atMs + ENDING_REACH_MS + ACCESS_TOKEN_SECONDS_MAX * 1000,
+  });
 
 /** The tokens that the ending reaches, that are within all limits, and that `counts` takes. */
 async function reach(

@@ -6,7 +6,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Ended, EndingPorts, Preview } from "../flows/endings.ts";
-import { endTokens, previewEnding } from "../flows/endings.ts";
+import { asEvent, enableSubject, endTokens, isDisabled, previewEnding } from "../flows/endings.ts";
 import type { TokenJson } from "../flows/record-json.ts";
 import { tokenJson } from "../flows/record-json.ts";
 import { parseRevocation } from "../policy/revocation.ts";
@@ -34,10 +34,18 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
       await record({ outcome: "deny", reason: "revocation_malformed" });
       return httpError(json.ok ? { status: 400, description: "the order is malformed" } : json.error);
     }
-    const { selector, dryRun, page } = order.value;
-    if (!dryRun) {
-      const ended = await endTokens(ports, selector, { ...by, reason: "by_administrator" });
-      return privateJson(200, showEnded(ended));
+    const { selector, enables, dryRun, page } = order.value;
+    const done = { ...by, reason: "by_administrator" } as const;
+    if (enables !== undefined && !dryRun) {
+      const enabled = await enableSubject(ports, enables, done);
+      return privateJson(200, { enabled: enabled !== undefined, ...showEvent(enabled) });
+    }
+    if (!dryRun)
+      return privateJson(200, showEnded(await endTokens(ports, selector, asEvent(selector, done))));
+    if (enables !== undefined) {
+      const disabled = await isDisabled(ports, enables);
+      await record({ outcome: "allow", reason: "revocation_previewed", detail: { enables: { ...enables } } });
+      return privateJson(200, { dry_run: true, disabled });
     }
     const preview = await previewEnding(ports, selector, page);
     // AUDIT-D-6: the call is recorded before it is answered.
@@ -48,13 +56,31 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
 }
 
 const WHAT_IT_MEANS =
-  "ends the tokens that exist, and what is issued up to the cut-off; to keep a party out, change the configuration";
+  "ends the tokens that exist, and what is issued up to the cut-off; to keep a party out, change the configuration, or send disabled: true for a subject; resource servers that verify tokens offline may accept an ended one until accepted_until";
 
 /** `more` says that counting took too long, and that there may be more than were counted. */
-type EndingJson = { ended: number; more?: true; cut_off_ms?: number; event: string; note: string };
+type EndingJson = {
+  ended: number;
+  more?: true;
+  cut_off_ms?: number;
+  /** In seconds; absent where no living token was ended. */
+  accepted_until?: number;
+  event: string;
+  note: string;
+};
 
-const showEnded = ({ count, more, cutOffMs, eventId }: Ended): EndingJson =>
-  defined<EndingJson>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId, note: WHAT_IT_MEANS });
+const showEnded = ({ count, more, cutOffMs, acceptedUntilSeconds, eventId }: Ended): EndingJson =>
+  defined<EndingJson>({
+    ended: count,
+    more,
+    cut_off_ms: cutOffMs,
+    accepted_until: acceptedUntilSeconds,
+    event: eventId,
+    note: WHAT_IT_MEANS,
+  });
+
+const showEvent = (enabled: { eventId: string } | undefined): object =>
+  enabled === undefined ? {} : { event: enabled.eventId };
 
 /** `next` is the `after` of the next page; `count` is of all that is left from this page on. */
 type PreviewJson = {

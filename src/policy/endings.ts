@@ -5,7 +5,12 @@
  */
 
 import { REFRESH_DAYS_MAX } from "../limits/people.ts";
-import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../limits/tokens.ts";
+import {
+  ACCESS_TOKEN_SECONDS_MAX,
+  DISABLED_KEPT_SECONDS,
+  ENDING_KEPT_SECONDS,
+  ENDING_REACH_MS,
+} from "../limits/tokens.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
@@ -16,9 +21,10 @@ export type EndingSelector =
   | { by: "token"; jti: string }
   /**
    * The subject at the issuer that first vouched for it; `iss` is ours for a client that acted for itself. All that it
-   * has ends: tokens, refresh tokens, sessions, links to ask it; what began up to a time in milliseconds, or up to now.
+   * has ends: tokens, refresh tokens, sessions, links to ask it; what began up to a time in milliseconds, or up to now;
+   * of one that is disabled, whatever begins until it is enabled again.
    */
-  | { by: "subject"; iss: string; sub: string; upToMs?: number }
+  | { by: "subject"; iss: string; sub: string; upToMs?: number; disabled?: true }
   /** One sign-in of a user, as their provider names it. */
   | { by: "sign_in"; iss: string; sid: string }
   /** What came of a token of a trusted issuer that takes back single ones, such as a grant that was redeemed here. */
@@ -256,6 +262,25 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
   };
 }
 
+/** Gives the endings without a cut-off of a disabled subject one, so that what begins after it is not ended. */
+export type EndingLift = { key: string; cutOffMs: number; expiresAtSeconds: number };
+
+/** POLICY-D-20: a subject that is enabled again has nothing of what it had before. */
+export function liftDisabled(sha256: TextDigest, { iss, sub }: Origin, nowMs: number): EndingLift {
+  const { key, cutOffMs, expiresAtSeconds } = buildEnding(
+    sha256,
+    { by: "subject", iss, sub, upToMs: nowMs },
+    nowMs,
+  );
+  return { key, cutOffMs, expiresAtSeconds };
+}
+
+/** The key that an ending reaches only where its subject is disabled. */
+export const disabledKey = (sha256: TextDigest, { iss, sub }: Origin): EndingKey => ({
+  key: selectorKey(sha256, { by: "subject", iss, sub }),
+  sinceMs: ALWAYS_MS,
+});
+
 function cutOffOf(selector: EndingSelector, nowMs: number): number {
   const reachMs = nowMs + ENDING_REACH_MS;
   switch (selector.by) {
@@ -266,6 +291,7 @@ function cutOffOf(selector: EndingSelector, nowMs: number): number {
     case "key":
       return ALWAYS_MS;
     case "subject":
+      return selector.disabled ? ALWAYS_MS : Math.min(selector.upToMs ?? reachMs, reachMs);
     case "everything":
       return Math.min(selector.upToMs ?? reachMs, reachMs);
     default:
@@ -273,8 +299,9 @@ function cutOffOf(selector: EndingSelector, nowMs: number): number {
   }
 }
 
-function keptSeconds({ by }: EndingSelector): number {
-  switch (by) {
+function keptSeconds(selector: EndingSelector): number {
+  if (selector.by === "subject" && selector.disabled) return DISABLED_KEPT_SECONDS;
+  switch (selector.by) {
     // These endings also refuse foreign tokens, whose lifetime is not ours.
     case "subject":
     case "issuer":

@@ -7,6 +7,7 @@ import { defined, err, ok } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
+import type { Origin } from "./access.ts";
 import type { EndingSelector } from "./endings.ts";
 import { describeIssue } from "./messages.ts";
 
@@ -51,6 +52,8 @@ const SELECTOR_NAMES = Object.keys(SELECTORS) as SelectorName[];
 
 const Order = v.strictObject({
   ...v.partial(v.object(SELECTORS)).entries,
+  /** Beside `subject`: true keeps it out until false enables it again. */
+  disabled: v.optional(v.boolean()),
   dryRun: v.optional(v.boolean(), false),
   /** The size of a page of a dry run, and the last token of the page before. */
   limit: v.optional(v.pipe(wholeNumber, v.maxValue(ENDED_PAGE_MAX)), ENDED_PAGE),
@@ -60,6 +63,8 @@ type Order = v.InferOutput<typeof Order>;
 
 type RevocationOrder = {
   selector: EndingSelector;
+  /** Enables the subject again, and ends nothing. */
+  enables?: Origin;
   dryRun: boolean;
   page: { limit: number; afterJti?: string };
 };
@@ -75,12 +80,17 @@ export function parseRevocation(json: Json): Result<RevocationOrder, readonly st
   if (selector === undefined || others.length > 0) {
     return err([`the request must name exactly one of ${SELECTOR_NAMES.join(", ")}`]);
   }
-  return ok({ selector, dryRun, page: defined({ limit, afterJti }) });
+  const { disabled, subject } = parsed.output;
+  if (disabled !== undefined && (subject === undefined || subject.upTo !== undefined)) {
+    return err(["disabled goes with a subject alone, without upTo"]);
+  }
+  const enables = disabled === false ? subject : undefined;
+  return ok(defined<RevocationOrder>({ selector, enables, dryRun, page: defined({ limit, afterJti }) }));
 }
 
 const READERS: { [Name in SelectorName]: (order: Order) => EndingSelector | undefined } = {
   token: ({ token }) => (token === undefined ? undefined : { by: "token", jti: token }),
-  subject: ({ subject }) => subject && subjectUpTo(subject),
+  subject: ({ subject, disabled }) => subject && subjectOf(subject, disabled),
   actor: ({ actor }) => (actor === undefined ? undefined : { by: "actor", spiffeId: actor }),
   client: ({ client }) => (client === undefined ? undefined : { by: "client", clientId: client }),
   trustDomain: ({ trustDomain }) =>
@@ -99,5 +109,8 @@ const msOf = (seconds: number | undefined): number | undefined =>
 const everythingUpTo = (upTo: number | undefined): EndingSelector =>
   defined<EndingSelector>({ by: "everything", upToMs: msOf(upTo) });
 
-const subjectUpTo = ({ iss, sub, upTo }: NonNullable<Order["subject"]>): EndingSelector =>
-  defined<EndingSelector>({ by: "subject", iss, sub, upToMs: msOf(upTo) });
+const subjectOf = (
+  { iss, sub, upTo }: NonNullable<Order["subject"]>,
+  disabled: boolean | undefined,
+): EndingSelector =>
+  defined<EndingSelector>({ by: "subject", iss, sub, upToMs: msOf(upTo), disabled: disabled || undefined });

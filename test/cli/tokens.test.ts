@@ -124,7 +124,7 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   assert.deepEqual([ended.code, ended.err], [0, ""]);
   assert.match(
     ended.out,
-    /^Ended the token \S+ and its descendants: 2 tokens that were still valid\.\nTo keep a party out, change the configuration\./,
+    /^Ended the token \S+ and its descendants: 2 tokens that were still valid\.\nTo keep a party out, change the configuration, or add --disable for a subject\.\nResource servers .* at the latest 20\S+Z\.\n$/,
   );
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
   const gone = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
@@ -156,6 +156,24 @@ test("RFC7009-3-1 everything that was issued before now ends by one command", as
   assert.deepEqual([gone.stands, typeof gone.ended.event], [false, "string"]);
 });
 
+test("POLICY-D-20 a subject is disabled and enabled again by command", async () => {
+  const subject = ["--issuer", ISSUER, "--subject", "kiosk"];
+  const disabled = await admin("tokens", "end", ...subject, "--disable");
+  assert.match(
+    disabled.out,
+    /^Ended every token about the subject kiosk of .*: 0 tokens that were still valid\.\n/,
+  );
+  assert.match(disabled.out, /kept out until it is enabled again \(mandate tokens enable\)/);
+  const enabled = await admin("tokens", "enable", ...subject);
+  assert.match(enabled.out, /^Enabled kiosk of /);
+  const again = await admin("tokens", "enable", ...subject);
+  assert.deepEqual([again.code, again.out], [1, ""]);
+  assert.match(again.err, /is not disabled by command, API or its issuer/);
+  const trail = await admin("audit", "--log", "admin");
+  for (const part of ["subject.disabled allow by_operator", "subject.enabled allow by_operator"])
+    assert.ok(trail.out.includes(part), part);
+});
+
 test("an unknown token is not shown", async () => {
   const run = await admin("tokens", "show", "unknown");
   assert.deepEqual([run.code, run.out], [1, ""]);
@@ -174,6 +192,7 @@ const WRONG: [words: string[], problem: RegExp][] = [
     ["--client", "a", "--up-to", "2020-01-01T00:00:00Z"],
     /--up-to requires --everything or --subject, and a time/,
   ],
+  [["--client", "a", "--disable"], /--disable requires --issuer and --subject/],
   [["--client", ""], /--client is empty/],
   [["--scope", "a"], /Unknown option '--scope'/],
 ];

@@ -222,6 +222,59 @@ test("POLICY-D-1 an ending ends what exists, and does not keep a party out", asy
   assert.equal(await isActive(tokenOf(await exchange("planner", "booking"))), true);
 });
 
+test("POLICY-D-20 a subject that is disabled is kept out until it is enabled, and what it had stays ended", async () => {
+  passCutOff();
+  const subject = { iss: IDP, sub: "alice" };
+  const [first, second] = await twoHops();
+  const others = tokenOf(await exchange("planner", "booking", { sub: "bob" }));
+  const token = await administrator();
+  const previewed = await order({ subject, disabled: true, dryRun: true }, token);
+  assert.ok(Number(previewed.body.count) >= 2, previewed.text);
+  assert.equal(await isActive(second), true);
+  const disabled = await order({ subject, disabled: true }, token);
+  assert.deepEqual([disabled.status, disabled.body.ended], [200, previewed.body.count], disabled.text);
+  assert.deepEqual(
+    [disabled.body.cut_off_ms, disabled.body.accepted_until],
+    [undefined, Math.max(...[first, second].map((one) => Number(claimsOf(one).exp)))],
+  );
+  assert.deepEqual(
+    [await isActive(first), await isActive(second), await isActive(others)],
+    [false, false, true],
+  );
+  for (const seconds of [0, 6, 3600]) {
+    world.pass(seconds);
+    assert.equal((await exchange("planner", "booking")).status, 400);
+  }
+  assert.equal((await exchange("planner", "booking", { sub: "bob" })).status, 200);
+  const asked = await order({ subject, disabled: false, dryRun: true });
+  assert.deepEqual(asked.body, { dry_run: true, disabled: true });
+  const enabled = await order({ subject, disabled: false });
+  assert.equal(enabled.body.enabled, true, enabled.text);
+  world.pass(2);
+  assert.equal((await exchange("planner", "booking")).status, 200);
+  assert.equal(await isActive(second), false);
+  assert.equal((await order({ subject, disabled: false })).body.enabled, false);
+  const events = (await world.events()).filter(({ type }) => type.startsWith("subject."));
+  assert.deepEqual(
+    events.map(({ type, reason, id }) => [type, reason, id]),
+    [
+      ["subject.disabled", "by_administrator", disabled.body.event],
+      ["subject.enabled", "by_administrator", enabled.body.event],
+    ],
+  );
+});
+
+for (const body of [
+  { client: "c", disabled: true },
+  { subject: { iss: IDP, sub: "alice", upTo: 5 }, disabled: true },
+  { disabled: true },
+  { subject: { iss: IDP, sub: "alice" }, disabled: "yes" },
+]) {
+  test(`POLICY-D-20 the order ${JSON.stringify(body)} is refused`, async () => {
+    assert.equal((await order(body)).status, 400);
+  });
+}
+
 test("everything up to a time leaves what was issued after it", async () => {
   passCutOff();
   const early = tokenOf(await exchange("planner", "booking"));

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EndingEvent } from "../../src/flows/endings.ts";
 import { endTokens, previewEnding } from "../../src/flows/endings.ts";
-import { ENDING_COUNT_MS, ENDING_REACH_MS } from "../../src/limits/tokens.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, ENDING_COUNT_MS, ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import type { EndingSelector } from "../../src/policy/endings.ts";
 import type { Issued } from "../support/office.ts";
 import { booking, KINDS, kiosk, OTHER_DOMAIN, openOffice, PARTNER, planner } from "../support/office.ts";
@@ -126,11 +126,18 @@ for (const { what, selector: select, ends, from = 0, barred } of ROWS) {
     assert.deepEqual((await jtisOf(office, selector)).toSorted(), want.toSorted());
 
     const nowMs = ports.clock.nowMs();
-    const { eventId, cutOffMs, count } = await endTokens(ports, selector, BY);
+    const { eventId, cutOffMs, count, acceptedUntilSeconds } = await endTokens(ports, selector, BY);
     assert.deepEqual([cutOffMs, count], [nowMs + ENDING_REACH_MS, want.length]);
+    const expiries = all.filter(({ ended }) => ended).map(({ token }) => Number(claimsOf(token).exp));
+    assert.equal(acceptedUntilSeconds, want.length === 0 ? undefined : Math.max(...expiries));
     const event = (await events()).find(({ id }) => id === eventId);
     assert.deepEqual([event?.type, event?.outcome, event?.reason], ["token.revoked", "allow", "by_operator"]);
-    assert.deepEqual(event?.detail, { operator: "o", ends: { ...selector }, cut_off_ms: cutOffMs });
+    assert.deepEqual(event?.detail, {
+      operator: "o",
+      ends: { ...selector },
+      cut_off_ms: cutOffMs,
+      accepted_until_ms: nowMs + ENDING_REACH_MS + ACCESS_TOKEN_SECONDS_MAX * 1000,
+    });
     assert.deepEqual(await jtisOf(office, selector), []);
 
     // Nothing ends by what is tried below, so that each is still as it was.

@@ -3,7 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hash } from "../../src/adapters/crypto/hash.ts";
 import { REFRESH_DAYS_MAX } from "../../src/limits/people.ts";
-import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../src/limits/tokens.ts";
+import {
+  ACCESS_TOKEN_SECONDS_MAX,
+  DISABLED_KEPT_SECONDS,
+  ENDING_KEPT_SECONDS,
+  ENDING_REACH_MS,
+} from "../../src/limits/tokens.ts";
 import type { Endable, EndingSelector, Root } from "../../src/policy/endings.ts";
 import { buildEnding, endingKeys } from "../../src/policy/endings.ts";
 
@@ -102,6 +107,10 @@ const cases: readonly (readonly [EndingSelector, { reach: number; kept: number }
   [
     { by: "subject", iss: "i", sub: "s", upToMs: NOW * 2000 },
     { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },
+  ],
+  [
+    { by: "subject", iss: "i", sub: "s", disabled: true },
+    { reach: Number.MAX_SAFE_INTEGER, kept: DISABLED_KEPT_SECONDS },
   ],
   [
     { by: "sign_in", iss: "i", sid: "s" },

@@ -13,9 +13,9 @@ import type { Changes } from "../store/store.ts";
 type WholeEntry = Entry & Changes;
 
 /** Whether the entry changes a record that guards of other entries may check; a new client is not such a record. */
-export function changes({ consent, client, registration, ending, keys }: WholeEntry): boolean {
+export function changes({ consent, client, registration, ending, lift, keys }: WholeEntry): boolean {
   const alters = registration !== undefined && !("register" in registration);
-  return alters || [consent, client, ending, keys].some((change) => change !== undefined);
+  return alters || [consent, client, ending, lift, keys].some((change) => change !== undefined);
 }
 
 /**

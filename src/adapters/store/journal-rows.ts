@@ -71,6 +71,7 @@ export const LISTS = {
     now_seconds: asInteger("nowSeconds"),
   }),
   ending: listOf("endings", ENDING.columns, NONE),
+  lifted: listOf("endings", NONE, pick(ENDING, "key", "cut_off", "expires_at")),
   added: listOf("endings", { ...CONSENT.columns, given_at: asInteger("givenAtSeconds") }, NONE),
   replaced: listOf("endings", pick(CONSENT, "id", "version", "targets", "scopes", "expires_at"), NONE),
   withdrawn: listOf("endings", NONE, { id: asText("withdraw"), at_seconds: asInteger("atSeconds") }),
@@ -204,6 +205,7 @@ function addEntry(add: Add, entry: StoreEntry, isFirst: boolean): void {
       reason: JSON.parse(event.body).reason,
     });
   }
+  if (entry.lift !== undefined) add("lifted", entry.lift);
   if (consent !== undefined) addConsent(add, consent, nowSeconds);
   if (client !== undefined) addClient(add, client);
   if (registration !== undefined) addRegistration(add, registration, nowSeconds);

@@ -180,6 +180,14 @@ export const WRITES: readonly JournalWrite[] = [
   { name: "checkpoint_out", list: "checkpoint", into: "checkpoint", conflict: "on conflict do nothing" },
   { name: "token_out", list: "token", into: "token" },
   { name: "ending_out", list: "ending", into: "ending" },
+  {
+    name: "lifted_out",
+    list: "lifted",
+    table: "ending",
+    key: ["key"],
+    set: { cut_off: ":cut_off", expires_at: ":expires_at" },
+    where: `t.cut_off = ${Number.MAX_SAFE_INTEGER}`,
+  },
   { name: "spent_out", list: "fresh", into: "spent_jti", order: ["issuer", "jti"] },
   { name: "added_out", list: "added", into: "consent" },
   {

@@ -7,7 +7,7 @@ import type { Store } from "../../../src/adapters/store/store.ts";
 import { ENDING_STRETCH_MAX } from "../../../src/limits/store.ts";
 import { ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../../src/limits/tokens.ts";
 import type { Ending, EndingSelector } from "../../../src/policy/endings.ts";
-import { buildEnding, endingKeys } from "../../../src/policy/endings.ts";
+import { buildEnding, disabledKey, endingKeys, liftDisabled } from "../../../src/policy/endings.ts";
 import type { TokenRecord } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
 import { ISSUER, isLive, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
@@ -168,6 +168,35 @@ export function testEndings({ name, create, shared }: Harness): void {
     const facts = await store.facts.token(token.jti);
     assert.deepEqual(facts?.ended, { eventId: earlier.id, atMs: NOW_MS + 1 });
   });
+
+  check(
+    "POLICY-D-20 a subject that is disabled has nothing, and once it is enabled again what begins later",
+    async (store) => {
+      const writer = new Writer(store);
+      const origin = { iss: ISSUER, sub: "alice" };
+      const at = (later: number) => makeToken({ origin, issuedAtSeconds: NOW_SECONDS + later });
+      const [before, meanwhile, after] = [at(-10), at(1_000), at(3_000)];
+      const other = makeToken({ origin: { ...origin, sub: "bob" } });
+      for (const token of [before, other]) assert.deepEqual(await writer.write({ token }), []);
+      const disabled = endingOf({ by: "subject", ...origin, disabled: true });
+      assert.deepEqual(await writer.write({ ending: disabled }), []);
+      assert.deepEqual(await writer.write({ ending: endingOf({ by: "subject", ...origin }) }), []);
+      assert.deepEqual(await writer.write({ token: meanwhile, guards: [notEnded(meanwhile)] }), [
+        "not_ended",
+      ]);
+      const key = [disabledKey(hash.sha256, origin)];
+      assert.equal(await store.endings.isEnded(key), true);
+      assert.equal(await store.endings.isEnded([disabledKey(hash.sha256, { ...origin, sub: "bob" })]), false);
+      const lift = liftDisabled(hash.sha256, origin, NOW_MS + 2_000_000);
+      assert.deepEqual(await writer.write({ lift }), []);
+      assert.equal(await store.endings.isEnded(key), false);
+      assert.deepEqual(await writer.write({ token: meanwhile, guards: [notEnded(meanwhile)] }), [
+        "not_ended",
+      ]);
+      assert.deepEqual(await writer.write({ token: after, guards: [notEnded(after)] }), []);
+      assert.deepEqual(await liveOf(store, [before, after, other]), [false, true, true]);
+    },
+  );
 
   check("finds what an ending would reach and has reached, stretch by stretch", async (store) => {
     const count = ENDING_STRETCH_MAX + 300;

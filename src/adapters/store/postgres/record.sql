@@ -3,7 +3,7 @@
 --
 -- The statement that writes the journal on PostgreSQL, whole. Its parts, with the lists that each takes and writes:
 --   events: before, event
---   endings: checkpoint, ending, added, replaced, withdrawn
+--   endings: checkpoint, ending, lifted, added, replaced, withdrawn
 --   tokens: token, used, standing
 --   spent ids: fresh
 --   held consents: current
@@ -41,51 +41,53 @@ current_in as (select * from json_to_recordset($8::text::json) as i
   (entry int, id text, version bigint, now_seconds bigint)),
 ending_in as (select * from json_to_recordset($9::text::json) as i
   (entry int, key text, cut_off bigint, event_id text, at_ms bigint, expires_at bigint, reason text)),
-added_in as (select * from json_to_recordset($10::text::json) as i
+lifted_in as (select * from json_to_recordset($10::text::json) as i
+  (entry int, key text, cut_off bigint, expires_at bigint)),
+added_in as (select * from json_to_recordset($11::text::json) as i
   (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
    scopes text, expires_at bigint, given_at bigint)),
-replaced_in as (select * from json_to_recordset($11::text::json) as i
+replaced_in as (select * from json_to_recordset($12::text::json) as i
   (entry int, id text, version bigint, targets text, scopes text, expires_at bigint)),
-withdrawn_in as (select * from json_to_recordset($12::text::json) as i
+withdrawn_in as (select * from json_to_recordset($13::text::json) as i
   (entry int, id text, at_seconds bigint)),
-client_in as (select * from json_to_recordset($13::text::json) as i
+client_in as (select * from json_to_recordset($14::text::json) as i
   (entry int, client_id text, version bigint, method text, grant_types text, workload text,
    default_target text, created_at bigint)),
-altered_in as (select * from json_to_recordset($14::text::json) as i
+altered_in as (select * from json_to_recordset($15::text::json) as i
   (entry int, client_id text, version bigint, older_end bigint, at_seconds bigint, disabled_at bigint)),
-secret_in as (select * from json_to_recordset($15::text::json) as i
+secret_in as (select * from json_to_recordset($16::text::json) as i
   (entry int, client_id text, digest text, created_at bigint, expires_at bigint)),
-registered_in as (select * from json_to_recordset($16::text::json) as i
+registered_in as (select * from json_to_recordset($17::text::json) as i
   (entry int, source text, client_id text, version bigint, method text, grant_types text, created_at bigint,
    metadata text, registration_class text, ceiling text, token_generation bigint, clients_max bigint)),
-registration_in as (select * from json_to_recordset($17::text::json) as i
+registration_in as (select * from json_to_recordset($18::text::json) as i
   (entry int, client_id text, metadata text, ceiling text, token_generation bigint, disabled_at bigint,
    version bigint, method text, grant_types text, unused_since bigint, digests text)),
-given_in as (select * from json_to_recordset($18::text::json) as i
+given_in as (select * from json_to_recordset($19::text::json) as i
   (entry int, client_id text, digest text, created_at bigint, expires_at bigint)),
-spent_in as (select * from json_to_recordset($19::text::json) as i
+spent_in as (select * from json_to_recordset($20::text::json) as i
   (entry int, id text, now_seconds bigint)),
-initial_in as (select * from json_to_recordset($20::text::json) as i
+initial_in as (select * from json_to_recordset($21::text::json) as i
   (entry int, id text, digest text, registration_class text, ceiling text, uses bigint, uses_max bigint,
    created_at bigint, expires_at bigint, revoked_at bigint)),
-revoked_in as (select * from json_to_recordset($21::text::json) as i
+revoked_in as (select * from json_to_recordset($22::text::json) as i
   (entry int, id text, revoked_at bigint)),
-key_in as (select * from json_to_recordset($22::text::json) as i
+key_in as (select * from json_to_recordset($23::text::json) as i
   (entry int, kid text, since bigint, replace_at bigint, from_state text, was text, to_state text,
    private_jwe text)),
-family_in as (select * from json_to_recordset($23::text::json) as i
+family_in as (select * from json_to_recordset($24::text::json) as i
   (entry int, body text, id text, client_id text, origin_iss text, origin_sub text, generation bigint,
    used_at bigint, idle_ends_at bigint, ends_at bigint, ending_keys text)),
-refresh_token_in as (select * from json_to_recordset($24::text::json) as i
+refresh_token_in as (select * from json_to_recordset($25::text::json) as i
   (entry int, digest text, family_id text, generation bigint)),
-family_use_in as (select * from json_to_recordset($25::text::json) as i
+family_use_in as (select * from json_to_recordset($26::text::json) as i
   (entry int, id text, current bigint, used_at bigint, idle_ends_at bigint, rotates bigint, sealed text,
    rotated_by text, window_ms bigint, retries_max bigint, elsewhere bigint)),
-short_lived_in as (select * from json_to_recordset($26::text::json) as i
+short_lived_in as (select * from json_to_recordset($27::text::json) as i
   (entry int, kind text, key text, version bigint, browser text, body text, expires_at bigint)),
-holder_in as (select * from json_to_recordset($27::text::json) as i
+holder_in as (select * from json_to_recordset($28::text::json) as i
   (entry int, kind text, browser text, kept bigint)),
-gone_in as (select * from json_to_recordset($28::text::json) as i
+gone_in as (select * from json_to_recordset($29::text::json) as i
   (entry int, kind text, key text)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
@@ -256,6 +258,17 @@ ending_out as (
   select i.key, i.cut_off, i.event_id, i.at_ms, i.expires_at, i.reason
   from ending_in i
   where not exists (select from failed)
+),
+lifted_out as (
+  update ending t
+  set (cut_off, expires_at) = (
+    select i.cut_off, i.expires_at
+    from lifted_in i where i.key = t.key
+  )
+  where t.key = any(array(select key from lifted_in))
+    and (select t.cut_off = 9007199254740991
+      from lifted_in i where i.key = t.key)
+    and not exists (select from failed)
 ),
 spent_out as (
   insert into spent_jti
