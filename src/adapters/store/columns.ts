@@ -101,10 +101,15 @@ export const asTexts = columnOf<readonly string[], string>({
 export const asEndingKeys = columnOf<readonly EndingKey[], string>({
   type: "text",
   isJson: true,
-  // The text is joined by hand, because an object with digests as names would have a new shape for each token.
+  // Neither way makes an object, because one with digests as names would have a new shape for each token.
   write: (keys) => `{${keys.map(({ key, sinceMs }) => `"${plain(key)}":${safe(sinceMs)}`).join(",")}}`,
-  read: (held) =>
-    Object.entries<number>(JSON.parse(held)).map(([key, sinceMs]): EndingKey => ({ key, sinceMs })),
+  read(held) {
+    const members: readonly unknown[] = JSON.parse(`[${held.slice(1, -1).replaceAll(":", ",")}]`);
+    const keys: EndingKey[] = [];
+    for (let at = 0; at < members.length; at += 2)
+      keys.push({ key: String(members[at]), sinceMs: Number(members[at + 1]) });
+    return keys;
+  },
 });
 /** The record as JSON, without these members. It comes first in a table, because the other columns are newer. */
 export const asRecordWithout = (...members: readonly string[]): Column<"*", object, string> =>

@@ -109,11 +109,9 @@ function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
   for (const row of rows.toReversed()) {
     const parent = records[0];
     const record = fromRow(TOKEN, row);
-    const keys =
-      row.ending_keys === null
-        ? endingKeys(sha256, record, parent && { keys: parent.endingKeys })
-        : record.endingKeys;
-    records.unshift({ ...record, endingKeys: keys });
+    if (row.ending_keys === null)
+      record.endingKeys = endingKeys(sha256, record, parent && { keys: parent.endingKeys });
+    records.unshift(record);
   }
   return records;
 }
