@@ -42,17 +42,23 @@ export const verifier: Verifier = {
     const again = known.recent.has(digest) || known.older.has(digest);
     if (!again && !isSigned(jws, jwk)) return false;
     if (!known.recent.has(digest)) signed.set(jwk, remember(known, digest));
-    if (again) keepParsed(jws, jwk);
+    if (again && parsedHere.has(jws)) keepParsed(jws, jwk);
     return true;
   },
   parse(compact) {
     const known = parsed.find(compact);
-    return known === undefined ? parseJws(compact) : ok(known.jws);
+    if (known !== undefined) return ok(known.jws);
+    const read = parseJws(compact);
+    if (read.ok) parsedHere.add(read.value);
+    return read;
   },
 };
 
 /** Tokens that came again are kept by their text. Most tokens come once, and would only drive out the others. */
 const parsed = makeLruCache<{ jws: Jws; bytes: number }>(PARSED_REMEMBERED_MAX, PARSED_REMEMBERED_CHARS_MAX);
+
+/** What `parse` made anew: a text that was read in another way is not kept. */
+const parsedHere = new WeakSet<Jws>();
 
 /** The key that a kept token is signed with. */
 const signedBy = new WeakMap<Jws, Jwk>();
@@ -62,8 +68,6 @@ const signedBy = new WeakMap<Jws, Jwk>();
  * read.
  */
 function keepParsed(jws: Jws, jwk: Jwk): void {
-  const known = parsed.find(jws.compact);
-  if (known !== undefined && signedBy.get(known.jws) === jwk) return;
   const kept = parseJws(jws.compact);
   if (!kept.ok) return;
   freeze(kept.value);

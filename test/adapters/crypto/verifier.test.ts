@@ -109,9 +109,21 @@ test("a token that came again is parsed once: the same frozen object for the sam
 test("RFC8725-3.3-1 what is kept of a token is its text as it reads, whatever object was verified", async () => {
   const { key, issue } = makePair();
   const jws = issue(1);
-  for (let times = 0; times < 3; times++) {
-    assert.equal(await verifier.verifyRepeated({ ...jws, claims: { number: 2 } }, key), true);
+  for (let times = 0; times < 2; times++) {
+    const read = verifier.parse(jws.compact);
+    assert.ok(read.ok);
+    Object.assign(read.value.claims, { number: 2 });
+    assert.equal(verifier.verifyRepeated(read.value, key), true);
   }
   const kept = verifier.parse(jws.compact);
+  assert.ok(kept.ok && Object.isFrozen(kept.value.claims));
   assert.deepEqual(kept.ok && kept.value.claims, parsed(jws.compact).claims);
+});
+
+test("a token that came again by another way than the parser drives out none that is kept", () => {
+  const { key, issue } = makePair();
+  const { compact } = issue(1);
+  for (let times = 0; times < 3; times++) assert.equal(verifier.verifyRepeated(parsed(compact), key), true);
+  const read = verifier.parse(compact);
+  assert.ok(read.ok && !Object.isFrozen(read.value.claims));
 });
