@@ -57,7 +57,7 @@ export type Look = { spans: readonly Span[]; sinceMs: number; nowSeconds: number
 export type Gathered = { callers: readonly ListedCaller[]; seen: { events: number; fromMs: number } };
 
 export async function gatherCallers(store: Store, settings: Settings, look: Look): Promise<Gathered> {
-  const { uses, ...seen } = await readNewest(store, look);
+  const { uses, rest, ...seen } = await readNewest(store, look);
   const callers = new Map<string, ListedCaller>();
   const add = (caller: ListedCaller): void => {
     if (!callers.has(caller.id)) callers.set(caller.id, caller);
@@ -74,7 +74,7 @@ export async function gatherCallers(store: Store, settings: Settings, look: Look
     const given = agentOf(settings.agents, caller.id);
     const last = isGroup(caller)
       ? newestUnder(caller.id, uses)
-      : (uses.get(caller.id)?.last ?? (await lastUse(store, caller, look)));
+      : (uses.get(caller.id)?.last ?? (await lastUse(store, caller, look, rest)));
     found.push(defined<ListedCaller>({ ...caller, answers: given && inWords({ given }, ["en"]), last }));
   }
   return { callers: found.toSorted(byIdleness), seen };
@@ -159,21 +159,23 @@ const UNPROVEN = /^(?:authorization|user|consent)\./;
 const isCall = ({ type, request, client }: ShownEvent): boolean =>
   request !== undefined && client !== undefined && !UNPROVEN.test(type);
 
-/** The callers of the newest events, each with its last one. */
-async function readNewest({ audit }: Store, { spans, sinceMs, eventsMax }: Look) {
+/** The callers of the newest events, each with its last one; `rest`: behind which there are older ones. */
+async function readNewest(
+  { audit }: Store,
+  { spans, sinceMs, eventsMax }: Look,
+): Promise<Gathered["seen"] & { uses: Uses; rest?: AuditPosition | undefined }> {
   const uses: Uses = new Map();
-  let [events, fromMs] = [0, sinceMs];
-  for (let after: AuditPosition | undefined; events < eventsMax; ) {
+  let after: AuditPosition | undefined;
+  for (let events = 0; ; ) {
     const size = Math.min(AUDIT_PAGE_MAX, eventsMax - events);
     const query = { terms: [], spans, fromMs: sinceMs, newestFirst: true, after, limit: size };
     const page = await audit.find(defined<AuditQuery>(query));
     for (const { body, timeMs } of page) note(uses, readEvent(body), timeMs);
     events += page.length;
+    if (page.length < size) return { uses, events, fromMs: sinceMs };
     after = page.at(-1);
-    if (after === undefined || page.length < size) break;
-    fromMs = after.timeMs;
+    if (events >= eventsMax) return { uses, events, fromMs: after?.timeMs ?? sinceMs, rest: after };
   }
-  return { uses, events, fromMs: events < eventsMax ? sinceMs : fromMs };
 }
 
 function note(uses: Uses, event: ShownEvent | undefined, timeMs: number): void {
@@ -192,14 +194,18 @@ function newestUnder(pattern: string, uses: Uses): LastUse | undefined {
   return members.toSorted((a, b) => b.timeMs - a.timeMs)[0];
 }
 
-/** By the index, for a caller that the newest events do not have. */
+/** By the index, for a caller that the newest events do not have: a client is looked for among the rest alone. */
 async function lastUse(
   { audit }: Store,
   caller: ListedCaller,
   { spans, sinceMs }: Look,
+  rest: AuditPosition | undefined,
 ): Promise<LastUse | undefined> {
-  const { terms, isUse } = TRACES[traceOf(caller)](caller.id);
-  const query = { terms, spans, fromMs: sinceMs, newestFirst: true, limit: 1 };
+  const trace = traceOf(caller);
+  if (trace === "client" && rest === undefined) return undefined;
+  const { terms, isUse } = TRACES[trace](caller.id);
+  const after = trace === "client" ? rest : undefined;
+  const query = defined<AuditQuery>({ terms, spans, after, fromMs: sinceMs, newestFirst: true, limit: 1 });
   const holds = (body: string): boolean => {
     const event = readEvent(body);
     return event !== undefined && isUse(event);
