@@ -77,7 +77,7 @@ export function reasonOf(reason: string | undefined, texts: Texts): Html | undef
   return words === undefined ? undefined : html`<p>${texts.reasonGiven(isolated(words))}</p>`;
 }
 
-/** Who answers for it to the operator, and where they are reached. */
+/** The person or department that answers for it, and where they are reached. */
 export function answersFor(party: ShownParty, texts: Texts): Html | undefined {
   const { owner, contact } = givenName(party, texts) ?? {};
   return owner === undefined && contact === undefined
