@@ -311,7 +311,7 @@ test("a kid that begins with a hyphen is no option", async () => {
 
 test("a wrong command line is refused before anything is opened", async () => {
   for (const [words, problem] of [
-    [["rotate", "--purpose", "people"], "--purpose is not one of token, grant, checkpoint"],
+    [["rotate", "--purpose", "people"], "--purpose is not one of token, grant, checkpoint, signal"],
     [["rotate", "--alg", "none"], "--alg is not one of ES256, EdDSA, RS256"],
     [["withdraw"], '"keys withdraw" takes KID'],
     [["list", "--alg", "ES256"], '"keys list" has no option --alg'],
