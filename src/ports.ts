@@ -362,14 +362,14 @@ export type BasePorts = Pick<Ports, "settings" | "clock" | "random" | "hash">;
 
 /** What verifies clients: who they are, keys by which they or others vouch for them, the paths of certificates. */
 export type ClientAuthPorts = BasePorts &
-  Pick<Ports, "clients" | "clientDocuments" | "clientKeys" | "fetchedKeys"> &
+  Pick<Ports, "clients" | "clientDocuments" | "clientKeys" | "endings" | "fetchedKeys"> &
   Pick<Ports, "issuers" | "bundles" | "verifier">;
 
 /** What verifies tokens of ours: their signatures, which it cannot make, and what is on record of them. */
 export type OwnTokenPorts = BasePorts & Pick<Ports, "clients" | "facts" | "verifier"> & { signer: OwnKeys };
 
 /** What verifies tokens of trusted issuers, and gives their subjects a name here. */
-export type ForeignTokenPorts = BasePorts & Pick<Ports, "clients" | "issuers" | "verifier">;
+export type ForeignTokenPorts = BasePorts & Pick<Ports, "clients" | "endings" | "issuers" | "verifier">;
 
 /** What verifies that a request proves a key. */
 export type KeyProofPorts = BasePorts & Pick<Ports, "nonces" | "verifier">;

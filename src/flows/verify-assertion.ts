@@ -14,6 +14,7 @@ import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import type { AssertionRule } from "../spec/rfc7523.ts";
 import { checkClientAssertion, JWT_BEARER, parseClientAssertion } from "../spec/rfc7523.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import { isDisabled } from "./endings.ts";
 import { findClient } from "./find-client.ts";
 import type { MethodVerifier, Proof, Proven } from "./verifier.ts";
 import { isOfPlatform, verifyPlatformAssertion } from "./verify-platform.ts";
@@ -79,7 +80,16 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
     );
   };
   return whenOk(vouching ?? clientItself(ports, subject, address), (signer) =>
-    whenOk(signer.key(jws.value), (key) => proveBy(signer, key)),
+    whenOk(signer.key(jws.value), (key) =>
+      whenOk(proveBy(signer, key), (proven) =>
+        vouching === undefined
+          ? ok(proven)
+          : // POLICY-D-20
+            whenReady(isDisabled(ports, { iss: issuer, sub: subject }), (disabled) =>
+              disabled ? err({ reason: "subject_disabled" as const }) : ok(proven),
+            ),
+      ),
+    ),
   );
 };
 

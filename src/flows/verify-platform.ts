@@ -2,7 +2,7 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import type { AccessRequest } from "../policy/access.ts";
 import { isProven } from "../policy/binding.ts";
-import type { BasePorts, FetchRefused, ForeignTokenPorts, Ports } from "../ports.ts";
+import type { BasePorts, FetchRefused, ForeignTokenPorts } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
@@ -18,6 +18,7 @@ import {
   matchRegistration,
   platformId,
 } from "../spec/workload-grant.ts";
+import { isDisabled } from "./endings.ts";
 import type { MethodVerifier, PlatformProof, Proof, Proven } from "./verifier.ts";
 
 /**
@@ -59,29 +60,31 @@ export function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, u
   const algorithm = checkAlgorithm(header, issuer.algorithms);
   if (!algorithm.ok) return refuse("grant_refused", algorithm.error.kind);
   // WAG-6.1-3, WIF-V-1: only the keys of this issuer, and none that the JWT has or names.
-  return whenReady(
-    ports.issuers.key(issuer.issuer, header),
-    (key): Result<PlatformProof, PlatformRefused> => {
-      if (!key.ok) return refuse("grant_refused", `issuer_${key.error}`);
-      const match = matchRegistration(issuer.workloads, claims);
-      const reusable = match.ok && match.value.registration.reusable;
-      const { verify, verifyRepeated } = ports.verifier;
-      if (!(reusable ? verifyRepeated : verify)(jws.value, key.value)) {
-        return refuse("grant_refused", "signature_invalid");
-      }
-      if (!match.ok) {
-        const { kind: reason } = match.error;
-        const registrations = "names" in match.error ? match.error.names : undefined;
-        return err(defined<PlatformRefused>({ as: "workload_not_admitted", reason, registrations }));
-      }
-      const disabled = typeof claims.sub === "string" && issuer.disabledSubjects.has(claims.sub);
-      if (disabled) return refuse("workload_not_admitted", "subject_disabled");
-      if (!match.value.registration.uses.includes(use)) {
-        return refuse("workload_not_admitted", "workload_use_refused");
-      }
-      return readProof(ports, compact, jws.value, match.value, use);
-    },
-  );
+  return whenReady(ports.issuers.key(issuer.issuer, header), (key): Verified => {
+    if (!key.ok) return refuse("grant_refused", `issuer_${key.error}`);
+    const match = matchRegistration(issuer.workloads, claims);
+    const reusable = match.ok && match.value.registration.reusable;
+    const { verify, verifyRepeated } = ports.verifier;
+    if (!(reusable ? verifyRepeated : verify)(jws.value, key.value)) {
+      return refuse("grant_refused", "signature_invalid");
+    }
+    if (!match.ok) {
+      const { kind: reason } = match.error;
+      const registrations = "names" in match.error ? match.error.names : undefined;
+      return err(defined<PlatformRefused>({ as: "workload_not_admitted", reason, registrations }));
+    }
+    const disabled = typeof claims.sub === "string" && issuer.disabledSubjects.has(claims.sub);
+    if (disabled) return refuse("workload_not_admitted", "subject_disabled");
+    if (!match.value.registration.uses.includes(use)) {
+      return refuse("workload_not_admitted", "workload_use_refused");
+    }
+    const read = readProof(ports, compact, jws.value, match.value, use);
+    if (!read.ok) return read;
+    // POLICY-D-20
+    return whenReady(isDisabled(ports, read.value.origin), (isOut) =>
+      isOut ? refuse("workload_not_admitted", "subject_disabled") : read,
+    );
+  });
 }
 
 function readProof(
@@ -176,7 +179,7 @@ export const verifyPlatformAssertion: MethodVerifier<PresentedAssertion> = (
 
 /** WAG-5-2, WIF-T-1: a grant without client authentication, which proves the workload that is its client. */
 export function verifyPlatformGrant(
-  ports: ForeignTokenPorts & Pick<Ports, "clients">,
+  ports: ForeignTokenPorts,
   assertion: string,
   clientId: string | undefined,
 ): Awaitable<Result<Proven, FetchRefused>> {

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
@@ -543,6 +544,24 @@ test("RFC7523-5-1, PROD-2.6-1 the audit trail and the explanation give the same 
     "subject_origin_not_trusted",
   ]);
   await reload({});
+});
+
+/** An explanation is one of the policy, and looks at no ending. */
+async function apart(outcomes: Promise<Record<string, boolean>>): Promise<Record<string, boolean>> {
+  return Object.fromEntries(Object.entries(await outcomes).filter(([name]) => !name.includes("explanation")));
+}
+
+test("POLICY-D-20 a subject that is disabled by command is refused in every role at once, and so are tokens issued for it; other subjects are not", async () => {
+  const ofTwo = await makeTokens(first, "u-2");
+  await assertAll(tryAll(first, "u-2"), true);
+  await assertAll(ofTwo(), true);
+  const command = ["tokens", "end", "--issuer", FIRST, "--subject", "u-2", "--disable"];
+  const run = await runCommandLine(["--config", world.configFile, ...command]);
+  assert.equal(run.code, 0, run.err);
+  await assertAll(apart(tryAll(first, "u-2")), false);
+  await assertAll(apart(ofTwo()), false);
+  await assertAll(tryAll(first, "u-1"), true);
+  await assertAll(tryAll(second, "u-2"), true);
 });
 
 test("IDC-2.4.2-4, IDJAG-7.2-1, PROD-4.4-12 without an issuer of grants redemption is disabled, and no longer in the metadata", async () => {
