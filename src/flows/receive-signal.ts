@@ -9,7 +9,7 @@ import type { EndingSelector } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenOk, whenReady } from "../result.ts";
+import { err, whenOk } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -31,22 +31,19 @@ export const signalIssuer = (
 ): TrustedIssuer | undefined =>
   [...settings().trustedIssuers.values()].find(({ signals }) => signals?.name === name);
 
-/** Nothing is on record of an event that is refused, because anyone may send one. */
-export function receiveSignal(
+/** The event, if this issuer signed it. Nothing is on record of one that is refused, because anyone may send it. */
+export function verifySignal(
   ports: SignalPorts,
   issuer: TrustedIssuer,
   text: string,
-  request: AuditedRequest,
-): Awaitable<Result<undefined, { reason: Reason }>> {
+): Awaitable<Result<ReceivedEvent, { reason: Reason }>> {
   if (text.length > SIGNAL_BYTES_MAX) return err({ reason: "jws_too_large" });
   const parsed = parseJws(text);
   if (!parsed.ok) return err({ reason: parsed.error.kind });
   const jws = parsed.value;
   const event = readEvent(ports, issuer, jws);
   if (!event.ok) return event;
-  return whenOk(verifySigned(ports, issuer, [SECURITY_EVENT], jws), () =>
-    whenReady(record(ports, issuer, event.value, request), () => ok(undefined)),
-  );
+  return whenOk(verifySigned(ports, issuer, [SECURITY_EVENT], jws), () => event);
 }
 
 function readEvent(
@@ -63,7 +60,7 @@ function readEvent(
 }
 
 /** RFC8935-2-3: an event that comes again changes nothing, and is answered as the first one was. */
-async function record(
+export async function recordSignal(
   ports: SignalPorts,
   { issuer }: TrustedIssuer,
   event: ReceivedEvent,

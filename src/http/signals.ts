@@ -4,7 +4,7 @@
  */
 import type { Reason } from "../audit/reasons.ts";
 import type { SignalPorts } from "../flows/receive-signal.ts";
-import { receiveSignal, signalIssuer } from "../flows/receive-signal.ts";
+import { recordSignal, signalIssuer, verifySignal } from "../flows/receive-signal.ts";
 import { SIGNAL_BYTES_MAX } from "../limits/signals.ts";
 import type { Ports } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
@@ -19,7 +19,9 @@ const ENDPOINT = "/signals";
 /** RFC8935-2-2: the answer says that the event is on record; RFC8935-2.3-1: it has no body. */
 const TAKEN: HttpResponse = { status: 202, headers: { "Cache-Control": "no-store" }, body: "" };
 
-export function signalsEndpoint(ports: SignalPorts & Pick<Ports, "authFailures" | "throttle">): Handler {
+export function signalsEndpoint(
+  ports: SignalPorts & Pick<Ports, "authFailures" | "proofs" | "throttle">,
+): Handler {
   return async (request, peer) => {
     const issuer = signalIssuer(ports, pathOf(request).split("/").at(-1) ?? "");
     const { signals } = issuer ?? {};
@@ -28,29 +30,32 @@ export function signalsEndpoint(ports: SignalPorts & Pick<Ports, "authFailures" 
     const refuse = (status: number, code: string, reason: Reason): HttpResponse => {
       ports.authFailures.note(audited, reason);
       const waitSeconds = ports.throttle.failed(peer.address, undefined);
-      const refused = { refused: { reason } };
-      if (waitSeconds > 0)
-        return { ...privateJson(429, errorOf(code), { "Retry-After": String(waitSeconds) }), ...refused };
-      return { ...privateJson(status, errorOf(code)), ...refused };
+      if (waitSeconds > 0) return later(429, waitSeconds, reason);
+      return { ...privateJson(status, errorOf(code)), refused: { reason } };
     };
     const { authorization } = signals;
     const given = ports.hash.sha256(request.headers.get("authorization") ?? "");
     if (authorization !== undefined && !ports.hash.equal(given, authorization))
       return refuse(401, "authentication_failed", "credentials_missing");
-    const waitSeconds = ports.throttle.spend(`${ENDPOINT} ${signals.name}`);
-    if (waitSeconds > 0)
-      return privateJson(429, errorOf("access_denied"), { "Retry-After": String(waitSeconds) });
     if (!hasMediaType(request, SECURITY_EVENT_TYPE))
       return httpError({ status: 415, description: `the content type is not ${SECURITY_EVENT_TYPE}` });
     const text = await readText(request, SIGNAL_BYTES_MAX);
     if (!text.ok) return refuse(400, "invalid_request", text.error.kind);
-    const received = await receiveSignal(ports, issuer, text.value, audited);
-    if (received.ok) return TAKEN;
-    const { reason } = received.error;
-    // The keys may be back when the event comes again.
-    if (reason === "issuer_source_unavailable")
-      throw new StoreUnavailable("the keys of the issuer are not there");
-    return refuse(400, ERRORS[reason] ?? "invalid_request", reason);
+    // CPU time for what fails is limited, as for every caller without proof.
+    const event = await ports.proofs.verify(peer.address, () => verifySignal(ports, issuer, text.value));
+    if (!event.ok) {
+      if ("retrySeconds" in event.error) return later(503, event.error.retrySeconds, event.error.reason);
+      const { reason } = event.error;
+      // The keys may be back when the event comes again.
+      if (reason === "issuer_source_unavailable")
+        throw new StoreUnavailable("the keys of the issuer are not there");
+      return refuse(400, ERRORS[reason] ?? "invalid_request", reason);
+    }
+    // Only events that the issuer signed use up its rate.
+    const waitSeconds = ports.throttle.spend(`${ENDPOINT} ${signals.name}`);
+    if (waitSeconds > 0) return later(429, waitSeconds, "requests_too_many");
+    await recordSignal(ports, issuer, event.value, audited);
+    return TAKEN;
   };
 }
 
@@ -64,5 +69,11 @@ const ERRORS: Partial<Record<Reason, string>> = {
   signature_invalid: "invalid_key",
   jwt_algorithm_refused: "invalid_key",
 };
+
+/** The transmitter is to send the event again. */
+const later = (status: 429 | 503, seconds: number, reason: Reason): HttpResponse => ({
+  ...privateJson(status, errorOf("access_denied"), { "Retry-After": String(seconds) }),
+  refused: { reason },
+});
 
 const errorOf = (err: string): object => ({ err, description: "the event was not taken" });

@@ -23,9 +23,7 @@ export const SIGNAL_RETRY_MS_MAX = 60_000;
 /** A stream is tested this often, and counts as unreachable after three tests without success. */
 export const SIGNAL_TEST_SECONDS = 60;
 export const SIGNAL_TESTS_MISSED = 3;
-/** How much later than its signature an event may be delivered; an event that ends tokens is dropped with the last. */
+/** How far ahead of our clock a received event may have been signed; it may come at any time after that. */
 export const SIGNAL_FUTURE_SECONDS = 30;
 /** How long the id of a received event is remembered. */
 export const SIGNAL_SEEN_SECONDS = 24 * 3600;
-/** Received events of one issuer in a second. */
-export const SIGNALS_PER_SECOND = 100;

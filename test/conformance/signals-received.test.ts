@@ -298,3 +298,30 @@ test("RFC8417-4.2-1 a security event is no subject token", async () => {
 test("PROD-6.4-1, SSF-7.2-1 without streams there are no metadata of a transmitter", async () => {
   assert.equal((await service.get("/.well-known/ssf-configuration")).status, 404);
 });
+
+test("PROD-8.3-1 forged events use up nothing of their issuer's rate, and are told to wait", async () => {
+  const own = await makeService(
+    {
+      limits: { requestsPerSecondByClient: 1, failuresPerMinuteBySource: 3 },
+      trustedIssuers: {
+        [CORP]: { keys: { file: "corp.json" }, subjects: "keep", acceptAs: [], signals: { name: "corp" } },
+      },
+    },
+    { files: { "corp.json": JSON.stringify({ keys: [corp.jwk] }) } },
+  );
+  try {
+    const send = async (key: typeof corp): Promise<number> => {
+      const body = forge({ ...key, kid: corp.kid }, eventOf(REVOKED, user()), {
+        header: { typ: "secevent+jwt" },
+      });
+      const headers = { "content-type": "application/secevent+jwt" };
+      return (await own.get("/signals/corp", { method: "POST", headers, body })).status;
+    };
+    const forged: number[] = [];
+    for (let sent = 0; sent < 6; sent++) forged.push(await send(other));
+    assert.deepEqual(forged, [400, 400, 400, 429, 429, 429]);
+    assert.deepEqual([await send(corp), await send(corp), await send(corp)], [202, 202, 429]);
+  } finally {
+    await own.stop();
+  }
+});
