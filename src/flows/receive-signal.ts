@@ -6,8 +6,9 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { SIGNAL_BYTES_MAX, SIGNAL_FUTURE_SECONDS, SIGNAL_SEEN_SECONDS } from "../limits/signals.ts";
 import type { EndingSelector } from "../policy/endings.ts";
+import { liftDisabled } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
-import type { Guard } from "../records.ts";
+import type { Entry, Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { err, whenOk } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
@@ -18,11 +19,14 @@ import type { ReceivedEvent } from "../spec/rfc8417.ts";
 import { readSecurityEvent, SECURITY_EVENT } from "../spec/rfc8417.ts";
 import type { ReceivedSignal } from "../spec/ssf.ts";
 import { readSignal } from "../spec/ssf.ts";
+import type { EndingEvent } from "./endings.ts";
 import { endingEntry } from "./endings.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
 
 export type SignalPorts = Pick<Ports, "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier">;
+
+type ActingSignal = Exclude<ReceivedSignal, { meaning: "tests" }>;
 
 /** The issuer whose events come under this name. */
 export const signalIssuer = (
@@ -88,19 +92,30 @@ export async function recordSignal(
     await ports.journal.record({ event: ignored, guards: [once] });
     return;
   }
-  const by = { type: "signal.received", reason: "by_issuer", request, detail } as const;
   if (signal.value.meaning === "tests") return;
-  const selector = selectorOf(signal.value, issuer);
-  await ports.journal.record({ ...endingEntry(ports, selector, by), guards: [once] });
+  const by = { type: "signal.received", reason: "by_issuer", request, detail } as const;
+  await ports.journal.record({ ...entryOf(ports, signal.value, issuer, by), guards: [once] });
 }
 
-/** An account that was disabled has nothing left; of a session that was revoked, what began until then ends. */
-function selectorOf(signal: Exclude<ReceivedSignal, { meaning: "tests" }>, iss: string): EndingSelector {
+function entryOf(ports: SignalPorts, signal: ActingSignal, iss: string, by: EndingEvent): Entry {
   const { meaning, subject, atSeconds } = signal;
+  if (meaning !== "enables") return endingEntry(ports, selectorOf(signal, iss), by);
+  const sub = "sub" in subject ? subject.sub : "";
+  // SSF-D-8: one that was sent before the subject was disabled, and comes after that, enables nothing.
+  const lift = liftDisabled(ports.hash.sha256, { iss, sub }, ports.clock.nowMs(), msOf(atSeconds));
+  const event = { ...by, type: "subject.enabled", outcome: "allow" } as const;
+  return { event: { ...event, detail: { ...by.detail, sub } }, lift };
+}
+
+/** SSF-D-8: a disabled account has nothing left, and is kept out; of a session that was revoked, what began until then ends. */
+function selectorOf({ meaning, subject, atSeconds }: ActingSignal, iss: string): EndingSelector {
   if ("jti" in subject) return { by: "foreign_token", iss, jti: subject.jti };
   if (subject.sid !== undefined) return { by: "sign_in", iss, sid: subject.sid };
   const { sub } = subject;
   return meaning === "ends"
-    ? { by: "subject", iss, sub, upToMs: 1000 * atSeconds + 999 }
-    : { by: "subject", iss, sub };
+    ? { by: "subject", iss, sub, upToMs: msOf(atSeconds) }
+    : { by: "subject", iss, sub, disabled: true };
 }
+
+/** The last millisecond of the second. */
+const msOf = (seconds: number): number => 1000 * seconds + 999;

@@ -262,18 +262,19 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
   };
 }
 
-/** Gives the endings without a cut-off of a disabled subject one, so that what begins after it is not ended. */
-export type EndingLift = { key: string; cutOffMs: number; expiresAtSeconds: number };
+/**
+ * Gives the endings without a cut-off of a disabled subject one, so that what begins after it is not ended: those that
+ * were recorded at `atMs` or earlier, because a subject may have been disabled again since.
+ */
+export type EndingLift = Pick<Ending, "key" | "cutOffMs" | "atMs" | "expiresAtSeconds">;
 
-/** POLICY-D-20: a subject that is enabled again has nothing of what it had before. */
-export function liftDisabled(sha256: TextDigest, { iss, sub }: Origin, nowMs: number): EndingLift {
-  const { key, cutOffMs, expiresAtSeconds } = buildEnding(
-    sha256,
-    { by: "subject", iss, sub, upToMs: nowMs },
-    nowMs,
-  );
-  return { key, cutOffMs, expiresAtSeconds };
-}
+/** POLICY-D-20: a subject that is enabled again has nothing of what it had before. `atMs`: when it was enabled. */
+export const liftDisabled = (
+  sha256: TextDigest,
+  { iss, sub }: Origin,
+  nowMs: number,
+  atMs = nowMs,
+): EndingLift => ({ ...buildEnding(sha256, { by: "subject", iss, sub, upToMs: nowMs }, nowMs), atMs });
 
 /** The key that an ending reaches only where its subject is disabled. */
 export const disabledKey = (sha256: TextDigest, { iss, sub }: Origin): EndingKey => ({

@@ -5,7 +5,7 @@
  * revoked.
  * Elsewhere: 3.1 policy/signals.ts; 4 spec/rfc8417.ts; 6.1 adapters/signals/push.ts; 7.2 http/discovery.ts; 8.1.4
  * adapters/signals/tell.ts; 9 policy/signals.ts; D adapters/signals/push.ts, adapters/signals/sender.ts,
- * adapters/signals/tell.ts, policy/signals.ts.
+ * adapters/signals/tell.ts, flows/receive-signal.ts, policy/signals.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -84,7 +84,7 @@ export type SignalSubject = { sub: string; sid?: string } | { jti: string };
 export type ReceivedSignal =
   | { meaning: "tests" }
   | {
-      meaning: "ends" | "disables";
+      meaning: Exclude<Meaning, "tests">;
       subject: SignalSubject;
       /** When it happened, as the event tells. */
       atSeconds: number;
@@ -99,7 +99,6 @@ export function readSignal(event: ReceivedEvent, issuer: string): Result<Receive
   const meaning = Object.hasOwn(MEANINGS, event.type) ? MEANINGS[event.type] : undefined;
   if (meaning === undefined) return err({ kind: "event_unknown" });
   if (meaning === "tests") return ok({ meaning });
-  if (meaning === "enables") return err({ kind: "event_ends_nothing" });
   const { change_type: change, event_timestamp: told } = event.payload;
   // A credential that is new takes nothing from the old ones.
   if (change === "create") return err({ kind: "event_ends_nothing" });

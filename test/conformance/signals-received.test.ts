@@ -6,6 +6,7 @@ import { basic } from "../../scripts/http-client.ts";
 import { forge, makeKey } from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
+import { until } from "../support/until.ts";
 import type { Service } from "../support/world.ts";
 import { claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
 
@@ -131,6 +132,33 @@ for (const [name, make] of Object.entries(ENDING)) {
     assert.deepEqual([event?.type, event?.reason], ["signal.received", "by_issuer"]);
   });
 }
+
+test("SSF-D-8, POLICY-D-20 an account that its issuer disabled is kept out until it is enabled, and no older event enables it", async () => {
+  const sub = randomUUID();
+  const isRefused = async (iat = now()): Promise<boolean> => {
+    const { status } = await service.token({
+      ...{ grant_type: EXCHANGE, subject_token: userToken({ sub, iat }), subject_token_type: JWT },
+      ...{ audience: "booking", scope: "trips.read" },
+      ...service.as(await service.svid("planner")),
+    });
+    return status === 400;
+  };
+  assert.equal(await isRefused(), false);
+  assert.equal((await push(eventOf(`${RISC}/account-disabled`, user(sub)))).status, 202);
+  assert.deepEqual([await isRefused(), await isRefused(now() + 20)], [true, true]);
+  const enable = (seconds: number) =>
+    push(eventOf(`${RISC}/account-enabled`, user(sub), {}, { event_timestamp: seconds }));
+  assert.equal((await enable(now() - 60)).status, 202);
+  assert.equal(await isRefused(now() + 20), true);
+  assert.equal((await enable(now())).status, 202);
+  // Times in tokens are whole seconds, and what began in that of the event stays ended.
+  await until(async () => !(await isRefused(now() + 20)), "the next second");
+  assert.equal(await isRefused(now() - 20), true);
+  assert.equal(
+    (await service.events()).findLast(({ type }) => type === "subject.enabled")?.reason,
+    "by_issuer",
+  );
+});
 
 test("CAEP-3.1-2 an event ends what began up to its time, and not what began after it", async () => {
   const before = await tokenFor({ sub: "carol", iat: now() - 120 });

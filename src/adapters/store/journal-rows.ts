@@ -71,7 +71,7 @@ export const LISTS = {
     now_seconds: asInteger("nowSeconds"),
   }),
   ending: listOf("endings", ENDING.columns, NONE),
-  lifted: listOf("endings", NONE, pick(ENDING, "key", "cut_off", "expires_at")),
+  lifted: listOf("endings", NONE, pick(ENDING, "key", "cut_off", "at_ms", "expires_at")),
   added: listOf("endings", { ...CONSENT.columns, given_at: asInteger("givenAtSeconds") }, NONE),
   replaced: listOf("endings", pick(CONSENT, "id", "version", "targets", "scopes", "expires_at"), NONE),
   withdrawn: listOf("endings", NONE, { id: asText("withdraw"), at_seconds: asInteger("atSeconds") }),

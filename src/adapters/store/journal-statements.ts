@@ -186,7 +186,7 @@ export const WRITES: readonly JournalWrite[] = [
     table: "ending",
     key: ["key"],
     set: { cut_off: ":cut_off", expires_at: ":expires_at" },
-    where: `t.cut_off = ${Number.MAX_SAFE_INTEGER}`,
+    where: `t.cut_off = ${Number.MAX_SAFE_INTEGER} and t.at_ms <= :at_ms`,
   },
   { name: "spent_out", list: "fresh", into: "spent_jti", order: ["issuer", "jti"] },
   { name: "added_out", list: "added", into: "consent" },

@@ -42,7 +42,7 @@ current_in as (select * from json_to_recordset($8::text::json) as i
 ending_in as (select * from json_to_recordset($9::text::json) as i
   (entry int, key text, cut_off bigint, event_id text, at_ms bigint, expires_at bigint, reason text)),
 lifted_in as (select * from json_to_recordset($10::text::json) as i
-  (entry int, key text, cut_off bigint, expires_at bigint)),
+  (entry int, key text, cut_off bigint, at_ms bigint, expires_at bigint)),
 added_in as (select * from json_to_recordset($11::text::json) as i
   (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
    scopes text, expires_at bigint, given_at bigint)),
@@ -266,7 +266,7 @@ lifted_out as (
     from lifted_in i where i.key = t.key
   )
   where t.key = any(array(select key from lifted_in))
-    and (select t.cut_off = 9007199254740991
+    and (select t.cut_off = 9007199254740991 and t.at_ms <= i.at_ms
       from lifted_in i where i.key = t.key)
     and not exists (select from failed)
 ),
