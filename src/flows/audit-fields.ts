@@ -31,7 +31,7 @@ export function describeClient({
     platform:
       platform &&
       defined({
-        registration: platform.registration,
+        registration: platform.registration.name,
         ...platform.origin,
         claims: platform.matched,
         fingerprint: platform.fingerprint,

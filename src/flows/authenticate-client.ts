@@ -94,7 +94,7 @@ export function authenticateClient(
     // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
     // source.
     // PLAT-D-16: the workloads of a registration share a rate, since a platform makes new ones at will.
-    const bucket = platform === undefined ? clientId : platformId(platform.registration, "");
+    const bucket = platform === undefined ? clientId : platformId(platform.registration.name, "");
     const rest = method === "none" ? 0 : ports.throttle.spend(bucket);
     if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
     return ok(authenticated(proven.value));

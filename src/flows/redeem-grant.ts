@@ -65,7 +65,7 @@ function readBroughtGrant(
       forWorkload: true,
       scopes: scopes?.filter((one) => client.scopes?.includes(one) ?? true),
     });
-    if (platform.clients?.includes(client.clientId) === false) {
+    if (platform.registration.clients?.includes(client.clientId) === false) {
       const failure = { kind: "workload_not_admitted", reason: "workload_client_differs" } as const;
       return refuseRequest({ ...request, client: brought }, failure, known);
     }

@@ -9,9 +9,8 @@ import type { Client } from "../settings/settings.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { Presented } from "../spec/rfc7521.ts";
-import type { BoundTo } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { WorkloadUse } from "../spec/workload-grant.ts";
+import type { CheckedWorkload, PlatformRegistration, WorkloadUse } from "../spec/workload-grant.ts";
 
 /** The address that a request comes from, and the certificates of its TLS handshake. */
 export type From = {
@@ -51,25 +50,18 @@ export type VerifiedSvid = {
 };
 
 /** What a platform's token proves, which came in this role. */
-export type PlatformProof = {
+export type PlatformProof = CheckedWorkload & {
   use: WorkloadUse;
   compact: string;
   /** The name of the workload here. */
   id: string;
   /** The workload as its platform names it. */
   origin: Origin;
-  registration: string;
+  registration: PlatformRegistration;
   /** The claims by which the registration was found. */
   matched: JsonObject;
   fingerprint: string;
-  audience: string;
-  issuedAtSeconds: number;
-  expiresAtSeconds: number;
-  scopes?: readonly string[];
-  boundTo?: BoundTo;
-  /** The clients that may bring it; absent: it needs none. */
-  clients?: readonly string[];
-  proof: Proof;
+  kid?: string;
   spends?: Guard;
   /** A `client_id` that came beside it and has no meaning. */
   ignoredClientId?: string;

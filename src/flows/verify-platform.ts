@@ -3,6 +3,7 @@ import type { TokenReason } from "../audit/reasons.ts";
 import type { AccessRequest } from "../policy/access.ts";
 import { isProven } from "../policy/binding.ts";
 import type { BasePorts, FetchRefused, ForeignTokenPorts } from "../ports.ts";
+import type { Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
@@ -103,34 +104,25 @@ function readProof(
     isTrustDomain: (name) => trustDomains.has(name),
   });
   if (!checked.ok) return refuse("platform_refused", checked.error.kind);
-  const { sub, audience, jti, issuedAtSeconds, expiresAtSeconds, scopes, boundTo } = checked.value;
-  const { name, issuer, reusable, clients } = registration;
+  const { sub, jti, expiresAtSeconds } = checked.value;
+  const { name, issuer, reusable } = registration;
   const fingerprint = hash.sha256(jws.signingInput);
   // PLAT-D-6, WAG-6.1-4: spent within the registration and for every role; without `jti` by what is signed, since a
   // signature can have a twin.
-  const once = {
+  const spends: Guard = {
+    kind: use === "client" ? "jti_fresh" : "grant_fresh",
     issuer: platformId(name, jti === undefined ? "digest" : "jti"),
     jti: jti ?? fingerprint,
     expiresAtSeconds: expiresAtSeconds + skewSeconds,
   };
-  const kind = use === "client" ? "jti_fresh" : "grant_fresh";
   return ok(
     defined<PlatformProof>({
-      use,
-      compact,
+      ...checked.value,
+      ...{ use, compact, registration, matched, fingerprint },
       id: platformId(name, sub),
       origin: { iss: issuer, sub },
-      registration: name,
-      matched,
-      fingerprint,
-      audience,
-      issuedAtSeconds,
-      expiresAtSeconds,
-      scopes,
-      boundTo,
-      clients,
-      proof: defined<Proof>({ aud: audience, kid: jws.header.kid, jti }),
-      spends: reusable ? undefined : { kind, ...once },
+      kid: jws.header.kid,
+      spends: reusable ? undefined : spends,
     }),
   );
 }
@@ -161,7 +153,7 @@ const provenBy = (platform: PlatformProof): Proven =>
     method: "private_key_jwt",
     workload: platform.id,
     platform,
-    proof: platform.proof,
+    proof: defined<Proof>({ aud: platform.audience, kid: platform.kid, jti: platform.jti }),
     spends: platform.spends,
   });
 
@@ -187,7 +179,7 @@ export function verifyPlatformGrant(
     verifyPlatformToken(ports, assertion, "grant"),
     (platform): Awaitable<Result<Proven, FetchRefused>> => {
       // PLAT-D-10: a registration with clients makes a stolen assertion worthless alone.
-      if (platform.clients !== undefined) return err({ reason: "workload_client_missing" });
+      if (platform.registration.clients !== undefined) return err({ reason: "workload_client_missing" });
       if (clientId === undefined || clientId === platform.id) return ok(provenBy(platform));
       // PLAT-D-9: a name of a client that is known here needs its proof; any other has no meaning, and is not fetched.
       if (/^spiffe:/i.test(clientId) || isPlatformName(clientId)) return err({ reason: "client_id_differs" });

@@ -63,13 +63,7 @@ export function isWorkloadSubject(
 /** A workload as subject is one of ours, as with a token of its own. */
 export const readWorkloadSubject = (
   us: string,
-  {
-    id,
-    audience,
-    scopes,
-    expiresAtSeconds,
-    boundTo,
-  }: Pick<PlatformProof, "id" | "audience" | "scopes" | "expiresAtSeconds" | "boundTo">,
+  { id, audience, scopes, expiresAtSeconds, boundTo }: PlatformProof,
 ): ResolvedSubject => ({
   sub: id,
   subject: defined<Subject>({
