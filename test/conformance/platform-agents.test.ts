@@ -99,7 +99,8 @@ const TRUSTED = {
   },
 };
 
-const own = { allow: "client_credentials", targets: [API], scopes };
+/** Rules that would let a token last for an hour. */
+const own = { allow: "client_credentials", targets: [API], scopes, lifetimeSeconds: 3600 };
 const CONFIGURATION = {
   clients: {
     gateway: { method: "client_secret_basic", secrets: [SECRET] },
@@ -189,8 +190,8 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       (await world.events()).find((one) => (one.request as { id?: string })?.id === headers["x-request-id"]);
 
     /** Refused with this code, nothing given, and the reason in the event or, where nothing is proven, in the log and the count. */
-    async function assertRefused(answer: Answer, error: string, reason: string): Promise<void> {
-      assert.deepEqual([answer.status, answer.body.error], [400, error], answer.text);
+    async function assertRefused(answer: Answer, error: string, reason: string, status = 400): Promise<void> {
+      assert.deepEqual([answer.status, answer.body.error], [status, error], answer.text);
       assert.equal(answer.body.access_token, undefined);
       const event = await eventOf(answer);
       if (event !== undefined) return assert.deepEqual([event.outcome, event.reason], ["deny", reason]);
@@ -382,6 +383,17 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         assert.deepEqual(body, { error: "invalid_grant", error_description: text });
       });
     }
+
+    test("PLAT-D-12 a bound client assertion is refused where the keys of the request are not looked at", async () => {
+      const { body } = await world.token(byGrant(acme.token(), asked));
+      const bound = byClient(acme.token({ cnf: { jkt: "A".repeat(43) } }));
+      await assertRefused(
+        await introspect(String(body.access_token), bound),
+        "invalid_client",
+        "key_not_proven",
+        401,
+      );
+    });
 
     // --- hostile variants -----------------------------------------------------------------------------------------
 
