@@ -118,7 +118,11 @@ function readProof(
   return ok(
     defined<PlatformProof>({
       ...checked.value,
-      ...{ use, compact, registration, matched, fingerprint },
+      use,
+      compact,
+      registration,
+      matched,
+      fingerprint,
       id: platformId(name, sub),
       origin: { iss: issuer, sub },
       kid: jws.header.kid,
