@@ -89,9 +89,17 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
   const policy = describePolicy(admin.settings);
   const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
   const ended = await endTokens(endingPortsOf(admin), selector, asEvent(selector, by));
-  const { count, more, cutOffMs, acceptedUntilSeconds: until, eventId } = ended;
+  const { count, more, cutOffMs, acceptedUntilSeconds: until, streams, eventId } = ended;
   if (json) {
-    const told = { ended: count, more, cut_off_ms: cutOffMs, accepted_until: until, event: eventId };
+    const list = streams.length === 0 ? undefined : streams;
+    const told = {
+      ended: count,
+      more,
+      cut_off_ms: cutOffMs,
+      accepted_until: until,
+      streams: list,
+      event: eventId,
+    };
     admin.print(jsonLine(defined<EndedJson>(told)));
     return EXIT.done;
   }
@@ -112,6 +120,7 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
     admin.print(
       `Resource servers that verify tokens offline accept an ended token until it expires, at the latest ${time(until * 1000)}.`,
     );
+  if (streams.length > 0) admin.print(`The servers tell ${streams.map(word).join(", ")} by security events.`);
   return EXIT.done;
 }
 
@@ -120,6 +129,7 @@ type EndedJson = {
   more?: true;
   cut_off_ms?: number;
   accepted_until?: number;
+  streams?: readonly string[];
   event: string;
 };
 

@@ -46,6 +46,8 @@ export type Ended = {
   count: number;
   /** When the last of them expires: until then a resource server that verifies offline may accept it. */
   acceptedUntilSeconds?: number;
+  /** The streams that are told of them by security events; those of all targets where counting took too long. */
+  streams: readonly string[];
   /** Whether counting took too long; all are ended, and there may be more than `count`. */
   more?: true;
 };
@@ -63,15 +65,21 @@ export async function endTokens(
 ): Promise<Ended> {
   const { ending, eventId } = await recordEnding(ports, selector, by);
   const mostSeconds = ports.clock.nowSeconds() + ACCESS_TOKEN_SECONDS_MAX;
+  const audiences = new Set<string>();
   let last = 0;
   const isOfThis = ({ ended, record }: TokenFacts): boolean => {
     if (ended?.eventId !== eventId) return false;
     last = Math.max(last, record.expiresAtSeconds);
+    audiences.add(record.audience);
     return true;
   };
   const { count, more } = await reach(ports, ending, { limit: 0 }, isOfThis);
   const acceptedUntilSeconds = more ? mostSeconds : last || undefined;
-  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count, more, acceptedUntilSeconds });
+  const streams = [...ports.settings().streams.values()]
+    .filter(({ targets }) => more || !targets.isDisjointFrom(audiences))
+    .map(({ name }) => name);
+  const cutOffMs = cutOffShown(ending);
+  return defined<Ended>({ eventId, cutOffMs, count, more, streams, acceptedUntilSeconds });
 }
 
 /** Records the ending; every instance refuses what it reaches from its next request on. */

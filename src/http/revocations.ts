@@ -65,16 +65,19 @@ type EndingJson = {
   cut_off_ms?: number;
   /** In seconds; absent where no living token was ended. */
   accepted_until?: number;
+  /** The receivers that are told of it by security events, by the names of their streams. */
+  streams?: readonly string[];
   event: string;
   note: string;
 };
 
-const showEnded = ({ count, more, cutOffMs, acceptedUntilSeconds, eventId }: Ended): EndingJson =>
+const showEnded = ({ count, more, cutOffMs, acceptedUntilSeconds, streams, eventId }: Ended): EndingJson =>
   defined<EndingJson>({
     ended: count,
     more,
     cut_off_ms: cutOffMs,
     accepted_until: acceptedUntilSeconds,
+    streams: streams.length === 0 ? undefined : streams,
     event: eventId,
     note: WHAT_IT_MEANS,
   });

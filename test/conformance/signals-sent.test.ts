@@ -131,6 +131,7 @@ test("SSF-4-1, SSF-4-2, SSF-4-3, SSF-4-4, SSF-4.1-1, SSF-4.1-2, SSF-6.1-1, RFC84
   clear(booking, crew);
   const token = await exchange("planner", "booking", "alice");
   const { body } = await order({ token: jtiOf(token) });
+  assert.deepEqual(body.streams, ["booking"]);
   await told(booking, 1);
   const [{ set, headers }] = booking.got.filter(({ set }) => REVOKED in (claimsOf(set).events as object)) as [
     (typeof booking.got)[0],
@@ -158,7 +159,8 @@ test("SSF-9-1, SSF-D-3, RFC8417-6-1, RFC9493-3-2 a receiver is told of tokens fo
   const first = await exchange("planner", "booking", "alice");
   const second = await exchange("booking", "crew", "alice", first);
   await exchange("planner", "booking", "bob");
-  await order({ token: jtiOf(first) });
+  const { body } = await order({ token: jtiOf(first) });
+  assert.deepEqual(body.streams, ["booking", "crew", "impostor"]);
   await Promise.all([told(booking, 1), told(crew, 1)]);
   assert.deepEqual(subjectsOf(booking), [{ format: "jwt_id", iss: ISSUER, jti: jtiOf(first) }]);
   assert.deepEqual(subjectsOf(crew), [{ format: "jwt_id", iss: ISSUER, jti: jtiOf(second) }]);
