@@ -8,6 +8,7 @@ import { runCommandLine } from "../../scripts/command-line.ts";
 import { readCommandLine } from "../../src/cli/command-line.ts";
 import { COMMANDS, SERVE } from "../../src/cli/commands.ts";
 import { helpOf } from "../../src/cli/help.ts";
+import { word } from "../../src/cli/text.ts";
 import { parseCommand, spawnCommandLine } from "../support/host.ts";
 
 const run = (...words: string[]): Promise<HostRun> => runCommandLine(words);
@@ -99,7 +100,7 @@ test("a file that a command cannot use is named with its fault, in one line", as
     ],
     [
       ["audit", "verify", "--export", import.meta.dirname],
-      `${import.meta.dirname}: it is a folder: name a file`,
+      `${word(import.meta.dirname)}: it is a folder: name a file`,
     ],
   ] as const) {
     const { code, out, err } = await spawnCommandLine(words);

@@ -163,7 +163,7 @@ test("RFC8707-2-9 the SDK reports an unknown resource as invalid_target", async 
 });
 
 const REFUSED: [string, OAuthClientMetadata, () => Fetch, [number, string | undefined]][] = [
-  ["RFC7591-3.2.2-1 no initial access token", { redirect_uris: [] }, () => fetchFn, [401, undefined]],
+  ["RFC7591-3.2.2-1 no initial access token", { redirect_uris: [] }, () => fetchFn, [401, "invalid_token"]],
   [
     "RFC7591-3.2.2-5 a public client",
     { redirect_uris: [], token_endpoint_auth_method: "none" },
