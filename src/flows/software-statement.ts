@@ -52,5 +52,5 @@ export async function verifyStatement(
   return ok(claims);
 }
 
-const isSoleUse = ({ acceptAs, vouches, grants }: TrustedIssuer): boolean =>
-  acceptAs.length === 0 && vouches === undefined && grants === undefined;
+const isSoleUse = ({ acceptAs, vouches, grants, workloads }: TrustedIssuer): boolean =>
+  acceptAs.length === 0 && vouches === undefined && grants === undefined && workloads.length === 0;

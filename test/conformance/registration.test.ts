@@ -908,6 +908,18 @@ test("RFC7591-3.2.2-7, RFC7591-3.1.1-1 only statements of configured issuers are
   // RFC8725-3.12-v1: an issuer of statements alone may omit software_id.
   const software_statement = await state({ iss: STATEMENTS, software_id: undefined, client_name: "Vouched" });
   assert.equal((await register({ client_name: "Mine", software_statement })).client_name, "Vouched");
+  // RFC8725-3.12-v1: one that signs tokens of workloads too may not, since such a token has the same types.
+  await reload(world, ({ trustedIssuers }) => {
+    const { [STATEMENTS]: issuer = {} } = trustedIssuers;
+    issuer.workloads = { agents: { tenancy: "dedicated", subjects: ["agent/*"], uses: ["client"] } };
+  });
+  const ofWorkload = await state(
+    { iss: STATEMENTS, sub: "agent/1", software_id: undefined },
+    { aud: ISSUER },
+  );
+  const refused = await postAsCrew({ client_name: "Mine", software_statement: ofWorkload });
+  assertError(refused, 400, "invalid_software_statement");
+  assert.equal((await lastEvent(world, "client.registration_denied"))?.reason, "software_missing");
   await reload(world, ({ trustedIssuers }) => {
     Reflect.deleteProperty(trustedIssuers, STATEMENTS);
   });
