@@ -15,6 +15,7 @@ import type { RefusedRequest } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
 import type { Known, TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
+import type { PlatformProof } from "./verifier.ts";
 import { isOfPlatform, verifyPlatformTokenOf } from "./verify-platform.ts";
 
 const MODE = { mode: "redemption" } as const;
@@ -30,7 +31,7 @@ export function readRedemption(
     const failure = { kind: "request_malformed", reason: "assertion_missing" } as const;
     return refuseRequest(request, failure, { ...MODE, requested: describeRequest(form) });
   }
-  if (client.platform?.compact === assertion) return readRequest(ports, request, OF_WORKLOAD);
+  if (client.platform?.compact === assertion) return readOwnGrant(ports, request, client.platform);
   const jws = parseJws(assertion);
   const isOther = (issuer?: TrustedIssuer) => !issuer?.workloads.length || issuer.grants !== undefined;
   if (jws.ok && isOfPlatform(ports.settings(), jws.value.claims, isOther)) {
@@ -41,6 +42,22 @@ export function readRedemption(
 
 /** PLAT-D-8: a workload that proved itself by its grant asks for a token of its own. */
 const OF_WORKLOAD = { mode: "client_credentials", byGrant: true } as const;
+
+/** PLAT-D-1: what proved the client as its assertion is a grant too only where the registration says so. */
+function readOwnGrant(
+  ports: ForeignTokenPorts,
+  request: TokenRequest,
+  { registration }: PlatformProof,
+): Awaitable<Result<Order, RefusedRequest>> {
+  if (registration.uses.includes("grant")) {
+    return readRequest(ports, request, OF_WORKLOAD);
+  }
+  const failure = { kind: "workload_not_admitted", reason: "workload_use_refused" } as const;
+  return refuseRequest(request, failure, {
+    mode: OF_WORKLOAD.mode,
+    requested: describeRequest(request.form),
+  });
+}
 
 /** PLAT-D-10: the grant of a workload that an authenticated client brings; a rule names both. */
 function readBroughtGrant(

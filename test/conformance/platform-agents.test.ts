@@ -62,6 +62,7 @@ const TRUSTED = {
       "acme.bound": { tenancy: "dedicated", subjects: ["bound/1"], clients: ["gateway"] },
       "acme.one": { tenancy: "dedicated", subjects: ["twice/*"] },
       "acme.two": { tenancy: "dedicated", subjects: ["twice/x"] },
+      "acme.client": { tenancy: "dedicated", subjects: ["client/*"], uses: ["client"] },
       "acme.subject": { tenancy: "dedicated", subjects: ["job/*"], uses: ["subject"] },
     },
     disabledSubjects: ["agent/retired"],
@@ -114,7 +115,11 @@ const CONFIGURATION = {
   ],
   policies: [
     { id: "acme", ...own, actors: ["platform://acme.agents.example/*"] },
-    { id: "others", ...own, actors: ["platform://github/*", "platform://cluster/*", "platform://idp/*"] },
+    {
+      id: "others",
+      ...own,
+      actors: ["platform://acme.client/*", "platform://github/*", "platform://cluster/*", "platform://idp/*"],
+    },
     {
       id: "gateway",
       ...own,
@@ -241,6 +246,13 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       [
         "PLAT-D-1 as client assertion",
         () => byClient(acme.token(), { grant_type: "client_credentials", ...asked }),
+      ],
+      [
+        "PLAT-D-6 as client assertion and as grant of one request",
+        () => {
+          const token = acme.token();
+          return { ...byClient(token), ...byGrant(token, asked) };
+        },
       ],
       [
         "PLAT-D-3, WAG-5.1-2, WIF-J-1 with the token endpoint as audience",
@@ -823,6 +835,16 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         0,
         "PLAT-D-1 a use that the registration does not have",
         g(() => acme.token({ sub: "job/1" })),
+        B,
+        "workload_use_refused",
+      ],
+      [
+        0,
+        "PLAT-D-1 a client assertion that comes as grant too, and whose registration has no such use",
+        () => {
+          const token = acme.token({ sub: "client/1" });
+          return { ...byClient(token), ...byGrant(token, asked) };
+        },
         B,
         "workload_use_refused",
       ],
