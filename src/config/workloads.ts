@@ -8,12 +8,17 @@ import { isRegistrationName } from "../spec/workload-grant.ts";
 import type { Reader } from "./reader.ts";
 import type { WorkloadsFile } from "./trust-schema.ts";
 
-/** PLAT-D-2: these sign tokens for anyone, so that only what a claim or an exact subject says tells whose they are. */
-const SHARED_ISSUERS = [
-  "https://token.actions.githubusercontent.com",
-  "https://gitlab.com",
-  "https://accounts.google.com",
-];
+const GITHUB = "https://token.actions.githubusercontent.com";
+
+/**
+ * PLAT-D-2: these sign tokens for anyone, so that only an exact subject, or a claim with an id that the issuer assigns,
+ * tells whose they are. What else a token says, such as the environment, every tenant can choose.
+ */
+const SHARED_ISSUERS: ReadonlyMap<string, readonly string[]> = new Map([
+  [GITHUB, ["/repository_owner_id", "/repository_id", "/enterprise_id"]],
+  ["https://gitlab.com", ["/project_id", "/namespace_id"]],
+  ["https://accounts.google.com", ["/sub"]],
+]);
 
 /** Issuers that no token has: Entra signs with the name of a tenant. */
 const NO_ISSUER =
@@ -31,7 +36,8 @@ const TYPES_OF_OTHERS = [
   "logout+jwt",
 ].map(mediaType);
 
-const REPOSITORY_BY_NAME = /^repo:[^@]*$/;
+/** A repository with the id of its owner, which no other owner gets. */
+const OWNER_BY_ID = /^repo:[^/@]+@\d+\//;
 
 export function readWorkloads(
   issuer: string,
@@ -52,14 +58,21 @@ function readRegistration(
     problem(path, "is not the name of a registration: 1 to 64 of a-z, 0-9, . ~ and -");
   if (NO_ISSUER.test(issuer))
     problem(path, "is for an issuer of many tenants, whose tokens name their own tenant");
-  const isExact = from.subjects.every((one) => !one.endsWith("*"));
-  const isPinned = Object.keys(from.claims).length > 0;
-  if (tenancy === "dedicated" && SHARED_ISSUERS.includes(issuer)) {
+  const ids = SHARED_ISSUERS.get(issuer);
+  const isPinned = Object.keys(from.claims).some((pointer) => ids?.includes(pointer) ?? true);
+  const isOfOne = from.subjects.every(
+    (one) => !one.endsWith("*") || (issuer === GITHUB && OWNER_BY_ID.test(one)),
+  );
+  if (tenancy === "dedicated" && ids !== undefined) {
     problem(`${path}.tenancy`, 'is "shared" for this issuer, which signs tokens for anyone');
   }
   // WIF-N-1: what a tenant can choose, and a prefix of it, tells no tenant from another.
-  if (tenancy === "shared" && !isExact && !isPinned) {
-    problem(`${path}.claims`, "names no claim: an issuer that is shared needs one, or exact subjects alone");
+  if (tenancy === "shared" && !isOfOne && !isPinned) {
+    const among = ids === undefined ? "" : ` of ${ids.join(", ")}`;
+    problem(
+      `${path}.claims`,
+      `names no claim${among}: an issuer that is shared needs one, or exact subjects alone`,
+    );
   }
   for (const one of from.subjects) {
     if (one === "*" ? tenancy === "shared" : /[^:/]\*$/.test(one)) {
@@ -68,7 +81,7 @@ function readRegistration(
         `${one} is neither exact nor a prefix that ends in a star after a slash or a colon${one === "*" ? "; all subjects need a dedicated issuer" : ""}`,
       );
     }
-    if (issuer === SHARED_ISSUERS[0] && !isPinned && REPOSITORY_BY_NAME.test(one)) {
+    if (issuer === GITHUB && !isPinned && one.startsWith("repo:") && !OWNER_BY_ID.test(one)) {
       warnings.push(
         `${path}.subjects: ${one} names a repository by a name that another owner can get: name it with its ids, or pin /repository_id`,
       );

@@ -95,6 +95,20 @@ const refused: Refused[] = [
     of({ gh: { ...shared, subjects: ["repo:a@1/*"] } }),
     /names no claim/,
   ],
+  ...(
+    [
+      [GITHUB, "repo:*", { "/environment": ["production"] }],
+      [GITHUB, "repo:acme/*", { "/repository_owner": ["acme"] }],
+      ["https://gitlab.com", "project_path:*", { "/ref_protected": ["true"] }],
+      ["https://accounts.google.com", "1/*", { "/email_verified": [true] }],
+    ] as const
+  ).map(
+    ([issuer, subject, claims]): Refused => [
+      `PLAT-D-2, WIF-N-1 ${subject} of ${issuer} with ${Object.keys(claims)[0]}, which any tenant can have,`,
+      of({ ci: { tenancy: "shared", subjects: [subject], claims } }, issuer),
+      /claims: names no claim of \//,
+    ],
+  ),
   [
     "PLAT-D-2 all subjects of a shared issuer",
     of({ gh: { ...shared, subjects: ["*"], claims: { "/a": ["1"] } } }),
@@ -158,12 +172,17 @@ test("PROD-9.2-11 grants of workloads without their draft are refused, and witho
   assert.deepEqual(config, []);
 });
 
-for (const [subject, isWarned] of [
-  ["repo:acme/app:ref:refs/heads/main", true],
-  ["repo:acme@1/app@2:ref:refs/heads/main", false],
+for (const [subject, isWarned, claims] of [
+  ["repo:acme/app:ref:refs/heads/main", true, {}],
+  ["repo:acme/app:environment:a@1/b", true, {}],
+  ["repo:acme/app:environment:prod", true, { "/environment": ["prod"] }],
+  ["repo:acme/app:environment:prod", false, { "/repository_id": ["2"] }],
+  ["repo:acme@1/app@2:ref:refs/heads/main", false, {}],
+  ["repo:acme@1/*", false, {}],
+  ["repo:*", false, { "/repository_owner_id": ["1"] }],
 ] as const) {
-  test(`PLAT-D-2 ${subject} ${isWarned ? "is warned of, since its names can be given again" : "is accepted without a warning"}`, () => {
-    const config = load(of({ gh: { tenancy: "shared", subjects: [subject] } }, GITHUB));
+  test(`PLAT-D-2 ${subject} with ${Object.keys(claims)[0] ?? "no claim"} ${isWarned ? "is warned of, since its names can be given again" : "is accepted without a warning"}`, () => {
+    const config = load(of({ gh: { tenancy: "shared", subjects: [subject], claims } }, GITHUB));
     assert.ok(config.ok, JSON.stringify(config));
     assert.equal(
       config.value.warnings.some((one) => one.includes("names a repository")),
