@@ -105,8 +105,20 @@ function readConfigFile(path: string): Result<Read, readonly string[]> {
 /** The sections whose members have names of the operator's choice. */
 const BY_NAME = ["trustDomains", "trustedIssuers", "clients", "agents", "clientOrigins"];
 
+/** The schema library leaves a member of these names out of its output, and says nothing. */
+const UNUSABLE: readonly string[] = ["__proto__", "prototype", "constructor"];
+
+const unusableIn = (json: Json, at = ""): readonly string[] =>
+  typeof json !== "object" || json === null
+    ? []
+    : Object.entries(json).flatMap(([name, value]) =>
+        UNUSABLE.includes(name) ? [`${at}${name}`] : unusableIn(value, `${at}${name}.`),
+      );
+
 /** The schema reports only the first unknown name of an object, so that one is removed and the rest is read again. */
 function readShape(json: Json): Result<ConfigFile, readonly string[]> {
+  const unusable = unusableIn(json);
+  if (unusable.length > 0) return err(unusable.map((path) => `${path}: is a name that cannot be used`));
   // The schema library takes an array for a record without entries.
   const lists = BY_NAME.filter((name) => Array.isArray(Object(json)[name]));
   const problems = new Set(lists.map((name) => `${name}: is not an object`));

@@ -148,7 +148,11 @@ const refused: readonly (readonly [what: string, entry: object, said: string])[]
     'title: has a name that is no language tag such as "en" or "de-AT"',
   ],
   ["no language", { title: {} }, "title: names no language"],
-  ["__proto__ as language", { title: JSON.parse('{"__proto__":"X"}') }, "title: names no language"],
+  [
+    "__proto__ as language",
+    { title: JSON.parse('{"__proto__":"X","en":"Y"}') },
+    "title.__proto__: is a name that cannot be used",
+  ],
   ["a bad text of a language", { title: { en: "X", de: "a\u202eb" } }, `title.de: ${unseen}U+202E`],
   ["a number", { title: 7 }, 'title: is neither a text nor texts by language, such as { "en": …, "de": … }'],
   ["an unknown member", { title: "X", motto: "Y" }, "motto: is not a known setting"],

@@ -601,6 +601,19 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "trustDomains.td.example.admits: is not a known setting: trustDomains.td.example.admit is perhaps meant",
   ],
   [
+    "names that every object has, which the schema library would leave out",
+    {
+      agents: JSON.parse('{ "constructor": { "title": "Planner" } }'),
+      trustedIssuers: JSON.parse(
+        `{ "${OTHER}": { "keys": { "discover": true }, "subjects": { "table": { "__proto__": "x" } } } }`,
+      ),
+      pages: JSON.parse('{ "prototype": 1 }'),
+    },
+    `trustedIssuers.${OTHER}.subjects.table.__proto__: is a name that cannot be used`,
+    "agents.constructor: is a name that cannot be used",
+    "pages.prototype: is a name that cannot be used",
+  ],
+  [
     "strings, numbers, arrays, objects and booleans of another type",
     {
       issuer: 5,
