@@ -1,0 +1,78 @@
+/** Tells which endings are due for a look: at once where this process wrote them or begins, and once more later. */
+import { SIGNAL_ENDINGS_MAX, SIGNAL_SECOND_LOOK_MS } from "../../limits/signals.ts";
+import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
+import { ACCESS_TOKEN_SECONDS_MAX } from "../../limits/tokens.ts";
+import type { RecordedEnding } from "../../policy/signals.ts";
+import type { OpenJournal } from "../audit/journal.ts";
+import type { TellOptions } from "./tell.ts";
+
+type WatchOptions = Pick<TellOptions, "store" | "clock" | "settings"> & {
+  journal: Pick<OpenJournal, "follow">;
+};
+
+type Endings = readonly RecordedEnding[];
+
+/** Endings older than this end nothing that still lives anywhere. */
+const REACH_MS = 1000 * (ACCESS_TOKEN_SECONDS_MAX + EXPIRED_GRACE_SECONDS);
+/** Endings are looked for again for this long: instances differ in their clocks, and a write takes time. */
+const WINDOW_MS = 6 * SIGNAL_SECOND_LOOK_MS;
+
+export class EndingWatch {
+  readonly #options: WatchOptions;
+  /** When each ending was seen, and how often it was looked at, by this process or by the one that recorded it. */
+  readonly #seen = new Map<string, { atMs: number; looks: number }>();
+  /** The events that this process wrote, and when. */
+  readonly #own = new Map<string, number>();
+  #lookedMs: number | undefined;
+
+  constructor(options: WatchOptions) {
+    const { journal, settings } = options;
+    this.#options = options;
+    journal.follow((written) => {
+      if (settings().streams.size === 0) return;
+      for (const { id, timeMs } of written) this.#own.set(id, timeMs);
+    });
+  }
+
+  /** The endings that were recorded since then, in pages. */
+  async *since(fromMs: number): AsyncGenerator<Endings> {
+    for (let sinceMs = fromMs; ; ) {
+      const found = await this.#options.store.signals.endings(sinceMs, SIGNAL_ENDINGS_MAX);
+      if (found.length > 0) yield found;
+      const lastMs = found.at(-1)?.atMs ?? sinceMs;
+      if (found.length < SIGNAL_ENDINGS_MAX) return;
+      // More than one page of one millisecond would be read for ever.
+      sinceMs = Math.max(lastMs, sinceMs + 1);
+    }
+  }
+
+  /** Tells the endings that are due; they stay due where `tell` fails. */
+  async look(tell: (due: Endings) => Promise<void>): Promise<void> {
+    const nowMs = this.#options.clock.nowMs();
+    const pages: Endings[] = [];
+    for await (const found of this.since(Math.max((this.#lookedMs ?? 0) - WINDOW_MS, nowMs - REACH_MS))) {
+      const due = found.filter(({ eventId }) => this.#isDue(eventId, nowMs));
+      if (due.length > 0) pages.push(due);
+    }
+    for (const due of pages) {
+      await tell(due);
+      for (const { eventId } of due) {
+        const one = this.#seen.get(eventId);
+        if (one !== undefined) one.looks++;
+      }
+    }
+    this.#lookedMs = nowMs;
+    for (const [id, { atMs }] of this.#seen) if (atMs < nowMs - 2 * WINDOW_MS) this.#seen.delete(id);
+    for (const [id, atMs] of this.#own) if (atMs < nowMs - WINDOW_MS) this.#own.delete(id);
+  }
+
+  #isDue(eventId: string, nowMs: number): boolean {
+    const before = this.#seen.get(eventId);
+    if (before === undefined) {
+      const isFirst = this.#lookedMs === undefined || this.#own.has(eventId);
+      this.#seen.set(eventId, { atMs: nowMs, looks: isFirst ? 0 : 1 });
+      return isFirst;
+    }
+    return before.looks === 0 || (before.looks === 1 && nowMs >= before.atMs + SIGNAL_SECOND_LOOK_MS);
+  }
+}
