@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { generateKeyPair, SignJWT } from "jose";
 import type { HostRun } from "../../scripts/command-line.ts";
 import { runCommandLine } from "../../scripts/command-line.ts";
-import { eventHash } from "../../src/adapters/audit/journal.ts";
+import { eventHash } from "../../src/adapters/audit/chain.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
 import { KeysUnusable, sealedKeys } from "../../src/adapters/crypto/seal.ts";

@@ -1,15 +1,38 @@
 /**
- * Verification of one log (clauses AUDIT-D), after RFC 9162 2.1.1: from `log.genesis` on, every record has the hash of
- * its text, the position that its text says, and the hash of the record before it.
+ * The chain of one log (clauses AUDIT-D), after RFC 9162 2.1.1, written and verified: from `log.genesis` on, every record
+ * has the hash of its text, the position that its text says, and the hash of the record before it.
  */
 
-import { GENESIS_PREV, LOG_END } from "../../audit/event.ts";
+import { hash } from "node:crypto";
+import type { AuditEvent } from "../../audit/event.ts";
+import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { Head, StoredEvent } from "../store/store.ts";
-import { eventHash } from "./journal.ts";
+
+/**
+ * RFC9162-2.1.1-1: the text is hashed with the prefix of leaves, so that an event cannot be taken for an inner node of
+ * the tree; the result is hexadecimal.
+ */
+export function eventHash(body: string): string {
+  return hash("sha256", `\0${body}`, "hex");
+}
+
+/** The record of an event that follows `head`, or the first record. */
+export function chainEvent(
+  log: string,
+  head: Head | undefined,
+  event: AuditEvent,
+  id: string,
+  timeMs: number,
+): StoredEvent {
+  const seq = head === undefined ? 0 : head.seq + 1;
+  const prev = head === undefined ? GENESIS_PREV : head.hash;
+  const body = sealEvent(event, { log, seq, id, timeMs, prev });
+  return { log, seq, id, timeMs, type: event.type, body, prev, hash: eventHash(body) };
+}
 
 /** The first invalid record; `seq` is its number in the log. */
 export type ChainFailure = { seq: number } & (
@@ -31,8 +54,8 @@ export function checkRecord(
   if (event.seq !== seq) return err({ kind: "record_missing", seq });
   if (head?.ended) return err({ kind: "record_after_end", seq });
   // RFC9162-2.1.1-1: the hash is that of the text, with the prefix of a leaf.
-  const hash = eventHash(event.body);
-  if (event.hash !== hash) return err({ kind: "hash_differs", seq });
+  const expected = eventHash(event.body);
+  if (event.hash !== expected) return err({ kind: "hash_differs", seq });
   const prev = head === undefined ? GENESIS_PREV : head.hash;
   if (event.prev !== prev) return err({ kind: "prev_differs", seq });
   if ((event.type === "log.genesis") !== (seq === 0)) return err({ kind: "genesis_misplaced", seq });
@@ -44,5 +67,5 @@ export function checkRecord(
   for (const [field, value] of Object.entries(columns)) {
     if (body.value[field] !== value) return err({ kind: "body_differs", seq, field });
   }
-  return ok({ seq, hash, ended: type === LOG_END });
+  return ok({ seq, hash: expected, ended: type === LOG_END });
 }

@@ -2,9 +2,8 @@
  * The audit journal (clauses AUDIT-D): one hash chain for each log, after RFC 9162 2.1.1 (the leaf hash), with group
  * commit: waiting entries are written as one batch, and their callers are answered when the batch is durable.
  */
-import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
-import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
+import { LOG_END } from "../../audit/event.ts";
 import {
   JOURNAL_BATCH_MAX,
   JOURNAL_DOUBTED_MAX,
@@ -27,6 +26,7 @@ import type {
 } from "../store/store.ts";
 import { LogConflict, NotStorable } from "../store/store.ts";
 import { Company, changes, spentBy, takenBy } from "./batch.ts";
+import { chainEvent } from "./chain.ts";
 import type { KnownHead, LogBehind } from "./compare-witness.ts";
 import { compareLog } from "./compare-witness.ts";
 
@@ -90,14 +90,6 @@ type Waiting = {
   reject(fault: unknown): void;
 };
 
-/**
- * RFC9162-2.1.1-1: the text is hashed with the prefix of leaves, so that an event cannot be taken for an inner node of
- * the tree; the result is hexadecimal.
- */
-export function eventHash(body: string): string {
-  return hash("sha256", `\0${body}`, "hex");
-}
-
 const RESUMED: AuditEvent = { type: "log.resumed", outcome: "allow", reason: "store_writes_again" };
 
 /** The log was retired, and its name is not used again. */
@@ -117,22 +109,9 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   }
   if (last !== undefined) return new ChainedJournal(options, last);
   const event: AuditEvent = { type: "log.genesis", outcome: "allow", reason: "log_opened" };
-  const genesis = seal(log, undefined, event, random.id(), clock.nowMs());
+  const genesis = chainEvent(log, undefined, event, random.id(), clock.nowMs());
   await store.append([{ event: genesis }]);
   return new ChainedJournal(options, genesis);
-}
-
-function seal(
-  log: string,
-  head: Head | undefined,
-  event: AuditEvent,
-  id: string,
-  timeMs: number,
-): StoredEvent {
-  const seq = head === undefined ? 0 : head.seq + 1;
-  const prev = head === undefined ? GENESIS_PREV : head.hash;
-  const body = sealEvent(event, { log, seq, id, timeMs, prev });
-  return { log, seq, id, timeMs, type: event.type, body, prev, hash: eventHash(body) };
 }
 
 /** Answers the entries whose guards failed, and returns the others. */
@@ -321,7 +300,7 @@ class ChainedJournal implements OpenJournal {
       // A caller that was already told "unknown" must not be recorded later.
       if (answered) continue;
       try {
-        const event = seal(log, last, entry.event, id, timeMs);
+        const event = chainEvent(log, last, entry.event, id, timeMs);
         entries.push({ ...entry, event });
         members.push(waiting);
         written.push({ seq: event.seq, hash: event.hash, id, timeMs, event: entry.event });

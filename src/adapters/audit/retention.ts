@@ -11,9 +11,9 @@ import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
 import { removePaced } from "../store/paced-removal.ts";
 import type { Store } from "../store/store.ts";
+import { eventHash } from "./chain.ts";
 import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
-import { eventHash } from "./journal.ts";
 
 export type RetentionOptions = {
   store: Pick<

@@ -2,7 +2,7 @@
  * `mandate audit verify --export FILE …`: verifies an export of the audit trail offline (AUDIT-D-7, RFC 9162 2.1).
  * Prints the first bad record of each log, and what the given files cannot prove.
  */
-import { eventHash } from "../../adapters/audit/journal.ts";
+import { eventHash } from "../../adapters/audit/chain.ts";
 import { verifier } from "../../adapters/crypto/verifier.ts";
 import type { Checkpoint } from "../../audit/checkpoint.ts";
 import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../../audit/checkpoint.ts";
