@@ -2,16 +2,17 @@
 import { hash as oneDigest, timingSafeEqual } from "node:crypto";
 import { NAME_REMEMBERED_CHARS_MAX, NAMES_REMEMBERED_MAX } from "../../limits/input.ts";
 import type { Hash } from "../../ports.ts";
+import { makeRecentValues } from "../recent-values.ts";
 
 const sha256: Hash["sha256"] = (data) => oneDigest("sha256", data, "base64url");
 
 export const hash: Hash = {
   sha256,
   ofName(name) {
-    const known = recent.get(name);
+    const known = named.find(name);
     if (known !== undefined) return known;
-    const digest = older.get(name) ?? sha256(name);
-    if (name.length <= NAME_REMEMBERED_CHARS_MAX) remember(name, digest);
+    const digest = sha256(name);
+    if (name.length <= NAME_REMEMBERED_CHARS_MAX) named.keep(name, digest);
     return digest;
   },
   equal(a, b) {
@@ -21,14 +22,5 @@ export const hash: Hash = {
   },
 };
 
-/** Two generations: a name that comes again stays, and many that come once drive out each other. */
-let recent = new Map<string, string>();
-let older = new Map<string, string>();
-
-function remember(name: string, digest: string): void {
-  if (recent.size >= NAMES_REMEMBERED_MAX / 2) {
-    older = recent;
-    recent = new Map();
-  }
-  recent.set(name, digest);
-}
+/** Names come again with every token. */
+const named = makeRecentValues<string>(NAMES_REMEMBERED_MAX);

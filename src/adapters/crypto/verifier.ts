@@ -13,6 +13,8 @@ import { parseJws } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { algorithmsOf, RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
 import { makeLruCache } from "../lru-cache.ts";
+import type { RecentValues } from "../recent-values.ts";
+import { makeRecentValues } from "../recent-values.ts";
 import { primitiveOf } from "./primitives.ts";
 
 function isSigned({ header: { alg }, signingInput, signature }: Jws, jwk: Jwk): boolean {
@@ -35,13 +37,13 @@ export const verifier: Verifier = {
   verify: isSigned,
   verifyRepeated(jws, jwk) {
     if (signedBy.get(jws) === jwk) return true;
-    const known = signed.get(jwk) ?? { recent: new Set(), older: new Set() };
+    const known = signed.getOrInsertComputed(jwk, () => makeRecentValues<true>(SIGNED_REMEMBERED_MAX));
     // The digest is of the whole token, of which the parser takes one spelling only, so that algorithm and signature
     // are part of it.
     const digest = hash("sha256", jws.compact, "base64url");
-    const again = known.recent.has(digest) || known.older.has(digest);
+    const again = known.find(digest) === true;
     if (!again && !isSigned(jws, jwk)) return false;
-    if (!known.recent.has(digest)) signed.set(jwk, remember(known, digest));
+    if (!again) known.keep(digest, true);
     if (again && parsedHere.has(jws)) keepParsed(jws, jwk);
     return true;
   },
@@ -80,19 +82,11 @@ function freeze(value: unknown): void {
   for (const member of Object.values(Object.freeze(value))) freeze(member);
 }
 
-/** There are two generations, because a set from which the oldest is taken each time becomes slow to walk. */
-type Remembered = { recent: Set<string>; older: Set<string> };
-
 /**
  * Digests of the tokens that were found to be signed with a key, by key object: when its source no longer hands out
  * the key, nothing finds them any more.
  */
-const signed = new WeakMap<Jwk, Remembered>();
-
-function remember({ recent, older }: Remembered, digest: string): Remembered {
-  if (recent.size < SIGNED_REMEMBERED_MAX / 2) return { recent: recent.add(digest), older };
-  return { recent: new Set([digest]), older: recent };
-}
+const signed = new WeakMap<Jwk, RecentValues<true>>();
 
 /**
  * A key is imported once for each key object, because key sources hand out the same object for as long as they keep the
@@ -100,13 +94,8 @@ function remember({ recent, older }: Remembered, digest: string): Remembered {
  */
 const keys = new WeakMap<Jwk, KeyObject>();
 
-function imported(jwk: Jwk): KeyObject {
-  const known = keys.get(jwk);
-  if (known !== undefined) return known;
-  const key = createPublicKey({ key: jwk, format: "jwk" });
-  keys.set(jwk, key);
-  return key;
-}
+const imported = (jwk: Jwk): KeyObject =>
+  keys.getOrInsertComputed(jwk, () => createPublicKey({ key: jwk, format: "jwk" }));
 
 /** The platform's word for a key or signature that OpenSSL does not take; anything else is a fault of ours. */
 const isRefusal = (error: unknown): boolean =>
