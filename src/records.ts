@@ -6,7 +6,7 @@
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { AccessRequest, Consent, Origin } from "./policy/access.ts";
-import type { Ending, EndingKey, EndingLift } from "./policy/endings.ts";
+import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { SignInFacts } from "./spec/oidc-user.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
@@ -224,7 +224,7 @@ export type Entry = {
   rows?: readonly RowChange[];
   /** Withdrawing a consent and removing a client end the tokens under them without it. */
   ending?: Ending;
-  lift?: EndingLift;
+  lift?: Ending;
 };
 
 /** A guard, or a condition of a change: it has to hold at the moment of writing. */

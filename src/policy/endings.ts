@@ -263,18 +263,15 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
 }
 
 /**
- * Gives the endings without a cut-off of a disabled subject one, so that what begins after it is not ended: those that
- * were recorded at `atMs` or earlier, because a subject may have been disabled again since.
+ * POLICY-D-20: a subject that is enabled again has nothing of what it had before. The record takes the place of those
+ * without a cut-off that were recorded at `atMs` or earlier, because a subject may have been disabled again since.
  */
-export type EndingLift = Pick<Ending, "key" | "cutOffMs" | "atMs" | "expiresAtSeconds">;
-
-/** POLICY-D-20: a subject that is enabled again has nothing of what it had before. `atMs`: when it was enabled. */
 export const liftDisabled = (
   sha256: TextDigest,
   { iss, sub }: Origin,
   nowMs: number,
   atMs = nowMs,
-): EndingLift => ({ ...buildEnding(sha256, { by: "subject", iss, sub, upToMs: nowMs }, nowMs), atMs });
+): Ending => ({ ...buildEnding(sha256, { by: "subject", iss, sub, upToMs: nowMs }, nowMs), atMs });
 
 /** The key that an ending reaches only where its subject is disabled. */
 export const disabledKey = (sha256: TextDigest, { iss, sub }: Origin): EndingKey => ({
