@@ -12,12 +12,13 @@ export const SIGNAL_SECOND_LOOK_MS = 5_000;
 export const SIGNAL_ENDINGS_MAX = 1_000;
 /** Events of one stream that wait; endings beyond that are looked at again when half of them are delivered. */
 export const SIGNALS_WAITING_MAX = 10_000;
+/** Events that are on their way to one receiver at a time. */
 export const SIGNAL_PUSHES_MAX = 4;
 /** The answer of a receiver. */
 export const SIGNAL_ANSWER_BYTES_MAX = 4 * 1024;
 /** After this time another instance may send an event that was taken up and not settled. */
 export const SIGNAL_LEASE_MS = 30_000;
-/** The pause after a failure: the first, and the longest; what the receiver asks for is heeded up to the last. */
+/** The pause after a failure: the first, and the longest. */
 export const SIGNAL_RETRY_MS = 1_000;
 export const SIGNAL_RETRY_MS_MAX = 60_000;
 /** A stream is tested this often, and counts as unreachable after three tests without success. */
