@@ -10,6 +10,9 @@ type Rows = readonly object[];
 type Read = (text: string, values: Values) => Promise<Rows>;
 type Asked = { values: Values; resolve(rows: Rows | Promise<Rows>): void; reject(fault: unknown): void };
 
+/** A change that returns rows cannot be a part of a read. */
+const CHANGES = /^\s*(?:insert|update|delete)\b/;
+
 /** Answers reads as `read` does, at the end of the turn in which they are asked for. */
 export function inTurns(read: Read): Read {
   const waiting = new Map<string, Asked[]>();
@@ -18,13 +21,15 @@ export function inTurns(read: Read): Read {
     waiting.clear();
     for (const [text, asked] of turn) void answer(read, text, asked);
   };
-  return (text, values) =>
-    new Promise((resolve, reject) => {
+  return (text, values) => {
+    if (CHANGES.test(text)) return read(text, values);
+    return new Promise((resolve, reject) => {
       if (waiting.size === 0) setImmediate(answerAll);
       const asked = waiting.get(text) ?? [];
       waiting.set(text, asked);
       asked.push({ values, resolve, reject });
     });
+  };
 }
 
 async function answer(read: Read, text: string, asked: readonly Asked[]): Promise<void> {
