@@ -55,6 +55,8 @@ test("RFC8725-3.3-1, RFC7515-2-v1 another signature, other claims and another sp
   const [, otherClaims = ""] = other.compact.split(".");
   assert.equal(await verifier.verifyRepeated(parsed(`${first}.${otherClaims}.${third}`), key), false);
   assert.equal(parseJws(`${jws.compact}=`).ok, false);
+  // Nor does a failure make the same text a good one when it comes again.
+  assert.equal(await verifier.verifyRepeated(parsed(`${first}.${second}.${changed}`), key), false);
 });
 
 test("what is remembered belongs to one key object: another key, and the same key loaded again, verify anew", async () => {
