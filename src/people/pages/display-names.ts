@@ -19,6 +19,8 @@ const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
 const QUOTES = /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f\u301d-\u301f\uff02]/gu;
 /** More marks on one letter than any script needs would be drawn over the lines around it. */
 const STACKED = /(\p{M}{3})\p{M}+/gu;
+/** Marks without a letter of their own would be drawn over what stands before the name. */
+const LEADING = /^[ \p{M}]+/u;
 
 /** Makes a name for a page; undefined if nothing visible is left, so that the page goes without. */
 export function shownName(raw: string | undefined, charsMax = NAME_CHARS_MAX): string | undefined {
@@ -76,6 +78,7 @@ const visible = (raw: string): string =>
     .replace(INVISIBLE, "")
     .replace(STACKED, "$1")
     .replace(/ +/g, " ")
+    .replace(LEADING, "")
     .trim()
     // This is done last, because what stood between two characters may have kept them from being one.
     .normalize("NFC");

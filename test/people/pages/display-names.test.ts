@@ -16,6 +16,7 @@ const names = [
   ["half of a pair", "a\ud800b", "a\ufffdb"],
   ["quotation marks", "Claude” — checked by “Example", "Claude' — checked by 'Example"],
   ["many marks on one letter", `a${"\u0315".repeat(20)}b`, `a${"\u0315".repeat(3)}b`],
+  ["marks that would be drawn over the sign before it", " \u0338\u20ddClaude", "Claude"],
   ["no name", undefined, undefined],
   ["an empty name", "", undefined],
   ["nothing to see", " \u200b\u3164 ", undefined],
