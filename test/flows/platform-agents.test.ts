@@ -277,3 +277,41 @@ for (const [what, question, want] of QUESTIONS) {
     assert.equal(issued?.rule ?? failure?.reason, want);
   });
 }
+
+const byUse = acme({
+  used: { ...registration, subjects: ["used/*"], uses: ["client"] },
+  bound: { ...registration, subjects: ["bound/*"], clients: ["gateway"] },
+  foreign: { ...registration, subjects: ["foreign/*"], clients: ["other"] },
+});
+const REFUSED_QUESTIONS: [what: string, question: object, want: string][] = [
+  [
+    "a grant that a client brings of a registration without that use",
+    { client: "gateway", workload: "platform://used/used%2F1" },
+    "workload_use_refused",
+  ],
+  [
+    "a workload alone whose registration has clients",
+    { client: "platform://bound/bound%2F1" },
+    "workload_client_missing",
+  ],
+  [
+    "a client that the registration does not name",
+    { client: "gateway", workload: "platform://foreign/foreign%2F1" },
+    "workload_client_differs",
+  ],
+  [
+    "a client that the registration names, where no rule does",
+    { client: "gateway", workload: "platform://bound/bound%2F1" },
+    "no_rule",
+  ],
+  ["a workload of a registration for clients", { client: "platform://used/used%2F1" }, "no_rule"],
+];
+for (const [what, question, want] of REFUSED_QUESTIONS) {
+  test(`PLAT-D-1, PLAT-D-10 explain refuses ${what}: ${want}`, async (t) => {
+    const agent = await open(t);
+    agent.reload({ ...CONFIGURATION, trustedIssuers: { ...idp, ...byUse } });
+    const asked = { ...question, target: API } as Parameters<typeof explain>[1];
+    const { failure } = await explain(agent.ports, asked);
+    assert.equal(failure?.reason, want);
+  });
+}

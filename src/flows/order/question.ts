@@ -13,7 +13,7 @@ import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { resolveClient } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
-import { isPlatformName } from "../../spec/workload-grant.ts";
+import { isPlatformName, parsePlatformId } from "../../spec/workload-grant.ts";
 import { checkAssociation, findClient } from "../find-client.ts";
 import type { Failure } from "../refusal.ts";
 import { checkOrigin, checkSubject } from "../still-covers.ts";
@@ -74,12 +74,16 @@ async function findNamedClient(
 ): Promise<Result<NamedClient, { reason: Reason }>> {
   if (signedIn !== undefined) return findClientOfPeople(ports, clientId);
   if (clientId.startsWith("spiffe://")) return findWorkload(ports, clientId, workload);
-  if (isPlatformName(clientId)) return findPlatformWorkload(ports, clientId, workload);
+  if (isPlatformName(clientId)) {
+    return workload === undefined || workload === clientId
+      ? findPlatformWorkload(ports, clientId)
+      : err({ reason: "workload_not_associated" });
+  }
   const found = await findClient(ports, clientId, FETCH_BUDGET);
   if (!found.ok) return found;
   const client: Client = found.value;
   if (workload !== undefined && isPlatformName(workload)) {
-    const brought = findPlatformWorkload(ports, workload);
+    const brought = findPlatformWorkload(ports, workload, clientId);
     return brought.ok ? ok({ ...client, workload, forWorkload: true }) : brought;
   }
   if ("spiffeId" in client.auth) {
@@ -117,16 +121,27 @@ function findWorkload(
   return resolved.ok ? ok({ clientId: resolved.value, workload }) : err({ reason: resolved.error.kind });
 }
 
-/** The workload as if its platform's token had proven it: a question knows its name, and none of its other claims. */
+/**
+ * The workload as if its platform's token had proven it, itself or in the grant that a client brings: a question knows
+ * its name, and none of its other claims.
+ */
 function findPlatformWorkload(
   { settings }: QuestionPorts,
-  clientId: string,
-  workload = clientId,
+  name: string,
+  bringer?: string,
 ): Result<NamedClient, { reason: Reason }> {
-  const { issuer: iss } = settings();
-  const standing = checkOrigin(settings(), { iss, sub: clientId });
-  if (!standing.ok) return err({ reason: "client_unknown" });
-  return workload === clientId ? ok({ clientId, workload }) : err({ reason: "workload_not_associated" });
+  const { issuer: iss, platforms } = settings();
+  const registration = platforms.get(parsePlatformId(name)?.registration ?? "");
+  if (registration === undefined || !checkOrigin(settings(), { iss, sub: name }).ok) {
+    return err({ reason: "client_unknown" });
+  }
+  const { uses, clients } = registration;
+  // PLAT-D-10: a registration with clients takes its grants from these alone.
+  if (clients !== undefined && bringer === undefined) return err({ reason: "workload_client_missing" });
+  if (clients?.includes(bringer ?? "") === false) return err({ reason: "workload_client_differs" });
+  // PLAT-D-1
+  const isUsed = uses.includes("grant") || (bringer === undefined && uses.includes("client"));
+  return isUsed ? ok({ clientId: name, workload: name }) : err({ reason: "workload_use_refused" });
 }
 
 // --- the parties ------------------------------------------------------------------------------------------------
