@@ -142,7 +142,7 @@ export const TOKEN_REASONS = {
   untyped_event: "a token that has `events` is a security event or a logout token",
   origin_not_trusted: "the issuer that the subject comes from is no longer trusted",
   origin_differs: "the question names another origin of the subject than its claims say",
-  subject_disabled: "the operator disabled the subject",
+  subject_disabled: "the operator or its issuer disabled the subject",
   id_token_sub_refused: "sub of the ID token has more than 255 characters or is not ASCII",
   sub_malformed: "sub has control characters or is not well-formed",
   sub_looks_like_machine: "sub has the form or the name of a client or workload",

@@ -2,6 +2,7 @@
 import { openClientDocuments } from "../adapters/clients/client-documents.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { clock, timers } from "../adapters/clock.ts";
+import { hash } from "../adapters/crypto/hash.ts";
 import { random } from "../adapters/crypto/random.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
 import { readJsonFile } from "../config/json-file.ts";
@@ -44,6 +45,8 @@ async function explainFile(
     random,
     settings: inForce,
     facts: store.facts,
+    hash,
+    endings: store.endings,
     clients: openClients(inForce, store.clients),
     clientDocuments: openClientDocuments({ clock, timers, settings: inForce, budget }),
   };

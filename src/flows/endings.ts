@@ -111,9 +111,11 @@ export const asEvent = (selector: EndingSelector, by: EndingEvent): EndingEvent 
 
 /** Whether an operator or the subject's issuer keeps it out, apart from what the configuration says. */
 export const isDisabled = (
-  { hash, endings }: Pick<Ports, "hash" | "endings">,
-  subject: Origin,
-): Awaitable<boolean> => endings.isEnded([disabledKey(hash.sha256, subject)]);
+  { hash, endings }: DisabledPorts,
+  ...subjects: readonly Origin[]
+): Awaitable<boolean> => endings.isEnded(subjects.map((one) => disabledKey(hash.sha256, one)));
+
+export type DisabledPorts = Pick<Ports, "hash"> & { endings: Pick<Ports["endings"], "isEnded"> };
 
 /** POLICY-D-20: what the subject had before stays ended; undefined where it is not disabled. */
 export async function enableSubject(

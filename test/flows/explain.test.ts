@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { MANDATE } from "../support/host.ts";
@@ -136,6 +137,11 @@ const explain = (question: object | string): Promise<Answer> =>
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: typeof question === "string" ? question : JSON.stringify(question),
   });
+
+const admin = async (...words: string[]): Promise<void> => {
+  const run = await runCommandLine(["--config", world.configFile, ...words]);
+  assert.equal(run.code, 0, run.err);
+};
 
 const reader = async (): Promise<Record<string, unknown>> => ({
   client: planner,
@@ -286,6 +292,41 @@ for (const [whose, iss, sub, decision, reason] of [
     assert.deepEqual([body.decision, body.reason], [decision, reason]);
   });
 }
+
+test("PROD-2.6-1, POLICY-D-20 a question about a subject that is disabled is denied until it is enabled", async () => {
+  await world.consent("leaver", "agents/planner", "reading-room", ["books.read"]);
+  const about = async (sub: string, own = false) => {
+    const question = await reader();
+    const claims = { ...(question.subjectClaims as object), sub };
+    const asked = own
+      ? { ...question, subjectClaims: { ...claims, iss: ISSUER }, origin: { iss: IDP, sub } }
+      : { ...question, subjectClaims: claims };
+    const { body } = await explain(asked);
+    return [body.decision, body.error, body.reason, (body.explanation as string[]).at(-1)];
+  };
+  const allowed = ["allow", undefined, undefined, "Allowed by rule readers, with scope books.read."];
+  const subject = ["--issuer", IDP, "--subject", "leaver"];
+  await admin("tokens", "end", ...subject);
+  assert.deepEqual(await about("leaver"), allowed, "an ending alone disables no subject");
+  await admin("tokens", "end", ...subject, "--disable");
+  for (const own of [false, true]) {
+    const denied = ["deny", "invalid_request", "subject_disabled", "Denied: subject_disabled."];
+    assert.deepEqual(await about("leaver", own), denied);
+  }
+  assert.notEqual((await about("u-2"))[2], "subject_disabled");
+  await admin("tokens", "enable", ...subject);
+  assert.deepEqual(await about("leaver"), allowed);
+});
+
+test("PROD-2.6-1, POLICY-D-20 a question of a client that is disabled as a subject is denied", async () => {
+  const reason = async () => (await explain({ client: "only", target: API })).body.reason;
+  const client = ["--issuer", ISSUER, "--subject", "only"];
+  assert.equal(await reason(), "no_rule");
+  await admin("tokens", "end", ...client, "--disable");
+  assert.equal(await reason(), "subject_disabled");
+  await admin("tokens", "enable", ...client);
+  assert.equal(await reason(), "no_rule");
+});
 
 test("PROD-2.6-1, PROD-4.1v6-6 a token that would be too large would not be issued", async () => {
   const question = await reader();

@@ -1,5 +1,6 @@
 /** Answers one question as the token endpoint would, with the consents that accompany the question. */
 import { clock, makeClock } from "../../adapters/clock.ts";
+import { hash } from "../../adapters/crypto/hash.ts";
 import { random } from "../../adapters/crypto/random.ts";
 import type { ExplainPorts, Explanation } from "../../flows/explain.ts";
 import { explain } from "../../flows/explain.ts";
@@ -38,6 +39,9 @@ export function answer(settings: Settings, scenario: Scenario): Promise<Explanat
       find: async (id) => settings.clients.get(id) ?? (id === question.client ? stored(scenario) : undefined),
     },
     clientDocuments: documents(settings, scenario),
+    hash,
+    // A file has no store, in which subjects are disabled.
+    endings: { isEnded: async () => false },
     facts: {
       token: async () => undefined,
       consents: async (origin, actor): Promise<readonly Consent[]> =>
