@@ -122,7 +122,7 @@ const TOKENS_END = [
 
 const TOKENS: CommandUsage = {
   name: "tokens",
-  summary: "ends tokens by what they have in common, and shows one",
+  summary: "ends tokens by what they have in common, shows one, and lists disabled subjects",
   forms: [
     {
       words: "end",
@@ -133,6 +133,11 @@ const TOKENS: CommandUsage = {
       words: "enable",
       options: ["issuer", "subject", "json", "config"],
       says: "lets a subject in again that --disable, the API or its issuer keeps out; what it had stays ended",
+    },
+    {
+      words: "disabled",
+      options: ["format", "json", "config"],
+      says: "prints the event that disabled each subject that is disabled now by command, by the API or by its issuer",
     },
     {
       words: "show",
@@ -163,7 +168,8 @@ const TOKENS: CommandUsage = {
       says: "keeps the subject out too, on every instance, until it is enabled; requires --subject",
     },
     "dry-run": { says: "prints the tokens instead, and ends none" },
-    json: { says: "one JSON object; with --dry-run, one a line for each token" },
+    format: { value: "FORMAT", says: "text, ndjson (each event as it is stored) or csv (for spreadsheets)" },
+    json: { says: "one JSON object; with --dry-run, one a line for each token; of events, --format ndjson" },
     config,
   },
   notes: ["The audit trail records every use."],

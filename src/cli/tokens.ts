@@ -1,4 +1,4 @@
-/** `mandate tokens`: ends tokens by what they have in common, and shows one with what has become of it. */
+/** `mandate tokens`: ends tokens by what they have in common, shows one, and lists the subjects that are disabled. */
 import { openClients } from "../adapters/clients/clients.ts";
 import { clock } from "../adapters/clock.ts";
 import { hash } from "../adapters/crypto/hash.ts";
@@ -17,8 +17,11 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { describeOperator, describePolicy, recordAccess, recordEntry } from "./admin-log.ts";
+import { FORMATS } from "./audit/trail.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
+import { showDisabled } from "./disabled.ts";
+import { readFormat } from "./formats.ts";
 import type { CommandArguments } from "./options.ts";
 import { endedText, fields, jsonLine, time, word } from "./text.ts";
 
@@ -28,6 +31,10 @@ const PAGE = 20_000;
 export function tokensCommand(given: CommandArguments): Result<Command, string> {
   const [jti = ""] = given.args;
   const json = given.has("json");
+  if (given.form === "disabled") {
+    const format = readFormat(given, FORMATS);
+    return format.ok ? onStore(given, (admin) => showDisabled(admin, format.value)) : format;
+  }
   if (given.form === "show") return onStore(given, (admin) => showOne(admin, jti, json));
   if (given.form === "enable") {
     const [iss, sub] = [given.one("issuer"), given.one("subject")];

@@ -38,3 +38,5 @@ export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 export const CALLERS_SECONDS = 90 * 24 * 3600;
 /** The newest events that it reads for callers that no record, rule or setting names. */
 export const CALLERS_EVENTS_MAX = 50_000;
+/** The newest events that `mandate tokens disabled` reads. */
+export const DISABLED_EVENTS_MAX = 50_000;

@@ -74,7 +74,7 @@ const wrong: readonly (readonly [words: string[], first: RegExp, usage: RegExp])
   [["serve", "now"], /^unknown command "serve now"$/, /^ {2}mandate serve \[--config FILE\]$/m],
   [["serve", "--port", "1"], /^Unknown option '--port'$/, /^ {2}mandate serve \[--config FILE\]$/m],
   [["audit", "verify", "--port"], /^Unknown option '--port'$/, /^ {2}mandate audit verify /m],
-  [["tokens"], /^"tokens" requires one of: end, enable, show$/, /^ {2}mandate tokens show JTI/m],
+  [["tokens"], /^"tokens" requires one of: end, enable, disabled, show$/, /^ {2}mandate tokens show JTI/m],
   [
     ["clients", "initial-token", "create"],
     /^"clients initial-token create" requires --class$/,
