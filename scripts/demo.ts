@@ -2,13 +2,14 @@
  * `npm run demo`: a tour over real sockets that checks every answer. It starts servers of its own on free ports;
  * `--against URL` plays the first part against a server that `npm start` started. Exits with 1 if a check fails.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { playFourServers } from "./demo/four-servers.ts";
 import type { Stage } from "./demo/one-company.ts";
-import { playOneCompany } from "./demo/one-company.ts";
+import { API, playOneCompany } from "./demo/one-company.ts";
+import { openToldApi, streamTo } from "./demo/told-api.ts";
 import { playTwoCompanies } from "./demo/two-companies.ts";
 import { makeProfile } from "./dev-profile.ts";
 import { loadIdp } from "./idp.ts";
@@ -26,15 +27,20 @@ async function stageAgainst(url: string): Promise<Stage> {
 }
 
 async function stageAt(folder: string): Promise<Stage> {
-  const [port = 0, idpPort = 0, mtlsPort = 0] = await freePorts(3);
+  const [port = 0, idpPort = 0, mtlsPort = 0, apiPort = 0] = await freePorts(4);
   const people = { mtlsPort };
   const { configFile, issuer } = await makeProfile(folder, { port, idpPort, people });
   const idp = await loadIdp(folder);
   const standIn = await openStandIn(folder);
   closing.push(() => standIn?.close());
+  const config = JSON.parse(readFileSync(configFile, "utf8"));
+  const signals = { streams: { trips: streamTo(API, apiPort) } };
+  writeFileSync(configFile, JSON.stringify({ ...config, signals }));
+  const api = await openToldApi(folder, issuer, API, apiPort);
+  closing.push(() => api.close());
   const server = await startServer(configFile);
   closing.push(() => server.stop());
-  return { folder, issuer, idp, fresh: true };
+  return { folder, issuer, idp, fresh: true, api };
 }
 
 async function play(): Promise<void> {

@@ -112,6 +112,8 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place) 
         keys: { file: "idp/jwks.json" },
         acceptAs: ["jwt"],
         subjects: "keep",
+        // It tells which of its users it disabled, as the demo shows.
+        signals: { name: "stand-in" },
       },
     },
     clients: {

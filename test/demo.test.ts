@@ -16,7 +16,7 @@ const TIMEOUT_MS = 220_000;
 
 // Side by side, because the demo waits for a grant to expire.
 describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
-  test("npm run demo exits with 0 and prints chains of three actors, one with an agent of a platform", async () => {
+  test("npm run demo exits with 0 and prints chains of three actors, one with an agent of a platform, and that alice is gone", async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT]);
     assert.match(
       stdout,
@@ -26,6 +26,14 @@ describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
     assert.match(
       stdout,
       /agents\/booking",\s+"iss": "[^"]+",\s+"act": \{\s+"sub": "platform:\/\/acme\/agent%2F7f3d",\s+"iss": "[^"]+",\s+"act": \{\s+"sub": "[^"]*agents\/planner"/,
+    );
+    // SSF-D-8: alice is kept out, an API that verifies offline is told within two seconds, and bob is not concerned.
+    const told = stdout.replaceAll(/\s+/g, " ");
+    assert.match(told, /refuses her token 1?\d{1,3} ms after the event/);
+    assert.match(told, /token_exchange\.denied deny ended client=\S+crew\/ana \("Crew"\) subject=alice/);
+    assert.match(
+      told,
+      /signal\.received allow by_issuer accepted_until=\S+ ends=\(every token about the subject alice/,
     );
   });
 

@@ -1,4 +1,4 @@
-/** Part one: client authentication, a delegation of three hops, an impersonation, a refusal, an ending, the audit trail. */
+/** Part one: client authentication, a delegation of three hops, an impersonation, a refusal, an ending, a user who leaves, the audit trail. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defined } from "../../src/result.ts";
@@ -9,16 +9,19 @@ import type { Idp } from "../idp.ts";
 import { playAccount } from "./account.ts";
 import { playAskUser, WHY } from "./ask-user.ts";
 import { runOnHost } from "./host.ts";
+import { playLeaving } from "./leaving.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
 import { playPeople } from "./people.ts";
 import type { Exchange } from "./stolen-token.ts";
 import { playStolenToken } from "./stolen-token.ts";
+import type { ToldApi } from "./told-api.ts";
 
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_SPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
 const JWT = "urn:ietf:params:oauth:token-type:jwt";
 const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
-const API = "https://api.example";
+/** Its audience. */
+export const API = "https://api.example";
 const SCOPE = "trips.read trips.book";
 const RETRY_FOR_MS = 20_000;
 const RETRY_EVERY_MS = 1_000;
@@ -29,6 +32,8 @@ export type Stage = {
   idp: Idp;
   /** Whether the server is new, so that no consent has been recorded. */
   fresh: boolean;
+  /** The API of the demo, where the server has a stream to it; without it, alice stays. */
+  api?: ToldApi;
 };
 
 /** Retries, because a server that was started before its identity provider fetches its keys every few seconds. */
@@ -41,7 +46,7 @@ async function retry(attempt: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Promise<void> {
+export async function playOneCompany({ folder, issuer, idp, fresh, api }: Stage): Promise<void> {
   const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
   const trustDomain = loadTrustDomain(join(folder, "trust-domain/authority.json"));
 
@@ -254,6 +259,19 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     `the token of the planner, above the booking agent, stands: ${above.text}`,
   );
   print("The planner's token, which is above that of the booking agent, is still valid.");
+
+  if (api !== undefined) {
+    const consent = { issuer: idp.issuer, subject: "bob", actor: workload("crew/ana"), target: API };
+    await runOnHost(folder, "consents add", { ...consent, scope: SCOPE });
+    await playLeaving({
+      ...{ issuer, ca, idp, api, introspectAsApi },
+      exchangeFor: async (sub) => {
+        const token = await idp.mintUserToken({ sub, aud: issuer, scope: SCOPE });
+        return exchange("crew/ana", { token, type: JWT }, API);
+      },
+      mandate: (command, options) => runOnHost(folder, command, options),
+    });
+  }
 
   step("The audit trail: one event for each decision, each linked to the one before by its hash");
   printOutput(await runOnHost(folder, "audit", { limit: "4" }));
