@@ -973,6 +973,22 @@ test("HTTP-D-9, RFC6749-5.2-1, PROD-7.5-1 steps of a handler that together take 
   );
 });
 
+for (const [how, handler] of [
+  ["at once", () => reply()],
+  ["later", echo],
+] satisfies [string, Handler][]) {
+  test(`the deadline of a request that is answered ${how} is left to no timer`, async (t) => {
+    const running = await start(t, handler);
+    const client = new Client(running.server.port);
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+    await client.ask(get());
+    const before = timers();
+    for (let round = 0; round < 20; round++) await client.ask(get());
+    assert.ok(timers() < before + 20, `${before} timers became ${timers()}`);
+    client.socket.destroy();
+  });
+}
+
 test("PROD-8.3-1 a handler is told that its peer left, and no answer is written then", async (t) => {
   const waiting = Promise.withResolvers<void>();
   const running = await start(t, async (_request, { gone }) => {
@@ -1026,6 +1042,12 @@ test("a fault in the form of an answer does not cost the answer", async (t) => {
 
 const faults: readonly (readonly [string, Handler])[] = [
   ["RFC6749-5.2-1 a thrown error is answered with 500", () => Promise.reject(new TypeError("eyJ.secret"))],
+  [
+    "RFC6749-5.2-1 an error that is thrown at once is answered with 500",
+    () => {
+      throw new TypeError("eyJ.secret");
+    },
+  ],
   ["RFC6749-5.2-1 any thrown value is answered with 500", () => Promise.reject("eyJ.secret")],
   ["RFC6749-5.2-1 a status that cannot be sent is answered with 500", () => reply("", 0)],
   [

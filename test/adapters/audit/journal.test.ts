@@ -707,6 +707,42 @@ test("AUDIT-D-1 an entry whose deadline passes is given up at once, and is not w
   assert.equal((await assertChain(store)).length, 2);
 });
 
+test("AUDIT-D-1 an entry that is given up while its batch waits for leave to be written is not written with it", async (t) => {
+  const store = await keep(t, openStore({ sqlite: await migratedFile() }));
+  const asked = Promise.withResolvers<void>();
+  const leave = Promise.withResolvers<boolean>();
+  const mayWrite = (): Promise<boolean> => {
+    asked.resolve();
+    return leave.promise;
+  };
+  const journal = await open(store.log, { mayWrite });
+  const controller = new AbortController();
+  const late = new Error("late");
+  const abandoned = journal.record({ event: EVENT }, controller.signal);
+  const other = journal.record({ event: EVENT });
+  await asked.promise;
+  controller.abort(late);
+  await assert.rejects(abandoned, late);
+  leave.resolve(true);
+  assert.ok((await other).ok);
+  assert.equal((await assertChain(store)).length, 2);
+});
+
+test("a listener of the journal may record: its entry follows in the next batch, and everyone is answered", async (t) => {
+  const store = await keep(t, openStore({ sqlite: await migratedFile() }));
+  const journal = await open(store.log);
+  const followed: Promise<unknown>[] = [];
+  journal.follow((written) => {
+    if (followed.length < 3) followed.push(journal.record({ event: EVENT }));
+    assert.equal(written.length, 1);
+  });
+  assert.ok((await journal.record({ event: EVENT })).ok);
+  while (followed.length < 3) await followed.at(-1);
+  await Promise.all(followed);
+  await journal.close();
+  assert.equal((await assertChain(store)).length, 5);
+});
+
 test("what other requests still have ready joins the batch, and after a while it is written whatever else there is", async (t) => {
   const store = await keep(t, openStore({ sqlite: await migratedFile() }));
   const line = unreliable(store.log);
