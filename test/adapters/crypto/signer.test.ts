@@ -405,6 +405,9 @@ for (const alg of OWN_ALGORITHMS) {
     assert.deepEqual({ ...jws.header.members }, { typ: "at+jwt", alg, kid: key.kid });
     assert.deepEqual({ ...jws.claims }, { ...CLAIMS, n: "ü" });
     assert.equal(await verifies(signer, compact), true);
+    // RFC8725-3.11-v1: another kind of token has its own type under the same key.
+    const other = parsed(await signer.sign(key, "authz-grant+jwt", JSON.stringify(CLAIMS)));
+    assert.equal(other.header.members.typ, "authz-grant+jwt");
   });
 }
 

@@ -49,6 +49,9 @@ test("reads of one turn with the same words are one statement, and each gets its
   );
   await Promise.all([read(), engine.rows("select 1 as one where :a = 1", { a: 1 })]);
   assert.equal(counted.calls, 3);
+  // Without values there is nothing to join by.
+  await Promise.all([engine.rows("select 1 as one"), engine.rows("select 1 as one")]);
+  assert.equal(counted.calls, 5);
 });
 
 test("a read of a later turn waits for none before it", async (t) => {
@@ -86,10 +89,11 @@ test("a change that returns rows is asked of the database once, whatever else ch
 });
 
 test("where the store is away each read of a turn is told so", async (t) => {
-  const { engine, close } = openEngine(t);
+  const { engine, counted, close } = openEngine(t);
   await close();
   for (const outcome of await Promise.allSettled(
     ["a", "b"].map((text) => engine.rows(COUNT, { text, last: 1 })),
   ))
     assert.ok(outcome.status === "rejected" && outcome.reason instanceof StoreUnavailable);
+  assert.equal(counted.calls, 1);
 });
