@@ -18,6 +18,7 @@ const RISC = "https://schemas.openid.net/secevent/risc/event-type";
 const SSF = "https://schemas.openid.net/secevent/ssf/event-type";
 
 export const SESSION_REVOKED = `${CAEP}/session-revoked`;
+const CREDENTIAL_CHANGE = `${CAEP}/credential-change`;
 export const VERIFICATION = `${SSF}/verification`;
 
 /** CAEP-2-1: who began it. */
@@ -69,7 +70,7 @@ export type Meaning = "ends" | "disables" | "enables" | "tests";
 
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   [SESSION_REVOKED]: "ends",
-  [`${CAEP}/credential-change`]: "ends",
+  [CREDENTIAL_CHANGE]: "ends",
   [`${RISC}/sessions-revoked`]: "ends",
   [`${RISC}/credential-compromise`]: "ends",
   [`${RISC}/account-disabled`]: "disables",
@@ -100,8 +101,8 @@ export function readSignal(event: ReceivedEvent, issuer: string): Result<Receive
   if (meaning === undefined) return err({ kind: "event_unknown" });
   if (meaning === "tests") return ok({ meaning });
   const { change_type: change, event_timestamp: told } = event.payload;
-  // A credential that is new takes nothing from the old ones.
-  if (change === "create") return err({ kind: "event_ends_nothing" });
+  // A credential that is new takes nothing from the old ones; other events have no such member.
+  if (event.type === CREDENTIAL_CHANGE && change === "create") return err({ kind: "event_ends_nothing" });
   const subject = subjectOf(event.subject, issuer);
   if (!subject.ok) return subject;
   // A time that makes no sense ends what there is until the event was signed, and never what comes later.

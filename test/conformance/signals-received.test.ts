@@ -110,6 +110,8 @@ const ENDING: Record<string, (sub: string) => object> = {
   "sessions-revoked of RISC": (sub) => eventOf(`${RISC}/sessions-revoked`, user(sub)),
   "account-disabled": (sub) => eventOf(`${RISC}/account-disabled`, user(sub)),
   "account-purged": (sub) => eventOf(`${RISC}/account-purged`, user(sub)),
+  "session-revoked with a member of another event": (sub) =>
+    eventOf(REVOKED, user(sub), {}, { change_type: "create" }),
   "an event about a complex subject": (sub) => eventOf(REVOKED, { format: "complex", user: user(sub) }),
   "an event with its subject where RISC has it": (sub) =>
     eventOf(REVOKED, {}, { sub_id: undefined }, { subject: { subject_type: "iss-sub", iss: CORP, sub } }),
