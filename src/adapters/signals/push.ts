@@ -14,6 +14,7 @@ import { FetchFailed } from "../remote/fetch-failed.ts";
 /** `cause`: for the operator, in words of ours. */
 export type Pushed = { is: "delivered" } | { is: "refused" | "failed"; cause: string };
 
+const DELIVERED = 202;
 const REFUSED = 400;
 /** These may end without a change of the event: the receiver did not know us, or not as its transmitter. */
 const PASSING: readonly unknown[] = ["authentication_failed", "access_denied"];
@@ -36,7 +37,9 @@ export async function push(
   });
   try {
     const { status, text } = await fetchDocument(endpoint, SIGNAL_ANSWER_BYTES_MAX, { post, agent });
-    if (status !== REFUSED) return { is: "delivered" };
+    if (status === DELIVERED) return { is: "delivered" };
+    // A page of a proxy in between, say, was taken by no receiver.
+    if (status !== REFUSED) return { is: "failed", cause: `status_${status}` };
     const json = parseJson(text, JSON_DEPTH_MAX);
     const err = json.ok && isJsonObject(json.value) ? json.value.err : undefined;
     if (typeof err !== "string" || PASSING.includes(err)) return { is: "failed", cause: `status_${status}` };

@@ -31,8 +31,8 @@ const TEST_MS = 1000 * SIGNAL_TEST_SECONDS;
 export class Receiver {
   readonly stream: StreamSettings;
   waiting: { count: number; oldestMs?: number } = { count: 0 };
-  /** Endings since then were not told, because too many events waited. */
-  behindMs: number | undefined;
+  /** Endings since then were not told: at first all of them, and later those for which too many events waited. */
+  behindMs: number | undefined = 0;
   readonly #options: ReceiverOptions;
   readonly #agent: CheckedAgent;
   #failures = 0;

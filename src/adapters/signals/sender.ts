@@ -4,6 +4,7 @@
  * ids. So a process that stops in between loses nothing, and no request waits for a receiver. Every instance delivers; the
  * one that recorded an ending looks at once, the others after it.
  */
+import { isDeepStrictEqual } from "node:util";
 import { SIGNAL_INTERVAL_MS, SIGNAL_TEST_SECONDS, SIGNALS_WAITING_MAX } from "../../limits/signals.ts";
 import { STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { RecordedEnding } from "../../policy/signals.ts";
@@ -82,11 +83,11 @@ class Sender {
     for (const one of this.#receivers.values()) one.retire();
   }
 
-  /** A stream that was changed by a reload begins anew. */
+  /** A stream that was changed by a reload begins anew; what the store has for it already is not told again. */
   #configure(): readonly Receiver[] {
     const { streams } = this.#options.settings();
     for (const [name, one] of this.#receivers) {
-      if (streams.get(name) === one.stream) continue;
+      if (isDeepStrictEqual(streams.get(name), one.stream)) continue;
       one.retire();
       this.#receivers.delete(name);
     }
@@ -122,8 +123,9 @@ class Sender {
   async #sweep(): Promise<void> {
     const { store, clock, record } = this.#options;
     if (clock.monotonicMs() - this.#sweptMs < 1000 * SIGNAL_TEST_SECONDS) return;
-    this.#sweptMs = clock.monotonicMs();
-    const { lost } = await store.signals.sweep(clock.nowSeconds(), STORE_SWEEP_MAX);
+    const { rows, lost } = await store.signals.sweep(clock.nowSeconds(), STORE_SWEEP_MAX);
+    // What one statement leaves is removed by the next.
+    if (rows < STORE_SWEEP_MAX) this.#sweptMs = clock.monotonicMs();
     for (const [name, count] of lost)
       record({ ...signalEvent(name, "signal.expired", "signals_expired"), count });
   }

@@ -97,8 +97,8 @@ async function add(
   stream: StreamSettings,
   { id, atMs, untilSeconds, ...event }: Addition,
 ): Promise<void> {
-  const { name } = stream;
-  const jti = options.hash.sha256(JSON.stringify([name, ...id]));
+  const { name, audience } = stream;
+  const jti = options.hash.sha256(JSON.stringify([name, audience, ...id]));
   const body = await sign(options, stream, { ...event, jti });
   await options.store.signals.add({ stream: name, jti, body, atMs, expiresAtSeconds: untilSeconds });
 }

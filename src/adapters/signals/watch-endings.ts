@@ -34,9 +34,9 @@ export class EndingWatch {
     });
   }
 
-  /** The endings that were recorded since then, in pages. */
+  /** The endings that were recorded since then and may still matter, in pages. */
   async *since(fromMs: number): AsyncGenerator<Endings> {
-    for (let sinceMs = fromMs; ; ) {
+    for (let sinceMs = Math.max(fromMs, this.#options.clock.nowMs() - REACH_MS); ; ) {
       const found = await this.#options.store.signals.endings(sinceMs, SIGNAL_ENDINGS_MAX);
       if (found.length > 0) yield found;
       const lastMs = found.at(-1)?.atMs ?? sinceMs;
@@ -50,7 +50,7 @@ export class EndingWatch {
   async look(tell: (due: Endings) => Promise<void>): Promise<void> {
     const nowMs = this.#options.clock.nowMs();
     const pages: Endings[] = [];
-    for await (const found of this.since(Math.max((this.#lookedMs ?? 0) - WINDOW_MS, nowMs - REACH_MS))) {
+    for await (const found of this.since((this.#lookedMs ?? 0) - WINDOW_MS)) {
       const due = found.filter(({ eventId }) => this.#isDue(eventId, nowMs));
       if (due.length > 0) pages.push(due);
     }

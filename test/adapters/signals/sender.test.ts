@@ -11,9 +11,11 @@ import {
   SIGNAL_TOKENS_MAX,
   SIGNALS_WAITING_MAX,
 } from "../../../src/limits/signals.ts";
+import { STORE_SWEEP_MAX } from "../../../src/limits/store.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import type { TokenRecord } from "../../../src/records.ts";
 import type { StreamSettings } from "../../../src/settings/settings.ts";
+import { SESSION_REVOKED } from "../../../src/spec/ssf.ts";
 import { openSigner } from "../../support/signer.ts";
 import { ISSUER, makeTrail, TRAIL_KEY } from "../../support/trail.ts";
 import { until } from "../../support/until.ts";
@@ -44,10 +46,14 @@ async function start(t: TestContext, waitingMax: number) {
   const journal = await trail.journal("own");
   const got: { sub_id: Record<string, string>; events: object }[] = [];
   const receives = { status: 202 };
+  const pushed: string[] = [];
   const receiver = await startWebServer(async (request) => {
     const set = await request.text();
+    if (set !== FILLER && SESSION_REVOKED in (claimsOf(set).events as object)) pushed.push(set);
     if (receives.status === 202 && set !== FILLER) got.push(claimsOf(set) as never);
-    return new Response(null, receives);
+    return receives.status === 400
+      ? Response.json({ err: "invalid_audience" }, { status: 400 })
+      : new Response(null, receives);
   });
   const stream: StreamSettings = {
     ...{ name: "api", audience: API, targets: new Set([API]), afterSeconds: 30, alg: "ES256" },
@@ -57,11 +63,12 @@ async function start(t: TestContext, waitingMax: number) {
       privateNetworks: ["127.0.0.0/8", "::1/128"],
     },
   };
+  const streams = new Map([["api", stream]]);
   const recorded: AuditEvent[] = [];
   const sender = startSender({
     ...{ store, clock, timers, journal, hash },
     signer: await openSigner(store, TRAIL_KEY, ["ES256"], clock, "signal"),
-    settings: () => ({ issuer: ISSUER, streams: new Map([["api", stream]]) }),
+    settings: () => ({ issuer: ISSUER, streams }),
     record: (event) => void recorded.push(event),
     onFault: assert.fail,
     waitingMax,
@@ -73,7 +80,7 @@ async function start(t: TestContext, waitingMax: number) {
     return makeToken({ audience: API, ...times, ...values });
   };
   return {
-    ...{ trail, store, clock, journal, sender, recorded, token },
+    ...{ trail, store, clock, journal, sender, recorded, token, stream, streams, pushed },
     /** Those about endings. */
     got: () => got.filter(({ sub_id: { format } }) => format !== "opaque"),
     receives,
@@ -159,4 +166,83 @@ test(
     }, "what was left out is told");
     assert.equal(got()[0]?.sub_id.jti, told.jti);
   }, WAITING_MAX),
+);
+
+test(
+  "SSF-D-1 a stream that a reload adds or changes is told of what ended before, of what it was not told yet",
+  sending(async ({ token, write, end, sender, got, stream, streams }) => {
+    streams.clear();
+    const before = token({ ruleId: "before" });
+    await write([before]);
+    await end({ by: "rule", id: "before" });
+    await sender.run();
+    streams.set("api", { ...stream, targets: new Set(["https://other.example"]) });
+    await sender.run();
+    await sender.run();
+    assert.equal(got().length, 0);
+    streams.set("api", { ...stream });
+    await sender.run();
+    await sender.run();
+    await until(() => got().length === 1, "what ended before is told");
+    assert.equal(got()[0]?.sub_id.jti, before.jti);
+  }),
+);
+
+test(
+  "SSF-D-2 a stream whose audience was corrected is told again, by its new name",
+  sending(async ({ token, write, end, sender, pushed, stream, streams, receives }) => {
+    streams.set("api", { ...stream, audience: "https://wrong.example" });
+    await write([token({ ruleId: "named" })]);
+    receives.status = 400;
+    await end({ by: "rule", id: "named" });
+    await sender.run();
+    await until(() => pushed.length === 1, "the receiver refuses it");
+    receives.status = 202;
+    streams.set("api", stream);
+    await sender.run();
+    await sender.run();
+    await until(() => pushed.length === 2, "it is told again");
+    assert.deepEqual(
+      pushed.map((set) => claimsOf(set).aud),
+      ["https://wrong.example", API],
+    );
+  }),
+);
+
+test(
+  "RFC8935-2.3-1 only 202 says that an event was taken, because a page of a proxy in between is no receiver",
+  sending(async ({ token, write, end, sender, clock, receives, pushed }) => {
+    receives.status = 200;
+    await write([token({ ruleId: "page" })]);
+    await end({ by: "rule", id: "page" });
+    await until(async () => {
+      await sender.run();
+      clock.pass(31_000);
+      return pushed.length >= 2;
+    }, "it comes again");
+    assert.equal(new Set(pushed).size, 1);
+  }),
+);
+
+test(
+  "SSF-D-7 events that ended nothing any more leave the store as fast as they come",
+  sending(async ({ store, sender, clock, recorded }) => {
+    const count = 2 * STORE_SWEEP_MAX + 1;
+    const expiresAtSeconds = clock.nowSeconds() + 1;
+    const gone = (at: number) => ({
+      stream: "gone",
+      jti: String(at),
+      body: FILLER,
+      atMs: 0,
+      expiresAtSeconds,
+    });
+    await Promise.all(Array.from({ length: count }, (_, at) => store.signals.add(gone(at))));
+    clock.pass(60_000);
+    for (let run = 0; run < 3; run++) await sender.run();
+    const expired = recorded.filter(({ type }) => type === "signal.expired");
+    assert.equal(
+      expired.reduce((sum, event) => sum + Number(event.count), 0),
+      count,
+    );
+  }),
 );
