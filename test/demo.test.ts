@@ -30,7 +30,10 @@ describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
     // SSF-D-8: alice is kept out, an API that verifies offline is told within two seconds, and bob is not concerned.
     const told = stdout.replaceAll(/\s+/g, " ");
     assert.match(told, /refuses her token 1?\d{1,3} ms after the event/);
-    assert.match(told, /token_exchange\.denied deny ended client=\S+crew\/ana \("Crew"\) subject=alice/);
+    assert.match(
+      told,
+      /token_exchange\.denied deny subject_disabled client=\S+crew\/ana \("Crew"\) subject=alice/,
+    );
     assert.match(
       told,
       /signal\.received allow by_issuer accepted_until=\S+ ends=\(every token about the subject alice/,

@@ -63,7 +63,7 @@ export async function playLeaving({
   const again = await exchangeFor("alice");
   check(again.status === 400, "nothing is issued for her any more, whatever her provider signs");
   const denied = await mandate("audit", { type: "token_exchange.denied", limit: "1" });
-  check(denied.includes(" ended "), "the trail has the reason");
+  check(denied.includes("subject_disabled"), "the trail has the reason");
   print("Nothing new is issued for her. The agent gets no reason; the trail has it:");
   printOutput(denied);
   check(await accepts(bobs), "the API accepts bob's token");

@@ -3,7 +3,7 @@
  * the result is told. Nothing is issued.
  */
 import type { Mode } from "../modes.ts";
-import type { Allowed, Fallen, MissingConsent, Origin, Trace } from "../policy/access.ts";
+import type { Allowed, Fallen, MissingConsent, Trace } from "../policy/access.ts";
 import { formatTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
@@ -12,12 +12,10 @@ import { defined } from "../result.ts";
 import type { Agents } from "../settings/agents.ts";
 import { inWords, namingOf } from "../settings/agents.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { parsePlatformId } from "../spec/workload-grant.ts";
 import type { DisabledPorts } from "./endings.ts";
-import { isDisabled } from "./endings.ts";
-import { decideOrder, toFailure } from "./order/decide-order.ts";
-import type { Order } from "./order/order.ts";
+import { decideOrder } from "./order/decide-order.ts";
 import { readQuestion } from "./order/question.ts";
+import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { Failure } from "./refusal.ts";
 
 export type ExplainPorts = DisabledPorts &
@@ -82,24 +80,6 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const binding = demand === "none" ? undefined : demand;
   const issued = defined<Issued>({ rule: rule.id, consent: consent?.id, claims, binding });
   return { mode, agents, digest, trace, scopes: scopesOfRule(allowed), issued };
-}
-
-/** POLICY-D-20: for a disabled subject nothing is issued, whatever the rules allow; a platform's workload is one too. */
-async function refuseDisabled(ports: ExplainPorts, order: Order): Promise<Failure | undefined> {
-  const reason = "subject_disabled";
-  const { issuer, platforms } = ports.settings();
-  const { access, sub } = order;
-  const ofPlatform = (name: string): readonly Origin[] => {
-    const id = parsePlatformId(name);
-    const registration = id && platforms.get(id.registration);
-    return registration === undefined ? [] : [{ iss: registration.issuer, sub: id?.sub ?? "" }];
-  };
-  const caller = ofPlatform(access.workload ?? "");
-  if (await isDisabled(ports, ...caller)) return { kind: "workload_not_admitted", reason };
-  const origin = access.subject?.origin ?? { iss: issuer, sub };
-  return (await isDisabled(ports, origin, ...ofPlatform(origin.sub)))
-    ? toFailure(order, { kind: "token_refused", reason })
-    : undefined;
 }
 
 /** NAME-D-1: in the language of the explanation. */

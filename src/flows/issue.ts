@@ -18,6 +18,7 @@ import type { TokenKind } from "./build-token.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
+import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { Asking, PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
 import {
@@ -42,7 +43,8 @@ const TRACE_MAX = 16;
  */
 type Lost =
   | { replayed: (event: AuditEvent, order: Order) => RefusedRequest }
-  | { failure: (order: Order) => Failure }
+  | { failure: Failure }
+  | { isEnded: true }
   | { renewsKey: boolean };
 
 /** The conditions of an entry that issues a token. */
@@ -60,9 +62,9 @@ const LOST: Record<Condition, Lost> = {
   },
   proof_fresh: { replayed: proofReplayed },
   key_stands: { renewsKey: true },
-  family_current: { failure: () => ({ kind: "grant_refused", reason: REFRESH_RACED }) },
+  family_current: { failure: { kind: "grant_refused", reason: REFRESH_RACED } },
   // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
-  not_ended: { failure: (order) => toFailure(order, { kind: "token_refused", reason: "ended" }) },
+  not_ended: { isEnded: true },
   consent_current: { renewsKey: false },
 };
 
@@ -127,7 +129,11 @@ export function issue(
         );
       const lost = lostBy(recorded.error);
       if ("replayed" in lost) return err(lost.replayed(event, order));
-      if ("failure" in lost) return refuse(lost.failure(order), []);
+      if ("failure" in lost) return refuse(lost.failure, []);
+      if ("isEnded" in lost) {
+        const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
+        return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, []));
+      }
       return whenReady(lost.renewsKey ? signer.renew() : undefined, () =>
         decisions < DECISIONS_MAX
           ? decideAndWrite(decisions + 1)
