@@ -11,6 +11,7 @@ import {
 } from "../../limits/signals.ts";
 import type { Random } from "../../ports.ts";
 import type { Signal } from "../../records.ts";
+import { defined } from "../../result.ts";
 import type { StreamSettings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { CheckedAgent } from "../remote/checked-agent.ts";
@@ -36,6 +37,8 @@ export class Receiver {
   readonly #options: ReceiverOptions;
   readonly #agent: CheckedAgent;
   #failures = 0;
+  /** Why the last of them was one. */
+  #cause: string | undefined;
   /** Until then a receiver that fails is not asked. */
   #nextMs = 0;
   /** When something was sent last, and when something was taken. */
@@ -90,9 +93,11 @@ export class Receiver {
   async #test(): Promise<void> {
     const { clock, random } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (!this.#isLost && nowMs - this.#takenMs >= SIGNAL_TESTS_MISSED * TEST_MS) {
+    // A process that slept has asked nothing, so that the time alone says nothing of the receiver.
+    const isFailing = this.#failures > 0 && nowMs - this.#takenMs >= SIGNAL_TESTS_MISSED * TEST_MS;
+    if (isFailing && !this.#isLost) {
       this.#isLost = true;
-      this.#record("signal.unreachable", "receiver_fails");
+      this.#record("signal.unreachable", "receiver_fails", defined<JsonObject>({ cause: this.#cause }));
     }
     if (nowMs - this.#sentMs < TEST_MS) return;
     await this.#send(await makeVerification(this.#options, this.stream, random.id()));
@@ -105,6 +110,7 @@ export class Receiver {
     const pushed = await push(this.stream, body, this.#agent);
     if (pushed.is === "failed") {
       this.#failures++;
+      this.#cause = pushed.cause;
       const mostMs = Math.min(SIGNAL_RETRY_MS * 2 ** (this.#failures - 1), SIGNAL_RETRY_MS_MAX);
       this.#nextMs = clock.nowMs() + Math.ceil(mostMs * Math.random());
       return pushed;

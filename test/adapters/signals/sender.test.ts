@@ -8,6 +8,8 @@ import { startSender } from "../../../src/adapters/signals/sender.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import {
   SIGNAL_SECOND_LOOK_MS,
+  SIGNAL_TEST_SECONDS,
+  SIGNAL_TESTS_MISSED,
   SIGNAL_TOKENS_MAX,
   SIGNALS_WAITING_MAX,
 } from "../../../src/limits/signals.ts";
@@ -83,6 +85,7 @@ async function start(t: TestContext, waitingMax: number) {
     ...{ trail, store, clock, journal, sender, recorded, token, stream, streams, pushed },
     /** Those about endings. */
     got: () => got.filter(({ sub_id: { format } }) => format !== "opaque"),
+    tests: () => got.filter(({ sub_id: { format } }) => format === "opaque").length,
     receives,
     stop: async () => {
       await sender.close();
@@ -243,6 +246,30 @@ test(
     assert.equal(
       expired.reduce((sum, event) => sum + Number(event.count), 0),
       count,
+    );
+  }),
+);
+
+test(
+  "a process that slept counts no receiver as lost; a receiver that fails is, with the cause",
+  sending(async ({ sender, clock, recorded, receives, tests }) => {
+    const lost = () => recorded.filter(({ type }) => type === "signal.unreachable");
+    await sender.run();
+    clock.pass(1000 * SIGNAL_TESTS_MISSED * SIGNAL_TEST_SECONDS);
+    await until(async () => {
+      await sender.run();
+      return tests() === 1;
+    }, "a test is taken");
+    assert.deepEqual(lost(), []);
+    receives.status = 503;
+    await until(async () => {
+      clock.pass(60_000);
+      await sender.run();
+      return lost().length > 0;
+    }, "it counts as lost");
+    assert.deepEqual(
+      lost().map(({ detail }) => detail),
+      [{ stream: "api", cause: "status_503" }],
     );
   }),
 );
