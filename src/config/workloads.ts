@@ -2,6 +2,7 @@
 import { defined } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { mediaType } from "../spec/rfc7515.ts";
+import { SECURITY_EVENT } from "../spec/rfc8417.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
 import type { PlatformRegistration } from "../spec/workload-grant.ts";
 import { isRegistrationName } from "../spec/workload-grant.ts";
@@ -32,7 +33,7 @@ const TYPES_OF_OTHERS = [
   ...JWT_TYPES.accessToken,
   ...JWT_TYPES.idJag,
   ...JWT_TYPES.dpopProof,
-  "secevent+jwt",
+  SECURITY_EVENT,
   "logout+jwt",
 ].map(mediaType);
 

@@ -1,5 +1,7 @@
 /** The JWT of a platform: from its text to the workload that it proves, as grant, client assertion, actor or subject. */
 import type { TokenReason } from "../audit/reasons.ts";
+import { beginningOf } from "../audit/safe-text.ts";
+import { IGNORED_CLIENT_ID_CHARS_MAX } from "../limits/input.ts";
 import type { AccessRequest } from "../policy/access.ts";
 import { isProven } from "../policy/binding.ts";
 import type { BasePorts, FetchRefused, ForeignTokenPorts } from "../ports.ts";
@@ -52,7 +54,7 @@ export function isOfPlatform(
 }
 
 /** PLAT-D-4: size, form, issuer, algorithm, key, signature; then one registration, and the claims by its rules. */
-export function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: WorkloadUse): Verified {
+function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: WorkloadUse): Verified {
   const jws = ports.verifier.parse(compact);
   if (!jws.ok) return refuse("grant_refused", jws.error.kind);
   const { header, claims } = jws.value;
@@ -192,7 +194,7 @@ export function verifyPlatformGrant(
           ? ok(
               provenBy({
                 ...platform,
-                ignoredClientId: clientId.slice(0, CLIENT_ID_SHOWN_MAX).toWellFormed(),
+                ignoredClientId: beginningOf(clientId, IGNORED_CLIENT_ID_CHARS_MAX),
               }),
             )
           : err({ reason: "client_id_differs" }),
@@ -200,6 +202,3 @@ export function verifyPlatformGrant(
     },
   );
 }
-
-/** The characters of an ignored `client_id` that the audit trail keeps. */
-const CLIENT_ID_SHOWN_MAX = 256;

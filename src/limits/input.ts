@@ -22,6 +22,8 @@ export const TRUST_DOMAIN_BYTES_MAX = 255;
 /** `sub` in the token of a platform's workload, and the name that it then has here. */
 export const WORKLOAD_SUB_CHARS_MAX = 255;
 export const PLATFORM_ID_BYTES_MAX = 1024;
+/** The part of a `client_id` beside the grant of a platform, which has no meaning, that the trail keeps. */
+export const IGNORED_CLIENT_ID_CHARS_MAX = 256;
 export const RSA_BITS_MIN = 2048;
 export const RSA_BITS_MAX = 4096;
 export const CERTIFICATE_BYTES_MAX = 16 * 1024;
