@@ -7,7 +7,7 @@ import type { Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
 import type { AssertionType, AuthMethod, ClientSource } from "../settings/authentication-methods.ts";
-import type { Client } from "../settings/settings.ts";
+import type { Client, TrustedIssuer } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Presented, PresentedAssertion, PresentedCertificate } from "../spec/rfc7521.ts";
@@ -140,9 +140,11 @@ function isOwnProof(
   const namesClient = certificates.length > 0 && (presented.clientId !== undefined || isSvid);
   if (presented.by !== "certificate" || namesClient) return false;
   if (!takesWorkloadGrants(settings().platforms)) return false;
-  // RFC6749-4.4-1: a grant of an issuer that is trusted for those of users still needs its client.
+  // RFC6749-4.4-1: a grant of an issuer that is trusted for those of users still needs its client. PLAT-D-14: where it has
+  // workloads too, the signature is verified first, or the answer would tell which subjects are those of workloads.
   const jws = parseJws(assertion);
-  return isOfPlatform(settings(), jws.ok ? jws.value.claims : {}, (issuer) => issuer?.grants !== undefined);
+  const isOther = (issuer?: TrustedIssuer) => issuer?.grants !== undefined && issuer.workloads.length === 0;
+  return isOfPlatform(settings(), jws.ok ? jws.value.claims : {}, isOther);
 }
 
 /** A SPIFFE ID is never the name of a public client. */

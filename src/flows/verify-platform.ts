@@ -23,6 +23,7 @@ import {
 } from "../spec/workload-grant.ts";
 import { isDisabled } from "./endings.ts";
 import type { MethodVerifier, PlatformProof, Proof, Proven } from "./verifier.ts";
+import { noCredentials } from "./verifier.ts";
 
 /**
  * PLAT-D-14: before the signature holds there is one answer for every cause; after it, the answer says whether the
@@ -73,6 +74,8 @@ function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: Wor
     }
     if (!match.ok) {
       const { kind: reason } = match.error;
+      const isOfUser = reason === "workload_not_registered" && issuer.grants !== undefined;
+      if (isOfUser && use === "grant") return refuse("client_refused", reason);
       const registrations = "names" in match.error ? match.error.names : undefined;
       return err(defined<PlatformRefused>({ as: "workload_not_admitted", reason, registrations }));
     }
@@ -181,9 +184,14 @@ export function verifyPlatformGrant(
   assertion: string,
   clientId: string | undefined,
 ): Awaitable<Result<Proven, FetchRefused>> {
-  return whenOk(
+  return whenReady(
     verifyPlatformToken(ports, assertion, "grant"),
-    (platform): Awaitable<Result<Proven, FetchRefused>> => {
+    (verified): Awaitable<Result<Proven, FetchRefused>> => {
+      // RFC6749-4.4-1: it is the grant of a user, whose client did not authenticate.
+      if (!verified.ok) {
+        return verified.error.as === "client_refused" ? err({ reason: noCredentials(ports) }) : verified;
+      }
+      const platform = verified.value;
       // PLAT-D-10: a registration with clients makes a stolen assertion worthless alone.
       if (platform.registration.clients !== undefined) return err({ reason: "workload_client_missing" });
       if (clientId === undefined || clientId === platform.id) return ok(provenBy(platform));

@@ -407,6 +407,26 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       );
     });
 
+    test("PLAT-D-14 a token that is not signed gets one answer, whether or not a registration has its subject", async () => {
+      const unsigned = (sub: string) => beta.token({ iss: idp.issuer, sub });
+      const answers = await Promise.all(
+        ["alice", "robot/1"].map((sub) => world.token(byGrant(unsigned(sub), asked))),
+      );
+      for (const { status, body } of answers) {
+        assert.deepEqual(
+          { status, body },
+          {
+            status: 400,
+            body: { error: "invalid_grant", error_description: "the grant is not accepted" },
+          },
+        );
+      }
+    });
+
+    test("RFC6749-4.4-1 the grant of a user without a client is refused, also of an issuer that has workloads", async () => {
+      await assertRefused(await world.token(byGrant(user(), asked)), C, "credentials_missing");
+    });
+
     // --- hostile variants -----------------------------------------------------------------------------------------
 
     const B = "invalid_grant";
