@@ -1,6 +1,6 @@
 /**
  * Ends issued tokens by what they have in common, and shows beforehand which ones that would end. An ending ends what
- * exists; keeping a party out is configuration.
+ * exists; of a subject that is disabled, also what would come, until it is enabled again (POLICY-D-20).
  */
 import type { AuditEvent } from "../audit/event.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, ENDING_COUNT_MS, ENDING_REACH_MS } from "../limits/tokens.ts";

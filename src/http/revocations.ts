@@ -1,6 +1,6 @@
 /**
  * POST /revocations: an operator ends tokens by what they have in common, or is shown beforehand which tokens these
- * are.
+ * are; keeps a subject out, and enables it again.
  */
 
 import type { AuditEvent } from "../audit/event.ts";
@@ -36,17 +36,20 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
     }
     const { selector, enables, dryRun, page } = order.value;
     const done = { ...by, reason: "by_administrator" } as const;
-    if (enables !== undefined && !dryRun) {
-      const enabled = await enableSubject(ports, enables, done);
-      return privateJson(200, { enabled: enabled !== undefined, ...showEvent(enabled) });
-    }
-    if (!dryRun)
-      return privateJson(200, showEnded(await endTokens(ports, selector, asEvent(selector, done))));
-    if (enables !== undefined) {
+    if (enables !== undefined && dryRun) {
       const disabled = await isDisabled(ports, enables);
       await record({ outcome: "allow", reason: "revocation_previewed", detail: { enables: { ...enables } } });
       return privateJson(200, { dry_run: true, disabled });
     }
+    if (enables !== undefined) {
+      const enabled = await enableSubject(ports, enables, done);
+      return privateJson(
+        200,
+        defined<JsonObject>({ enabled: enabled !== undefined, event: enabled?.eventId }),
+      );
+    }
+    if (!dryRun)
+      return privateJson(200, showEnded(await endTokens(ports, selector, asEvent(selector, done))));
     const preview = await previewEnding(ports, selector, page);
     // AUDIT-D-6: the call is recorded before it is answered.
     const detail: JsonObject = { ends: { ...selector }, count: preview.count };
@@ -81,9 +84,6 @@ const showEnded = ({ count, more, cutOffMs, acceptedUntilSeconds, streams, event
     event: eventId,
     note: WHAT_IT_MEANS,
   });
-
-const showEvent = (enabled: { eventId: string } | undefined): object =>
-  enabled === undefined ? {} : { event: enabled.eventId };
 
 /** `next` is the `after` of the next page; `count` is of all that is left from this page on. */
 type PreviewJson = {

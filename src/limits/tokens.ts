@@ -42,7 +42,7 @@ export const ENDING_REACH_MS = STORE_TIMEOUT_MS;
 export const ENDING_COUNT_MS = 3_000;
 /** How long an ending is kept that also refuses foreign tokens issued before it. */
 export const ENDING_KEPT_SECONDS = 400 * 24 * 3600;
-/** A subject that is disabled stays so until it is enabled again, in practice for ever. */
+/** A subject that is disabled stays so until it is enabled again, in practice permanently. */
 export const DISABLED_KEPT_SECONDS = 100 * 365 * 24 * 3600;
 /** The tokens on one page of a preview of an ending, by default and at most. */
 export const ENDED_PAGE = 100;

@@ -229,7 +229,7 @@ export type RefreshSettings = {
   retryMs: number;
 };
 
-/** In whose name and colours pages are shown, and in which time zone to a user of whom none is known. */
+/** In whose name and colours pages are shown, and in which time zone where that of the user is unknown. */
 type PagesSettings = { operator: string; colours: SchemeColours; timeZone?: string | undefined };
 
 export type Settings = General & {

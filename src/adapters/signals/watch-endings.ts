@@ -41,7 +41,7 @@ export class EndingWatch {
       if (found.length > 0) yield found;
       const lastMs = found.at(-1)?.atMs ?? sinceMs;
       if (found.length < SIGNAL_ENDINGS_MAX) return;
-      // More than one page of one millisecond would be read for ever.
+      // More than one page of one millisecond would be read again and again.
       sinceMs = Math.max(lastMs, sinceMs + 1);
     }
   }
