@@ -101,7 +101,8 @@ function push(
   return service.get(`/signals/${name}`, { method: "POST", headers: { ...usual, ...headers }, body });
 }
 
-const lastEvent = async () => (await service.events()).at(-1);
+const lastEvent = async () =>
+  (await service.events()).findLast(({ type }) => type.startsWith("signal.") || type.startsWith("subject."));
 
 const ENDING: Record<string, (sub: string) => object> = {
   "session-revoked": (sub) => eventOf(REVOKED, user(sub)),
