@@ -1,4 +1,5 @@
 /** Makes the events that receivers are told of endings: signed once, with an id by which the store has each once. */
+import { setImmediate as turn } from "node:timers/promises";
 import type { ReachedToken, RecordedEnding, ToldEnding } from "../../policy/signals.ts";
 import { Telling } from "../../policy/signals.ts";
 import type { Clock, Hash, Signer } from "../../ports.ts";
@@ -55,6 +56,8 @@ async function* tokensOf(
     const { tokens, lastJti } = await signals.tokens({ audiences, expireAfterSeconds, afterJti });
     yield* tokens;
     if (lastJti === undefined) return;
+    // The embedded store answers within the turn, so that requests would wait for all pages.
+    await turn();
     afterJti = lastJti;
   }
 }

@@ -13,7 +13,7 @@ import {
   SIGNAL_TOKENS_MAX,
   SIGNALS_WAITING_MAX,
 } from "../../../src/limits/signals.ts";
-import { STORE_SWEEP_MAX } from "../../../src/limits/store.ts";
+import { ENDING_STRETCH_MAX, STORE_SWEEP_MAX } from "../../../src/limits/store.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import type { TokenRecord } from "../../../src/records.ts";
 import type { StreamSettings } from "../../../src/settings/settings.ts";
@@ -271,5 +271,23 @@ test(
       lost().map(({ detail }) => detail),
       [{ stream: "api", cause: "status_503" }],
     );
+  }),
+);
+
+test(
+  "SSF-D-1 requests are served between the pages of tokens that are looked through for an ending",
+  sending(async ({ token, write, end, sender }) => {
+    await write(Array.from({ length: 3 * ENDING_STRETCH_MAX }, () => token()));
+    await sender.run();
+    await end({ by: "rule", id: "of no token" });
+    let turns = 0;
+    const count = (): void => {
+      turns++;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    await sender.run();
+    clearImmediate(counting);
+    assert.ok(turns >= 3, `${turns} turns`);
   }),
 );
