@@ -105,6 +105,9 @@ export function readSignal(event: ReceivedEvent, issuer: string): Result<Receive
   if (event.type === CREDENTIAL_CHANGE && change === "create") return err({ kind: "event_ends_nothing" });
   const subject = subjectOf(event.subject, issuer);
   if (!subject.ok) return subject;
+  // SSF-D-8: only a user as a whole can be enabled.
+  if (meaning === "enables" && (!("sub" in subject.value) || subject.value.sid !== undefined))
+    return err({ kind: "event_subject_unsupported" });
   // A time that makes no sense ends what there is until the event was signed, and never what comes later.
   const isTime = typeof told === "number" && Number.isFinite(told) && told >= 0;
   const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);

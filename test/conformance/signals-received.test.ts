@@ -227,6 +227,17 @@ const IGNORED: Record<string, [claims: object, reason: string]> = {
     eventOf(REVOKED, { format: "iss_sub", iss: CORP, sub: ["alice"] }),
     "event_subject_unsupported",
   ],
+  "one token that is enabled": [
+    eventOf(`${RISC}/account-enabled`, { format: "jwt_id", iss: CORP, jti: "x" }),
+    "event_subject_unsupported",
+  ],
+  "one session that is enabled": [
+    eventOf(`${RISC}/account-enabled`, {
+      ...{ format: "complex", user: user() },
+      session: { format: "opaque", id: "s" },
+    }),
+    "event_subject_unsupported",
+  ],
   "no subject": [eventOf(REVOKED, {}, { sub_id: undefined }), "event_subject_unsupported"],
 };
 for (const [name, [claims, reason]] of Object.entries(IGNORED)) {
