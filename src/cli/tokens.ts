@@ -95,6 +95,7 @@ export const endingPortsOf = ({ settings, store }: Admin): EndingPorts & { journ
 async function endByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const policy = describePolicy(admin.settings);
   const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
+  tellUnknownIssuer(admin, selector);
   const ended = await endTokens(endingPortsOf(admin), selector, asEvent(selector, by));
   const { count, more, cutOffMs, acceptedUntilSeconds: until, streams, eventId } = ended;
   if (json) {
@@ -129,6 +130,15 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
     );
   if (streams.length > 0) admin.print(`The servers tell ${streams.map(word).join(", ")} by security events.`);
   return EXIT.done;
+}
+
+/** The ending is recorded all the same: an issuer may have been removed, and its tokens are still on record. */
+function tellUnknownIssuer({ settings, printError }: Admin, selector: EndingSelector): void {
+  const iss = "iss" in selector ? selector.iss : selector.by === "issuer" ? selector.issuer : undefined;
+  if (iss === undefined || iss === settings.issuer || settings.trustedIssuers.has(iss)) return;
+  printError(
+    `Note: ${word(iss)} is neither this server nor in trustedIssuers. A slash or a letter more names another issuer, and nothing of it is on record.`,
+  );
 }
 
 type EndedJson = {

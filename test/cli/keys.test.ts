@@ -329,6 +329,10 @@ test("a new key-encryption key is written for this user only, and no file is ove
   const key = readFileSync(file, "utf8");
   assert.deepEqual([code, Buffer.from(key, "base64url").length, statSync(file).mode & 0o777], [0, 32, 0o600]);
   assert.ok(!out.includes(key));
+  assert.match(
+    out,
+    /One that has keys already needs both for a while:\nname it in keys\.otherEncryptionKey first/,
+  );
   const again = await runCommandLine(words);
   assert.equal(again.code, 2);
   assert.match(again.err, /it exists already, and is not overwritten/);

@@ -8,7 +8,7 @@ import { parseCommand, spawnCommandLine } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
 
 const SECRET = "admin-tokens-admin-tokens-12345678";
 const planner = workload("agents/planner");
@@ -172,6 +172,14 @@ test("POLICY-D-20 a subject is disabled and enabled again by command", async () 
   const trail = await admin("audit", "--log", "admin");
   for (const part of ["subject.disabled allow by_operator", "subject.enabled allow by_operator"])
     assert.ok(trail.out.includes(part), part);
+});
+
+test("an ending of an issuer that nothing is known of says so; one of a known issuer says nothing of it", async () => {
+  const ended = (...issuer: string[]) => admin("tokens", "end", "--issuer", ...issuer);
+  const note = /^Note: \S+ is neither this server nor in trustedIssuers\./;
+  for (const rest of [["--subject", "bob", "--disable"], []])
+    assert.match((await ended(`${IDP}/`, ...rest)).err, note);
+  assert.doesNotMatch((await ended(IDP, "--subject", "bob")).err, /Note:/);
 });
 
 test("an unknown token is not shown", async () => {
