@@ -126,6 +126,10 @@ export async function makePlace({
     // The few clients of the benchmark would otherwise reach their rate limit.
     config.limits = { requestsPerSecondByClient: 1_000_000, pagesPerMinuteBySource: 1_000_000 };
     config.operations = { port: operationsPort };
+    // They change nothing here, and an earlier version that is compared does not know them.
+    delete config.agents;
+    for (const issuer of Object.values<{ signals?: object }>(config.trustedIssuers ?? {}))
+      delete issuer.signals;
     if (postgres !== undefined) config.store = { postgres };
     alter(config);
     writeFileSync(configFile, JSON.stringify(config));
