@@ -9,7 +9,8 @@ import { AUDIT_SEGMENT_EVENTS } from "../../../src/limits/audit.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { ISSUER, NOW_SECONDS } from "../store/store.contract.ts";
 
-const TURN_MS_MAX = 10;
+/** Twice what is aimed at, because the test also runs where the processor is slower. */
+const TURN_MS_MAX = 20;
 const LOG = "as-1";
 const SEGMENTS = 18;
 /** The work is done in as many stretches; a long turn that the platform causes, by a collection or by compiling, is in few. */
@@ -33,7 +34,7 @@ async function longestTurnMs(work: () => Promise<void>): Promise<number> {
   return longest / 1000;
 }
 
-test("no turn of upkeep takes more than 10 ms of processor time on SQLite", async (t) => {
+test("no turn of upkeep takes more than 20 ms of processor time on SQLite", async (t) => {
   const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const count = SEGMENTS * AUDIT_SEGMENT_EVENTS;
