@@ -5,6 +5,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { SIGNAL_BYTES_MAX, SIGNAL_FUTURE_SECONDS, SIGNAL_SEEN_SECONDS } from "../limits/signals.ts";
+import { ENDING_KEPT_SECONDS } from "../limits/tokens.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import { liftDisabled } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
@@ -17,7 +18,7 @@ import { parseJws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { ReceivedEvent } from "../spec/rfc8417.ts";
 import { readSecurityEvent, SECURITY_EVENT } from "../spec/rfc8417.ts";
-import type { ReceivedSignal } from "../spec/ssf.ts";
+import type { Meaning, ReceivedSignal } from "../spec/ssf.ts";
 import { readSignal } from "../spec/ssf.ts";
 import type { EndingEvent } from "./endings.ts";
 import { endingEntry } from "./endings.ts";
@@ -58,7 +59,8 @@ function readEvent(
   if (jws.claims.iss !== issuer) return err({ reason: "issuer_unknown" });
   const { audiences = [] } = signals ?? {};
   const nowSeconds = ports.clock.nowSeconds();
-  const rule = { audiences, nowSeconds, futureSecondsMax: SIGNAL_FUTURE_SECONDS };
+  const bounds = { futureSecondsMax: SIGNAL_FUTURE_SECONDS, ageSecondsMax: ENDING_KEPT_SECONDS };
+  const rule = { audiences, nowSeconds, ...bounds };
   const event = readSecurityEvent(jws, rule);
   return event.ok ? event : err({ reason: event.error.kind });
 }
@@ -77,7 +79,7 @@ export async function recordSignal(
     // Apart from the assertions of this issuer.
     issuer: `signal ${issuer}`,
     jti: event.jti,
-    expiresAtSeconds: nowSeconds + SIGNAL_SEEN_SECONDS,
+    expiresAtSeconds: nowSeconds + seenSeconds(signal.ok ? signal.value.meaning : undefined),
   };
   const detail: JsonObject = { iss: issuer, jti: event.jti, event: event.type };
   if (!signal.ok) {
@@ -96,6 +98,13 @@ export async function recordSignal(
   const by = { type: "signal.received", reason: "by_issuer", request, detail } as const;
   await ports.journal.record({ ...entryOf(ports, signal.value, issuer, by), guards: [once] });
 }
+
+/**
+ * SSF-D-9: sent again, an event that ends something ends no more than before; one that disables would keep out who was
+ * enabled since, so that it is remembered for as long as any event is taken.
+ */
+const seenSeconds = (meaning: Meaning | undefined): number =>
+  meaning === "disables" || meaning === "enables" ? ENDING_KEPT_SECONDS : SIGNAL_SEEN_SECONDS;
 
 function entryOf(ports: SignalPorts, signal: ActingSignal, iss: string, by: EndingEvent): Entry {
   const { meaning, subject, atSeconds } = signal;

@@ -71,12 +71,17 @@ export type ReceivedEvent = {
   payload: JsonObject;
 };
 
-export type EventRule = { audiences: readonly string[]; nowSeconds: number; futureSecondsMax: number };
+export type EventRule = {
+  audiences: readonly string[];
+  nowSeconds: number;
+  futureSecondsMax: number;
+  ageSecondsMax: number;
+};
 
-/** Deliveries may be late, so that an event has no age. */
+/** Deliveries may be late, so that the age of an event is bounded only by what its receiver remembers. */
 export function readSecurityEvent(
   { header, claims }: Jws,
-  { audiences, nowSeconds, futureSecondsMax }: EventRule,
+  { audiences, nowSeconds, futureSecondsMax, ageSecondsMax }: EventRule,
 ): Result<ReceivedEvent, SecurityEventFailure> {
   // RFC8417-2.3-1, SSF-4-1: only the type tells that a JWT is an event.
   const type = checkType(header, [SECURITY_EVENT]);
@@ -91,6 +96,7 @@ export function readSecurityEvent(
   const iat = numberClaim(claims, "iat");
   if (!iat.ok) return iat;
   if (iat.value > nowSeconds + futureSecondsMax) return err({ kind: "jwt_issued_in_future" });
+  if (iat.value < nowSeconds - ageSecondsMax) return err({ kind: "jwt_too_old" });
   // RFC8417-2-1, RFC8417-2-2
   const { events, sub_id: subject } = claims;
   const listed = isJsonObject(events) ? Object.entries(events) : [];

@@ -285,6 +285,11 @@ const REFUSED: Record<string, () => [pushed: ReturnType<typeof push>, status: nu
     400,
     "invalid_request",
   ],
+  "an iat of two years ago": () => [
+    push(eventOf(REVOKED, user(), { iat: now() - 2 * 365 * 24 * 3600 })),
+    400,
+    "invalid_request",
+  ],
   "no jti": () => [push(eventOf(REVOKED, user(), { jti: undefined })), 400, "invalid_request"],
   "two events": () => [
     push(eventOf(REVOKED, user(), { events: { [REVOKED]: {}, [`${RISC}/account-disabled`]: {} } })),
@@ -363,6 +368,41 @@ test("PROD-8.3-1 forged events use up nothing of their issuer's rate, and are to
     for (let sent = 0; sent < 6; sent++) forged.push(await send(other));
     assert.deepEqual(forged, [400, 400, 400, 429, 429, 429]);
     assert.deepEqual([await send(corp), await send(corp), await send(corp)], [202, 202, 429]);
+  } finally {
+    await own.stop();
+  }
+});
+
+test("SSF-D-9 an event that disables or enables is remembered for as long as any is taken, and one that ends for a day", async () => {
+  const kept: number[] = [];
+  const own = await makeService(
+    {
+      trustedIssuers: {
+        [CORP]: { keys: { file: "corp.json" }, subjects: "keep", acceptAs: [], signals: { name: "corp" } },
+      },
+    },
+    {
+      files: { "corp.json": JSON.stringify({ keys: [corp.jwk] }) },
+      ports: ({ journal }) => ({
+        journal: {
+          record(entry, deadline) {
+            for (const guard of entry.guards ?? []) {
+              if ("expiresAtSeconds" in guard)
+                kept.push(Math.round((guard.expiresAtSeconds - now()) / 86_400));
+            }
+            return journal.record(entry, deadline);
+          },
+        },
+      }),
+    },
+  );
+  try {
+    for (const type of [REVOKED, `${RISC}/account-disabled`, `${RISC}/account-enabled`]) {
+      const body = forge(corp, eventOf(type, user()), { header: { typ: "secevent+jwt" } });
+      const headers = { "content-type": "application/secevent+jwt" };
+      assert.equal((await own.get("/signals/corp", { method: "POST", headers, body })).status, 202);
+    }
+    assert.deepEqual(kept, [1, 400, 400]);
   } finally {
     await own.stop();
   }
