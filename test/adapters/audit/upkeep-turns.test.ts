@@ -9,8 +9,9 @@ import { AUDIT_SEGMENT_EVENTS } from "../../../src/limits/audit.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { ISSUER, NOW_SECONDS } from "../store/store.contract.ts";
 
-/** Twice what is aimed at, because the test also runs where the processor is slower. */
-const TURN_MS_MAX = 20;
+/** On a processor that does the yardstick in its time; a slower one has more. */
+const TURN_MS_MAX = 10;
+const YARDSTICK_MS = 45;
 const LOG = "as-1";
 const SEGMENTS = 18;
 /** The work is done in as many stretches; a long turn that the platform causes, by a collection or by compiling, is in few. */
@@ -34,7 +35,19 @@ async function longestTurnMs(work: () => Promise<void>): Promise<number> {
   return longest / 1000;
 }
 
-test("no turn of upkeep takes more than 20 ms of processor time on SQLite", async (t) => {
+/** Some work whose processor time tells how fast this machine is; the least of several, which nothing disturbed. */
+function yardstickMs(): number {
+  const rounds = Array.from({ length: 5 }, () => {
+    const before = process.threadCpuUsage();
+    let value = { name: "x".repeat(20), list: [1, 2, 3], inner: { at: 0 } };
+    for (let at = 0; at < 100_000; at++) value = JSON.parse(JSON.stringify({ ...value, inner: { at } }));
+    const { user, system } = process.threadCpuUsage(before);
+    return (user + system) / 1000;
+  });
+  return Math.min(...rounds);
+}
+
+test("no turn of upkeep takes more than 10 ms of processor time on SQLite", async (t) => {
   const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const count = SEGMENTS * AUDIT_SEGMENT_EVENTS;
@@ -63,10 +76,11 @@ test("no turn of upkeep takes more than 20 ms of processor time on SQLite", asyn
     "removal of expired rows": () => removed((limit) => store.audit.sweep(NOW_SECONDS + 1, limit)),
     "removal of old events, with their index": () => removed((limit) => store.audit.prune(LOG, count, limit)),
   };
+  const mostMs = TURN_MS_MAX * Math.max(1, yardstickMs() / YARDSTICK_MS);
   for (const [what, work] of Object.entries(works)) {
     const longest: number[] = [];
     for (let stretch = 0; stretch < STRETCHES; stretch++)
       longest.push(await longestTurnMs(() => work(stretch)));
-    assert.ok(Math.min(...longest) <= TURN_MS_MAX, `${what}: ${longest}`);
+    assert.ok(Math.min(...longest) <= mostMs, `${what}: ${longest}, at most ${mostMs}`);
   }
 });
