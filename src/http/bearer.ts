@@ -208,32 +208,20 @@ const denied = (reason: Reason): AuditEvent => ({ type: "admin.access", outcome:
 /** RFC6750-3-1, RFC6750-3.1-5, RFC9449-7.2-2: such a request gets the challenges and no error code. */
 type Challenged = "credentials_missing" | "scheme_unsupported";
 
-type Told = { status: number; error: BearerError; description: string };
+type Told = readonly [status: number, error: BearerError, description: string];
 
 // RFC6750-3-9: texts are fixed, and none tells which check of a token failed.
 const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overloaded">, Told> = {
   // RFC6750-3.1-1: a malformed credential is an error of the request.
-  credentials_malformed: {
-    status: 400,
-    error: "invalid_request",
-    description: "the token must be sent once, in the Authorization header",
-  },
+  credentials_malformed: [400, "invalid_request", "the token must be sent once, in the Authorization header"],
   // RFC6750-3.1-2, RFC9068-4-15: every reason why a token is not accepted has the same code.
-  token_invalid: { status: 401, error: "invalid_token", description: "the token is not valid here" },
+  token_invalid: [401, "invalid_token", "the token is not valid here"],
   // RFC6750-3.1-3: the token is valid, and its scope is too small.
-  scope_insufficient: {
-    status: 403,
-    error: "insufficient_scope",
-    description: "the token has too little scope",
-  },
+  scope_insufficient: [403, "insufficient_scope", "the token has too little scope"],
   // RFC9449-7.1-2
-  proof_refused: { status: 401, error: "invalid_dpop_proof", description: "the DPoP proof is not valid" },
+  proof_refused: [401, "invalid_dpop_proof", "the DPoP proof is not valid"],
   // RFC9449-8-2
-  nonce_demanded: {
-    status: 401,
-    error: "use_dpop_nonce",
-    description: "the DPoP proof needs the nonce that is sent",
-  },
+  nonce_demanded: [401, "use_dpop_nonce", "the DPoP proof needs the nonce that is sent"],
 };
 
 export function refuseBearer(
@@ -256,7 +244,7 @@ export function refuseBearer(
     const body = missing === undefined ? {} : { error: "invalid_token", error_description: missing };
     return privateJson(401, body, { "WWW-Authenticate": challenges(ports, scheme, {}, needs) });
   }
-  const { status, error, description } = TOLD[refusal.kind];
+  const [status, error, description] = TOLD[refusal.kind];
   const challenge = challenges(ports, scheme, { error, description }, needs);
   const headers = { "WWW-Authenticate": challenge };
   const body = { error, error_description: description };

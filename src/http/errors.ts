@@ -44,99 +44,63 @@ export function describeFailure({ kind, reason, parameter }: Failure): string {
  * RFC6749-5.2-10, RFC6749-5.2-11, PROD-7.4-1: texts are fixed, in printable ASCII. None tells which check of a
  * credential or token failed; the audit trail does.
  */
+const OAUTH_ERRORS: Readonly<
+  Record<Failure["kind"], readonly [status: number, error: ErrorCode, description: string]>
+> = {
+  request_malformed: [400, "invalid_request", "the request is malformed"], // RFC6749-5.2-2
+  // RFC6749-5.2-3, RFC7521-4.2.1-1, RFC7523-3.2-1
+  client_refused: [400, "invalid_client", "client authentication failed"],
+  client_gone: [401, "invalid_client", "client authentication failed"], // MCPC-D-18, RFC6749-5.2-4
+  client_unauthorized: [400, "unauthorized_client", "the client may not use this grant_type"], // RFC6749-5.2-7
+  grant_type_unsupported: [400, "unsupported_grant_type", "the grant_type is not supported"], // RFC6749-5.2-8
+  // RFC8693-2.2.2-1, RFC8693-2.2.2-2: a bad token and a policy denial share this code and its text.
+  token_refused: [400, "invalid_request", "the exchange is not allowed"],
+  policy_denied: [400, "invalid_request", "the exchange is not allowed"],
+  grant_refused: [400, "invalid_grant", "the grant is not accepted"], // RFC7523-3.1-2, IDC-2.4.2-5
+  // WAG-7-1, WAG-7-2, PLAT-D-14: the holder of a signed token is told which side has to act, and no more.
+  platform_refused: [
+    400,
+    "invalid_grant",
+    "the grant is not accepted: the platform has to issue another one",
+  ],
+  workload_not_admitted: [
+    400,
+    "invalid_grant",
+    "the grant is not accepted: the administrator of this server has not admitted the workload",
+  ],
+  token_of_another: [400, "invalid_grant", "the token was issued to another client"], // RFC7009-2.1-7
+  // RFC7009-2.2.1-2
+  token_type_unsupported: [400, "unsupported_token_type", "tokens of this kind cannot be revoked here"],
+  // RFC8693-2.2.2-3, RFC8707-2-9
+  target_refused: [400, "invalid_target", "the target (resource, audience) is not available"],
+  // RFC9396-5-2, RFC9396-8-1
+  details_refused: [400, "invalid_authorization_details", "authorization_details of no type are supported"],
+  scope_refused: [400, "invalid_scope", "the scope is not available"], // RFC6749-5.2-9
+  // RFC9449-5.2-1, RFC8705-3.4-2
+  binding_refused: [
+    400,
+    "invalid_request",
+    "the request does not prove the key by which the token has to be bound",
+  ],
+  proof_refused: [400, "invalid_dpop_proof", "the DPoP proof is not valid"], // RFC9449-5-3
+  nonce_demanded: [400, "use_dpop_nonce", "the DPoP proof needs the nonce that is sent"], // RFC9449-8-2
+  throttled: [429, "temporarily_unavailable", "too many requests"], // PROD-8.3-1
+  // MCPC-D-17
+  client_unreachable: [
+    503,
+    "temporarily_unavailable",
+    "the metadata of the client cannot be fetched at present",
+  ],
+  // RECHECK-D-3
+  provider_unreachable: [
+    503,
+    "temporarily_unavailable",
+    "the sign-in provider of the user does not answer at present",
+  ],
+  overloaded: [503, "temporarily_unavailable", "the server is busy"],
+};
+
 export function toOAuthError(kind: Failure["kind"]): OAuthError {
-  switch (kind) {
-    case "request_malformed": // RFC6749-5.2-2
-      return { status: 400, error: "invalid_request", description: "the request is malformed" };
-    case "client_refused": // RFC6749-5.2-3, RFC7521-4.2.1-1, RFC7523-3.2-1
-      return { status: 400, error: "invalid_client", description: "client authentication failed" };
-    case "client_gone": // MCPC-D-18, RFC6749-5.2-4
-      return { status: 401, error: "invalid_client", description: "client authentication failed" };
-    case "client_unauthorized": // RFC6749-5.2-7
-      return {
-        status: 400,
-        error: "unauthorized_client",
-        description: "the client may not use this grant_type",
-      };
-    case "grant_type_unsupported": // RFC6749-5.2-8
-      return { status: 400, error: "unsupported_grant_type", description: "the grant_type is not supported" };
-    // RFC8693-2.2.2-1, RFC8693-2.2.2-2: a bad token and a policy denial share this code and its text.
-    case "token_refused":
-    case "policy_denied":
-      return { status: 400, error: "invalid_request", description: "the exchange is not allowed" };
-    case "grant_refused": // RFC7523-3.1-2, IDC-2.4.2-5
-      return { status: 400, error: "invalid_grant", description: "the grant is not accepted" };
-    // WAG-7-1, WAG-7-2, PLAT-D-14: the holder of a signed token is told which side has to act, and no more.
-    case "platform_refused":
-      return {
-        status: 400,
-        error: "invalid_grant",
-        description: "the grant is not accepted: the platform has to issue another one",
-      };
-    case "workload_not_admitted":
-      return {
-        status: 400,
-        error: "invalid_grant",
-        description:
-          "the grant is not accepted: the administrator of this server has not admitted the workload",
-      };
-    case "token_of_another": // RFC7009-2.1-7
-      return {
-        status: 400,
-        error: "invalid_grant",
-        description: "the token was issued to another client",
-      };
-    case "token_type_unsupported": // RFC7009-2.2.1-2
-      return {
-        status: 400,
-        error: "unsupported_token_type",
-        description: "tokens of this kind cannot be revoked here",
-      };
-    case "target_refused": // RFC8693-2.2.2-3, RFC8707-2-9
-      return {
-        status: 400,
-        error: "invalid_target",
-        description: "the target (resource, audience) is not available",
-      };
-    case "details_refused": // RFC9396-5-2, RFC9396-8-1
-      return {
-        status: 400,
-        error: "invalid_authorization_details",
-        description: "authorization_details of no type are supported",
-      };
-    case "scope_refused": // RFC6749-5.2-9
-      return { status: 400, error: "invalid_scope", description: "the scope is not available" };
-    case "binding_refused": // RFC9449-5.2-1, RFC8705-3.4-2
-      return {
-        status: 400,
-        error: "invalid_request",
-        description: "the request does not prove the key by which the token has to be bound",
-      };
-    case "proof_refused": // RFC9449-5-3
-      return { status: 400, error: "invalid_dpop_proof", description: "the DPoP proof is not valid" };
-    case "nonce_demanded": // RFC9449-8-2
-      return {
-        status: 400,
-        error: "use_dpop_nonce",
-        description: "the DPoP proof needs the nonce that is sent",
-      };
-    case "throttled": // PROD-8.3-1
-      return { status: 429, error: "temporarily_unavailable", description: "too many requests" };
-    case "client_unreachable": // MCPC-D-17
-      return {
-        status: 503,
-        error: "temporarily_unavailable",
-        description: "the metadata of the client cannot be fetched at present",
-      };
-    case "provider_unreachable": // RECHECK-D-3
-      return {
-        status: 503,
-        error: "temporarily_unavailable",
-        description: "the sign-in provider of the user does not answer at present",
-      };
-    case "overloaded":
-      return { status: 503, error: "temporarily_unavailable", description: "the server is busy" };
-    default:
-      return kind satisfies never;
-  }
+  const [status, error, description] = OAUTH_ERRORS[kind];
+  return { status, error, description };
 }
