@@ -1,36 +1,42 @@
-/** The texts of the pages in English. */
+/** The texts of the pages in English. Names and hosts come in as markup, inside `bdi`; a title is plain text. */
+import type { OwnEventKind } from "../audit/own-events.ts";
+import type { NoticeKind } from "../flows/outcome.ts";
+import type { Html } from "./html.ts";
 import { html } from "./html.ts";
-import type { Texts } from "./texts.ts";
 
 const count = (number: number, unit: string): string => `${number} ${unit}${number === 1 ? "" : "s"}`;
 
-export const en: Texts = {
+export const en = {
+  /** The tag for `lang` and for dates. */
   language: "en",
-  consentTitle: (client) => `Allow ${client}?`,
-  consentHeading: (client) => html`${client} asks for access`,
+  consentTitle: (client: string) => `Allow ${client}?`,
+  consentHeading: (client: Html) => html`${client} asks for access`,
+  /** The words in place of a name, where the client has none that was checked. */
   unverifiedClient: "An unverified program",
-  claimedName: (name) => html`It calls itself “${name}”.`,
-  reasonGiven: (words) => html`Reason given: “${words}”`,
-  askHeading: (agent) => html`${agent} asks to act for you`,
+  claimedName: (name: Html) => html`It calls itself “${name}”.`,
+  reasonGiven: (words: Html) => html`Reason given: “${words}”`,
+  askHeading: (agent: Html) => html`${agent} asks to act for you`,
   askWhy: "If you do not know why it asks, refuse.",
+  /** The first of the chain of those who act for the user. */
   you: "you",
-  agentsBetween: (number) => count(number, "agent"),
-  selfRegistered: (date) => `It registered itself on ${date}, and its name was not checked.`,
+  agentsBetween: (number: number) => count(number, "agent"),
+  selfRegistered: (date: string) => `It registered itself on ${date}, and its name was not checked.`,
   loopback: "The answer goes to this computer, where any program could receive it.",
-  redirectDiffers: (redirect, client) => html`The answer goes to ${redirect}, not to ${client}.`,
+  redirectDiffers: (redirect: Html, client: Html) => html`The answer goes to ${redirect}, not to ${client}.`,
   confirm: "I started this myself just now",
   unconfirmedTitle: "One box is missing",
   unconfirmed: "Tick “I started this myself just now”, and tick again what you allow.",
   signedInAs: "Signed in as",
   notYou: "Not you?",
   canTakeBack: "You can take this back at any time in your account.",
-  timeLeft: (minutes) => `You have ${count(minutes, "minute")} to decide.`,
+  timeLeft: (minutes: number) => `You have ${count(minutes, "minute")} to decide.`,
   moreTime: "Give me more time",
   details: "Details: how long, where to, technical ids",
   lastsUntil: "Lasts until",
+  /** For how long the client goes on without the user. */
   goesOnFor: "Without asking you again it goes on for",
-  hours: (hours) => count(hours, "hour"),
-  goOnWithoutMe: ({ days, idleDays, hours }) =>
+  hours: (hours: number) => count(hours, "hour"),
+  goOnWithoutMe: ({ days, idleDays, hours }: { days: number; idleDays: number; hours: number }) =>
     `go on without asking you again for ${count(days, "day")} instead of ${count(hours, "hour")}, as long as it is used every ${count(idleDays, "day")}`,
   answerGoesTo: "The answer goes to",
   onThisComputer: "on this computer",
@@ -38,35 +44,38 @@ export const en: Texts = {
   scopeNames: "Technical names of the permissions",
   answersFor: "Who answers for it",
   identities: "Who works for whom, by id",
-  asksTo: (target) => html`At ${target} it asks to`,
+  asksTo: (target: Html) => html`At ${target} it asks to`,
   tickHint: "Tick what you allow. Without a tick, nothing is given.",
   everything: "All of this",
-  agentsFurther: (number) => `${count(number, "agent")} may then act for you without asking`,
+  agentsFurther: (number: number) => `${count(number, "agent")} may then act for you without asking`,
   refuse: "Refuse",
   allow: "Allow",
   signInTitle: "Sign in",
   signInHint: "Choose where you have your account.",
   goOn: "Go on",
   signOut: "Sign out",
-  signOutAt: (provider) => html`Sign out at ${provider} too`,
-  backTo: (host) => html`Back to ${host}`,
+  signOutAt: (provider: Html) => html`Sign out at ${provider} too`,
+  backTo: (host: Html) => html`Back to ${host}`,
   accountTitle: "Your account",
+  /** Before the id of the request. */
   forSupport: "Number for support:",
   allowedHeading: "What you allowed",
   nothingAllowed: "You allow nothing to any program at present.",
-  takeBackHint: (minutes) =>
+  /** How long, in minutes, a service may still take a token that it checks by itself. */
+  takeBackHint: (minutes: number) =>
     `What you take back ends here at once, with everything that was given under it. A service that checks by itself may notice it up to ${count(minutes, "minute")} later.`,
-  mayAt: (target) => html`May, at ${target}`,
+  mayAt: (target: Html) => html`May, at ${target}`,
   allowedSince: "Allowed since",
-  allowedUntil: (date) => `Lasts until ${date}.`,
+  allowedUntil: (date: string) => `Lasts until ${date}.`,
   untilTakenBack: "Lasts until you take it back.",
-  lastUsed: (date) => `Last used on ${date}.`,
+  lastUsed: (date: string) => `Last used on ${date}.`,
   noUse: "No use on record.",
-  noUseSince: (date) => `No use on record since ${date}.`,
+  noUseSince: (date: string) => `No use on record since ${date}.`,
   goesOn: "Goes on while you are away",
-  goesOnUntil: (since, used, until) => `Since ${since}, last used on ${used}, until ${until}.`,
-  goesOnIdle: (date) => `Without use it ends on ${date}.`,
-  reused: (date) =>
+  goesOnUntil: (since: string, used: string, until: string) =>
+    `Since ${since}, last used on ${used}, until ${until}.`,
+  goesOnIdle: (date: string) => `Without use it ends on ${date}.`,
+  reused: (date: string) =>
     `On ${date} access of this program was ended, because it was used from two places: a copy of it may have been stolen. If you use the program, sign in there again.`,
   renewedElsewhere:
     "Two networks used the same access of this program within seconds. You may have changed networks, or a copy was stolen: if you do not know why, take back what you allowed.",
@@ -83,7 +92,7 @@ export const en: Texts = {
   moreAllowed: "More of what you allowed",
   firstAllowed: "What you allowed, from the start",
   doneHeading: "What was done in your name",
-  doneHint: (zone) =>
+  doneHint: (zone: string | undefined) =>
     zone === undefined
       ? "The newest first. Times are UTC."
       : `The newest first. Times are those of ${zone}, with UTC beside them.`,
@@ -96,10 +105,12 @@ export const en: Texts = {
   dayWrong: "Write each day as in 2027-01-31, the first not after the last, or leave it empty.",
   older: "Older entries",
   newest: "Newest entries",
+  /** The heading of what has no agent. */
   yourself: "Yourself",
   exactTime: "Exact time, in UTC",
-  toldBy: (issuer) => html`as ${issuer} says`,
-  doneAt: (target) => html`At ${target}`,
+  toldBy: (issuer: Html) => html`as ${issuer} says`,
+  doneAt: (target: Html) => html`At ${target}`,
+  /** What each mark stands for. */
   sorts: {
     act: "acted",
     gift: "received permission or access",
@@ -107,6 +118,7 @@ export const en: Texts = {
     ending: "ended",
     session: "sign-in",
   },
+  /** What the agent did that acted last, which is named above it. */
   done: {
     token_given: "Received access to what you allowed.",
     acted: "Acted in your name.",
@@ -123,7 +135,7 @@ export const en: Texts = {
     ended: "What programs had for you was ended.",
     signed_in: "You signed in here.",
     signed_out: "You signed out here.",
-  },
+  } satisfies Record<OwnEventKind, string>,
   notices: {
     request_invalid: {
       title: "The request is not valid",
@@ -205,5 +217,5 @@ export const en: Texts = {
       title: "You are signed out",
       text: "What you allowed stays allowed. You may still be signed in at your company.",
     },
-  },
+  } satisfies Record<NoticeKind | "home" | "signed_out" | "fault", { title: string; text: string }>,
 };
