@@ -3,6 +3,7 @@
 import { EXIT } from "../limits/process.ts";
 import { COMMANDS, SERVE } from "./commands.ts";
 import type { CommandForm, CommandUsage } from "./options.ts";
+import { formsOf, optionsOf } from "./options.ts";
 
 const WIDTH = 110;
 
@@ -31,15 +32,17 @@ export function overview(emphasis: Emphasis): string {
 
 /** The forms of one command, as the usage lists them. */
 export function synopsesOf(usage: CommandUsage, emphasis: Emphasis): string {
-  return [emphasis("Usage:"), ...usage.forms.flatMap((form) => wrap(synopsis(usage, form), 2, 6))].join("\n");
+  return [emphasis("Usage:"), ...formsOf(usage).flatMap((form) => wrap(synopsis(usage, form), 2, 6))].join(
+    "\n",
+  );
 }
 
 export function helpOf(usage: CommandUsage, emphasis: Emphasis): string {
-  const forms = usage.forms.flatMap((form) => [
+  const forms = formsOf(usage).flatMap((form) => [
     ...wrap(synopsis(usage, form), 2, 6),
     ...wrap(form.says, 10, 10),
   ]);
-  const options = Object.entries(usage.options).map(([name, { value = "", says }]) => {
+  const options = [...optionsOf(usage)].map(([name, { value = "", says }]) => {
     return [`--${name} ${value}`.trim(), says] as const;
   });
   return [
@@ -59,14 +62,19 @@ const EXIT_CODES = [
   [`${EXIT.unavailable}`, "the store, or a server that was asked, cannot be reached or does not work"],
 ] as const;
 
-function synopsis({ name, options: described }: CommandUsage, form: CommandForm): string {
-  const { words, takes = [], requires = [], options = [] } = form;
+function synopsis(usage: CommandUsage, { words, takes, requires, options }: CommandForm): string {
+  const described = optionsOf(usage);
   const shown = (option: string): string => {
-    const { value, many } = described[option] ?? {};
-    return [`--${option}`, value, many && "…"].filter((part) => part !== undefined).join(" ");
+    const { value, many = false } = described.get(option) ?? {};
+    return [`--${option}`, value, many ? "…" : undefined].filter((part) => part !== undefined).join(" ");
   };
-  const parts = [words, ...takes, ...requires.map(shown), ...options.map((option) => `[${shown(option)}]`)];
-  return ["mandate", name, ...parts].filter((part) => part !== "").join(" ");
+  const parts = [
+    ...words,
+    ...takes,
+    ...requires.map(shown),
+    ...options.map((option) => `[${shown(option)}]`),
+  ];
+  return ["mandate", usage.name, ...parts].join(" ");
 }
 
 /** Lays out two columns, of which the second is wrapped. */

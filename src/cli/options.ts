@@ -5,31 +5,54 @@ import { err, ok } from "../result.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
 
-/** `value` is the name of the option's value in the usage; without it the option is a flag. */
-export type Option = {
-  readonly value?: string;
-  /** Whether the option may be given more than once. */
-  readonly many?: true;
-  readonly says: string;
-};
-
-/** One way to call a command: the words after its name, its arguments, and its options by name. */
-export type CommandForm = {
-  readonly words: string;
-  readonly takes?: readonly string[];
-  readonly requires?: readonly string[];
-  readonly options?: readonly string[];
-  readonly says: string;
-};
-
+/** How a command is called, as its usage shows it. */
 export type CommandUsage = {
   readonly name: string;
   readonly summary: string;
-  readonly forms: readonly CommandForm[];
-  readonly options: Readonly<Record<string, Option>>;
+  /**
+   * What each form does. It begins with its words and the names of its arguments, in capitals; then come the options that
+   * it requires, and in brackets those that it takes, as in `initial-token create --class [uses json]`.
+   */
+  readonly forms: Readonly<Record<string, string>>;
+  /** What each option says, by its name and that of its value; a flag has none, and `…` says that it may be repeated. */
+  readonly options: Readonly<Record<string, string>>;
   readonly notes: readonly string[];
   readonly example: string;
 };
+
+export const CONFIG = { "config FILE": `the configuration (default: ${DEVELOPMENT_CONFIG})` };
+
+/** `value` is absent for a flag; `many` says that the option may be given more than once. */
+export type Option = { readonly value: string | undefined; readonly many: boolean; readonly says: string };
+
+export const optionsOf = ({ options }: Pick<CommandUsage, "options">): ReadonlyMap<string, Option> =>
+  new Map(
+    Object.entries(options).map(([shown, says]) => {
+      const [name = "", ...value] = shown.replace(/ …$/, "").split(" ");
+      return [name, { value: value.join(" ") || undefined, many: shown.endsWith(" …"), says }];
+    }),
+  );
+
+export const namesOf = (options: CommandUsage["options"]): string =>
+  [...optionsOf({ options }).keys()].join(" ");
+
+/** One way to call a command: the words after its name, its arguments, and its options by name. */
+export type CommandForm = Readonly<Record<"words" | "takes" | "requires" | "options", readonly string[]>> & {
+  readonly says: string;
+};
+
+export const formsOf = ({ forms }: CommandUsage): readonly CommandForm[] =>
+  Object.entries(forms).map(([shown, says]) => {
+    const [before = "", within = ""] = shown.split(/[[\]]/);
+    const startingWith = (begin: RegExp) => before.split(" ").filter((part) => begin.test(part));
+    return {
+      words: startingWith(/^[a-z]/),
+      takes: startingWith(/^[A-Z]/),
+      requires: startingWith(/^--/).map((option) => option.slice(2)),
+      options: within.match(/\S+/g) ?? [],
+      says,
+    };
+  });
 
 /** The arguments of a command, by the form of it (`keys list`, `keys rotate ALG`) that was typed. */
 export type CommandArguments = {
@@ -52,9 +75,9 @@ export function readGiven(usage: CommandUsage, args: readonly string[]): Result<
   const found = findForm(usage, positionals);
   if (!found.ok) return found;
   const form = found.value;
-  const name = [usage.name, form.words].join(" ").trim();
-  const rest = positionals.slice(wordsOf(form).length);
-  const { takes = [] } = form;
+  const { words, takes } = form;
+  const name = [usage.name, ...words].join(" ");
+  const rest = positionals.slice(words.length);
   if (rest.length !== takes.length) {
     return err(`"${name}" takes ${takes.length === 0 ? "options only" : takes.join(" and ")}`);
   }
@@ -62,7 +85,7 @@ export function readGiven(usage: CommandUsage, args: readonly string[]): Result<
   if (wrong !== undefined) return err(wrong);
   const texts = (option: string): readonly string[] | undefined => values[option]?.map(String);
   return ok({
-    form: form.words,
+    form: words.join(" "),
     args: rest,
     one: (option) => texts(option)?.[0],
     all: texts,
@@ -70,34 +93,32 @@ export function readGiven(usage: CommandUsage, args: readonly string[]): Result<
   });
 }
 
-const wordsOf = ({ words }: CommandForm): readonly string[] => (words === "" ? [] : words.split(" "));
-
 /** The form with the most words that begin the line; a form without words is that of a line that begins otherwise. */
-function findForm(
-  { name, forms }: CommandUsage,
-  positionals: readonly string[],
-): Result<CommandForm, string> {
-  const fitting = forms.filter((form) => wordsOf(form).every((word, index) => positionals[index] === word));
-  const [best] = fitting.toSorted((a, b) => wordsOf(b).length - wordsOf(a).length);
-  const isUnknown = best === undefined || (best.words === "" && best.takes === undefined);
-  if (isUnknown && positionals.length > 0) return err(`unknown command "${name} ${positionals.join(" ")}"`);
-  if (best === undefined)
-    return err(`"${name}" requires one of: ${forms.map(({ words }) => words).join(", ")}`);
-  return ok(best);
+function findForm(usage: CommandUsage, positionals: readonly string[]): Result<CommandForm, string> {
+  const forms = formsOf(usage);
+  const fitting = forms.filter(({ words }) => words.every((word, index) => positionals[index] === word));
+  const [best] = fitting.toSorted((a, b) => b.words.length - a.words.length);
+  const isUnknown = best === undefined || (best.words.length === 0 && best.takes.length === 0);
+  if (isUnknown && positionals.length > 0) {
+    return err(`unknown command "${usage.name} ${positionals.join(" ")}"`);
+  }
+  if (best !== undefined) return ok(best);
+  return err(`"${usage.name}" requires one of: ${forms.map(({ words }) => words.join(" ")).join(", ")}`);
 }
 
 /** The first problem with the options of a form. */
 function findWrongOption(
   usage: CommandUsage,
-  { requires = [], options = [] }: CommandForm,
+  { requires, options }: CommandForm,
   name: string,
   values: Values,
 ): string | undefined {
   const allowed = [...requires, ...options];
+  const described = optionsOf(usage);
   for (const [option, given = []] of Object.entries(values)) {
     if (!allowed.includes(option)) return `"${name}" has no option --${option}`;
     // A repeated option is refused, because taking the last of two would silently ignore the first.
-    if (!usage.options[option]?.many && given.length > 1) return `--${option} is given twice`;
+    if (!described.get(option)?.many && given.length > 1) return `--${option} is given twice`;
     if (given.includes("")) return `--${option} is empty`;
   }
   const missing = requires.filter((option) => values[option] === undefined);
@@ -108,8 +129,8 @@ function findWrongOption(
 /** One in 64 of our random ids and key ids begins with a hyphen, and must not be read as an option. */
 const HYPHEN_ID = /^-[\w-]{21}(?:[\w-]{21})?$/;
 
-function parse({ options: described }: CommandUsage, args: readonly string[]) {
-  const entries = Object.entries(described).map(([name, { value }]) => {
+function parse(usage: CommandUsage, args: readonly string[]) {
+  const entries = [...optionsOf(usage)].map(([name, { value }]) => {
     return [name, { type: value === undefined ? "boolean" : "string", multiple: true }] as const;
   });
   const options = Object.fromEntries(entries);

@@ -8,6 +8,7 @@ import { runCommandLine } from "../../scripts/command-line.ts";
 import { readCommandLine } from "../../src/cli/command-line.ts";
 import { COMMANDS, SERVE } from "../../src/cli/commands.ts";
 import { helpOf } from "../../src/cli/help.ts";
+import { formsOf, optionsOf } from "../../src/cli/options.ts";
 import { word } from "../../src/cli/text.ts";
 import { parseCommand, spawnCommandLine } from "../support/host.ts";
 
@@ -30,16 +31,16 @@ for (const [words, configFile] of served) {
 test("every command has a row: its help names each option of its forms, and its example is accepted", async () => {
   for (const usage of [SERVE, ...COMMANDS.map((row) => row.usage)]) {
     const help = helpOf(usage, (heading) => heading);
-    for (const { words, requires = [], options = [] } of usage.forms) {
-      assert.ok(help.includes(`mandate ${usage.name} ${words}`.trim()), help);
+    const [forms, described] = [formsOf(usage), optionsOf(usage)];
+    for (const { words, requires, options } of forms) {
+      assert.ok(help.includes(["mandate", usage.name, ...words].join(" ")), help);
       for (const option of [...requires, ...options]) {
-        assert.ok(usage.options[option] !== undefined, `${usage.name} --${option} is not described`);
+        assert.ok(described.has(option), `${usage.name} --${option} is not described`);
         assert.match(help, new RegExp(`^  --${option}\\b`, "m"));
       }
     }
-    const unused = Object.keys(usage.options).filter(
-      (option) =>
-        !usage.forms.some(({ requires = [], options = [] }) => [...requires, ...options].includes(option)),
+    const unused = [...described.keys()].filter(
+      (option) => !forms.some(({ requires, options }) => [...requires, ...options].includes(option)),
     );
     assert.deepEqual(unused, [], usage.name);
     for (const line of help.split("\n")) assert.ok(line.length <= 110 || /example/i.test(line), line);
