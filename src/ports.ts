@@ -5,6 +5,7 @@ import type { Span } from "./audit/query.ts";
 import type { Reason } from "./audit/reasons.ts";
 import type { Consent, Origin } from "./policy/access.ts";
 import type { EndingKey } from "./policy/endings.ts";
+import type { Job } from "./policy/jobs.ts";
 import type { Families } from "./ports-people.ts";
 import type {
   AuditQuery,
@@ -12,6 +13,7 @@ import type {
   CheckpointRow,
   Entry,
   InitialToken,
+  JobFacts,
   Precondition,
   RegisteredClient,
   StandingConsent,
@@ -105,6 +107,24 @@ export interface Consents {
     origin: Origin,
     page: { nowSeconds: number; afterId?: string; limit: number },
   ): Promise<readonly StandingConsent[]>;
+}
+
+/** Jobs, also those that have ended or are over, until everything that can be told of them is past. */
+export interface Jobs {
+  find(id: string): Awaitable<JobFacts | undefined>;
+  /** The newest job that was made of what this digest stands for, and is not over. */
+  made(asked: string, nowSeconds: number): Promise<JobFacts | undefined>;
+  /**
+   * Lists a page of jobs, the newest first: of one subject, of one agent, or all; `before` is the last one of the page
+   * before.
+   */
+  list(page?: {
+    origin?: Origin;
+    actor?: string;
+    before?: Pick<Job, "id" | "createdAtSeconds">;
+  }): Promise<readonly JobFacts[]>;
+  /** JOB-D-24: how many jobs of the agent live, and how many of these for this subject, up to the most of each. */
+  living(origin: Origin, actor: string, nowSeconds: number): Promise<Record<"ofPair" | "ofActor", number>>;
 }
 
 export interface Journal {
@@ -330,6 +350,7 @@ export type Ports = {
   consents: Consents;
   endings: EndingReach;
   families: Families;
+  jobs: Jobs;
   journal: Journal;
   /** `keys` are the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };

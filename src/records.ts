@@ -7,6 +7,7 @@ import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { AccessRequest, Consent, Origin } from "./policy/access.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
+import type { Job } from "./policy/jobs.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { SignInFacts } from "./spec/oidc-user.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
@@ -31,6 +32,10 @@ export type TokenRecord = {
   ancestors: readonly string[];
   ruleId: string;
   consentId?: string;
+  /** JOB-D-8: the job that it was issued for; of another server's, with its issuer and its end. */
+  jobId?: string;
+  jobIssuer?: string;
+  jobEndsAtSeconds?: number;
   /** The key that the token is bound to. */
   confirmation?: Confirmation;
   issuedAtSeconds: number;
@@ -66,7 +71,9 @@ export type Guard =
   /** The same for the user's decision about a pending consent, by its id. */
   | { kind: "decision_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */
-  | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
+  | { kind: "consent_current"; id: string; version: number; nowSeconds: number }
+  /** JOB-D-11: fewer tokens than `most` were issued for the job; writing the entry counts one more. */
+  | { kind: "job_below"; id: string; most: number };
 
 /**
  * What a user gave by one click, with its refresh tokens, which come one from another: their family. REFRESH-D-13: its
@@ -85,6 +92,8 @@ export type Family = SignInFacts & {
   target: string;
   scopes: readonly string[];
   consentId: string;
+  /** The job that the user gave it for. */
+  jobId?: string;
   /** The thumbprint of the key that its tokens are bound to. */
   jkt?: string;
   /** Whether the user lets the client go on without them, which decides how long it lasts. */
@@ -150,6 +159,15 @@ export type FamilyChange =
       next?: { digest: string; sealed: string; by: string };
       again?: { windowMs: number; retriesMax: number; elsewhere: boolean };
     };
+
+/** A job on record; `issued` is the number of its tokens, where that is bounded. */
+export type JobRecord = Job & { issued?: number; endingKeys: readonly EndingKey[] };
+
+export type JobFacts = {
+  job: JobRecord;
+  /** The first ending that reaches the job; `reason` is that of its event, as long as that is kept. */
+  ended?: { eventId: string; atMs: number; reason?: string };
+};
 
 export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
 
@@ -220,6 +238,8 @@ export type Entry = {
   guards?: readonly Guard[];
   consent?: ConsentChange;
   registration?: RegistrationChange;
+  /** A job that is new. */
+  job?: JobRecord;
   family?: FamilyChange;
   rows?: readonly RowChange[];
   /** Withdrawing a consent and removing a client end the tokens under them without it. */

@@ -27,7 +27,7 @@ export const STATUSES = ["tested", "decision", "exception", "not-offered", "plan
 export const CAPABILITIES = [
   ...["token endpoint", "client authentication", "token exchange", "policy and consent", "audit trail"],
   ...["registration", "metadata documents", "cross-domain grants", "introspection and revocation"],
-  ...["sender-constrained tokens", "operations", "sign-in and consent"],
+  ...["sender-constrained tokens", "operations", "sign-in and consent", "jobs"],
 ];
 export const ID = "[A-Z][A-Z0-9]*-[0-9A-Za-z.]+-v?[0-9]+";
 

@@ -113,6 +113,7 @@ const ENDED = {
   consent: "every token that the consent {id} allowed",
   grant: "the refresh tokens of the user's grant {id}, and what was issued for them",
   every_grant: "the refresh tokens of every user, and what was issued for them",
+  job: "the job {id} of {iss}, and what was issued for it",
   key: "every token that the key {kid} signed",
   everything: "every token",
 } as const satisfies Record<EndingSelector["by"], string>;

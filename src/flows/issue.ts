@@ -45,6 +45,7 @@ type Lost =
   | { replayed: (event: AuditEvent, order: Order) => RefusedRequest }
   | { failure: Failure }
   | { isEnded: true }
+  | { reason: "job_exhausted" }
   | { renewsKey: boolean };
 
 /** The conditions of an entry that issues a token. */
@@ -65,6 +66,8 @@ const LOST: Record<Condition, Lost> = {
   family_current: { failure: { kind: "grant_refused", reason: REFRESH_RACED } },
   // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
   not_ended: { isEnded: true },
+  // JOB-D-11: neither would it lower a count.
+  job_below: { reason: "job_exhausted" },
   consent_current: { renewsKey: false },
 };
 
@@ -130,6 +133,7 @@ export function issue(
       const lost = lostBy(recorded.error);
       if ("replayed" in lost) return err(lost.replayed(event, order));
       if ("failure" in lost) return refuse(lost.failure, []);
+      if ("reason" in lost) return refuse(toFailure(order, { kind: "token_refused", ...lost }), []);
       if ("isEnded" in lost) {
         const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
         return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, []));

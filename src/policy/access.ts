@@ -19,6 +19,30 @@ export type Consent = {
   targets: readonly string[];
   scopes: readonly string[];
   expiresAtSeconds?: number;
+  /** JOB-D-6: the job inside which alone it counts. */
+  jobId?: string;
+};
+
+/** JOB-D-2: what is absent is not limited by the job; it always ends. */
+export type JobBounds = {
+  notAfterSeconds: number;
+  /** Names of targets. */
+  targets?: readonly string[];
+  scopes?: readonly string[];
+  /** The clients and workloads that may take part. */
+  agents?: readonly string[];
+  /** The number of tokens that are issued here. */
+  maxTokens?: number;
+  /** The number of hops in a chain. */
+  maxDepth?: number;
+};
+
+/** The job of a request, by what is presented. */
+export type JobInForce = {
+  id: string;
+  /** The server whose job it is; absent for a job of ours. */
+  iss?: string;
+  bounds: JobBounds;
 };
 
 /** What the verified subject token says, or the grant, the authorization code or the refresh token that is redeemed. */
@@ -57,6 +81,8 @@ export type AccessRequest = Caller & {
   /** The APIs at a partner that an ID-JAG is to name. */
   resources?: readonly string[];
   scope?: readonly string[];
+  /** JOB-D-8: the job of what is presented, or the one that the caller chose for it. */
+  job?: JobInForce;
   /** Absent if the request proved none; "assumed" in a question, for every key that is demanded. */
   keys?: ProvenKeys | "assumed";
   /** What the client's metadata demand its tokens to be bound by. */

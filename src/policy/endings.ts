@@ -42,6 +42,8 @@ export type EndingSelector =
   | { by: "grant"; id: string }
   /** What every user gave by a click, as after a backup was restored. */
   | { by: "every_grant" }
+  /** JOB-D-12: what was issued for the job; `iss` is the server whose job it is. */
+  | { by: "job"; iss: string; id: string }
   /** What was signed by this key of ours. */
   | { by: "key"; kid: string }
   /** What was issued up to a time in milliseconds, or up to now if no time is given. */
@@ -90,6 +92,8 @@ function valuesOf(selector: EndingSelector): readonly string[] {
     case "consent":
     case "grant":
       return [selector.id];
+    case "job":
+      return [selector.iss, selector.id];
     case "key":
       return [selector.kid];
     case "everything":
@@ -111,6 +115,8 @@ export type Endable = {
   consentId?: string;
   /** The token of ours that was its actor token. */
   actorJti?: string;
+  /** The keys of the job that it was issued for. */
+  jobKeys?: readonly EndingKey[];
   /** The key of ours that signs it. */
   kid?: string;
   /** The workloads of platforms that proved a party, each with the time of the token that did. */
@@ -166,7 +172,7 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
     "keys" in root
       ? root.keys
       : foreignKeys(sha256, origin, Math.min(root.issuedAtSeconds, issued.issuedAtSeconds));
-  for (const { key, sinceMs } of behind) carry(key, sinceMs);
+  for (const { key, sinceMs } of [...behind, ...(issued.jobKeys ?? [])]) carry(key, sinceMs);
   if ("token" in root && root.token !== undefined) add({ by: "foreign_token", ...root.token }, writtenMs);
   return keys;
 }
@@ -224,6 +230,8 @@ type UserGrant = UserSignIn & {
   signedInAtSeconds: number;
   /** When the user decided. */
   startedAtSeconds: number;
+  /** The key of the job that they gave it for; what else ends the job is of the user and the client. */
+  jobKey?: EndingKey;
 };
 
 /** REFRESH-D-14: the keys of the refresh tokens of one click, which all that is issued for them carries. */
@@ -237,20 +245,21 @@ export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly Ending
   ];
   const own = selectors.map((one) => ({ key: selectorKey(sha256, one), sinceMs: startedAtSeconds * 1000 }));
   // An ending of the user's sign-ins up to a time also ends what they led to.
-  return [...own, ...signInKeys(sha256, grant, Math.min(signedInAtSeconds, startedAtSeconds))];
+  const ofSignIn = signInKeys(sha256, grant, Math.min(signedInAtSeconds, startedAtSeconds));
+  return [...own, ...ofSignIn, ...(grant.jobKey === undefined ? [] : [grant.jobKey])];
 }
 
 // --- the record -------------------------------------------------------------------------------------------------
 
 /**
- * The ending of a token, of the refresh tokens of one click, of a sign-in or of a key of ours has no cut-off: nothing is
- * issued again under its name, or signed with it.
+ * The ending of a token, of the refresh tokens of one click, of a job, of a sign-in or of a key of ours has no cut-off:
+ * nothing is issued again under its name, or signed with it.
  */
 const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * The record that ends what the selector names. A token, the refresh tokens of a click, a sign-in or a key ends for good;
- * of anything else it ends what exists up to a cut-off. That reaches the time of one write into the future, because what
+ * The record that ends what the selector names. A token, the refresh tokens of a click, a job, a sign-in or a key ends
+ * for good; of anything else it ends what exists up to a cut-off. That reaches the time of one write into the future, because what
  * another instance writes at this moment may not see the record yet; what is issued within that time is ended too.
  */
 export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs: number): Ending {
@@ -286,6 +295,7 @@ function cutOffOf(selector: EndingSelector, nowMs: number): number {
     case "grant":
     case "sign_in":
     case "foreign_token":
+    case "job":
     case "key":
       return ALWAYS_MS;
     case "subject":
@@ -314,6 +324,7 @@ function keptSeconds(selector: EndingSelector): number {
     case "grant":
     case "sign_in":
     case "foreign_token":
+    case "job":
     case "every_grant":
       return REFRESH_DAYS_MAX * 24 * 3600;
     case "token":

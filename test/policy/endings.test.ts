@@ -95,6 +95,11 @@ const cases: readonly (readonly [EndingSelector, { reach: number; kept: number }
     { by: "grant", id: "g" },
     { reach: Number.MAX_SAFE_INTEGER, kept: REFRESH_DAYS_MAX * 24 * 3600 },
   ],
+  // JOB-D-12
+  [
+    { by: "job", iss: US, id: "j" },
+    { reach: Number.MAX_SAFE_INTEGER, kept: REFRESH_DAYS_MAX * 24 * 3600 },
+  ],
   [{ by: "every_grant" }, { reach: ENDING_REACH_MS, kept: REFRESH_DAYS_MAX * 24 * 3600 }],
   [
     { by: "subject", iss: "i", sub: "s" },

@@ -96,6 +96,7 @@ export async function openFlow(
     consents: store.consents,
     endings: store.endings,
     families: store.families,
+    jobs: store.jobs,
     audit: store.audit,
     signer: await open("token"),
     grantSigner: await open("grant"),

@@ -114,9 +114,14 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   return new ChainedJournal(options, genesis);
 }
 
-/** Answers the entries whose guards failed, and returns the others. */
+/**
+ * Answers the entries whose guards failed, and returns the others. JOB-D-11: what only stood too far back in the count of
+ * its job is tried again where an entry before it leaves the batch for another reason.
+ */
 function refuse(members: readonly Waiting[], failures: readonly GuardFailure[]): Waiting[] {
-  const failed = Map.groupBy(failures, ({ entry }) => entry);
+  const all = Map.groupBy(failures, ({ entry }) => entry);
+  const others = [...all].filter(([, found]) => found.some(({ guard }) => guard !== "job_below"));
+  const failed = others.length > 0 ? new Map(others) : all;
   for (const [index, found] of failed) members[index]?.resolve(err(found.map(({ guard }) => guard)));
   return members.filter((_, index) => !failed.has(index));
 }

@@ -18,7 +18,7 @@ import type { OpenJournal } from "./journal.ts";
 export type RetentionOptions = {
   store: Pick<
     Store,
-    "log" | "audit" | "shortLived" | "families" | "pendingConsents" | "rechecks" | "sliceMs"
+    "log" | "audit" | "shortLived" | "families" | "jobs" | "pendingConsents" | "rechecks" | "sliceMs"
   >;
   journal: OpenJournal;
   /** The keys of this server, among them those for checkpoints. */
@@ -41,8 +41,8 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
-    const { audit, shortLived, families, pendingConsents, rechecks } = store;
-    for (const rows of [audit, shortLived, families, pendingConsents, rechecks]) {
+    const { audit, shortLived, families, jobs, pendingConsents, rechecks } = store;
+    for (const rows of [audit, shortLived, families, jobs, pendingConsents, rechecks]) {
       await removePaced(store, closing, (limit) => rows.sweep(before, limit));
     }
   };

@@ -19,6 +19,7 @@ import {
   FAMILY,
   FAMILY_TOKEN,
   INITIAL_TOKEN,
+  JOB,
   SHORT_LIVED,
   SIGNING_KEY,
   SPENT_JTI,
@@ -36,6 +37,7 @@ export type StatementPart =
   | "clients"
   | "keys"
   | "families"
+  | "jobs"
   | "short-lived rows";
 
 /** `stored` are the columns that are inserted, `beside` those that only conditions and changes read. */
@@ -139,6 +141,12 @@ export const LISTS = {
     elsewhere: asInteger("elsewhere"),
   }),
 
+  job: listOf("jobs", JOB.columns, NONE),
+  /** Each token of a job whose number has a bound: which of those of the batch it is. */
+  counted: listOf("jobs", NONE, { id: asText("id"), nth: asInteger("nth"), most: asInteger("most") }),
+  /** The number of those tokens in the batch. */
+  issued: listOf("jobs", NONE, { id: asText("id"), count: asInteger("count") }),
+
   short_lived: listOf("short-lived rows", SHORT_LIVED.columns, NONE),
   /** Holders of added rows, and how many older rows of the kind stay. */
   holder: listOf("short-lived rows", NONE, {
@@ -175,6 +183,7 @@ export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
     }
   }
   for (const [clientId, issuedAtSeconds] of lastUses(batch)) addFor(0)("used", { clientId, issuedAtSeconds });
+  addCounts(addFor, batch);
   return rows;
 }
 
@@ -211,6 +220,7 @@ function addEntry(add: Add, entry: StoreEntry, isFirst: boolean): void {
   if (registration !== undefined) addRegistration(add, registration, nowSeconds);
   if (initialToken !== undefined) addInitialToken(add, initialToken);
   for (const key of keys) add("key", key);
+  if (entry.job !== undefined) add("job", entry.job);
   if (entry.family !== undefined) addFamily(add, entry.family);
   for (const change of entry.rows ?? []) {
     if ("remove" in change) add("gone", change);
@@ -229,9 +239,23 @@ function addGuard(add: Add, guard: Guard, eventId: string): void {
     add("fresh", { ...guard, jti: spentJti(guard.jti), expiresAtSeconds, eventId });
   } else if (guard.kind === "consent_current") {
     add("current", { ...guard, nowSeconds: Math.floor(guard.nowSeconds) });
-  } else {
+  } else if (guard.kind !== "job_below") {
     for (const key of guard.keys) add("standing", { kind: guard.kind, ...key });
   }
+}
+
+/** JOB-D-11: the tokens of one job in a batch are summed, because a statement changes a row only once. */
+function addCounts(addFor: (entry: number) => Add, batch: readonly StoreEntry[]): void {
+  const counts = new Map<string, number>();
+  for (const [entry, { guards = [] }] of batch.entries()) {
+    for (const guard of guards) {
+      if (guard.kind !== "job_below") continue;
+      const nth = (counts.get(guard.id) ?? 0) + 1;
+      counts.set(guard.id, nth);
+      addFor(entry)("counted", { ...guard, nth });
+    }
+  }
+  for (const [id, count] of counts) addFor(0)("issued", { id, count });
 }
 
 function addConsent(add: Add, change: ConsentChange, givenAtSeconds: number): void {

@@ -140,6 +140,15 @@ export const GUARDS: readonly JournalGuard[] = [
   },
 
   {
+    guard: "job_below",
+    list: "counted",
+    why: "JOB-D-11: of two tokens that are issued at the same time the second finds the count of the first.",
+    table: "job",
+    key: "id",
+    where: "issued + :nth <= :most",
+  },
+
+  {
     guard: "row_new",
     list: "short_lived",
     fails: "(select true from short_lived where kind = :kind and key = :key)",
@@ -322,6 +331,15 @@ export const WRITES: readonly JournalWrite[] = [
       sealed: "case when :rotates = 1 then :sealed else t.sealed end",
       rotated_by: "case when :rotates = 1 then :rotated_by else t.rotated_by end",
     },
+  },
+
+  { name: "job_out", list: "job", into: "job" },
+  {
+    name: "issued_out",
+    list: "issued",
+    table: "job",
+    key: ["id"],
+    set: { issued: "t.issued + :count" },
   },
 
   {

@@ -4,7 +4,7 @@
  */
 
 import type { ReachedToken, RecordedEnding } from "../../policy/signals.ts";
-import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
+import type { AuditTrail, Consents, EndingReach, Facts, Jobs, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, Rechecks, ShortLivedRows } from "../../ports-people.ts";
 import type {
@@ -296,6 +296,11 @@ export interface FamilyRows extends Families {
   forgetSuccessors(windowMs: number, limit: number): Promise<number>;
 }
 
+export interface JobRows extends Jobs {
+  /** Removes at most `limit` jobs that were over before; returns their number. */
+  sweep(beforeSeconds: number, limit: number): Promise<number>;
+}
+
 export interface RecheckRows extends Rechecks {
   /** Removes what expired before, at most `limit`; returns the number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
@@ -352,6 +357,7 @@ export interface Store {
   names: InstanceNames;
   shortLived: ShortLivedStore;
   families: FamilyRows;
+  jobs: JobRows;
   pendingConsents: PendingConsentStore;
   rechecks: RecheckRows;
   signals: SignalRows;

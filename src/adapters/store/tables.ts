@@ -5,6 +5,7 @@ import type {
   CheckpointRow,
   Family,
   InitialToken,
+  JobRecord,
   PendingConsent,
   Recheck,
   RegisteredClient,
@@ -73,6 +74,9 @@ export const TOKEN = tableOf<TokenRecord>()("token", {
   ancestors: asTexts("ancestors"),
   rule_id: asText("ruleId"),
   consent_id: asText("consentId?"),
+  job_id: asText("jobId?"),
+  job_iss: asText("jobIssuer?"),
+  job_ends_at: asInteger("jobEndsAtSeconds?"),
   confirmation: asJsonText("confirmation?"),
   issued_at: asInteger("issuedAtSeconds"),
   expires_at: asInteger("expiresAtSeconds"),
@@ -111,6 +115,7 @@ export const CONSENT = tableOf<Consent>()("consent", {
   targets: asTexts("targets"),
   scopes: asTexts("scopes"),
   expires_at: asInteger("expiresAtSeconds?"),
+  job_id: asText("jobId?"),
 });
 
 export const STORED_CONSENT = tableOf<StoredConsent>()("consent", {
@@ -222,6 +227,22 @@ export const FAMILY = tableOf<Family>()("refresh_family", {
   used_at: asInteger("usedAtSeconds"),
   idle_ends_at: asInteger("idleEndsAtSeconds?"),
   ends_at: asInteger("endsAtSeconds"),
+  job_id: asText("jobId?"),
+  ending_keys: asEndingKeys("endingKeys"),
+});
+
+/** Nothing changes but `issued`, which is null where the number of tokens has no bound (JOB-D-11). */
+export const JOB = tableOf<JobRecord>()("job", {
+  body: asRecordWithout("endingKeys", "issued"),
+  id: asText("id"),
+  origin_iss: asText("origin.iss"),
+  origin_sub: asText("origin.sub"),
+  client_id: asText("clientId"),
+  actor: asText("actor"),
+  asked: asText("asked?"),
+  created_at: asInteger("createdAtSeconds"),
+  not_after: asInteger("bounds.notAfterSeconds"),
+  issued: asInteger("issued?"),
   ending_keys: asEndingKeys("endingKeys"),
 });
 

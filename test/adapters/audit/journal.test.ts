@@ -19,6 +19,7 @@ import type { Guard } from "../../../src/records.ts";
 import { assertChain, open, untilRecorded } from "../../support/journal.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { EVENT } from "../../support/trail.ts";
+import { makeJob } from "../store/jobs.contract.ts";
 import { keepSchema } from "../store/postgres/schema.ts";
 import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
 import { ISSUER, isLive, makeConsent, makeToken, NOW_SECONDS, notEnded } from "../store/store.contract.ts";
@@ -180,6 +181,24 @@ for (const [name, create] of Object.entries(stores)) {
         events.slice(3).map(({ id }) => id),
         ids,
       );
+    },
+  );
+
+  check(
+    "JOB-D-11 a token that is refused for another reason takes no place in the count of its job",
+    async (store) => {
+      const journal = await open(store.log);
+      await untilRecorded(journal, { event: EVENT, guards: [fresh("spent")] });
+      const job = makeJob({ bounds: { notAfterSeconds: NOW_SECONDS + 60, maxTokens: 2 } });
+      await untilRecorded(journal, { event: EVENT, job });
+      const below: Guard = { kind: "job_below", id: job.id, most: 2 };
+      const guards: readonly Guard[][] = [[below], [below, fresh("spent")], [below], [below]];
+      const outcomes = await Promise.all(
+        guards.map((some) => journal.record({ event: EVENT, guards: some })),
+      );
+      const failures = outcomes.map((outcome) => (outcome.ok ? [] : outcome.error));
+      assert.deepEqual(failures, [[], ["jti_fresh"], [], ["job_below"]]);
+      assert.equal((await store.jobs.find(job.id))?.job.issued, 2);
     },
   );
 

@@ -10,6 +10,7 @@
 --   clients: client, altered, secret, registered, registration, given, spent, initial, revoked
 --   keys: key
 --   families: family, refresh_token, family_use
+--   jobs: job, counted, issued
 --   short-lived rows: short_lived, holder, gone
 --
 -- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
@@ -30,7 +31,8 @@ checkpoint_in as (select * from json_to_recordset($3::text::json) as i
 token_in as (select * from json_to_recordset($4::text::json) as i
   (entry int, jti text, client_id text, workload text, subject text, origin_iss text, origin_sub text,
    audience text, scope text, chain text, may_act text, ancestors text, rule_id text, consent_id text,
-   confirmation text, issued_at bigint, expires_at bigint, ending_keys text, event_id text)),
+   job_id text, job_iss text, job_ends_at bigint, confirmation text, issued_at bigint, expires_at bigint,
+   ending_keys text, event_id text)),
 used_in as (select * from json_to_recordset($5::text::json) as i
   (entry int, client_id text, issued_at bigint)),
 fresh_in as (select * from json_to_recordset($6::text::json) as i
@@ -45,7 +47,7 @@ lifted_in as (select * from json_to_recordset($10::text::json) as i
   (entry int, key text, cut_off bigint, at_ms bigint, expires_at bigint)),
 added_in as (select * from json_to_recordset($11::text::json) as i
   (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
-   scopes text, expires_at bigint, given_at bigint)),
+   scopes text, expires_at bigint, job_id text, given_at bigint)),
 replaced_in as (select * from json_to_recordset($12::text::json) as i
   (entry int, id text, version bigint, targets text, scopes text, expires_at bigint)),
 withdrawn_in as (select * from json_to_recordset($13::text::json) as i
@@ -77,17 +79,24 @@ key_in as (select * from json_to_recordset($23::text::json) as i
    private_jwe text)),
 family_in as (select * from json_to_recordset($24::text::json) as i
   (entry int, body text, id text, client_id text, origin_iss text, origin_sub text, generation bigint,
-   used_at bigint, idle_ends_at bigint, ends_at bigint, ending_keys text)),
+   used_at bigint, idle_ends_at bigint, ends_at bigint, job_id text, ending_keys text)),
 refresh_token_in as (select * from json_to_recordset($25::text::json) as i
   (entry int, digest text, family_id text, generation bigint)),
 family_use_in as (select * from json_to_recordset($26::text::json) as i
   (entry int, id text, current bigint, used_at bigint, idle_ends_at bigint, rotates bigint, sealed text,
    rotated_by text, window_ms bigint, retries_max bigint, elsewhere bigint)),
-short_lived_in as (select * from json_to_recordset($27::text::json) as i
+job_in as (select * from json_to_recordset($27::text::json) as i
+  (entry int, body text, id text, origin_iss text, origin_sub text, client_id text, actor text, asked text,
+   created_at bigint, not_after bigint, issued bigint, ending_keys text)),
+counted_in as (select * from json_to_recordset($28::text::json) as i
+  (entry int, id text, nth bigint, most bigint)),
+issued_in as (select * from json_to_recordset($29::text::json) as i
+  (entry int, id text, count bigint)),
+short_lived_in as (select * from json_to_recordset($30::text::json) as i
   (entry int, kind text, key text, version bigint, browser text, body text, expires_at bigint)),
-holder_in as (select * from json_to_recordset($28::text::json) as i
+holder_in as (select * from json_to_recordset($31::text::json) as i
   (entry int, kind text, browser text, kept bigint)),
-gone_in as (select * from json_to_recordset($29::text::json) as i
+gone_in as (select * from json_to_recordset($32::text::json) as i
   (entry int, kind text, key text)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
@@ -160,6 +169,15 @@ family_use_locked as (
     for update
   ) r
 ),
+-- JOB-D-11: of two tokens that are issued at the same time the second finds the count of the first.
+counted_locked as (
+  select i.entry, i.id from (select * from counted_in order by id collate "C") i
+  cross join lateral (
+    select id from job
+    where id = i.id and issued + i.nth <= i.most
+    for update
+  ) r
+),
 failed as (
   -- The store may have gone back: a log that continues behind records that are gone has a gap.
   select i.entry, 'gap' as guard from before_in i
@@ -223,6 +241,9 @@ failed as (
   select i.entry, 'family_current' as guard from family_use_in i
     where (select true from family_use_locked l where l.entry = i.entry and l.id = i.id) is null
   union
+  select i.entry, 'job_below' as guard from counted_in i
+    where (select true from counted_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
   select i.entry, 'row_new' as guard from short_lived_in i
     where (select true from short_lived where kind = i.kind and key = i.key)
 ),
@@ -245,10 +266,11 @@ checkpoint_out as (
 token_out as (
   insert into token
     (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act, ancestors,
-     rule_id, consent_id, confirmation, issued_at, expires_at, ending_keys, event_id)
+     rule_id, consent_id, job_id, job_iss, job_ends_at, confirmation, issued_at, expires_at, ending_keys,
+     event_id)
   select i.jti, i.client_id, i.workload, i.subject, i.origin_iss, i.origin_sub, i.audience, i.scope,
-    i.chain::json, i.may_act::json, i.ancestors::json, i.rule_id, i.consent_id, i.confirmation, i.issued_at,
-    i.expires_at, i.ending_keys::json, i.event_id
+    i.chain::json, i.may_act::json, i.ancestors::json, i.rule_id, i.consent_id, i.job_id, i.job_iss,
+    i.job_ends_at, i.confirmation, i.issued_at, i.expires_at, i.ending_keys::json, i.event_id
   from token_in i
   where not exists (select from failed)
 ),
@@ -280,9 +302,9 @@ spent_out as (
 ),
 added_out as (
   insert into consent
-    (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at, given_at)
+    (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at, job_id, given_at)
   select i.id, i.version, i.origin_iss, i.origin_sub, i.actor, i.targets::json, i.scopes::json, i.expires_at,
-    i.given_at
+    i.job_id, i.given_at
   from added_in i
   where not exists (select from failed)
 ),
@@ -456,9 +478,10 @@ key_activated as (
 ),
 family_out as (
   insert into refresh_family
-    (body, id, client_id, origin_iss, origin_sub, generation, used_at, idle_ends_at, ends_at, ending_keys)
+    (body, id, client_id, origin_iss, origin_sub, generation, used_at, idle_ends_at, ends_at, job_id,
+     ending_keys)
   select i.body, i.id, i.client_id, i.origin_iss, i.origin_sub, i.generation, i.used_at, i.idle_ends_at,
-    i.ends_at, i.ending_keys::json
+    i.ends_at, i.job_id, i.ending_keys::json
   from family_in i
   where not exists (select from failed)
 ),
@@ -481,6 +504,23 @@ family_use_out as (
     from family_use_in i where i.id = t.id
   )
   where t.id = any(array(select id from family_use_in))
+    and not exists (select from failed)
+),
+job_out as (
+  insert into job
+    (body, id, origin_iss, origin_sub, client_id, actor, asked, created_at, not_after, issued, ending_keys)
+  select i.body, i.id, i.origin_iss, i.origin_sub, i.client_id, i.actor, i.asked, i.created_at, i.not_after,
+    i.issued, i.ending_keys::json
+  from job_in i
+  where not exists (select from failed)
+),
+issued_out as (
+  update job t
+  set (issued) = (
+    select t.issued + i.count
+    from issued_in i where i.id = t.id
+  )
+  where t.id = any(array(select id from issued_in))
     and not exists (select from failed)
 ),
 -- By the key, under which a row is found that another instance renews at the same time; no two kinds share one.

@@ -30,6 +30,7 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   refresh_family: CHANGED,
   refresh_token: CHANGED,
   pending_consent: CHANGED,
+  job: CHANGED,
   recheck: CHANGED,
   signal: CHANGED,
   restored: CHANGED,

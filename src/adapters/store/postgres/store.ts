@@ -10,6 +10,7 @@ import type { RowOf } from "../columns.ts";
 import { fromRow } from "../columns.ts";
 import { consentRows } from "../consents.ts";
 import { familyRows } from "../families.ts";
+import { jobRows } from "../jobs.ts";
 import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
 import { pendingConsents } from "../pending-consents.ts";
 import { recheckRows } from "../rechecks.ts";
@@ -77,6 +78,7 @@ export async function openPostgres(
     shortLived: shortLivedRows(engine),
     keys: keyRows(engine),
     families: familyRows(engine),
+    jobs: jobRows(engine),
     pendingConsents: pendingConsents(engine),
     rechecks: recheckRows(engine),
     signals: signalRows(engine),

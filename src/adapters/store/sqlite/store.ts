@@ -11,6 +11,7 @@ import type { RowOf } from "../columns.ts";
 import { fromRow } from "../columns.ts";
 import { consentRows } from "../consents.ts";
 import { familyRows } from "../families.ts";
+import { jobRows } from "../jobs.ts";
 import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
 import type { Migration } from "../migrations.ts";
 import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
@@ -127,6 +128,7 @@ function storeOn(database: Database): Store {
     ...clientRows(engine),
     shortLived: shortLivedRows(engine, EXPIRED),
     families: familyRows(engine),
+    jobs: jobRows(engine),
     pendingConsents: pendingConsents(engine),
     rechecks: recheckRows(engine),
     signals: signalRows(engine),

@@ -1,0 +1,84 @@
+/** Jobs, in both stores; the journal adds them, and counts the tokens of those that have a bound for them. */
+import {
+  JOB_KEPT_SECONDS,
+  JOB_SECONDS_MAX,
+  JOBS_LISTED,
+  JOBS_PER_AGENT_AND_SUBJECT_MAX,
+  JOBS_PER_AGENT_MAX,
+} from "../../limits/jobs.ts";
+import type { JobFacts } from "../../records.ts";
+import { defined, whenReady } from "../../result.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, isEncodable } from "./columns.ts";
+import type { Engine } from "./engine.ts";
+import type { JobRows } from "./store.ts";
+import { JOB } from "./tables.ts";
+
+/** `ended` is the row of the ending, as JSON. */
+type FoundJob = RowOf<typeof JOB.columns> & { ended: string | null };
+
+export function jobRows({ rows, remove, selected, some, object, firstEnding }: Engine): JobRows {
+  const ended = object("'event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason");
+  const ending = firstEnding("j.ending_keys");
+  const found = `select ${selected(JOB, "j.")}, (select ${ended} ${ending}) as ended from job j`;
+  return {
+    find: (id) => {
+      if (!isEncodable(id)) return undefined;
+      return whenReady(rows<FoundJob>(`${found} where j.id = :id`, { id }), ([row]) => row && factsOf(row));
+    },
+    made: async (asked, now) => {
+      const [row] = await rows<FoundJob>(
+        `${found} where j.asked = :asked and j.not_after > :now order by j.created_at desc, j.id desc limit 1`,
+        { asked, now },
+      );
+      return row && factsOf(row);
+    },
+    list: async ({ origin, actor, before } = {}) => {
+      if (![origin?.iss, origin?.sub, actor].every((one = "") => isEncodable(one))) return [];
+      const those = [
+        ...(origin === undefined ? [] : ["j.origin_iss = :iss and j.origin_sub = :sub"]),
+        ...(actor === undefined ? [] : ["j.actor = :actor"]),
+        ...(before === undefined ? [] : ["(j.created_at, j.id) < (cast(:at as bigint), :id)"]),
+      ];
+      // The limit is a constant, by which PostgreSQL plans.
+      const all = await rows<FoundJob>(
+        `${found} where ${those.join(" and ") || "true"}
+         order by j.created_at desc, j.id desc limit ${JOBS_LISTED}`,
+        { ...origin, actor: actor ?? null, at: before?.createdAtSeconds ?? null, id: before?.id ?? null },
+      );
+      return all.map(factsOf);
+    },
+    living: async ({ iss, sub }, actor, now) => {
+      const counted = (whose: string, most: number): string => `(select count(*) from (select 1 from job j
+        where ${whose} j.actor = :actor and j.created_at >= :oldest and j.not_after > :now
+          and (select 1 ${ending}) is null limit ${most}) c)`;
+      const ofPair = counted(
+        "j.origin_iss = :iss and j.origin_sub = :sub and",
+        JOBS_PER_AGENT_AND_SUBJECT_MAX,
+      );
+      const [row] = await rows<{ pair: number; actor: number }>(
+        `select ${ofPair} as pair, ${counted("", JOBS_PER_AGENT_MAX)} as actor`,
+        { iss, sub, actor, now, oldest: now - JOB_SECONDS_MAX },
+      );
+      return { ofPair: row?.pair ?? 0, ofActor: row?.actor ?? 0 };
+    },
+    sweep: async (before, limit) =>
+      remove(`delete from job where ${some("job", "id", "not_after < :before")}`, {
+        before: before - JOB_KEPT_SECONDS,
+        limit,
+      }),
+  };
+}
+
+function factsOf(row: FoundJob): JobFacts {
+  const ended: { event_id: string; at_ms: number; reason: string | null } | null = JSON.parse(
+    row.ended ?? "null",
+  );
+  return defined<JobFacts>({
+    job: fromRow(JOB, row),
+    ended:
+      ended === null
+        ? undefined
+        : defined({ eventId: ended.event_id, atMs: ended.at_ms, reason: ended.reason ?? undefined }),
+  });
+}

@@ -1,0 +1,12 @@
+/** Jobs: how long they last and how many there are. */
+
+/** How long a job lasts if what asks for it does not say, and at most (JOB-D-2). */
+export const JOB_SECONDS = 24 * 3600;
+export const JOB_SECONDS_MAX = 30 * 24 * 3600;
+/** How long a job is kept once it is over, so that what was done for it can be told. */
+export const JOB_KEPT_SECONDS = 90 * 24 * 3600;
+/** Jobs on one page of a list. */
+export const JOBS_LISTED = 100;
+/** JOB-D-24: the most jobs of one agent that live at the same time, and of these for one user. */
+export const JOBS_PER_AGENT_MAX = 10_000;
+export const JOBS_PER_AGENT_AND_SUBJECT_MAX = 50;

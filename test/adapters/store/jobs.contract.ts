@@ -1,0 +1,214 @@
+/** The contract of both stores: jobs, and the number of tokens that are issued for one. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
+import { JOB_KEPT_SECONDS, JOBS_LISTED } from "../../../src/limits/jobs.ts";
+import { buildEnding } from "../../../src/policy/endings.ts";
+import { jobKeys } from "../../../src/policy/jobs.ts";
+import type { Guard, JobRecord } from "../../../src/records.ts";
+import { defined } from "../../../src/result.ts";
+import { makeFamily } from "./families.contract.ts";
+import type { Harness } from "./store.contract.ts";
+import { ISSUER, makeConsent, makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
+
+const US = "https://as.example";
+const AGENT = "spiffe://td.example/agent";
+
+/** Its number of tokens is counted if it has a bound. */
+export function makeJob(values: Partial<JobRecord> = {}): JobRecord {
+  const job = {
+    id: "job_1",
+    origin: { iss: ISSUER, sub: "alice" },
+    clientId: AGENT,
+    actor: AGENT,
+    title: "book \u0000 a “trip”",
+    bounds: { notAfterSeconds: NOW_SECONDS + 3600 },
+    approvedBy: "user" as const,
+    createdAtSeconds: NOW_SECONDS,
+    salt: "salt",
+    ...values,
+  };
+  const issued = job.bounds.maxTokens === undefined ? undefined : 0;
+  return defined<JobRecord>({ issued, ...job, endingKeys: jobKeys(hash.sha256, US, job) });
+}
+
+const counted = (most: number): JobRecord =>
+  makeJob({ bounds: { notAfterSeconds: NOW_SECONDS + 3600, maxTokens: most } });
+const below = ({ id, bounds: { maxTokens = 0 } }: JobRecord): Guard => ({
+  kind: "job_below",
+  id,
+  most: maxTokens,
+});
+
+export function testJobs({ name, create, shared }: Harness): void {
+  test(`JOB-D-1 a job is found as it was approved, with all that ends it (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const job = makeJob({
+      bounds: {
+        notAfterSeconds: NOW_SECONDS + 60,
+        targets: ["https://api.example"],
+        scopes: ["a"],
+        maxDepth: 2,
+      },
+      asked: "asked",
+    });
+    assert.equal(await store.jobs.find(job.id), undefined);
+    assert.deepEqual(await writer.write({ job }), []);
+    assert.deepEqual(await store.jobs.find(job.id), { job });
+    assert.equal(await store.jobs.find("job_2"), undefined);
+    assert.equal(await store.jobs.find("job_\u0000"), undefined);
+    assert.deepEqual(await store.jobs.made("asked", NOW_SECONDS + 59), { job });
+    assert.equal(await store.jobs.made("asked", NOW_SECONDS + 60), undefined);
+    assert.equal(await store.jobs.made("other", NOW_SECONDS), undefined);
+  });
+
+  const endings = {
+    "of the job": { by: "job", iss: US, id: "job_1" },
+    "of its user": { by: "subject", iss: ISSUER, sub: "alice" },
+    "of its client": { by: "client", clientId: AGENT },
+    "of everything, as after a restore": { by: "everything" },
+  } as const;
+  for (const [which, selector] of Object.entries(endings)) {
+    test(`JOB-D-12 an ending ${which} is found with the job (${name})`, async (t) => {
+      const store = await (await create(t)).open();
+      const writer = new Writer(store);
+      await writer.write({ job: makeJob() });
+      await writer.write({
+        job: makeJob({ id: "job_2", origin: { iss: ISSUER, sub: "bob" }, clientId: "c", actor: "c" }),
+      });
+      await writer.write({ ending: buildEnding(hash.sha256, selector, NOW_SECONDS * 1000) });
+      assert.equal((await store.jobs.find("job_1"))?.ended?.atMs, NOW_SECONDS * 1000);
+      assert.equal((await store.jobs.find("job_2"))?.ended === undefined, selector.by !== "everything");
+    });
+  }
+
+  test(`JOB-D-12 the ending of another server's job of the same id ends none of ours (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    await writer.write({ job: makeJob() });
+    const theirs = { by: "job", iss: "https://partner.example", id: "job_1" } as const;
+    await writer.write({ ending: buildEnding(hash.sha256, theirs, NOW_SECONDS * 1000) });
+    assert.equal((await store.jobs.find("job_1"))?.ended, undefined);
+  });
+
+  test(`the rows of a token, a family and a consent say which job they are of (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const jobId = "job_1";
+    const theirs = { jobId, jobIssuer: "https://partner.example", jobEndsAtSeconds: NOW_SECONDS + 60 };
+    const consent = await writer.consent(makeConsent({ jobId }));
+    const jti = await writer.token({ consentId: consent.id, ...theirs });
+    await writer.write({ family: { start: makeFamily({ jobId }), digest: "d" } });
+    const facts = (await store.facts.token(jti)) ?? assert.fail();
+    assert.equal(facts.record.jobId, jobId);
+    assert.equal(facts.record.jobIssuer, theirs.jobIssuer);
+    assert.equal(facts.record.jobEndsAtSeconds, theirs.jobEndsAtSeconds);
+    assert.equal(facts.consents[0]?.jobId, jobId);
+    assert.equal((await store.families.find("d"))?.family.jobId, jobId);
+    assert.equal((await store.facts.consents(consent.origin, consent.actor, NOW_SECONDS))[0]?.jobId, jobId);
+  });
+
+  test(`JOB-D-11 no more tokens are issued for a job than it may have, and refused ones do not count (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const job = counted(2);
+    await writer.write({ job });
+    const issue = () => writer.write({ token: makeToken({ jobId: job.id }), guards: [below(job)] });
+    assert.deepEqual(await issue(), []);
+    const spent: Guard = { kind: "jti_fresh", issuer: "i", jti: "j", expiresAtSeconds: NOW_SECONDS + 60 };
+    await writer.write({ guards: [spent] });
+    assert.deepEqual(await writer.write({ guards: [spent, below(job)] }), ["jti_fresh"]);
+    assert.deepEqual(await issue(), []);
+    assert.deepEqual(await issue(), ["job_below"]);
+    assert.deepEqual(await issue(), ["job_below"]);
+    assert.equal((await store.jobs.find(job.id))?.job.issued, 2);
+  });
+
+  test(`JOB-D-11 the tokens of one batch are summed, each with its own verdict (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const [one, other] = [counted(2), { ...counted(5), id: "job_2" }];
+    const writer = new Writer(store);
+    await writer.write({ job: one });
+    await writer.write({ job: other });
+    const of = [one, other, one, other, one];
+    const batch = of.map((job, index) => ({ event: makeEvent("as-2", index), guards: [below(job)] }));
+    assert.deepEqual(await store.log.append(batch), [{ entry: 4, guard: "job_below" }]);
+    assert.equal((await store.jobs.find(one.id))?.job.issued, 0);
+    assert.deepEqual(await store.log.append(batch.slice(0, 4)), []);
+    assert.equal((await store.jobs.find(one.id))?.job.issued, 2);
+    assert.equal((await store.jobs.find(other.id))?.job.issued, 2);
+  });
+
+  test(`JOB-D-11 a job without this bound has no count (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    await new Writer(store).write({ job: makeJob() });
+    assert.equal((await store.jobs.find("job_1"))?.job.issued, undefined);
+  });
+
+  if (shared)
+    test(`JOB-D-11 a counter of one under 1,000 races over three instances gives one token each (${name})`, async (t) => {
+      const opened = await create(t);
+      const stores = await Promise.all([opened.open(), opened.open(), opened.open()]);
+      const [first = assert.fail()] = stores;
+      const setUp = new Writer(first);
+      const writers = stores.map((store, index) => new Writer(store, `racer-${index}`));
+      for (let round = 0; round < 1_000; round++) {
+        const job = { ...counted(1), id: `job_${round}` };
+        await setUp.write({ job });
+        const failed = await Promise.all(
+          writers.map((writer) =>
+            writer.write({ token: makeToken({ jobId: job.id }), guards: [below(job)] }),
+          ),
+        );
+        assert.equal(failed.filter((guards) => guards.length === 0).length, 1, `round ${round}`);
+        assert.equal((await first.jobs.find(job.id))?.job.issued, 1);
+      }
+    });
+
+  test(`jobs are listed the newest first, by user and by agent, page by page (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    for (const [index, sub] of ["alice", "bob", "alice", "alice"].entries())
+      await writer.write({
+        job: makeJob({
+          id: `job_${index}`,
+          origin: { iss: ISSUER, sub },
+          createdAtSeconds: NOW_SECONDS + (index >> 1),
+        }),
+      });
+    const list = async (page?: Parameters<typeof store.jobs.list>[0]) =>
+      (await store.jobs.list(page)).map(({ job }) => job.id);
+    assert.deepEqual(await list(), ["job_3", "job_2", "job_1", "job_0"]);
+    assert.deepEqual(await list({ origin: { iss: ISSUER, sub: "alice" } }), ["job_3", "job_2", "job_0"]);
+    const before = { id: "job_2", createdAtSeconds: NOW_SECONDS + 1 };
+    assert.deepEqual(await list({ actor: AGENT, before }), ["job_1", "job_0"]);
+    assert.deepEqual(await list({ actor: "spiffe://td.example/other" }), []);
+    for (let index = 4; index <= JOBS_LISTED; index++)
+      await writer.write({ job: makeJob({ id: `job_${index}` }) });
+    assert.equal((await list()).length, JOBS_LISTED);
+  });
+
+  test(`jobs that live are counted, without those that are over or ended (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    for (const [index, sub] of ["alice", "bob", "alice"].entries())
+      await writer.write({ job: makeJob({ id: `job_${index}`, origin: { iss: ISSUER, sub } }) });
+    const alice = { iss: ISSUER, sub: "alice" };
+    const living = (now = NOW_SECONDS) => store.jobs.living(alice, AGENT, now);
+    assert.deepEqual(await living(), { ofPair: 2, ofActor: 3 });
+    const ends = { by: "job", iss: US, id: "job_2" } as const;
+    await writer.write({ ending: buildEnding(hash.sha256, ends, NOW_SECONDS * 1000) });
+    assert.deepEqual(await living(), { ofPair: 1, ofActor: 2 });
+    assert.deepEqual(await living(NOW_SECONDS + 3600), { ofPair: 0, ofActor: 0 });
+  });
+
+  test(`a job is removed once nothing can be told of it any more (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    await new Writer(store).write({ job: makeJob() });
+    const over = NOW_SECONDS + 3600 + JOB_KEPT_SECONDS;
+    assert.equal(await store.jobs.sweep(over, 10), 0);
+    assert.equal(await store.jobs.sweep(over + 1, 10), 1);
+    assert.equal(await store.jobs.find("job_1"), undefined);
+  });
+}
