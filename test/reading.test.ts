@@ -121,6 +121,16 @@ test("each file of src stands in the list of the requests or processes that need
   assert.ok(wrong.length === 0, `the lists of ${PAGE}:\n${wrong.join("\n")}`);
 });
 
+test("the first screen names at most 30 files, each of Core, and once", () => {
+  const [first = ""] = readFileSync(join(ROOT, PAGE), "utf8").split("\n## The lists\n", 1);
+  const named = [...first.matchAll(/\]\(([^)]+)\)/g)].map(([, file = ""]) => file);
+  assert.ok(named.length > 0 && named.length <= 30, `${named.length} files`);
+  assert.deepEqual(
+    named.filter((file, at) => named.indexOf(file) !== at || !listOf(file).includes("Core")),
+    [],
+  );
+});
+
 const listOf = (file: string): string[] =>
   entries.filter((entry) => entry.file === file).map(({ list }) => list);
 
