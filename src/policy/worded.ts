@@ -1,14 +1,10 @@
 /** Text that the operator writes for people, in one language or in several: what may stand in it, and which is shown. */
 import * as v from "valibot";
-import { unsafeIn } from "../audit/safe-text.ts";
+import { hasStackedMarks, isBlank, unsafeIn } from "../audit/safe-text.ts";
 
 /** One text for all languages, or one for each language tag; the first is for readers of no language among them. */
 export type Worded = string | Readonly<Record<string, string>>;
 
-/** The blank pattern of Braille is drawn as nothing too. */
-const BLANK = /^[\p{Zs}\u2800]*$/u;
-/** More marks on one letter than any script needs would be drawn over the lines around it. */
-const STACKED = /\p{M}{4}/u;
 /** RFC 5646 2.1, as far as pages choose by it: a language of two or three letters, and what it is followed by. */
 const LANGUAGE = /^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,7}$/;
 
@@ -16,14 +12,14 @@ const LANGUAGE = /^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,7}$/;
 export const shownText = (charsMax: number) =>
   v.pipe(
     v.string(),
-    v.check((text) => !BLANK.test(text), "has nothing that people see"),
+    v.check((text) => !isBlank(text), "has nothing that people see"),
     v.check((text) => [...text].length <= charsMax, `is longer than ${charsMax} characters`),
     v.check(
       (text) => unsafeIn(text) === undefined,
       ({ input }) =>
         `has a character that is not shown, or that reorders others: leave out ${unsafeIn(input)}`,
     ),
-    v.check((text) => !STACKED.test(text), "has more than three combining marks on one letter"),
+    v.check((text) => !hasStackedMarks(text), "has more than three combining marks on one letter"),
   );
 
 /** NAME-D-5: the same text, or one for each language. */

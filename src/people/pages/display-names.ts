@@ -1,6 +1,7 @@
 /**
  * How foreign names and hosts are shown (PAGE-D-7): a name is made harmless and short; a host is shown whole, in ASCII.
  */
+import { harmless } from "../../audit/safe-text.ts";
 import { ID_CHARS_BRIEF, ID_CHARS_END, NAME_CHARS_MAX } from "../../limits/people.ts";
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
@@ -13,25 +14,19 @@ export type ShownUser = { id: string; name?: string };
 
 export type ShownTarget = { title: Worded; host?: string };
 
-/** Control and format characters, unassigned ones, and characters that are drawn as nothing. */
-const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
 /** A name stands in quotation marks on our pages, and must not seem to end them. */
 const QUOTES = /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f\u301d-\u301f\uff02]/gu;
-/** More marks on one letter than any script needs would be drawn over the lines around it. */
-const STACKED = /(\p{M}{3})\p{M}+/gu;
-/** Marks without a letter of their own would be drawn over what stands before the name. */
-const LEADING = /^[ \p{M}]+/u;
 
 /** Makes a name for a page; undefined if nothing visible is left, so that the page goes without. */
 export function shownName(raw: string | undefined, charsMax = NAME_CHARS_MAX): string | undefined {
-  const text = visible(raw ?? "").replace(QUOTES, "'");
+  const text = harmless(raw ?? "").replace(QUOTES, "'");
   const characters = [...text];
   if (text === "") return undefined;
   return characters.length <= charsMax ? text : `${characters.slice(0, charsMax - 1).join("")}…`;
 }
 
 /** Shows an identifier, such as a SPIFFE ID, which is never cut, because the end of it may be what matters. */
-export const shownId = (raw: string): string => visible(raw);
+export const shownId = (raw: string): string => harmless(raw);
 
 /**
  * Shows an identifier where there is room for a few lines, and the whole one stands elsewhere on the page: what names
@@ -70,15 +65,3 @@ export function userName({ id, name }: ShownUser): Html {
 
 /** The text is inside `bdi`, so that text of another direction changes nothing around it. */
 export const isolated = (text: string): Html => html`<bdi>${text}</bdi>`;
-
-const visible = (raw: string): string =>
-  raw
-    .toWellFormed()
-    .replace(/\p{White_Space}+/gu, " ")
-    .replace(INVISIBLE, "")
-    .replace(STACKED, "$1")
-    .replace(/ +/g, " ")
-    .replace(LEADING, "")
-    .trim()
-    // This is done last, because what stood between two characters may have kept them from being one.
-    .normalize("NFC");
