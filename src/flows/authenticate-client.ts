@@ -3,20 +3,19 @@ import { CLIENT_UNREACHABLE_SECONDS } from "../limits/clients.ts";
 import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
 import type { ClientAuthPorts, FetchRefused, LimitPorts, Ports, ProofsTooMany } from "../ports.ts";
-import type { Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
-import type { AssertionType, AuthMethod, ClientSource } from "../settings/authentication-methods.ts";
-import type { Client, TrustedIssuer } from "../settings/settings.ts";
+import type { AssertionType } from "../settings/authentication-methods.ts";
+import type { Client } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { parseJws } from "../spec/rfc7515.ts";
-import type { Presented, PresentedAssertion, PresentedCertificate } from "../spec/rfc7521.ts";
+import type { Presented, PresentedAssertion } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
 import { JWT_BEARER, JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
 import { platformId, takesWorkloadGrants } from "../spec/workload-grant.ts";
 import type { Failure } from "./refusal.ts";
-import type { From, MethodVerifier, PlatformProof, Proof, Proven, VerifiedSvid } from "./verifier.ts";
+import type { From, MethodVerifier, Proven } from "./verifier.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
 import { isOfPlatform, verifyPlatformGrant } from "./verify-platform.ts";
@@ -25,29 +24,21 @@ import { verifySecret } from "./verify-secret.ts";
 import { verifySvidAssertion } from "./verify-svid.ts";
 
 /** The client, which OAuth names, and apart from it the proven workload, which a policy names as actor. */
-export type Authenticated = {
-  clientId: string;
-  method: AuthMethod;
-  /** Absent for a workload without registration. */
-  source?: ClientSource;
-  registrationClass?: string;
-  /** Absent if no registration limits it; every request still needs a policy rule. */
-  grantTypes?: readonly string[];
-  scopes?: readonly string[];
-  workload?: string;
-  /** Whether its own access token may be its actor token and stand for that workload. */
-  actorAccessToken?: boolean;
-  defaultTarget?: string;
-  /** What the client's tokens must be bound by. */
-  bindsBy?: Client["bindsBy"];
-  /** The JWT-SVID that proved it; as actor token of the same request it is not verified again. */
-  svid?: VerifiedSvid;
-  /** The platform's token that proved it, which is not verified again either. */
-  platform?: PlatformProof;
-  proof?: Proof;
-  /** The guard of the assertion, which the answer to this request spends, whatever the answer is. */
-  spends?: Guard;
-};
+export type Authenticated = Omit<Proven, "record"> & OfRecord;
+
+/** What its record says; for a workload without registration nothing, and every request still needs a policy rule. */
+type OfRecord = Partial<
+  Pick<
+    Client,
+    | "source"
+    | "registrationClass"
+    | "grantTypes"
+    | "scopes"
+    | "actorAccessToken"
+    | "defaultTarget"
+    | "bindsBy"
+  >
+>;
 
 /**
  * What an endpoint admits beside a client that proves itself: a public client, or a workload by the grant of its
@@ -68,20 +59,24 @@ export function authenticateClient(
 ): Awaitable<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
-  // RFC6749-2.3.1-8: the proof is verified first, so that failures of others at this address refuse no valid one.
+  const { clientId: named } = presented.value;
   const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;
   const assertion = form.grant_type === JWT_BEARER_GRANT ? form.assertion : undefined;
+  // RFC6749-2.3.1-8: the proof is verified first, so that failures of others at this address refuse no valid one.
   const proving = ports.proofs.verify(from.address, (paths) => {
-    if (nothing && admits === "public") return verifyPublic(ports, presented.value, from);
-    return admits === "workload" &&
+    if (admits === "public" && nothing) return verifyPublic(ports, presented.value, from);
+    if (
+      admits === "workload" &&
       assertion !== undefined &&
       isOwnProof(ports, presented.value, from, assertion)
-      ? verifyPlatformGrant(ports, assertion, presented.value.clientId)
-      : prove(ports, presented.value, from, paths);
+    ) {
+      return verifyPlatformGrant(ports, assertion, named);
+    }
+    return prove(ports, presented.value, from, paths);
   });
   return whenReady(proving, (proven): Result<Authenticated, Failure> => {
     if (!proven.ok) {
-      const failure = failureOf(ports, proven.error, from, presented.value.clientId);
+      const failure = failureOf(ports, proven.error, from, named);
       // MCPC-D-18: a client of people that was removed has to learn that it must register anew.
       const isGone = nothing && failure.kind === "client_refused" && failure.reason === "client_unknown";
       return err(isGone ? { ...failure, kind: "client_gone" } : failure);
@@ -91,10 +86,10 @@ export function authenticateClient(
     if (platform?.boundTo !== undefined && admits !== "workload") {
       return err({ kind: "client_refused", reason: "key_not_proven" });
     }
-    // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
-    // source.
     // PLAT-D-16: the workloads of a registration share a rate, since a platform makes new ones at will.
     const bucket = platform === undefined ? clientId : platformId(platform.registration.name, "");
+    // The name of a public client proves nothing, and anyone could use up a rate of it; so its failures are charged by
+    // source.
     const rest = method === "none" ? 0 : ports.throttle.spend(bucket);
     if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
     return ok(authenticated(proven.value));
@@ -140,22 +135,13 @@ function isOwnProof(
   const namesClient = certificates.length > 0 && (presented.clientId !== undefined || isSvid);
   if (presented.by !== "certificate" || namesClient) return false;
   if (!takesWorkloadGrants(settings().platforms)) return false;
-  // RFC6749-4.4-1: a grant of an issuer that is trusted for those of users still needs its client. PLAT-D-14: where it has
-  // workloads too, the signature is verified first, or the answer would tell which subjects are those of workloads.
   const jws = parseJws(assertion);
-  const isOther = (issuer?: TrustedIssuer) => issuer?.grants !== undefined && issuer.workloads.length === 0;
-  return isOfPlatform(settings(), jws.ok ? jws.value.claims : {}, isOther);
+  return isOfPlatform(settings(), jws.ok ? jws.value.claims : {}, "grant without client");
 }
 
 /** A SPIFFE ID is never the name of a public client. */
-const presentsNothing = (
-  presented: Presented,
-  { certificates }: From,
-): presented is PresentedCertificate & { clientId: string } =>
-  presented.by === "certificate" &&
-  presented.clientId !== undefined &&
-  !presented.clientId.startsWith("spiffe://") &&
-  certificates.length === 0;
+const presentsNothing = ({ by, clientId }: Presented, { certificates }: From): boolean =>
+  by === "certificate" && clientId?.startsWith("spiffe://") === false && certificates.length === 0;
 
 const prove: MethodVerifier<Presented> = (ports, presented, from, paths) => {
   switch (presented.by) {

@@ -33,8 +33,7 @@ export function readRedemption(
   }
   if (client.platform?.compact === assertion) return readOwnGrant(ports, request, client.platform);
   const jws = parseJws(assertion);
-  const isOther = (issuer?: TrustedIssuer) => !issuer?.workloads.length || issuer.grants !== undefined;
-  if (jws.ok && isOfPlatform(ports.settings(), jws.value.claims, isOther)) {
+  if (jws.ok && isOfPlatform(ports.settings(), jws.value.claims, "grant")) {
     return readBroughtGrant(ports, request, assertion);
   }
   return readRequest(ports, request, MODE, { subject: () => verifyGrant(ports, jws, client.clientId) });

@@ -28,12 +28,12 @@ export type Proven = {
   record?: Client;
   /** The SPIFFE ID that was proven, or the name of a platform's workload. */
   workload?: string;
-  /** The platform's token that proved it. */
+  /** The platform's token that proved it; in another role of the same request it is not verified again. */
   platform?: PlatformProof;
-  /** The JWT-SVID that proved it. */
+  /** The JWT-SVID that proved it; as actor token of the same request it is not verified again. */
   svid?: VerifiedSvid;
   proof?: Proof;
-  /** Spends a proof that is valid once; absent if it may be sent again. */
+  /** Spends a proof that is valid once, with the answer to this request, whatever that is; absent if it may be sent again. */
   spends?: Guard;
 };
 

@@ -29,8 +29,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
   const jws = parseJws(assertion);
   if (!jws.ok) return err({ reason: jws.error.kind });
   // PLAT-D-15: a workload of a platform, unless the issuer vouches for clients and no registration matches.
-  const isOther = (issuer?: TrustedIssuer) => !issuer?.workloads.length || issuer.vouches !== undefined;
-  if (isOfPlatform(settings, jws.value.claims, isOther)) {
+  if (isOfPlatform(settings, jws.value.claims, "client assertion")) {
     return verifyPlatformAssertion(ports, presented, from, paths);
   }
   const named = parseClientAssertion(jws.value);

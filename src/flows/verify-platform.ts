@@ -41,17 +41,28 @@ const issuerOf = (
   { iss }: JsonObject,
 ): TrustedIssuer | undefined => (typeof iss === "string" ? settings.trustedIssuers.get(iss) : undefined);
 
-/**
- * PLAT-D-15: whether a JWT is a workload's is decided by the registrations of its issuer and never by the request; of
- * what matches none, `isOther` tells which issuers are trusted for other JWTs in this place.
- */
+const hasWorkloads = (issuer: TrustedIssuer | undefined): issuer is TrustedIssuer =>
+  issuer !== undefined && issuer.workloads.length > 0;
+
+type Place = "client assertion" | "grant" | "grant without client";
+
+/** Whether a JWT that is no workload's may be another's in this place. */
+const MAY_BE_OTHERS: Readonly<Record<Place, (issuer: TrustedIssuer | undefined) => boolean>> = {
+  "client assertion": (issuer) => !hasWorkloads(issuer) || issuer.vouches !== undefined,
+  grant: (issuer) => !hasWorkloads(issuer) || issuer.grants !== undefined,
+  // RFC6749-4.4-1: a grant of an issuer that is trusted for those of users still needs its client. PLAT-D-14: where it has
+  // workloads too, the signature is verified first, or the answer would tell which subjects are those of workloads.
+  "grant without client": (issuer) => issuer?.grants !== undefined && !hasWorkloads(issuer),
+};
+
+/** PLAT-D-15: whether a JWT is a workload's is decided by the registrations of its issuer and never by the request. */
 export function isOfPlatform(
   settings: Pick<Settings, "trustedIssuers">,
   claims: JsonObject,
-  isOther: (issuer: TrustedIssuer | undefined) => boolean,
+  place: Place,
 ): boolean {
   const issuer = issuerOf(settings, claims);
-  return isWorkload(issuer?.workloads ?? [], claims) || !isOther(issuer);
+  return isWorkload(issuer?.workloads ?? [], claims) || !MAY_BE_OTHERS[place](issuer);
 }
 
 /** PLAT-D-4: size, form, issuer, algorithm, key, signature; then one registration, and the claims by its rules. */
@@ -60,37 +71,45 @@ function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: Wor
   if (!jws.ok) return refuse("grant_refused", jws.error.kind);
   const { header, claims } = jws.value;
   const issuer = issuerOf(ports.settings(), claims);
-  if (issuer === undefined || issuer.workloads.length === 0) return refuse("grant_refused", "issuer_unknown");
+  if (!hasWorkloads(issuer)) return refuse("grant_refused", "issuer_unknown");
   const algorithm = checkAlgorithm(header, issuer.algorithms);
   if (!algorithm.ok) return refuse("grant_refused", algorithm.error.kind);
   // WAG-6.1-3, WIF-V-1: only the keys of this issuer, and none that the JWT has or names.
   return whenReady(ports.issuers.key(issuer.issuer, header), (key): Verified => {
     if (!key.ok) return refuse("grant_refused", `issuer_${key.error}`);
     const match = matchRegistration(issuer.workloads, claims);
-    const reusable = match.ok && match.value.registration.reusable;
     const { verify, verifyRepeated } = ports.verifier;
-    if (!(reusable ? verifyRepeated : verify)(jws.value, key.value)) {
-      return refuse("grant_refused", "signature_invalid");
-    }
-    if (!match.ok) {
-      const { kind: reason } = match.error;
-      const isOfUser = reason === "workload_not_registered" && issuer.grants !== undefined;
-      if (isOfUser && use === "grant") return refuse("client_refused", reason);
-      const registrations = "names" in match.error ? match.error.names : undefined;
-      return err(defined<PlatformRefused>({ as: "workload_not_admitted", reason, registrations }));
-    }
-    const disabled = typeof claims.sub === "string" && issuer.disabledSubjects.has(claims.sub);
-    if (disabled) return refuse("workload_not_admitted", "subject_disabled");
-    if (!match.value.registration.uses.includes(use)) {
-      return refuse("workload_not_admitted", "workload_use_refused");
-    }
-    const read = readProof(ports, compact, jws.value, match.value, use);
-    if (!read.ok) return read;
-    // POLICY-D-20
-    return whenReady(isDisabled(ports, read.value.origin), (isOut) =>
-      isOut ? refuse("workload_not_admitted", "subject_disabled") : read,
+    const holds = match.ok && match.value.registration.reusable ? verifyRepeated : verify;
+    if (!holds(jws.value, key.value)) return refuse("grant_refused", "signature_invalid");
+    const admitted = admit(issuer, match, claims, use);
+    if (!admitted.ok) return admitted;
+    return whenOk(readProof(ports, compact, jws.value, admitted.value, use), (proof) =>
+      // POLICY-D-20
+      whenReady(isDisabled(ports, proof.origin), (isOut) =>
+        isOut ? refuse("workload_not_admitted", "subject_disabled") : ok(proof),
+      ),
     );
   });
+}
+
+/** Whether the registrations admit a workload, whose JWT is signed, in this role. */
+function admit(
+  { grants, disabledSubjects }: TrustedIssuer,
+  match: ReturnType<typeof matchRegistration>,
+  { sub }: JsonObject,
+  use: WorkloadUse,
+): Result<Match, PlatformRefused> {
+  if (!match.ok) {
+    const { kind: reason } = match.error;
+    const isOfUser = reason === "workload_not_registered" && grants !== undefined;
+    if (isOfUser && use === "grant") return refuse("client_refused", reason);
+    const registrations = "names" in match.error ? match.error.names : undefined;
+    return err(defined<PlatformRefused>({ as: "workload_not_admitted", reason, registrations }));
+  }
+  const disabled = typeof sub === "string" && disabledSubjects.has(sub);
+  if (disabled) return refuse("workload_not_admitted", "subject_disabled");
+  const isOfRole = match.value.registration.uses.includes(use);
+  return isOfRole ? match : refuse("workload_not_admitted", "workload_use_refused");
 }
 
 function readProof(
@@ -184,29 +203,22 @@ export function verifyPlatformGrant(
   assertion: string,
   clientId: string | undefined,
 ): Awaitable<Result<Proven, FetchRefused>> {
-  return whenReady(
-    verifyPlatformToken(ports, assertion, "grant"),
-    (verified): Awaitable<Result<Proven, FetchRefused>> => {
-      // RFC6749-4.4-1: it is the grant of a user, whose client did not authenticate.
-      if (!verified.ok) {
-        return verified.error.as === "client_refused" ? err({ reason: noCredentials(ports) }) : verified;
-      }
-      const platform = verified.value;
-      // PLAT-D-10: a registration with clients makes a stolen assertion worthless alone.
-      if (platform.registration.clients !== undefined) return err({ reason: "workload_client_missing" });
-      if (clientId === undefined || clientId === platform.id) return ok(provenBy(platform));
-      // PLAT-D-9: a name of a client that is known here needs its proof; any other has no meaning, and is not fetched.
-      if (/^spiffe:/i.test(clientId) || isPlatformName(clientId)) return err({ reason: "client_id_differs" });
-      return whenReady(ports.clients.find(clientId), (known) =>
-        known === undefined
-          ? ok(
-              provenBy({
-                ...platform,
-                ignoredClientId: beginningOf(clientId, IGNORED_CLIENT_ID_CHARS_MAX),
-              }),
-            )
-          : err({ reason: "client_id_differs" }),
-      );
-    },
-  );
+  type Answer = Awaitable<Result<Proven, FetchRefused>>;
+  return whenReady(verifyPlatformToken(ports, assertion, "grant"), (verified): Answer => {
+    // RFC6749-4.4-1: it is the grant of a user, whose client did not authenticate.
+    if (!verified.ok) {
+      return verified.error.as === "client_refused" ? err({ reason: noCredentials(ports) }) : verified;
+    }
+    const platform = verified.value;
+    // PLAT-D-10: a registration with clients makes a stolen assertion worthless alone.
+    if (platform.registration.clients !== undefined) return err({ reason: "workload_client_missing" });
+    if (clientId === undefined || clientId === platform.id) return ok(provenBy(platform));
+    // PLAT-D-9: a name of a client that is known here needs its proof; any other has no meaning, and is not fetched.
+    if (/^spiffe:/i.test(clientId) || isPlatformName(clientId)) return err({ reason: "client_id_differs" });
+    return whenReady(ports.clients.find(clientId), (known) => {
+      if (known !== undefined) return err({ reason: "client_id_differs" });
+      const ignoredClientId = beginningOf(clientId, IGNORED_CLIENT_ID_CHARS_MAX);
+      return ok(provenBy({ ...platform, ignoredClientId }));
+    });
+  });
 }
