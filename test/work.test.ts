@@ -30,13 +30,16 @@ import {
 
 type Work = { promises: number; statements: number; digests: number; jsonTexts: number; timers: number };
 
-/** Begin and commit of a transaction are not among the statements, which are those with rows. */
+/**
+ * Begin and commit of a transaction are not among the statements, which are those with rows. A promise that is awaited
+ * counts twice, because the platform makes a second one for what counts them.
+ */
 const MOST: Readonly<Record<string, Work>> = {
-  "a secret": { promises: 10, statements: 4, digests: 3, jsonTexts: 11, timers: 2 },
-  "a JWT-SVID": { promises: 10, statements: 4, digests: 3, jsonTexts: 13, timers: 2 },
-  "a delegation": { promises: 10, statements: 6, digests: 6, jsonTexts: 16, timers: 2 },
-  "the same delegation again": { promises: 10, statements: 6, digests: 4, jsonTexts: 16, timers: 2 },
-  introspection: { promises: 0, statements: 1, digests: 2, jsonTexts: 2, timers: 1 },
+  "a secret": { promises: 17, statements: 4, digests: 3, jsonTexts: 11, timers: 2 },
+  "a JWT-SVID": { promises: 17, statements: 4, digests: 3, jsonTexts: 13, timers: 2 },
+  "a delegation": { promises: 17, statements: 6, digests: 6, jsonTexts: 16, timers: 2 },
+  "the same delegation again": { promises: 17, statements: 6, digests: 4, jsonTexts: 16, timers: 2 },
+  introspection: { promises: 7, statements: 1, digests: 2, jsonTexts: 2, timers: 1 },
 };
 
 /** What runs beside a request now and then is not its work, so the least of several counts. */

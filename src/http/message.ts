@@ -120,31 +120,28 @@ export function presented(socket: TLSSocket): readonly Uint8Array[] {
 /** Parses the leaf of these certificates; absent if there is none. */
 export const leafOf = ([leaf]: readonly Uint8Array[]): Peer["leaf"] => leaf && parseCertificate(leaf);
 
-export type ReadBody = Result<Uint8Array, "body_too_large" | "peer_gone">;
-
 /** Reads the whole body before the handler is called, so that no handler waits for a slow peer. */
-export function readBody(request: IncomingMessage, bytesMax: number, done: (body: ReadBody) => void): void {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  let isOver = false;
-  const end = (body: ReadBody): void => {
-    if (isOver) return;
-    isOver = true;
-    done(body);
-  };
-  request.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size <= bytesMax) {
-      chunks.push(chunk);
-    } else {
-      request.removeAllListeners("data");
-      discard(request);
-      end(err("body_too_large"));
-    }
+export function readBody(
+  request: IncomingMessage,
+  bytesMax: number,
+): Promise<Result<Uint8Array, "body_too_large" | "peer_gone">> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= bytesMax) {
+        chunks.push(chunk);
+      } else {
+        request.removeAllListeners("data");
+        discard(request);
+        resolve(err("body_too_large"));
+      }
+    });
+    request.once("end", () => resolve(ok(joined(chunks))));
+    request.once("error", () => resolve(err("peer_gone")));
+    request.once("close", () => resolve(err("peer_gone")));
   });
-  request.once("end", () => end(ok(joined(chunks))));
-  request.once("error", () => end(err("peer_gone")));
-  request.once("close", () => end(err("peer_gone")));
 }
 
 /** A body that came in one piece is not copied. */

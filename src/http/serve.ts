@@ -90,9 +90,9 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   const server = makeServer(options, limit);
   server.on("connection", connections.accept);
   server.on("secureConnection", connections.open);
-  server.on("request", (request, response) => respond(request, response, "none"));
-  server.on("checkContinue", (request, response) => respond(request, response, "continue"));
-  server.on("checkExpectation", (request, response) => respond(request, response, "other"));
+  server.on("request", (request, response) => void respond(request, response, "none"));
+  server.on("checkContinue", (request, response) => void respond(request, response, "continue"));
+  server.on("checkExpectation", (request, response) => void respond(request, response, "other"));
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const refusal = refusalOf(error.code ?? "");
     if (refusal === undefined) socket.destroy();

@@ -843,6 +843,22 @@ test("HTTP-D-10, RFC6749-5.1-5 a pipelined request is begun when the one before 
   client.socket.destroy();
 });
 
+test("the requests that came in whole in one turn of the event loop are handled together, step by step", async (t) => {
+  const steps: string[] = [];
+  const running = await start(t, async () => {
+    steps.push("first");
+    await undefined;
+    steps.push("second");
+    return reply();
+  });
+  const clients = Array.from({ length: 3 }, () => new Client(running.server.port));
+  await Promise.all(clients.map(({ socket }) => once(socket, "secureConnect")));
+  await settle();
+  for (const { socket } of clients) socket.write(post("a=b"));
+  for (const client of clients) await client.until(() => parseAnswers(client.received).length === 1);
+  assert.deepEqual(steps, ["first", "first", "first", "second", "second", "second"]);
+});
+
 test("RFC6749-5.1-5 between the pipelined requests of many connections another client is served", async (t) => {
   const paths: string[] = [];
   const running = await start(t, (request) => {
