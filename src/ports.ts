@@ -4,6 +4,7 @@ import type { AuditEvent } from "./audit/event.ts";
 import type { Span } from "./audit/query.ts";
 import type { Reason } from "./audit/reasons.ts";
 import type { Consent, Origin } from "./policy/access.ts";
+import type { LivingTokens } from "./policy/closure.ts";
 import type { EndingKey } from "./policy/endings.ts";
 import type { Job } from "./policy/jobs.ts";
 import type { Families } from "./ports-people.ts";
@@ -19,6 +20,7 @@ import type {
   StandingConsent,
   StoredConsent,
   TokenFacts,
+  TokenRecord,
 } from "./records.ts";
 import type { Awaitable, Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
@@ -79,10 +81,12 @@ export interface EndingReach {
   isEnded(keys: readonly EndingKey[]): Promise<boolean>;
   /**
    * The next stretch of tokens after `afterJti`, ordered by `jti`: those that have not expired and carry the key since
-   * the cut-off or earlier, ended ones too. `lastJti` is where the next stretch begins; absent after the last one.
+   * the cut-off or earlier, ended ones too; of a job's key, those of the job alone are looked at. `lastJti` is where the
+   * next stretch begins; absent after the last one.
    */
   next(filter: {
     key: string;
+    job?: string;
     cutOffMs: number;
     nowSeconds: number;
     afterJti?: string;
@@ -125,7 +129,20 @@ export interface Jobs {
   }): Promise<readonly JobFacts[]>;
   /** JOB-D-24: how many jobs of the agent live, and how many of these for this subject, up to the most of each. */
   living(origin: Origin, actor: string, nowSeconds: number): Promise<Record<"ofPair" | "ofActor", number>>;
+  /** Its tokens that have not expired, ended ones too, in the order in which they were issued. */
+  tokens(id: string, nowSeconds: number, limit: number): Promise<readonly TokenRecord[]>;
+  /** What there is of it; `endedMs` is when it was stopped. */
+  remains(id: string, at: { nowSeconds: number; endedMs?: number }): Promise<JobRemains>;
 }
+
+export type JobRemains = {
+  tokens: readonly LivingTokens[];
+  /** The families and consents that were given for it. */
+  families: number;
+  consents: number;
+  /** By stream: how many of the events that tell of its end wait for their receiver. */
+  events: ReadonlyMap<string, number>;
+};
 
 export interface Journal {
   /**
@@ -406,4 +423,4 @@ export type LentPorts = ClientAuthPorts &
   KeyProofPorts &
   RecordPorts &
   LimitPorts &
-  Pick<Ports, "facts" | "endings" | "consents" | "families" | "audit">;
+  Pick<Ports, "facts" | "endings" | "consents" | "families" | "jobs" | "audit">;

@@ -32,6 +32,7 @@ export const EVENT_TYPES = [
   "token.revoked",
   "subject.disabled",
   "subject.enabled",
+  "job.ended",
   "token.revocation_denied",
   "token_exchange.delegation",
   "token_exchange.impersonation",

@@ -199,6 +199,8 @@ export const POLICY_REASONS = {
   token_too_large: "the token would be too large",
   token_active: "the token is active, and the caller may ask about its target",
   target_not_callers: "the caller is neither an owner nor an introspector of the token's target",
+  job_unknown: "there is no such job of this caller",
+  job_ended: "the job was ended",
   job_exhausted: "the job has given as many tokens as it may",
   facts_changed: "a consent that the decision depends on was changed while it was made",
   ended: "an ending reaches a party or the subject token: it existed before the cut-off",

@@ -336,6 +336,28 @@ const TRUST: CommandUsage = {
   example: "mandate trust fetch td.example --config /etc/mandate/config.json",
 };
 
+const JOBS: CommandUsage = {
+  name: "jobs",
+  summary: "lists jobs, shows what was issued for one, and stops it",
+  forms: {
+    "list [issuer subject actor json config]": "prints jobs, the newest first, one line each",
+    "show ID [json config]":
+      "prints a job with its bounds and its tokens, each below the one that it was exchanged from, and what may be accepted elsewhere until when",
+    "end ID [dry-run json config]":
+      "stops the job on every instance, and nothing else, and prints what may still be accepted elsewhere",
+  },
+  options: {
+    "issuer ISS": "the issuer that the subject comes from; requires --subject",
+    "subject SUB": "the subject's name at that issuer; requires --issuer",
+    "actor SPIFFE_ID": "the workload, or client, that the job was made for",
+    "dry-run": "prints the same, and stops nothing",
+    json: "one JSON object a line",
+    ...CONFIG,
+  },
+  notes: ["The audit trail records every use."],
+  example: "mandate jobs end job_2f0wq8W1m0bq3lqk7nYx0A --dry-run",
+};
+
 export const COMMANDS: readonly CommandRow[] = [
   { usage: AGENTS, load: async () => (await import("./callers.ts")).agentsCommand },
   { usage: AUDIT, load: async () => (await import("./audit.ts")).auditCommand },
@@ -346,6 +368,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { usage: CONSENTS, load: async () => (await import("./consents.ts")).consentsCommand },
   { usage: EXPLAIN, load: async () => (await import("./explain.ts")).explainCommand },
   { usage: INIT, load: async () => (await import("./init.ts")).initCommand },
+  { usage: JOBS, load: async () => (await import("./jobs.ts")).jobsCommand },
   { usage: KEYS, load: async () => (await import("./keys.ts")).keysCommand },
   { usage: MIGRATE, load: async () => (await import("./migrate.ts")).migrateCommand },
   { usage: POLICY, load: async () => (await import("./policy.ts")).policyCommand },

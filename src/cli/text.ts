@@ -73,7 +73,7 @@ export const titlesOf =
   };
 
 /** NAME-D-1: the title stands behind the id, in a form that no value has, since one with spaces is quoted as a whole. */
-function agentText(id: string, titles: Titles): string {
+export function agentText(id: string, titles: Titles): string {
   const title = titles(id);
   return title === undefined ? word(id) : `${word(id)} (${escapeUnsafe(JSON.stringify(title))})`;
 }

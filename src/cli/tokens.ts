@@ -78,7 +78,8 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
   if (given.has("disable") && (subject === undefined || upTo !== undefined)) {
     return err("--disable requires --issuer and --subject, and goes without --up-to");
   }
-  const order = parseRevocation(given.has("disable") ? { ...named, disabled: true } : named);
+  // Only a job belongs to a server, and `mandate jobs end` ends it.
+  const order = parseRevocation(given.has("disable") ? { ...named, disabled: true } : named, "");
   return order.ok ? ok(order.value.selector) : err(order.error.join("; "));
 }
 
@@ -223,7 +224,7 @@ function stateLine({ ended, refused }: TokenState): string {
   return refused === undefined ? "It is valid." : `It is refused (${refused}): ${REASONS[refused]}.`;
 }
 
-function tokenLine(record: TokenRecord): string {
+export function tokenLine(record: TokenRecord): string {
   const { jti, clientId, origin, subject, audience, scope, chain, ruleId, consentId } = record;
   const rest = fields({
     client: word(clientId),

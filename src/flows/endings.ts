@@ -33,7 +33,7 @@ export async function previewEnding(
   page: { afterJti?: string; limit: number },
 ): Promise<Preview> {
   const ending = buildEnding(ports.hash.sha256, selector, ports.clock.nowMs());
-  return reach(ports, ending, page, ({ ended }) => ended === undefined);
+  return reach(ports, selector, ending, page, ({ ended }) => ended === undefined);
 }
 
 export type Ended = {
@@ -54,7 +54,7 @@ export type Ended = {
 
 /** The event of an ending without what the ending adds: its outcome, what it ends, and its type if it has no other. */
 export type EndingEvent = Omit<AuditEvent, "type" | "outcome"> & {
-  type?: "refresh.ended" | "user.signed_out" | "signal.received" | "subject.disabled";
+  type?: "refresh.ended" | "user.signed_out" | "signal.received" | "subject.disabled" | "job.ended";
 };
 
 /** Records the ending and counts what it ended, for which every living token is looked at. */
@@ -73,7 +73,7 @@ export async function endTokens(
     audiences.add(record.audience);
     return true;
   };
-  const { count, more } = await reach(ports, ending, { limit: 0 }, isOfThis);
+  const { count, more } = await reach(ports, selector, ending, { limit: 0 }, isOfThis);
   const acceptedUntilSeconds = more ? mostSeconds : last || undefined;
   const streams = [...ports.settings().streams.values()]
     .filter(({ targets }) => more || !targets.isDisjointFrom(audiences))
@@ -105,9 +105,11 @@ export function endingEntry(
   return { event: { type: "token.revoked", ...by, outcome: "allow", detail }, ending };
 }
 
-/** A subject that is kept out has an event of its own. */
-export const asEvent = (selector: EndingSelector, by: EndingEvent): EndingEvent =>
-  selector.by === "subject" && selector.disabled ? { ...by, type: "subject.disabled" } : by;
+/** A subject that is kept out has an event of its own, and so has a job. */
+export function asEvent(selector: EndingSelector, by: EndingEvent): EndingEvent {
+  if (selector.by === "job") return { ...by, type: "job.ended" };
+  return selector.by === "subject" && selector.disabled ? { ...by, type: "subject.disabled" } : by;
+}
 
 /** Whether an operator or the subject's issuer keeps it out, apart from what the configuration says. */
 export const isDisabled = (
@@ -147,6 +149,7 @@ const describeEnding = (selector: EndingSelector, ending: Ending): JsonObject =>
 /** The tokens that the ending reaches, that are within all limits, and that `counts` takes. */
 async function reach(
   ports: EndingPorts,
+  selector: EndingSelector,
   { key, cutOffMs }: Ending,
   { afterJti, limit }: { afterJti?: string; limit: number },
   counts: (facts: TokenFacts) => boolean,
@@ -155,9 +158,10 @@ async function reach(
   const [nowSeconds, endMs] = [clock.nowSeconds(), clock.monotonicMs() + ENDING_COUNT_MS];
   const judging = { ...ports, clients: findOnce(ports.clients) };
   const tokens: TokenRecord[] = [];
+  const job = selector.by === "job" ? selector.id : undefined;
   let count = 0;
   for (let from = afterJti; ; ) {
-    const stretch = await endings.next(defined<Filter>({ key, cutOffMs, nowSeconds, afterJti: from }));
+    const stretch = await endings.next(defined<Filter>({ key, job, cutOffMs, nowSeconds, afterJti: from }));
     for (const facts of stretch.tokens) {
       if (!counts(facts) || !(await within(judging, facts, nowSeconds)).ok) continue;
       count++;

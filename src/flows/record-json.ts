@@ -1,6 +1,9 @@
 /** Records of the store as the endpoints and the commands show them: under the wire names of OAuth, times in seconds. */
+
 import type { StoredConsent, TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { JobStatus } from "./jobs.ts";
 
 export type ConsentJson = {
   id: string;
@@ -58,5 +61,47 @@ export function tokenJson(record: TokenRecord): TokenJson {
     parents: ancestors,
     iat: record.issuedAtSeconds,
     exp: record.expiresAtSeconds,
+  });
+}
+
+/** JOB-D-20: a job with its bounds, what there is of it, and once it is over, whether its end is known everywhere. */
+export function jobJson(of: JobStatus): JsonObject {
+  const { job, ended, state, asOfSeconds, settled, held, open, partners, outside } = of;
+  const { notAfterSeconds, targets, scopes, agents, maxTokens, maxDepth } = job.bounds;
+  return defined<JsonObject>({
+    id: job.id,
+    title: job.title,
+    subject: { ...job.origin },
+    client_id: job.clientId,
+    agent: job.actor,
+    approved_by: job.approvedBy,
+    created_at: job.createdAtSeconds,
+    not_after: notAfterSeconds,
+    targets: targets && [...targets],
+    scope: scopes?.join(" "),
+    agents: agents && [...agents],
+    max_tokens: maxTokens,
+    max_depth: maxDepth,
+    issued: job.issued,
+    state,
+    ended_at: ended && Math.floor(ended.atMs / 1000),
+    reason: ended?.reason,
+    event: ended?.eventId,
+    as_of: asOfSeconds,
+    settled: state === "living" ? undefined : settled,
+    held: { ...held },
+    open: open.map(({ target, tokens, untilSeconds, told }) => ({
+      target,
+      tokens,
+      until: untilSeconds,
+      told,
+    })),
+    partners: partners.map(({ issuer, grants, untilSeconds, told }) => ({
+      issuer,
+      grants,
+      until: untilSeconds,
+      told,
+    })),
+    outside: { consents: [...outside.consents], grants: [...outside.grants] },
   });
 }

@@ -3,8 +3,9 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import type { EndingSelector } from "../policy/endings.ts";
+import { isJobId } from "../policy/jobs.ts";
 import type { OwnKeys, OwnTokenPorts, Ports } from "../ports.ts";
-import type { Family } from "../records.ts";
+import type { Family, JobFacts } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
@@ -17,6 +18,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { describeClient, describeFamily } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { recordEnding } from "./endings.ts";
+import { stopOf } from "./jobs.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
@@ -25,12 +27,13 @@ import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
  * nothing.
  */
 type Judged =
-  | { ends: EndingSelector; family?: Family }
+  | { ends: EndingSelector; family?: Family; job?: JobFacts["job"] }
   | { nothing: Reason; jti?: string; grant?: Grant }
   | { refused: Failure; jti?: string; grant?: Grant };
 type Grant = NonNullable<AuditEvent["grant"]>;
 
-export type RevokePorts = OwnTokenPorts & Pick<Ports, "families" | "journal"> & { grantSigner: OwnKeys };
+export type RevokePorts = OwnTokenPorts &
+  Pick<Ports, "families" | "jobs" | "journal"> & { grantSigner: OwnKeys };
 
 /** `nothing` says why a public client ended nothing, which is not on record. */
 export async function revoke(
@@ -43,7 +46,11 @@ export async function revoke(
   const about = { request, client: describeClient(client) };
   if ("ends" in judged) {
     // RFC7009-2.1-8: the ending is durable before the answer, and is looked up at every next use.
-    const { ends, family } = judged;
+    const { ends, family, job } = judged;
+    if (job !== undefined) {
+      await recordEnding(ports, ...stopOf(ports.settings().issuer, job, { ...about, reason: "by_client" }));
+      return ok({});
+    }
     // RFC7009-2.1-10, REFRESH-D-15: a refresh token ends with all that was issued for its family.
     const of = family && {
       type: "refresh.ended" as const,
@@ -70,10 +77,12 @@ export async function revoke(
   return ok({});
 }
 
-async function judgeForm(ports: RevokePorts, { clientId }: Authenticated, form: Form): Promise<Judged> {
+async function judgeForm(ports: RevokePorts, client: Authenticated, form: Form): Promise<Judged> {
+  const { clientId } = client;
   const token = parseTokenForm(form);
   if (!token.ok) return { refused: { kind: "request_malformed", reason: token.error.kind } };
   if (isRefreshToken(token.value)) return judgeRefreshToken(ports, clientId, token.value);
+  if (isJobId(token.value)) return judgeJob(ports, client, token.value);
   const parsed = parseJws(token.value);
   if (!parsed.ok) return { nothing: parsed.error.kind };
   const jws = parsed.value;
@@ -119,6 +128,25 @@ async function judgeRefreshToken(ports: RevokePorts, clientId: string, token: st
   return ended === undefined
     ? { ends: { by: "grant", id: family.id }, family }
     : { grant, nothing: "refresh_token_ended" };
+}
+
+/**
+ * JOB-D-13: the agent ends its own job, once the work is done. Everyone else learns nothing, whatever they know of it: the
+ * name of a public client proves nothing, and each target knows the id.
+ */
+async function judgeJob(
+  ports: RevokePorts,
+  { clientId, workload = clientId, method }: Authenticated,
+  id: string,
+): Promise<Judged> {
+  const found = await ports.jobs.find(id);
+  if (found === undefined) return { nothing: "job_unknown" };
+  const { job, ended } = found;
+  if (method === "none" || job.clientId !== clientId || job.actor !== workload)
+    return { nothing: "job_unknown" };
+  return ended === undefined
+    ? { ends: { by: "job", iss: ports.settings().issuer, id }, job }
+    : { nothing: "job_ended" };
 }
 
 function isOwnGrant(ports: Pick<RevokePorts, "grantSigner" | "verifier">, jws: Jws): boolean {

@@ -37,6 +37,7 @@ const ENDPOINTS = [
   "/introspect",
   "/revoke",
   "/revocations",
+  "/jobs",
   "/signals",
   "/policy/explain",
   "/consents",

@@ -7,8 +7,11 @@ import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Ended, EndingPorts, Preview } from "../flows/endings.ts";
 import { asEvent, enableSubject, endTokens, isDisabled, previewEnding } from "../flows/endings.ts";
+import type { JobPorts } from "../flows/jobs.ts";
+import { readStatus, stopOf } from "../flows/jobs.ts";
 import type { TokenJson } from "../flows/record-json.ts";
-import { tokenJson } from "../flows/record-json.ts";
+import { jobJson, tokenJson } from "../flows/record-json.ts";
+import type { EndingSelector } from "../policy/endings.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -18,18 +21,19 @@ import { admit } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import type { Handler } from "./handler.ts";
 
-export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
+export function revocationsEndpoint(ports: AdmitPorts & EndingPorts & JobPorts): Handler {
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/revocations");
     if (!admitted.ok) return admitted.error;
     const { caller, audited } = admitted.value;
-    const { digest } = ports.settings().policy;
+    const { issuer, policy } = ports.settings();
+    const { digest } = policy;
     const by = { request: audited, client: describeCaller(caller), policy: { digest } };
     const record = (told: Pick<AuditEvent, "outcome" | "reason" | "detail">) =>
       ports.journal.record({ event: { ...by, ...told, type: "admin.access" } });
 
     const json = await readJson(request);
-    const order = json.ok ? parseRevocation(json.value) : json;
+    const order = json.ok ? parseRevocation(json.value, issuer) : json;
     if (!order.ok) {
       await record({ outcome: "deny", reason: "revocation_malformed" });
       return httpError(json.ok ? { status: 400, description: "the order is malformed" } : json.error);
@@ -48,14 +52,24 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts): Handler {
         defined<JsonObject>({ enabled: enabled !== undefined, event: enabled?.eventId }),
       );
     }
-    if (!dryRun)
-      return privateJson(200, showEnded(await endTokens(ports, selector, asEvent(selector, done))));
+    if (!dryRun) {
+      const found = selector.by === "job" ? await ports.jobs.find(selector.id) : undefined;
+      const order = found ? stopOf(issuer, found.job, done) : ([selector, asEvent(selector, done)] as const);
+      const ended = showEnded(await endTokens(ports, ...order));
+      return privateJson(200, { ...ended, ...(await jobOf(ports, selector)) });
+    }
     const preview = await previewEnding(ports, selector, page);
     // AUDIT-D-6: the call is recorded before it is answered.
     const detail: JsonObject = { ends: { ...selector }, count: preview.count };
     await record({ outcome: "allow", reason: "revocation_previewed", detail });
-    return privateJson(200, showPreview(preview, page.limit));
+    return privateJson(200, { ...showPreview(preview, page.limit), ...(await jobOf(ports, selector)) });
   };
+}
+
+/** JOB-D-20: of a job, the report of its closure, before or after its end. */
+async function jobOf(ports: JobPorts, selector: EndingSelector): Promise<{ job?: JsonObject }> {
+  const found = selector.by === "job" ? await ports.jobs.find(selector.id) : undefined;
+  return found === undefined ? {} : { job: jobJson(await readStatus(ports, found)) };
 }
 
 const WHAT_IT_MEANS =

@@ -10,3 +10,7 @@ export const JOBS_LISTED = 100;
 /** JOB-D-24: the most jobs of one agent that live at the same time, and of these for one user. */
 export const JOBS_PER_AGENT_MAX = 10_000;
 export const JOBS_PER_AGENT_AND_SUBJECT_MAX = 50;
+/** JOB-D-3: the words of the asker. */
+export const JOB_TITLE_CHARS_MAX = 200;
+/** The tokens of one job that a command prints. */
+export const JOB_TOKENS_SHOWN = 1_000;

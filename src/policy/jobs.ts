@@ -23,6 +23,9 @@ export type Job = Omit<JobInForce, "iss"> & {
   asked?: string;
 };
 
+/** Whether the text can name a job of ours; it is no secret, since each target sees it. */
+export const isJobId = (text: string): boolean => /^job_[\w-]{22}$/.test(text);
+
 /** The keys by which the job is ended, each with since when what it names exists. */
 export function jobKeys(
   sha256: (text: string) => string,

@@ -14,6 +14,7 @@ export const API_PATHS = {
   "/consents": "consent:manage",
   "/register": "client:manage",
   "/revocations": "token:revoke",
+  "/jobs": "job:manage",
 } as const;
 export type ApiPath = keyof typeof API_PATHS;
 export type ApiScope = (typeof API_PATHS)[ApiPath];

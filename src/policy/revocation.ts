@@ -42,6 +42,8 @@ const SELECTORS = {
   consent: name,
   /** What a user gave by one click: the refresh tokens, and what was issued for them. */
   grant: name,
+  /** A job of ours, with all that was issued for it. */
+  job: name,
   /** What every user gave by a click. */
   everyGrant: v.strictObject({}),
   /** `upTo` is in seconds since 1970; without it, what was issued until now is ended. */
@@ -69,14 +71,14 @@ type RevocationOrder = {
   page: { limit: number; afterJti?: string };
 };
 
-/** Reads an order; every problem comes back with its path. */
-export function parseRevocation(json: Json): Result<RevocationOrder, readonly string[]> {
+/** Reads an order; every problem comes back with its path. `us` is this server, whose jobs are meant. */
+export function parseRevocation(json: Json, us: string): Result<RevocationOrder, readonly string[]> {
   const parsed = v.safeParse(Order, json);
   if (!parsed.success) {
     return err(parsed.issues.map((issue) => describeIssue(issue, "the request")));
   }
   const { dryRun, limit, after: afterJti } = parsed.output;
-  const [selector, ...others] = SELECTOR_NAMES.flatMap((one) => READERS[one](parsed.output) ?? []);
+  const [selector, ...others] = SELECTOR_NAMES.flatMap((one) => READERS[one](parsed.output, us) ?? []);
   if (selector === undefined || others.length > 0) {
     return err([`the request must name exactly one of ${SELECTOR_NAMES.join(", ")}`]);
   }
@@ -88,7 +90,7 @@ export function parseRevocation(json: Json): Result<RevocationOrder, readonly st
   return ok(defined<RevocationOrder>({ selector, enables, dryRun, page: defined({ limit, afterJti }) }));
 }
 
-const READERS: { [Name in SelectorName]: (order: Order) => EndingSelector | undefined } = {
+const READERS: { [Name in SelectorName]: (order: Order, us: string) => EndingSelector | undefined } = {
   token: ({ token }) => (token === undefined ? undefined : { by: "token", jti: token }),
   subject: ({ subject, disabled }) => subject && subjectOf(subject, disabled),
   actor: ({ actor }) => (actor === undefined ? undefined : { by: "actor", spiffeId: actor }),
@@ -99,6 +101,7 @@ const READERS: { [Name in SelectorName]: (order: Order) => EndingSelector | unde
   rule: ({ rule }) => (rule === undefined ? undefined : { by: "rule", id: rule }),
   consent: ({ consent }) => (consent === undefined ? undefined : { by: "consent", id: consent }),
   grant: ({ grant }) => (grant === undefined ? undefined : { by: "grant", id: grant }),
+  job: ({ job }, us) => (job === undefined ? undefined : { by: "job", iss: us, id: job }),
   everyGrant: ({ everyGrant }) => everyGrant && { by: "every_grant" },
   everything: ({ everything }) => everything && everythingUpTo(everything.upTo),
 };

@@ -88,6 +88,10 @@ export const ResourceServer = v.strictObject({
     v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
     'What its tokens must be bound by: "none" (the default), "certificate", "dpop", or "any" of the two.',
   ),
+  checks: setting(
+    v.optional(v.picklist(["offline", "introspection"]), "offline"),
+    'How it looks at a token: "offline" (the default), or by "introspection" at each use, so that it refuses one that was ended at once; a closure report says so.',
+  ),
   people: flag("Whether clients may ask a user for access to it"),
   ...common,
 });
@@ -179,15 +183,21 @@ export const PartnerServer = v.pipe(
     claims: list(claim, "Claims about the subject that are carried over into the grant."),
     /** EMA-7.6.1-1: the APIs at the partner were agreed with it. */
     resources: list(resource, "The APIs behind the partner that a request may name as resource."),
+    /** JOB-D-16: a partner that takes no notice of jobs may go on with what a grant gave it. */
+    jobs: setting(
+      v.optional(v.picklist(["ignores", "honours"]), "ignores"),
+      'Whether it ends what came of a job when the job ends: "honours", or "ignores" (the default).',
+    ),
   }),
-  v.transform(({ kind: _, issuer, aliases, clients, subjects, claims, resources, ...rest }) => ({
+  v.transform(({ kind: _, issuer, aliases, clients, subjects, claims, resources, jobs, ...rest }) => ({
     ...rest,
     names: [issuer, ...aliases],
     owners: [],
     introspectors: [],
     binding: "none" as const,
+    checks: "offline" as const,
     people: false,
-    partner: { issuer, clients, subjects, claims, resources },
+    partner: { issuer, clients, subjects, claims, resources, jobs },
   })),
 );
 type Agreed = v.InferOutput<typeof PartnerServer>["partner"];
@@ -199,6 +209,7 @@ export type Partner = {
   subjects: SubjectThere;
   claims: readonly string[];
   resources: readonly string[];
+  jobs: "ignores" | "honours";
 };
 
 /** The agreement as written, with its tables as maps. */

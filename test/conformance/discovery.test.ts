@@ -25,7 +25,14 @@ const CLIENT_CREDENTIALS = "client_credentials";
 const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const PATHS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
-const API_SCOPES = ["audit:read", "client:manage", "consent:manage", "policy:explain", "token:revoke"];
+const API_SCOPES = [
+  "audit:read",
+  "client:manage",
+  "consent:manage",
+  "job:manage",
+  "policy:explain",
+  "token:revoke",
+];
 const OWN_METHODS = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
 const TLS_METHODS = ["tls_client_auth", "self_signed_tls_client_auth"];
 const CREDENTIALS = { authorization: basic("secret", "a-secret") };
@@ -399,7 +406,14 @@ test("PRM-D-1, RFC9728-3-1, RFC9728-3.1-1, RFC9728-3.2-1, RFC9728-7.10-1, RFC972
     assert.deepEqual(body, {
       resource: `${ISSUER}${base}/api`,
       authorization_servers: [`${ISSUER}${base}`],
-      scopes_supported: ["policy:explain", "audit:read", "consent:manage", "client:manage", "token:revoke"],
+      scopes_supported: [
+        "policy:explain",
+        "audit:read",
+        "consent:manage",
+        "client:manage",
+        "token:revoke",
+        "job:manage",
+      ],
       bearer_methods_supported: ["header"],
       dpop_signing_alg_values_supported: METADATA.dpop_signing_alg_values_supported,
       resource_name: "Mandate administration",

@@ -123,6 +123,21 @@ export const ACCOUNT: AccountView = {
   zone: "Europe/Berlin",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
+  jobs: [
+    {
+      id: "job_0123456789abcdefghijkl",
+      formToken: "stop-token",
+      title: "Book the trip to Lisbon",
+      party: agent("planner", "Planner"),
+      permissions: [
+        {
+          target: { title: "Trips", host: "api.example" },
+          sentences: ["read your trips", "book trips for you"],
+        },
+      ],
+      untilSeconds: 1_795_000_000,
+    },
+  ],
   moreAllowed: `${ISSUER}/account?after=4`,
   firstAllowed: `${ISSUER}/account`,
   allowed: [
@@ -192,6 +207,7 @@ const EMPTY: AccountView = {
   signOutToken: "sign-out-token",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
+  jobs: [],
   allowed: [],
   events: [],
   firstDay: "",

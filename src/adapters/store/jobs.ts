@@ -12,7 +12,10 @@ import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import type { JobRows } from "./store.ts";
-import { JOB } from "./tables.ts";
+import { JOB, TOKEN } from "./tables.ts";
+
+/** A job of another server may have the same id. */
+const OF_JOB = "job_id = :id and job_iss is null and expires_at > :now";
 
 /** `ended` is the row of the ending, as JSON. */
 type FoundJob = RowOf<typeof JOB.columns> & { ended: string | null };
@@ -61,6 +64,44 @@ export function jobRows({ rows, remove, selected, some, object, firstEnding }: E
         { iss, sub, actor, now, oldest: now - JOB_SECONDS_MAX },
       );
       return { ofPair: row?.pair ?? 0, ofActor: row?.actor ?? 0 };
+    },
+    tokens: async (id, now, limit) => {
+      if (!isEncodable(id)) return [];
+      const found = await rows<RowOf<typeof TOKEN.columns>>(
+        `select ${selected(TOKEN)} from token where ${OF_JOB} order by issued_at, jti limit :limit`,
+        { id, now, limit },
+      );
+      return found.map((row) => fromRow(TOKEN, row));
+    },
+    remains: async (id, { nowSeconds: now, endedMs = null }) => {
+      const given = (table: string, where: string) =>
+        `(select count(*) from ${table} where job_id = :id and ${where})`;
+      const [tokens, [held], events] = await Promise.all([
+        rows<{ audience: string; count: number; until: number }>(
+          `select audience, count(*) as count, max(expires_at) as until from token where ${OF_JOB}
+           group by audience order by audience`,
+          { id, now },
+        ),
+        rows<{ families: number; consents: number }>(
+          `select ${given("refresh_family", "ends_at > :now")} as families,
+             ${given("consent", "withdrawn_at is null")} as consents`,
+          { id, now },
+        ),
+        rows<{ stream: string; waiting: number }>(
+          `select stream, count(*) - count(sent) as waiting from signal where at_ms = cast(:ended as bigint) group by stream`,
+          { ended: endedMs },
+        ),
+      ]);
+      return {
+        tokens: tokens.map(({ audience, count, until }) => ({
+          audience,
+          count: Number(count),
+          untilSeconds: until,
+        })),
+        families: Number(held?.families ?? 0),
+        consents: Number(held?.consents ?? 0),
+        events: new Map(events.map(({ stream, waiting }) => [stream, Number(waiting)])),
+      };
     },
     sweep: async (before, limit) =>
       remove(`delete from job where ${some("job", "id", "not_after < :before")}`, {

@@ -38,12 +38,13 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
       const pairs = JSON.stringify(Object.fromEntries(keys.map(({ key, sinceMs }) => [key, sinceMs])));
       return whenReady(rows<EndedRow>(first, { pairs }), ([found]) => found);
     },
-    stretch: async ({ key, nowSeconds: now, afterJti: after = "" }) => {
+    stretch: async ({ key, job, nowSeconds: now, afterJti: after = "" }) => {
+      const ofJob = job === undefined ? "" : "and job_id = :job";
       const found = await rows<{ jti: string; may: number }>(
         `select jti, case when expires_at > :now
              and (ending_keys is null or cast(ending_keys as text) like '%' || :key || '%') then 1 else 0 end as may
-           from token where jti > :after order by jti limit ${ENDING_STRETCH_MAX}`,
-        { key, now, after },
+           from token where jti > :after ${ofJob} order by jti limit ${ENDING_STRETCH_MAX}`,
+        { key, now, after, job: job ?? null },
       );
       return found.map(({ jti, may }) => ({ jti, may: may === 1 }));
     },

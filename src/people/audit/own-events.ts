@@ -58,6 +58,7 @@ const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "consent.recorded": "allowed",
   "consent.withdrawn": "taken_back",
   "token.revoked": "ended",
+  "job.ended": "ended",
   "user.signed_in": "signed_in",
   "user.signed_out": "signed_out",
 };

@@ -27,6 +27,8 @@ import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
+import type { OwnJob, OwnJobPorts } from "./own-jobs.ts";
+import { livingJobs, stopOwnJob, stopSubject } from "./own-jobs.ts";
 import type { OpenSession } from "./session.ts";
 import { findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
@@ -61,6 +63,7 @@ export type Account = {
   consents: readonly AccountConsent[];
   /** The id after which more consents follow. */
   moreAfter?: string;
+  jobs: readonly OwnJob[];
   events: readonly OwnEvent[];
   /** The cursor of the older events. */
   older?: string;
@@ -75,7 +78,8 @@ const HERE = { page: "account" } as const;
 /** PAGE-D-15: the page shows what belongs to the origin of the session and nothing else. */
 export type AccountPorts = SessionPorts &
   ConsentPorts &
-  Pick<PeoplePorts, "audit" | "families" | "authFailures" | "formTokens">;
+  OwnJobPorts &
+  Pick<PeoplePorts, "audit" | "families" | "authFailures">;
 
 /** The days that the user asks for are those of their zone, which the session tells. */
 export async function openAccount(
@@ -105,16 +109,17 @@ async function showAccount(
   // PAGE-D-15, AUDIT-D-6: the reading is recorded before anything is shown.
   await ports.journal.record({ event: readingEvent(ports, audited, session, query) });
   const nowSeconds = ports.clock.nowSeconds();
-  const [standing, families, trail] = await Promise.all([
+  const [standing, families, jobs, trail] = await Promise.all([
     readStanding(ports, origin, nowSeconds, query.afterConsent),
     ports.families.list(origin),
+    livingJobs(ports, session),
     readTrail(ports, origin, defined<TrailQuery>({ ...timesOf(query), spans, after })),
   ]);
   const shown = standing.slice(0, ACCOUNT_CONSENTS);
   const { events, last } = trail;
   const uses = await readUses(ports, origin, spans, new Set(shown.map(({ id }) => id)));
   const parties = [
-    ...shown.map(({ actor }) => actor),
+    ...[...shown, ...jobs].map(({ actor }) => actor),
     ...events.flatMap(({ agents }) => agents.map(({ id }) => id)),
   ];
   return defined<Account>({
@@ -126,6 +131,7 @@ async function showAccount(
       formToken: ports.formTokens.of(session.key, takeBackSubject(consent.id)),
       ...familiesOf(ports, families, consent.id, nowSeconds),
     })),
+    jobs,
     moreAfter: standing.length > shown.length ? shown.at(-1)?.id : undefined,
     events,
     older: last && cursorAt(ports, origin, query, last),
@@ -310,8 +316,17 @@ function readCursor(ports: AccountPorts, origin: Origin, query: AccountQuery): A
 const takeBackSubject = (id: string): string => `take-back ${id}`;
 const TAKE_ALL = "take-all-back";
 
-/** The form of the account page, as it was sent: one consent, or all of them, which has a box of its own. */
-export type TakeBack = { formToken: string } & ({ consent: string } | { all: true; confirmed: boolean });
+/** The form of the account page, as it was sent: one consent or job, or all of them, which has a box of its own. */
+export type TakeBack = { formToken: string } & (
+  | { consent: string }
+  | { job: string }
+  | { all: true; confirmed: boolean }
+);
+
+function subjectOf(form: TakeBack): string {
+  if ("job" in form) return stopSubject(form.job);
+  return "consent" in form ? takeBackSubject(form.consent) : TAKE_ALL;
+}
 
 /** `problem` asks for the page again, because the box is not ticked. */
 export async function takeBack(
@@ -322,7 +337,7 @@ export async function takeBack(
 ): Promise<(Account & { problem: "unconfirmed" }) | Outcome> {
   const session = await findSession(ports, key);
   if (session === undefined) return countedNotice(ports, audited, "session_over", "session_missing", HERE);
-  const about = "consent" in form ? takeBackSubject(form.consent) : TAKE_ALL;
+  const about = subjectOf(form);
   // The token of this consent is made for its own user alone.
   const foreign = checkForm(ports, audited, session, { formToken: form.formToken, about });
   if (foreign !== undefined) return foreign;
@@ -338,11 +353,16 @@ export async function takeBack(
     if (taken.ok) return { next: "place", place: HERE };
     return notice("taken_back_before", taken.error.kind, HERE);
   }
+  if ("job" in form) {
+    const stopped = await stopOwnJob(ports, session, audited, form.job);
+    return stopped ? { next: "place", place: HERE } : notice("taken_back_before", "job_unknown", HERE);
+  }
   if (!form.confirmed) {
     const account = await showAccount(ports, audited, session, {});
     return account.next === "page" ? { ...account, problem: "unconfirmed" } : account;
   }
   await takeAllBack(ports, manager, audited, session.origin);
+  for (const { id } of await livingJobs(ports, session)) await stopOwnJob(ports, session, audited, id);
   return { next: "place", place: HERE };
 }
 

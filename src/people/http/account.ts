@@ -12,8 +12,9 @@ import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
 import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } from "../flows/account.ts";
 import { openAccount, takeBack } from "../flows/account.ts";
 import { furtherAgents } from "../flows/offer.ts";
+import type { OwnJob } from "../flows/own-jobs.ts";
 import type { EventView, PermissionView } from "../pages/account-events.ts";
-import type { AccountView, AllowedView } from "../pages/account-page.ts";
+import type { AccountView, AllowedView, OwnJobView } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
@@ -47,7 +48,8 @@ async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
   const body = isForm ? await readText(request, BODY_BYTES_MAX) : undefined;
   const form = new URLSearchParams(body?.ok ? body.value : "");
   const formToken = form.get("token") ?? "";
-  const consent = form.get("consent");
+  const [consent, job] = [form.get("consent"), form.get("job")];
+  if (job !== null) return { formToken, job };
   return consent === null
     ? { formToken, all: true, confirmed: form.get("confirm") === "1" }
     : { formToken, consent };
@@ -112,6 +114,7 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
     firstAllowed: asked.query.afterConsent === undefined ? undefined : here({}),
     minutesAfter: Math.ceil(Math.max(0, ...seconds) / 60),
     takeAllToken,
+    jobs: account.jobs.map((job) => jobView(ports, account, job)),
     events: account.events.map((event) => eventView(ports, account, event)),
     firstDay,
     lastDay,
@@ -145,6 +148,19 @@ function allowedView(
     reusedAtMs,
     renewedElsewhere,
   });
+}
+
+function jobView({ settings }: BasePorts, { clients }: Account, job: OwnJob): OwnJobView {
+  const { policy, agents } = settings();
+  const { targets = [], scopes = [], notAfterSeconds } = job.bounds;
+  return {
+    id: job.id,
+    formToken: job.formToken,
+    title: job.title,
+    party: partyView(agents, clients, { id: job.actor }),
+    permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
+    untilSeconds: notAfterSeconds,
+  };
 }
 
 const grantView = (family: Family): AllowedView["goesOn"][number] =>

@@ -1,10 +1,11 @@
 /** The page on which a user reads what they allowed and what was done in their name, and takes it back (PAGE-D-15). */
+import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { EventView, PermissionView } from "./account-events.ts";
 import { days } from "./account-events.ts";
 import { fact, hidden, signedInAs } from "./decision-parts.ts";
 import type { ShownUser } from "./display-names.ts";
-import { shownId, targetName } from "./display-names.ts";
+import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import { dayOf, inZone } from "./language.ts";
@@ -38,6 +39,16 @@ export type AllowedView = {
   renewedElsewhere?: boolean;
 };
 
+/** A job that goes on; `title` is in the words of the agent. */
+export type OwnJobView = {
+  id: string;
+  formToken: string;
+  title: string;
+  party: ShownParty;
+  permissions: readonly PermissionView[];
+  untilSeconds: number;
+};
+
 export type AccountView = {
   /** The forms and links of this server begin with it. */
   base: string;
@@ -52,6 +63,7 @@ export type AccountView = {
   /** The longest lifetime of a token, in minutes. */
   minutesAfter: number;
   takeAllToken: string;
+  jobs: readonly OwnJobView[];
   events: readonly EventView[];
   /** The days that are shown, as they were written. */
   firstDay: string;
@@ -71,6 +83,7 @@ export const accountPage = (view: AccountView): Page => ({
 ${problemOf(view, texts)}
 <h1>${texts.accountTitle}</h1>
 ${signedInAs(view, `${view.base}/signin?again=1`, texts)}
+${jobsOf(view, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
 <h2>${texts.doneHeading}</h2>
@@ -90,6 +103,30 @@ function problemOf(view: AccountView, texts: Texts): Html | undefined {
   if (title === undefined) return undefined;
   const remedy = view.problem === "day" ? texts.dayWrong : texts.takeAllUnconfirmed;
   return html`<div class="warning" role="alert"><p><strong>${title}.</strong></p><p id="problem">${remedy}</p></div>`;
+}
+
+// --- jobs -------------------------------------------------------------------------------------------------------
+
+function jobsOf(view: AccountView, texts: Texts): Html | undefined {
+  if (view.jobs.length === 0) return undefined;
+  return html`<h2>${texts.jobsHeading}</h2>
+<ul class="cards">${view.jobs.map((job, index) => jobCard(job, index, view, texts))}</ul>`;
+}
+
+/** JOB-D-3: the title is what the agent calls the work, in quotation marks. */
+function jobCard(job: OwnJobView, index: number, { base }: AccountView, texts: Texts): Html {
+  const { id, formToken, title, party, permissions, untilSeconds } = job;
+  const label = `job-${index}`;
+  return html`<li><h3 id="${label}">${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h3>
+<p>${texts.jobBy(partyName(party, texts))}</p>
+${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}</dl>`}
+<p class="hint">${texts.jobUntil(dayOf(untilSeconds, texts))}</p>
+<details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
+<form method="post" action="${base}/account/withdraw">
+${hidden("token", formToken)}${hidden("job", id)}
+<p>${texts.stopJobQuestion}</p>
+<button aria-describedby="${label}">${texts.stopJobYes}</button>
+</form></details></li>`;
 }
 
 // --- what is allowed --------------------------------------------------------------------------------------------

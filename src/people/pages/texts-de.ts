@@ -59,6 +59,13 @@ export const de: Texts = {
   backTo: (host) => html`Zurück zu ${host}`,
   accountTitle: "Ihr Konto",
   forSupport: "Nummer für den Support:",
+  jobsHeading: "Laufende Aufträge",
+  jobTitle: (words) => html`„${words}“`,
+  jobBy: (agent) => html`Ausgeführt von ${agent}, von dort stammt der Name`,
+  jobUntil: (date) => `Endet von selbst am ${date}.`,
+  stopJob: "Diesen Auftrag stoppen",
+  stopJobQuestion: "Diesen Auftrag jetzt stoppen? Was dafür gegeben wurde, endet sofort, und nichts anderes.",
+  stopJobYes: "Ja, stoppen",
   allowedHeading: "Was Sie erlaubt haben",
   nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",
   takeBackHint: (minutes) =>

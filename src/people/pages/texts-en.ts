@@ -59,6 +59,14 @@ export const en = {
   accountTitle: "Your account",
   /** Before the id of the request. */
   forSupport: "Number for support:",
+  jobsHeading: "Jobs in progress",
+  /** In quotation marks, since the agent calls it so. */
+  jobTitle: (words: Html) => html`“${words}”`,
+  jobBy: (agent: Html) => html`Done by ${agent}, which calls it so`,
+  jobUntil: (date: string) => `Ends by itself on ${date}.`,
+  stopJob: "Stop this job",
+  stopJobQuestion: "Stop this job now? All that was given for it ends at once, and nothing else.",
+  stopJobYes: "Yes, stop it",
   allowedHeading: "What you allowed",
   nothingAllowed: "You allow nothing to any program at present.",
   /** How long, in minutes, a service may still take a token that it checks by itself. */

@@ -166,6 +166,54 @@ export function testJobs({ name, create, shared }: Harness): void {
       }
     });
 
+  test(`JOB-D-20 what there is of a job is its tokens by target, and what was given for it, of no other job (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const [jobId, nowSeconds] = ["job_1", NOW_SECONDS];
+    const until = (seconds: number) => ({ expiresAtSeconds: NOW_SECONDS + seconds });
+    const [a, b] = [
+      await writer.token({ jobId, audience: "a", issuedAtSeconds: NOW_SECONDS - 2, ...until(60) }),
+      await writer.token({ jobId, audience: "b", issuedAtSeconds: NOW_SECONDS - 1, ...until(30) }),
+    ];
+    const last = await writer.token({ jobId, audience: "a", issuedAtSeconds: NOW_SECONDS, ...until(90) });
+    await writer.token({ jobId, audience: "a", ...until(0) });
+    await writer.token({ audience: "a", ...until(60) });
+    await writer.token({ jobId: "job_2", audience: "a", ...until(60) });
+    // Another server's job of the same id is another one.
+    await writer.token({ jobId, jobIssuer: "https://partner.example", audience: "c", ...until(60) });
+    await writer.consent(makeConsent({ jobId }));
+    await writer.write({ family: { start: makeFamily({ jobId }), digest: "d" } });
+    const signal = { body: "x", atMs: NOW_SECONDS * 1000, expiresAtSeconds: NOW_SECONDS + 60 };
+    for (const [stream, jti] of [
+      ["one", "1"],
+      ["one", "2"],
+      ["two", "3"],
+    ] as const)
+      await store.signals.add({ ...signal, stream, jti });
+    await store.signals.settle({ ...signal, stream: "two", jti: "3" }, NOW_SECONDS);
+    const remains = await store.jobs.remains(jobId, { nowSeconds, endedMs: NOW_SECONDS * 1000 });
+    assert.deepEqual(remains, {
+      tokens: [
+        { audience: "a", count: 2, untilSeconds: NOW_SECONDS + 90 },
+        { audience: "b", count: 1, untilSeconds: NOW_SECONDS + 30 },
+      ],
+      families: 1,
+      consents: 1,
+      events: new Map([
+        ["one", 2],
+        ["two", 0],
+      ]),
+    });
+    assert.deepEqual((await store.jobs.remains(jobId, { nowSeconds })).events, new Map());
+    const listed = await store.jobs.tokens(jobId, NOW_SECONDS, 10);
+    assert.deepEqual(
+      listed.map(({ jti }) => jti),
+      [a, b, last],
+    );
+    assert.equal((await store.jobs.tokens(jobId, NOW_SECONDS, 2)).length, 2);
+    assert.deepEqual(await store.jobs.tokens("job_\u0000", NOW_SECONDS, 2), []);
+  });
+
   test(`jobs are listed the newest first, by user and by agent, page by page (${name})`, async (t) => {
     const store = await (await create(t)).open();
     const writer = new Writer(store);

@@ -1,0 +1,84 @@
+/** Jobs as they are told of: what one is, what there is of it, and what its end leaves (JOB-D-20 to JOB-D-23). */
+import type { Closure } from "../policy/closure.ts";
+import { buildClosure } from "../policy/closure.ts";
+import type { EndingSelector } from "../policy/endings.ts";
+import type { JobRemains, Ports } from "../ports.ts";
+import type { JobFacts } from "../records.ts";
+import { defined } from "../result.ts";
+import type { EndingEvent } from "./endings.ts";
+
+export type JobPorts = Pick<Ports, "settings" | "clock" | "jobs" | "facts" | "families">;
+
+/** A job, and what is left of it by now. */
+export type JobStatus = JobFacts &
+  Omit<Closure, "state"> & {
+    state: Closure["state"] | "living";
+    asOfSeconds: number;
+    held: Pick<JobRemains, "families" | "consents">;
+    outside: Outside;
+  };
+
+/** JOB-D-23: what the agent holds of the same user beyond the job, each with a stop of its own. */
+export type Outside = { consents: readonly string[]; grants: readonly string[] };
+
+export async function readStatus(ports: JobPorts, facts: JobFacts): Promise<JobStatus> {
+  const { clock, jobs, settings } = ports;
+  const { job, ended } = facts;
+  const nowSeconds = clock.nowSeconds();
+  const [{ tokens, events, ...held }, outside] = await Promise.all([
+    jobs.remains(job.id, defined({ nowSeconds, endedMs: ended?.atMs })),
+    readOutside(ports, facts, nowSeconds),
+  ]);
+  const { policy, streams } = settings();
+  const { state, ...closure } = buildClosure(
+    policy,
+    defined<Parameters<typeof buildClosure>[1]>({
+      job: job.bounds,
+      endedMs: ended?.atMs,
+      living: tokens,
+      streams: [...streams.values()].map(({ name, targets }) => ({
+        targets,
+        // One that has nothing of it yet is still to be told.
+        isWaiting: events.get(name) !== 0,
+      })),
+      nowMs: clock.nowMs(),
+    }),
+  );
+  const isLiving = ended === undefined && job.bounds.notAfterSeconds > nowSeconds;
+  return { ...facts, ...closure, state: isLiving ? "living" : state, asOfSeconds: nowSeconds, held, outside };
+}
+
+async function readOutside(
+  { facts, families, settings }: JobPorts,
+  { job: { origin, actor, clientId } }: JobFacts,
+  nowSeconds: number,
+): Promise<Outside> {
+  if (origin.iss === settings().issuer) return { consents: [], grants: [] };
+  const [standing, given] = await Promise.all([
+    facts.consents(origin, actor, nowSeconds),
+    families.list(origin),
+  ]);
+  return {
+    consents: standing.filter(({ jobId }) => jobId === undefined).map(({ id }) => id),
+    grants: given
+      .filter(
+        ({ family, ended }) =>
+          family.clientId === clientId && family.jobId === undefined && ended === undefined,
+      )
+      .filter(({ family }) => family.endsAtSeconds > nowSeconds)
+      .map(({ family }) => family.id),
+  };
+}
+
+/** JOB-D-14: what stops the job, and the event of it, by which also its user and its agent find it. */
+export function stopOf(
+  us: string,
+  { id, origin, actor, clientId }: JobFacts["job"],
+  by: EndingEvent,
+): [EndingSelector, EndingEvent] {
+  const detail = { ...by.detail, ...origin, actor, client_id: clientId };
+  return [
+    { by: "job", iss: us, id },
+    { ...by, type: "job.ended", detail },
+  ];
+}

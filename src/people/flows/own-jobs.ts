@@ -1,0 +1,47 @@
+/** The jobs of a user on the account page: those that go on, and how the user stops one and nothing else (JOB-D-13). */
+import { recordEnding } from "../../flows/endings.ts";
+import { stopOf } from "../../flows/jobs.ts";
+import type { AuditedRequest } from "../../flows/refusal.ts";
+import type { JobFacts } from "../../records.ts";
+import type { DecisionPorts, PeoplePorts } from "../ports.ts";
+import type { OpenSession } from "./session.ts";
+import { describeUser } from "./session.ts";
+
+export type OwnJob = JobFacts["job"] & { formToken: string };
+
+export type OwnJobPorts = DecisionPorts & Pick<PeoplePorts, "jobs">;
+
+/** What the form token of a stop is about. */
+export const stopSubject = (id: string): string => `stop-job ${id}`;
+
+export async function livingJobs(
+  { jobs, clock, formTokens }: OwnJobPorts,
+  { origin, key }: OpenSession,
+): Promise<readonly OwnJob[]> {
+  const nowSeconds = clock.nowSeconds();
+  const found = await jobs.list({ origin });
+  return found
+    .filter(({ job, ended }) => ended === undefined && job.bounds.notAfterSeconds > nowSeconds)
+    .map(({ job }) => ({ ...job, formToken: formTokens.of(key, stopSubject(job.id)) }));
+}
+
+/** One durable write, after which every instance refuses what was issued for the job; false where there is no such job. */
+export async function stopOwnJob(
+  ports: OwnJobPorts,
+  session: OpenSession,
+  request: AuditedRequest,
+  id: string,
+): Promise<boolean> {
+  const { issuer, policy } = ports.settings();
+  const { iss, sub } = session.origin;
+  const found = await ports.jobs.find(id);
+  if (found === undefined || found.job.origin.iss !== iss || found.job.origin.sub !== sub) return false;
+  const by = {
+    request,
+    ...describeUser(session),
+    policy: { digest: policy.digest },
+    reason: "by_subject",
+  } as const;
+  await recordEnding(ports, ...stopOf(issuer, found.job, by));
+  return true;
+}

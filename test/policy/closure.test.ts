@@ -1,0 +1,94 @@
+/** The closure report of a job: what may still be accepted, where and until when, and when nothing is. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as v from "valibot";
+import { STORE_TIMEOUT_MS } from "../../src/limits/store.ts";
+import type { ClosureFacts } from "../../src/policy/closure.ts";
+import { buildClosure } from "../../src/policy/closure.ts";
+import { compilePolicy, Target } from "../../src/policy/rules.ts";
+
+const NOW = 1_790_000_000;
+const API = "https://api.example";
+const DESK = "https://desk.example";
+const PARTNER = "https://as.partner.example";
+const DEAF = "https://as.deaf.example";
+
+const set = compilePolicy(
+  [],
+  [
+    { names: [API], scopes: ["read"] },
+    { names: [DESK], scopes: ["read"], checks: "introspection" },
+    { kind: "partner", issuer: PARTNER, scopes: ["read"], jobs: "honours" },
+    { kind: "partner", issuer: DEAF, scopes: ["read"] },
+  ].map((target) => v.parse(Target, target)),
+  "https://as.example",
+  "digest",
+);
+assert.ok(set.ok);
+const compiled = set.value;
+
+const facts = (values: Partial<ClosureFacts>): ClosureFacts => ({
+  job: { notAfterSeconds: NOW + 3600, targets: [API, DESK, PARTNER] },
+  endedMs: NOW * 1000 - STORE_TIMEOUT_MS,
+  living: [],
+  streams: [],
+  nowMs: NOW * 1000,
+  ...values,
+});
+const at = (audience: string) => ({ audience, count: 2, untilSeconds: NOW + 100 });
+const stream = (audience: string, isWaiting: boolean) => ({ targets: new Set([audience]), isWaiting });
+
+test("JOB-D-21: a job with a token that may be taken offline is partial, until its stream has acknowledged the end", () => {
+  const untold = buildClosure(compiled, facts({ living: [at(API)] }));
+  assert.deepEqual(untold, {
+    state: "partial",
+    settled: true,
+    open: [{ target: API, tokens: 2, untilSeconds: NOW + 100, told: "never" }],
+    partners: [],
+  });
+  const waits = buildClosure(compiled, facts({ living: [at(API)], streams: [stream(API, true)] }));
+  assert.deepEqual([waits.state, waits.open[0]?.told], ["partial", "sent"]);
+  const told = buildClosure(compiled, facts({ living: [at(API)], streams: [stream(API, false)] }));
+  assert.deepEqual([told.state, told.open[0]?.told], ["closed", "acknowledged"]);
+  // Of two streams for a target, the one that waits decides.
+  const streams = [stream(API, false), stream(API, true)];
+  assert.equal(buildClosure(compiled, facts({ living: [at(API)], streams })).state, "partial");
+});
+
+test("JOB-D-20: a target that asks at each use keeps no job open", () => {
+  const { state, open } = buildClosure(compiled, facts({ living: [at(DESK)] }));
+  assert.deepEqual([state, open[0]?.told], ["closed", "introspects"]);
+});
+
+test("JOB-D-21: a target that is no longer configured keeps the job open until its tokens expire", () => {
+  assert.equal(buildClosure(compiled, facts({ living: [at("https://gone.example")] })).state, "partial");
+});
+
+test("JOB-D-22: no report is settled before what another instance was writing at the stop can be counted", () => {
+  const endedMs = NOW * 1000 - STORE_TIMEOUT_MS + 1;
+  const { state, settled } = buildClosure(compiled, facts({ endedMs }));
+  assert.deepEqual([state, settled], ["partial", false]);
+  assert.equal(buildClosure(compiled, facts({})).state, "closed");
+});
+
+test("JOB-D-20: a partner's part lasts until the job's end, unless the partner was told", () => {
+  const { state, partners } = buildClosure(compiled, facts({ living: [at(PARTNER)] }));
+  assert.deepEqual(partners, [{ issuer: PARTNER, grants: 2, untilSeconds: NOW + 3600, told: "never" }]);
+  assert.equal(state, "partial");
+  assert.equal(
+    buildClosure(compiled, facts({ living: [at(PARTNER)], streams: [stream(PARTNER, false)] })).state,
+    "closed",
+  );
+});
+
+test("JOB-D-21: a job that could reach a partner which takes no notice of jobs never reads as closed", () => {
+  const reaching = (targets?: readonly string[]) =>
+    buildClosure(compiled, facts({ job: { notAfterSeconds: NOW + 3600, ...(targets && { targets }) } }))
+      .state;
+  assert.deepEqual([reaching([DEAF]), reaching(), reaching([API])], ["unknown", "unknown", "closed"]);
+});
+
+test("JOB-D-20: what time ended is settled at once", () => {
+  const { endedMs: _, ...over } = facts({ nowMs: NOW * 1000 });
+  assert.equal(buildClosure(compiled, over).settled, true);
+});
