@@ -289,7 +289,7 @@ const TOKENS: CommandUsage = {
   forms: {
     [`end [${SELECTORS} up-to disable dry-run json config]`]:
       "ends the tokens that one selector names, with every token that descends from them, on every instance",
-    "enable [issuer subject json config]":
+    "enable --issuer --subject [json config]":
       "lets a subject in again that --disable, the API or its issuer keeps out; what it had stays ended",
     "disabled [format json config]":
       "prints the event that disabled each subject that is disabled now by command, by the API or by its issuer",

@@ -37,8 +37,7 @@ export function tokensCommand(given: CommandArguments): Result<Command, string> 
   }
   if (given.form === "show") return onStore(given, (admin) => showOne(admin, jti, json));
   if (given.form === "enable") {
-    const [iss, sub] = [given.one("issuer"), given.one("subject")];
-    if (iss === undefined || sub === undefined) return err("enable requires --issuer and --subject");
+    const [iss = "", sub = ""] = [given.one("issuer"), given.one("subject")];
     return onStore(given, (admin) => enableByCommand(admin, { iss, sub }, json));
   }
   const selector = readSelector(given);
@@ -182,9 +181,10 @@ async function previewByCommand(admin: Admin, selector: EndingSelector, json: bo
     afterJti = page.tokens.at(-1)?.jti;
     if (page.count <= PAGE) break;
   }
+  const keepsOut = selector.by === "subject" && selector.disabled;
   if (!json)
     admin.print(
-      `Would end ${endedText({ ...selector })}: ${count} token${count === 1 ? "" : "s"}. Nothing was ended.`,
+      `Would end ${endedText({ ...selector })}: ${count} token${count === 1 ? "" : "s"}${keepsOut ? ", and keep the subject out until it is enabled again" : ""}. Nothing was ended.`,
     );
   return EXIT.done;
 }

@@ -527,6 +527,8 @@ test("audit prints all logs by time, one log, one type, or the last N events", a
   assert.deepEqual(await shown(), [...first, ...second, "as-1/3 token_exchange.denied"]);
   assert.deepEqual(await shown("--log", "as-1"), [...first, "as-1/3 token_exchange.denied"]);
   assert.deepEqual(await shown("--type", "log.genesis"), [first[0], second[0]]);
+  const { code, out, err } = await inside(site, "audit", "--type", "log.retired");
+  assert.deepEqual([code, out, err], [0, "", "No event matches.\n"]);
   assert.deepEqual(await shown("--log", "as-1", "--limit", "2"), [first[2], "as-1/3 token_exchange.denied"]);
   assert.deepEqual(await shown("--type", DENIED.type, "--limit", "1"), ["as-1/3 token_exchange.denied"]);
   const unknown = await inside(site, "audit", "--log", "as-2");

@@ -77,6 +77,11 @@ const wrong: readonly (readonly [words: string[], first: RegExp, usage: RegExp])
   [["audit", "verify", "--port"], /^Unknown option '--port'$/, /^ {2}mandate audit verify /m],
   [["tokens"], /^"tokens" requires one of: end, enable, disabled, show$/, /^ {2}mandate tokens show JTI/m],
   [
+    ["tokens", "enable", "--issuer", "https://idp.example"],
+    /^"tokens enable" requires --issuer, --subject$/,
+    /^ {2}mandate tokens enable --issuer ISS --subject SUB \[--json\] \[--config FILE\]$/m,
+  ],
+  [
     ["clients", "initial-token", "create"],
     /^"clients initial-token create" requires --class$/,
     /^ {2}mandate clients initial-token create --class NAME/m,

@@ -158,6 +158,8 @@ test("RFC7009-3-1 everything that was issued before now ends by one command", as
 
 test("POLICY-D-20 a subject is disabled and enabled again by command", async () => {
   const subject = ["--issuer", ISSUER, "--subject", "kiosk"];
+  const preview = await admin("tokens", "end", ...subject, "--disable", "--dry-run");
+  assert.match(preview.out, /, and keep the subject out until it is enabled again\. Nothing was ended\.\n$/);
   const disabled = await admin("tokens", "end", ...subject, "--disable");
   assert.match(
     disabled.out,

@@ -86,6 +86,7 @@ export async function showEvents(
   const query = { ...filter, spans, newestFirst: limit !== undefined };
   if (format.header !== undefined) print(format.header);
   const kept: AuditRecord[] = [];
+  let found = 0;
   let left = limit ?? Number.POSITIVE_INFINITY;
   for (let after: AuditPosition | undefined; left > 0; ) {
     const page = await readTrailPage(
@@ -95,11 +96,13 @@ export async function showEvents(
     );
     if (limit === undefined) for (const event of page.shown) print(format.line(event, titles));
     else kept.push(...page.shown);
+    found += page.shown.length;
     if (page.next === undefined) break;
     left -= page.shown.length;
     after = page.next;
   }
   for (const event of kept.toReversed()) print(format.line(event, titles));
+  if (found === 0) printError("No event matches.");
   return EXIT.done;
 }
 
