@@ -28,6 +28,7 @@ import { verifySigned } from "./subject-token.ts";
 export type SignalPorts = Pick<Ports, "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier">;
 
 type ActingSignal = Exclude<ReceivedSignal, { meaning: "tests" }>;
+type EndingSignal = Exclude<ActingSignal, { meaning: "enables" }>;
 
 /** The issuer whose events come under this name. */
 export const signalIssuer = (
@@ -107,9 +108,8 @@ const seenSeconds = (meaning: Meaning | undefined): number =>
   meaning === "disables" || meaning === "enables" ? ENDING_KEPT_SECONDS : SIGNAL_SEEN_SECONDS;
 
 function entryOf(ports: SignalPorts, signal: ActingSignal, iss: string, by: EndingEvent): Entry {
-  const { meaning, subject, atSeconds } = signal;
-  if (meaning !== "enables") return endingEntry(ports, selectorOf(signal, iss), by);
-  const sub = "sub" in subject ? subject.sub : "";
+  if (signal.meaning !== "enables") return endingEntry(ports, selectorOf(signal, iss), by);
+  const { sub, atSeconds } = signal;
   // SSF-D-8: one that was sent before the subject was disabled, and comes after that, enables nothing.
   const lift = liftDisabled(ports.hash.sha256, { iss, sub }, ports.clock.nowMs(), msOf(atSeconds));
   const event = { ...by, type: "subject.enabled", outcome: "allow" } as const;
@@ -117,7 +117,7 @@ function entryOf(ports: SignalPorts, signal: ActingSignal, iss: string, by: Endi
 }
 
 /** SSF-D-8: a disabled account has nothing left, and is kept out; of a session that was revoked, what began until then ends. */
-function selectorOf({ meaning, subject, atSeconds }: ActingSignal, iss: string): EndingSelector {
+function selectorOf({ meaning, subject, atSeconds }: EndingSignal, iss: string): EndingSelector {
   if ("jti" in subject) return { by: "foreign_token", iss, jti: subject.jti };
   if (subject.sid !== undefined) return { by: "sign_in", iss, sid: subject.sid };
   const { sub } = subject;

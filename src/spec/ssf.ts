@@ -4,8 +4,8 @@
  * change; RISC 2.2 account purged, 2.3 account disabled, 2.4 account enabled, 2.7 credential compromise, 2.9 sessions
  * revoked.
  * Elsewhere: 3.1 policy/signals.ts; 4 spec/rfc8417.ts; 6.1 adapters/signals/push.ts; 7.2 http/discovery.ts; 8.1.4
- * adapters/signals/tell.ts; 9 policy/signals.ts; D adapters/signals/push.ts, adapters/signals/sender.ts,
- * adapters/signals/tell.ts, flows/receive-signal.ts, policy/signals.ts.
+ * adapters/signals/tell.ts; 9 policy/signals.ts; D adapters/signals/push.ts, adapters/signals/receiver.ts,
+ * adapters/signals/sender.ts, adapters/signals/tell.ts, flows/receive-signal.ts, http/signals.ts, policy/signals.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -82,14 +82,11 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
 /** A user, one sign-in of a user by its `sid`, or one token. */
 export type SignalSubject = { sub: string; sid?: string } | { jti: string };
 
+/** `atSeconds`: when it happened, as the event tells. SSF-D-8: only a user as a whole can be enabled. */
 export type ReceivedSignal =
   | { meaning: "tests" }
-  | {
-      meaning: Exclude<Meaning, "tests">;
-      subject: SignalSubject;
-      /** When it happened, as the event tells. */
-      atSeconds: number;
-    };
+  | { meaning: "enables"; sub: string; atSeconds: number }
+  | { meaning: "ends" | "disables"; subject: SignalSubject; atSeconds: number };
 
 export type SignalIgnored = {
   kind: "event_unknown" | "event_ends_nothing" | "event_subject_unsupported" | "event_subject_foreign";
@@ -105,13 +102,13 @@ export function readSignal(event: ReceivedEvent, issuer: string): Result<Receive
   if (event.type === CREDENTIAL_CHANGE && change === "create") return err({ kind: "event_ends_nothing" });
   const subject = subjectOf(event.subject, issuer);
   if (!subject.ok) return subject;
-  // SSF-D-8: only a user as a whole can be enabled.
-  if (meaning === "enables" && (!("sub" in subject.value) || subject.value.sid !== undefined))
-    return err({ kind: "event_subject_unsupported" });
   // A time that makes no sense ends what there is until the event was signed, and never what comes later.
   const isTime = typeof told === "number" && Number.isFinite(told) && told >= 0;
   const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);
-  return ok({ meaning, subject: subject.value, atSeconds });
+  if (meaning !== "enables") return ok({ meaning, subject: subject.value, atSeconds });
+  if (!("sub" in subject.value) || subject.value.sid !== undefined)
+    return err({ kind: "event_subject_unsupported" });
+  return ok({ meaning, sub: subject.value.sub, atSeconds });
 }
 
 /** SSF-D-6: an issuer speaks of its own subjects alone. SSF-3.6-1: a subject with a member that is not understood. */
