@@ -198,6 +198,10 @@ export interface Throttle {
   failedLately(source: string): boolean;
   /** Counts a request of an authenticated client and returns 0, or returns the seconds to wait. */
   spend(clientId: string): number;
+  /** Counts a security event of an issuer, as `spend` does. */
+  takeEvent(issuer: string): number;
+  /** The seconds until the next one of this issuer is taken; 0 where it would be now. */
+  eventWait(issuer: string): number;
   /** Counts a request to `/register` with this initial access token, or by this registered client, as `spend` does. */
   manage(id: string): number;
   /** Counts a registration without an initial access token, from this source, as `spend` does. */

@@ -1,9 +1,10 @@
 /**
- * Token buckets in this process: failed authentication by source and by (source, client), requests by client,
- * registrations by source. What failed is told to wait; a valid proof is not, because the failures of others at its
+ * Token buckets in this process: failed authentication by source and by (source, client), requests by client, security
+ * events by issuer, registrations by source. What failed is told to wait; a valid proof is not, because the failures of others at its
  * address are not its own (RFC6749-2.3.1-8, PROD-8.3-1). Buckets run on the monotonic clock.
  */
 import { hash } from "node:crypto";
+import { SIGNALS_AT_ONCE, SIGNALS_PER_SECOND } from "../limits/signals.ts";
 import type { Clock, Throttle } from "../ports.ts";
 import type { Limits, Rate } from "../settings/sections.ts";
 import { networkOf } from "../spec/rfc4291.ts";
@@ -26,6 +27,7 @@ export function makeThrottle(clock: Clock, rates: Limits): Throttle {
   const clients = makeBuckets(clock, rates.requestsPerSecondByClient);
   const registrations = makeBuckets(clock, rates.registrationsPerHourBySource);
   const visitors = makeBuckets(clock, rates.pagesPerMinuteBySource);
+  const events = makeBuckets(clock, { perSecond: SIGNALS_PER_SECOND, burst: SIGNALS_AT_ONCE });
   const managers = makeBuckets(clock, rates.registrationRequestsPerMinuteByClient);
   return {
     failed(source, clientId) {
@@ -40,6 +42,8 @@ export function makeThrottle(clock: Clock, rates: Limits): Throttle {
     },
     failedLately: (source) => !sources.isFull(networkOf(source)),
     spend: (clientId) => spend(clients, clientId),
+    takeEvent: (issuer) => spend(events, issuer),
+    eventWait: (issuer) => events.waitSeconds(issuer),
     manage: (id) => spend(managers, id),
     visit: (source) => spend(visitors, networkOf(source)),
     register: (source) => spend(registrations, networkOf(source)),

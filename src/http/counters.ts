@@ -110,6 +110,8 @@ export function makeCounters(issuer: string): Counters {
         ...throttle,
         failed: counted("failures", throttle.failed),
         spend: counted("requests", throttle.spend),
+        takeEvent: counted("events", throttle.takeEvent),
+        eventWait: counted("events", throttle.eventWait),
         manage: counted("registration_requests", throttle.manage),
         visit: counted("pages", throttle.visit),
         register: counted("registrations", throttle.register),

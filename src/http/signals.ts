@@ -39,6 +39,9 @@ export function signalsEndpoint(
       return refuse(401, "authentication_failed", "credentials_missing");
     if (!hasMediaType(request, SECURITY_EVENT_TYPE))
       return httpError({ status: 415, description: `the content type is not ${SECURITY_EVENT_TYPE}` });
+    // SSF-D-10: signatures are not verified for an issuer that sends too many.
+    const fullSeconds = ports.throttle.eventWait(signals.name);
+    if (fullSeconds > 0) return later(429, fullSeconds, "requests_too_many");
     const text = await readText(request, SIGNAL_BYTES_MAX);
     if (!text.ok) return refuse(400, "invalid_request", text.error.kind);
     // CPU time for what fails is limited, as for every caller without proof.
@@ -51,8 +54,8 @@ export function signalsEndpoint(
         throw new StoreUnavailable("the keys of the issuer are not there");
       return refuse(400, ERRORS[reason] ?? "invalid_request", reason);
     }
-    // Only events that the issuer signed use up its rate.
-    const waitSeconds = ports.throttle.spend(`${ENDPOINT} ${signals.name}`);
+    // SSF-D-10: only events that the issuer signed use up its rate.
+    const waitSeconds = ports.throttle.takeEvent(signals.name);
     if (waitSeconds > 0) return later(429, waitSeconds, "requests_too_many");
     await recordSignal(ports, issuer, event.value, audited);
     return TAKEN;

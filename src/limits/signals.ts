@@ -10,7 +10,10 @@ export const SIGNAL_INTERVAL_MS = 500;
 export const SIGNAL_SECOND_LOOK_MS = 5_000;
 /** Endings that one look takes up. */
 export const SIGNAL_ENDINGS_MAX = 1_000;
-/** Events of one stream that wait; endings beyond that are looked at again when half of them are delivered. */
+/**
+ * Events of one stream that wait, as each instance counts them; endings beyond that are looked at again when half of them
+ * are delivered.
+ */
 export const SIGNALS_WAITING_MAX = 10_000;
 /** Events that are on their way to one receiver at a time. */
 export const SIGNAL_PUSHES_MAX = 4;
@@ -21,6 +24,11 @@ export const SIGNAL_LEASE_MS = 30_000;
 /** The pause after a failure: the first, and the longest. */
 export const SIGNAL_RETRY_MS = 1_000;
 export const SIGNAL_RETRY_MS_MAX = 60_000;
+/** The longest wait that a receiver may ask for. */
+export const SIGNAL_RETRY_AFTER_SECONDS_MAX = 300;
+/** Events of one issuer that are taken in a second, and at once. */
+export const SIGNALS_PER_SECOND = 100;
+export const SIGNALS_AT_ONCE = 200;
 /** A stream is tested this often, and counts as unreachable after three tests without success. */
 export const SIGNAL_TEST_SECONDS = 60;
 export const SIGNAL_TESTS_MISSED = 3;

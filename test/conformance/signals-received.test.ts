@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { basic } from "../../scripts/http-client.ts";
+import { SIGNALS_AT_ONCE } from "../../src/limits/signals.ts";
 import { forge, makeKey } from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
@@ -346,32 +347,65 @@ test("PROD-6.4-1, SSF-7.2-1 without streams there are no metadata of a transmitt
   assert.equal((await service.get("/.well-known/ssf-configuration")).status, 404);
 });
 
-test("PROD-8.3-1 forged events use up nothing of their issuer's rate, and are told to wait", async () => {
+/** A server of its own, to which `issuer` pushes an event that `key` signed. */
+async function withIssuers(limits: object, work: (own: Pushing) => Promise<void>): Promise<void> {
+  const trusted = (file: string, name: string) => ({
+    ...{ keys: { file }, subjects: { prefix: `${name}-` }, acceptAs: [], signals: { name } },
+  });
   const own = await makeService(
     {
-      limits: { requestsPerSecondByClient: 1, failuresPerMinuteBySource: 3 },
-      trustedIssuers: {
-        [CORP]: { keys: { file: "corp.json" }, subjects: "keep", acceptAs: [], signals: { name: "corp" } },
+      limits,
+      clients: { gate: { method: "client_secret_basic", secrets: [SECRET] } },
+      targets: [{ names: ["booking"], introspectors: ["gate"], scopes }],
+      trustedIssuers: { [CORP]: trusted("corp.json", "corp"), [OTHER]: trusted("other.json", "other") },
+    },
+    {
+      files: {
+        "corp.json": JSON.stringify({ keys: [corp.jwk] }),
+        "other.json": JSON.stringify({ keys: [other.jwk] }),
       },
     },
-    { files: { "corp.json": JSON.stringify({ keys: [corp.jwk] }) } },
   );
-  try {
-    const send = async (key: typeof corp): Promise<number> => {
-      const body = forge({ ...key, kid: corp.kid }, eventOf(REVOKED, user()), {
-        header: { typ: "secevent+jwt" },
-      });
-      const headers = { "content-type": "application/secevent+jwt" };
-      return (await own.get("/signals/corp", { method: "POST", headers, body })).status;
+  const send: Pushing["send"] = async (iss, key) => {
+    const [name, { kid }] = iss === CORP ? ["corp", corp] : ["other", other];
+    const claims = eventOf(`${SSF}/verification`, { format: "opaque", id: name }, { iss });
+    const body = forge({ ...key, kid }, claims, { header: { typ: "secevent+jwt" } });
+    const headers = { "content-type": "application/secevent+jwt" };
+    return (await own.get(`/signals/${name}`, { method: "POST", headers, body })).status;
+  };
+  const introspect = async () => {
+    const headers = {
+      authorization: basic("gate", SECRET),
+      "content-type": "application/x-www-form-urlencoded",
     };
+    return (await own.get("/introspect", { method: "POST", body: "token=x", headers })).status;
+  };
+  await work({ send, introspect }).finally(own.stop);
+}
+
+type Pushing = {
+  send(iss: string, key: typeof corp): Promise<number>;
+  introspect(): Promise<number>;
+};
+
+test("PROD-8.3-1, SSF-D-10 forged events use up nothing of their issuer's rate, and are told to wait", () =>
+  withIssuers({ failuresPerMinuteBySource: 3 }, async ({ send }) => {
     const forged: number[] = [];
-    for (let sent = 0; sent < 6; sent++) forged.push(await send(other));
+    for (let sent = 0; sent < 6; sent++) forged.push(await send(CORP, other));
     assert.deepEqual(forged, [400, 400, 400, 429, 429, 429]);
-    assert.deepEqual([await send(corp), await send(corp), await send(corp)], [202, 202, 429]);
-  } finally {
-    await own.stop();
-  }
-});
+    assert.equal(await send(CORP, corp), 202);
+  }));
+
+test("SSF-D-10 an issuer that sends more events than it may is told to wait, and no other issuer or client is", () =>
+  withIssuers({ requestsPerSecondByClient: 1 }, async ({ send, introspect }) => {
+    const flood: number[] = [];
+    // They come faster than the rate, which lets 100 more pass in each second.
+    while (!flood.includes(429) && flood.length < 5_000)
+      flood.push(...(await Promise.all(Array.from({ length: 50 }, () => send(CORP, corp)))));
+    assert.deepEqual(new Set(flood), new Set([202, 429]));
+    assert.ok(flood.indexOf(429) >= SIGNALS_AT_ONCE);
+    assert.deepEqual([await send(OTHER, other), await introspect()], [202, 200]);
+  }));
 
 test("SSF-D-9 an event that disables or enables is remembered for as long as any is taken, and one that ends for a day", async () => {
   const kept: number[] = [];

@@ -51,6 +51,8 @@ const NO_THROTTLE: Throttle = {
   failed: () => 0,
   failedLately: () => false,
   spend: () => 0,
+  takeEvent: () => 0,
+  eventWait: () => 0,
   manage: () => 0,
   register: () => 0,
 };
