@@ -65,7 +65,8 @@ class Sender {
   async work(closing: () => boolean): Promise<void> {
     const all = this.#configure();
     if (all.length === 0) return;
-    await this.#watch.look((due) => this.#tell(all, due));
+    const current = all.filter(({ behindMs }) => behindMs === undefined);
+    await this.#watch.look((due) => this.#tell(current, due));
     for (const one of all) await this.#catchUp(one);
     await this.#sweep();
     for (const one of all) {
@@ -96,27 +97,19 @@ class Sender {
     );
   }
 
-  /** SSF-D-7: a receiver for which too many events wait is told later. */
-  #tell(all: readonly Receiver[], due: readonly RecordedEnding[]): Promise<void> {
-    const { record } = this.#options;
-    const open: Receiver[] = [];
-    for (const one of all) {
-      if (one.behindMs === undefined && one.waiting.count < this.#waitingMax) {
-        open.push(one);
-        continue;
-      }
-      if (one.behindMs === undefined)
-        record(signalEvent(one.stream.name, "signal.delayed", "signals_too_many"));
-      one.behindMs ??= due[0]?.atMs;
+  /** SSF-D-7: a receiver for which too many events wait is told of the rest later. */
+  async #tell(receivers: readonly Receiver[], due: readonly RecordedEnding[]): Promise<boolean> {
+    const left = await tellEndings(this.#options, receivers, due, this.#waitingMax);
+    for (const [one, { atMs }] of left) {
+      one.behindMs = atMs;
+      this.#options.record(signalEvent(one.stream.name, "signal.delayed", "signals_too_many"));
     }
-    const streams = open.map(({ stream }) => stream);
-    return tellEndings(this.#options, streams, due);
+    return left.size === 0;
   }
 
   async #catchUp(one: Receiver): Promise<void> {
     if (one.behindMs === undefined || one.waiting.count > this.#waitingMax / 2) return;
-    for await (const found of this.#watch.since(one.behindMs))
-      await tellEndings(this.#options, [one.stream], found);
+    for await (const found of this.#watch.since(one.behindMs)) if (!(await this.#tell([one], found))) return;
     one.behindMs = undefined;
   }
 

@@ -18,42 +18,57 @@ export type TellOptions = {
   settings: () => Pick<Settings, "issuer" | "streams">;
 };
 
-/** What these streams are told of these endings is in the store afterwards. */
-export async function tellEndings(
+/** A stream, and how many of its events wait. */
+export type Told = { stream: StreamSettings; waiting: { count: number } };
+
+/**
+ * What these streams are told of these endings is in the store afterwards. SSF-D-7: `most` events of each wait; for a
+ * stream that would get more, the first ending of which it was not told everything is returned.
+ */
+export async function tellEndings<To extends Told>(
   options: TellOptions,
-  streams: readonly StreamSettings[],
+  all: readonly To[],
   endings: readonly RecordedEnding[],
-): Promise<void> {
+  most: number,
+): Promise<ReadonlyMap<To, RecordedEnding>> {
   const { store, clock, hash, settings } = options;
   const { issuer } = settings();
   const tellings = endings.flatMap((ending) =>
-    streams.map((stream) => ({ stream, ending, telling: new Telling(issuer, stream, ending, hash.sha256) })),
+    all.map((to) => ({ to, ending, telling: new Telling(issuer, to.stream, ending, hash.sha256) })),
   );
   const nowSeconds = clock.nowSeconds();
   const byKey = Map.groupBy(tellings, ({ ending }) => ending.key);
-  for await (const token of tokensOf(store, streams, nowSeconds)) {
+  const streams = all.map(({ stream }) => stream);
+  for await (const token of tokensOf(store, streams, [...byKey.keys()], nowSeconds)) {
     for (const { key, sinceMs } of token.endingKeys) {
-      for (const { stream, ending, telling } of byKey.get(key) ?? []) {
-        const lives = token.expiresAtSeconds + stream.afterSeconds > nowSeconds;
-        if (lives && sinceMs <= ending.cutOffMs && stream.targets.has(token.audience)) telling.add(token);
+      for (const { to, ending, telling } of byKey.get(key) ?? []) {
+        const lives = token.expiresAtSeconds + to.stream.afterSeconds > nowSeconds;
+        if (lives && sinceMs <= ending.cutOffMs && to.stream.targets.has(token.audience)) telling.add(token);
       }
     }
   }
-  for (const { stream, ending, telling } of tellings) {
-    for (const told of telling.told()) await addRevoked(options, stream, ending, told);
+  const left = new Map<To, RecordedEnding>();
+  for (const { to, ending, telling } of tellings) {
+    for (const told of telling.told()) {
+      if (to.waiting.count >= most) left.getOrInsert(to, ending);
+      if (left.has(to)) break;
+      if (await addRevoked(options, to.stream, ending, told)) to.waiting.count++;
+    }
   }
+  return left;
 }
 
 async function* tokensOf(
   { signals }: TellOptions["store"],
   streams: readonly StreamSettings[],
+  keys: readonly string[],
   nowSeconds: number,
 ): AsyncGenerator<ReachedToken> {
   const audiences = [...new Set(streams.flatMap(({ targets }) => [...targets]))];
   const expireAfterSeconds = nowSeconds - Math.max(0, ...streams.map(({ afterSeconds }) => afterSeconds));
   if (audiences.length === 0) return;
   for (let afterJti = ""; ; ) {
-    const { tokens, lastJti } = await signals.tokens({ audiences, expireAfterSeconds, afterJti });
+    const { tokens, lastJti } = await signals.tokens({ keys, audiences, expireAfterSeconds, afterJti });
     yield* tokens;
     if (lastJti === undefined) return;
     // The embedded store answers within the turn, so that requests would wait for all pages.
@@ -73,7 +88,7 @@ function addRevoked(
   stream: StreamSettings,
   { eventId, atMs, reason = "ended" }: RecordedEnding,
   { subject, cutOffSeconds, untilSeconds }: ToldEnding,
-): Promise<void> {
+): Promise<boolean> {
   const atSeconds = Math.floor(atMs / 1000);
   const initiator = INITIATORS[reason] ?? "system";
   const payload = sessionRevoked({ atSeconds, initiator, reason, cutOffSeconds });
@@ -94,16 +109,16 @@ type Addition = Pick<SecurityEvent, "cause" | "subject" | "type" | "payload"> & 
   untilSeconds: number;
 };
 
-/** SSF-D-2: the text that is signed first stays, and every delivery sends it. */
+/** SSF-D-2: the text that is signed first stays, and every delivery sends it; false where that is there already. */
 async function add(
   options: TellOptions,
   stream: StreamSettings,
   { id, atMs, untilSeconds, ...event }: Addition,
-): Promise<void> {
+): Promise<boolean> {
   const { name, audience } = stream;
   const jti = options.hash.sha256(JSON.stringify([name, audience, ...id]));
   const body = await sign(options, stream, { ...event, jti });
-  await options.store.signals.add({ stream: name, jti, body, atMs, expiresAtSeconds: untilSeconds });
+  return options.store.signals.add({ stream: name, jti, body, atMs, expiresAtSeconds: untilSeconds });
 }
 
 /** RFC8417-5.1-3: every event is signed. */

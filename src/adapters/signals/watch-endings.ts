@@ -19,10 +19,10 @@ const WINDOW_MS = 6 * SIGNAL_SECOND_LOOK_MS;
 
 export class EndingWatch {
   readonly #options: WatchOptions;
-  /** When each ending was seen, and how often it was looked at, by this process or by the one that recorded it. */
-  readonly #seen = new Map<string, { atMs: number; looks: number }>();
   /** The events that this process wrote, and when. */
   readonly #own = new Map<string, number>();
+  /** By their events, the endings that were seen: when that was, and when each is due; never again after its last look. */
+  readonly #seen = new Map<string, { atMs: number; dueMs: number }>();
   #lookedMs: number | undefined;
 
   constructor(options: WatchOptions) {
@@ -34,31 +34,17 @@ export class EndingWatch {
     });
   }
 
-  /** The endings that were recorded since then and may still matter, in pages. */
-  async *since(fromMs: number): AsyncGenerator<Endings> {
-    for (let sinceMs = Math.max(fromMs, this.#options.clock.nowMs() - REACH_MS); ; ) {
-      const found = await this.#options.store.signals.endings(sinceMs, SIGNAL_ENDINGS_MAX);
-      if (found.length > 0) yield found;
-      const lastMs = found.at(-1)?.atMs ?? sinceMs;
-      if (found.length < SIGNAL_ENDINGS_MAX) return;
-      // More than one page of one millisecond would be read again and again.
-      sinceMs = Math.max(lastMs, sinceMs + 1);
-    }
-  }
-
   /** Tells the endings that are due; they stay due where `tell` fails. */
-  async look(tell: (due: Endings) => Promise<void>): Promise<void> {
+  async look(tell: (due: Endings) => Promise<unknown>): Promise<void> {
     const nowMs = this.#options.clock.nowMs();
-    const pages: Endings[] = [];
     for await (const found of this.since((this.#lookedMs ?? 0) - WINDOW_MS)) {
-      const due = found.filter(({ eventId }) => this.#isDue(eventId, nowMs));
-      if (due.length > 0) pages.push(due);
-    }
-    for (const due of pages) {
+      const due = found.filter(({ eventId }) => this.#see(eventId, nowMs).dueMs <= nowMs);
+      if (due.length === 0) continue;
       await tell(due);
       for (const { eventId } of due) {
-        const one = this.#seen.get(eventId);
-        if (one !== undefined) one.looks++;
+        const one = this.#see(eventId, nowMs);
+        const secondMs = one.atMs + SIGNAL_SECOND_LOOK_MS;
+        one.dueMs = one.dueMs < secondMs ? secondMs : Number.POSITIVE_INFINITY;
       }
     }
     this.#lookedMs = nowMs;
@@ -66,13 +52,21 @@ export class EndingWatch {
     for (const [id, atMs] of this.#own) if (atMs < nowMs - WINDOW_MS) this.#own.delete(id);
   }
 
-  #isDue(eventId: string, nowMs: number): boolean {
-    const before = this.#seen.get(eventId);
-    if (before === undefined) {
-      const isFirst = this.#lookedMs === undefined || this.#own.has(eventId);
-      this.#seen.set(eventId, { atMs: nowMs, looks: isFirst ? 0 : 1 });
-      return isFirst;
+  /** The instance that wrote an ending looks at once and once more; the others look once, as late as that. */
+  #see(eventId: string, nowMs: number): { atMs: number; dueMs: number } {
+    const isFirst = this.#lookedMs === undefined || this.#own.has(eventId);
+    const dueMs = isFirst ? nowMs : nowMs + SIGNAL_SECOND_LOOK_MS;
+    return this.#seen.getOrInsert(eventId, { atMs: nowMs, dueMs });
+  }
+
+  /** The endings that were recorded since then and may still matter, in pages. */
+  async *since(fromMs: number): AsyncGenerator<Endings> {
+    for (let sinceMs = Math.max(fromMs, this.#options.clock.nowMs() - REACH_MS); ; ) {
+      const found = await this.#options.store.signals.endings(sinceMs, SIGNAL_ENDINGS_MAX);
+      if (found.length > 0) yield found;
+      if (found.length < SIGNAL_ENDINGS_MAX) return;
+      // More than one page of one millisecond would be read again and again.
+      sinceMs = Math.max(found.at(-1)?.atMs ?? 0, sinceMs + 1);
     }
-    return before.looks === 0 || (before.looks === 1 && nowMs >= before.atMs + SIGNAL_SECOND_LOOK_MS);
   }
 }

@@ -1,11 +1,11 @@
 /** Security events that wait for their receivers, and what they are made of, in both stores. */
-import { ENDING_STRETCH_MAX } from "../../limits/store.ts";
 import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, insertInto, pick, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import type { SignalRows } from "./store.ts";
 import { ENDING, SIGNAL, TOKEN } from "./tables.ts";
+import { readStretch } from "./token-facts.ts";
 
 const RECORDED = { ...ENDING, columns: pick(ENDING, "key", "cut_off", "event_id", "at_ms", "reason") };
 const REACHED = {
@@ -14,9 +14,9 @@ const REACHED = {
 };
 
 type Waiting = Awaited<ReturnType<SignalRows["waiting"]>>;
-type Tokens = Awaited<ReturnType<SignalRows["tokens"]>>;
 
-export function signalRows({ rows, change, selected, among, some }: Engine): SignalRows {
+export function signalRows(engine: Engine): SignalRows {
+  const { rows, change, selected, among, some, carries } = engine;
   return {
     endings: async (since, limit) => {
       const found = await rows<RowOf<typeof RECORDED.columns>>(
@@ -25,20 +25,21 @@ export function signalRows({ rows, change, selected, among, some }: Engine): Sig
       );
       return found.map((row) => fromRow(RECORDED, row));
     },
-    tokens: async ({ audiences, expireAfterSeconds: from, afterJti: after = "" }) => {
-      const found = await rows<RowOf<typeof REACHED.columns>>(
-        `select ${selected(REACHED)} from token
-         where jti > :after and expires_at > :from and ending_keys is not null
-           and ${among("audience", "texts_of(:audiences)")}
-         order by jti limit ${ENDING_STRETCH_MAX}`,
-        { after, from, audiences: JSON.stringify(audiences) },
+    tokens: async ({ keys, audiences, expireAfterSeconds: from, afterJti: after = "" }) => {
+      const { found, ...end } = await readStretch<RowOf<typeof REACHED.columns>>(
+        engine,
+        selected(REACHED),
+        `expires_at > :from and ${among("audience", "texts_of(:audiences)")} and ${carries("texts_of(:keys)")}`,
+        { after, from, audiences: JSON.stringify(audiences), keys: JSON.stringify(keys) },
       );
-      const tokens = found.map((row) => fromRow(REACHED, row));
-      const lastJti = found.length < ENDING_STRETCH_MAX ? undefined : found.at(-1)?.jti;
-      return defined<Tokens>({ tokens, lastJti });
+      return { tokens: found.map((row) => fromRow(REACHED, row)), ...end };
     },
     add: async (signal) => {
-      await change(`${insertInto(SIGNAL)} on conflict do nothing`, toRow(SIGNAL.columns, signal));
+      const added = await change(
+        `${insertInto(SIGNAL)} on conflict do nothing`,
+        toRow(SIGNAL.columns, signal),
+      );
+      return added === 1;
     },
     take: async (stream, now, again, limit) => {
       const due = "stream = :stream and sent is null and due <= :now";

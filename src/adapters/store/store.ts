@@ -315,14 +315,15 @@ export interface PendingConsentStore extends PendingConsents {
 export interface SignalRows {
   /** Endings that were recorded since then, the oldest first. */
   endings(sinceMs: number, limit: number): Promise<readonly RecordedEnding[]>;
-  /** The next tokens for these audiences that expire later, in order of `jti`; `lastJti` is absent after the last. */
+  /** Those of the next tokens that carry one of the keys, for these audiences, and expire later; `lastJti` is absent after the last. */
   tokens(filter: {
+    keys: readonly string[];
     audiences: readonly string[];
     expireAfterSeconds: number;
     afterJti?: string;
   }): Promise<{ tokens: readonly ReachedToken[]; lastJti?: string }>;
-  /** Adds the event, unless there is one with this id. */
-  add(signal: Signal): Promise<void>;
+  /** Adds the event; false where there is one with this id. */
+  add(signal: Signal): Promise<boolean>;
   /** Takes events of the stream that are due up to `nowMs`; they are due again at `againMs`, unless they are settled. */
   take(stream: string, nowMs: number, againMs: number, limit: number): Promise<readonly Signal[]>;
   /** The event is due again at this time. */

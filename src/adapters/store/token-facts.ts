@@ -9,7 +9,7 @@ import type { Awaitable } from "../../result.ts";
 import { allOf, defined, whenReady } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
-import type { Engine } from "./engine.ts";
+import type { Engine, Values } from "./engine.ts";
 import type { StoreEntry } from "./store.ts";
 import { STORED_CONSENT, TOKEN } from "./tables.ts";
 
@@ -38,15 +38,12 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
       const pairs = JSON.stringify(Object.fromEntries(keys.map(({ key, sinceMs }) => [key, sinceMs])));
       return whenReady(rows<EndedRow>(first, { pairs }), ([found]) => found);
     },
-    stretch: async ({ key, job, nowSeconds: now, afterJti: after = "" }) => {
-      const ofJob = job === undefined ? "" : "and job_id = :job";
-      const found = await rows<{ jti: string; may: number }>(
-        `select jti, case when expires_at > :now
-             and (ending_keys is null or cast(ending_keys as text) like '%' || :key || '%') then 1 else 0 end as may
-           from token where jti > :after ${ofJob} order by jti limit ${ENDING_STRETCH_MAX}`,
-        { key, now, after, job: job ?? null },
-      );
-      return found.map(({ jti, may }) => ({ jti, may: may === 1 }));
+    stretch: ({ key, job, nowSeconds: now, afterJti: after = "" }) => {
+      const carried = `expires_at > :now and (ending_keys is null or ${engine.carries(":key")})`;
+      const values = { key, now, after };
+      return job === undefined
+        ? readStretch(engine, "jti", carried, values)
+        : readStretch(engine, "jti", carried, { ...values, job }, "and job_id = :job");
     },
   };
   return {
@@ -63,11 +60,34 @@ type TokenQueries = {
   rows(jtis: readonly string[]): Awaitable<readonly FoundToken[]>;
   /** Finds the first ending that reaches one of the keys. */
   firstEnding(keys: readonly EndingKey[]): Awaitable<EndedRow | undefined>;
-  /** Reads the next tokens in order of `jti`, and whether each has not expired and may carry the key. */
-  stretch(filter: ReachFilter): Promise<readonly { jti: string; may: boolean }[]>;
+  /** Of the next tokens in order of `jti`, those that have not expired and may carry the key. */
+  stretch(filter: ReachFilter): Promise<{ found: readonly { jti: string }[]; lastJti?: string }>;
 };
 
 type ReachFilter = Parameters<EndingReach["next"]>[0];
+
+/**
+ * Of the next tokens in order of `jti`, all or those of `ofWhich`, these columns of those that meet the condition; `lastJti` is absent after the last
+ * stretch. The database looks through all of them: an index of their keys would find them at once, but would cost each
+ * exchange a fifth of its time.
+ */
+export async function readStretch<Row extends { jti: string }>(
+  { rows }: Engine,
+  columns: string,
+  condition: string,
+  { after = "", ...values }: Values,
+  ofWhich = "",
+): Promise<{ found: readonly Row[]; lastJti?: string }> {
+  const all = await rows<{ last: string | null; count: number; jti: string | null } & Row>(
+    `with stretch as (select * from token where jti > :after ${ofWhich} order by jti limit ${ENDING_STRETCH_MAX})
+     select e.last, e.count, t.* from (select max(jti) as last, count(*) as count from stretch) e
+     left join (select ${columns} from stretch where ${condition}) t on true order by t.jti`,
+    { after, ...values },
+  );
+  const [{ last = null, count = 0 } = {}] = all;
+  const found = all.filter(({ jti }) => jti !== null);
+  return last === null || Number(count) < ENDING_STRETCH_MAX ? { found } : { found, lastJti: last };
+}
 
 /** Reads the facts of tokens in the order in which they were asked for; tokens that were never written are left out. */
 function readTokenFacts(queries: TokenQueries, jtis: readonly string[]): Awaitable<readonly TokenFacts[]> {
@@ -118,16 +138,12 @@ function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
 }
 
 async function findReached(queries: TokenQueries, filter: ReachFilter): ReturnType<EndingReach["next"]> {
-  const stretch = await queries.stretch(filter);
-  const found = await readTokenFacts(
-    queries,
-    stretch.filter(({ may }) => may).map(({ jti }) => jti),
-  );
-  const tokens = found.filter(({ record }) =>
+  const { found, ...end } = await queries.stretch(filter);
+  const jtis = found.map(({ jti }) => jti);
+  const tokens = (await readTokenFacts(queries, jtis)).filter(({ record }) =>
     record.endingKeys.some(({ key, sinceMs }) => key === filter.key && sinceMs <= filter.cutOffMs),
   );
-  const lastJti = stretch.length < ENDING_STRETCH_MAX ? undefined : stretch.at(-1)?.jti;
-  return defined<Awaited<ReturnType<EndingReach["next"]>>>({ tokens, lastJti });
+  return { tokens, ...end };
 }
 
 // --- writing ----------------------------------------------------------------------------------------------------

@@ -172,6 +172,29 @@ test(
 );
 
 test(
+  "SSF-D-7 no more events wait than the bound, however many subjects one ending reaches, and all are told in the end",
+  sending(async ({ store, token, write, end, sender, got, clock, recorded, receives }) => {
+    receives.status = 503;
+    const subjects = Array.from({ length: SIGNAL_TOKENS_MAX + 50 }, (_, at) => `user-${at}`);
+    await write(subjects.map((subject) => token({ ruleId: "wide", subject })));
+    await sender.run();
+    await end({ by: "rule", id: "wide" });
+    await sender.run();
+    const { count } = await store.signals.waiting("api", 10 * WAITING_MAX);
+    assert.equal(count, WAITING_MAX);
+    assert.equal(recorded.filter(({ type }) => type === "signal.delayed").length, 1);
+    receives.status = 202;
+    clock.pass(60_000);
+    const told = () => new Set(got().map(({ sub_id: { sub } }) => sub));
+    await until(async () => {
+      await sender.run();
+      return told().size === subjects.length;
+    }, "every subject is told");
+    assert.equal(got().length, subjects.length);
+  }, WAITING_MAX),
+);
+
+test(
   "SSF-D-1 a stream that a reload adds or changes is told of what ended before, of what it was not told yet",
   sending(async ({ token, write, end, sender, got, stream, streams }) => {
     streams.clear();

@@ -33,6 +33,7 @@ export const POSTGRES: Dialect = {
        where ending.key = k.key and ending.cut_off >= k.value::bigint order by at_ms limit 1
      ) e
      order by e.at_ms limit 1`,
+  carries: (keys) => `exists (select true from json_object_keys(ending_keys) k where k in (${keys}))`,
 };
 
 /** Without values the driver would not prepare a statement. */
