@@ -1,7 +1,7 @@
 /**
  * RFC 9110, HTTP Semantics: https://www.rfc-editor.org/rfc/rfc9110.html
- * Covers 5.6.1 lists, 5.6.3 whitespace, 5.6.4 quoted strings as far as they hold separators, 12.4.2 weights,
- * 12.5.1 the choice of a media type.
+ * Covers 5.6.1 lists, 5.6.3 whitespace, 5.6.4 quoted strings as far as they hold separators, 5.6.7 dates, 10.2.3
+ * `Retry-After`, 12.4.2 weights, 12.5.1 the choice of a media type.
  */
 
 /** 5.6.3: blanks are SP and HTAB. What else JavaScript calls white space (U+00A0, VT) is part of a value, or malformed. */
@@ -57,4 +57,21 @@ export function chooseMediaType(accept: string, offered: readonly string[]): str
   });
   const [best] = weighed.toSorted((a, b) => b.weight - a.weight || a.generality - b.generality);
   return best?.type;
+}
+
+/** RFC 9111, 1.2.2: a number that is too large counts as 2^31. */
+export function deltaSeconds(text: string): number | undefined {
+  return /^[0-9]+$/.test(text) ? Math.min(Number(text), 2 ** 31) : undefined;
+}
+
+/** 5.6.7: IMF-fixdate only, because the two obsolete forms lack the century or the time zone. */
+export function dateSeconds(text: string): number | undefined {
+  const ms = Date.parse(text);
+  return !Number.isNaN(ms) && new Date(ms).toUTCString() === text ? ms / 1000 : undefined;
+}
+
+/** 10.2.3: how long `Retry-After` asks to wait, by a number or by a date; undefined where it does not. */
+export function retrySeconds(field: string, nowSeconds: number): number | undefined {
+  const atSeconds = dateSeconds(field);
+  return atSeconds === undefined ? deltaSeconds(field) : Math.max(0, atSeconds - nowSeconds);
 }

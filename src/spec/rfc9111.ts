@@ -3,7 +3,7 @@
  * Covers 1.2.2 delta-seconds, 4.2 freshness, 5.1 Age, 5.2.2 max-age, no-cache and no-store, 5.3 Expires, as far as a
  * private cache needs them.
  */
-import { stripBlanks } from "./rfc9110.ts";
+import { dateSeconds, deltaSeconds, stripBlanks } from "./rfc9110.ts";
 
 /** Header fields of a response as received; an absent field is the same as an empty one. */
 type Answer = {
@@ -47,15 +47,4 @@ function explicitFreshness({
   // 5.3: an invalid date, `0` in particular, is in the past; without a valid Date nothing can be computed.
   if (endSeconds === undefined || sentSeconds === undefined) return 0;
   return endSeconds - sentSeconds - ageSeconds;
-}
-
-/** 1.2.2: a number that is too large counts as 2^31. */
-function deltaSeconds(text: string): number | undefined {
-  return /^[0-9]+$/.test(text) ? Math.min(Number(text), 2 ** 31) : undefined;
-}
-
-/** IMF-fixdate only (RFC 9110 5.6.7): the two obsolete forms lack the century or the time zone. */
-function dateSeconds(text: string): number | undefined {
-  const ms = Date.parse(text);
-  return !Number.isNaN(ms) && new Date(ms).toUTCString() === text ? ms / 1000 : undefined;
 }

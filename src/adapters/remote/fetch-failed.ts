@@ -29,13 +29,15 @@ export type FetchReason =
 export class FetchFailed extends Error {
   override name = "FetchFailed";
   readonly reason: FetchReason;
-  /** The status of a response that was refused for it. */
+  /** Of a response that was refused for its status: this, and its `Retry-After`, empty if absent. */
   readonly status: number | undefined;
+  readonly retryAfter: string;
 
-  constructor(reason: FetchReason, message: string, status?: number) {
+  constructor(reason: FetchReason, message: string, status?: number, retryAfter = "") {
     super(message);
     this.reason = reason;
     this.status = status;
+    this.retryAfter = retryAfter;
   }
 }
 

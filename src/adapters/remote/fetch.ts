@@ -122,8 +122,8 @@ function send(
   const sentMs = agent.nowMs();
   let received = 0;
   const outgoing = request(asked);
-  const fail = (reason: FetchReason, message: string, status?: number): void => {
-    reject(new FetchFailed(reason, message, status));
+  const fail = (...why: Refusal): void => {
+    reject(new FetchFailed(...why));
     outgoing.destroy();
   };
   outgoing.on("error", (fault: NodeJS.ErrnoException) => {
@@ -181,13 +181,15 @@ function httpReason(code: string): FetchReason {
   return code.startsWith("HPE_") ? "protocol" : "broke_off";
 }
 
+type Refusal = ConstructorParameters<typeof FetchFailed>;
+
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
 /** Why a response is refused before its content is read; undefined if it is not. */
 function refusalOf(
   { statusCode = 0, headers }: IncomingMessage,
   { ifNoneMatch, post }: Ask,
-): [reason: FetchReason, message: string, status?: number] | undefined {
+): Refusal | undefined {
   const text = `the status is ${statusCode}`;
   // CIMD-5-5: redirects are not followed.
   if (REDIRECTS.includes(statusCode)) return ["redirected", text];
@@ -196,7 +198,7 @@ function refusalOf(
     post === undefined
       ? [200, ...(ifNoneMatch === undefined ? [] : [304])]
       : [200, 201, 202, 204, ...(post.errors ?? [])];
-  if (!good.includes(statusCode)) return ["status", text, statusCode];
+  if (!good.includes(statusCode)) return ["status", text, statusCode, headers["retry-after"]];
   // The request accepts no content coding, so a response with one (whatever its name) is refused.
   const { "content-encoding": encoding, "transfer-encoding": transfer = "chunked" } = headers;
   const encoded = encoding !== undefined || transfer.toLowerCase() !== "chunked";

@@ -11,8 +11,11 @@ import type { Posted } from "../remote/fetch.ts";
 import { fetchDocument } from "../remote/fetch.ts";
 import { FetchFailed } from "../remote/fetch-failed.ts";
 
-/** `cause`: for the operator, in words of ours. */
-export type Pushed = { is: "delivered" } | { is: "refused" | "failed"; cause: string };
+/** `cause`: for the operator, in words of ours; `retryAfter` as the receiver sent it. */
+export type Pushed =
+  | { is: "delivered" }
+  | { is: "refused"; cause: string }
+  | { is: "failed"; cause: string; retryAfter?: string };
 
 const DELIVERED = 202;
 const REFUSED = 400;
@@ -46,6 +49,9 @@ export async function push(
     return { is: "refused", cause: /^[a-z_]{1,64}$/.test(err) ? err : "other" };
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
-    return { is: "failed", cause: fault.status === undefined ? fault.reason : `status_${fault.status}` };
+    const { status, reason, retryAfter } = fault;
+    if (status === undefined) return { is: "failed", cause: reason };
+    const asks = status === 429 || status === 503;
+    return { is: "failed", cause: `status_${status}`, ...(asks && { retryAfter }) };
   }
 }

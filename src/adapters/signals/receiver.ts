@@ -4,6 +4,7 @@ import { KEPT_CONNECTION_SECONDS } from "../../limits/fetching.ts";
 import {
   SIGNAL_LEASE_MS,
   SIGNAL_PUSHES_MAX,
+  SIGNAL_RETRY_AFTER_SECONDS_MAX,
   SIGNAL_RETRY_MS,
   SIGNAL_RETRY_MS_MAX,
   SIGNAL_TEST_SECONDS,
@@ -14,6 +15,7 @@ import type { Signal } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { StreamSettings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
+import { retrySeconds } from "../../spec/rfc9110.ts";
 import { CheckedAgent } from "../remote/checked-agent.ts";
 import type { Pushed } from "./push.ts";
 import { push } from "./push.ts";
@@ -112,7 +114,10 @@ export class Receiver {
       this.#failures++;
       this.#cause = pushed.cause;
       const mostMs = Math.min(SIGNAL_RETRY_MS * 2 ** (this.#failures - 1), SIGNAL_RETRY_MS_MAX);
-      this.#nextMs = clock.nowMs() + Math.ceil(mostMs * Math.random());
+      // SSF-D-5: with the pause on top, instances that were told the same time do not come back at the same moment.
+      const asked = retrySeconds(pushed.retryAfter ?? "", clock.nowSeconds()) ?? 0;
+      const askedMs = 1000 * Math.min(asked, SIGNAL_RETRY_AFTER_SECONDS_MAX);
+      this.#nextMs = clock.nowMs() + askedMs + Math.ceil(mostMs * Math.random());
       return pushed;
     }
     this.#failures = 0;

@@ -47,7 +47,7 @@ async function start(t: TestContext, waitingMax: number) {
   const { store, clock, timers } = trail;
   const journal = await trail.journal("own");
   const got: { sub_id: Record<string, string>; events: object }[] = [];
-  const receives = { status: 202 };
+  const receives: { status: number; headers?: Record<string, string> } = { status: 202 };
   const pushed: string[] = [];
   const receiver = await startWebServer(async (request) => {
     const set = await request.text();
@@ -193,6 +193,28 @@ test(
     assert.equal(got().length, subjects.length);
   }, WAITING_MAX),
 );
+
+const waits = { number: ["120", 120], date: ["", 120], "number beyond the limit": ["86400", 300] } as const;
+for (const [name, [field, seconds]] of Object.entries(waits)) {
+  test(
+    `SSF-D-5 a receiver that asks by Retry-After with a ${name} is sent nothing before ${seconds} seconds`,
+    sending(async ({ store, token, write, end, sender, clock, receives, pushed }) => {
+      const date = () => new Date(1000 * (clock.nowSeconds() + 120)).toUTCString();
+      Object.assign(receives, { status: 503, headers: { "retry-after": field || date() } });
+      await write([token({ ruleId: "later" })]);
+      await end({ by: "rule", id: "later" });
+      await sender.run();
+      await until(() => pushed.length === 1, "it is pushed");
+      await sender.close();
+      const dueIn = (later: number) => {
+        const atMs = clock.nowMs() + 1000 * later;
+        return store.signals.take("api", atMs, atMs, 1);
+      };
+      assert.deepEqual(await dueIn(seconds - 5), []);
+      assert.equal((await dueIn(seconds + 2)).length, 1);
+    }),
+  );
+}
 
 test(
   "SSF-D-1 a stream that a reload adds or changes is told of what ended before, of what it was not told yet",
