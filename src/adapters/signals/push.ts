@@ -51,7 +51,7 @@ export async function push(
     if (!(fault instanceof FetchFailed)) throw fault;
     const { status, reason, retryAfter } = fault;
     if (status === undefined) return { is: "failed", cause: reason };
-    const asks = status === 429 || status === 503;
-    return { is: "failed", cause: `status_${status}`, ...(asks && { retryAfter }) };
+    const asked = status === 429 || status === 503 ? retryAfter : undefined;
+    return defined<Pushed>({ is: "failed", cause: `status_${status}`, retryAfter: asked });
   }
 }

@@ -19,13 +19,13 @@ export type TellOptions = {
 };
 
 /** A stream, and how many of its events wait. */
-export type Told = { stream: StreamSettings; waiting: { count: number } };
+type Queue = { stream: StreamSettings; waiting: { count: number } };
 
 /**
  * What these streams are told of these endings is in the store afterwards. SSF-D-7: `most` events of each wait; for a
  * stream that would get more, the first ending of which it was not told everything is returned.
  */
-export async function tellEndings<To extends Told>(
+export async function tellEndings<To extends Queue>(
   options: TellOptions,
   all: readonly To[],
   endings: readonly RecordedEnding[],
