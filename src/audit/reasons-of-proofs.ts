@@ -164,7 +164,8 @@ export const TOKEN_REASONS = {
   grant_self_issued: "the grant names this server as its issuer",
   grant_issuer_is_subject: "the grant names its issuer as subject",
   grant_client_differs: "the grant was issued to another client",
-  grant_details_unsupported: "the grant has authorization_details, which are not supported",
+  details_claim_malformed: "authorization_details of the token are malformed or too large",
+  details_claim_refused: "the token has authorization_details of a type that is not taken from its issuer",
   grant_tenant_unsupported: "the grant has a tenant, which is not supported",
   sub_is_workload: "the token is that of a platform's workload, which is no user",
   workload_not_registered: "no registration of the platform matches the token",
@@ -173,7 +174,8 @@ export const TOKEN_REASONS = {
   workload_sub_refused:
     "sub of the platform's token is too long, not printable ASCII, or has the form of another name",
   workload_acts_for_another: "the platform's token has act or may_act",
-  workload_token_of_another_kind: "the platform's token has nonce or events, as those of users have",
+  workload_token_of_another_kind:
+    "the platform's token has nonce, events or authorization_details, as those of users have",
   workload_client_missing:
     "the registration of the platform demands that a client authenticates beside its grant",
   workload_client_differs: "the registration of the platform does not name the client that brings its grant",

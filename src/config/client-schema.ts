@@ -46,6 +46,11 @@ const certificateBoundText = "Whether its tokens must be bound to its certificat
 const defaultTarget = maybe(text, "The target of a request that names none.");
 const dpopBound = flag("Whether its tokens must be bound to a DPoP key");
 
+const detailTypes = maybe(
+  v.pipe(v.array(text), v.minLength(1)),
+  "The types of `authorization_details` that it may send; without it, any that the target declares.",
+);
+
 const ofClient = {
   redirectUris: setting(v.optional(redirectUris, []), redirectsText),
   grantTypes: grantTypes(GRANT_TYPES),
@@ -55,6 +60,7 @@ const ofClient = {
   /** RFC8705-3.4-1, RFC9449-5.2-2: if both are set, tokens are bound by DPoP in any case. */
   tls_client_certificate_bound_access_tokens: setting(v.optional(v.boolean(), false), certificateBoundText),
   dpop_bound_access_tokens: dpopBound,
+  authorization_details_types: detailTypes,
 };
 
 /** The keys in it are parsed by the specification modules. */
@@ -136,6 +142,7 @@ export const ClientFile = v.variant("method", [
       certificateBoundText,
     ),
     dpop_bound_access_tokens: dpopBound,
+    authorization_details_types: detailTypes,
   }),
 ]);
 

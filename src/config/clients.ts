@@ -7,7 +7,7 @@ import { apiNames } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "../settings/client.ts";
-import { bindsBy, makeClient } from "../settings/client.ts";
+import { bindsBy, detailTypes, makeClient } from "../settings/client.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
 import { clientOfDocument, parseClientDocument } from "../settings/client-metadata.ts";
 import type { Client, SecretDigest, Voucher } from "../settings/settings.ts";
@@ -128,6 +128,7 @@ function readClient(
       actorAccessToken: actorAccessToken || undefined,
       defaultTarget,
       bindsBy: bindsBy(from),
+      detailTypes: detailTypes(from),
       redirectUris: redirectUris.length > 0 ? redirectUris : undefined,
       method,
       credentials,

@@ -168,6 +168,10 @@ export const IssuerFile = v.strictObject({
     "The claim that names a user, for all clients alike, in its tokens and at sign-in; `sub` by default. For Entra, `oid`: its `sub` is another one for each client.",
   ),
   scopes: list(text, "What a token of it without `scope`, such as an ID token, permits; nothing by default."),
+  details: maybe(
+    v.array(text),
+    "The types of `authorization_details` that are taken from its tokens and grants; one with another type is refused.",
+  ),
   maxAgeSeconds: maybe(seconds, "The longest age of its tokens, in seconds."),
   vouches: maybe(VouchesFile, "Present: its tokens authenticate clients that name it in `vouchedBy`."),
   statements: flag("Whether its software statements are accepted at registration"),

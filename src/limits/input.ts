@@ -42,3 +42,11 @@ export const REASON_CHARS_MAX = 120;
 /** The title of an agent, and any other text that the operator writes for people. */
 export const AGENT_TITLE_CHARS_MAX = 64;
 export const SHOWN_TEXT_CHARS_MAX = 200;
+/** RFC 9396: the objects of `authorization_details`, before and after they are intersected. */
+export const DETAILS_BYTES_MAX = 8 * 1024;
+export const DETAIL_OBJECTS_MAX = 16;
+export const DETAIL_FIELDS_MAX = 16;
+export const DETAIL_VALUES_MAX = 64;
+export const DETAIL_VALUE_BYTES_MAX = 512;
+/** The array, its objects, and the lists in them. */
+export const DETAILS_DEPTH_MAX = 3;

@@ -13,6 +13,7 @@ import { OWN_CLASSES } from "../spec/rfc7591.ts";
 import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
+import { findDetailProblems, warnOfDetails, warnOfForeignDetails } from "./detail-checks.ts";
 import { warnOfIdle } from "./idle-checks.ts";
 import type { ConfiguredParties, IndexedParties } from "./parties.ts";
 import {
@@ -49,7 +50,7 @@ export function checkPolicy(
   const redeemed = new Set(rules.flatMap((one) => (isFor(one, "grant") ? one.subjects.issuers : [])));
   const owners = indexOwners(policy.targets.values());
   for (const rule of rules) {
-    const found = [...findProblems(policy, rule, owners)];
+    const found = [...findProblems(policy, rule, owners), ...findDetailProblems(policy, rule)];
     for (const problem of found) problems.push(`policies: rule ${quote(rule.id)} ${problem}`);
     // A refused rule gets no warnings.
     if (found.length > 0) continue;
@@ -60,6 +61,7 @@ export function checkPolicy(
       ...warnOfUselessEntries(policy, rule, owners),
       ...warnOfClientsUnknownAtPartner(policy, rule, parties),
       ...warnOfBinding(policy, rule),
+      ...warnOfDetails(policy, rule),
     ];
     const other = findWiderRule(policy, rule, bySubject);
     if (other !== undefined)
@@ -92,7 +94,14 @@ export function checkPolicy(
   )) {
     problems.push(`targets: ${quote(name)} demands DPoP, which dpop.algorithms turns off`);
   }
-  return { problems, warnings: [...warnings, ...warnOfIdle(policy, rules, parties.signIn?.providers)] };
+  return {
+    problems,
+    warnings: [
+      ...warnings,
+      ...warnOfForeignDetails(policy, parties.trustedIssuers),
+      ...warnOfIdle(policy, rules, parties.signIn?.providers),
+    ],
+  };
 }
 
 // --- problems -----------------------------------------------------------------------------------------------------

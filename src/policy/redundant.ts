@@ -3,6 +3,7 @@
 import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { isUnbound } from "./binding.ts";
+import { isWithin } from "./details.ts";
 import type { Caller, CodeRule, PolicySet, Rule } from "./rules.ts";
 import {
   asksUser,
@@ -12,6 +13,7 @@ import {
   hopsMaxOf,
   idJagSubjectsOf,
   isFor,
+  lapsesOf,
   listsFor,
   targetsOf,
 } from "./rules.ts";
@@ -71,6 +73,9 @@ function isWider(policy: PolicySet, wider: Rule, rule: Rule): boolean {
     isWiderMode(wider, rule) &&
     rule.lifetimeSeconds <= wider.lifetimeSeconds &&
     within(scopes, wider.scopes) &&
+    isWithin(policy.details, rule.details, wider.details) &&
+    within(wider.demands ?? [], rule.demands ?? []) &&
+    within(lapsesOf(rule), lapsesOf(wider)) &&
     targetsOf(policy, rule).every((target) => targets.includes(target)) &&
     hasWiderCallers(wider, rule)
   );

@@ -10,6 +10,7 @@ import {
 } from "../limits/tokens.ts";
 import type { Mode } from "../modes.ts";
 import { maybe, setting } from "../setting.ts";
+import { detailObjects, detailTypeNames } from "./detail-types.ts";
 import { names, pattern, scopes } from "./targets.ts";
 
 const patterns = v.pipe(v.array(pattern), v.minLength(1));
@@ -21,7 +22,19 @@ export const common = {
   ),
   targets: setting(names, "The targets, each by one of its names."),
   scopes: setting(scopes, "The most that is granted."),
+  /** RAR-D-5 */
+  details: maybe(
+    detailObjects,
+    "The most that is granted by `authorization_details` (RFC 9396); without it, and of types that it lacks, the rule sets no limit.",
+  ),
+  demands: maybe(detailTypeNames, "The types of `authorization_details` that a token has to have."),
 };
+
+/** RAR-D-6: what a target does not know cannot limit its tokens. */
+export const lapses = maybe(
+  detailTypeNames,
+  "The types of `authorization_details` of a subject token that may be left away for targets that do not declare them.",
+);
 
 const lifetimeSeconds = (otherwise: number, max: number) =>
   setting(
@@ -38,6 +51,7 @@ export const accessToken = {
 const issuesText = 'What the rule issues: "access_token" (the default), or "grant" for a partner.';
 export const asAccessToken = {
   issues: maybe(v.literal("access_token"), issuesText),
+  lapses,
   ...accessToken,
 };
 export const asGrant = {

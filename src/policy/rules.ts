@@ -7,9 +7,11 @@ import { ACT_HOPS_MAX } from "../limits/tokens.ts";
 import type { Brought, Mode, ModeWith } from "../modes.ts";
 import { MODE_NAMES, MODES } from "../modes.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { flag, maybe, setting } from "../setting.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
+import { compileTypes } from "./detail-types.ts";
+import type { DetailTypes } from "./details.ts";
 import { meant } from "./nearest.ts";
 import {
   accessToken,
@@ -23,6 +25,7 @@ import {
   delegation,
   forWhom,
   impersonation,
+  lapses,
   maxChainDepth,
   who,
 } from "./rule-members.ts";
@@ -48,6 +51,7 @@ const Variant = v.variant("allow", [
     ...forWhom,
     ...accessToken,
     maxChainDepth,
+    lapses,
   }),
   // The user signs in and is asked on our own page, so the consent is always the one on record.
   v.strictObject({
@@ -140,7 +144,11 @@ export const Target = v.variant(
 );
 export type TargetFile = v.InferOutput<typeof Target>;
 /** A target in force; `partner` is present for an authorization server of another domain. */
-export type Target = v.InferOutput<typeof ResourceServer> & { partner?: Partner };
+export type Target = Omit<v.InferOutput<typeof ResourceServer>, "details"> & {
+  partner?: Partner;
+  /** The types of details that it declares; absent for none. */
+  details?: DetailTypes;
+};
 
 // --- the set in force -------------------------------------------------------------------------------------------
 
@@ -152,6 +160,8 @@ export type PolicySet = {
   rules: ReadonlyMap<string, Rule>;
   /** The targets, by each of their names. */
   targets: ReadonlyMap<string, Target>;
+  /** The types of details of all targets. */
+  details: DetailTypes;
   /** The rules, by mode and named caller, so that a look-up does not slow down with more rules. */
   byWho: ReadonlyMap<string, RulesOf>;
 };
@@ -188,8 +198,15 @@ export function compilePolicy(
 ): Result<PolicySet, readonly string[]> {
   const problems: string[] = [];
   const byName = new Map<string, Target>();
+  const types = compileTypes(targets);
+  problems.push(...types.problems);
   for (const file of targets) {
-    const target = "partner" in file ? { ...file, partner: readPartner(file.partner) } : file;
+    const { details, ...rest } = file;
+    const target = defined<Target>({
+      ...rest,
+      partner: "partner" in file ? readPartner(file.partner) : undefined,
+      details: details && new Map([...types.all].filter(([type]) => Object.hasOwn(details, type))),
+    });
     for (const name of target.names) {
       // RFC8693-2.1-11, RFC9068-5-2: a name identifies one target.
       if (byName.has(name)) problems.push(`targets: the name "${name}" is given twice`);
@@ -224,7 +241,14 @@ export function compilePolicy(
   }
   if (problems.length > 0) return err(problems);
   const indexed = [...byWho].map(([key, list]) => [key, indexRules(list, byName)] as const);
-  return ok({ digest, issuer, rules: byRuleId, targets: byName, byWho: new Map(indexed) });
+  return ok({
+    digest,
+    issuer,
+    rules: byRuleId,
+    targets: byName,
+    details: types.all,
+    byWho: new Map(indexed),
+  });
 }
 
 function indexRules(rules: readonly Rule[], targets: ReadonlyMap<string, Target>): RulesOf {
@@ -312,6 +336,9 @@ function whoAsks({ clientId, workload, registrationClass }: Caller): readonly Wh
   }
   return keys;
 }
+
+/** Whether the rule lets a type of details lapse for targets that do not declare it. */
+export const lapsesOf = (rule: Rule): readonly string[] => ("lapses" in rule ? (rule.lapses ?? []) : []);
 
 /** The targets that the rule names, each once. */
 export function targetsOf({ targets }: PolicySet, rule: Rule): readonly Target[] {

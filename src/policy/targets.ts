@@ -14,6 +14,7 @@ import { isScopeToken, OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { isWorkloadName, isWorkloadPattern } from "../spec/workload-grant.ts";
+import { declaredTypes } from "./detail-types.ts";
 import { notCanonical } from "./nearest.ts";
 import { worded } from "./worded.ts";
 
@@ -55,6 +56,7 @@ const common = {
     v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
     "The signature algorithm of its tokens; ES256 by default.",
   ),
+  details: declaredTypes,
   chain: setting(
     v.optional(v.picklist(["all", "current"]), "all"),
     'The actors that its tokens show: "all" (the default), or the "current" one only.',

@@ -32,7 +32,7 @@ import {
   registrableMethods,
 } from "./authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
-import { bindsBy, makeClient } from "./client.ts";
+import { bindsBy, detailTypes, makeClient } from "./client.ts";
 import type { Client, Reach, SecretDigest, Settings, SuppliedDocument } from "./settings.ts";
 
 export const parseClientMetadata = metadataParser(methodsFrom("registration"));
@@ -71,6 +71,7 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
       registrationClass,
       registeredAtSeconds,
       bindsBy: bindsBy(subject),
+      detailTypes: detailTypes(subject),
       redirectUris: redirectUris.length > 0 ? redirectUris : undefined,
       claimedName: claimedName(subject),
       method,

@@ -55,6 +55,13 @@ export function bindsBy({
   return demanded.length > 0 ? demanded : undefined;
 }
 
+/** RFC9396-10-2: the types that the client says it uses; a list that names none is no list. */
+export const detailTypes = ({
+  authorization_details_types: types,
+}: {
+  authorization_details_types?: unknown;
+}): Client["detailTypes"] => (Array.isArray(types) && types.length > 0 ? types.map(String) : undefined);
+
 /** `cause` is the more exact reason, where one is known. */
 export type CredentialFailure = {
   kind: "keys_unusable" | "certificates_missing" | "subject_refused" | "authorities_missing";

@@ -49,6 +49,8 @@ export type Client = {
   grantTypes: readonly string[];
   /** The scopes that its registration permits; absent: it does not limit them. */
   scopes?: readonly string[];
+  /** The types of `authorization_details` that it uses; absent: any (RFC9396-10-2). */
+  detailTypes?: readonly string[];
   /** The class of a registered client; a rule may name it instead of the `client_id`. */
   registrationClass?: string;
   registeredAtSeconds?: number;
@@ -125,6 +127,8 @@ export type TrustedIssuer = {
   subjectClaim: string;
   /** The scopes of a token without `scope`; empty if it then has none. */
   scopes: readonly string[];
+  /** The types of `authorization_details` that are taken from its tokens and grants. */
+  details?: readonly string[];
   maxAgeSeconds?: number;
   /** If set, the issuer vouches for clients, with tokens of at most this age, which may be `reusable` until then. */
   vouches?: { maxAgeSeconds: number; reusable: boolean };

@@ -95,6 +95,7 @@ export const membersFor = (methods: readonly string[]) =>
       ...v.entriesFromList(SUBJECT_PARAMETERS, text),
       tls_client_certificate_bound_access_tokens: v.boolean(), // RFC8705-3.4-1
       dpop_bound_access_tokens: v.boolean(), // RFC9449-5.2-2
+      authorization_details_types: texts, // RFC9396-10-2
     }),
   );
 export type Members = v.InferOutput<ReturnType<typeof membersFor>>;
