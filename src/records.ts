@@ -14,6 +14,7 @@ import type { Ceiling } from "./spec/rfc7591.ts";
 import type { Confirmation } from "./spec/rfc7800.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 import type { Chain } from "./spec/rfc8693.ts";
+import type { Detail } from "./spec/rfc9396.ts";
 
 /** The record of an issued token, kept until the token has expired. */
 export type TokenRecord = {
@@ -25,6 +26,8 @@ export type TokenRecord = {
   origin: Origin;
   audience: string;
   scope: string;
+  /** Its `authorization_details`, as granted. */
+  details?: readonly Detail[];
   /** The whole chain, current actor first, even if the target may see only a part of it. */
   chain: Chain;
   mayAct?: JsonObject;
@@ -91,6 +94,8 @@ export type Family = SignInFacts & {
   /** A name of the target, as it was requested. */
   target: string;
   scopes: readonly string[];
+  /** The `authorization_details` that the user gave (RFC9396-11.2-1). */
+  details?: readonly Detail[];
   consentId: string;
   /** The job that the user gave it for. */
   jobId?: string;

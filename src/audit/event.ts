@@ -8,6 +8,7 @@ import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { canonicalize } from "../spec/rfc8785.ts";
+import type { Detail } from "../spec/rfc9396.ts";
 import type { Reason } from "./reasons.ts";
 
 export const EVENT_TYPES = [
@@ -159,6 +160,8 @@ export type AuditEvent = {
     digest: string;
     rule_id?: string;
     consent?: string;
+    /** RAR-D-6: the types of details of the subject token that the rule let lapse. */
+    lapsed?: readonly string[];
     /** PROD-2.6-8: the rule issued without asking the subject, and its author acknowledged that. */
     acknowledged?: "subjects-not-asked";
     /** The rule let an unbound token come out of a bound one. */
@@ -174,6 +177,8 @@ export type AuditEvent = {
     sub: string;
     aud: string;
     scope: string;
+    /** Values that are private stand as digests (RAR-D-13). */
+    authorization_details?: readonly Detail[];
     exp: number;
     act_depth: number;
     kid: string;

@@ -3,12 +3,14 @@ import type { AuditEvent, AuditedToken } from "../audit/event.ts";
 import { beginningOf } from "../audit/safe-text.ts";
 import { REASON_CHARS_MAX } from "../limits/input.ts";
 import type { Subject } from "../policy/access.ts";
+import type { DetailTypes } from "../policy/details.ts";
 import type { Ports } from "../ports.ts";
 import type { Family } from "../records.ts";
 import { defined } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
+import type { Detail } from "../spec/rfc9396.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import type { Parties, RequestingClient } from "./order/order.ts";
 import { audienceList } from "./order/subject.ts";
@@ -58,6 +60,20 @@ export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]
 /** NAME-D-7: why the agent asks, cut; the policy does not know it. */
 export const reasonIn = ({ reason }: { reason?: string }): string | undefined =>
   reason && beginningOf(reason, REASON_CHARS_MAX);
+
+/** RAR-D-13: the details as granted, with a digest of each value that their types have as private. */
+export const describeDetails = (
+  { sha256 }: Pick<Ports["hash"], "sha256">,
+  types: DetailTypes,
+  details: readonly Detail[],
+): readonly Detail[] =>
+  details.map((one) => {
+    const shown = Object.entries(one).map(([name, value]) => [
+      name,
+      types.get(one.type)?.fields.get(name)?.private ? `sha256:${sha256(JSON.stringify(value))}` : value,
+    ]);
+    return Object.fromEntries(shown) as Detail;
+  });
 
 /** PROD-6.1-2: the event has the whole incoming chain, also where the issued token will show none of it. */
 export function describeSubject(

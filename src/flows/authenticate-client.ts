@@ -36,6 +36,7 @@ type OfRecord = Partial<
     | "scopes"
     | "actorAccessToken"
     | "defaultTarget"
+    | "detailTypes"
     | "bindsBy"
   >
 >;
@@ -188,6 +189,7 @@ function authenticated({ record, ...proven }: Proven): Authenticated {
     actorAccessToken: record?.actorAccessToken,
     defaultTarget: record?.defaultTarget,
     bindsBy: record?.bindsBy,
+    detailTypes: record?.detailTypes,
     ...proven,
     workload: proven.workload ?? record?.workload,
   });

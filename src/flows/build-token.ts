@@ -45,7 +45,7 @@ export function buildToken(
     subjectClaims = {},
     signIn,
   }: Pick<Order, "access" | "sub" | "chain" | "subjectClaims" | "signIn">,
-  { target, product, audience, scope, expiresAtSeconds, confirmation }: Allowed,
+  { target, product, audience, scope, details, expiresAtSeconds, confirmation }: Allowed,
   nowSeconds: number,
   jti: string,
 ): Result<BuiltToken, BuildFailure> {
@@ -55,6 +55,7 @@ export function buildToken(
     issuer,
     audience,
     scope,
+    details,
     issuedAtSeconds: nowSeconds,
     expiresAtSeconds,
     jti,

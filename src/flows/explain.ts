@@ -4,6 +4,7 @@
  */
 import type { Mode } from "../modes.ts";
 import type { Allowed, Fallen, MissingConsent, Trace } from "../policy/access.ts";
+import type { FallenDetail } from "../policy/details.ts";
 import { formatTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
@@ -36,6 +37,8 @@ export type Explanation = {
    * decided.
    */
   scopes: readonly { scope: string; fell?: Fallen["at"] }[];
+  /** The objects of authorization_details of which nothing was left, for the same rule; absent if there are none. */
+  details?: readonly { type: string; index: number; fell: FallenDetail["at"] }[];
   issued?: Issued;
   /**
    * Only the user's consent is missing, and the user can be asked for it: by the link in the refusal, or by asking for
@@ -65,6 +68,7 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
       failure,
       trace,
       scopes: scopesWithoutRule(trace),
+      details: fallenOf(trace.find((one) => one.failed === "details")),
       couldAsk: missing && { rule: missing.rule.id, scope: missing.scope },
     });
   const order = await readQuestion(ports, question);
@@ -79,8 +83,13 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const { jti: _, ...claims } = token.claims;
   const binding = demand === "none" ? undefined : demand;
   const issued = defined<Issued>({ rule: rule.id, consent: consent?.id, claims, binding });
-  return { mode, agents, digest, trace, scopes: scopesOfRule(allowed), issued };
+  const scopes = scopesOfRule(allowed);
+  const details = fallenOf(trace.find((one) => one.rule === rule.id));
+  return defined<Explanation>({ mode, agents, digest, trace, scopes, details, issued });
 }
+
+const fallenOf = (of: Trace[number] | undefined): Explanation["details"] =>
+  of?.fallenDetails?.map(({ type, index, at }) => ({ type, index, fell: at }));
 
 /** NAME-D-1: in the language of the explanation. */
 function namedIn(agents: Agents, { client, workload, actor }: Question): Explanation["agents"] {
@@ -114,10 +123,12 @@ export function formatExplanation({
     issued === undefined
       ? `Denied: ${failure?.reason ?? "no_rule"}.`
       : `Allowed by rule ${issued.rule}, with scope ${String(issued.claims.scope)}.`;
+  const { authorization_details: details } = issued?.claims ?? {};
   return [
     ...agents.map(({ id, title }) => `${JSON.stringify(title)} is ${JSON.stringify(id)}.`),
     ...formatTrace(trace),
     decision,
+    ...(details === undefined ? [] : [`Limited to the details ${JSON.stringify(details)}.`]),
     ...(couldAsk === undefined
       ? []
       : [`The user could be asked, by rule ${couldAsk.rule}, for scope ${couldAsk.scope.join(" ")}.`]),

@@ -16,6 +16,7 @@ import { stringClaim } from "../spec/rfc7519.ts";
 import { buildActiveAnswer, INACTIVE } from "../spec/rfc7662.ts";
 import { isSameKey, readConfirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import { isSameDetails } from "../spec/rfc9396.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { standing } from "./standing.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
@@ -105,6 +106,7 @@ function isRecorded(record: TokenRecord, claims: JsonObject): boolean {
   const { aud, sub, client_id, scope, exp } = claims;
   const { audience, subject, clientId, expiresAtSeconds } = record;
   const sameParties = aud === audience && sub === subject && client_id === clientId;
+  const sameDetails = isSameDetails(claims.authorization_details, record.details);
   const sameKey = isSameKey(readConfirmation(claims), record.confirmation);
-  return sameParties && sameKey && scope === record.scope && exp === expiresAtSeconds;
+  return sameParties && sameDetails && sameKey && scope === record.scope && exp === expiresAtSeconds;
 }

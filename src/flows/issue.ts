@@ -13,7 +13,7 @@ import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { describeClient, describeRequest, reasonIn } from "./audit-fields.ts";
+import { describeClient, describeDetails, describeRequest, reasonIn } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
@@ -120,7 +120,7 @@ export function issue(
     const { kind, payload } = decided.token;
     const token = rowOf(ports, order, decided, key, nowSeconds);
     const step = order.grant?.step(decided.allowed);
-    const event = eventOf(request, order, decided, token, key, digest, step);
+    const event = eventOf(ports, request, order, decided, token, key, step);
     const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)];
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
     const isUse = request.client.source === "registration";
@@ -170,7 +170,7 @@ function rowOf(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
   { access, sub, chain, ancestors, root, actorJti, platforms }: Order,
   {
-    allowed: { rule, audience, scope, consent, confirmation, expiresAtSeconds },
+    allowed: { rule, audience, scope, details, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
   }: Decided,
   { kid }: SigningKey,
@@ -185,6 +185,7 @@ function rowOf(
     origin: access.subject?.origin ?? { iss: issuer, sub },
     audience,
     scope: scope.join(" "),
+    details,
     chain,
     ancestors,
     ruleId: rule.id,
@@ -223,14 +224,15 @@ function guardsOf(
 }
 
 function eventOf(
+  { settings, hash }: Pick<Ports, "settings" | "hash">,
   request: TokenRequest,
   order: Order,
-  { allowed: { rule, audience, consent }, token: { claims, kind } }: Decided,
-  { jti, scope, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
+  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind } }: Decided,
+  { jti, scope, details, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
   { kid }: SigningKey,
-  digest: string,
   step: FamilyStep | undefined,
 ): AuditEvent {
+  const { digest, details: types } = settings().policy;
   return defined<AuditEvent>({
     ...knownOf(request, order),
     type: step?.type ?? MODES[order.access.mode].issued,
@@ -243,6 +245,7 @@ function eventOf(
       digest,
       rule_id: rule.id,
       consent: consent?.id,
+      lapsed,
       acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
       unbound: order.access.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
     }),
@@ -253,6 +256,7 @@ function eventOf(
       sub: String(claims.sub),
       aud: audience,
       scope,
+      authorization_details: details && describeDetails(hash, types, details),
       exp: expiresAtSeconds,
       act_depth: chain.length,
       kid,
@@ -276,6 +280,7 @@ function answer(
     token_type: kind.tokenType, // RFC8693-2.2.1-4
     expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
     scope: token.scope, // IDJAG-4.3.4-2
+    authorization_details: token.details, // RFC9396-7-1, IDJAG-4.3.4-3
     refresh_token: refreshToken,
     resource: order.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
   });

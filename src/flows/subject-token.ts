@@ -69,6 +69,7 @@ function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSub
         origin: record.origin,
         audiences: [record.audience],
         scopes: record.scope.split(" "),
+        details: record.details,
         expiresAtSeconds: record.expiresAtSeconds,
         chain: record.chain,
         mayAct: record.mayAct,

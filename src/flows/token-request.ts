@@ -28,8 +28,8 @@ export function readRequest(
   evidence?: Evidence,
 ): Awaitable<Result<Order, RefusedRequest>> {
   const { client, form } = request;
-  const { audience, resource, scope } = form;
-  const requested = defined<Requested>({ mode, byGrant, audience, resource, scope, requestedType });
+  const { audience, resource, scope, authorization_details: details } = form;
+  const requested = defined<Requested>({ mode, byGrant, audience, resource, scope, details, requestedType });
   return whenReady(readOrder(ports, client, requested, evidence), (order) => {
     if (order.ok) return order;
     const { failure, parties } = order.error;

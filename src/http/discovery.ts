@@ -78,6 +78,7 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
     proofAlgorithms: settings.dpop.algorithms,
     mtlsBase: certificateBase(settings),
     scopes: [...scopes].sort(),
+    detailTypes: [...policy.details.keys()].sort(),
     registration: registration.mode !== "off", // PROD-4.4-2
     clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1
     requestedTokenTypes: partners ? [JWT, ID_JAG] : [], // IDC-3-1, IDJAG-7.1-1

@@ -74,7 +74,7 @@ const OAUTH_ERRORS: Readonly<
   // RFC8693-2.2.2-3, RFC8707-2-9
   target_refused: [400, "invalid_target", "the target (resource, audience) is not available"],
   // RFC9396-5-2, RFC9396-8-1
-  details_refused: [400, "invalid_authorization_details", "authorization_details of no type are supported"],
+  details_refused: [400, "invalid_authorization_details", "the authorization_details are not available"],
   scope_refused: [400, "invalid_scope", "the scope is not available"], // RFC6749-5.2-9
   // RFC9449-5.2-1, RFC8705-3.4-2
   binding_refused: [

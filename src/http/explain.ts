@@ -52,6 +52,7 @@ type ExplanationJson = {
   reason?: Reason;
   rules: Explanation["trace"];
   scopes: Explanation["scopes"];
+  details?: Explanation["details"];
   would_issue?: Issued;
   /** Whether the user could be asked for the consent that alone is missing. */
   could_ask?: Explanation["couldAsk"];
@@ -59,7 +60,7 @@ type ExplanationJson = {
 };
 
 function show(explanation: Explanation): ExplanationJson {
-  const { mode, agents, digest, failure, trace, scopes, issued, couldAsk } = explanation;
+  const { mode, agents, digest, failure, trace, scopes, details, issued, couldAsk } = explanation;
   return defined<ExplanationJson>({
     decision: issued === undefined ? "deny" : "allow",
     mode,
@@ -69,6 +70,7 @@ function show(explanation: Explanation): ExplanationJson {
     reason: failure?.reason,
     rules: trace,
     scopes,
+    details,
     would_issue: issued,
     could_ask: couldAsk,
     explanation: formatExplanation(explanation),

@@ -4,6 +4,8 @@ import type { GrantProfile } from "../spec/rfc7523.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../spec/rfc8693.ts";
+import type { Detail } from "../spec/rfc9396.ts";
+import type { ConformFailure, FallenDetail } from "./details.ts";
 import type { Caller, Rule, Target } from "./rules.ts";
 
 // --- the request ------------------------------------------------------------------------------------------------
@@ -18,6 +20,8 @@ export type Consent = {
   actor: string;
   targets: readonly string[];
   scopes: readonly string[];
+  /** What it is limited to; of a type that is not among them, to nothing (RAR-D-10). */
+  details?: readonly Detail[];
   expiresAtSeconds?: number;
   /** JOB-D-6: the job inside which alone it counts. */
   jobId?: string;
@@ -51,6 +55,8 @@ export type Subject = {
   origin: Origin;
   audiences: readonly string[];
   scopes: readonly string[];
+  /** Its `authorization_details`, which everything that comes of it keeps (RAR-D-6). */
+  details?: readonly Detail[];
   expiresAtSeconds: number;
   chain: Chain;
   mayAct?: JsonObject;
@@ -83,6 +89,10 @@ export type AccessRequest = Caller & {
   scope?: readonly string[];
   /** JOB-D-8: the job of what is presented, or the one that the caller chose for it. */
   job?: JobInForce;
+  /** The requested `authorization_details`. */
+  details?: readonly Detail[];
+  /** The types of them that the client is registered for; absent for all. */
+  clientDetails?: readonly string[];
   /** Absent if the request proved none; "assumed" in a question, for every key that is demanded. */
   keys?: ProvenKeys | "assumed";
   /** What the client's metadata demand its tokens to be bound by. */
@@ -113,12 +123,20 @@ export type Condition =
   | "binding"
   | "binding_conflict"
   | "lifetime"
-  | "scope";
+  | "scope"
+  | "details_type"
+  | "details";
 
 /** A requested scope, and the side of the intersection that does not have it. */
 export type Fallen = { scope: string; at: "subject_token" | "client" | "rule" | "target" | "consent" };
 
-export type Trace = readonly { rule: string; failed?: Condition; fallen?: readonly Fallen[] }[];
+export type Trace = readonly {
+  rule: string;
+  failed?: Condition;
+  fallen?: readonly Fallen[];
+  /** The objects of which nothing was left, each with the side that left nothing (RAR-D-13). */
+  fallenDetails?: readonly FallenDetail[];
+}[];
 
 export type Product =
   | { kind: "access_token" }
@@ -138,6 +156,10 @@ export type Allowed = {
   /** The issued `aud`: the name that was asked for, byte for byte (PROD-4.1r5-1); of a grant, the partner's issuer. */
   audience: string;
   scope: readonly string[];
+  /** Absent if neither request, subject token, rule nor consent has any. */
+  details?: readonly Detail[];
+  /** The types of the subject token's details that the rule lets lapse at this target. */
+  lapsed?: readonly string[];
   expiresAtSeconds: number;
   consent?: { id: string; version: number };
   /** What the token has to be bound by; "any" by either. */
@@ -151,10 +173,15 @@ export type Allowed = {
  * The consent that alone keeps a rule from allowing the request, where its user is asked for it, and the scopes that the
  * rule would allow under it.
  */
-export type MissingConsent = { rule: Rule; target: Target; scope: readonly string[] };
+export type MissingConsent = {
+  rule: Rule;
+  target: Target;
+  scope: readonly string[];
+  details?: readonly Detail[];
+};
 
 export type Denied = {
-  kind: "policy_denied" | "target_refused" | "scope_refused" | "binding_refused";
+  kind: "policy_denied" | "target_refused" | "scope_refused" | "details_refused" | "binding_refused";
   reason:
     | "may_act_names_another"
     | "actor_without_workload"
@@ -169,6 +196,12 @@ export type Denied = {
     | "client_unknown_at_partner"
     | "scope_ambiguous"
     | "scope_empty"
+    | ConformFailure["kind"]
+    | "details_type_not_registered"
+    | "details_exceed_subject_token"
+    | "details_empty"
+    | "details_demanded"
+    | "details_type_not_at_target"
     | "subject_token_expires_too_soon"
     | "subject_token_does_not_permit"
     | "subject_key_not_proven"

@@ -20,6 +20,7 @@ import type {
 } from "./access.ts";
 import type { Judged } from "./judge.ts";
 import { holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
+import { detailsRefuse, governedScopes } from "./narrow-details.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
 import { asksUser, candidates, consentOf, kindsFor } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
@@ -27,7 +28,8 @@ import { clientIdAt } from "./targets.ts";
 const deny = (kind: Denied["kind"], reason: Denied["reason"], trace: Trace = []) =>
   err({ kind, reason, trace });
 
-export function decide(policy: PolicySet, access: AccessRequest): Result<Allowed, Denied> {
+export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed, Denied> {
+  let access = asked;
   const { subject } = access;
   if (MODES[access.mode].chain === "grows" && access.workload === undefined) {
     return deny("policy_denied", "actor_without_workload"); // PROD-2.6-3
@@ -41,14 +43,25 @@ export function decide(policy: PolicySet, access: AccessRequest): Result<Allowed
   const { audience, target } = aimed.value;
   const product = productOf(access, target);
   if (!product.ok) return product;
+  if (access.details !== undefined) {
+    const refused = detailsRefuse(access, target);
+    if (refused !== undefined) return deny(refused.kind, refused.reason);
+    const scope = access.scope ?? governedScopes(access, target);
+    access = defined<AccessRequest>({ ...access, scope });
+  }
 
   const judged = candidates(policy, access, target).map((rule) => judge(policy, access, rule, target));
-  const trace: Trace = judged.map(({ rule, failed, fallen = [] }) =>
-    defined({ rule: rule.id, failed, fallen: fallen.length > 0 ? fallen : undefined }),
+  const trace: Trace = judged.map(({ rule, failed, fallen = [], fallenDetails = [] }) =>
+    defined({
+      rule: rule.id,
+      failed,
+      fallen: fallen.length > 0 ? fallen : undefined,
+      fallenDetails: fallenDetails.length > 0 ? fallenDetails : undefined,
+    }),
   );
   const best = judged.filter((one) => one.failed === undefined).reduce<Judged | undefined>(better, undefined);
   if (best !== undefined) {
-    const { rule, scope, consent, expiresAtSeconds, bound } = best;
+    const { rule, scope, details, lapsed = [], consent, expiresAtSeconds, bound } = best;
     return ok(
       defined<Allowed>({
         rule,
@@ -56,6 +69,8 @@ export function decide(policy: PolicySet, access: AccessRequest): Result<Allowed
         product: product.value,
         audience,
         scope,
+        details,
+        lapsed: lapsed.length > 0 ? lapsed : undefined,
         expiresAtSeconds,
         consent,
         demand: bound?.demand ?? "none",
@@ -71,6 +86,14 @@ export function decide(policy: PolicySet, access: AccessRequest): Result<Allowed
 /** The refusal where no rule allows the request at its target: the caller is told what would help it most. */
 function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judged[], trace: Trace) {
   if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
+  const narrowed = judged.filter((one) => one.failed === "details");
+  if (narrowed.length > 0) {
+    const fell = narrowed.some(({ fallenDetails }) => fallenDetails !== undefined);
+    return deny("details_refused", fell ? "details_empty" : "details_demanded", trace);
+  }
+  if (judged.some((one) => one.failed === "details_type")) {
+    return deny("target_refused", "details_type_not_at_target", trace);
+  }
   if (judged.some((one) => one.failed === "lifetime")) {
     return deny("policy_denied", "subject_token_expires_too_soon", trace);
   }
@@ -110,12 +133,17 @@ function missingConsent(
     },
   ];
   const best = judged
-    .filter(({ rule, failed }) => isAskedFor(rule) && (failed === "consent" || failed === "scope"))
+    .filter(({ rule, failed }) => isAskedFor(rule) && failed !== undefined && ASKABLE.includes(failed))
     .map(({ rule }) => judge(policy, { ...access, consents }, rule, target))
     .filter(({ failed }) => failed === undefined)
     .reduce<Judged | undefined>(better, undefined);
-  return best && { rule: best.rule, target, scope: best.scope };
+  return (
+    best && defined<MissingConsent>({ rule: best.rule, target, scope: best.scope, details: best.details })
+  );
 }
+
+/** What more of the user's consent could change. */
+const ASKABLE: readonly Condition[] = ["consent", "scope", "details"];
 
 const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["chain_depth", "chain_too_deep"],
@@ -174,8 +202,13 @@ function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: strin
       if (target !== undefined) allowed.add(target);
     }
   }
-  const scope = access.scope ?? access.subject?.scopes;
-  const fitting = [...allowed].filter((target) => scope?.some((one) => target.scopes.includes(one)) ?? true);
+  const { details } = access;
+  const scope = access.scope ?? (details === undefined ? access.subject?.scopes : undefined);
+  const fitting = [...allowed].filter(
+    (target) =>
+      (scope?.some((one) => target.scopes.includes(one)) ?? true) &&
+      (details?.every(({ type }) => target.details?.has(type)) ?? true),
+  );
   const [target, another] = fitting;
   if (another !== undefined) {
     // RFC9068-3-6: the request is refused, because its scopes are those of several targets and it names none.
@@ -184,7 +217,10 @@ function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: strin
       : deny("scope_refused", "scope_ambiguous");
   }
   if (target !== undefined) return ok({ audience: target.names[0] ?? "", target });
-  return allowed.size > 0 ? deny("scope_refused", "scope_empty") : deny("policy_denied", "no_rule");
+  if (allowed.size === 0) return deny("policy_denied", "no_rule");
+  return details === undefined
+    ? deny("scope_refused", "scope_empty")
+    : deny("details_refused", "details_type_unknown");
 }
 
 /** PROD-4.1v7-4, RFC8693-2.1-14: the kind of target decides what is issued, and a requested type has to fit it. */
@@ -213,11 +249,13 @@ const fitsKind = ({ requestedType = "jwt" }: AccessRequest, { partner }: Target)
   requestedType === "jwt" || (requestedType === "access_token") === (partner === undefined);
 
 /**
- * PROD-2.6-10: of two rules that allow, the one decides that grants more, then the one with the smaller id, which comes
- * first.
+ * PROD-2.6-10: of two rules that allow, the one decides that grants more, then (RAR-D-5) the one that cuts nothing of the
+ * requested details, then the one with the smaller id, which comes first.
  */
 function better(best: Judged | undefined, one: Judged): Judged {
-  return best === undefined || one.scope.length > best.scope.length ? one : best;
+  if (best === undefined || one.scope.length > best.scope.length) return one;
+  const isAlike = one.scope.length === best.scope.length;
+  return isAlike && best.cutsDetails && !one.cutsDetails ? one : best;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The trace of a decision in words, for the people who write rules. */
 import type { Condition, Fallen, Trace } from "./access.ts";
+import type { DetailSide } from "./details.ts";
 
 const CONDITIONS: Record<Condition, string> = {
   actor: "the caller's workload is not among its actors",
@@ -17,6 +18,8 @@ const CONDITIONS: Record<Condition, string> = {
   binding_conflict: "the target takes no tokens that are bound by a DPoP proof",
   lifetime: "the subject token ends too soon",
   scope: "none of the requested scopes is left",
+  details_type: "the subject token has authorization_details of a type that the target does not declare",
+  details: "nothing is left of the authorization_details of a type, or a type that it demands is missing",
 };
 
 const SIDES: Record<Fallen["at"], string> = {
@@ -27,13 +30,25 @@ const SIDES: Record<Fallen["at"], string> = {
   consent: "the consent does not cover it",
 };
 
+const DETAIL_SIDES: Record<DetailSide, string> = {
+  request: "the request does not ask for it",
+  subject_token: "the subject token does not have it",
+  rule: "the rule does not allow it",
+  consent: "the consent does not cover it",
+  scope: "none of the scopes that its type governs is granted",
+};
+
 /**
- * One line for each rule, and for each scope that was not granted; the lines repeat nothing of the question but scopes.
+ * One line for each rule, and for each scope and object that was not granted; the lines repeat nothing of the question but
+ * scopes and types.
  */
 export function formatTrace(trace: Trace): readonly string[] {
   if (trace.length === 0) return ["No rule was checked for this caller and target."];
-  return trace.flatMap(({ rule, failed, fallen = [] }) => [
+  return trace.flatMap(({ rule, failed, fallen = [], fallenDetails = [] }) => [
     `Rule ${rule}: ${failed === undefined ? "allows this." : `no, ${CONDITIONS[failed]}.`}`,
     ...fallen.map(({ scope, at }) => `  Scope ${scope} is not granted: ${SIDES[at]}.`),
+    ...fallenDetails.map(
+      ({ type, index, at }) => `  Object ${index + 1} of type ${type} is not granted: ${DETAIL_SIDES[at]}.`,
+    ),
   ]);
 }

@@ -8,6 +8,9 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Condition, Consent, Fallen, Subject } from "./access.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
+import type { FallenDetail } from "./details.ts";
+import type { NarrowedDetails } from "./narrow-details.ts";
+import { narrowDetails } from "./narrow-details.ts";
 import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
 import {
   allowsRefresh,
@@ -25,6 +28,11 @@ export type Judged = {
   failed?: Condition;
   scope: readonly string[];
   fallen?: readonly Fallen[];
+  details?: NarrowedDetails["details"];
+  lapsed?: NarrowedDetails["lapsed"];
+  fallenDetails?: readonly FallenDetail[];
+  /** Whether it leaves less of the requested details than was asked for. */
+  cutsDetails?: boolean;
   consent?: { id: string; version: number };
   expiresAtSeconds: number;
   /** Present if the rule allows the request. */
@@ -58,19 +66,43 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
   const expiresAtSeconds = Math.min(longest, ends ?? longest);
   if (expiresAtSeconds - access.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
 
-  const grants = fitting
-    .map((consent) => ({ consent, ...intersect(access, rule, target, consent) }))
-    .toSorted(
-      (a, b) => b.scope.length - a.scope.length || ((a.consent?.id ?? "") < (b.consent?.id ?? "") ? -1 : 1),
-    );
-  const [grant] = grants;
+  const grants = fitting.map((consent) => {
+    const { scope, fallen } = intersect(access, rule, target, consent);
+    const narrowed = narrowDetails(policy, access, rule, target, consent, scope);
+    return { consent, scope, fallen, narrowed };
+  });
+  const grant = grants.length > 1 ? grants.toSorted(byGain)[0] : grants[0];
   if (grant === undefined || grant.scope.length === 0) {
     return defined<Judged>({ ...fail("scope"), fallen: grant?.fallen });
   }
-  const { consent, scope, fallen } = grant;
+  const { consent, scope, fallen, narrowed } = grant;
+  const { failed: lacks, fallen: fallenDetails, details, lapsed, isCut } = narrowed;
+  if (lacks !== undefined) return defined<Judged>({ ...fail(lacks), fallen, fallenDetails });
   const under = consent && { id: consent.id, version: consent.version };
-  return defined<Judged>({ rule, scope, fallen, expiresAtSeconds, consent: under, bound: bound.value });
+  return defined<Judged>({
+    rule,
+    scope,
+    fallen,
+    details,
+    lapsed,
+    fallenDetails,
+    cutsDetails: isCut,
+    expiresAtSeconds,
+    consent: under,
+    bound: bound.value,
+  });
 }
+
+type Grant = { consent: Consent | undefined; scope: readonly string[]; narrowed: NarrowedDetails };
+
+/** The consent that leaves more scopes comes first, then one that cuts nothing of the details, then the smaller id. */
+const byGain = (a: Grant, b: Grant): number =>
+  gainOf(b) - gainOf(a) ||
+  b.scope.length - a.scope.length ||
+  Number(a.narrowed.isCut) - Number(b.narrowed.isCut) ||
+  ((a.consent?.id ?? "") < (b.consent?.id ?? "") ? -1 : 1);
+
+const gainOf = ({ scope, narrowed }: Grant): number => (narrowed.failed === undefined ? scope.length : 0);
 
 /** The first condition on caller, subject and subject token that does not hold. */
 export function unmet(policy: PolicySet, access: AccessRequest, rule: Rule): Condition | undefined {

@@ -45,6 +45,8 @@ const Question = v.strictObject({
       v.check((scope) => scope.split(" ").every(isScopeToken), "is not a list of scopes"),
     ),
   ),
+  /** The parameter `authorization_details`, as JSON. */
+  details: v.optional(v.array(claims)),
   /** The requested type, written as in `requested_token_type`; if absent, the kind of target decides. */
   issues: v.optional(v.picklist(["access_token", "jwt", "id-jag"])),
   /** The APIs that an ID-JAG is to name. */

@@ -17,6 +17,8 @@ import type { Confirmation } from "./rfc7800.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
+import type { Detail } from "./rfc9396.ts";
+import { detailsJson } from "./rfc9396.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-chaining-17";
 
@@ -34,6 +36,8 @@ export type Grant = {
   /** The client's `client_id` at the other server, if it has one there. */
   clientIdThere?: string;
   scope: readonly string[];
+  /** Those of this audience. */
+  details?: readonly Detail[];
   issuedAtSeconds: number;
   expiresAtSeconds: number;
   jti: string;
@@ -57,6 +61,7 @@ export function buildGrantClaims(grant: Grant): JsonObject {
     aud: grant.audience, // IDC-2.3.3-2, IDC-2.3.3-3: one server, so that it cannot pass the grant on
     client_id: grant.clientIdThere,
     scope: grant.scope.join(" "), // RFC8693-4.2-1
+    authorization_details: detailsJson(grant.details), // RFC9396-9.1-1
     iat: grant.issuedAtSeconds,
     exp: grant.expiresAtSeconds,
     jti: grant.jti,

@@ -27,6 +27,7 @@
 
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { Detail } from "./rfc9396.ts";
 
 export const CLIENT_CREDENTIALS = "client_credentials";
 export const AUTHORIZATION_CODE = "authorization_code";
@@ -217,6 +218,8 @@ export type TokenAnswer = {
   token_type: "Bearer" | "DPoP" | "N_A";
   expires_in: number;
   scope: string;
+  /** RFC9396-7-1 */
+  authorization_details?: readonly Detail[];
   /** RFC6749-5.1-3 */
   refresh_token?: string;
   issued_token_type?: string;

@@ -118,7 +118,6 @@ export type GrantFailure =
   | { kind: "grant_self_issued" }
   | { kind: "grant_issuer_is_subject" }
   | { kind: "grant_client_differs" }
-  | { kind: "grant_details_unsupported" }
   | { kind: "grant_tenant_unsupported" };
 
 /** The result is unverified. `us` is our own issuer identifier. */
@@ -194,8 +193,6 @@ export function checkGrant(
   if (named?.ok === false) return named;
   if (named === undefined && requireClientId) return err({ kind: "jwt_claim_missing", claim: "client_id" });
   if (named !== undefined && named.value !== clientId) return err({ kind: "grant_client_differs" });
-  // IDJAG-4.4.1-6: authorization details are not supported, and ignoring them would grant more than they allow.
-  if (claims.authorization_details !== undefined) return err({ kind: "grant_details_unsupported" });
   // IDJAG-3.1-2: with `tenant`, `sub` is unique only within the tenant, but we map subjects by issuer alone.
   if (claims.tenant !== undefined) return err({ kind: "grant_tenant_unsupported" });
   // RFC8693-4.2-1: `scope` is one string, never an array.

@@ -29,6 +29,8 @@ export type Offer = {
   /** The base URL for clients with certificates, if it is not the issuer. */
   mtlsBase?: string;
   scopes: readonly string[];
+  /** The types of `authorization_details` of all targets. */
+  detailTypes: readonly string[];
   /** Whether clients can register. */
   registration?: boolean;
   /** Whether metadata documents are accepted. */
@@ -54,6 +56,7 @@ export function buildMetadata(offer: Offer): JsonObject {
     token_endpoint: `${issuer}/token`, // RFC8414-2-3
     jwks_uri: `${issuer}/jwks`, // RFC8414-2-4
     scopes_supported: listed(offer.scopes), // RFC8414-2-8
+    authorization_details_types_supported: listed(offer.detailTypes), // RFC9396-10-1
     authorization_endpoint: authorization ? `${issuer}/authorize` : undefined, // RFC8414-2-2
     pushed_authorization_request_endpoint: authorization ? `${issuer}/par` : undefined, // RFC9126-2-2
     // Without this member readers would take it that request objects are fetched from foreign URLs (OpenID Connect

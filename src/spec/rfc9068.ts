@@ -13,6 +13,8 @@ import type { Confirmation } from "./rfc7800.ts";
 import type { JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
+import type { Detail } from "./rfc9396.ts";
+import { detailsJson } from "./rfc9396.ts";
 
 /** RFC9068-2.1-5, RFC9068-2.1-6: the `typ` of an access token, in its short form. */
 export const AT_JWT = "at+jwt";
@@ -23,6 +25,8 @@ export type AccessToken = {
   audience: string;
   clientId: string;
   scope: readonly string[];
+  /** Those of this audience. */
+  details?: readonly Detail[];
   issuedAtSeconds: number;
   expiresAtSeconds: number;
   jti: string;
@@ -46,6 +50,7 @@ export function buildAccessTokenClaims(token: AccessToken): JsonObject {
     aud: token.audience, // RFC9068-2.2-3, RFC8725-3.9-1, PROD-2.5-8, RFC8725-3.9-v1, B8725-3.9-1
     client_id: token.clientId, // RFC9068-2.2-7, RFC8693-4.3-1, PROD-2.5-12, RFC8693-1-1
     scope: token.scope.join(" "), // RFC9068-2.2.3-1, RFC8693-4.2-1
+    authorization_details: detailsJson(token.details), // RFC9396-9.1-1
     iat: token.issuedAtSeconds, // RFC9068-2.2-8
     exp: token.expiresAtSeconds, // RFC9068-2.2-2; RFC8693-2.1-23: does not change when the subject token expires
     jti: token.jti, // RFC9068-2.2-9

@@ -189,7 +189,9 @@ export function checkWorkload(
   const type = checkType(header, registration.types);
   if (!type.ok) return type;
   // PLAT-D-15: an ID token, a security event and a logout token are of users, with the type JWT or with none.
-  if (claims.nonce !== undefined || claims.events !== undefined) {
+  // RAR-D-7: details would have to limit what comes of it.
+  const { nonce, events, authorization_details: details } = claims;
+  if (nonce !== undefined || events !== undefined || details !== undefined) {
     return err({ kind: "workload_token_of_another_kind" });
   }
   // PLAT-D-3, WAG-5.1-2: exactly one audience, one of those that are listed, byte for byte.

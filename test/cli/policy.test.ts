@@ -333,7 +333,7 @@ const wrongVectors: [string, unknown, string][] = [
   [
     "a scope expected with a refusal",
     [{ ...machine, expect: "deny", scope: "a" }],
-    "0: scope and rule can only be expected together with allow",
+    "0: scope, details and rule can only be expected together with allow",
   ],
   ["an incomplete question", [{ ...machine, ask: { target: "api" } }], "0.ask.client: "],
   [

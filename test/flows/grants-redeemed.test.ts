@@ -164,8 +164,13 @@ const ofEveryKind: Row[] = [
   ["RFC7800-3.1-v2 null as cnf", "subject_key_not_proven", { cnf: null }],
   [
     "POLICY-D-13, IDJAG-4.4.1-6 authorization details",
-    "grant_details_unsupported",
+    "details_claim_malformed",
     { authorization_details: [] },
+  ],
+  [
+    "RAR-D-7, POLICY-D-13 details of a type that is not taken from its issuer",
+    "details_claim_refused",
+    { authorization_details: [{ type: "stay" }] },
   ],
   ["POLICY-D-13, IDJAG-3.1-2 a tenant", "grant_tenant_unsupported", { tenant: "t-1" }],
   ["RFC8693-4.2-1 a list of scopes", MALFORMED, { scope: SCOPES }],
@@ -429,7 +434,7 @@ test("IDC-5.5-2 a grant refused for its scope or target is not used up", async (
 test("RFC9396-5-1, RFC9396-5-2 a redemption with authorization details is refused and does not use up the grant", async () => {
   const assertion = await guests.grant();
   const answer = await guests.redeem(assertion, { authorization_details: '[{"type":"stay"}]' });
-  const reason = "authorization_details_unsupported";
+  const reason = "details_type_unknown";
   await guests.assertRefused(answer, reason, "invalid_authorization_details");
   tokenOf(await guests.redeem(assertion));
 });

@@ -98,7 +98,7 @@ test("EMA-7.6.1-1 an API of one partner is refused for another", async () => {
 });
 
 test("RFC9396-5-1, RFC9396-5-2, IDJAG-4.3.3-6 authorization details are refused", async () => {
-  const reason = "authorization_details_unsupported";
+  const reason = "details_type_unknown";
   for (const form of [{}, { resource: STAYS, scope: "trips.read" }]) {
     const details = { ...form, authorization_details: '[{"type":"booking"}]' };
     const answer = await travellers.fromIdToken(details);

@@ -370,13 +370,6 @@ const grantTypes: [name: string, by: object, form: object, settings: Settings, w
     "grant_type_unsupported",
   ],
   [
-    "RFC9396-5-1 authorization details are refused",
-    {},
-    { grant_type: exchange, authorization_details: "[]" },
-    closed,
-    "authorization_details_unsupported",
-  ],
-  [
     "RFC6749-5.2-7 a grant type that the client is registered for is served",
     { grantTypes: [exchange] },
     { grant_type: exchange },

@@ -202,11 +202,6 @@ const redemptions: [string, JsonObject, string][] = [
     { ...claims, client_id: ["c-x"] },
     "jwt_claim_malformed",
   ],
-  [
-    "IDJAG-4.4.1-6 one with authorization details is refused",
-    { ...claims, authorization_details: [{ type: "x" }] },
-    "grant_details_unsupported",
-  ],
   ["IDJAG-3.1-2 one with a tenant is refused", { ...claims, tenant: "t-1" }, "grant_tenant_unsupported"],
   ...["", 1, null, {}, [], [""], [1], ["https://api.example", null], [["https://api.example"]]].map(
     (resource): [string, JsonObject, string] => [

@@ -686,19 +686,6 @@ const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[]
       ] as const,
   ),
 
-  [
-    "IDJAG-4.4.1-6 a grant with authorization details is refused",
-    { ...grant, authorization_details: [{ type: "payment" }] },
-    GRANT_RULE,
-    "grant_details_unsupported",
-  ],
-  [
-    "IDJAG-4.4.1-6 a grant with an empty list of authorization details is refused",
-    { ...grant, authorization_details: [] },
-    GRANT_RULE,
-    "grant_details_unsupported",
-  ],
-
   ...["t-1", "", null].map(
     (tenant) =>
       [

@@ -14,6 +14,7 @@ const offer = {
   scopes: ["trips.read"],
   requestedTokenTypes: [],
   grantProfiles: [],
+  detailTypes: [],
   certificates: true,
 };
 

@@ -69,6 +69,7 @@ export const TOKEN = tableOf<TokenRecord>()("token", {
   origin_sub: asText("origin.sub"),
   audience: asText("audience"),
   scope: asText("scope"),
+  details: asJsonText("details?"),
   chain: asJson("chain"),
   may_act: asJson("mayAct?"),
   ancestors: asTexts("ancestors"),
@@ -114,6 +115,7 @@ export const CONSENT = tableOf<Consent>()("consent", {
   actor: asText("actor"),
   targets: asTexts("targets"),
   scopes: asTexts("scopes"),
+  details: asJsonText("details?"),
   expires_at: asInteger("expiresAtSeconds?"),
   job_id: asText("jobId?"),
 });

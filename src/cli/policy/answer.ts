@@ -17,7 +17,7 @@ import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 
 /** A consent of the question's subject to the question's actor. */
-type ConsentOnRecord = { targets: readonly string[]; scopes: readonly string[] };
+type ConsentOnRecord = Pick<Consent, "targets" | "scopes" | "details">;
 
 export type Scenario = {
   question: Question;

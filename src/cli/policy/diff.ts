@@ -6,8 +6,12 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Explanation } from "../../flows/explain.ts";
+import type { DetailTypes } from "../../policy/details.ts";
+import { isWithin } from "../../policy/details.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { Detail } from "../../spec/rfc9396.ts";
+import { readDetails } from "../../spec/rfc9396.ts";
 import { answer, rulesOf } from "./answer.ts";
 import type { Description, Probe } from "./probes.ts";
 import { namesIn, probesOf } from "./probes.ts";
@@ -16,9 +20,9 @@ import type { Vector } from "./vectors.ts";
 /** This limits the running time: more questions would take minutes. */
 const QUESTIONS_MAX = 50_000;
 
-export type PolicyChange = "allowed" | "denied" | "longer" | "shorter";
+export type PolicyChange = "allowed" | "denied" | "wider" | "narrower" | "longer" | "shorter";
 
-/** `note` is the change of the lifetime, or the reason of the refusal. */
+/** `note` is the change of the details or of the lifetime, or the reason of the refusal. */
 export type Difference = { change: PolicyChange; facts: Description & { rule: string; note: string } };
 
 export type Comparison = {
@@ -40,7 +44,7 @@ export async function compare(
   const differences: Difference[] = [];
   for (const { scenario, facts } of probes.slice(0, questionsMax)) {
     const [old, next] = [await answer(before, scenario), await answer(after, scenario)];
-    const found = judge(old, next);
+    const found = judge(old, next, after.policy.details);
     if (found !== undefined) {
       const { change, rule, note } = found;
       differences.push({ change, facts: { ...facts, rule, note } });
@@ -58,12 +62,22 @@ export async function compare(
 function judge(
   old: Explanation,
   next: Explanation,
+  types: DetailTypes,
 ): { change: PolicyChange; rule: string; note: string } | undefined {
   if (old.issued === undefined) {
     return next.issued && { change: "allowed", rule: next.issued.rule, note: "" };
   }
   if (next.issued === undefined) {
     return { change: "denied", rule: old.issued.rule, note: next.failure?.reason ?? "no_rule" };
+  }
+  const [before, after] = [detailsIn(old), detailsIn(next)];
+  if (JSON.stringify(before) !== JSON.stringify(after)) {
+    const change = isWithin(types, after, before) ? "narrower" : "wider";
+    return {
+      change,
+      rule: next.issued.rule,
+      note: after === undefined ? "no details" : JSON.stringify(after),
+    };
   }
   const [was, is] = [old, next].map(({ issued }) => Number(issued?.claims.exp) - Number(issued?.claims.iat));
   if (was === is) return undefined;
@@ -72,23 +86,31 @@ function judge(
 }
 
 /**
- * Whether anything is allowed that was not, and whether anything is denied that was allowed; a longer lifetime counts
- * as allowed, a shorter one as denied.
+ * Whether anything is allowed that was not, and whether anything is denied that was allowed; wider details and a longer
+ * lifetime count as allowed, narrower and shorter ones as denied.
  */
 export function directions({ differences, vectors }: Comparison): { allows: boolean; denies: boolean } {
   const changes = new Set(differences.map(({ change }) => change));
   const gains = (from: Explanation, to: Explanation): boolean =>
     to.issued !== undefined && (from.issued === undefined || exceeds(to.issued.claims, from.issued.claims));
   return {
-    allows:
-      changes.has("allowed") || changes.has("longer") || vectors.some((one) => gains(one.before, one.after)),
-    denies:
-      changes.has("denied") || changes.has("shorter") || vectors.some((one) => gains(one.after, one.before)),
+    allows: GAINS.some((one) => changes.has(one)) || vectors.some((one) => gains(one.before, one.after)),
+    denies: LOSSES.some((one) => changes.has(one)) || vectors.some((one) => gains(one.after, one.before)),
   };
 }
 
-/** Whether a token has a scope that the other has not, or lives longer. */
+const GAINS: readonly PolicyChange[] = ["allowed", "wider", "longer"];
+const LOSSES: readonly PolicyChange[] = ["denied", "narrower", "shorter"];
+
+const detailsIn = ({ issued }: Explanation): readonly Detail[] | undefined => {
+  const read = readDetails(issued?.claims.authorization_details);
+  return read.ok ? read.value : undefined;
+};
+
+/** Whether a token has a scope that the other has not, other details or none any more, or lives longer. */
 function exceeds(claims: JsonObject, others: JsonObject): boolean {
+  const { authorization_details: limits } = others;
+  if (limits !== undefined && !isDeepStrictEqual(claims.authorization_details, limits)) return true;
   const scopes = String(others.scope).split(" ");
   const more = String(claims.scope)
     .split(" ")

@@ -11,13 +11,15 @@ const MERGED = ["scope", "target", "token", "earlier", "caller", "subject", "not
 const TITLES: Record<PolicyChange, string> = {
   allowed: "Newly allowed:",
   denied: "Newly denied:",
+  wider: "Allowed with wider authorization_details:",
+  narrower: "Allowed with narrower authorization_details:",
   longer: "Allowed with a longer lifetime:",
   shorter: "Allowed with a shorter lifetime:",
 };
 
 export function formatDifferences({ asked, cut, differences, vectors }: Comparison): readonly string[] {
   const lines: string[] = [];
-  for (const change of ["allowed", "denied", "longer", "shorter"] as const) {
+  for (const change of ["allowed", "denied", "wider", "narrower", "longer", "shorter"] as const) {
     const found = differences.filter((one) => one.change === change);
     if (found.length === 0) continue;
     lines.push(TITLES[change], ...merge(found).flatMap(formatBlock), "");

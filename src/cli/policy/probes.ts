@@ -69,7 +69,7 @@ export function* probesOf(settings: Settings, rule: Rule, names: Names): Generat
   for (const caller of callersOf(settings, rule, names)) {
     for (const token of tokensOf(settings, rule, caller, names)) {
       for (const target of targetsOf(settings.policy, rule)) {
-        for (const variant of variantsOf(target)) {
+        for (const variant of variantsOf(target).flatMap((one) => withDetails(one, rule, target))) {
           for (const scope of rule.scopes.filter((one) => target.scopes.includes(one))) {
             yield probe(rule, caller, token, target, variant, scope);
           }
@@ -117,7 +117,18 @@ function probe(
   };
 }
 
-type Variant = { label: string; members: Pick<Question, "issues" | "resources"> };
+type Variant = { label: string; members: Pick<Question, "issues" | "resources" | "details"> };
+
+/** RAR-D-5: the same without details, and with those of the rule that its target declares. */
+function withDetails(variant: Variant, { details = [] }: Rule, target: Target): readonly Variant[] {
+  const here = details.filter(({ type }) => target.details?.has(type));
+  if (here.length === 0) return [variant];
+  const asked: Variant = {
+    label: `${variant.label} with details`,
+    members: { ...variant.members, details: here.map((one) => one as unknown as JsonObject) },
+  };
+  return [variant, asked];
+}
 
 /** A partner issues different grants on request: a JWT grant, an ID-JAG, or an ID-JAG for one of its APIs. */
 function variantsOf({ partner }: Target): readonly Variant[] {

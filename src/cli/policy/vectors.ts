@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { readJsonFile } from "../../config/json-file.ts";
 import type { Explanation } from "../../flows/explain.ts";
 import { formatExplanation } from "../../flows/explain.ts";
+import { detailObjects } from "../../policy/detail-types.ts";
 import { describeIssue } from "../../policy/messages.ts";
 import { parseQuestion } from "../../policy/question.ts";
 import { isClassName } from "../../policy/rule-members.ts";
@@ -11,6 +12,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { Json } from "../../spec/rfc8259.ts";
+import { isSameDetails } from "../../spec/rfc9396.ts";
 import type { Scenario } from "./answer.ts";
 import { answer } from "./answer.ts";
 
@@ -26,7 +28,12 @@ const File = v.array(
     v.strictObject({
       name: text,
       ask: v.custom<Json>((value) => typeof value === "object", "is not an object"),
-      consents: v.optional(v.array(v.strictObject({ targets: v.array(text), scope: scopes })), []),
+      consents: v.optional(
+        v.array(
+          v.strictObject({ targets: v.array(text), scope: scopes, details: v.optional(detailObjects) }),
+        ),
+        [],
+      ),
       /** The class of a client that registered itself. */
       class: v.optional(
         v.pipe(
@@ -36,16 +43,18 @@ const File = v.array(
       ),
       expect: v.picklist(["allow", "deny"]),
       scope: v.optional(scopes),
+      /** The details of the token; an empty list for none. */
+      details: v.optional(v.union([v.pipe(v.array(v.never()), v.maxLength(0)), detailObjects])),
       rule: v.optional(text),
     }),
     v.check(
-      ({ expect, scope, rule }) => expect === "allow" || (scope === undefined && rule === undefined),
-      "scope and rule can only be expected together with allow",
+      ({ expect, scope, details, rule }) => expect === "allow" || (scope ?? details ?? rule) === undefined,
+      "scope, details and rule can only be expected together with allow",
     ),
   ),
 );
 
-type Expected = Pick<v.InferOutput<typeof File>[number], "expect" | "scope" | "rule">;
+type Expected = Pick<v.InferOutput<typeof File>[number], "expect" | "scope" | "details" | "rule">;
 
 export type Vector = Expected & { name: string; scenario: Scenario };
 
@@ -62,7 +71,9 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
     ({ name, ask, consents, class: registrationClass, ...expected }, index): Vector[] => {
       const question = parseQuestion(ask);
       if (question.ok) {
-        const given = consents.map(({ targets, scope }) => ({ targets, scopes: scope }));
+        const given = consents.map(({ targets, scope, details }) =>
+          defined<Scenario["consents"][number]>({ targets, scopes: scope, details }),
+        );
         const scenario = defined<Scenario>({ question: question.value, consents: given, registrationClass });
         return [{ ...expected, name, scenario }];
       }
@@ -88,7 +99,7 @@ export async function runVectors(
   return results;
 }
 
-function differs({ expect, scope, rule }: Expected, { issued }: Explanation): string | undefined {
+function differs({ expect, scope, details, rule }: Expected, { issued }: Explanation): string | undefined {
   if ((expect === "allow") !== (issued !== undefined)) return expect;
   if (issued === undefined) return undefined;
   if (rule !== undefined && rule !== issued.rule) return `by rule ${rule}`;
@@ -96,6 +107,10 @@ function differs({ expect, scope, rule }: Expected, { issued }: Explanation): st
   const sorted = (list: readonly string[]): string => [...new Set(list)].sort().join(" ");
   if (scope !== undefined && sorted(scope) !== sorted(scopeOf(issued.claims.scope))) {
     return `scope ${scope.join(" ")}`;
+  }
+  const wanted = details?.length === 0 ? undefined : details;
+  if (details !== undefined && !isSameDetails(issued.claims.authorization_details, wanted)) {
+    return `details ${JSON.stringify(details)}`;
   }
   return undefined;
 }

@@ -71,7 +71,7 @@ export function toFailure(
     return { kind: "client_unauthorized", reason };
   // IDC-2.4.2-5: a denial by the policy is an invalid grant; EMA-7.6.2-1: so is a target that only the grant names.
   // IDJAG-9.9-6: so is a missing proof; a proof that the target excludes is not the grant's fault.
-  const others = kind === "scope_refused" || reason === "binding_excluded";
+  const others = kind === "scope_refused" || kind === "details_refused" || reason === "binding_excluded";
   const ofGrant = kind === "target_refused" ? targetFromGrant : !others;
   // RFC6749-5.2-6: so is a code whose consent or rule is gone since it was issued.
   // WAG-7-1: and so is the grant of a workload to which no rule gives anything.

@@ -38,15 +38,11 @@ export const UNSUPPORTED: Failure = { kind: "grant_type_unsupported", reason: "g
 export function checkGrantType(
   settings: Enabling,
   { grantTypes }: { grantTypes?: readonly string[] },
-  { grant_type, authorization_details }: Pick<Form, "grant_type" | "authorization_details">,
+  { grant_type }: Pick<Form, "grant_type">,
 ): Result<GrantType, Failure> {
   // RFC6749-4.4.2-1, RFC6749-4.5-1: matched exactly; what is not served, or not on, is unsupported.
   const served = SERVED.get(grant_type ?? "");
   if (served === undefined || !IS_ON[served.brings](settings)) return err(UNSUPPORTED);
-  // RFC9396-5-1: no type of details is known here, and ignoring them would grant more than they ask for.
-  if (authorization_details !== undefined) {
-    return err({ kind: "details_refused", reason: "authorization_details_unsupported" });
-  }
   // RFC6749-5.2-7: what the client was registered for narrows what rules may allow.
   if (grantTypes?.includes(served.grantType) === false) {
     return err({ kind: "client_unauthorized", reason: "grant_type_not_registered" });

@@ -13,7 +13,7 @@ import { checkGrant } from "../../spec/rfc7523.ts";
 import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { ResolvedSubject } from "./order.ts";
-import { foreignRoot, mapSubject, readActors } from "./subject.ts";
+import { detailsOf, foreignRoot, mapSubject, readActors } from "./subject.ts";
 
 /** RFC8725-3.8-v1, IDC-2.4.2-4: `iss` only chooses among the issuers that are trusted for grants of this profile. */
 export function grantIssuer(
@@ -45,6 +45,8 @@ export function readGrant(
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { subject: foreign, scope, resources, expiresAtSeconds, audience, jti } = checked.value;
   return whenOk(mapSubject(ports, issuer, foreign, claims), ({ sub, origin }) => {
+    const details = detailsOf(claims, issuer.details);
+    if (!details.ok) return details;
     const actors = readActors(claims, issuer.issuer, us);
     if (!actors.ok) return actors;
     // RFC8693-4.1-6: the current actor of the grant is that of our token, so no other issuer may name one of ours.
@@ -54,6 +56,7 @@ export function readGrant(
       audiences: [audience],
       // IDJAG-4.4.1-6: a grant without scope permits what the operator set for that case, never everything.
       scopes: scope ?? issuer.grants?.scopes ?? [],
+      details: details.value,
       expiresAtSeconds,
       issuer: issuer.issuer,
       tokenType: "grant",

@@ -24,13 +24,22 @@ export type Requested = {
   audience: readonly string[];
   resource: readonly string[];
   scope?: string;
+  /** The parameter `authorization_details`. */
+  details?: string;
   requestedType?: RequestedType;
 };
 
 /** An authenticated client, or the one that a question names. */
 export type RequestingClient = Pick<
   Authenticated,
-  "clientId" | "workload" | "registrationClass" | "scopes" | "defaultTarget" | "bindsBy" | "platform"
+  | "clientId"
+  | "workload"
+  | "registrationClass"
+  | "scopes"
+  | "detailTypes"
+  | "defaultTarget"
+  | "bindsBy"
+  | "platform"
 > &
   Pick<AccessRequest, "keys" | "forWorkload">;
 

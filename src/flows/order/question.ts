@@ -24,6 +24,7 @@ import { readOrder } from "./read-order.ts";
 import type { OwnSubject } from "./subject.ts";
 import {
   audienceList,
+  detailsOf,
   mapSubject,
   readActors,
   readForeignSubject,
@@ -40,7 +41,7 @@ export async function readQuestion(
   ports: QuestionPorts,
   question: Question,
 ): Promise<Result<Order, Failure>> {
-  const { target, scope, issues: requestedType, resources = [] } = question;
+  const { target, scope, details, issues: requestedType, resources = [] } = question;
   const mode = modeOf(question);
   const client = await findNamedClient(ports, question);
   if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
@@ -53,7 +54,14 @@ export async function readQuestion(
     return err({ kind: "request_malformed", reason: "id_jag_audience_missing" });
   }
   const audience = target === undefined ? [] : [target];
-  const requested = defined<Requested>({ mode, audience, resource: resources, scope, requestedType });
+  const requested = defined<Requested>({
+    mode,
+    audience,
+    resource: resources,
+    scope,
+    details: details && JSON.stringify(details),
+    requestedType,
+  });
   // A question has no proofs, so the answer tells which are demanded.
   const asking = { ...client.value, keys: "assumed" } as const;
   const order = await readOrder(ports, asking, requested, claimed(ports, question));
@@ -241,6 +249,8 @@ function readClaimedOwn(
   if (!sub.ok) return err({ reason: sub.error.kind });
   const scopes = scopesOf(claims, []);
   if (!scopes.ok) return scopes;
+  const details = detailsOf(claims, [...ports.settings().policy.details.keys()]);
+  if (!details.ok) return details;
   const actors = readActors(claims, issuer, issuer);
   if (!actors.ok) return actors;
   // Without an origin, the subject is a client of ours.
@@ -254,6 +264,7 @@ function readClaimedOwn(
       origin,
       audiences: audienceList(claims),
       scopes: scopes.value,
+      details: details.value,
       expiresAtSeconds: Math.floor(times.value.exp),
       boundTo: readConfirmation(claims),
       ...actors.value,

@@ -7,6 +7,9 @@ import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import { WORKLOAD_OUTLIVED_SECONDS } from "../../limits/tokens.ts";
 import type { Mode } from "../../modes.ts";
 import { exchanges, MODES, redeems } from "../../modes.ts";
+import type { AccessRequest } from "../../policy/access.ts";
+import type { ConformFailure } from "../../policy/details.ts";
+import { checkConforms } from "../../policy/details.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Awaitable, Result } from "../../result.ts";
@@ -15,6 +18,8 @@ import type { Settings } from "../../settings/settings.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import { checkResources, requestedTarget } from "../../spec/rfc8707.ts";
+import type { Detail, DetailsFailure } from "../../spec/rfc9396.ts";
+import { parseDetails } from "../../spec/rfc9396.ts";
 import type { Failure } from "../refusal.ts";
 import { grantTarget } from "./grant.ts";
 import type {
@@ -56,7 +61,7 @@ function orderOf(
   { issuer, policy }: Settings,
   client: RequestingClient,
   requested: Requested,
-  { target: named, scope, resources }: Parameters,
+  { target: named, scope, details, resources }: Parameters,
   subject: ResolvedSubject | undefined,
   sent: Result<ResolvedActor, Refused> | undefined,
 ): Result<Order, OrderRefused> {
@@ -81,6 +86,8 @@ function orderOf(
     requestedType: requested.requestedType,
     resources,
     scope,
+    details,
+    clientDetails: client.detailTypes,
     keys: client.keys,
     bindsBy: client.bindsBy,
     forWorkload: client.forWorkload,
@@ -120,10 +127,10 @@ function buildOrder(
   });
 }
 
-type Parameters = { target?: string; scope?: readonly string[]; resources: readonly string[] };
+type Parameters = Pick<AccessRequest, "target" | "scope" | "details"> & { resources: readonly string[] };
 
 function readParameters(
-  { audience, resource, scope: text, requestedType }: Requested,
+  { audience, resource, scope: text, details: sent, requestedType }: Requested,
   policy: PolicySet,
 ): Result<Parameters, Failure> {
   // IDC-2.3.1-2: `resource` is another name of the target; for an ID-JAG it names the APIs behind the target.
@@ -134,7 +141,22 @@ function readParameters(
   if (!checked.ok) return err({ kind: "target_refused", reason: checked.error.kind });
   const scope = text === undefined ? undefined : parseScope(text);
   if (scope?.ok === false) return err({ kind: "scope_refused", reason: scope.error.kind });
-  return ok(defined<Parameters>({ target: target.value, scope: scope?.value, resources }));
+  const details = sent === undefined ? ok(undefined) : readDetailsOf(sent, policy);
+  if (!details.ok) return err({ kind: "details_refused", reason: details.error.kind });
+  return ok(
+    defined<Parameters>({ target: target.value, scope: scope?.value, details: details.value, resources }),
+  );
+}
+
+/** RFC9396-3-1, RFC9396-5-1: the objects of a parameter, each of a type that some target declares. */
+export function readDetailsOf(
+  sent: string,
+  { details: types }: Pick<PolicySet, "details">,
+): Result<readonly Detail[], DetailsFailure | ConformFailure> {
+  const parsed = parseDetails(sent);
+  if (!parsed.ok) return parsed;
+  const conforms = checkConforms(types, parsed.value);
+  return conforms.ok ? parsed : conforms;
 }
 
 const subjectFailure = (mode: Mode, reason: TokenReason): Failure =>

@@ -24,6 +24,8 @@ import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
 import type { RequestedType } from "../../spec/rfc8693.ts";
 import { parseAct } from "../../spec/rfc8693.ts";
+import type { Detail } from "../../spec/rfc9396.ts";
+import { readDetails } from "../../spec/rfc9396.ts";
 import { isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
 import type { PlatformProof } from "../verifier.ts";
 import type { ResolvedSubject } from "./order.ts";
@@ -35,7 +37,7 @@ type Refused = { reason: TokenReason };
 /** The members of a row that make the subject of a token of ours. */
 export type OwnSubject = Pick<
   Subject,
-  "origin" | "audiences" | "scopes" | "expiresAtSeconds" | "chain" | "mayAct" | "boundTo"
+  "origin" | "audiences" | "scopes" | "details" | "expiresAtSeconds" | "chain" | "mayAct" | "boundTo"
 > & { sub: string };
 
 export function readOwnSubject(
@@ -135,12 +137,15 @@ export function readForeignSubject(
   return whenOk(mapSubject(ports, issuer, foreign.value, claims), ({ sub, origin }) => {
     const scopes = scopesOf(claims, issuer.scopes);
     if (!scopes.ok) return scopes;
+    const details = detailsOf(claims, issuer.details);
+    if (!details.ok) return details;
     const actors = readActors(claims, issuer.issuer, ports.settings().issuer);
     if (!actors.ok) return actors;
     const subject = defined<Subject>({
       origin,
       audiences: audienceList(claims),
       scopes: scopes.value,
+      details: details.value,
       expiresAtSeconds: Math.floor(times.value.exp),
       issuer: issuer.issuer,
       tokenType,
@@ -231,6 +236,19 @@ export function scopesOf(
   // RFC8693-4.2-1: `scope` is one string, never an array.
   const scopes = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
   return scopes?.ok ? scopes : err({ reason: "scope_malformed" });
+}
+
+/** RAR-D-7: details limit what may come of a token, so those that are not taken from its issuer are never ignored. */
+export function detailsOf(
+  { authorization_details: claim }: JsonObject,
+  taken: readonly string[] = [],
+): Result<readonly Detail[] | undefined, Refused> {
+  if (claim === undefined) return ok(undefined);
+  const details = readDetails(claim);
+  if (!details.ok) return err({ reason: "details_claim_malformed" });
+  return details.value.every(({ type }) => taken.includes(type))
+    ? details
+    : err({ reason: "details_claim_refused" });
 }
 
 export function audienceList(claims: JsonObject): readonly string[] {

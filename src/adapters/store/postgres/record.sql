@@ -30,9 +30,9 @@ checkpoint_in as (select * from json_to_recordset($3::text::json) as i
   (entry int, log text, tree_size bigint, time_ms bigint, jws text)),
 token_in as (select * from json_to_recordset($4::text::json) as i
   (entry int, jti text, client_id text, workload text, subject text, origin_iss text, origin_sub text,
-   audience text, scope text, chain text, may_act text, ancestors text, rule_id text, consent_id text,
-   job_id text, job_iss text, job_ends_at bigint, confirmation text, issued_at bigint, expires_at bigint,
-   ending_keys text, event_id text)),
+   audience text, scope text, details text, chain text, may_act text, ancestors text, rule_id text,
+   consent_id text, job_id text, job_iss text, job_ends_at bigint, confirmation text, issued_at bigint,
+   expires_at bigint, ending_keys text, event_id text)),
 used_in as (select * from json_to_recordset($5::text::json) as i
   (entry int, client_id text, issued_at bigint)),
 fresh_in as (select * from json_to_recordset($6::text::json) as i
@@ -47,7 +47,7 @@ lifted_in as (select * from json_to_recordset($10::text::json) as i
   (entry int, key text, cut_off bigint, at_ms bigint, expires_at bigint)),
 added_in as (select * from json_to_recordset($11::text::json) as i
   (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
-   scopes text, expires_at bigint, job_id text, given_at bigint)),
+   scopes text, details text, expires_at bigint, job_id text, given_at bigint)),
 replaced_in as (select * from json_to_recordset($12::text::json) as i
   (entry int, id text, version bigint, targets text, scopes text, expires_at bigint)),
 withdrawn_in as (select * from json_to_recordset($13::text::json) as i
@@ -265,10 +265,10 @@ checkpoint_out as (
 ),
 token_out as (
   insert into token
-    (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act, ancestors,
-     rule_id, consent_id, job_id, job_iss, job_ends_at, confirmation, issued_at, expires_at, ending_keys,
-     event_id)
-  select i.jti, i.client_id, i.workload, i.subject, i.origin_iss, i.origin_sub, i.audience, i.scope,
+    (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, details, chain, may_act,
+     ancestors, rule_id, consent_id, job_id, job_iss, job_ends_at, confirmation, issued_at, expires_at,
+     ending_keys, event_id)
+  select i.jti, i.client_id, i.workload, i.subject, i.origin_iss, i.origin_sub, i.audience, i.scope, i.details,
     i.chain::json, i.may_act::json, i.ancestors::json, i.rule_id, i.consent_id, i.job_id, i.job_iss,
     i.job_ends_at, i.confirmation, i.issued_at, i.expires_at, i.ending_keys::json, i.event_id
   from token_in i
@@ -302,9 +302,9 @@ spent_out as (
 ),
 added_out as (
   insert into consent
-    (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at, job_id, given_at)
-  select i.id, i.version, i.origin_iss, i.origin_sub, i.actor, i.targets::json, i.scopes::json, i.expires_at,
-    i.job_id, i.given_at
+    (id, version, origin_iss, origin_sub, actor, targets, scopes, details, expires_at, job_id, given_at)
+  select i.id, i.version, i.origin_iss, i.origin_sub, i.actor, i.targets::json, i.scopes::json, i.details,
+    i.expires_at, i.job_id, i.given_at
   from added_in i
   where not exists (select from failed)
 ),

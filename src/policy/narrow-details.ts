@@ -1,0 +1,100 @@
+/**
+ * The `authorization_details` of a decision: which of the requested ones are refused outright, and what request, subject
+ * token, rule and consent leave of them at a target (RAR-D-2).
+ */
+import type { Detail } from "../spec/rfc9396.ts";
+import type { AccessRequest, Condition, Consent, Denied } from "./access.ts";
+import type { DetailType, FallenDetail, Sides } from "./details.ts";
+import { areCovered, checkConforms, intersect } from "./details.ts";
+import type { PolicySet, Rule, Target } from "./rules.ts";
+import { lapsesOf } from "./rules.ts";
+
+export const NO_TYPES: ReadonlyMap<string, DetailType> = new Map();
+
+/** Why the requested details are refused, whatever the rules allow. */
+export function detailsRefuse(
+  { details, clientDetails, subject, pushed }: AccessRequest,
+  target: Target,
+): Pick<Denied, "kind" | "reason"> | undefined {
+  if (details === undefined) return undefined;
+  const { details: types = NO_TYPES } = target;
+  // RFC9396-10-2: a client that registered types uses these and no others.
+  if (!details.every(({ type }) => clientDetails?.includes(type) ?? true)) {
+    return { kind: "details_refused", reason: "details_type_not_registered" };
+  }
+  const conforms = checkConforms(types, details);
+  if (!conforms.ok) return { kind: "details_refused", reason: conforms.error.kind };
+  // RAR-D-3: what the subject token does not have is not cut away, because the client asks for more than it may have.
+  if (!areCovered(types, details, subject?.details ?? [])) {
+    return { kind: "details_refused", reason: "details_exceed_subject_token" };
+  }
+  // RFC9396-12-3
+  const isOpen = pushed === false && details.some(({ type }) => types.get(type)?.pushed);
+  return isOpen ? { kind: "policy_denied", reason: "request_not_pushed" } : undefined;
+}
+
+/** RAR-D-4: the scopes that the requested details govern, for a request that names no scope. */
+export function governedScopes({ details }: AccessRequest, target: Target): readonly string[] | undefined {
+  const governed = details?.flatMap(({ type }) => target.details?.get(type)?.governs ?? []);
+  return governed && [...new Set(governed)].filter((scope) => target.scopes.includes(scope));
+}
+
+export type NarrowedDetails = {
+  failed?: Extract<Condition, "details" | "details_type">;
+  details?: readonly Detail[];
+  lapsed?: readonly string[];
+  fallen?: readonly FallenDetail[];
+  /** Whether less is granted than was asked for. */
+  isCut: boolean;
+};
+
+const NOTHING: NarrowedDetails = { isCut: false };
+
+/** What is left beside these scopes. */
+export function narrowDetails(
+  policy: PolicySet,
+  { details: asked, subject }: AccessRequest,
+  rule: Rule,
+  target: Target,
+  consent: Consent | undefined,
+  scope: readonly string[],
+): NarrowedDetails {
+  const held = subject?.details;
+  const isLimited = asked ?? held ?? rule.details ?? rule.demands ?? consent?.details;
+  if (isLimited === undefined) return NOTHING;
+  const { details: types = NO_TYPES } = target;
+  const isHere = ({ type }: Detail): boolean => types.has(type);
+  // RAR-D-6, RAR-D-8: a limit that the target does not understand does not get lost, unless the rule says so.
+  const unknown = new Set(held?.filter((one) => !isHere(one)).map(({ type }) => type));
+  const lapsed = [...unknown].filter((type) => lapsesOf(rule).includes(type));
+  if (lapsed.length < unknown.size) return { failed: "details_type", isCut: false };
+
+  const left = intersect(types, [
+    { at: "request", details: asked },
+    { at: "subject_token", details: held?.filter(isHere) },
+    { at: "rule", details: rule.details?.filter(isHere) },
+    { at: "consent", details: consent && limitsOf(policy, consent, target) },
+  ] satisfies Sides);
+  if (!left.ok) return { failed: "details", fallen: left.error.fallen, isCut: true };
+  const { details, fallen } = left.value;
+  // RAR-D-4: without any of the scopes that it governs, an object would grant nothing.
+  const idle = (asked ?? []).flatMap(({ type }, index): FallenDetail[] =>
+    types.get(type)?.governs.some((one) => scope.includes(one)) ? [] : [{ type, index, at: "scope" }],
+  );
+  if (idle.length > 0) return { failed: "details", fallen: idle, isCut: true };
+  // RAR-D-5
+  const isMissing = rule.demands?.some((type) => !details.some((one) => one.type === type)) ?? false;
+  if (isMissing) return { failed: "details", isCut: true };
+  const isCut = !areCovered(types, asked ?? [], details);
+  return details.length > 0 ? { details, fallen, lapsed, isCut } : { lapsed, isCut };
+}
+
+/** Those of the types that this target declares; a type that no target of the consent declares any more leaves nothing. */
+export const limitsOf = (
+  { targets: all }: PolicySet,
+  { details, targets }: Pick<Consent, "details" | "targets">,
+  { details: types = NO_TYPES }: Target,
+): readonly Detail[] | undefined =>
+  details?.filter(
+    ({ type }) => types.has(type) || !targets.some((name) => all.get(name)?.details?.has(type) ?? false),
+  );
