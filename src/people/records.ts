@@ -3,6 +3,7 @@
 import type { Origin } from "../policy/access.ts";
 import type { Family, ShortLived, ShortLivedKind } from "../records.ts";
 import type { SignInFacts } from "../spec/oidc-user.ts";
+import type { Detail } from "../spec/rfc9396.ts";
 import type { SignInWishes } from "./spec/rfc6749-authorization.ts";
 import type { AuthorizationError } from "./spec/rfc9207.ts";
 
@@ -21,6 +22,8 @@ export type PendingRequest = {
   target: string;
   /** The scopes of the target that were asked for; absent if no scope was named. */
   scope?: readonly string[];
+  /** The requested `authorization_details`. */
+  details?: readonly Detail[];
   /** Whether the client asked to go on without the user. */
   offline?: boolean;
   /** Why the client asks, in its own words. */
@@ -79,6 +82,8 @@ export type CodeRecord = SignInFacts & {
   jkt?: string;
   target: string;
   scopes: readonly string[];
+  /** The `authorization_details` that the user gave. */
+  details?: readonly Detail[];
   origin: Origin;
   sub: string;
   /** As in the session. */

@@ -14,6 +14,8 @@ import type { MissingConsent } from "../../policy/access.ts";
 import { foreignKeys } from "../../policy/endings.ts";
 import type { PendingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
+import type { Json } from "../../spec/rfc8259.ts";
+import { canonicalize } from "../../spec/rfc8785.ts";
 import type { PeoplePorts } from "../ports.ts";
 
 const CAPS = {
@@ -35,21 +37,29 @@ export async function askUser(
     pendingConsents,
   }: Pick<PeoplePorts, "settings" | "hash" | "random" | "endings" | "pendingConsents">,
   { access, reason }: Asking,
-  { target, scope }: MissingConsent,
+  { target, scope, details }: MissingConsent,
   nowSeconds: number,
 ): Promise<Link> {
   const { subject, workload, clientId } = access;
   const actor = workload ?? clientId;
   const user = [subject?.origin.iss, subject?.origin.sub];
   const about = [...user, actor, target.names[0], scope.toSorted()];
+  // RAR-D-10: another object is another question.
+  if (details !== undefined) about.push(canonicalize(details as unknown as Json));
+  const requested = new Set(access.details?.map(({ type }) => type));
   const fresh: PendingConsent = {
     id: random.id(),
     version: 1,
     asked: hash.sha256(JSON.stringify(about)),
     actor,
     subject: hash.sha256(JSON.stringify(user)),
-    // The user is asked for these scopes, whatever the rule allows later.
-    ask: defined<PendingConsent["ask"]>({ ...access, scope, reason }),
+    // The user is asked for these scopes and objects, whatever the rule allows later.
+    ask: defined<PendingConsent["ask"]>({
+      ...access,
+      scope,
+      details: access.details && details?.filter(({ type }) => requested.has(type)),
+      reason,
+    }),
     startedAtSeconds: nowSeconds,
     renewals: 0,
     expiresAtSeconds: nowSeconds + REQUEST_SECONDS,

@@ -1,12 +1,15 @@
 /** The consent record that a user's decision on our page makes, or changes: the one that the policy knows (PROD-2.6-4). */
 import type { AuditEvent } from "../../audit/event.ts";
+import { describeDetails } from "../../flows/audit-fields.ts";
 import type { Consent } from "../../policy/access.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
+import { detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PeopleRow } from "../records.ts";
+import type { Given } from "./decision.ts";
 import type { OpenSession } from "./session.ts";
 
 /**
@@ -18,14 +21,14 @@ const PREFIX = "page-";
 /** The write is tried twice, in case the same consent is changed by another request at the same time. */
 const ATTEMPTS_MAX = 2;
 
-export type Given = {
+export type ConsentGiven = {
   session: OpenSession;
   /** The client, or the SPIFFE ID of the agent, that the consent is for. */
   actor: string;
   target: Target;
-  /** The scopes that the user was asked for, and those of them that the user gives. */
+  /** The scopes that the user was asked for, and what the user gives of them and of the details. */
   asked: readonly string[];
-  given: readonly string[];
+  given: Given;
   consentSeconds: number;
   /** Why the client or agent asked, in its own words. */
   reason: string | undefined;
@@ -52,15 +55,19 @@ export async function recordConsent(
     event,
     guards = [],
     rows = () => [],
-  }: Given,
+  }: ConsentGiven,
 ): Promise<boolean> {
   const { policy } = ports.settings();
+  const { details } = given;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const nowSeconds = ports.clock.nowSeconds();
     const standing = await ports.facts.consents(session.origin, actor, nowSeconds);
     const before = standing.find(
-      ({ id, targets }) =>
-        id.startsWith(PREFIX) && targets.every((name) => policy.targets.get(name) === target),
+      ({ id, targets, details: before }) =>
+        id.startsWith(PREFIX) &&
+        targets.every((name) => policy.targets.get(name) === target) &&
+        // RAR-D-10: scopes that were given within other limits, or within none, would be wider under these.
+        isSameDetails(detailsJson(before), details),
     );
     // Scopes that were given before and not asked about now stay; those that were asked about become what the user
     // answered.
@@ -68,15 +75,16 @@ export async function recordConsent(
     // PAGE-D-6: no scope lasts longer than the page said when it was given, so what is kept sets the end of the record.
     const ends = nowSeconds + consentSeconds;
     const keptUntil = kept.length > 0 ? before?.expiresAtSeconds : undefined;
-    const consent: Consent = {
+    const consent = defined<Consent>({
       id: before?.id ?? `${PREFIX}${ports.random.id()}`,
       version: (before?.version ?? 0) + 1,
       origin: session.origin,
       actor,
       targets: target.names.slice(0, 1),
-      scopes: [...kept, ...given],
+      scopes: [...kept, ...given.scopes],
+      details,
       expiresAtSeconds: Math.min(ends, keptUntil ?? ends),
-    };
+    });
     const { id, version, targets, scopes, expiresAtSeconds } = consent;
     const recorded = await ports.journal.record({
       event: {
@@ -91,6 +99,7 @@ export async function recordConsent(
           actor,
           targets: [...targets],
           scope: scopes.join(" "),
+          authorization_details: details && detailsJson(describeDetails(ports.hash, policy.details, details)),
           expires_at: expiresAtSeconds,
           reason_given: reason,
         }),

@@ -10,7 +10,7 @@ import {
   RENEWALS_MAX,
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
-import type { Allowed } from "../../policy/access.ts";
+import type { Allowed, Denied } from "../../policy/access.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -20,7 +20,7 @@ import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
-import type { Decision, Visitor } from "./decision.ts";
+import type { Decision, Given, Visitor } from "./decision.ts";
 import { decideOffer, renewed } from "./decision.ts";
 import { offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
@@ -29,7 +29,7 @@ import { isRedeemed } from "./redeem-code.ts";
 import type { Found, Review, ReviewPorts } from "./review.ts";
 import { demandSignIn, findRequest, mayRepeat, mustConfirm, refreshOf, showReview } from "./review.ts";
 import { describeAsked, holderOf } from "./session.ts";
-import { DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
+import { DENIED, DETAILS_DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 
 export async function openReview(
   ports: ReviewPorts,
@@ -49,9 +49,14 @@ export async function openReview(
   const demanded = demandSignIn(ports, request, offer.error);
   if (demanded !== undefined) return { next: "sign_in", place: { page: "review", id: seal(demanded) } };
   // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told, but not why.
-  const error = offer.error.kind === "scope_refused" ? SCOPE_DENIED : DENIED;
+  const error = TOLD_BY[offer.error.kind] ?? DENIED;
   return refuse(ports, audited, found, LOOK, offer.error.reason, error);
 }
+
+const TOLD_BY: Partial<Record<Denied["kind"], AuthorizationError>> = {
+  scope_refused: SCOPE_DENIED,
+  details_refused: DETAILS_DENIED,
+};
 
 /** `problem` asks for the page again, because a required box is not ticked. */
 export async function decideReview(
@@ -75,7 +80,7 @@ export async function decideReview(
     lacks: (offer) =>
       confirmed ? undefined : { ...showReview(ports, found, offer), problem: "unconfirmed" },
     refuse: (reason) => refuse(ports, audited, found, click, reason, DENIED),
-    give: (offer, scopes) => give(ports, signIn, { audited, found, click, decision }, offer, scopes),
+    give: (offer, given) => give(ports, signIn, { audited, found, click, decision }, offer, given),
   });
 }
 
@@ -92,7 +97,7 @@ async function give(
     decision,
   }: { audited: AuditedRequest; found: Found; click: Click; decision: Decision },
   offer: Allowed,
-  scopes: readonly string[],
+  given: Given,
 ): Promise<Outcome> {
   const { request, client, session } = found;
   const { rule, target, scope } = offer;
@@ -106,7 +111,7 @@ async function give(
     actor: client.clientId,
     target,
     asked: scope,
-    given: scopes,
+    given,
     consentSeconds: signIn.consentSeconds,
     reason: request.reason,
     event: {
@@ -116,7 +121,7 @@ async function give(
     },
     rows: (consentId) => [
       decisionRow(ports, found, click, { sealed: ports.successors.seal(click.secret, code) }),
-      codeRow(ports, found, code, { scopes, consentId, refresh }),
+      codeRow(ports, found, code, { ...given, consentId, refresh }),
     ],
   });
   return recorded
@@ -175,8 +180,11 @@ type Click = { digest: string; secret: string };
 /** A refusal by the policy needs no click. */
 const LOOK: Click = { digest: "look", secret: "" };
 
-const clickOf = ({ hash }: BasePorts, { formToken, allows, all, confirmed, scopes }: Decision): Click => ({
-  digest: hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted()])),
+const clickOf = (
+  { hash }: BasePorts,
+  { formToken, allows, all, confirmed, scopes, details }: Decision,
+): Click => ({
+  digest: hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted(), ...details])),
   secret: formToken,
 });
 
@@ -206,7 +214,7 @@ function codeRow(
   { hash, clock }: Pick<PeoplePorts, "clock" | "hash">,
   { request, client, session }: Found,
   code: string,
-  given: Pick<CodeRecord, "scopes" | "consentId"> & { refresh: CodeRecord["refresh"] },
+  given: Given & Pick<CodeRecord, "consentId"> & { refresh: CodeRecord["refresh"] },
 ): RowChange<PeopleRow> {
   const nowSeconds = clock.nowSeconds();
   const { redirectUri, redirectUriSent, challenge, jkt, target } = request;

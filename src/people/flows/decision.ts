@@ -5,7 +5,9 @@ import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { Result } from "../../result.ts";
+import { defined } from "../../result.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
+import type { Detail } from "../../spec/rfc9396.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
 import type { Outcome } from "./outcome.ts";
@@ -20,14 +22,19 @@ export type Visitor = { browser?: string; session?: string };
 export type Decision = {
   allows: boolean;
   scopes: readonly string[];
-  /** The box that takes every scope. */
+  /** The objects of the details that are ticked, by their places. */
+  details: readonly number[];
+  /** The box that takes every scope, and every object. */
   all: boolean;
   /** The box that PAGE-D-8 requires. */
   confirmed: boolean;
   formToken: string;
 };
 
-export type Offered = { target: Target; scope: readonly string[] };
+export type Offered = { target: Target; scope: readonly string[]; details?: readonly Detail[] };
+
+/** What of it a form gives. */
+export type Given = { scopes: readonly string[]; details?: readonly Detail[] };
 
 /** What waits for a decision of this session: `about` is the id that its form tokens are bound to. */
 export type Waits = { about: string; place: PagePlace & { id: string }; session: OpenSession };
@@ -75,10 +82,13 @@ export function showOffer<O extends Offered>(
 const shownOn = (
   { settings }: Pick<PeoplePorts, "settings">,
   about: string,
-  { target, scope }: Offered,
+  { target, scope, details }: Offered,
   refresh: RefreshSettings | undefined,
-): string =>
-  JSON.stringify(["shown", about, target.names[0], scope, settings().signIn?.consentSeconds, refresh]);
+): string => {
+  const consentSeconds = settings().signIn?.consentSeconds;
+  const shown = ["shown", about, target.names[0], scope, consentSeconds, refresh];
+  return JSON.stringify(details === undefined ? shown : [...shown, details]);
+};
 
 /** WCAG-2.2.1-1: gives the user as much time again, a limited number of times; undefined after the last of them. */
 export const renewed = <T extends { renewals: number; expiresAtSeconds: number }>(
@@ -103,13 +113,13 @@ type Decidable<O extends Offered, P> = Waits & {
   /** Shows the page again, where a box is missing without which nothing is given. */
   lacks?: (offer: O) => P | undefined;
   refuse(reason: Reason): Promise<Outcome>;
-  give(offer: O, scopes: readonly string[]): Promise<Outcome>;
+  give(offer: O, given: Given): Promise<Outcome>;
 };
 
 export async function decideOffer<O extends Offered, P = never>(
   ports: Pick<PeoplePorts, "settings" | "formTokens" | "authFailures">,
   audited: AuditedRequest,
-  { allows, scopes, all, formToken }: Omit<Decision, "confirmed">,
+  { allows, scopes, details: ticked, all, formToken }: Omit<Decision, "confirmed">,
   { about, place, session, offer, refreshOf, lacks, refuse, give }: Decidable<O, P>,
 ): Promise<Outcome | P> {
   const [made = "", shown = ""] = formToken.split(".");
@@ -123,8 +133,14 @@ export async function decideOffer<O extends Offered, P = never>(
   const again = lacks?.(offer.value);
   if (again !== undefined) return again;
   // PAGE-D-11: only what was offered and ticked is given.
-  const given = offer.value.scope.filter((one) => all || scopes.includes(one));
-  return given.length === 0 ? refuse("nothing_ticked") : give(offer.value, given);
+  const { scope, details } = offer.value;
+  const given = defined<Given>({
+    scopes: scope.filter((one) => all || scopes.includes(one)),
+    details: details?.filter((_, index) => all || ticked.includes(index)),
+  });
+  // RAR-D-3: without any object of a type, it would be given without limit.
+  const isLost = details?.some(({ type }) => !given.details?.some((one) => one.type === type)) ?? false;
+  return given.scopes.length === 0 || isLost ? refuse("nothing_ticked") : give(offer.value, given);
 }
 
 /**

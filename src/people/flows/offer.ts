@@ -14,7 +14,7 @@ import type { PendingRequest, Session } from "../records.ts";
 export function offerTo(
   { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
   client: Client,
-  { target: name, scope, pushed = false }: PendingRequest,
+  { target: name, scope, details, pushed = false }: PendingRequest,
   { origin, authTimeSeconds, acr }: Session,
 ): Result<Allowed, Denied> {
   const { policy } = settings();
@@ -38,6 +38,8 @@ export function offerTo(
     },
     target: name,
     scope,
+    details,
+    clientDetails: client.detailTypes,
     pushed,
     consents: [consent],
     // A key is seen to be proven only when the client redeems the code.

@@ -3,6 +3,8 @@ import type { Reason } from "../../audit/reasons.ts";
 import { reasonIn } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
+import { checkConforms } from "../../policy/details.ts";
+import { NO_TYPES } from "../../policy/narrow-details.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -11,6 +13,7 @@ import type { Client } from "../../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { isAccepted } from "../../spec/rfc8252.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
+import type { Detail } from "../../spec/rfc9396.ts";
 import type { AskingClientPorts } from "../ports.ts";
 import type { PendingRequest } from "../records.ts";
 import type { AuthorizationForm, AuthorizationRequest } from "../spec/rfc6749-authorization.ts";
@@ -73,11 +76,11 @@ export async function readAuthorizationRequest(
   if (!client.grantTypes.includes(AUTHORIZATION_CODE)) return tell("grant_type_not_registered");
   const read = readAuthorization(form);
   if (!read.ok) return tell(read.error.kind);
-  const { resource, challenge, jkt, wishes } = read.value;
+  const { resource, challenge, jkt, wishes, details } = read.value;
   // A client that names its key expects a bound token, so without DPoP it gets no code.
   if (jkt !== undefined && dpop.algorithms.length === 0) return tell("dpop_jkt_unsupported");
   const { offline, scope } = splitOffline(read.value.scope);
-  const aimed = aim(policy, client, resource, scope);
+  const aimed = aim(policy, client, defined<Aiming>({ resource, scope, details }));
   if (!aimed.ok) return tell(aimed.error);
   const nowSeconds = ports.clock.nowSeconds();
   const request = defined<PendingRequest>({
@@ -89,6 +92,7 @@ export async function readAuthorizationRequest(
     challenge,
     jkt,
     ...aimed.value,
+    details,
     offline: offline ? true : undefined,
     reason: reasonIn(form),
     wishes,
@@ -101,32 +105,46 @@ export async function readAuthorizationRequest(
   return ok({ client, request });
 }
 
+type Aiming = Pick<AuthorizationRequest, "resource" | "scope" | "details">;
+
 /**
  * MCPC-D-13, MCPC-D-14: the target is fixed here, with those of the requested scopes that it has; other scopes are
  * dropped.
  */
 function aim(
   policy: PolicySet,
-  { defaultTarget }: Client,
-  resource: AuthorizationRequest["resource"],
-  scope: readonly string[] | undefined,
+  { defaultTarget, detailTypes }: Client,
+  { resource, scope, details = [] }: Aiming,
 ): Result<{ target: string; scope?: readonly string[] }, ToldReason> {
   const named = requestedTarget(resource, [], policy);
   if (!named.ok) return err(named.error.kind);
   const forPeople = [...new Set(policy.targets.values())].filter(({ people }) => people);
   const isForPeople = (name: string): boolean => policy.targets.get(name)?.people ?? false;
   const ownDefault = defaultTarget !== undefined && isForPeople(defaultTarget) ? defaultTarget : undefined;
-  const name = named.value ?? ownDefault ?? implied(forPeople, scope)?.names[0];
+  const name = named.value ?? ownDefault ?? implied(forPeople, scope, details)?.names[0];
   if (name === undefined) return err("target_missing");
   const target = policy.targets.get(name);
   if (!target?.people) return err("target_unknown");
+  // RFC9396-5-1, RFC9396-10-2
+  const conforms = checkConforms(target.details ?? NO_TYPES, details);
+  if (!conforms.ok) return err(conforms.error.kind);
+  if (!details.every(({ type }) => detailTypes?.includes(type) ?? true)) {
+    return err("details_type_not_registered");
+  }
   const wanted = scope?.filter((one) => target.scopes.includes(one));
   if (wanted?.length === 0) return err("scope_empty");
   return ok(defined({ target: name, scope: wanted }));
 }
 
-/** The only target that has any of the scopes. */
-function implied(targets: readonly Target[], scope: readonly string[] | undefined): Target | undefined {
-  const fitting = targets.filter(({ scopes }) => scope?.some((one) => scopes.includes(one)) ?? true);
+/** The only target that has any of the scopes, and declares the types of all objects. */
+function implied(
+  targets: readonly Target[],
+  scope: readonly string[] | undefined,
+  details: readonly Detail[],
+): Target | undefined {
+  const fitting = targets.filter(
+    ({ scopes, details: types }) =>
+      (scope?.some((one) => scopes.includes(one)) ?? true) && details.every(({ type }) => types?.has(type)),
+  );
   return fitting.length === 1 ? fitting[0] : undefined;
 }

@@ -7,6 +7,7 @@ import type {
   FamilyStep,
   Order,
   Refused,
+  Requested,
   RequestingClient,
   ResolvedSubject,
 } from "../../flows/order/order.ts";
@@ -17,7 +18,7 @@ import { checkSubject } from "../../flows/still-covers.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
 import { CODE_SECONDS } from "../../limits/people.ts";
-import type { Allowed } from "../../policy/access.ts";
+import type { Allowed, Subject } from "../../policy/access.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
@@ -63,12 +64,15 @@ export async function readCode(
   const subject = (): Promise<Result<ResolvedSubject, Refused>> =>
     Promise.resolve(subjectOf(ports, key, row.body, spends));
   const { target, scopes } = row.body;
-  const order = await readOrder(
-    ports,
-    plainClient(client),
-    { ...MODE, audience: [target], resource: [], scope: scopes.join(" ") },
-    { subject },
-  );
+  const wanted = defined<Requested>({
+    ...MODE,
+    audience: [target],
+    resource: [],
+    scope: scopes.join(" "),
+    // RFC9396-6.1-2: the token may have less than the user gave, and the family keeps all of it.
+    details: form.authorization_details,
+  });
+  const order = await readOrder(ports, plainClient(client), wanted, { subject });
   const grant = {
     id: grantOf(ports, key),
     step: (allowed: Allowed) => startOf(ports, client, key, row.body, allowed),
@@ -106,10 +110,11 @@ export const plainClient = ({
   clientId,
   registrationClass,
   scopes,
+  detailTypes,
   bindsBy,
   keys,
 }: TokenRequest["client"]): RequestingClient =>
-  defined<RequestingClient>({ clientId, registrationClass, scopes, bindsBy, keys });
+  defined<RequestingClient>({ clientId, registrationClass, scopes, detailTypes, bindsBy, keys });
 
 /** What the token request has to repeat of the authorization request (RFC6749-4.1.3-6, RFC6749-10.6-1). */
 function checkRequest(
@@ -150,7 +155,7 @@ function subjectOf(
   spends: Guard,
 ): Result<ResolvedSubject, Refused> {
   const { settings, clock } = ports;
-  const { origin, sub, scopes, authTimeSeconds, acr } = code;
+  const { origin, sub, scopes, details, authTimeSeconds, acr } = code;
   const parties = {
     subject: { ...origin, kind: "user", token: { type: "code", fingerprint: key } },
   } as const;
@@ -160,16 +165,17 @@ function subjectOf(
   return ok(
     defined<ResolvedSubject>({
       sub,
-      subject: {
+      subject: defined<Subject>({
         tokenType: "code",
         origin,
         audiences: [],
         scopes,
+        details,
         expiresAtSeconds: clock.nowSeconds(),
         chain: [],
         issuer: origin.iss,
         signIn,
-      },
+      }),
       root: { keys: keysOf(ports, key, code) },
       signIn,
       spends,
@@ -194,7 +200,7 @@ function startOf(
   allowed: Allowed,
 ): FamilyStep | undefined {
   const { clientId, method, grantTypes = [] } = client;
-  const { refresh, origin, sub, target, scopes, consentId, authTimeSeconds, acr } = code;
+  const { refresh, origin, sub, target, scopes, details, consentId, authTimeSeconds, acr } = code;
   if (refresh === undefined || !comesWithRefresh({ grantTypes }, allowed)) return undefined;
   const { hash, random, clock } = ports;
   const gives = buildRefreshToken(random.secret());
@@ -210,6 +216,7 @@ function startOf(
     sub,
     target,
     scopes,
+    details,
     consentId,
     // RFC9449-5-5, RFC9449-5-9, REFRESH-D-18
     jkt: rotates ? jktOf(client.keys) : undefined,

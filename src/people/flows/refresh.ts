@@ -3,7 +3,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { describeFamily, describeRequest } from "../../flows/audit-fields.ts";
 import { endingEntry } from "../../flows/endings.ts";
-import type { FamilyStep, Order, Parties, ResolvedSubject } from "../../flows/order/order.ts";
+import type { FamilyStep, Order, Parties, Requested, ResolvedSubject } from "../../flows/order/order.ts";
 import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
 import type { Failure, RefusedRequest } from "../../flows/refusal.ts";
@@ -11,6 +11,7 @@ import { checkSubject } from "../../flows/still-covers.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
 import { REFRESH_RETRIES_MAX } from "../../limits/people.ts";
+import type { Subject } from "../../policy/access.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
@@ -63,7 +64,8 @@ export async function readRefresh(
   if (!stands.ok) return refuseLapsed(ports, request, about, family, stands.error);
   const subject = async () => ok(subjectOf(family, refresh, parties));
   const scope = asked.value.join(" ");
-  const wanted = { ...MODE, audience: [family.target], resource: [], scope };
+  const details = form.authorization_details;
+  const wanted = defined<Requested>({ ...MODE, audience: [family.target], resource: [], scope, details });
   const order = await readOrder(ports, plainClient(client), wanted, { subject });
   if (!order.ok) return refuseRequest(request, order.error.failure, about);
   const step = stepOf(ports, { token, source }, found, judged, refresh);
@@ -162,20 +164,21 @@ function readParameters(
 
 /** REFRESH-D-12, RFC9068-2.2.1-2: the user and the sign-in are those of the click, and nothing outlives the family. */
 function subjectOf(family: Family, settings: RefreshSettings, parties: Parties): ResolvedSubject {
-  const { origin, sub, scopes, endingKeys, authTimeSeconds, acr } = family;
+  const { origin, sub, scopes, details, endingKeys, authTimeSeconds, acr } = family;
   const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
   return {
     sub,
-    subject: {
+    subject: defined<Subject>({
       tokenType: "refresh_token",
       origin,
       audiences: [],
       scopes,
+      details,
       expiresAtSeconds: absoluteEnd(family, settings),
       chain: [],
       issuer: origin.iss,
       signIn,
-    },
+    }),
     // REFRESH-D-14
     root: { keys: endingKeys },
     signIn,

@@ -5,6 +5,11 @@ import type { PeoplePorts } from "../ports.ts";
 import type { AuthorizationError, AuthorizationResponse } from "../spec/rfc9207.ts";
 import { buildRedirect } from "../spec/rfc9207.ts";
 
+const DETAILS_UNAVAILABLE = [
+  "invalid_authorization_details",
+  "the authorization_details are not available",
+] as const;
+
 /** RFC6749-4.1.2.1-2, RFC6749-4.1.2.1-3: the codes of a malformed request, which is refused before any user sees it. */
 export const TOLD = {
   grant_type_not_registered: ["unauthorized_client", "the client is not registered for authorization_code"],
@@ -15,7 +20,14 @@ export const TOLD = {
   request_object_unsupported: ["request_not_supported", "request objects are not supported"],
   request_uri_unsupported: ["request_uri_not_supported", "request_uri has to be a reference that /par gave"],
   request_uri_unknown: ["invalid_request_uri", "request_uri is unknown, used or expired"],
-  authorization_details_unsupported: ["invalid_request", "authorization_details are not supported"],
+  // RFC9396-5-2
+  details_malformed: ["invalid_authorization_details", "authorization_details are malformed"],
+  details_too_large: ["invalid_authorization_details", "authorization_details are too many or too long"],
+  details_type_unknown: DETAILS_UNAVAILABLE,
+  details_field_unknown: DETAILS_UNAVAILABLE,
+  details_field_malformed: DETAILS_UNAVAILABLE,
+  details_field_missing: DETAILS_UNAVAILABLE,
+  details_type_not_registered: DETAILS_UNAVAILABLE,
   // RFC7636-4.4.1-2
   challenge_missing: ["invalid_request", "code_challenge is missing"],
   challenge_method_refused: ["invalid_request", "code_challenge_method has to be S256"],
@@ -52,6 +64,11 @@ export const DENIED: AuthorizationError = {
 export const SCOPE_DENIED: AuthorizationError = {
   error: "invalid_scope",
   error_description: "the scope is not available",
+};
+
+export const DETAILS_DENIED: AuthorizationError = {
+  error: "invalid_authorization_details",
+  error_description: "the authorization_details are not available",
 };
 
 /** OIDC-3.1.2.6-1: what the answer of a provider that signed no user in means to a client. */

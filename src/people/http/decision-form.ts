@@ -61,6 +61,7 @@ export async function readDecision(request: HttpRequest): Promise<Decision | und
   return {
     allows: decision === "allow",
     scopes: form.getAll("scope"),
+    details: form.getAll("detail").map(Number),
     all: form.get("all") === "1",
     confirmed: form.get("confirm") === "1",
     formToken: form.get("token") ?? "",

@@ -9,6 +9,8 @@ import { defined, err, ok } from "../../result.ts";
 import { AUTHORIZATION_PARAMETERS, decodeFormText, parseScope } from "../../spec/rfc6749.ts";
 import type { TargetFailure } from "../../spec/rfc8707.ts";
 import { checkResources } from "../../spec/rfc8707.ts";
+import type { Detail, DetailsFailure } from "../../spec/rfc9396.ts";
+import { parseDetails } from "../../spec/rfc9396.ts";
 import type { KeyParameterFailure } from "../../spec/rfc9449.ts";
 import { parseKeyParameter } from "../../spec/rfc9449.ts";
 import type { ChallengeFailure } from "./rfc7636.ts";
@@ -121,6 +123,7 @@ export type AuthorizationRequest = {
   challenge: string;
   jkt?: string;
   scope?: readonly string[];
+  details?: readonly Detail[];
   resource: readonly string[];
   wishes: SignInWishes;
 };
@@ -129,6 +132,7 @@ type AuthorizationFailure =
   | ChallengeFailure
   | KeyParameterFailure
   | TargetFailure
+  | DetailsFailure
   | {
       kind:
         | "response_type_missing"
@@ -137,7 +141,6 @@ type AuthorizationFailure =
         | "scope_malformed"
         | "request_object_unsupported"
         | "request_uri_unsupported"
-        | "authorization_details_unsupported"
         | "prompt_malformed"
         | "prompt_none"
         | "max_age_malformed"
@@ -160,7 +163,6 @@ export function readAuthorization(
   if (form.response_mode !== undefined && form.response_mode !== "query") {
     return err({ kind: "response_mode_unsupported" });
   }
-  if (form.authorization_details !== undefined) return err({ kind: "authorization_details_unsupported" });
   const challenge = parseChallenge(form.code_challenge, form.code_challenge_method);
   if (!challenge.ok) return challenge;
   const jkt = parseKeyParameter(form.dpop_jkt);
@@ -169,6 +171,10 @@ export function readAuthorization(
   if (!resources.ok) return resources;
   const scope = form.scope === undefined ? undefined : parseScope(form.scope);
   if (scope?.ok === false) return scope;
+  // RFC9396-3-1
+  const sent = form.authorization_details;
+  const details = sent === undefined ? ok(undefined) : parseDetails(sent);
+  if (!details.ok) return details;
   const wishes = readWishes(form);
   if (!wishes.ok) return wishes;
   return ok(
@@ -177,6 +183,7 @@ export function readAuthorization(
       jkt: jkt.value,
       resource: form.resource,
       scope: scope?.value,
+      details: details.value,
       wishes: wishes.value,
     }),
   );

@@ -19,6 +19,7 @@ type AuthorizationErrorCode =
   | "unsupported_response_type"
   | "invalid_scope"
   | "invalid_target"
+  | "invalid_authorization_details"
   | "interaction_required"
   | "login_required"
   | "request_not_supported"

@@ -85,7 +85,7 @@ for (const [what, before, after, refused] of changes) {
       assert.ok(page.next === "page", JSON.stringify(page));
       return () => {
         const { signIn = assert.fail() } = ports.settings();
-        const decision = { allows: true, all: true, scopes: [], formToken: page.formToken };
+        const decision = { allows: true, all: true, scopes: [], details: [], formToken: page.formToken };
         return decideAsked(ports, signIn, NOTE, ID, VISITOR, decision);
       };
     };

@@ -178,7 +178,7 @@ async function openPage(t: TestContext, before: object) {
     return async () => {
       const { signIn = assert.fail() } = ports.settings();
       const { formToken } = page;
-      const decision = { allows, all: true, scopes: [], confirmed: true, formToken };
+      const decision = { allows, all: true, scopes: [], details: [], confirmed: true, formToken };
       return decideReview(ports, signIn, NOTE, id, VISITOR, decision);
     };
   };

@@ -162,7 +162,7 @@ const requests = [
   ["response mode query", { response_mode: "query" }, "ok"],
   ["RFC9700-2.6-6 another response mode", { response_mode: "web_message" }, "response_mode_unsupported"],
   ["a request object", { request: "a.b.c" }, "request_object_unsupported"],
-  ["RFC9396-5-1 authorization details", { authorization_details: "[]" }, "authorization_details_unsupported"],
+  ["RAR-D-12 empty authorization details", { authorization_details: "[]" }, "details_malformed"],
   [
     "RFC9700-2.1.1-4, RFC9700-2.1.1-5, RFC9700-2.1.1-8 no challenge",
     { code_challenge: undefined },
