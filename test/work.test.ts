@@ -35,11 +35,11 @@ type Work = { promises: number; statements: number; digests: number; jsonTexts: 
  * counts twice, because the platform makes a second one for what counts them.
  */
 const MOST: Readonly<Record<string, Work>> = {
-  "a secret": { promises: 17, statements: 4, digests: 3, jsonTexts: 11, timers: 2 },
-  "a JWT-SVID": { promises: 17, statements: 4, digests: 3, jsonTexts: 13, timers: 2 },
-  "a delegation": { promises: 17, statements: 6, digests: 6, jsonTexts: 16, timers: 2 },
-  "the same delegation again": { promises: 17, statements: 6, digests: 4, jsonTexts: 16, timers: 2 },
-  introspection: { promises: 7, statements: 1, digests: 2, jsonTexts: 2, timers: 1 },
+  "a secret": { promises: 26, statements: 4, digests: 3, jsonTexts: 11, timers: 2 },
+  "a JWT-SVID": { promises: 26, statements: 4, digests: 3, jsonTexts: 13, timers: 2 },
+  "a delegation": { promises: 26, statements: 6, digests: 6, jsonTexts: 16, timers: 2 },
+  "the same delegation again": { promises: 26, statements: 6, digests: 4, jsonTexts: 16, timers: 2 },
+  introspection: { promises: 20, statements: 1, digests: 2, jsonTexts: 2, timers: 1 },
 };
 
 /** What runs beside a request now and then is not its work, so the least of several counts. */

@@ -1,8 +1,8 @@
 /** A token request, once its client is authenticated: it is read by grant type, the policy decides, a token is issued. */
 
 import type { KeyProofPorts } from "../ports.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, whenOk, whenReady } from "../result.ts";
+import type { Result } from "../result.ts";
+import { defined } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
@@ -37,12 +37,12 @@ const READS_MAX = 4;
 export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts;
 
 /** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */
-export function answerTokenRequest(
+export async function answerTokenRequest(
   ports: TokenPorts,
   asked: TokenRequest,
   evidence: KeyEvidence,
   people: PeopleGrants | undefined,
-): Awaitable<Result<TokenAnswer, RefusedRequest>> {
+): Promise<Result<TokenAnswer, RefusedRequest>> {
   const proven = proveKeysOf(ports, asked.form, evidence);
   if (!proven.ok) return refuseRequest(asked, proven.error);
   const { keys, spends } = proven.value;
@@ -57,16 +57,14 @@ export function answerTokenRequest(
   const ofPeople: Partial<Readers<GrantType>> = people?.read ?? {};
   const read = GRANTS[grantType.value] ?? ofPeople[grantType.value];
   if (read === undefined) return refuseRequest(request, UNSUPPORTED);
-  const readAndIssue = (reads: number): Awaitable<Result<TokenAnswer, RefusedRequest>> =>
-    whenOk(read(ports, request), (order) =>
-      whenReady(issue(ports, request, order, people), (issued) => {
-        if (!issued.ok)
-          return issued.error.failure.reason === REFRESH_RACED && reads < READS_MAX
-            ? readAndIssue(reads + 1)
-            : issued;
-        const begun = issued.value.refresh_token === undefined ? undefined : order.grant?.begun?.();
-        return whenReady(begun, () => issued);
-      }),
-    );
-  return readAndIssue(1);
+  for (let reads = 1; ; reads++) {
+    const order = await read(ports, request);
+    if (!order.ok) return order;
+    const issued = await issue(ports, request, order.value, people);
+    if (issued.ok) {
+      if (issued.value.refresh_token !== undefined) await order.value.grant?.begun?.();
+      return issued;
+    }
+    if (issued.error.failure.reason !== REFRESH_RACED || reads === READS_MAX) return issued;
+  }
 }

@@ -6,8 +6,6 @@ import { introspect } from "../flows/introspect.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { OwnTokenPorts, Ports } from "../ports.ts";
-import type { Awaitable } from "../result.ts";
-import { whenReady } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import { privateJson } from "./answers.ts";
@@ -24,42 +22,35 @@ const CHALLENGED = true;
 type IntrospectPorts = FormPorts & OwnTokenPorts & Pick<Ports, "journal" | "introspections">;
 
 export function introspectEndpoint(ports: IntrospectPorts): Handler {
-  return (request, peer) =>
-    whenReady(readForm(request), (form) => {
-      if (!form.ok) return refuse(form.error, CHALLENGED);
-      const audited = auditedRequest(peer, ENDPOINT);
-      // RFC7662-2.1-8, RFC7662-4-7, RFC7662-4-16: there is no answer without client authentication, and the rate of
-      // answers is limited.
-      const authenticating = authenticateForm(ports, form.value, authorizationOf(request), audited, peer);
-      return whenReady(authenticating, (client) => {
-        if (client.ok) return answerClient(ports, client.value, form.value, audited);
-        const { failure, refused } = client.error;
-        return { ...refuse(failure, CHALLENGED), refused };
-      });
-    });
+  return async (request, peer) => {
+    const form = await readForm(request);
+    if (!form.ok) return refuse(form.error, CHALLENGED);
+    const audited = auditedRequest(peer, ENDPOINT);
+    // RFC7662-2.1-8, RFC7662-4-7, RFC7662-4-16: there is no answer without client authentication, and the rate of
+    // answers is limited.
+    const client = await authenticateForm(ports, form.value, authorizationOf(request), audited, peer);
+    if (client.ok) return answerClient(ports, client.value, form.value, audited);
+    const { failure, refused } = client.error;
+    return { ...refuse(failure, CHALLENGED), refused };
+  };
 }
 
-function answerClient(
+async function answerClient(
   ports: IntrospectPorts,
   client: Authenticated,
   form: Form,
   audited: AuditedRequest,
-): Awaitable<HttpResponse> {
-  return whenReady(spendProof(ports, client, audited), (spent) => {
-    if (!spent.ok)
-      return whenReady(recordRefusal(ports, spent.error, undefined), (failure) =>
-        refuse(failure, CHALLENGED),
-      );
-    const asked = describeClient(client);
-    const token = parseTokenForm(form);
-    if (!token.ok) {
-      ports.introspections.note(audited, asked, { reason: token.error.kind });
-      return refuse({ kind: "request_malformed", reason: token.error.kind }, CHALLENGED);
-    }
-    return whenReady(introspect(ports, client, token.value), ({ answer, ...outcome }) => {
-      ports.introspections.note(audited, asked, outcome);
-      // RFC7662-4-13: no-store, because a stored answer would outlive the token's end.
-      return privateJson(200, answer);
-    });
-  });
+): Promise<HttpResponse> {
+  const spent = await spendProof(ports, client, audited);
+  if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), CHALLENGED);
+  const asked = describeClient(client);
+  const token = parseTokenForm(form);
+  if (!token.ok) {
+    ports.introspections.note(audited, asked, { reason: token.error.kind });
+    return refuse({ kind: "request_malformed", reason: token.error.kind }, CHALLENGED);
+  }
+  const { answer, ...outcome } = await introspect(ports, client, token.value);
+  ports.introspections.note(audited, asked, outcome);
+  // RFC7662-4-13: no-store, because a stored answer would outlive the token's end.
+  return privateJson(200, answer);
 }

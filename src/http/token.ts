@@ -1,15 +1,11 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
-import type { Authenticated } from "../flows/authenticate-client.ts";
 import type { EndingPorts } from "../flows/endings.ts";
 import type { PeopleGrants } from "../flows/people.ts";
-import type { RefusedRequest } from "../flows/refusal.ts";
 import { CODE_REPLAYED } from "../flows/refusal.ts";
 import type { TokenPorts } from "../flows/token.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
-import type { Awaitable } from "../result.ts";
-import { whenReady } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
 import type { FormPorts } from "./form.ts";
@@ -31,29 +27,29 @@ const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES];
 type TokenEndpointPorts = FormPorts & TokenPorts & EndingPorts;
 
 export function tokenEndpoint(ports: TokenEndpointPorts, people: PeopleGrants | undefined): Handler {
-  return (request, peer) =>
-    whenReady(readForm(request), (form) => {
-      const challenged = authorizationOf(request) !== undefined;
-      if (!form.ok) return refuse(form.error, challenged);
-      const { grant_type: asked } = form.value;
-      // RFC6749-5.2-2, PROD-4.1-5: a request without a grant type is refused before its client is authenticated.
-      if (asked === undefined) {
-        return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
-      }
-      const grant = SERVED.includes(asked) ? asked : "other";
-      const answering = answerForm(ports, people, request, peer, form.value, asked);
-      return whenReady(answering, (answer) => ({ ...answer, grant }));
-    });
+  return async (request, peer) => {
+    const form = await readForm(request);
+    const challenged = authorizationOf(request) !== undefined;
+    if (!form.ok) return refuse(form.error, challenged);
+    const { grant_type: asked } = form.value;
+    // RFC6749-5.2-2, PROD-4.1-5: a request without a grant type is refused before its client is authenticated.
+    if (asked === undefined) {
+      return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
+    }
+    const grant = SERVED.includes(asked) ? asked : "other";
+    const answer = await answerForm(ports, people, request, peer, form.value, asked);
+    return { ...answer, grant };
+  };
 }
 
-function answerForm(
+async function answerForm(
   ports: TokenEndpointPorts,
   people: PeopleGrants | undefined,
   request: HttpRequest,
   peer: Peer,
   form: Form,
   grantType: string,
-): Awaitable<HttpResponse> {
+): Promise<HttpResponse> {
   const audited = auditedRequest(peer, ENDPOINT);
   const authorization = authorizationOf(request);
   const challenged = authorization !== undefined;
@@ -62,23 +58,16 @@ function answerForm(
   // client, or a refresh token, which rotates.
   // WAG-5-2: and the grant of a platform, which is the proof of the workload that it names.
   const admits = USER_GRANT_TYPES.includes(grantType) ? "public" : "workload";
-  const refuseRequest = async (client: Authenticated, refused: RefusedRequest): Promise<HttpResponse> => {
-    const failure = await recordRefusalOf(ports, client, refused, audited);
-    const { spends: code } = refused;
-    if (failure.reason === CODE_REPLAYED && code !== undefined)
-      await people?.endReplayed(ports, audited, code);
-    return withNonce(ports, request, refuse(failure, challenged));
-  };
-  return whenReady(authenticateForm(ports, form, authorization, audited, peer, admits), (client) => {
-    if (!client.ok) {
-      const { failure, refused } = client.error;
-      return { ...refuse(failure, challenged), refused };
-    }
-    const asked = { client: client.value, form, request: audited };
-    return whenReady(answerTokenRequest(ports, asked, keyEvidenceOf(request, peer), people), (token) =>
-      token.ok
-        ? withNonce(ports, request, privateJson(200, token.value)) // RFC6749-5.1-1
-        : refuseRequest(client.value, token.error),
-    );
-  });
+  const client = await authenticateForm(ports, form, authorization, audited, peer, admits);
+  if (!client.ok) {
+    const { failure, refused } = client.error;
+    return { ...refuse(failure, challenged), refused };
+  }
+  const asked = { client: client.value, form, request: audited };
+  const token = await answerTokenRequest(ports, asked, keyEvidenceOf(request, peer), people);
+  if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
+  const failure = await recordRefusalOf(ports, client.value, token.error, audited);
+  const { spends: code } = token.error;
+  if (failure.reason === CODE_REPLAYED && code !== undefined) await people?.endReplayed(ports, audited, code);
+  return withNonce(ports, request, refuse(failure, challenged));
 }
