@@ -4,8 +4,9 @@ import { defined } from "../../result.ts";
 import { methodsWith } from "../../settings/authentication-methods.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
 import type { RowOf } from "./columns.ts";
-import { fromRow, isEncodable, pairsOf } from "./columns.ts";
-import type { Engine, Values } from "./engine.ts";
+import { fromRow, pairsOf } from "./columns.ts";
+import type { Engine } from "./engine.ts";
+import { readRecords } from "./engine.ts";
 import type { SecretClient, Store, StoredClient } from "./store.ts";
 import { CLIENT, CLIENT_SECRET, INITIAL_TOKEN } from "./tables.ts";
 
@@ -20,25 +21,17 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
     (select ${list(pairsOf(CLIENT_SECRET, "s."), "s.created_at, s.digest")}
       from client_secret s where s.client_id = c.client_id) as secrets`;
   const find: Store["clients"]["find"] = async (clientId) => {
-    if (!isEncodable(clientId)) return undefined;
     const [row] = await rows<ClientRow>(
       `select ${found} from client c where c.client_id = :clientId and c.disabled_at is null`,
       { clientId },
     );
     return row && clientOf(row);
   };
-  const initialTokens = async (which: string, values: Values = {}) => {
-    const tokens = await rows<RowOf<typeof INITIAL_TOKEN.columns>>(
-      `select ${selected(INITIAL_TOKEN)} from initial_token ${which}`,
-      values,
-    );
-    return tokens.map((row) => fromRow(INITIAL_TOKEN, row));
-  };
+  const read = readRecords(engine);
   return {
     clients: {
       find,
       list: async (clientId) => {
-        if (clientId !== undefined && !isEncodable(clientId)) return [];
         const which = clientId === undefined ? "" : "where c.client_id = :clientId";
         const all = await rows<ClientRow>(
           `select ${found} from client c ${which} order by c.client_id`,
@@ -53,8 +46,8 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
         return client && "metadata" in client ? client : undefined;
       },
       initialToken: async (digest) =>
-        isEncodable(digest) ? (await initialTokens("where digest = :digest", { digest }))[0] : undefined,
-      initialTokens: () => initialTokens("order by created_at, id"),
+        (await read(INITIAL_TOKEN, "from initial_token where digest = :digest", { digest }))[0],
+      initialTokens: async () => read(INITIAL_TOKEN, "from initial_token order by created_at, id"),
       idle: async ({ open, ...since }) => {
         const { unusedSince, unusedOpenSince, idleSince } = since;
         const idle = await rows<{ client_id: string; had_token: number; is_open: number }>(

@@ -1,6 +1,8 @@
 /** The interface of a database for statements that are the same for both databases. */
 import type { Awaitable } from "../../result.ts";
-import type { Columns, Table } from "./columns.ts";
+import { whenReady } from "../../result.ts";
+import type { Columns, RowOf, Table } from "./columns.ts";
+import { fromRow, isEncodable } from "./columns.ts";
 
 /** The parts of statements that differ between the two databases. */
 export type Dialect = {
@@ -35,12 +37,24 @@ export type Values = Readonly<Record<string, string | number | null>>;
 
 /** Runs one statement, which names its values by colons (`:jti`): a unit of work. */
 export interface Engine extends Dialect {
+  /** None, where a value is a text that no row can hold. */
   rows<Row>(text: string, values?: Values): Awaitable<readonly Row[]>;
   /** Returns the number of rows that were changed. */
   change(text: string, values: Values): Awaitable<number>;
   /** Removes expired rows. It need not be durable, because a removal that a power failure undoes is done again. */
   remove(text: string, values: Values): Awaitable<number>;
 }
+
+export const canBeHeld = (values: Values): boolean =>
+  Object.values(values).every((value) => typeof value !== "string" || isEncodable(value));
+
+/** Reads records of a table; `rest` is the statement behind its list of columns, and `start` what stands before it. */
+export const readRecords =
+  ({ rows, selected }: Engine) =>
+  <R, C extends Columns>(table: Table<R, C>, rest: string, values: Values = {}, start = "") =>
+    whenReady(rows<RowOf<C>>(`${start} select ${selected(table)} ${rest}`, values), (found): readonly R[] =>
+      found.map((row) => fromRow(table, row)),
+    );
 
 /** Replaces each name by a numbered mark; returns the statement, and the names in that order. */
 export function numbered(

@@ -2,13 +2,14 @@
 import type { FamilyFacts, PresentedFamily } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
-import { fromRow, isEncodable, pairsOf } from "./columns.ts";
+import { fromRow, pairsOf } from "./columns.ts";
 import type { Engine } from "./engine.ts";
+import type { EndedRow } from "./rows.ts";
+import { endedOf, firstEnded } from "./rows.ts";
 import type { FamilyRows } from "./store.ts";
 import { FAMILY, RECHECK } from "./tables.ts";
 
-/** `ended` is the row of the ending, as JSON. */
-type FoundFamily = RowOf<typeof FAMILY.columns> & { ended: string | null; elsewhere: number };
+type FoundFamily = RowOf<typeof FAMILY.columns> & EndedRow & { elsewhere: number };
 
 type Rotated = NonNullable<PresentedFamily["rotated"]>;
 
@@ -23,12 +24,10 @@ type FoundByToken = FoundFamily & {
 };
 
 export function familyRows({ rows, change, remove, ...dialect }: Engine): FamilyRows {
-  const { selected, among, some, object, firstEnding } = dialect;
-  const ended = object("'event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason");
-  const found = `${selected(FAMILY, "f.")}, f.elsewhere, (select ${ended} ${firstEnding("f.ending_keys")}) as ended`;
+  const { selected, among, some, object } = dialect;
+  const found = `${selected(FAMILY, "f.")}, f.elsewhere, (${firstEnded(dialect, "f.ending_keys")}) as ended`;
   return {
     find: async (digest) => {
-      if (!isEncodable(digest)) return undefined;
       const [row] = await rows<FoundByToken>(
         `select ${found}, t.generation as presented, now_ms() - f.rotated_ms as ago_ms, f.retries, f.sealed,
            f.rotated_by, (select ${object(pairsOf(RECHECK, "r."))} from recheck r
@@ -46,7 +45,6 @@ export function familyRows({ rows, change, remove, ...dialect }: Engine): Family
       });
     },
     list: async ({ iss, sub }) => {
-      if (!isEncodable(iss) || !isEncodable(sub)) return [];
       const all = await rows<FoundFamily>(
         `select ${found} from refresh_family f
          where f.origin_iss = :iss and f.origin_sub = :sub order by f.used_at desc, f.id`,
@@ -82,15 +80,9 @@ export function familyRows({ rows, change, remove, ...dialect }: Engine): Family
 }
 
 function factsOf(row: FoundFamily): FamilyFacts {
-  const ended: { event_id: string; at_ms: number; reason: string | null } | null = JSON.parse(
-    row.ended ?? "null",
-  );
   return defined<FamilyFacts>({
     family: fromRow(FAMILY, row),
-    ended:
-      ended === null
-        ? undefined
-        : defined({ eventId: ended.event_id, atMs: ended.at_ms, reason: ended.reason ?? undefined }),
+    ended: endedOf(row),
     retriedElsewhere: row.elsewhere > 0 ? true : undefined,
   });
 }

@@ -9,26 +9,25 @@ import {
 import type { JobFacts } from "../../records.ts";
 import { defined, whenReady } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
-import { fromRow, isEncodable } from "./columns.ts";
+import { fromRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
+import { readRecords } from "./engine.ts";
+import type { EndedRow } from "./rows.ts";
+import { endedOf, firstEnded } from "./rows.ts";
 import type { JobRows } from "./store.ts";
 import { JOB, TOKEN } from "./tables.ts";
 
 /** A job of another server may have the same id. */
 const OF_JOB = "job_id = :id and job_iss is null and expires_at > :now";
 
-/** `ended` is the row of the ending, as JSON. */
-type FoundJob = RowOf<typeof JOB.columns> & { ended: string | null };
+type FoundJob = RowOf<typeof JOB.columns> & EndedRow;
 
-export function jobRows({ rows, remove, selected, some, object, firstEnding }: Engine): JobRows {
-  const ended = object("'event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason");
-  const ending = firstEnding("j.ending_keys");
-  const found = `select ${selected(JOB, "j.")}, (select ${ended} ${ending}) as ended from job j`;
+export function jobRows(engine: Engine): JobRows {
+  const { rows, remove, selected, some, firstEnding } = engine;
+  const found = `select ${selected(JOB, "j.")}, (${firstEnded(engine, "j.ending_keys")}) as ended from job j`;
   return {
-    find: (id) => {
-      if (!isEncodable(id)) return undefined;
-      return whenReady(rows<FoundJob>(`${found} where j.id = :id`, { id }), ([row]) => row && factsOf(row));
-    },
+    find: (id) =>
+      whenReady(rows<FoundJob>(`${found} where j.id = :id`, { id }), ([row]) => row && factsOf(row)),
     made: async (asked, now) => {
       const [row] = await rows<FoundJob>(
         `${found} where j.asked = :asked and j.not_after > :now order by j.created_at desc, j.id desc limit 1`,
@@ -37,7 +36,6 @@ export function jobRows({ rows, remove, selected, some, object, firstEnding }: E
       return row && factsOf(row);
     },
     list: async ({ origin, actor, before } = {}) => {
-      if (![origin?.iss, origin?.sub, actor].every((one = "") => isEncodable(one))) return [];
       const those = [
         ...(origin === undefined ? [] : ["j.origin_iss = :iss and j.origin_sub = :sub"]),
         ...(actor === undefined ? [] : ["j.actor = :actor"]),
@@ -54,7 +52,7 @@ export function jobRows({ rows, remove, selected, some, object, firstEnding }: E
     living: async ({ iss, sub }, actor, now) => {
       const counted = (whose: string, most: number): string => `(select count(*) from (select 1 from job j
         where ${whose} j.actor = :actor and j.created_at >= :oldest and j.not_after > :now
-          and (select 1 ${ending}) is null limit ${most}) c)`;
+          and (select 1 ${firstEnding("j.ending_keys")}) is null limit ${most}) c)`;
       const ofPair = counted(
         "j.origin_iss = :iss and j.origin_sub = :sub and",
         JOBS_PER_AGENT_AND_SUBJECT_MAX,
@@ -65,14 +63,12 @@ export function jobRows({ rows, remove, selected, some, object, firstEnding }: E
       );
       return { ofPair: row?.pair ?? 0, ofActor: row?.actor ?? 0 };
     },
-    tokens: async (id, now, limit) => {
-      if (!isEncodable(id)) return [];
-      const found = await rows<RowOf<typeof TOKEN.columns>>(
-        `select ${selected(TOKEN)} from token where ${OF_JOB} order by issued_at, jti limit :limit`,
-        { id, now, limit },
-      );
-      return found.map((row) => fromRow(TOKEN, row));
-    },
+    tokens: async (id, now, limit) =>
+      readRecords(engine)(TOKEN, `from token where ${OF_JOB} order by issued_at, jti limit :limit`, {
+        id,
+        now,
+        limit,
+      }),
     remains: async (id, { nowSeconds: now, endedMs = null }) => {
       const given = (table: string, where: string) =>
         `(select count(*) from ${table} where job_id = :id and ${where})`;
@@ -111,15 +107,5 @@ export function jobRows({ rows, remove, selected, some, object, firstEnding }: E
   };
 }
 
-function factsOf(row: FoundJob): JobFacts {
-  const ended: { event_id: string; at_ms: number; reason: string | null } | null = JSON.parse(
-    row.ended ?? "null",
-  );
-  return defined<JobFacts>({
-    job: fromRow(JOB, row),
-    ended:
-      ended === null
-        ? undefined
-        : defined({ eventId: ended.event_id, atMs: ended.at_ms, reason: ended.reason ?? undefined }),
-  });
-}
+const factsOf = (row: FoundJob): JobFacts =>
+  defined<JobFacts>({ job: fromRow(JOB, row), ended: endedOf(row) });

@@ -1,19 +1,16 @@
 /** Polled documents, signing keys and the mark of a restored copy, in both stores. */
-import type { RowOf } from "./columns.ts";
-import { fromRow, insertInto, toRow } from "./columns.ts";
+import { insertInto, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
+import { readRecords } from "./engine.ts";
 import type { KeyRows, PolledRows, RestoredMark } from "./store.ts";
 import { POLLED, SIGNING_KEY } from "./tables.ts";
 
-export function polledRows({ rows, change, selected }: Engine): PolledRows {
+export function polledRows(engine: Engine): PolledRows {
+  const { change } = engine;
+  const read = readRecords(engine);
   return {
-    find: async (kind, name) => {
-      const [row] = await rows<RowOf<typeof POLLED.columns>>(
-        `select ${selected(POLLED)} from kept_document where kind = :kind and name = :name`,
-        { kind, name },
-      );
-      return row && fromRow(POLLED, row);
-    },
+    find: async (kind, name) =>
+      (await read(POLLED, "from kept_document where kind = :kind and name = :name", { kind, name }))[0],
     save: async (document) => {
       await change(
         `insert into kept_document as k (kind, name, location, body, sequence, loaded_at)
@@ -40,14 +37,11 @@ export function polledRows({ rows, change, selected }: Engine): PolledRows {
   };
 }
 
-export function keyRows({ rows, change, selected }: Engine): KeyRows {
+export function keyRows(engine: Engine): KeyRows {
+  const { change } = engine;
+  const read = readRecords(engine);
   return {
-    list: async () => {
-      const found = await rows<RowOf<typeof SIGNING_KEY.columns>>(
-        `select ${selected(SIGNING_KEY)} from signing_key order by created_at, kid`,
-      );
-      return found.map((row) => fromRow(SIGNING_KEY, row));
-    },
+    list: async () => read(SIGNING_KEY, "from signing_key order by created_at, kid"),
     insertIfNone: async (key) => {
       const row = toRow(SIGNING_KEY.columns, key);
       return (await change(`${insertInto(SIGNING_KEY)} on conflict do nothing`, row)) === 1;

@@ -1,21 +1,17 @@
 /** Pending consents, in both stores. */
-import type { PendingConsent } from "../../records.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, isEncodable, toRow } from "./columns.ts";
+import { toRow } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
+import { readRecords } from "./engine.ts";
 import type { PendingConsentStore } from "./store.ts";
 import { PENDING_CONSENT } from "./tables.ts";
 
-type Row = RowOf<typeof PENDING_CONSENT.columns>;
-
-export function pendingConsents({ rows, change, remove, selected, some }: Engine): PendingConsentStore {
-  const living = async (by: "id" | "asked", values: Values): Promise<PendingConsent | undefined> => {
-    const [row] = await rows<Row>(
-      `select ${selected(PENDING_CONSENT)} from pending_consent where ${by} = :${by} and expires_at > :now`,
-      values,
-    );
-    return row && fromRow(PENDING_CONSENT, row);
-  };
+export function pendingConsents(engine: Engine): PendingConsentStore {
+  const { change, remove, some } = engine;
+  const read = readRecords(engine);
+  const living = async (by: "id" | "asked", values: Values) =>
+    (
+      await read(PENDING_CONSENT, `from pending_consent where ${by} = :${by} and expires_at > :now`, values)
+    )[0];
   return {
     open: async (pending, { nowSeconds: now, ...caps }) => {
       const row = toRow(PENDING_CONSENT.columns, pending);
@@ -39,7 +35,7 @@ export function pendingConsents({ rows, change, remove, selected, some }: Engine
       );
       return added === 1 ? pending : living("asked", about);
     },
-    find: async (id, now) => (isEncodable(id) ? living("id", { id, now }) : undefined),
+    find: async (id, now) => living("id", { id, now }),
     replace: async (pending) => {
       const changed = await change(
         `update pending_consent set version = :version, body = :body, expires_at = :expires_at

@@ -1,10 +1,60 @@
-/** Rows of the audit trail that are read in parts, as in both stores: rows have the names of columns, records our own. */
+/** Rows that are read in parts, as in both stores: rows have the names of columns, records our own. */
 import { LOG_END } from "../../audit/event.ts";
-import type { AuditQuery, AuditRecord, CheckpointRow } from "../../records.ts";
+import type { AuditQuery, AuditRecord, CheckpointRow, JobFacts } from "../../records.ts";
+import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
-import { fromRow } from "./columns.ts";
-import type { EVENT } from "./tables.ts";
-import { CHECKPOINT } from "./tables.ts";
+import { fromRow, pick } from "./columns.ts";
+import type { Dialect, Engine } from "./engine.ts";
+import { readRecords } from "./engine.ts";
+import type { EventLog } from "./store.ts";
+import { CHECKPOINT, EVENT } from "./tables.ts";
+
+/** A row with the first ending that reaches it, as JSON. */
+export type EndedRow = { ended: string | null };
+
+export const firstEnded = (
+  { object, firstEnding }: Pick<Dialect, "object" | "firstEnding">,
+  keys: string,
+): string =>
+  `select ${object("'event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason")} ${firstEnding(keys)}`;
+
+type Ended = NonNullable<JobFacts["ended"]>;
+
+export function endedOf({ ended }: EndedRow): Ended | undefined {
+  if (ended === null) return undefined;
+  const row: { event_id: string; at_ms: number; reason: string | null } = JSON.parse(ended);
+  return defined<Ended>({ eventId: row.event_id, atMs: row.at_ms, reason: row.reason ?? undefined });
+}
+
+/** The names of all logs: skips from one to the next along the key, because there are few logs and many rows. */
+export const logNames = (table: "event" | "checkpoint"): string => `with recursive name (log) as (
+    select (select log from ${table} order by log limit 1)
+    union all
+    select (select e.log from ${table} e where e.log > n.log order by e.log limit 1) from name n
+    where n.log is not null
+  )`;
+
+const HEAD = { ...EVENT, columns: pick(EVENT, "seq", "hash") };
+
+export function logRows(engine: Engine): Omit<EventLog, "append"> {
+  const read = readRecords(engine);
+  return {
+    head: async (log) =>
+      (await read(HEAD, "from event where log = :log order by seq desc limit 1", { log }))[0],
+    read: async ({ log, afterSeq: after = -1, limit }) =>
+      read(EVENT, "from event where log = :log and seq > :after order by seq limit :limit", {
+        log,
+        after,
+        limit,
+      }),
+    logs: async () => {
+      const names = await engine.rows<{ log: string }>(
+        `${logNames("event")} select log from name where log is not null`,
+      );
+      return names.map(({ log }) => log);
+    },
+  };
+}
 
 type EventRow = RowOf<typeof EVENT.columns>;
 

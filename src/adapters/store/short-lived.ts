@@ -1,27 +1,27 @@
 /** The rows of sign-in and authorization, in both stores. */
 import type { ShortLived, ShortLivedKind } from "../../records.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, insertInto, isEncodable, toRow } from "./columns.ts";
+import { insertInto, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
+import { readRecords } from "./engine.ts";
 import type { ShortLivedStore } from "./store.ts";
 import { SHORT_LIVED } from "./tables.ts";
 
-type Row = RowOf<typeof SHORT_LIVED.columns>;
-
 /** `expired` is the condition for rows that expired before `:before`, where the database needs another one. */
 export function shortLivedRows(
-  { rows, change, remove, selected, some }: Engine,
-  expired = some("short_lived", "kind, key", "expires_at < :before"),
+  engine: Engine,
+  expired = engine.some("short_lived", "kind, key", "expires_at < :before"),
 ): ShortLivedStore {
+  const { change, remove } = engine;
+  const read = readRecords(engine);
   return {
     add: async (row) => void (await change(insertInto(SHORT_LIVED), toRow(SHORT_LIVED.columns, row))),
     find: async <K extends ShortLivedKind>(kind: K, key: string, now: number) => {
-      if (!isEncodable(key)) return undefined;
-      const [row] = await rows<Row>(
-        `select ${selected(SHORT_LIVED)} from short_lived where kind = :kind and key = :key and expires_at > :now`,
+      const [row] = await read(
+        SHORT_LIVED,
+        "from short_lived where kind = :kind and key = :key and expires_at > :now",
         { kind, key, now },
       );
-      return row && (fromRow(SHORT_LIVED, row) as ShortLived<K>);
+      return row as ShortLived<K> | undefined;
     },
     replace: async (row) => {
       const changed = await change(

@@ -3,6 +3,7 @@ import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, insertInto, pick, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
+import { readRecords } from "./engine.ts";
 import type { SignalRows } from "./store.ts";
 import { ENDING, SIGNAL, TOKEN } from "./tables.ts";
 import { readStretch } from "./token-facts.ts";
@@ -18,13 +19,11 @@ type Waiting = Awaited<ReturnType<SignalRows["waiting"]>>;
 export function signalRows(engine: Engine): SignalRows {
   const { rows, change, selected, among, some, carries } = engine;
   return {
-    endings: async (since, limit) => {
-      const found = await rows<RowOf<typeof RECORDED.columns>>(
-        `select ${selected(RECORDED)} from ending where at_ms >= :since order by at_ms limit :limit`,
-        { since, limit },
-      );
-      return found.map((row) => fromRow(RECORDED, row));
-    },
+    endings: async (since, limit) =>
+      readRecords(engine)(RECORDED, "from ending where at_ms >= :since order by at_ms limit :limit", {
+        since,
+        limit,
+      }),
     tokens: async ({ keys, audiences, expireAfterSeconds: from, afterJti: after = "" }) => {
       const { found, ...end } = await readStretch<RowOf<typeof REACHED.columns>>(
         engine,

@@ -1,14 +1,14 @@
 /** The events of the audit trail that a search reads, their index, and the removal of both, in both stores. */
 import { setImmediate as turn } from "node:timers/promises";
 import { AUDIT_SEGMENT_EVENTS } from "../../limits/audit.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, toRow } from "./columns.ts";
+import { toRow } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
+import { readRecords } from "./engine.ts";
 import type { AuditRow } from "./rows.ts";
 import { fromAuditRow } from "./rows.ts";
 import type { TrailRows } from "./search.ts";
 import type { AuditRows, TrailIndex } from "./store.ts";
-import { SEGMENT, STORED_SEGMENT } from "./tables.ts";
+import { CHECKPOINT, SEGMENT, STORED_SEGMENT } from "./tables.ts";
 
 /** The statements that differ between the two databases. */
 export type TrailDialect = {
@@ -20,10 +20,8 @@ export type TrailDialect = {
   add(values: Values): Promise<void>;
 };
 
-export function trailRows(
-  { rows, among, selected }: Engine,
-  { first }: Pick<TrailDialect, "first">,
-): TrailRows {
+export function trailRows(engine: Engine, { first }: Pick<TrailDialect, "first">): TrailRows {
+  const { rows, among } = engine;
   const events = async (where: string, values: Values) =>
     (
       await rows<AuditRow>(`select log, seq, time_ms, body from event where log = :log and ${where}`, values)
@@ -36,15 +34,13 @@ export function trailRows(
       );
       return row?.first == null || row.last == null ? undefined : { firstSeq: row.first, lastSeq: row.last };
     },
-    segments: async ({ log, afterSeq: after, toSeq: to }, limit) => {
-      const found = await rows<RowOf<typeof STORED_SEGMENT.columns>>(
-        `select ${selected(STORED_SEGMENT)} from event_segment
-         where log = :log and from_seq > :before and from_seq <= :to and to_seq > :after
+    segments: async ({ log, afterSeq: after, toSeq: to }, limit) =>
+      readRecords(engine)(
+        STORED_SEGMENT,
+        `from event_segment where log = :log and from_seq > :before and from_seq <= :to and to_seq > :after
          order by from_seq limit :limit`,
         { log, before: after - AUDIT_SEGMENT_EVENTS, after, to, limit },
-      );
-      return found.map((row) => fromRow(STORED_SEGMENT, row));
-    },
+      ),
     lists: async (segments, terms) => {
       const found = await rows<{ segment: number; numbers: string }>(
         `select segment, numbers from event_segment_term
@@ -76,9 +72,10 @@ export function trailRows(
 }
 
 export function trailIndex(
-  { rows, remove: removeNow, among }: Engine,
+  engine: Engine,
   { first, deleteTerms, add }: TrailDialect,
-): TrailIndex & Pick<AuditRows, "prune"> {
+): TrailIndex & Pick<AuditRows, "prune" | "checkpoint"> {
+  const { rows, remove: removeNow, among } = engine;
   /**
    * Other work comes after each, because SQLite holds the event loop for each of them, and may synchronise the disk.
    */
@@ -104,6 +101,14 @@ export function trailIndex(
       );
       return row?.to_seq ?? -1;
     },
+    checkpoint: async (log, at) =>
+      (
+        await readRecords(engine)(
+          CHECKPOINT,
+          "from checkpoint where log = :log and time_ms <= :at order by tree_size desc limit 1",
+          { log, at },
+        )
+      )[0],
     prune: async (log, below, limit) => {
       const from = await firstOf(log);
       if (from === undefined) return 0;

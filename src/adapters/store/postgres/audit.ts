@@ -3,7 +3,7 @@ import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import { insertInto } from "../columns.ts";
 import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
-import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
+import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow, logNames } from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
 import { SEGMENT } from "../tables.ts";
@@ -44,7 +44,7 @@ export function postgresAuditRows(call: Call): AuditRows {
     heads: async () => {
       const rows = await call(
         (sql) => sql<HeadRow[]>`
-          with recursive ${logNames(sql, "event")}
+          ${sql.unsafe(logNames("event"))}
           select e.log, e.seq, e.hash, e.type from name n
           cross join lateral (
             select log, seq, hash, type from event where event.log = n.log order by seq desc limit 1
@@ -62,7 +62,7 @@ export function postgresAuditRows(call: Call): AuditRows {
       const known = JSON.stringify([...after].map(([log, size]) => ({ log, size })));
       const rows = await call(
         (sql) => sql<StoredCheckpointRow[]>`
-          with recursive ${logNames(sql, "checkpoint")}
+          ${sql.unsafe(logNames("checkpoint"))}
           select c.log, c.tree_size, c.time_ms, c.jws from name n
           cross join lateral (
             select * from checkpoint where checkpoint.log = n.log and tree_size > coalesce((
@@ -73,14 +73,6 @@ export function postgresAuditRows(call: Call): AuditRows {
           order by c.log, c.tree_size limit ${limit}`,
       );
       return rows.map(fromCheckpointRow);
-    },
-    checkpoint: async (log, atMostMs) => {
-      const [row] = await call(
-        (sql) => sql<StoredCheckpointRow[]>`
-          select log, tree_size, time_ms, jws from checkpoint
-          where log = ${log} and time_ms <= ${atMostMs} order by tree_size desc limit 1`,
-      );
-      return row && fromCheckpointRow(row);
     },
     sweep: async (beforeSeconds, limit) => {
       const counts = [];
@@ -115,15 +107,6 @@ function removeExpired(call: Call, table: "token" | "spent_jti" | "ending") {
     return row?.count ?? 0;
   };
 }
-
-/** The names of all logs: skips from one to the next along the key, because there are few logs and many rows. */
-export const logNames = (sql: Sql, table: "event" | "checkpoint") => sql`
-  name (log) as (
-    select (select log from ${sql(table)} order by log limit 1)
-    union all
-    select (select e.log from ${sql(table)} e where e.log > n.log order by e.log limit 1) from name n
-    where n.log is not null
-  )`;
 
 const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => ({ log, after_seq: afterSeq, to_seq: toSeq })));

@@ -1,6 +1,6 @@
 /** Statements on PostgreSQL, each a unit of work, prepared once on each connection. */
 import type { Dialect, Engine, Values } from "../engine.ts";
-import { numbered } from "../engine.ts";
+import { canBeHeld, numbered } from "../engine.ts";
 import { inTurns } from "./look-ups.ts";
 import type { Call } from "./pool.ts";
 
@@ -57,7 +57,8 @@ export function postgresEngine(call: Call): Engine {
   const change = async (text: string, values: Values) => (await run(text, values)).count;
   return {
     ...POSTGRES,
-    rows: <Row>(text: string, values: Values = {}) => read(text, values) as Promise<readonly Row[]>,
+    rows: async <Row>(text: string, values: Values = {}) =>
+      canBeHeld(values) ? ((await read(text, values)) as readonly Row[]) : [],
     change,
     remove: change,
   };

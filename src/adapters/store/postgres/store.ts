@@ -6,23 +6,21 @@
 import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits/store.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
 import { clientRows } from "../clients.ts";
-import type { RowOf } from "../columns.ts";
-import { fromRow } from "../columns.ts";
 import { consentRows } from "../consents.ts";
 import { familyRows } from "../families.ts";
 import { jobRows } from "../jobs.ts";
 import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
 import { pendingConsents } from "../pending-consents.ts";
 import { recheckRows } from "../rechecks.ts";
+import { logRows } from "../rows.ts";
 import { shortLivedRows } from "../short-lived.ts";
 import { signalRows } from "../signals.ts";
-import type { Head, OpenOptions, Store } from "../store.ts";
-import { EVENT } from "../tables.ts";
+import type { OpenOptions, Store } from "../store.ts";
 import { tokenRows } from "../token-facts.ts";
 import { appendBatch } from "./append.ts";
 import { makeAttempts } from "./attempts.ts";
-import { logNames, postgresAuditRows } from "./audit.ts";
-import { POSTGRES, postgresEngine } from "./engine.ts";
+import { postgresAuditRows } from "./audit.ts";
+import { postgresEngine } from "./engine.ts";
 import { postgresNames } from "./instance-names.ts";
 import { factsOfRole, migrate, scriptsToCome } from "./migrate.ts";
 import type { Call, DatabaseOptions } from "./pool.ts";
@@ -48,28 +46,7 @@ export async function openPostgres(
 
   return {
     connections: database.state,
-    log: {
-      head: (log) =>
-        call(async (sql) => {
-          const [head] = await sql<Head[]>`
-            select seq, hash from event where log = ${log} order by seq desc limit 1`;
-          return head;
-        }),
-      append: (batch) => appendBatch(call, batch),
-      read: ({ log, afterSeq = -1, limit }) =>
-        call(async (sql) => {
-          const rows = await sql<RowOf<typeof EVENT.columns>[]>`
-            select ${sql.unsafe(POSTGRES.selected(EVENT))} from event
-            where log = ${log} and seq > ${afterSeq} order by seq limit ${limit}`;
-          return rows.map((row) => fromRow(EVENT, row));
-        }),
-      logs: () =>
-        call(async (sql) => {
-          const rows = await sql<{ log: string }[]>`
-            with recursive ${logNames(sql, "event")} select log from name where log is not null`;
-          return rows.map(({ log }) => log);
-        }),
-    },
+    log: { ...logRows(engine), append: (batch) => appendBatch(call, batch) },
     audit: postgresAuditRows(call),
     facts: { token, consents: standing },
     consents: port,

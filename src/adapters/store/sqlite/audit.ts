@@ -4,7 +4,7 @@ import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import { insertInto } from "../columns.ts";
 import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
-import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
+import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow, logNames } from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
 import { SEGMENT } from "../tables.ts";
@@ -47,12 +47,6 @@ export function sqliteAuditRows(database: Database): AuditRows {
       );
       return (rows as StoredCheckpointRow[]).map(fromCheckpointRow);
     },
-    checkpoint: async (log, atMostMs) => {
-      const row = (await run(() => statements.checkpoint.get(log, atMostMs))) as
-        | StoredCheckpointRow
-        | undefined;
-      return row && fromCheckpointRow(row);
-    },
     sweep: async (beforeSeconds, limit) =>
       remove(() => {
         const { sweepTokens, sweepSpent, sweepEndings } = statements;
@@ -66,12 +60,8 @@ export function sqliteAuditRows(database: Database): AuditRows {
 
 function prepareAll(db: DatabaseSync) {
   return {
-    // The query skips from name to name along the key, because there are few logs and many events.
     heads: db.prepare(
-      `with recursive name (log) as (
-         select min(log) from event
-         union all select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
-       )
+      `${logNames("event")}
        select e.log, e.seq, e.hash, e.type from name n
        join event e on e.log = n.log and e.seq = (select max(m.seq) from event m where m.log = n.log)
        order by e.log`,
@@ -80,10 +70,6 @@ function prepareAll(db: DatabaseSync) {
       `select c.log, c.tree_size, c.time_ms, c.jws from checkpoint c
        where c.tree_size > coalesce((select w.value from json_each(?) w where w.key = c.log), -1)
        order by c.log, c.tree_size limit ?`,
-    ),
-    checkpoint: db.prepare(
-      `select log, tree_size, time_ms, jws from checkpoint
-       where log = ? and time_ms <= ? order by tree_size desc limit 1`,
     ),
     insertSegment: prepareOn(db, `${insertInto(SEGMENT)} on conflict do nothing returning id`),
     // The order is that of the key, so that each page is filled without a sort.

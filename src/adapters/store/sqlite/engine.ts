@@ -1,7 +1,7 @@
 /** Statements on node:sqlite, prepared once. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Dialect, Engine, Values } from "../engine.ts";
-import { numbered } from "../engine.ts";
+import { canBeHeld, numbered } from "../engine.ts";
 import type { Database } from "./database.ts";
 
 export const SQLITE: Dialect = {
@@ -35,7 +35,8 @@ export function sqliteEngine({ db, run, remove }: Database): Engine {
   };
   return {
     ...SQLITE,
-    rows: <Row>(text: string, values: Values = {}) => run(() => statement(text).all(values) as Row[]),
+    rows: <Row>(text: string, values: Values = {}) =>
+      run(() => (canBeHeld(values) ? (statement(text).all(values) as Row[]) : [])),
     change: (text, values) => run(() => statement(text).run(values)),
     remove: (text, values) => remove(() => statement(text).run(values)),
   };

@@ -7,8 +7,6 @@ import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { clientRows } from "../clients.ts";
-import type { RowOf } from "../columns.ts";
-import { fromRow } from "../columns.ts";
 import { consentRows } from "../consents.ts";
 import { familyRows } from "../families.ts";
 import { jobRows } from "../jobs.ts";
@@ -17,11 +15,11 @@ import type { Migration } from "../migrations.ts";
 import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
 import { pendingConsents } from "../pending-consents.ts";
 import { recheckRows } from "../rechecks.ts";
+import { logRows } from "../rows.ts";
 import { shortLivedRows } from "../short-lived.ts";
 import { signalRows } from "../signals.ts";
-import type { Head, OpenOptions, Store } from "../store.ts";
+import type { OpenOptions, Store } from "../store.ts";
 import { NO_DATABASE } from "../store.ts";
-import { EVENT } from "../tables.ts";
 import { tokenRows } from "../token-facts.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
@@ -99,28 +97,14 @@ async function migrate({ db, run, write }: Database, mustBeCurrent: boolean): Pr
 }
 
 function storeOn(database: Database): Store {
-  const { db, run, write } = database;
-  const { selectHead, selectEvents, selectLogs } = prepareAll(db);
+  const { db, write } = database;
   const append = appendOn(db);
   const engine = sqliteEngine(database);
   const { token, endings } = tokenRows(engine, findSqliteTokens);
   const { port, standing } = consentRows(engine);
 
   return {
-    log: {
-      head: async (log) => {
-        const row = (await run(() => selectHead.get(log))) as Head | undefined;
-        return row && { seq: row.seq, hash: row.hash };
-      },
-      append: (batch) => write(() => append(batch)),
-      read: async ({ log, afterSeq = -1, limit }) =>
-        run(() =>
-          (selectEvents.all(log, afterSeq, limit) as RowOf<typeof EVENT.columns>[]).map((row) =>
-            fromRow(EVENT, row),
-          ),
-        ),
-      logs: async () => run(() => selectLogs.all().map((row) => String(row.log))),
-    },
+    log: { ...logRows(engine), append: (batch) => write(() => append(batch)) },
     audit: sqliteAuditRows(database),
     facts: { token, consents: standing },
     consents: port,
@@ -141,24 +125,6 @@ function storeOn(database: Database): Store {
     close: async () => {
       if (db.isOpen) db.close();
     },
-  };
-}
-
-function prepareAll(db: DatabaseSync) {
-  return {
-    selectHead: db.prepare("select seq, hash from event where log = ? order by seq desc limit 1"),
-    selectEvents: db.prepare(
-      `select * from event
-       where log = ? and seq > ? order by seq limit ?`,
-    ),
-    // Skips from name to name along the key, because there are few logs and many events.
-    selectLogs: db.prepare(
-      `with recursive name (log) as (
-         select min(log) from event
-         union all select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
-       )
-       select log from name where log is not null`,
-    ),
   };
 }
 

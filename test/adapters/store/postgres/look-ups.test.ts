@@ -70,12 +70,21 @@ test("a read of a later turn waits for none before it", async (t) => {
 
 test("a read that the database refuses fails alone, and the others of its turn are answered", async (t) => {
   const { engine } = openEngine(t);
-  const reads = ["a", "\0", "b"].map((text) => engine.rows<{ text: string }>(COUNT, { text, last: 1 }));
+  const asked = { a: 1, "too many": 2 ** 63, b: 1 };
+  const reads = Object.entries(asked).map(([text, last]) =>
+    engine.rows<{ text: string }>(COUNT, { text, last }),
+  );
   const outcomes = await Promise.allSettled(reads);
   assert.deepEqual(
     outcomes.map((one) => (one.status === "fulfilled" ? one.value[0]?.text : one.reason.message)),
-    ["a", "the database refused a statement (22021 )", "b"],
+    ["a", "the database refused a statement (22003 )", "b"],
   );
+});
+
+test("a text that no row can hold is in no row, and asks nothing of the database", async (t) => {
+  const { engine, counted } = openEngine(t);
+  for (const text of ["\0", "\ud800"]) assert.deepEqual(await engine.rows(COUNT, { text, last: 1 }), []);
+  assert.equal(counted.calls, 0);
 });
 
 test("a change that returns rows is asked of the database once, whatever else changes in its turn", async (t) => {

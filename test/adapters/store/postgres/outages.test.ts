@@ -63,7 +63,7 @@ test("AUDIT-D-1 if the server is killed, running calls fail and later calls succ
   const sql = postgres(url, { max: 1 });
   await sql`begin`;
   await sql`lock table event`;
-  const calls = Array.from({ length: 20 }, () => assertUnavailable(() => store.log.head("as-1")));
+  const calls = Array.from({ length: 20 }, () => assertUnavailable(() => store.audit.heads()));
   await sleep(100);
   await server.kill();
   await Promise.all(calls);

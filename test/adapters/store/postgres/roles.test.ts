@@ -250,7 +250,7 @@ test("a call that waits in vain for a further connection says why there is none"
     await sql`alter role ${sql(role)} connection limit 1`;
     await sql`begin`;
     await sql`lock table event`;
-    const [, waited] = await Promise.allSettled([store.log.head("as-1"), store.log.head("as-1")]);
+    const [, waited] = await Promise.allSettled([store.audit.heads(), store.audit.heads()]);
     await sql`rollback`;
     await store.close();
     assert.match(waited?.status === "rejected" ? waited.reason.message : "", /53300.*store\.connections/);

@@ -18,10 +18,11 @@ import { freshSchema } from "./schema.ts";
 
 const SOURCE = join(import.meta.dirname, "../../../../src/adapters/store");
 
-/** How a statement begins in the sources: for this driver, or for both databases. */
+/** How a statement begins in the sources: for this driver, or for both databases; one of records at its `from`. */
 const BEGINNINGS = [
   /sql(?:<[^`]*>)?`\s*((?:select|with|insert|update|delete)\b[^`$]*)/g,
   /\b(?:rows(?:<[^`"(]*>)?|change|remove)\(\s*[`"]\s*((?:select|with|insert|update|delete)\b[^`"$:]*)/g,
+  /\b(?:read|readRecords\(engine\))\(\s*\w+,\s*[`"]\s*(from\b[^`"$:]*)/g,
 ];
 
 const PLANNED = /^\s*(select|with|insert|update|delete)\b/;

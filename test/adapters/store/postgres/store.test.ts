@@ -350,7 +350,7 @@ describe("a connection that fails", { concurrency: true }, () => {
       proxy.attempts = 0;
       const endMs = performance.now() + 1.2 * STORE_RETRY_MS;
       while (performance.now() < endMs) {
-        await Promise.all(Array.from({ length: 5 }, () => assertUnavailable(() => store.log.head("as-1"))));
+        await Promise.all(Array.from({ length: 5 }, () => assertUnavailable(() => store.audit.heads())));
         await sleep(10);
       }
       // At most one attempt for each connection of the pool and interval.
@@ -406,7 +406,7 @@ test("store.connections is the number of connections at most", async (t) => {
   t.after(() => store.close());
   // The migrations had a connection of their own.
   proxy.attempts = 0;
-  await Promise.all(Array.from({ length: 50 }, () => store.log.head("as-1")));
+  await Promise.all(Array.from({ length: 50 }, () => store.audit.heads()));
   assert.equal(proxy.attempts, 2);
 });
 
@@ -444,7 +444,7 @@ test("a start without a server, a database or the right password fails at once w
 test("a closed store is unavailable and leaves no connection", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url);
-  await Promise.all(Array.from({ length: 20 }, () => store.log.head("as-1")));
+  await Promise.all(Array.from({ length: 20 }, () => store.audit.heads()));
   await store.close();
   await store.close();
   await assert.rejects(store.log.head("as-1"), StoreUnavailable);
