@@ -1,27 +1,18 @@
 /** The account page: what a user allowed, what was done in their name, and how they take it back. */
 import type { AuditEvent } from "../../audit/event.ts";
-import type { AuditPosition, Span } from "../../audit/query.ts";
+import type { AuditPosition } from "../../audit/query.ts";
 import { encodeListing, readListing } from "../../audit/query.ts";
 import type { Reason } from "../../audit/reasons.ts";
-import { subjectTerm } from "../../audit/terms.ts";
 import type { ConsentPorts, Manager } from "../../flows/consents.ts";
 import { withdrawConsent } from "../../flows/consents.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import {
-  ACCOUNT_CONSENTS,
-  ACCOUNT_EVENTS,
-  ACCOUNT_EVENTS_READ,
-  ACCOUNT_STRETCH,
-  ACCOUNT_USES_READ,
-  WITHDRAWN_AT_ONCE,
-} from "../../limits/people.ts";
+import { ACCOUNT_CONSENTS, WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
-import type { AuditQuery, AuditRecord, Family, FamilyFacts, StandingConsent } from "../../records.ts";
+import type { Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { OwnEvent } from "../audit/own-events.ts";
-import { readOwnEvent, readUse } from "../audit/own-events.ts";
 import type { PeoplePorts, SessionPorts } from "../ports.ts";
 import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
@@ -29,6 +20,8 @@ import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
 import type { OwnJob, OwnJobPorts } from "./own-jobs.ts";
 import { livingJobs, stopOwnJob, stopSubject } from "./own-jobs.ts";
+import type { LastUse, TrailQuery } from "./own-trail.ts";
+import { readTrail, readUses } from "./own-trail.ts";
 import type { OpenSession } from "./session.ts";
 import { findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
@@ -42,9 +35,6 @@ export type AccountQuery = {
   /** Where the list of events continues, from a page of the same user and range. */
   cursor?: string;
 };
-
-/** The last use of a consent, if the events that were read have one, or else the time since which they have none. */
-type LastUse = { atMs: number } | { noneSinceMs: number } | "none";
 
 export type AccountConsent = StandingConsent & {
   lastUse: LastUse;
@@ -207,78 +197,6 @@ async function findClients(
 }
 
 // --- events -----------------------------------------------------------------------------------------------------
-
-type TrailQuery = Pick<AuditQuery, "fromMs" | "toMs" | "spans" | "after">;
-
-/**
- * Finds records about exactly this origin, the newest first; that it acted for others is another term. The number read
- * in one stretch and in all is limited, whatever they hold, so that no trail makes a page expensive.
- */
-async function* readNewest(
-  ports: Pick<PeoplePorts, "audit">,
-  { iss, sub }: Origin,
-  query: TrailQuery,
-  readMax: number,
-): AsyncGenerator<AuditRecord> {
-  const terms = [[subjectTerm(iss, sub)]];
-  const limit = ACCOUNT_STRETCH;
-  let from = query;
-  for (let read = 0; read < readMax; read += limit) {
-    const records = await ports.audit.find({ ...from, terms, newestFirst: true, limit });
-    yield* records;
-    const after = records.at(-1);
-    if (after === undefined || records.length < limit) return;
-    from = { ...query, after };
-  }
-}
-
-/** Reads one page of events that a user reads; `last` is the record after which older ones may follow. */
-async function readTrail(
-  ports: Pick<PeoplePorts, "audit">,
-  origin: Origin,
-  query: TrailQuery,
-): Promise<{ events: readonly OwnEvent[]; last?: AuditPosition }> {
-  const events: OwnEvent[] = [];
-  let read = 0;
-  let last: AuditPosition | undefined;
-  for await (const record of readNewest(ports, origin, query, ACCOUNT_EVENTS_READ)) {
-    const event = readOwnEvent(record.body);
-    if (event !== undefined && events.length === ACCOUNT_EVENTS) return { events, last: last ?? record };
-    if (event !== undefined) events.push(event);
-    read++;
-    last = record;
-  }
-  return defined({ events, last: read < ACCOUNT_EVENTS_READ ? undefined : last });
-}
-
-/**
- * Finds when each consent last gave a token, by the newest events of the user: the trail knows it already, so that no
- * token costs more for it.
- */
-async function readUses(
-  ports: Pick<PeoplePorts, "audit">,
-  origin: Origin,
-  spans: readonly Span[],
-  consents: ReadonlySet<string>,
-): Promise<(id: string) => LastUse> {
-  const found = new Map<string, number>();
-  let read = 0;
-  let oldestMs = 0;
-  if (consents.size > 0) {
-    for await (const { body, timeMs } of readNewest(ports, origin, { spans }, ACCOUNT_USES_READ)) {
-      const consent = readUse(body);
-      if (consent !== undefined && consents.has(consent) && !found.has(consent)) found.set(consent, timeMs);
-      read++;
-      oldestMs = timeMs;
-      if (found.size === consents.size) break;
-    }
-  }
-  return (id) => {
-    const atMs = found.get(id);
-    if (atMs !== undefined) return { atMs };
-    return read < ACCOUNT_USES_READ ? "none" : { noneSinceMs: oldestMs };
-  };
-}
 
 const timesOf = ({ fromMs, toMs }: AccountQuery): Pick<AccountQuery, "fromMs" | "toMs"> =>
   defined<Pick<AccountQuery, "fromMs" | "toMs">>({ fromMs, toMs });
