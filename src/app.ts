@@ -45,7 +45,7 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
   const routes: Routes = {
     [`${base}/token`]: { POST: at((own) => tokenEndpoint(own, people())) },
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
-    [`${base}/revoke`]: { POST: at(revokeEndpoint) },
+    [`${base}/revoke`]: { POST: at((own) => revokeEndpoint(own, people())) },
     [`${base}/revocations`]: { POST: at(revocationsEndpoint) },
     [`${base}/jobs`]: { GET: at(jobsEndpoint) },
     [`${base}/jobs/*`]: { GET: at(jobEndpoint) },

@@ -264,7 +264,14 @@ export type Precondition =
 // --- sign-in and authorization, short-lived ------------------------------------------------------------------------
 
 /** The rows of sign-in and authorization; the store takes their bodies as they are. */
-export type ShortLivedKind = "request" | "attempt" | "session" | "decision" | "code";
+export type ShortLivedKind =
+  | "request"
+  | "attempt"
+  | "session"
+  | "decision"
+  | "code"
+  | "deferral"
+  | "deferral_end";
 
 /** `holder` is the digest of the browser or of the user that it belongs to. Each change counts the version up. */
 export type ShortLived<K extends ShortLivedKind = ShortLivedKind, Body = object> = {
@@ -301,6 +308,13 @@ export type PendingConsent = {
   renewals: number;
   /** The user has allowed or refused. */
   decided?: boolean;
+  /** Clients wait for the answer, each with a code: the id of its link, and when it ends. */
+  codes?: readonly { link: string; endsAtSeconds: number }[];
+  /** Only clients that wait were given links. */
+  unlinked?: true;
+  /** When such a client last cancelled; with the last of them the question is closed. */
+  cancelledAtSeconds?: readonly number[];
+  closed?: true;
   expiresAtSeconds: number;
 };
 

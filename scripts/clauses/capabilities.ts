@@ -7,7 +7,6 @@ import type { Clause } from "./register.ts";
  */
 export const NOT_BUILT: ReadonlyMap<string, string> = new Map([
   ["RAR", "authorization details"],
-  ["DTR", "deferred answers"],
   ["SSF", "signals"],
   ["CAEP", "signals"],
   ["CAEPI", "signals"],

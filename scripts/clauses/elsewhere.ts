@@ -8,6 +8,7 @@ import { findLines } from "./register.ts";
 /** The modules of documents whose ids do not begin with the module's name. */
 const HOMES: ReadonlyMap<string, string> = new Map([
   ["CIMD", "cimd"],
+  ["DTR", "deferred-token-response"],
   ["IDJAG", "id-jag"],
   ["EMA", "id-jag"],
   ["IDC", "identity-chaining"],

@@ -39,6 +39,10 @@ export const EVENT_TYPES = [
   "token_exchange.impersonation",
   "token_exchange.denied",
   "token.introspected",
+  "deferral.opened",
+  "deferral.granted",
+  "deferral.refused",
+  "deferral.cancelled",
   "grant.redeemed",
   "grant.denied",
   "consent.recorded",
@@ -94,7 +98,16 @@ export type AuditedToken = {
 };
 
 /** Whether the caller got a link to its user, by the digest of the pending consent's id, or why it got none. */
-export type AskedUser = { pending: string } | { refused: "pending_consents_too_many" };
+export type AskedUser =
+  | { pending: string }
+  | {
+      refused:
+        | "pending_consents_too_many"
+        | "request_decided"
+        | "deferrals_too_many"
+        | "deferrals_cancelled"
+        | "deferral_too_short";
+    };
 
 export type AuditEvent = {
   type: EventType;

@@ -22,7 +22,7 @@ export type TermName =
   | "rule"
   /** `jti` of the issued token. */
   | "granted"
-  /** `jti` of the subject token, of the actor token, and of a token that is ended. */
+  /** `jti` of the subject token, of the actor token, and of a token that is ended; the thread of a deferral. */
   | "presented"
   /** `jti` of the tokens of ours from which the issued one was exchanged, and the id of the user's click. */
   | "ancestor";
@@ -57,7 +57,7 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   add("target", ...[...new Set(targets)].filter((target) => target !== undefined).slice(0, TARGETS_MAX));
   add("rule", policy?.rule_id);
   add("granted", granted?.jti);
-  add("presented", subject?.token.jti, actor?.token.jti, text(detail.jti));
+  add("presented", subject?.token.jti, actor?.token.jti, text(detail.jti), text(detail.deferral));
   add("ancestor", ...(granted?.parent_jti ?? []), event.grant?.id);
   for (const [name, value] of endsOf(detail)) add(name, value);
   return terms;

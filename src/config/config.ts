@@ -11,6 +11,7 @@ import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
 import { General } from "../settings/sections.ts";
 import type { Client, KeyServicePlace, Settings, TrustDomain } from "../settings/settings.ts";
+import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import type { Json } from "../spec/rfc8259.ts";
@@ -270,6 +271,8 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       pageOrigins: new Set(config.cors.origins),
       production: config.profile === "production",
       signIn,
+      // DTR-5.1-1: off without the draft, and without users who could decide.
+      deferral: signIn && config.drafts.includes(DEFERRED_DRAFT) ? config.deferral : undefined,
       redirects: readRedirects(config, reader),
       pages: { ...config.pages, operator: config.pages.operator ?? new URL(issuer).host },
       keys: readKeySchedule(config, reader),

@@ -6,8 +6,9 @@ import { Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { list, maybe, setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
 import { AgentFile } from "../settings/agents.ts";
-import { DpopFile, General, LimitsFile } from "../settings/sections.ts";
+import { DeferralFile, DpopFile, General, LimitsFile } from "../settings/sections.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
+import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
@@ -94,7 +95,7 @@ const CorsFile = v.strictObject({
 });
 
 const draft = v.picklist(
-  [SPIFFE_DRAFT, DOCUMENTS_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT, WORKLOAD_DRAFT],
+  [SPIFFE_DRAFT, DOCUMENTS_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT, WORKLOAD_DRAFT, DEFERRED_DRAFT],
   "is not a draft that this version follows",
 );
 
@@ -165,6 +166,10 @@ export const ConfigFile = v.strictObject({
     "Present: users sign in at an OpenID Provider, and clients may ask them for access. Where it comes or goes, a restart decides whether `listen` asks for certificates.",
   ),
   authorize: setting(v.optional(AuthorizeFile, {}), "What clients that ask users may do."),
+  deferral: setting(
+    v.optional(DeferralFile, {}),
+    "How long clients may wait for a consent of their users, instead of asking again; they may where `drafts` lists the draft of the deferred token response and users sign in here.",
+  ),
   pages: setting(v.optional(PagesFile, {}), "In whose name and colours users are shown pages."),
   limits: setting(v.optional(LimitsFile, {}), "How much one caller may ask for."),
   signals: setting(v.optional(SignalsFile, {}), "Security events about tokens that end (Shared Signals)."),

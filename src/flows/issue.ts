@@ -11,6 +11,7 @@ import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Entry, Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
+import { canWait } from "../spec/deferred-token-response.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { describeClient, describeDetails, describeRequest, reasonIn } from "./audit-fields.ts";
@@ -19,11 +20,12 @@ import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
-import type { Asking, PeopleGrants } from "./people.ts";
-import type { Failure, RefusedRequest } from "./refusal.ts";
+import type { Asking, Deferral, PeopleGrants } from "./people.ts";
+import type { Failure, RefusedRequest, Unrecorded } from "./refusal.ts";
 import {
   assertionReplayed,
   codeReplayed,
+  DEFERRAL_RACED,
   exchangeReplayed,
   grantReplayed,
   proofReplayed,
@@ -34,6 +36,8 @@ import { refuseRequest } from "./token-request.ts";
 
 /** Facts may change between a decision and its writing; it is then decided anew once, and refused after that. */
 const DECISIONS_MAX = 2;
+/** The answer to a client that waits for its user. */
+const WAITS: Failure["kind"] = "interaction_required";
 /** Rules of a trace that are recorded, so that no policy makes events of any length. */
 const TRACE_MAX = 16;
 
@@ -49,7 +53,7 @@ type Lost =
   | { renewsKey: boolean };
 
 /** The conditions of an entry that issues a token. */
-type Condition = Exclude<Guard["kind"], "decision_fresh"> | "family_current";
+type Condition = Exclude<Guard["kind"], "decision_fresh"> | "family_current" | "row_new";
 
 /** Where several conditions did not hold, the first of these decides what follows. */
 const LOST: Record<Condition, Lost> = {
@@ -64,6 +68,7 @@ const LOST: Record<Condition, Lost> = {
   proof_fresh: { replayed: proofReplayed },
   key_stands: { renewsKey: true },
   family_current: { failure: { kind: "grant_refused", reason: REFRESH_RACED } },
+  row_new: { failure: { kind: "grant_refused", reason: DEFERRAL_RACED } },
   // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
   not_ended: { isEnded: true },
   // JOB-D-11: neither would it lower a count.
@@ -76,7 +81,7 @@ function lostBy(failed: readonly Precondition[]): Lost {
   return found?.[1] ?? LOST.consent_current;
 }
 
-type Issued = Result<TokenAnswer, RefusedRequest>;
+type Issued = Result<TokenAnswer, RefusedRequest | Unrecorded>;
 
 export type IssuePorts = BasePorts & Pick<Ports, "endings" | "facts" | "journal" | "signer" | "grantSigner">;
 
@@ -84,32 +89,63 @@ export function issue(
   ports: IssuePorts,
   asking: TokenRequest,
   order: Order,
-  people: Pick<PeopleGrants, "askUser"> | undefined,
+  people: Pick<PeopleGrants, "askUser" | "defer"> | undefined,
 ): Awaitable<Issued> {
   const request = order.access.forWorkload ? withWorkload(asking, order) : asking;
   const { digest } = ports.settings().policy;
   const row = MODES[order.access.mode];
   const nowSeconds = ports.clock.nowSeconds();
-  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Issued => {
+  const refusal = (failure: Failure, trace: Trace, asked = order.resumes?.asked): RefusedRequest => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
     const refused = refuseRequest(request, failure, {
       ...knownOf(request, order),
       policy: defined({ digest, asked, trace: shown }),
     });
     const spends = row.brings === "code" ? order.spends : undefined;
-    return err(defined<RefusedRequest>({ ...refused.error, spends }));
+    return defined<RefusedRequest>({ ...refused.error, spends, rows: order.resumes?.ends("refused") });
   };
-  const deny = ({ failure, trace, missing }: OrderDenied): Awaitable<Issued> => {
+  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Issued =>
+    err(refusal(failure, trace, asked));
+  const deny = (denied: OrderDenied, decisions: number): Awaitable<Issued> => {
+    const { failure, trace, missing } = denied;
     if (missing === undefined || row.asks !== "by_link" || people === undefined)
       return refuse(failure, trace);
+    if (order.resumes !== undefined)
+      return whenReady(order.resumes.waits(), (waits) => (waits ? err(waits) : refuse(failure, trace)));
+    // DTR-5-1, DTR-6.3-1, DTR-D-3: only the consent is missing, and a client is told to wait, or to ask again, as it said itself.
+    if (ports.settings().deferral !== undefined && canWait(request.form)) {
+      return whenReady(
+        people.defer(ports, request, order, missing, nowSeconds),
+        ({ asked, deferral }): Awaitable<Issued> =>
+          deferral === undefined
+            ? refuse(failure, trace, asked)
+            : defer(
+                deferral,
+                refusal({ ...failure, ...deferral.told, kind: WAITS }, trace, asked),
+                decisions,
+              ),
+      );
+    }
     const asking = defined<Asking>({ access: order.access, reason: reasonIn(request.form) });
     return whenReady(people.askUser(ports, asking, missing, nowSeconds), ({ errorUri, asked }) =>
       refuse(defined<Failure>({ ...failure, errorUri }), trace, asked),
     );
   };
+  const defer = (
+    { rows, endingKeys: keys, thread }: Deferral,
+    { failure, event: denied }: RefusedRequest,
+    decisions: number,
+  ): Awaitable<Issued> => {
+    const event: AuditEvent = { ...denied, type: "deferral.opened", detail: { deferral: thread } };
+    // DTR-D-7: what is valid once is used up by the answer that lets the client wait.
+    const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentBy(request, order)];
+    return whenReady(ports.journal.record({ event, guards, rows }), (recorded) =>
+      recorded.ok ? err({ failure }) : lost(recorded.error, event, decisions),
+    );
+  };
   const decideAndWrite = (decisions: number): Awaitable<Issued> =>
     whenReady(decideOrder(ports, order, nowSeconds), (decided) => {
-      if (!decided.ok) return deny(decided.error);
+      if (!decided.ok) return deny(decided.error, decisions);
       const { allowed, token } = decided.value;
       const signer = token.kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
       return whenReady(signer.current(allowed.target.alg), (key) =>
@@ -124,26 +160,37 @@ export function issue(
     const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)];
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
     const isUse = request.client.source === "registration";
-    const entry = defined<Entry>({ event, token, isUse, guards, family: step?.family });
-    return whenReady(ports.journal.record(entry), (recorded): Awaitable<Issued> => {
-      if (recorded.ok)
-        return whenReady(signer.sign(key, kind.typ, payload), (signed) =>
-          ok(answer(order, kind, signed, token, step?.gives)),
-        );
-      const lost = lostBy(recorded.error);
-      if ("replayed" in lost) return err(lost.replayed(event, order));
-      if ("failure" in lost) return refuse(lost.failure, []);
-      if ("reason" in lost) return refuse(toFailure(order, { kind: "token_refused", ...lost }), []);
-      if ("isEnded" in lost) {
-        const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
-        return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, []));
-      }
-      return whenReady(lost.renewsKey ? signer.renew() : undefined, () =>
-        decisions < DECISIONS_MAX
-          ? decideAndWrite(decisions + 1)
-          : refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []),
-      );
-    });
+    const rows = order.resumes?.ends("granted");
+    const entry = defined<Entry>({ event, token, isUse, guards, family: step?.family, rows });
+    return whenReady(
+      ports.journal.record(entry),
+      (recorded): Awaitable<Issued> =>
+        recorded.ok
+          ? whenReady(signer.sign(key, kind.typ, payload), (signed) =>
+              ok(answer(order, kind, signed, token, step?.gives)),
+            )
+          : lost(recorded.error, event, decisions, signer),
+    );
+  };
+  const lost = (
+    failed: readonly Precondition[],
+    event: AuditEvent,
+    decisions: number,
+    signer?: Signer,
+  ): Awaitable<Issued> => {
+    const lost = lostBy(failed);
+    if ("replayed" in lost) return err(lost.replayed(event, order));
+    if ("failure" in lost) return refuse(lost.failure, []);
+    if ("reason" in lost) return refuse(toFailure(order, { kind: "token_refused", ...lost }), []);
+    if ("isEnded" in lost) {
+      const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
+      return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, []));
+    }
+    return whenReady(lost.renewsKey ? signer?.renew() : undefined, () =>
+      decisions < DECISIONS_MAX
+        ? decideAndWrite(decisions + 1)
+        : refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []),
+    );
   };
   return decideAndWrite(1);
 }
@@ -158,10 +205,11 @@ const withWorkload = (
 });
 
 /** What is known of the request for the audit trail, whatever the decision. */
-const knownOf = ({ form }: TokenRequest, { access: { mode }, parties, grant }: Order) =>
+const knownOf = ({ form }: TokenRequest, { access: { mode }, parties, grant, resumes }: Order) =>
   defined<Known>({
     mode,
     requested: describeRequest(form),
+    ...resumes?.known,
     ...parties,
     grant: grant && defined({ id: grant.id, generation: grant.generation }),
   });
@@ -207,20 +255,30 @@ const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: SigningKey, nowSecond
 
 /** What must still hold when the token is written, and what it uses up. */
 function guardsOf(
-  { client, spends: proof }: TokenRequest,
-  { spends: grant, platforms }: Order,
+  request: TokenRequest,
+  order: Order,
   { allowed: { consent } }: Decided,
   { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
 ): readonly Guard[] {
-  const guards: Guard[] = [{ kind: "not_ended", keys }];
-  // RFC7523-3-14: the assertion by which the client authenticated is spent, where it is of single use (a JWT-SVID and a
-  // reusable assertion are not); IDC-5.5-2: so is the grant that it redeems; RFC9449-11.1-2: so is the proof of the key.
-  // PLAT-D-6: a platform's token is spent once for all its roles in one request.
-  for (const spent of new Set([client.spends, grant, proof, ...platforms.map(({ spends }) => spends)])) {
-    if (spent !== undefined) guards.push(spent);
-  }
+  const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentBy(request, order)];
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   return guards;
+}
+
+/**
+ * RFC7523-3-14: the assertion by which the client authenticated is spent, where it is of single use (a JWT-SVID and a
+ * reusable assertion are not); IDC-5.5-2: so is the grant that it redeems; RFC9449-11.1-2: so is the proof of the key.
+ * PLAT-D-6: a platform's token is spent once for all its roles in one request.
+ */
+function spentBy(
+  { client, spends: proof }: TokenRequest,
+  { spends: grant, platforms }: Order,
+): readonly Guard[] {
+  const spent: Guard[] = [];
+  for (const one of new Set([client.spends, grant, proof, ...platforms.map(({ spends }) => spends)])) {
+    if (one !== undefined) spent.push(one);
+  }
+  return spent;
 }
 
 function eventOf(
@@ -235,7 +293,8 @@ function eventOf(
   const { digest, details: types } = settings().policy;
   return defined<AuditEvent>({
     ...knownOf(request, order),
-    type: step?.type ?? MODES[order.access.mode].issued,
+    // DTR-D-15
+    type: order.resumes ? "deferral.granted" : (step?.type ?? MODES[order.access.mode].issued),
     grant: order.grant && defined({ id: order.grant.id, generation: step?.generation }),
     outcome: "allow",
     reason: "rule_match",
@@ -246,6 +305,7 @@ function eventOf(
       rule_id: rule.id,
       consent: consent?.id,
       lapsed,
+      asked: order.resumes?.asked,
       acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
       unbound: order.access.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
     }),

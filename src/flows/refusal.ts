@@ -3,7 +3,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import type { Ending } from "../policy/endings.ts";
-import type { Guard } from "../records.ts";
+import type { Guard, RowChange } from "../records.ts";
 
 /** There are few kinds, because the wire tells little; `reason` is precise, and is for the audit trail alone. */
 export type Failure = {
@@ -33,6 +33,12 @@ export type Failure = {
     | "binding_refused"
     | "proof_refused"
     | "nonce_demanded"
+    /** The user has not decided: the client polls. */
+    | "interaction_required"
+    | "polled_too_soon"
+    /** Nothing comes of a deferral any more. */
+    | "deferral_ended"
+    | "deferral_expired"
     | "throttled"
     | "overloaded";
   reason: Reason;
@@ -44,13 +50,26 @@ export type Failure = {
   registrations?: readonly string[];
   /** A page at which the caller's user can give what is missing. */
   errorUri?: string;
+  /** The same for a client that waits, and the code with which it polls. */
+  interactionUri?: string;
+  deferral?: { code: string; seconds: number };
 };
 
-/** `spends` is what the refusal uses up, as a token would; `ending` is what it ends. */
-export type RefusedRequest = { failure: Failure; event: AuditEvent; spends?: Guard; ending?: Ending };
+/** `spends` is what the refusal uses up, as a token would; `ending` is what it ends, and `rows` change with it. */
+export type RefusedRequest = {
+  failure: Failure;
+  event: AuditEvent;
+  spends?: Guard;
+  ending?: Ending;
+  rows?: readonly RowChange[];
+};
 
-/** Another use of the same family came first, so that the state of the refresh token has to be read anew. */
+/** An answer without a token of which nothing is to be recorded any more. */
+export type Unrecorded = { failure: Failure; event?: never };
+
+/** Another use of the same family, or of the same code, came first, so that its state has to be read anew. */
 export const REFRESH_RACED = "refresh_raced";
+export const DEFERRAL_RACED = "deferral_raced";
 
 export const ASSERTION_REPLAYED = "assertion_replayed";
 export const CODE_REPLAYED = "code_replayed";

@@ -8,6 +8,7 @@ import type { OwnKeys, OwnTokenPorts, Ports } from "../ports.ts";
 import type { Family, JobFacts } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { isDeferralCode } from "../spec/deferred-token-response.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { isRefreshToken } from "../spec/rfc6749.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
@@ -19,6 +20,7 @@ import { describeClient, describeFamily } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { recordEnding } from "./endings.ts";
 import { stopOf } from "./jobs.ts";
+import type { Cancelled } from "./people.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
@@ -27,10 +29,14 @@ import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
  * nothing.
  */
 type Judged =
+  | { cancelled: true }
   | { ends: EndingSelector; family?: Family; job?: JobFacts["job"] }
   | { nothing: Reason; jti?: string; grant?: Grant }
   | { refused: Failure; jti?: string; grant?: Grant };
 type Grant = NonNullable<AuditEvent["grant"]>;
+
+/** DTR-8.2-1: a client that waits for its user gives up, by the code of its deferral. */
+export type Cancel = (code: string) => Promise<Cancelled>;
 
 export type RevokePorts = OwnTokenPorts &
   Pick<Ports, "families" | "jobs" | "journal"> & { grantSigner: OwnKeys };
@@ -41,8 +47,10 @@ export async function revoke(
   client: Authenticated,
   request: AuditedRequest,
   form: Form,
+  cancel?: Cancel,
 ): Promise<Result<{ nothing?: Reason }, RefusedRequest>> {
-  const judged = await judgeForm(ports, client, form);
+  const judged = await judgeForm(ports, client, form, cancel);
+  if ("cancelled" in judged) return ok({});
   const about = { request, client: describeClient(client) };
   if ("ends" in judged) {
     // RFC7009-2.1-8: the ending is durable before the answer, and is looked up at every next use.
@@ -77,10 +85,16 @@ export async function revoke(
   return ok({});
 }
 
-async function judgeForm(ports: RevokePorts, client: Authenticated, form: Form): Promise<Judged> {
+async function judgeForm(
+  ports: RevokePorts,
+  client: Authenticated,
+  form: Form,
+  cancel: Cancel | undefined,
+): Promise<Judged> {
   const { clientId } = client;
   const token = parseTokenForm(form);
   if (!token.ok) return { refused: { kind: "request_malformed", reason: token.error.kind } };
+  if (isDeferralCode(token.value)) return cancel?.(token.value) ?? { nothing: "deferral_unknown" };
   if (isRefreshToken(token.value)) return judgeRefreshToken(ports, clientId, token.value);
   if (isJobId(token.value)) return judgeJob(ports, client, token.value);
   const parsed = parseJws(token.value);

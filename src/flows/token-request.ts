@@ -5,6 +5,7 @@ import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, whenReady } from "../result.ts";
+import { DEFERRED } from "../spec/deferred-token-response.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
@@ -61,4 +62,7 @@ export function refuseRequest(
 
 /** The type of the event is chosen by the grant type, because a malformed request has no mode. */
 const deniedType = ({ grant_type }: Form): AuditEvent["type"] =>
+  grant_type === DEFERRED ? "deferral.refused" : deniedOf(grant_type);
+
+const deniedOf = (grant_type: string | undefined): AuditEvent["type"] =>
   Object.values(MODES).find(({ grantType }) => grantType === grant_type)?.denied ?? "token.denied";

@@ -1,5 +1,6 @@
 /** A token request, once its client is authenticated: it is read by grant type, the policy decides, a token is issued. */
 
+import type { Reason } from "../audit/reasons.ts";
 import type { KeyProofPorts } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined } from "../result.ts";
@@ -15,8 +16,8 @@ import type { GrantPorts, PeopleGrants, ReadGrant } from "./people.ts";
 import type { KeyEvidence } from "./prove-keys.ts";
 import { proveKeysOf } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
-import type { RefusedRequest } from "./refusal.ts";
-import { REFRESH_RACED } from "./refusal.ts";
+import type { RefusedRequest, Unrecorded } from "./refusal.ts";
+import { DEFERRAL_RACED, REFRESH_RACED } from "./refusal.ts";
 import { readExchange } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
@@ -33,6 +34,7 @@ const GRANTS: Partial<Readers<GrantType>> = {
 
 /** REFRESH-D-4: a refresh token whose family another request used first is read anew; one client has few processes. */
 const READS_MAX = 4;
+const RACED: readonly Reason[] = [REFRESH_RACED, DEFERRAL_RACED];
 
 export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts;
 
@@ -42,7 +44,7 @@ export async function answerTokenRequest(
   asked: TokenRequest,
   evidence: KeyEvidence,
   people: PeopleGrants | undefined,
-): Promise<Result<TokenAnswer, RefusedRequest>> {
+): Promise<Result<TokenAnswer, RefusedRequest | Unrecorded>> {
   const proven = proveKeysOf(ports, asked.form, evidence);
   if (!proven.ok) return refuseRequest(asked, proven.error);
   const { keys, spends } = proven.value;
@@ -65,6 +67,6 @@ export async function answerTokenRequest(
       if (issued.value.refresh_token !== undefined) await order.value.grant?.begun?.();
       return issued;
     }
-    if (issued.error.failure.reason !== REFRESH_RACED || reads === READS_MAX) return issued;
+    if (!RACED.includes(issued.error.failure.reason) || reads === READS_MAX) return issued;
   }
 }

@@ -85,6 +85,7 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
     // IDJAG-7.2-2, EMA-6-1, IDJAG-9.5-1: grant profiles are published without naming the trusted issuers.
     grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
     authorization,
+    deferral: settings.deferral && true,
     certificates: settings.takesCertificates,
     strictOpenId: authorization && isOpenId,
   });

@@ -29,6 +29,8 @@ const TOLD: Partial<Record<Failure["kind"], readonly Reason[]>> = {
     "refresh_target_differs",
   ],
   scope_refused: ["scope_malformed", "scope_exceeds_grant"],
+  // DTR-6.6-3: the client that redeemed the code sent it again.
+  grant_refused: ["deferral_redeemed"],
 };
 
 /** PROD-7.4-3: the text of the answer, with what is wrong with which parameter, where that may be told. */
@@ -84,6 +86,11 @@ const OAUTH_ERRORS: Readonly<
   ],
   proof_refused: [400, "invalid_dpop_proof", "the DPoP proof is not valid"], // RFC9449-5-3
   nonce_demanded: [400, "use_dpop_nonce", "the DPoP proof needs the nonce that is sent"], // RFC9449-8-2
+  interaction_required: [400, "interaction_required", "the user has not decided"], // DTR-6.4-1, DTR-D-3
+  polled_too_soon: [400, "slow_down", "the client polls too often"], // DTR-11.3-1
+  // DTR-11.7-1, DTR-8.2-1, DTR-D-9: one text, whatever ended it.
+  deferral_ended: [400, "access_denied", "the request is not allowed"],
+  deferral_expired: [400, "expired_token", "the deferral_code has expired"], // DTR-6.4-3
   throttled: [429, "temporarily_unavailable", "too many requests"], // PROD-8.3-1
   // MCPC-D-17
   client_unreachable: [

@@ -14,6 +14,7 @@ import {
   grantReplayed,
 } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
+import { POLL_SECONDS } from "../limits/people.ts";
 import type { ClientAuthPorts, LimitPorts, Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
@@ -96,8 +97,11 @@ export async function recordRefusal(
   const proof = spends === undefined || event.reason === spent ? [] : [spends];
   const redeemed = code === undefined || event.reason === CODE_REPLAYED ? [] : [code];
   const guards = [...proof, ...redeemed];
-  const recorded = await ports.journal.record(defined<Entry>({ event, guards, ending: refusal.ending }));
+  const { ending, rows, ...rest } = refusal;
+  const recorded = await ports.journal.record(defined<Entry>({ event, guards, ending, rows }));
   if (!recorded.ok) {
+    // Another poll of the same code was refused first.
+    if (recorded.error.includes("row_new")) return recordRefusal(ports, rest, spends);
     const isCode = code !== undefined && recorded.error.includes("code_fresh");
     const replayed = recorded.error.includes("grant_fresh") ? grantReplayed : assertionReplayed;
     if (!isCode) return recordRefusal(ports, replayed(event), undefined);
@@ -143,10 +147,19 @@ export function throttleVain(
  * requires where the request has an Authorization header; otherwise the answer is a 400.
  */
 export function refuse(failure: Failure, challenged: boolean): HttpResponse {
-  const { kind, reason, parameter, waitSeconds, errorUri } = failure;
+  const { kind, reason, parameter, waitSeconds, errorUri, interactionUri, deferral } = failure;
   const { status, error } = toOAuthError(kind);
   const error_description = describeFailure(failure);
-  const body = defined<ErrorAnswer>({ error, error_description, error_uri: errorUri });
+  const body = defined<ErrorAnswer>({
+    error,
+    error_description,
+    error_uri: errorUri,
+    interaction_uri: interactionUri,
+    // DTR-6.4-1: only the first answer has the code, and how to poll with it.
+    deferral_code: deferral?.code,
+    expires_in: deferral?.seconds,
+    interval: deferral && POLL_SECONDS,
+  });
   const refused = defined<LoggedRefusal>({ reason, parameter });
   if (waitSeconds !== undefined) {
     return { ...privateJson(status, body, { "Retry-After": String(waitSeconds) }), refused };

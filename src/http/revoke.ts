@@ -1,20 +1,27 @@
 /** POST /revoke (RFC 7009): a client ends a token that was issued to it. */
 
-import type { RevokePorts } from "../flows/revoke.ts";
+import type { PeopleGrants } from "../flows/people.ts";
+import { proveKeysOf } from "../flows/prove-keys.ts";
+import type { Cancel, RevokePorts } from "../flows/revoke.ts";
 import { revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
+import type { TokenRequest } from "../flows/token-request.ts";
+import type { KeyProofPorts } from "../ports.ts";
+import { defined } from "../result.ts";
 import { privateJson } from "./answers.ts";
 import type { FormPorts } from "./form.ts";
 import {
   authenticateForm,
   authorizationOf,
+  keyEvidenceOf,
   readForm,
   recordRefusal,
   recordRefusalOf,
   refuse,
   throttleVain,
+  withNonce,
 } from "./form.ts";
-import type { Handler } from "./handler.ts";
+import type { Handler, HttpRequest, Peer } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/revoke";
@@ -25,9 +32,9 @@ const ENDPOINT = "/revoke";
  */
 const DONE = privateJson(200, {});
 
-type RevokeEndpointPorts = FormPorts & RevokePorts;
+type RevokeEndpointPorts = FormPorts & RevokePorts & KeyProofPorts;
 
-export function revokeEndpoint(ports: RevokeEndpointPorts): Handler {
+export function revokeEndpoint(ports: RevokeEndpointPorts, people: PeopleGrants | undefined): Handler {
   return async (request, peer) => {
     const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);
@@ -43,13 +50,37 @@ export function revokeEndpoint(ports: RevokeEndpointPorts): Handler {
     }
     const spent = await spendProof(ports, client.value, audited);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
-    const revoked = await revoke(ports, client.value, audited, form.value);
+    const cancel =
+      people &&
+      cancelWith(ports, people, request, peer, { client: client.value, form: form.value, request: audited });
+    const revoked = await revoke(ports, client.value, audited, form.value, cancel);
     if (revoked.ok) {
       const { nothing } = revoked.value;
       const wait = nothing && throttleVain(ports, client.value, nothing, audited);
       return wait === undefined ? DONE : refuse(wait, challenged);
     }
     const { spends: _, ...unspent } = client.value;
-    return refuse(await recordRefusalOf(ports, unspent, revoked.error, audited), challenged);
+    const failure = await recordRefusalOf(ports, unspent, revoked.error, audited);
+    return withNonce(ports, request, refuse(failure, challenged));
   };
 }
+
+/** DTR-11.1-2: a code that is bound to a key is cancelled by the holder of that key. */
+const cancelWith =
+  (
+    ports: RevokeEndpointPorts,
+    people: PeopleGrants,
+    request: HttpRequest,
+    peer: Peer,
+    asked: TokenRequest,
+  ): Cancel =>
+  async (code) => {
+    const proven = proveKeysOf(ports, asked.form, keyEvidenceOf(request, peer));
+    if (!proven.ok) return { refused: proven.error };
+    const { keys, spends } = proven.value;
+    return people.cancel(
+      ports,
+      defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends }),
+      code,
+    );
+  };

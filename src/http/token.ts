@@ -6,6 +6,7 @@ import { CODE_REPLAYED } from "../flows/refusal.ts";
 import type { TokenPorts } from "../flows/token.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
+import { DEFERRED } from "../spec/deferred-token-response.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
 import type { FormPorts } from "./form.ts";
@@ -22,7 +23,7 @@ import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/token";
-const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES];
+const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES, DEFERRED];
 
 type TokenEndpointPorts = FormPorts & TokenPorts & EndingPorts;
 
@@ -66,8 +67,10 @@ async function answerForm(
   const asked = { client: client.value, form, request: audited };
   const token = await answerTokenRequest(ports, asked, keyEvidenceOf(request, peer), people);
   if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
-  const failure = await recordRefusalOf(ports, client.value, token.error, audited);
-  const { spends: code } = token.error;
+  const { error } = token;
+  if (error.event === undefined) return withNonce(ports, request, refuse(error.failure, challenged));
+  const failure = await recordRefusalOf(ports, client.value, error, audited);
+  const { spends: code } = error;
   if (failure.reason === CODE_REPLAYED && code !== undefined) await people?.endReplayed(ports, audited, code);
   return withNonce(ports, request, refuse(failure, challenged));
 }

@@ -77,6 +77,26 @@ export const CONSENT_DAYS_MAX = 400;
 export const PENDING_PER_ACTOR_MAX = 500;
 export const PENDING_PER_SUBJECT_MAX = 32;
 export const PENDING_PER_ACTOR_AND_SUBJECT_MAX = 4;
+/**
+ * How long a client that waits for its user may poll, and how long at least, or its request is not deferred; and the
+ * codes that wait for the answer to one question.
+ */
+export const DEFERRAL_SECONDS = 3600;
+export const DEFERRAL_SECONDS_MIN = 30;
+export const DEFERRAL_SECONDS_SET_MIN = 60;
+export const DEFERRAL_SECONDS_SET_MAX = 24 * 3600;
+export const DEFERRALS_PER_QUESTION_MAX = 4;
+/** How long an ended code is told from an unknown one. */
+export const DEFERRAL_KEPT_SECONDS = 3600;
+/** A question that was refused, or cancelled so often, is not opened for a client that waits for so long. */
+export const REFUSED_SECONDS = 3600;
+export const CANCELS_MAX = 3;
+/** The time between two polls, by how much each one that comes sooner raises it, and to how much. */
+export const POLL_SECONDS = 10;
+export const POLL_RAISE_SECONDS = 5;
+export const POLL_SECONDS_MAX = 60;
+/** The codes of which one instance knows the last poll; beyond it the one that was polled first is forgotten. */
+export const POLLS_KNOWN_MAX = 20_000;
 /** Consents and events on one page. */
 export const ACCOUNT_CONSENTS = 20;
 export const ACCOUNT_EVENTS = 20;

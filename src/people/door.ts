@@ -8,6 +8,7 @@ import type { OpenPeople } from "../http/people.ts";
 import type { LentPorts } from "../ports.ts";
 import type { ShortLivedRows } from "../ports-people.ts";
 import { makeFormTokens } from "./adapters/form-tokens.ts";
+import { makePolls } from "./adapters/polls.ts";
 import type { ProviderOptions } from "./adapters/providers.ts";
 import { openProviders } from "./adapters/providers.ts";
 import { makeProviderSecrets, makeWaiting, successors } from "./adapters/sealed.ts";
@@ -44,6 +45,7 @@ export function openPeople(options: PeopleOptions): OpenPeople {
     formTokens: makeFormTokens(encryptionKeys),
     successors,
     providers,
+    polls: makePolls(options.clock),
   };
   const at = (endpoint: (ports: PeoplePorts) => Handler) => (ports: LentPorts) =>
     endpoint({ ...ports, ...own });

@@ -75,6 +75,12 @@ export interface Providers {
   published(): readonly JsonObject[];
 }
 
+/** When clients that wait for their user polled last. */
+export interface Polls {
+  /** Whether a poll comes sooner than the client was told; one request is one poll, however often it is read. */
+  isTooSoon(key: string, request: string): boolean;
+}
+
 /** The adapters that the wing opens for itself. */
 export type OwnPorts = {
   shortLived: ShortLivedRows<ShortLivedBodies>;
@@ -85,6 +91,7 @@ export type OwnPorts = {
   providers: Providers;
   providerSecrets: ProviderSecrets;
   rechecks: Rechecks;
+  polls: Polls;
 };
 
 export type PeoplePorts = LentPorts & OwnPorts;

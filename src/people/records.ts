@@ -1,8 +1,12 @@
 /** What the people's wing keeps: the bodies of its short-lived rows, and what waits in a browser and in no row. */
 
-import type { Origin } from "../policy/access.ts";
+import type { AuditEvent } from "../audit/event.ts";
+import type { AccessRequest, Origin } from "../policy/access.ts";
+import type { EndingKey } from "../policy/endings.ts";
 import type { Family, ShortLived, ShortLivedKind } from "../records.ts";
 import type { SignInFacts } from "../spec/oidc-user.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { Chain } from "../spec/rfc8693.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import type { SignInWishes } from "./spec/rfc6749-authorization.ts";
 import type { AuthorizationError } from "./spec/rfc9207.ts";
@@ -28,6 +32,8 @@ export type PendingRequest = {
   offline?: boolean;
   /** Why the client asks, in its own words. */
   reason?: string;
+  /** DTR-5.2-2: the client said that it can wait, and says so again when it brings the code. */
+  canWait?: boolean;
   /** Whether the client pushed the request. */
   pushed?: boolean;
   wishes: SignInWishes;
@@ -80,6 +86,8 @@ export type CodeRecord = SignInFacts & {
   challenge: string;
   /** The thumbprint of the key that the token request has to prove. */
   jkt?: string;
+  /** As in the request. */
+  canWait?: boolean;
   target: string;
   scopes: readonly string[];
   /** The `authorization_details` that the user gave. */
@@ -106,6 +114,41 @@ export type DecisionRecord = {
   gives: { sealed: string } | AuthorizationError;
 };
 
+/** Who may use the code of a deferral, and until when: its client, as this workload, with this key. */
+export type DeferralHolder = {
+  clientId: string;
+  workload?: string;
+  /** The thumbprint of the key, or else of the certificate, that the first request proved. */
+  jkt?: string;
+  x5t?: string;
+  endsAtSeconds: number;
+};
+
+/** What is kept of a request that waits for its user: facts that it proved, and nothing that it brought. */
+export type DeferralRecord = DeferralHolder & {
+  access: Omit<AccessRequest, "consents" | "nowSeconds" | "keys">;
+  /** The other members of the order that it made, but for those that a poll proves anew. */
+  facts: {
+    sub: string;
+    chain: Chain;
+    ancestors: readonly string[];
+    actorJti?: string;
+    signIn?: SignInFacts;
+    subjectClaims?: JsonObject;
+    tellsResource: boolean;
+    targetFromGrant: boolean;
+    parties: Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;
+  };
+  requested: NonNullable<AuditEvent["requested"]>;
+  /** The id of the pending consent. */
+  question: string;
+  /** The keys by which it ends, and what comes of it. */
+  endingKeys: readonly EndingKey[];
+};
+
+/** How it ended. */
+export type DeferralEnd = DeferralHolder & { by: "granted" | "refused" | "cancelled" };
+
 export type ShortLivedBodies = {
   /** A client that proved itself left it (RFC 9126). */
   request: PendingRequest;
@@ -114,6 +157,9 @@ export type ShortLivedBodies = {
   session: Session;
   decision: DecisionRecord;
   code: CodeRecord;
+  /** By the id of its link, which comes of the code. */
+  deferral: DeferralRecord;
+  deferral_end: DeferralEnd;
 };
 
 /** A short-lived row with what is in it. */

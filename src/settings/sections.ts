@@ -14,6 +14,7 @@ import {
   KEY_ROTATE_SECONDS,
   KEY_SECONDS_MAX,
 } from "../limits/keys.ts";
+import { DEFERRAL_SECONDS, DEFERRAL_SECONDS_SET_MAX, DEFERRAL_SECONDS_SET_MIN } from "../limits/people.ts";
 import { ASSERTION_SECONDS_MAX, CLIENT_ASSERTION_SECONDS_MAX, SKEW_SECONDS } from "../limits/tokens.ts";
 import { MACHINE_GRANT_TYPES } from "../modes.ts";
 import { maybe, setting, settingOfStart, whole, wholeFrom } from "../setting.ts";
@@ -86,6 +87,17 @@ export const DpopFile = v.strictObject({
 });
 
 export type Dpop = v.InferOutput<typeof DpopFile>;
+
+// --- deferral ---------------------------------------------------------------------------------------------------
+
+export const DeferralFile = v.strictObject({
+  seconds: setting(
+    v.optional(whole(DEFERRAL_SECONDS_SET_MIN, DEFERRAL_SECONDS_SET_MAX), DEFERRAL_SECONDS),
+    "How many seconds a client may wait for its user, at most, and never longer than the token lasts that it brought; 3600 by default.",
+  ),
+});
+
+export type DeferralRules = v.InferOutput<typeof DeferralFile>;
 
 // --- keys: when signing keys change -----------------------------------------------------------------------------
 

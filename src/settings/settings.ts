@@ -13,7 +13,7 @@ import type { PlatformRegistration } from "../spec/workload-grant.ts";
 import type { Agents } from "./agents.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
 import type { SchemeColours } from "./colours.ts";
-import type { Dpop, General, KeySchedule, RegistrationRules } from "./sections.ts";
+import type { DeferralRules, Dpop, General, KeySchedule, RegistrationRules } from "./sections.ts";
 
 /** SHA-256 of a secret, base64url; several are valid at once, so that one can be replaced without an outage. */
 export type SecretDigest = { digest: string; expiresAtSeconds?: number };
@@ -262,6 +262,8 @@ export type Settings = General & {
   production: boolean;
   /** Absent: no user signs in here, and no client gets a code. */
   signIn?: SignInSettings;
+  /** Present: clients may wait for their users. */
+  deferral?: DeferralRules;
   redirects: RedirectRules;
   pages: PagesSettings;
   /** When our signing keys change. */

@@ -64,6 +64,9 @@ const SINGLE = [
   "dpop",
   // NAME-D-7: why the agent asks, in its own words.
   "reason",
+  // DTR-5.3-2: whether the client can wait for its user, and the code with which it asks again.
+  "completion_mode",
+  "deferral_code",
 ] as const;
 const REPEATABLE = ["resource", "audience"] as const;
 
@@ -104,6 +107,7 @@ export const AUTHORIZATION_PARAMETERS = [
   "authorization_details",
   "dpop_jkt",
   "reason",
+  "completion_mode",
 ] as const;
 
 /** Whether a parameter of any endpoint has this name; any other name may be a secret in the wrong place. */
@@ -227,8 +231,16 @@ export type TokenAnswer = {
   resource?: string;
 };
 
-/** RFC 6749 5.2: the members of an error response, all at the top level. */
-export type ErrorAnswer = { error: ErrorCode; error_description: string; error_uri?: string };
+/** RFC 6749 5.2: the members of an error response, all at the top level; the last four are those of a deferred answer. */
+export type ErrorAnswer = {
+  error: ErrorCode;
+  error_description: string;
+  error_uri?: string;
+  interaction_uri?: string;
+  deferral_code?: string;
+  expires_in?: number;
+  interval?: number;
+};
 
 export type ErrorCode =
   | "invalid_request"
@@ -242,6 +254,10 @@ export type ErrorCode =
   | "unsupported_token_type"
   | "invalid_dpop_proof"
   | "use_dpop_nonce"
+  | "interaction_required"
+  | "slow_down"
+  | "access_denied"
+  | "expired_token"
   | "temporarily_unavailable"
   | "server_error";
 

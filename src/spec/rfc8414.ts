@@ -9,6 +9,7 @@
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { DEFERRAL_CODE } from "./deferred-token-response.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import type { JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
@@ -41,6 +42,8 @@ export type Offer = {
   grantProfiles: readonly string[];
   /** Whether users sign in, so that there is an authorization endpoint. */
   authorization?: boolean;
+  /** Whether clients may wait for their users. */
+  deferral?: boolean;
   /** Whether certificates of clients are taken. */
   certificates: boolean;
   /** Whether the document is for readers of OpenID Connect Discovery 1.0, which require more members. */
@@ -88,6 +91,8 @@ export function buildMetadata(offer: Offer): JsonObject {
     // Strict readers of OpenID metadata do not start without these members; no ID token is ever issued.
     subject_types_supported: offer.strictOpenId ? ["public"] : undefined,
     id_token_signing_alg_values_supported: offer.strictOpenId ? ["RS256"] : undefined,
+    deferred_token_response_supported: offer.deferral, // DTR-5.1-2
+    revocation_endpoint_token_type_values_supported: offer.deferral ? [DEFERRAL_CODE] : undefined, // DTR-8.4-1
     // RFC8705-5-2: the aliases name every endpoint that authenticates clients.
     mtls_endpoint_aliases:
       mtlsBase === undefined

@@ -28,6 +28,10 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   binding_refused: [400, "invalid_request"],
   proof_refused: [400, "invalid_dpop_proof"],
   nonce_demanded: [400, "use_dpop_nonce"],
+  interaction_required: [400, "interaction_required"],
+  polled_too_soon: [400, "slow_down"],
+  deferral_ended: [400, "access_denied"],
+  deferral_expired: [400, "expired_token"],
   throttled: [429, "temporarily_unavailable"],
   provider_unreachable: [503, "temporarily_unavailable"],
   overloaded: [503, "temporarily_unavailable"],
@@ -55,7 +59,14 @@ test("PROD-7.4-3, RFC6749-5.2-11 what the claims of a token or a look-up show is
     }
   }
   const all = Object.keys(REASONS).length;
-  assert.deepEqual(told, { request_malformed: all, client_refused: 6, target_refused: 5, scope_refused: 2 });
+  assert.deepEqual(told, {
+    request_malformed: all,
+    client_refused: 6,
+    target_refused: 5,
+    scope_refused: 2,
+    // A code that its own client has used.
+    grant_refused: 1,
+  });
 });
 
 test("RFC8693-2.2.2-2 a refused token and a denial by policy have the same answer, invalid_request", () => {

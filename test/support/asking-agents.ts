@@ -79,6 +79,9 @@ export type Exchanging = {
   /** A token of ours, or another one of the user's company. */
   own?: unknown;
   token?: string;
+  /** Further parameters and header fields. */
+  form?: Record<string, string>;
+  headers?: Record<string, string>;
 };
 
 /** An agent exchanges a token of the user for one of its own. */
@@ -93,12 +96,14 @@ export async function exchange(
     scope,
     reason,
     own,
+    form = {},
+    headers,
     ...given
   }: Exchanging = {},
 ): Promise<Answer> {
   const svid = await service.svid(path);
   const token = own ?? given.token ?? (await provider.userToken(user, ISSUER, { scope: TRIPS.join(" ") }));
-  return service.token({
+  const asked = {
     grant_type: EXCHANGE,
     ...service.as(svid),
     ...(as === undefined ? {} : { client_id: as }),
@@ -109,7 +114,9 @@ export async function exchange(
     audience: target,
     ...(scope === undefined ? {} : { scope }),
     ...(reason === undefined ? {} : { reason }),
-  });
+    ...form,
+  };
+  return service.token(asked, headers);
 }
 
 /** The link in a refusal. */

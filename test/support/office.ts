@@ -159,7 +159,7 @@ export async function openOffice(t: { after(end: () => Promise<void>): void }, p
   const onward = (token: string) => exchange(flow.client(booking), token, ACCESS_TOKEN);
   const outcomeOf = async (answer: ReturnType<typeof send>): Promise<string> => {
     const answered = await answer;
-    return answered.ok ? "good" : String(answered.error.event.reason);
+    return answered.ok ? "good" : String(answered.error.failure.reason);
   };
   return {
     ...flow,

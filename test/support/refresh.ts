@@ -103,8 +103,10 @@ export async function openRefresh(
     const proof = by?.prove(AT_TOKEN.url);
     const answer = await answerTokenRequest(ports, asked, defined({ ...AT_TOKEN, proof }), people);
     if (answer.ok) return answer.value;
-    const { kind, reason } = await recordRefusal(ports, answer.error, undefined);
-    const { spends } = answer.error;
+    const refused = answer.error;
+    if (refused.event === undefined) return { error: refused.failure.kind, reason: refused.failure.reason };
+    const { kind, reason } = await recordRefusal(ports, refused, undefined);
+    const { spends } = refused;
     if (reason === CODE_REPLAYED && spends !== undefined) await people.endReplayed(ports, request, spends);
     return { error: kind, reason };
   };

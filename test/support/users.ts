@@ -1,11 +1,12 @@
 /**
  * A deployment for users: sign-in with a choice of providers, consent, a code, a refresh token, a pushed request, an agent
- * that asks its user, and the account page.
+ * that asks its user and one that waits, and the account page.
  */
 import assert from "node:assert/strict";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
-import { exchange, forAskingAgents, linkIn } from "./asking-agents.ts";
+import { exchange, linkIn } from "./asking-agents.ts";
+import { cancel, forDeferral, poll, waitFor } from "./deferral.ts";
 import type { Asked } from "./people.ts";
 import {
   Browser,
@@ -26,7 +27,7 @@ import { makeWorld } from "./world.ts";
 const AS_CLIENT = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 
 export async function openUsers(provider: TestProvider): Promise<World> {
-  const base = forAskingAgents(provider);
+  const base = forDeferral(provider);
   const policies = base.policies.map((rule) =>
     rule.allow === "authorization_code" ? { ...rule, refresh: true } : rule,
   );
@@ -58,6 +59,12 @@ export async function playUsers(world: World, provider: TestProvider): Promise<v
 
   const link = linkIn(await expect(400, exchange(world, provider, { user: "alice" })));
   await expect(200, browser.decide(await browser.get(link)));
+
+  const waits = { user: "alice", path: "agents/booking" };
+  const waiting = await waitFor(world, provider, waits);
+  await expect(400, poll(world, waiting, waits));
+  await expect(200, browser.decide(await browser.get(waiting.link)));
+  await expect(200, cancel(world, waiting, waits));
 
   await expect(200, browser.get("/", { accept: "text/html" }));
   const account = await expect(200, browser.get("/account", { "accept-language": "de" }));

@@ -63,9 +63,16 @@ function findConsents(
 
 /** The failure that the caller is told of a decision, by the grant type that it used. */
 export function toFailure(
-  { access: { mode }, targetFromGrant, byGrant }: Pick<Order, "access" | "targetFromGrant" | "byGrant">,
+  {
+    access: { mode },
+    targetFromGrant,
+    byGrant,
+    resumes,
+  }: Pick<Order, "access" | "targetFromGrant" | "byGrant" | "resumes">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
 ): Failure {
+  // DTR-11.7-1: what the first request could have does not hold any more.
+  if (resumes !== undefined) return { kind: "deferral_ended", reason };
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
   if (MODES[mode].brings === "nothing" && !byGrant && reason === "no_rule")
     return { kind: "client_unauthorized", reason };

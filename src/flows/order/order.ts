@@ -1,17 +1,17 @@
 /** Input and output of the reader of token requests: parameters and evidence of the parties in, an order out. */
 
-import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
+import type { AskedUser, AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Mode } from "../../modes.ts";
 import type { AccessRequest, Allowed, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
-import type { FamilyChange, Guard } from "../../records.ts";
+import type { FamilyChange, Guard, RowChange } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
 import type { Authenticated } from "../authenticate-client.ts";
-import type { Failure } from "../refusal.ts";
+import type { Failure, RefusedRequest, Unrecorded } from "../refusal.ts";
 import type { PlatformProof } from "../verifier.ts";
 
 // --- what goes in -----------------------------------------------------------------------------------------------
@@ -115,6 +115,17 @@ type GrantOfUser = {
   begun?(): Promise<void>;
 };
 
+/** A request that waited for its user, and that a poll goes on with: what of it is not in the order. */
+export type Resumed = {
+  /** For the audit trail: the parameters of the first request, and the thread of its events. */
+  known: Pick<AuditEvent, "requested" | "detail">;
+  asked: AskedUser;
+  /** The changes by which it ends, with a token or without. */
+  ends(by: "granted" | "refused"): readonly RowChange[];
+  /** The answer while the user has not decided; undefined where they have, or where nothing waits for them any more. */
+  waits(): Promise<RefusedRequest | Unrecorded | undefined>;
+};
+
 export type Order = {
   /** The access request that the policy decides, but for consents and time. */
   access: Omit<AccessRequest, "consents" | "nowSeconds">;
@@ -142,6 +153,8 @@ export type Order = {
   /** Whether the target is named by the grant alone. */
   targetFromGrant: boolean;
   byGrant?: true;
+  /** Present if the request waited for its user. */
+  resumes?: Resumed;
   parties: Parties;
 };
 

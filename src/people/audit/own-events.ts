@@ -51,6 +51,7 @@ const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "token_exchange.delegation": "acted",
   "token_exchange.impersonation": "acted_as_you",
   "token_exchange.denied": "refused",
+  "deferral.granted": "acted",
   "grant.redeemed": "grant_redeemed",
   "grant.denied": "refused",
   "replay.detected": "refused",
@@ -72,6 +73,7 @@ const TOKEN_EVENT_TYPES: readonly string[] = [
   "refresh.retried_elsewhere",
   "token_exchange.delegation",
   "token_exchange.impersonation",
+  "deferral.granted",
   "grant.redeemed",
 ] as const satisfies readonly EventType[];
 

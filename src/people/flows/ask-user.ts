@@ -3,11 +3,15 @@
  * can give exactly that consent (PAGE-D-23); the page behind it is asked.ts.
  */
 
+import type { AskedUser } from "../../audit/event.ts";
 import type { Asking, Link } from "../../flows/people.ts";
 import {
+  CANCELS_MAX,
+  DEFERRALS_PER_QUESTION_MAX,
   PENDING_PER_ACTOR_AND_SUBJECT_MAX,
   PENDING_PER_ACTOR_MAX,
   PENDING_PER_SUBJECT_MAX,
+  REFUSED_SECONDS,
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/access.ts";
@@ -24,35 +28,57 @@ const CAPS = {
   perPair: PENDING_PER_ACTOR_AND_SUBJECT_MAX,
 };
 
+/** A question that others change at the same time is read anew so often. */
+const ATTEMPTS_MAX = 4;
+
+export type AskPorts = Pick<PeoplePorts, "settings" | "hash" | "random" | "endings" | "pendingConsents">;
+
+/** Why there is no question. */
+type NotAsked = Extract<AskedUser, { refused: unknown }>;
+
+/** A client that waits for the answer by a code: the id of its link, and when it ends. */
+type Waiting = NonNullable<PendingConsent["codes"]>[number];
+
+/** RFC6749-5.2-12, DTR-6.4-4: a URI has only characters that a URI may have: our issuer, and base64url. */
+export const linkTo = ({ settings }: Pick<PeoplePorts, "settings">, id: string): string =>
+  `${settings().issuer}/ask?r=${id}`;
+
 /**
  * The same request of the same agent gets the same link while that lives, also after the user has refused, so that the
  * agent learns nothing of a refusal.
  */
 export async function askUser(
-  {
-    settings,
-    hash,
-    random,
-    endings,
-    pendingConsents,
-  }: Pick<PeoplePorts, "settings" | "hash" | "random" | "endings" | "pendingConsents">,
+  ports: AskPorts,
+  asking: Asking,
+  missing: MissingConsent,
+  nowSeconds: number,
+): Promise<Link> {
+  const question = await openQuestion(ports, asking, missing, nowSeconds);
+  if ("refused" in question) return { asked: question };
+  return { errorUri: linkTo(ports, question.id), asked: { pending: ports.hash.sha256(question.id) } };
+}
+
+/** DTR-D-2: one question for all that ask the same, whether they ask again or wait. */
+export async function openQuestion(
+  { hash, random, endings, pendingConsents }: AskPorts,
   { access, reason }: Asking,
   { target, scope, details }: MissingConsent,
   nowSeconds: number,
-): Promise<Link> {
+  waiting?: Waiting,
+): Promise<PendingConsent | NotAsked> {
   const { subject, workload, clientId } = access;
   const actor = workload ?? clientId;
-  const user = [subject?.origin.iss, subject?.origin.sub];
-  const about = [...user, actor, target.names[0], scope.toSorted()];
+  const user = subject?.origin;
+  const about = [user?.iss, user?.sub, actor, target.names[0], scope.toSorted()];
   // RAR-D-10: another object is another question.
   if (details !== undefined) about.push(canonicalize(details as unknown as Json));
   const requested = new Set(access.details?.map(({ type }) => type));
-  const fresh: PendingConsent = {
+  const fresh = defined<PendingConsent>({
     id: random.id(),
     version: 1,
     asked: hash.sha256(JSON.stringify(about)),
     actor,
-    subject: hash.sha256(JSON.stringify(user)),
+    subject: userDigest(hash, user),
     // The user is asked for these scopes and objects, whatever the rule allows later.
     ask: defined<PendingConsent["ask"]>({
       ...access,
@@ -62,25 +88,54 @@ export async function askUser(
     }),
     startedAtSeconds: nowSeconds,
     renewals: 0,
-    expiresAtSeconds: nowSeconds + REQUEST_SECONDS,
-  };
-  const pending = await pendingConsents.open(fresh, { ...CAPS, nowSeconds });
-  if (pending === undefined) return { asked: { refused: "pending_consents_too_many" } };
-  const { startedAtSeconds } = pending;
-  // What was asked before the user's tokens were ended has ended with them; this asks again, by the same link.
-  if (
-    subject !== undefined &&
-    (await endings.isEnded(foreignKeys(hash.sha256, subject.origin, startedAtSeconds)))
-  )
-    await pendingConsents.replace({
-      ...pending,
-      version: pending.version + 1,
-      ask: fresh.ask,
-      startedAtSeconds: nowSeconds,
-    });
-  // RFC6749-5.2-12: the URI has only characters that a URI may have: our issuer, and base64url.
-  return {
-    errorUri: `${settings().issuer}/ask?r=${pending.id}`,
-    asked: { pending: hash.sha256(pending.id) },
-  };
+    codes: waiting && [waiting],
+    unlinked: waiting && true,
+    expiresAtSeconds: Math.max(nowSeconds + REQUEST_SECONDS, waiting?.endsAtSeconds ?? 0),
+  });
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const found = await pendingConsents.open(fresh, { ...CAPS, nowSeconds });
+    if (found === undefined) return { refused: "pending_consents_too_many" };
+    if (found.id === fresh.id) return found;
+    // What was asked before the user's tokens were ended has ended with them; this asks again, by the same link.
+    const ended =
+      user !== undefined && (await endings.isEnded(foreignKeys(hash.sha256, user, found.startedAtSeconds)));
+    const next = join(found, fresh, ended, waiting);
+    if (next === undefined) return found;
+    if ("refused" in next) return next;
+    if (await pendingConsents.replace(next)) return next;
+  }
+  return { refused: "pending_consents_too_many" };
+}
+
+/** The digest by which the questions to a user are found. */
+const userDigest = (hash: PeoplePorts["hash"], user: { iss: string; sub: string } | undefined): string =>
+  hash.sha256(JSON.stringify([user?.iss, user?.sub]));
+
+/** The question as one more request of the agent leaves it; undefined where that changes nothing. */
+function join(
+  found: PendingConsent,
+  { ask, startedAtSeconds }: PendingConsent,
+  ended: boolean,
+  waiting: Waiting | undefined,
+): PendingConsent | NotAsked | undefined {
+  const { closed, unlinked, codes = [], cancelledAtSeconds = [], ...kept } = found;
+  const again = ended || closed === true;
+  const others = again ? [] : codes.filter(({ endsAtSeconds }) => endsAtSeconds > startedAtSeconds);
+  if (waiting === undefined && !again && !unlinked) return undefined;
+  if (waiting !== undefined) {
+    // DTR-D-9: what the user has answered is not asked again for a client that waits, and it is told nothing more.
+    if (found.decided) return { refused: "request_decided" };
+    const lately = cancelledAtSeconds.filter((at) => at > startedAtSeconds - REFUSED_SECONDS);
+    if (lately.length >= CANCELS_MAX) return { refused: "deferrals_cancelled" };
+    if (others.length >= DEFERRALS_PER_QUESTION_MAX) return { refused: "deferrals_too_many" };
+  }
+  const begun = again ? { ...kept, ask, startedAtSeconds } : kept;
+  return defined<PendingConsent>({
+    ...begun,
+    version: found.version + 1,
+    codes: waiting === undefined ? others : [...others, waiting],
+    unlinked: waiting && unlinked,
+    cancelledAtSeconds,
+    expiresAtSeconds: Math.max(found.expiresAtSeconds, waiting?.endsAtSeconds ?? 0),
+  });
 }

@@ -2,13 +2,14 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
-import type { MissingConsent } from "../../policy/access.ts";
+import { REFUSED_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import type { MissingConsent, Origin } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { foreignKeys } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
-import { defined, ok } from "../../result.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
@@ -35,6 +36,9 @@ type Found = Waits & { pending: PendingConsent; offer: MissingConsent };
 
 export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents">;
 
+/** A page is looked at, or its form is sent, when its link may have ended with the code that it belongs to. */
+type Way = "look" | "form";
+
 export async function openAsked(
   ports: AskedPorts,
   audited: AuditedRequest,
@@ -42,7 +46,7 @@ export async function openAsked(
   visitor: Visitor,
   renew: boolean,
 ): Promise<AskedReview | Outcome> {
-  const found = await find(ports, audited, id, visitor);
+  const found = await find(ports, audited, id, visitor, "look");
   if ("next" in found) return found;
   const pending = renew ? await renewRow(ports, found.pending) : found.pending;
   const { actor, ask } = pending;
@@ -55,15 +59,16 @@ export async function openAsked(
   });
 }
 
-/** PAGE-D-24: nothing of the link is shown to another user, who learns no more than of an unknown link. */
+/** PAGE-D-24, DTR-D-4: nothing of the link is shown to another user, who learns no more than of an unknown link. */
 async function find(
   ports: AskedPorts,
   audited: AuditedRequest,
   id: string,
   visitor: Visitor,
+  way: Way,
 ): Promise<Found | Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
-  const pending = await ports.pendingConsents.find(id, nowSeconds);
+  const pending = await findQuestion(ports, id, nowSeconds, way);
   const origin = pending?.ask.subject?.origin;
   if (pending === undefined || origin === undefined)
     return countedNotice(ports, audited, "ask_gone", "ask_unknown");
@@ -81,20 +86,51 @@ async function find(
     return notice("ask_gone", "ask_of_another");
   }
   if (pending.decided) return countedNotice(ports, audited, "request_decided", "request_decided");
-  // The request is decided anew, because policy and consents may have changed, but for the time of the request, because
-  // its token may have ended since.
+  const offer = await offerOf(ports, pending, origin);
+  if (offer.ok) return { about: id, place, pending, offer: offer.value, session };
+  const kind = offer.error === "request_decided" ? "request_decided" : "ask_gone";
+  return countedNotice(ports, audited, kind, offer.error);
+}
+
+/** DTR-D-2, DTR-6.4-6: the link of a code ends with the code; a page that is open by then may still be answered. */
+async function findQuestion(
+  { pendingConsents, shortLived }: Pick<PeoplePorts, "pendingConsents" | "shortLived">,
+  id: string,
+  nowSeconds: number,
+  way: Way,
+): Promise<PendingConsent | undefined> {
+  const pending = await pendingConsents.find(id, nowSeconds);
+  const code = pending === undefined ? await shortLived.find("deferral", id, nowSeconds) : undefined;
+  const isOver = way === "look" && code !== undefined && code.body.endsAtSeconds <= nowSeconds;
+  const question =
+    code === undefined || isOver ? pending : await pendingConsents.find(code.body.question, nowSeconds);
+  // DTR-D-14
+  return question?.closed ? undefined : question;
+}
+
+/**
+ * The request is decided anew, because policy and consents may have changed, but for the time of the request, because its
+ * token may have ended since.
+ */
+async function offerOf(
+  ports: Pick<AskedPorts, "settings" | "clock" | "facts">,
+  pending: PendingConsent,
+  origin: Origin,
+): Promise<Result<MissingConsent, Reason>> {
+  const consents = await ports.facts.consents(origin, pending.actor, ports.clock.nowSeconds());
   const { policy } = ports.settings();
-  const consents = await ports.facts.consents(origin, pending.actor, nowSeconds);
   const decided = decide(policy, { ...pending.ask, consents, nowSeconds: pending.startedAtSeconds });
-  if (decided.ok) return countedNotice(ports, audited, "request_decided", "request_decided");
+  if (decided.ok) return err("request_decided");
   const { missing, reason } = decided.error;
-  if (missing === undefined) return countedNotice(ports, audited, "ask_gone", reason);
-  return { about: id, place, pending, offer: missing, session };
+  return missing === undefined ? err(reason) : ok(missing);
 }
 
 async function renewRow(ports: AskedPorts, pending: PendingConsent): Promise<PendingConsent> {
   const longer = renewed(ports, { ...pending, version: pending.version + 1 });
-  return longer !== undefined && (await ports.pendingConsents.replace(longer)) ? longer : pending;
+  if (longer === undefined) return pending;
+  // Where a client waits for longer, the question lasts for as long.
+  const expiresAtSeconds = Math.max(longer.expiresAtSeconds, pending.expiresAtSeconds);
+  return (await ports.pendingConsents.replace({ ...longer, expiresAtSeconds })) ? longer : pending;
 }
 
 // --- the decision -----------------------------------------------------------------------------------------------
@@ -107,7 +143,7 @@ export async function decideAsked(
   visitor: Visitor,
   decision: Omit<Decision, "confirmed">,
 ): Promise<Outcome> {
-  const found = await find(ports, audited, id, visitor);
+  const found = await find(ports, audited, id, visitor, "form");
   if ("next" in found) return found;
   const { pending, session } = found;
   return decideOffer(ports, audited, decision, {
@@ -116,7 +152,7 @@ export async function decideAsked(
     async refuse(reason) {
       const event = denial(ports, audited, session, pending, reason);
       const recorded = await ports.journal.record({ event, guards: [undecided(pending)] });
-      return recorded.ok ? settled(ports, id, "ask_refused", reason) : ALREADY_DECIDED;
+      return recorded.ok ? settled(ports, pending.id, "ask_refused", reason) : ALREADY_DECIDED;
     },
     async give({ target, rule, scope }, given) {
       const recorded = await recordConsent(ports, {
@@ -135,7 +171,7 @@ export async function decideAsked(
         },
         guards: [undecided(pending)],
       });
-      return recorded ? settled(ports, id, "ask_allowed", "by_subject") : ALREADY_DECIDED;
+      return recorded ? settled(ports, pending.id, "ask_allowed", "by_subject") : ALREADY_DECIDED;
     },
   });
 }
@@ -143,11 +179,11 @@ export async function decideAsked(
 const ALREADY_DECIDED = notice("request_decided", "request_decided");
 
 /** PAGE-D-23: of two decisions about one link, on whatever instances, one is recorded. */
-const undecided = ({ id, startedAtSeconds }: PendingConsent): Guard => ({
+const undecided = ({ id, startedAtSeconds, expiresAtSeconds }: PendingConsent): Guard => ({
   kind: "decision_fresh",
   issuer: "page",
   jti: id,
-  expiresAtSeconds: startedAtSeconds + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
+  expiresAtSeconds: Math.max(expiresAtSeconds, startedAtSeconds) + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
 });
 
 /**
@@ -160,10 +196,14 @@ async function settled(
   reason: Reason,
 ): Promise<Outcome> {
   for (let attempt = 0; attempt < 2; attempt++) {
-    const pending = await ports.pendingConsents.find(id, ports.clock.nowSeconds());
+    const nowSeconds = ports.clock.nowSeconds();
+    const pending = await ports.pendingConsents.find(id, nowSeconds);
     if (pending === undefined) break;
-    if (await ports.pendingConsents.replace({ ...pending, version: pending.version + 1, decided: true }))
-      break;
+    const version = pending.version + 1;
+    // DTR-D-9: a client that waited for the answer does not get this question asked again for a while.
+    const waited = kind === "ask_refused" && pending.codes !== undefined;
+    const expiresAtSeconds = Math.max(pending.expiresAtSeconds, waited ? nowSeconds + REFUSED_SECONDS : 0);
+    if (await ports.pendingConsents.replace({ ...pending, version, decided: true, expiresAtSeconds })) break;
   }
   return notice(kind, reason);
 }

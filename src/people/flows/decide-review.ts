@@ -217,13 +217,14 @@ function codeRow(
   given: Given & Pick<CodeRecord, "consentId"> & { refresh: CodeRecord["refresh"] },
 ): RowChange<PeopleRow> {
   const nowSeconds = clock.nowSeconds();
-  const { redirectUri, redirectUriSent, challenge, jkt, target } = request;
+  const { redirectUri, redirectUriSent, challenge, jkt, canWait, target } = request;
   const body = defined<CodeRecord>({
     clientId: client.clientId,
     redirectUri,
     redirectUriSent,
     challenge,
     jkt,
+    canWait,
     target,
     origin: session.origin,
     sub: session.sub,

@@ -1,8 +1,12 @@
 /** The grant types of users, for the token endpoint: with the ports of the wing beside those of the request. */
 import type { PeopleGrants } from "../../flows/people.ts";
+import { DEFERRED } from "../../spec/deferred-token-response.ts";
 import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import type { OwnPorts } from "../ports.ts";
 import { askUser } from "./ask-user.ts";
+import { cancelDeferral } from "./cancel-deferral.ts";
+import { defer } from "./defer.ts";
+import { readPoll } from "./poll.ts";
 import { endReplayed, readCode } from "./redeem-code.ts";
 import { readRefresh } from "./refresh.ts";
 
@@ -11,7 +15,10 @@ export function grantsOf(own: OwnPorts): PeopleGrants {
     read: {
       [AUTHORIZATION_CODE]: (ports, request) => readCode({ ...ports, ...own }, request),
       [REFRESH_TOKEN]: (ports, request) => readRefresh({ ...ports, ...own }, request),
+      [DEFERRED]: (ports, request) => readPoll({ ...ports, ...own }, request),
     },
+    defer: (ports, ...asked) => defer({ ...ports, ...own }, ...asked),
+    cancel: (ports, request, code) => cancelDeferral({ ...ports, ...own }, request, code),
     askUser: (ports, asking, missing, nowSeconds) =>
       askUser({ ...ports, ...own }, asking, missing, nowSeconds),
     endReplayed,

@@ -10,6 +10,7 @@ import type { BasePorts } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
+import { canWait } from "../../spec/deferred-token-response.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { isAccepted } from "../../spec/rfc8252.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
@@ -65,7 +66,7 @@ export async function readAuthorizationRequest(
   const found = await findClient(ports, clientId, address);
   if (!found.ok) return refuse(found.error.reason, found.error.unreachable ? "document" : "client");
   const client = found.value;
-  const { policy, dpop } = ports.settings();
+  const { policy, dpop, deferral } = ports.settings();
   const redirect = redirectOf(ports, client, sent);
   if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
   // MCPC-D-15: the state would have to go back as it came, so it must be one that can.
@@ -95,6 +96,7 @@ export async function readAuthorizationRequest(
     details,
     offline: offline ? true : undefined,
     reason: reasonIn(form),
+    canWait: (deferral !== undefined && canWait(form)) || undefined,
     wishes,
     startedAtSeconds: nowSeconds,
     renewals: 0,

@@ -25,6 +25,7 @@ import type { BasePorts } from "../../ports.ts";
 import type { Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
+import { canWait } from "../../spec/deferred-token-response.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import { buildRefreshToken } from "../../spec/rfc6749.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
@@ -139,6 +140,8 @@ function checkRequest(
   if (code.jkt !== undefined && code.jkt !== jktOf(client.keys)) {
     return { kind: "grant_refused", reason: "code_key_not_proven" };
   }
+  // DTR-5.2-2: what the client said at the authorization endpoint alone does not count.
+  if (code.canWait && !canWait(form)) return { kind: "request_malformed", reason: "completion_mode_missing" };
   // MCPC-D-13: the target was fixed at the authorization endpoint; here it is left out or the same.
   const { policy } = settings();
   const named = requestedTarget(form.resource, [], policy);

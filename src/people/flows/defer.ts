@@ -1,0 +1,97 @@
+/** Lets a client wait for its user (DTR-6.4): a code with which it polls, and a link of its own to the question. */
+import { describeRequest, reasonIn } from "../../flows/audit-fields.ts";
+import type { Order } from "../../flows/order/order.ts";
+import type { Asking, PeopleGrants } from "../../flows/people.ts";
+import type { TokenRequest } from "../../flows/token-request.ts";
+import { DEFERRAL_KEPT_SECONDS, DEFERRAL_SECONDS_MIN } from "../../limits/people.ts";
+import type { MissingConsent } from "../../policy/access.ts";
+import type { Endable } from "../../policy/endings.ts";
+import { endingKeys } from "../../policy/endings.ts";
+import type { Target } from "../../policy/rules.ts";
+import { defined } from "../../result.ts";
+import { buildDeferralCode } from "../../spec/deferred-token-response.ts";
+import { transcribe } from "../../spec/identity-chaining.ts";
+import type { DeferralRecord, PeopleRow } from "../records.ts";
+import type { AskPorts } from "./ask-user.ts";
+import { linkTo, openQuestion } from "./ask-user.ts";
+import { holderOfCode, linkOf, threadOf } from "./deferrals.ts";
+
+export async function defer(
+  ports: AskPorts,
+  { client, form }: TokenRequest,
+  order: Order,
+  missing: MissingConsent,
+  nowSeconds: number,
+): ReturnType<PeopleGrants["defer"]> {
+  const { settings, hash, random } = ports;
+  const { seconds = 0 } = settings().deferral ?? {};
+  const { access } = order;
+  // DTR-D-5: no authority lasts longer because a client waits.
+  const endsAtSeconds = Math.min(nowSeconds + seconds, access.subject?.expiresAtSeconds ?? 0);
+  if (endsAtSeconds - nowSeconds < DEFERRAL_SECONDS_MIN) return { asked: { refused: "deferral_too_short" } };
+  const code = buildDeferralCode(random.secret());
+  const link = linkOf(hash, code);
+  const asking = defined<Asking>({ access, reason: reasonIn(form) });
+  const question = await openQuestion(ports, asking, missing, nowSeconds, { link, endsAtSeconds });
+  // DTR-D-11: where there are too many, nothing of others gives way.
+  if ("refused" in question) return { asked: question };
+  const body: DeferralRecord = {
+    ...holderOfCode(client, endsAtSeconds),
+    ...factsOf(order, missing.target),
+    question: question.id,
+    requested: describeRequest(form),
+    endingKeys: keysOf(ports, order, missing, link, nowSeconds),
+  };
+  const expiresAtSeconds = endsAtSeconds + DEFERRAL_KEPT_SECONDS;
+  const add: PeopleRow = { kind: "deferral", key: link, version: 1, body, expiresAtSeconds };
+  return {
+    asked: { pending: hash.sha256(question.id) },
+    deferral: {
+      told: {
+        interactionUri: linkTo(ports, link),
+        deferral: { code, seconds: endsAtSeconds - nowSeconds },
+      },
+      rows: [{ add }],
+      endingKeys: body.endingKeys,
+      thread: threadOf(hash, link),
+    },
+  };
+}
+
+/**
+ * DTR-D-1, DTR-12.2-1: the facts that the first request proved, without its tokens: what the caller is and which keys it
+ * holds it proves anew at each poll.
+ */
+function factsOf(order: Order, { partner }: Target): Pick<DeferralRecord, "access" | "facts"> {
+  const { access, root: _r, platforms: _p, spends: _s, grant: _g, resumes: _, ...facts } = order;
+  const { keys: _keys, ...asked } = access;
+  // Of the claims of a foreign token, a partner may see these.
+  const subjectClaims = partner && transcribe(facts.subjectClaims ?? {}, partner.claims);
+  return {
+    access: asked,
+    facts: defined<DeferralRecord["facts"]>({ ...facts, subjectClaims }),
+  };
+}
+
+/** DTR-D-15: what ends the parties or what the request brought, from now on ends the wait, and what would come of it. */
+function keysOf(
+  { settings, hash }: Pick<AskPorts, "settings" | "hash">,
+  { access, sub, chain, actorJti, platforms, root }: Order,
+  { rule }: MissingConsent,
+  link: string,
+  nowSeconds: number,
+): DeferralRecord["endingKeys"] {
+  const { clientId, workload, subject } = access;
+  const endable = defined<Endable>({
+    jti: link,
+    clientId,
+    workload,
+    origin: subject?.origin ?? { iss: settings().issuer, sub },
+    chain,
+    ruleId: rule.id,
+    actorJti,
+    platforms,
+    issuedAtSeconds: nowSeconds,
+  });
+  return endingKeys(hash.ofName, endable, root);
+}
