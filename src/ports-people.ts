@@ -55,6 +55,8 @@ export interface PendingConsents {
     caps: PendingCaps & { nowSeconds: number },
   ): Promise<PendingConsent | undefined>;
   find(id: string, nowSeconds: number): Promise<PendingConsent | undefined>;
+  /** Those of one user, by the digest of the user, the one that ends first before the others. */
+  list(subject: string, nowSeconds: number): Promise<readonly PendingConsent[]>;
   /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
   replace(pending: PendingConsent): Promise<boolean>;
 }

@@ -7,7 +7,7 @@ import type { Store } from "../../src/adapters/store/store.ts";
 import { exchange, linkIn, PLANNER } from "../support/asking-agents.ts";
 import { answerLink, cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../support/deferral.ts";
 import { shownBy } from "../support/markup.ts";
-import { files } from "../support/people.ts";
+import { Browser, files } from "../support/people.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { TestProvider } from "../support/provider.ts";
@@ -194,6 +194,23 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         form: { completion_mode: "deferred" },
       });
       assert.deepEqual([outcome(refused), refused.body.deferral_code], ["invalid_request", undefined]);
+    });
+
+    test("DTR-D-13 the account page lists what the user is asked, with the two buttons of its own page", async () => {
+      const user = "ines";
+      const waiting = await waitFor(world, provider, { user, scope: "trips.book" });
+      const browser = new Browser(world, provider);
+      const account = await browser.signIn(await browser.get("/account"), user);
+      const shown = shownBy(account.text);
+      assert.match(shown, /What you are asked/);
+      assert.match(shown, /At the booking agent it asks to\s+book trips for you/);
+      const [question = ""] = /<form[^>]*ask\?r=.*?<\/form>/s.exec(account.text) ?? [];
+      assert.equal((await browser.decide({ ...account, text: question })).status, 200);
+      assert.equal(outcome(await poll(world, waiting)), "token");
+      assert.doesNotMatch(shownBy((await browser.get("/account")).text), /What you are asked/);
+      // Another user is asked nothing.
+      await waitFor(world, provider, { user: "ivan" });
+      assert.doesNotMatch(shownBy((await browser.get("/account")).text), /What you are asked/);
     });
 
     test("DTR-6.5-1, DTR-6.6-2, DTR-D-8 the code of another agent is refused as an unknown one is", async () => {

@@ -140,6 +140,16 @@ export const ACCOUNT: AccountView = {
   ],
   moreAllowed: `${ISSUER}/account?after=4`,
   firstAllowed: `${ISSUER}/account`,
+  questions: [
+    {
+      id: "question",
+      formToken: "form-token",
+      party: WEB_APP,
+      permission: { target: CONSENT.target, sentences: ["read your notes", "change your notes"] },
+      agents: LOOPBACK.agents,
+      minutesLeft: 42,
+    },
+  ],
   allowed: [
     {
       id: "1",
@@ -207,6 +217,7 @@ const EMPTY: AccountView = {
   signOutToken: "sign-out-token",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
+  questions: [],
   jobs: [],
   allowed: [],
   events: [],

@@ -36,6 +36,12 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
       return added === 1 ? pending : living("asked", about);
     },
     find: async (id, now) => living("id", { id, now }),
+    list: async (subject, now) =>
+      read(
+        PENDING_CONSENT,
+        "from pending_consent where subject = :subject and expires_at > :now order by expires_at, id",
+        { subject, now },
+      ),
     replace: async (pending) => {
       const changed = await change(
         `update pending_consent set version = :version, body = :body, expires_at = :expires_at

@@ -13,7 +13,9 @@ import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { OwnEvent } from "../audit/own-events.ts";
-import type { PeoplePorts, SessionPorts } from "../ports.ts";
+import type { PeoplePorts } from "../ports.ts";
+import type { AskedPorts, OpenQuestion } from "./asked.ts";
+import { openQuestions } from "./asked.ts";
 import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
@@ -59,6 +61,8 @@ export type Account = {
   older?: string;
   /** The clients among the parties shown, by `client_id`; others are known by their id alone. */
   clients: ReadonlyMap<string, Client>;
+  /** What the user is asked at present. */
+  questions: readonly OpenQuestion[];
   takeAllToken: string;
   signOutToken: string;
 };
@@ -66,10 +70,7 @@ export type Account = {
 const HERE = { page: "account" } as const;
 
 /** PAGE-D-15: the page shows what belongs to the origin of the session and nothing else. */
-export type AccountPorts = SessionPorts &
-  ConsentPorts &
-  OwnJobPorts &
-  Pick<PeoplePorts, "audit" | "families" | "authFailures">;
+export type AccountPorts = AskedPorts & ConsentPorts & OwnJobPorts & Pick<PeoplePorts, "audit" | "families">;
 
 /** The days that the user asks for are those of their zone, which the session tells. */
 export async function openAccount(
@@ -99,17 +100,18 @@ async function showAccount(
   // PAGE-D-15, AUDIT-D-6: the reading is recorded before anything is shown.
   await ports.journal.record({ event: readingEvent(ports, audited, session, query) });
   const nowSeconds = ports.clock.nowSeconds();
-  const [standing, families, jobs, trail] = await Promise.all([
+  const [standing, families, jobs, questions, trail] = await Promise.all([
     readStanding(ports, origin, nowSeconds, query.afterConsent),
     ports.families.list(origin),
     livingJobs(ports, session),
+    openQuestions(ports, session),
     readTrail(ports, origin, defined<TrailQuery>({ ...timesOf(query), spans, after })),
   ]);
   const shown = standing.slice(0, ACCOUNT_CONSENTS);
   const { events, last } = trail;
   const uses = await readUses(ports, origin, spans, new Set(shown.map(({ id }) => id)));
   const parties = [
-    ...[...shown, ...jobs].map(({ actor }) => actor),
+    ...[...questions, ...shown, ...jobs].map(({ actor }) => actor),
     ...events.flatMap(({ agents }) => agents.map(({ id }) => id)),
   ];
   return defined<Account>({
@@ -122,6 +124,7 @@ async function showAccount(
       ...familiesOf(ports, families, consent.id, nowSeconds),
     })),
     jobs,
+    questions,
     moreAfter: standing.length > shown.length ? shown.at(-1)?.id : undefined,
     events,
     older: last && cursorAt(ports, origin, query, last),

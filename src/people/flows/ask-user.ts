@@ -108,8 +108,10 @@ export async function openQuestion(
 }
 
 /** The digest by which the questions to a user are found. */
-const userDigest = (hash: PeoplePorts["hash"], user: { iss: string; sub: string } | undefined): string =>
-  hash.sha256(JSON.stringify([user?.iss, user?.sub]));
+export const userDigest = (
+  hash: PeoplePorts["hash"],
+  user: { iss: string; sub: string } | undefined,
+): string => hash.sha256(JSON.stringify([user?.iss, user?.sub]));
 
 /** The question as one more request of the agent leaves it; undefined where that changes nothing. */
 function join(

@@ -13,6 +13,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
+import { userDigest } from "./ask-user.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, DecisionPage, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer } from "./decision.ts";
@@ -123,6 +124,33 @@ async function offerOf(
   if (decided.ok) return err("request_decided");
   const { missing, reason } = decided.error;
   return missing === undefined ? err(reason) : ok(missing);
+}
+
+/** A question that the user may answer on the account page, as on its own. */
+export type OpenQuestion = Pick<
+  AskedReview,
+  "id" | "offer" | "formToken" | "expiresAtSeconds" | "actor" | "clientId"
+>;
+
+/** DTR-D-13: what this user is asked at present. */
+export async function openQuestions(
+  ports: AskedPorts,
+  session: OpenSession,
+): Promise<readonly OpenQuestion[]> {
+  const { origin } = session;
+  const asked = await ports.pendingConsents.list(userDigest(ports.hash, origin), ports.clock.nowSeconds());
+  const found = await Promise.all(
+    asked.map(async (pending): Promise<readonly OpenQuestion[]> => {
+      const { id, actor, ask, decided, closed, startedAtSeconds } = pending;
+      if (decided || closed) return [];
+      if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds))) return [];
+      const offer = await offerOf(ports, pending, origin);
+      if (!offer.ok) return [];
+      const waits = { about: id, place: { page: "ask", id }, session } as const;
+      return [{ ...showOffer(ports, waits, offer.value, pending), actor, clientId: ask.clientId }];
+    }),
+  );
+  return found.flat();
 }
 
 async function renewRow(ports: AskedPorts, pending: PendingConsent): Promise<PendingConsent> {

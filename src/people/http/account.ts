@@ -11,14 +11,16 @@ import type { Agents } from "../../settings/agents.ts";
 import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
 import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } from "../flows/account.ts";
 import { openAccount, takeBack } from "../flows/account.ts";
+import type { OpenQuestion } from "../flows/asked.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { OwnJob } from "../flows/own-jobs.ts";
 import type { EventView, PermissionView } from "../pages/account-events.ts";
-import type { AccountView, AllowedView, OwnJobView } from "../pages/account-page.ts";
+import type { AccountView, AllowedView, OwnJobView, QuestionView } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
 import type { Session } from "../records.ts";
+import { minutesUntil } from "./decision-form.ts";
 import { sentenceOf, shownParty, shownTarget, shownUser, toldParty, zoneOf } from "./known-as.ts";
 import { digestOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
@@ -109,6 +111,7 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
     user: shownUser(session),
     zone: zoneOf(ports, session),
     signOutToken,
+    questions: account.questions.map((question) => questionView(ports, account, question)),
     allowed: account.consents.map((consent) => allowedView(ports, account, consent)),
     moreAllowed: moreAfter && here({ after: moreAfter }),
     firstAllowed: asked.query.afterConsent === undefined ? undefined : here({}),
@@ -122,6 +125,21 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
     newest: turned ? here(days) : undefined,
     problem: wrong ? "day" : account.problem,
   });
+}
+
+/** DTR-D-13 */
+function questionView(
+  { settings, clock }: BasePorts,
+  { clients, session }: Account,
+  { id, formToken, actor, offer: { target, scope }, expiresAtSeconds }: OpenQuestion,
+): QuestionView {
+  const { agents: named, policy } = settings();
+  const agents = furtherAgents(policy, target, scope, session).map((one) => shownParty(named, one));
+  const minutesLeft = minutesUntil(clock, expiresAtSeconds);
+  const [name = ""] = target.names;
+  const permission = permissionView(target, name, scope);
+  const party = partyView(named, clients, { id: actor });
+  return { id, formToken, party, permission, agents, minutesLeft };
 }
 
 function allowedView(

@@ -45,10 +45,13 @@ export function decisionView(
     signOutToken: page.signOutToken,
     request: id,
     base: issuer,
-    minutesLeft: Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60)),
+    minutesLeft: minutesUntil(ports.clock, expiresAtSeconds),
     renewable: page.renewable,
   });
 }
+
+export const minutesUntil = (clock: BasePorts["clock"], expiresAtSeconds: number): number =>
+  Math.max(1, Math.floor((expiresAtSeconds - clock.nowSeconds()) / 60));
 
 /** Reads the form of a page; undefined for anything else. */
 export async function readDecision(request: HttpRequest): Promise<Decision | undefined> {

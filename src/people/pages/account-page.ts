@@ -3,7 +3,7 @@ import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { EventView, PermissionView } from "./account-events.ts";
 import { days } from "./account-events.ts";
-import { fact, hidden, signedInAs } from "./decision-parts.ts";
+import { choices, fact, furtherParties, hidden, signedInAs } from "./decision-parts.ts";
 import type { ShownUser } from "./display-names.ts";
 import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
@@ -49,6 +49,12 @@ export type OwnJobView = {
   untilSeconds: number;
 };
 
+/** An open question to the user, which they answer here or on its own page. */
+export type QuestionView = Pick<AllowedView, "id" | "formToken" | "party" | "agents"> & {
+  permission: PermissionView;
+  minutesLeft: number;
+};
+
 export type AccountView = {
   /** The forms and links of this server begin with it. */
   base: string;
@@ -56,6 +62,7 @@ export type AccountView = {
   /** The time zone of the user, where it is known. */
   zone?: string;
   signOutToken: string;
+  questions: readonly QuestionView[];
   allowed: readonly AllowedView[];
   moreAllowed?: string;
   /** On a page that is not the first: the way there. */
@@ -83,6 +90,7 @@ export const accountPage = (view: AccountView): Page => ({
 ${problemOf(view, texts)}
 <h1>${texts.accountTitle}</h1>
 ${signedInAs(view, `${view.base}/signin?again=1`, texts)}
+${view.questions.length === 0 ? undefined : asked(view, texts)}
 ${jobsOf(view, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
@@ -129,6 +137,26 @@ ${hidden("token", formToken)}${hidden("job", id)}
 </form></details></li>`;
 }
 
+// --- what is asked ----------------------------------------------------------------------------------------------
+
+/** DTR-D-13: each question with the two buttons of its own page, where the reason and the whole chain stand. */
+const asked = ({ base, questions }: AccountView, texts: Texts): Html =>
+  html`<h2>${texts.askedHeading}</h2>
+<ul class="cards">${questions.map(({ id, formToken, party, permission, agents, minutesLeft }) => {
+    const { heading, beneath } = partyHeading(party, texts);
+    const page = `${base}/ask?r=${id}`;
+    return html`<li><h3>${heading}</h3>
+${beneath}
+${aboutParty(party, texts)}
+<dl>${permitted(permission, texts, texts.asksTo)}</dl>
+<p class="hint">${texts.timeLeft(minutesLeft)} ${link(page, html`${texts.more}`)}</p>
+<form method="post" action="${page}">
+${hidden("token", formToken)}${hidden("all", "1")}
+${furtherParties({ agents }, texts)}
+${choices(texts)}
+</form></li>`;
+  })}</ul>`;
+
 // --- what is allowed --------------------------------------------------------------------------------------------
 
 function allowed(view: AccountView, texts: Texts): Html {
@@ -165,9 +193,9 @@ ${hidden("token", formToken)}${hidden("consent", id)}
 <button aria-describedby="allowed-${index}">${texts.takeBackYes}</button>
 </form></details>`;
 
-const permitted = ({ target, sentences }: PermissionView, texts: Texts): Html =>
+const permitted = ({ target, sentences }: PermissionView, texts: Texts, words = texts.mayAt): Html =>
   fact(
-    texts.mayAt(targetName(target, texts)),
+    words(targetName(target, texts)),
     html`<ul>${sentences.map((one) => html`<li>${shownId(inLanguage(one, [texts.language]))}</li>`)}</ul>`,
   );
 

@@ -52,7 +52,7 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
 ${scopes(view, texts)}
-${agents(view, texts)}
+${furtherParties(view, texts)}
 ${own.warning}
 ${choices(texts)}
 </form>
@@ -99,12 +99,15 @@ const box = (name: string, value: string, words: string, kind: "one" | "every"):
   html`<label class="${kind}"><input type="checkbox" name="${name}" value="${value}"><span>${words}</span></label>`;
 
 /** How many act further is part of what is asked; which ones, a click away. */
-function agents({ agents: named }: DecisionView, texts: Texts): Html | undefined {
+export function furtherParties(
+  { agents: named }: Pick<DecisionView, "agents">,
+  texts: Texts,
+): Html | undefined {
   if (named.length === 0) return undefined;
   const items = named.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
   return html`<details><summary>${texts.agentsFurther(named.length)}</summary><ul>${items}</ul></details>`;
 }
 
 /** PAGE-D-10: the two buttons look alike. */
-const choices = ({ refuse, allow }: Texts): Html =>
+export const choices = ({ refuse, allow }: Texts): Html =>
   html`<div class="choices"><button name="decision" value="refuse" formnovalidate>${refuse}</button><button name="decision" value="allow">${allow}</button></div>`;

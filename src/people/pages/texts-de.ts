@@ -59,6 +59,7 @@ export const de: Texts = {
   backTo: (host) => html`Zurück zu ${host}`,
   accountTitle: "Ihr Konto",
   forSupport: "Nummer für den Support:",
+  askedHeading: "Was Sie gefragt werden",
   jobsHeading: "Laufende Aufträge",
   jobTitle: (words) => html`„${words}“`,
   jobBy: (agent) => html`Ausgeführt von ${agent}, von dort stammt der Name`,

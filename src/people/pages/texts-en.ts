@@ -59,6 +59,7 @@ export const en = {
   accountTitle: "Your account",
   /** Before the id of the request. */
   forSupport: "Number for support:",
+  askedHeading: "What you are asked",
   jobsHeading: "Jobs in progress",
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
