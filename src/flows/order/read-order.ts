@@ -76,23 +76,14 @@ function orderOf(
   const target = targetOf(requested, client, named, subject, policy);
   if (!target.ok) return err({ failure: { kind: "grant_refused", reason: target.error.reason }, parties });
   const access = defined<Order["access"]>({
+    ...callerOf(client),
     mode: requested.mode,
-    clientId: client.clientId,
-    workload: client.workload,
-    registrationClass: client.registrationClass,
-    clientScopes: client.scopes,
     subject: subject?.subject,
     target: target.value,
     requestedType: requested.requestedType,
     resources,
     scope,
     details,
-    clientDetails: client.detailTypes,
-    keys: client.keys,
-    bindsBy: client.bindsBy,
-    forWorkload: client.forWorkload,
-    // PLAT-D-13, WAG-5-5: what is issued outlives the token of the platform by little.
-    endsAtSeconds: client.platform && client.platform.expiresAtSeconds + WORKLOAD_OUTLIVED_SECONDS,
   });
   const { byGrant } = requested;
   const platforms = [client.platform, subject?.platform, actor?.value.platform].filter(
@@ -101,6 +92,20 @@ function orderOf(
   const order = buildOrder(issuer, access, named !== undefined, subject, actor?.value);
   return ok(defined<Order>({ ...order, byGrant, platforms, parties }));
 }
+
+/** What an access request says of its caller, as it proves itself in this very request; what is absent is undefined. */
+export const callerOf = (client: RequestingClient) => ({
+  clientId: client.clientId,
+  workload: client.workload,
+  registrationClass: client.registrationClass,
+  clientScopes: client.scopes,
+  clientDetails: client.detailTypes,
+  keys: client.keys,
+  bindsBy: client.bindsBy,
+  forWorkload: client.forWorkload,
+  // PLAT-D-13, WAG-5-5: what is issued outlives the token of the platform by little.
+  endsAtSeconds: client.platform && client.platform.expiresAtSeconds + WORKLOAD_OUTLIVED_SECONDS,
+});
 
 function buildOrder(
   issuer: string,

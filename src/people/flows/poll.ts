@@ -4,6 +4,7 @@
  */
 import type { Reason } from "../../audit/reasons.ts";
 import type { Order } from "../../flows/order/order.ts";
+import { callerOf } from "../../flows/order/read-order.ts";
 import type { ReadGrant } from "../../flows/people.ts";
 import type { RefusedRequest, Unrecorded } from "../../flows/refusal.ts";
 import { spendProof } from "../../flows/spend-proof.ts";
@@ -12,7 +13,6 @@ import { standing } from "../../flows/standing.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import type { Known, TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
-import { WORKLOAD_OUTLIVED_SECONDS } from "../../limits/tokens.ts";
 import type { RecordPorts } from "../../ports.ts";
 import type { PendingConsent } from "../../records.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -65,18 +65,11 @@ function resume(
   deferral: DeferralRecord,
   question: PendingConsent | undefined,
 ): Order {
-  const { registrationClass, scopes, keys, bindsBy, platform } = request.client;
+  const { platform } = request.client;
   const { access, facts, endingKeys, requested } = deferral;
   return defined<Order>({
     ...facts,
-    access: defined<Order["access"]>({
-      ...access,
-      registrationClass,
-      clientScopes: scopes,
-      keys,
-      bindsBy,
-      endsAtSeconds: platform && platform.expiresAtSeconds + WORKLOAD_OUTLIVED_SECONDS,
-    }),
+    access: defined<Order["access"]>({ ...access, ...callerOf(request.client) }),
     root: { keys: endingKeys },
     platforms: platform === undefined ? [] : [platform],
     resumes: {
