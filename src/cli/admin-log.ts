@@ -5,6 +5,7 @@ import { clock } from "../adapters/clock.ts";
 import { random } from "../adapters/crypto/random.ts";
 import type { Store } from "../adapters/store/store.ts";
 import { LogConflict } from "../adapters/store/store.ts";
+import type { AuditEvent } from "../audit/event.ts";
 import type { Journal } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Entry } from "../records.ts";
@@ -16,14 +17,23 @@ export const ADMIN_LOG = "admin";
 const ATTEMPTS_MAX = 3;
 
 /** The operating-system user that runs the command: the only identity that the host knows. */
-export function describeOperator(): JsonObject {
+function describeOperator(): JsonObject {
   return process.getuid === undefined ? {} : { uid: process.getuid() };
 }
 
-/** AUDIT-D-4: every event names the policy in force, by its digest. */
-export function describePolicy({ policy }: Settings): { digest: string } {
-  return { digest: policy.digest };
-}
+/** What every event of an operator says. AUDIT-D-4: it names the policy in force, by its digest. */
+export const byOperator = ({ policy }: Settings, detail: JsonObject = {}) => ({
+  reason: "by_operator" as const,
+  policy: { digest: policy.digest },
+  detail: { ...detail, ...describeOperator() },
+});
+
+/** An event of what an operator did. */
+export const operatorEvent = (settings: Settings, type: AuditEvent["type"], detail?: JsonObject) => ({
+  type,
+  outcome: "allow" as const,
+  ...byOperator(settings, detail),
+});
 
 /**
  * AUDIT-D-1: event and change are written in one step and durable when this returns; it returns false if the change was
@@ -38,15 +48,7 @@ export async function recordAccess(
   { settings, store }: { settings: Settings; store: Pick<Store, "log"> },
   detail: JsonObject,
 ): Promise<void> {
-  await recordAsAdmin(store, {
-    event: {
-      type: "admin.access",
-      outcome: "allow",
-      reason: "by_operator",
-      policy: describePolicy(settings),
-      detail: { ...detail, ...describeOperator() },
-    },
-  });
+  await recordAsAdmin(store, { event: operatorEvent(settings, "admin.access", detail) });
 }
 
 /**

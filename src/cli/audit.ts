@@ -13,7 +13,7 @@ import type { Command } from "./command.ts";
 import { onFiles, onStore } from "./command.ts";
 import { readFormat } from "./formats.ts";
 import type { CommandArguments } from "./options.ts";
-import { wholeNumber } from "./options.ts";
+import { readWhole } from "./options.ts";
 
 export function auditCommand(given: CommandArguments): Result<Command, string> {
   const [name = ""] = given.args;
@@ -85,10 +85,10 @@ function print(given: CommandArguments): Result<Command, string> {
   }
   const filter = readFilters(filters);
   if (!filter.ok) return filter;
-  const last = limit === undefined ? undefined : wholeNumber(limit);
-  if (limit !== undefined && last === undefined) return err("--limit is not a whole number from 1 on");
-  const asked = defined<JsonObject>({ ...recorded(filters), log, limit: last });
+  const last = readWhole(given, "limit");
+  if (!last.ok) return last;
+  const asked = defined<JsonObject>({ ...recorded(filters), log, limit: last.value });
   return onStore(given, (admin) =>
-    showEvents(admin, filter.value, { log, limit: last, format: format.value, asked }),
+    showEvents(admin, filter.value, { log, limit: last.value, format: format.value, asked }),
   );
 }

@@ -17,7 +17,7 @@ import { onStore } from "./command.ts";
 import type { Format, Formats } from "./formats.ts";
 import { asCsv, readFormat } from "./formats.ts";
 import type { CommandArguments } from "./options.ts";
-import { wholeNumber } from "./options.ts";
+import { readWhole } from "./options.ts";
 import { columnFields, jsonLine, time, word } from "./text.ts";
 
 export const agentsCommand = (given: CommandArguments): Result<Command, string> =>
@@ -38,14 +38,14 @@ function listCallers(
 ): Result<Command, string> {
   const format = readFormat(given, CALLER_FORMATS);
   if (!format.ok) return format;
-  const [since, limit] = [given.one("since"), given.one("limit")];
+  const since = given.one("since");
   const sinceMs = since === undefined ? undefined : readUtcTime(since);
   if (since !== undefined && sinceMs === undefined) {
     return err("--since is not a UTC time like 2027-01-31T00:00:00Z");
   }
-  const most = limit === undefined ? undefined : wholeNumber(limit);
-  if (limit !== undefined && most === undefined) return err("--limit is not a whole number from 1 on");
-  const wanted = { command, isListed, format: format.value, sinceMs, limit: most };
+  const limit = readWhole(given, "limit");
+  if (!limit.ok) return limit;
+  const wanted = { command, isListed, format: format.value, sinceMs, limit: limit.value };
   return onStore(given, (admin) => show(admin, wanted));
 }
 

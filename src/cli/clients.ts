@@ -15,7 +15,7 @@ import { createClient, disableClient, rotateSecret } from "./clients/secret-clie
 import type { Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { wholeNumber } from "./options.ts";
+import { readWhole, wholeNumber } from "./options.ts";
 
 const METHODS = methodsWith("secrets", "operator");
 const OVERLAP_SECONDS = 86_400;
@@ -79,7 +79,7 @@ function readRotation(given: CommandArguments, clientId: string): Result<Rotatio
 }
 
 function readInitialToken(given: CommandArguments): Result<NewInitialToken, string> {
-  const [name = "", scope, uses = "1"] = ["class", "scope", "uses"].map(given.one);
+  const [name = "", scope] = ["class", "scope"].map(given.one);
   if (!isClassName(name)) {
     return err("--class is not a short name of lower-case letters, digits and hyphens");
   }
@@ -92,14 +92,14 @@ function readInitialToken(given: CommandArguments): Result<NewInitialToken, stri
   if (!lifetime.ok) return lifetime;
   const scopes = scope === undefined ? undefined : parseScope(scope);
   if (scopes?.ok === false) return err("--scope is not a list of scopes separated by single spaces");
-  const usesMax = wholeNumber(uses);
-  if (usesMax === undefined) return err("--uses is not a whole number of registrations");
+  const uses = readWhole(given, "uses", "of registrations");
+  if (!uses.ok) return uses;
   return ok(
     defined<NewInitialToken>({
       registrationClass: name,
       grantTypes: grantTypes.value,
       scopes: scopes?.value,
-      usesMax,
+      usesMax: uses.value ?? 1,
       expiresInSeconds: lifetime.value ?? INITIAL_TOKEN_SECONDS,
       json: given.has("json"),
     }),
@@ -114,9 +114,5 @@ function readGrantTypes(given: CommandArguments): Result<readonly string[], stri
   return ok([...new Set(wanted)]);
 }
 
-function readLifetime(given: CommandArguments): Result<number | undefined, string> {
-  const expires = given.one("expires");
-  const seconds = expires === undefined ? undefined : wholeNumber(expires);
-  const isWrong = expires !== undefined && seconds === undefined;
-  return isWrong ? err("--expires is not a whole number of seconds") : ok(seconds);
-}
+const readLifetime = (given: CommandArguments): Result<number | undefined, string> =>
+  readWhole(given, "expires", "of seconds");

@@ -11,11 +11,11 @@ import type { Settings } from "../settings/settings.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "./admin-log.ts";
+import { operatorEvent, recordAsAdmin } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { wholeNumber } from "./options.ts";
+import { readWhole } from "./options.ts";
 import { consentLine, jsonLine, titlesOf, word } from "./text.ts";
 
 export function consentsCommand(given: CommandArguments): Result<Command, string> {
@@ -43,11 +43,8 @@ type NewConsent = {
 };
 
 function readConsent(given: CommandArguments): Result<NewConsent, string> {
-  const expires = given.one("expires");
-  const seconds = expires === undefined ? undefined : wholeNumber(expires);
-  if (expires !== undefined && seconds === undefined) {
-    return err("--expires is not a whole number of seconds");
-  }
+  const lifetime = readWhole(given, "expires", "of seconds");
+  if (!lifetime.ok) return lifetime;
   const [issuer = "", subject = "", actor = "", scope = ""] = ["issuer", "subject", "actor", "scope"].map(
     given.one,
   );
@@ -56,7 +53,9 @@ function readConsent(given: CommandArguments): Result<NewConsent, string> {
     return err(`--actor ${word(actor)} is neither the SPIFFE ID of a workload nor the name of a platform's`);
   }
   const targets = given.all("target") ?? [];
-  return ok(defined<NewConsent>({ issuer, subject, actor, targets, scope, expiresInSeconds: seconds }));
+  return ok(
+    defined<NewConsent>({ issuer, subject, actor, targets, scope, expiresInSeconds: lifetime.value }),
+  );
 }
 
 /** Returns the scopes. A consent that no request could match is refused, because it can only be a typing error. */
@@ -98,37 +97,34 @@ async function addConsent({ settings, store, print, printError }: Admin, added: 
     scopes: scopes.value,
     expiresAtSeconds: expires,
   });
-  const event: AuditEvent = {
-    type: "consent.recorded",
-    outcome: "allow",
-    reason: "by_operator",
-    policy: { ...describePolicy(settings), consent: id },
-    detail: defined<JsonObject>({
-      iss: issuer,
-      sub: subject,
-      actor,
-      targets,
-      scope: scopes.value.join(" "),
-      expires_at: expires,
-      ...describeOperator(),
-    }),
-  };
+  const detail = defined<JsonObject>({
+    iss: issuer,
+    sub: subject,
+    actor,
+    targets,
+    scope: scopes.value.join(" "),
+    expires_at: expires,
+  });
+  const event = consentEvent(settings, "consent.recorded", id, detail);
   const recorded = await recordAsAdmin(store, { event, consent: { add: consent } });
   if (!recorded) throw new Error("the random id already exists");
   print(id);
   return EXIT.done;
 }
 
+function consentEvent(
+  settings: Settings,
+  type: AuditEvent["type"],
+  id: string,
+  detail?: JsonObject,
+): AuditEvent {
+  const event = operatorEvent(settings, type, detail);
+  return { ...event, policy: { ...event.policy, consent: id } };
+}
+
 async function withdrawStored({ settings, store, print, printError }: Admin, id: string): Promise<number> {
-  const event: AuditEvent = {
-    type: "consent.withdrawn",
-    outcome: "allow",
-    reason: "by_operator",
-    policy: { ...describePolicy(settings), consent: id },
-    detail: describeOperator(),
-  };
   const withdrawn = await recordAsAdmin(store, {
-    event,
+    event: consentEvent(settings, "consent.withdrawn", id),
     consent: { withdraw: id, atSeconds: clock.nowSeconds() },
   });
   if (!withdrawn) {

@@ -11,7 +11,7 @@ import { EXIT } from "../limits/process.ts";
 import { parseQuestion } from "../policy/question.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "./admin-log.ts";
+import { operatorEvent, recordAsAdmin } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
@@ -53,11 +53,8 @@ async function explainFile(
   const explanation = await explain(ports, question.value);
   await recordAsAdmin(store, {
     event: {
-      type: "admin.access",
-      outcome: "allow",
+      ...operatorEvent(settings, "admin.access", describeExplanation(question.value, explanation)),
       reason: "explained",
-      policy: describePolicy(settings),
-      detail: { ...describeExplanation(question.value, explanation), ...describeOperator() },
     },
   });
   const { issued } = explanation;

@@ -9,7 +9,7 @@ import type { Origin } from "../policy/access.ts";
 import type { JobFacts, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
-import { describeOperator, describePolicy, recordAccess } from "./admin-log.ts";
+import { byOperator, recordAccess } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
@@ -81,12 +81,7 @@ async function endJob(admin: Admin, id: string, isDry: boolean, json: boolean): 
   const ports = portsOf(admin);
   const facts = await ports.jobs.find(id);
   if (facts === undefined) return tellUnknown(admin, id);
-  const by = {
-    reason: "by_operator",
-    policy: describePolicy(admin.settings),
-    detail: describeOperator(),
-  } as const;
-  const [selector, event] = stopOf(admin.settings.issuer, facts.job, by);
+  const [selector, event] = stopOf(admin.settings.issuer, facts.job, byOperator(admin.settings));
   let count: number;
   if (isDry) {
     await recordAccess(admin, { command: "jobs end --dry-run", job: id });

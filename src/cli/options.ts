@@ -161,6 +161,18 @@ export function attempt<T>(work: () => T): Result<T, string> {
   }
 }
 
+/** A whole number from 1 on; `what` ends the sentence that refuses another text. */
+export function readWhole(
+  given: CommandArguments,
+  option: string,
+  what = "from 1 on",
+): Result<number | undefined, string> {
+  const digits = given.one(option);
+  const number = digits === undefined ? undefined : wholeNumber(digits);
+  const isWrong = digits !== undefined && number === undefined;
+  return isWrong ? err(`--${option} is not a whole number ${what}`) : ok(number);
+}
+
 export function wholeNumber(digits = ""): number | undefined {
   return /^[1-9][0-9]{0,8}$/.test(digits) ? Number(digits) : undefined;
 }

@@ -16,7 +16,7 @@ import type { TokenFacts, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { describeOperator, describePolicy, recordAccess, recordEntry } from "./admin-log.ts";
+import { byOperator, recordAccess, recordEntry } from "./admin-log.ts";
 import { FORMATS } from "./audit/trail.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
@@ -93,22 +93,23 @@ export const endingPortsOf = ({ settings, store }: Admin): EndingPorts & { journ
 });
 
 async function endByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
-  const policy = describePolicy(admin.settings);
-  const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
   tellUnknownIssuer(admin, selector);
-  const ended = await endTokens(endingPortsOf(admin), selector, asEvent(selector, by));
+  const ended = await endTokens(
+    endingPortsOf(admin),
+    selector,
+    asEvent(selector, byOperator(admin.settings)),
+  );
   const { count, more, cutOffMs, acceptedUntilSeconds: until, streams, eventId } = ended;
   if (json) {
-    const list = streams.length === 0 ? undefined : streams;
-    const told = {
+    const told = defined<JsonObject>({
       ended: count,
       more,
       cut_off_ms: cutOffMs,
       accepted_until: until,
-      streams: list,
+      streams: streams.length === 0 ? undefined : [...streams],
       event: eventId,
-    };
-    admin.print(jsonLine(defined<EndedJson>(told)));
+    });
+    admin.print(jsonLine(told));
     return EXIT.done;
   }
   const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;
@@ -141,22 +142,8 @@ function tellUnknownIssuer({ settings, printError }: Admin, selector: EndingSele
   );
 }
 
-type EndedJson = {
-  ended: number;
-  more?: true;
-  cut_off_ms?: number;
-  accepted_until?: number;
-  streams?: readonly string[];
-  event: string;
-};
-
 async function enableByCommand(admin: Admin, subject: Origin, json: boolean): Promise<number> {
-  const by = {
-    reason: "by_operator",
-    policy: describePolicy(admin.settings),
-    detail: describeOperator(),
-  } as const;
-  const enabled = await enableSubject(endingPortsOf(admin), subject, by);
+  const enabled = await enableSubject(endingPortsOf(admin), subject, byOperator(admin.settings));
   if (json)
     admin.print(jsonLine(defined<JsonObject>({ enabled: enabled !== undefined, event: enabled?.eventId })));
   else if (enabled === undefined)

@@ -7,7 +7,7 @@ import { random } from "../../adapters/crypto/random.ts";
 import { EXIT } from "../../limits/process.ts";
 import { LEASE_SECONDS } from "../../limits/store.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
+import { ADMIN_LOG, operatorEvent, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { word } from "../text.ts";
 
@@ -46,15 +46,8 @@ async function endLog({ settings, store }: Admin, log: string, { ensure }: Insta
   const onFatal = (): void => {};
   const journal = await openJournal({ log, store: store.log, clock, random, onFatal, mayWrite: ensure });
   const head = await store.log.head(log);
-  await recordAsAdmin(store, {
-    event: {
-      type: "log.retired",
-      outcome: "allow",
-      reason: "by_operator",
-      policy: describePolicy(settings),
-      detail: { log, tree_size: (head?.seq ?? -1) + 1, head: head?.hash ?? "", ...describeOperator() },
-    },
-  });
+  const detail = { log, tree_size: (head?.seq ?? -1) + 1, head: head?.hash ?? "" };
+  await recordAsAdmin(store, { event: operatorEvent(settings, "log.retired", detail) });
   try {
     await journal.record({ event: { type: "log.ended", outcome: "allow", reason: "by_operator" } });
   } catch (fault) {

@@ -10,7 +10,7 @@ import { EXIT } from "../../limits/process.ts";
 import type { InitialToken } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
+import { operatorEvent, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { fields, jsonLine, time, word, words } from "../text.ts";
 
@@ -38,24 +38,16 @@ export async function createInitialToken(admin: Admin, wanted: NewInitialToken):
     createdAtSeconds,
     expiresAtSeconds: createdAtSeconds + expiresInSeconds,
   };
-  const recorded = await recordAsAdmin(admin.store, {
-    event: {
-      type: "initial_access_token.created",
-      outcome: "allow",
-      reason: "by_operator",
-      policy: describePolicy(admin.settings),
-      detail: defined<JsonObject>({
-        id: row.id,
-        class: registrationClass,
-        grant_types: [...grantTypes],
-        uses_max: usesMax,
-        scope: scopes?.join(" "),
-        expires_at: row.expiresAtSeconds,
-        ...describeOperator(),
-      }),
-    },
-    initialToken: { add: row },
+  const detail = defined<JsonObject>({
+    id: row.id,
+    class: registrationClass,
+    grant_types: [...grantTypes],
+    uses_max: usesMax,
+    scope: scopes?.join(" "),
+    expires_at: row.expiresAtSeconds,
   });
+  const event = operatorEvent(admin.settings, "initial_access_token.created", detail);
+  const recorded = await recordAsAdmin(admin.store, { event, initialToken: { add: row } });
   if (!recorded) throw new Error("the random id already exists");
   const shown = { id: row.id, initial_access_token: token, expires_at: row.expiresAtSeconds };
   if (json) admin.print(JSON.stringify(shown));
@@ -65,13 +57,7 @@ export async function createInitialToken(admin: Admin, wanted: NewInitialToken):
 
 export async function revokeInitialToken(admin: Admin, id: string): Promise<number> {
   const recorded = await recordAsAdmin(admin.store, {
-    event: {
-      type: "initial_access_token.revoked",
-      outcome: "allow",
-      reason: "by_operator",
-      policy: describePolicy(admin.settings),
-      detail: { id, ...describeOperator() },
-    },
+    event: operatorEvent(admin.settings, "initial_access_token.revoked", { id }),
     initialToken: { revoke: id, atSeconds: clock.nowSeconds() },
   });
   if (recorded) admin.print(`Revoked: ${word(id)}. Clients that registered with it keep their registration.`);
@@ -96,26 +82,14 @@ function stateOfInitialToken(token: InitialToken, atSeconds: number): InitialTok
   return token.uses < token.usesMax ? "in-force" : "used-up";
 }
 
-type InitialTokenJson = {
-  id: string;
-  state: InitialTokenState;
-  class: string;
-  grant_types: readonly string[];
-  scope?: string;
-  uses: number;
-  uses_max: number;
-  expires_at: number;
-  revoked_at?: number;
-};
-
 function initialTokenRecord(token: InitialToken, atSeconds: number): string {
   const { id, registrationClass, ceiling, uses, usesMax, expiresAtSeconds, revokedAtSeconds } = token;
   return jsonLine(
-    defined<InitialTokenJson>({
+    defined<JsonObject>({
       id,
       state: stateOfInitialToken(token, atSeconds),
       class: registrationClass,
-      grant_types: ceiling.grantTypes,
+      grant_types: [...ceiling.grantTypes],
       scope: ceiling.scopes?.join(" "),
       uses,
       uses_max: usesMax,

@@ -11,7 +11,7 @@ import type { SecretDigest, Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../spec/spiffe/id.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
+import { operatorEvent, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { word } from "../text.ts";
 
@@ -47,20 +47,12 @@ function showSecret({ print }: Admin, clientId: string, { secret, stored }: NewS
 }
 
 /** AUDIT-D-3: an event contains neither a secret nor its digest. */
-function describeChange(
+const describeChange = (
   type: AuditEvent["type"],
   { settings }: Admin,
   clientId: string,
-  detail: JsonObject = {},
-): AuditEvent {
-  return {
-    type,
-    outcome: "allow",
-    reason: "by_operator",
-    policy: describePolicy(settings),
-    detail: { client_id: clientId, ...detail, ...describeOperator() },
-  };
-}
+  detail?: JsonObject,
+) => operatorEvent(settings, type, { client_id: clientId, ...detail });
 
 function findProblems({ policy }: Settings, { workload, defaultTarget }: NewClient): readonly string[] {
   const problems: string[] = [];

@@ -2,7 +2,7 @@
 import { KeysUnusable, sealAnew } from "../../adapters/crypto/seal.ts";
 import type { KeyChange } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits/process.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
+import { operatorEvent, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { jsonLine } from "../text.ts";
 
@@ -21,9 +21,7 @@ export async function reencryptKeys(admin: Admin, json: boolean): Promise<number
     printError(`${fault.message}. Nothing was changed.`);
     return EXIT.refused;
   }
-  const detail = { kids: keys.map(({ kid }) => kid), ...describeOperator() };
-  const policy = describePolicy(settings);
-  const event = { type: "key.reencrypted", outcome: "allow", reason: "by_operator", policy, detail } as const;
+  const event = operatorEvent(settings, "key.reencrypted", { kids: keys.map(({ kid }) => kid) });
   if (keys.length > 0 && !(await recordAsAdmin(store, { event, keys }))) {
     printError("A key changed meanwhile, and nothing was written: try again.");
     return EXIT.refused;

@@ -8,7 +8,7 @@ import type { KeyRow } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits/process.ts";
 import type { KeyPurpose } from "../../settings/key-life.ts";
 import { keysInUse, nextChange } from "../../settings/key-life.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../admin-log.ts";
+import { byOperator, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { jsonLine, time, word } from "../text.ts";
 
@@ -82,11 +82,8 @@ export const keeperOf = (admin: Admin): KeeperOptions => ({
 });
 
 /** AUDIT-D-4: every event names the policy in force. */
-export const withOperator = (
-  { settings }: Admin,
-  event: ReturnType<typeof keyEvent>,
-): ReturnType<typeof keyEvent> => ({
+export const withOperator = ({ settings }: Admin, event: ReturnType<typeof keyEvent>) => ({
   ...event,
-  policy: describePolicy(settings),
-  detail: { ...event.detail, ...describeOperator() },
+  ...byOperator(settings, event.detail),
+  reason: event.reason,
 });

@@ -10,6 +10,7 @@ import { EXIT } from "../../limits/process.ts";
 import type { EndingSelector } from "../../policy/endings.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import { defined } from "../../result.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
 import { recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { jsonLine, word } from "../text.ts";
@@ -53,12 +54,10 @@ export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawa
   if (unusable !== undefined) printError(`The key is withdrawn. ${unusable}.`);
   const after = unusable === undefined ? await keepKeys(keeperOf(admin)) : await store.keys.list();
   const signs = after.find((one) => isSuccessor(one, key) && one.state === "active")?.kid;
-  if (json) print(jsonLine(defined<Withdrawn>({ kid, ended: count, signs, announced })));
+  if (json) print(jsonLine(defined<JsonObject>({ kid, ended: count, signs, announced })));
   else for (const line of report(admin, key, count, signs, announced)) print(line);
   return EXIT.done;
 }
-
-type Withdrawn = { kid: string; ended: number; signs?: string; announced: boolean };
 
 /** Whether every verifier has fetched the key since it was published. */
 const isKnown = (
