@@ -14,7 +14,7 @@ import { documentsOf } from "./http/discovery.ts";
 import { explainEndpoint } from "./http/explain.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
-import { jobEndpoint, jobsEndpoint } from "./http/jobs.ts";
+import { createJobEndpoint, jobEndpoint, jobsEndpoint } from "./http/jobs.ts";
 import type { People, PeopleEndpoint } from "./http/people.ts";
 import {
   deleteRegistrationEndpoint,
@@ -47,7 +47,7 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
     [`${base}/revoke`]: { POST: at((own) => revokeEndpoint(own, people())) },
     [`${base}/revocations`]: { POST: at(revocationsEndpoint) },
-    [`${base}/jobs`]: { GET: at(jobsEndpoint) },
+    [`${base}/jobs`]: { GET: at(jobsEndpoint), POST: at(createJobEndpoint) },
     [`${base}/jobs/*`]: { GET: at(jobEndpoint) },
     [`${base}/signals/*`]: { POST: at(signalsEndpoint) },
     [`${base}/register`]: { POST: at(registerEndpoint) },

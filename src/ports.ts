@@ -408,7 +408,8 @@ export type ClientAuthPorts = BasePorts &
   Pick<Ports, "issuers" | "bundles" | "verifier">;
 
 /** What verifies tokens of ours: their signatures, which it cannot make, and what is on record of them. */
-export type OwnTokenPorts = BasePorts & Pick<Ports, "clients" | "facts" | "verifier"> & { signer: OwnKeys };
+export type OwnTokenPorts = BasePorts &
+  Pick<Ports, "clients" | "facts" | "jobs" | "verifier"> & { signer: OwnKeys };
 
 /** What verifies tokens of trusted issuers, and gives their subjects a name here. */
 export type ForeignTokenPorts = BasePorts & Pick<Ports, "clients" | "endings" | "issuers" | "verifier">;

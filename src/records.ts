@@ -243,8 +243,8 @@ export type Entry = {
   guards?: readonly Guard[];
   consent?: ConsentChange;
   registration?: RegistrationChange;
-  /** A job that is new. */
-  job?: JobRecord;
+  /** A job that is new, and the consents that are given with it (JOB-D-6). */
+  job?: { add: JobRecord; consents: readonly Consent[] };
   family?: FamilyChange;
   rows?: readonly RowChange[];
   /** Withdrawing a consent and removing a client end the tokens under them without it. */

@@ -47,6 +47,8 @@ export const EVENT_TYPES = [
   "grant.denied",
   "consent.recorded",
   "consent.withdrawn",
+  "job.approved",
+  "job.refused",
   "authorization.denied",
   "user.signed_in",
   "user.signin_failed",
@@ -161,6 +163,8 @@ export type AuditEvent = {
    * presented.
    */
   grant?: { id: string; generation?: number };
+  /** JOB-D-8: the job; `iss` is there for another server's. */
+  job?: { id: string; iss?: string };
   requested?: {
     audience: readonly string[];
     resource: readonly string[];

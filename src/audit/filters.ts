@@ -72,6 +72,7 @@ export const FILTERS: Readonly<Record<string, FilterRow>> = {
     option: option("target", "NAME", "the events for a target, as it was requested or granted"),
     terms: term("target"),
   },
+  job: { option: option("job", "ID", "the events of one job"), terms: term("job") },
   rule: { option: option("rule", "ID", "the events that one rule decided"), terms: term("rule") },
   outcome: {
     option: option("outcome", "OUTCOME", "allow, deny or error"),

@@ -25,7 +25,9 @@ export type TermName =
   /** `jti` of the subject token, of the actor token, and of a token that is ended; the thread of a deferral. */
   | "presented"
   /** `jti` of the tokens of ours from which the issued one was exchanged, and the id of the user's click. */
-  | "ancestor";
+  | "ancestor"
+  /** The id of a job of ours. */
+  | "job";
 
 export type Term = { name: TermName; value: string };
 
@@ -59,6 +61,7 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   add("granted", granted?.jti);
   add("presented", subject?.token.jti, actor?.token.jti, text(detail.jti), text(detail.deferral));
   add("ancestor", ...(granted?.parent_jti ?? []), event.grant?.id);
+  if (event.job?.iss === undefined) add("job", event.job?.id);
   for (const [name, value] of endsOf(detail)) add(name, value);
   return terms;
 }
@@ -77,6 +80,8 @@ function endsOf({ ends }: JsonObject): readonly [TermName, string | undefined][]
       return [["client", text(ends.clientId)]];
     case "grant":
       return [["ancestor", text(ends.id)]];
+    case "job":
+      return [["job", text(ends.id)]];
     case "rule":
       return [["rule", text(ends.id)]];
     default:

@@ -88,6 +88,7 @@ export const endingPortsOf = ({ settings, store }: Admin): EndingPorts & { journ
   settings: () => settings,
   clients: openClients(() => settings, store.clients),
   facts: store.facts,
+  jobs: store.jobs,
   endings: store.endings,
   journal: { record: (entry) => recordEntry(store, entry) },
 });

@@ -175,6 +175,10 @@ export const IssuerFile = v.strictObject({
   maxAgeSeconds: maybe(seconds, "The longest age of its tokens, in seconds."),
   vouches: maybe(VouchesFile, "Present: its tokens authenticate clients that name it in `vouchedBy`."),
   statements: flag("Whether its software statements are accepted at registration"),
+  /** JOB-D-18 */
+  jobs: flag(
+    "Whether the claim `job` of its grants and tokens names a job of its own, by which it ends them",
+  ),
   grants: maybe(GrantsFile, "Present: its JWT authorization grants are redeemed."),
   workloads: setting(
     v.optional(v.record(text, WorkloadsFile), {}),

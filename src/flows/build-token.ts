@@ -1,6 +1,7 @@
 /** The token that a decision allows: its claims, and the kind of token that holds them; nothing is signed here. */
 import { MODES } from "../modes.ts";
-import type { Allowed } from "../policy/access.ts";
+import type { Allowed, JobInForce } from "../policy/access.ts";
+import type { JobClaim } from "../policy/jobs.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { IdJag } from "../spec/id-jag.ts";
@@ -36,6 +37,12 @@ export type BuiltToken = {
 
 type BuildFailure = { reason: "subject_unknown_at_partner" | "token_too_large" };
 
+/** JOB-D-15: the job as the target sees it. */
+const jobClaim = (job: JobInForce | undefined, id: string | undefined): JobClaim | undefined =>
+  job === undefined || id === undefined
+    ? undefined
+    : defined<JobClaim>({ id, exp: job.bounds.notAfterSeconds, iss: job.iss });
+
 export function buildToken(
   issuer: string,
   {
@@ -48,6 +55,7 @@ export function buildToken(
   { target, product, audience, scope, details, expiresAtSeconds, confirmation }: Allowed,
   nowSeconds: number,
   jti: string,
+  jobId: string | undefined,
 ): Result<BuiltToken, BuildFailure> {
   // RFC8693-1.1-1, PROD-3-9: an impersonation shows neither earlier actors nor the party that may act.
   const mayAct = MODES[access.mode].chain === "hidden" ? undefined : access.subject?.mayAct;
@@ -64,6 +72,7 @@ export function buildToken(
     chain: target.chain === "current" ? chain.slice(0, 1) : chain,
     mayAct,
     confirmation,
+    job: jobClaim(access.job, jobId),
   };
   const sized = (claims: JsonObject, kind: TokenKind): Result<BuiltToken, BuildFailure> => {
     const payload = JSON.stringify(claims);
@@ -83,7 +92,9 @@ export function buildToken(
   if (!there.ok) return err({ reason: "subject_unknown_at_partner" });
   const { profile, clientIdThere, resources } = product;
   const claims = transcribe(subjectClaims, partner.claims);
-  const grant = { ...common, subject: there.value, claims };
+  // JOB-D-17: a partner is told whose job it is.
+  const job = common.job && { iss: issuer, ...common.job };
+  const grant = { ...common, job, subject: there.value, claims };
   if (profile === "id-jag" && clientIdThere !== undefined) {
     const idJag = defined<IdJag>({ ...grant, clientIdThere, resources });
     return sized(buildIdJagClaims(idJag), KINDS["id-jag"]);

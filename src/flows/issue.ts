@@ -4,7 +4,7 @@
  */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
-import type { Trace } from "../policy/access.ts";
+import type { JobInForce, Trace } from "../policy/access.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
@@ -18,6 +18,7 @@ import { describeClient, describeDetails, describeRequest, reasonIn } from "./au
 import type { TokenKind } from "./build-token.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
+import { failureOf } from "./order/find-job.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { Asking, Deferral, PeopleGrants } from "./people.ts";
@@ -49,7 +50,7 @@ type Lost =
   | { replayed: (event: AuditEvent, order: Order) => RefusedRequest }
   | { failure: Failure }
   | { isEnded: true }
-  | { reason: "job_exhausted" }
+  | { isExhausted: true }
   | { renewsKey: boolean };
 
 /** The conditions of an entry that issues a token. */
@@ -72,7 +73,7 @@ const LOST: Record<Condition, Lost> = {
   // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
   not_ended: { isEnded: true },
   // JOB-D-11: neither would it lower a count.
-  job_below: { reason: "job_exhausted" },
+  job_below: { isExhausted: true },
   consent_current: { renewsKey: false },
 };
 
@@ -101,7 +102,7 @@ export function issue(
       ...knownOf(request, order),
       policy: defined({ digest, asked, trace: shown }),
     });
-    const spends = row.brings === "code" ? order.spends : undefined;
+    const spends = codeSpentBy(order);
     return defined<RefusedRequest>({ ...refused.error, spends, rows: order.resumes?.ends("refused") });
   };
   const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Issued =>
@@ -181,7 +182,7 @@ export function issue(
     const lost = lostBy(failed);
     if ("replayed" in lost) return err(lost.replayed(event, order));
     if ("failure" in lost) return refuse(lost.failure, []);
-    if ("reason" in lost) return refuse(toFailure(order, { kind: "token_refused", ...lost }), []);
+    if ("isExhausted" in lost) return refuse(failureOf(order, "job_exhausted"), []);
     if ("isEnded" in lost) {
       const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
       return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, []));
@@ -204,19 +205,29 @@ const withWorkload = (
   client: defined<TokenRequest["client"]>({ ...client, workload, platform }),
 });
 
+/** A refusal uses up the code that came with the request. */
+export const codeSpentBy = ({ access, spends }: Order): Guard | undefined =>
+  MODES[access.mode].brings === "code" ? spends : undefined;
+
 /** What is known of the request for the audit trail, whatever the decision. */
-const knownOf = ({ form }: TokenRequest, { access: { mode }, parties, grant, resumes }: Order) =>
-  defined<Known>({
+export const knownOf = (
+  { form }: TokenRequest,
+  { access: { mode, job }, presentedJob, parties, grant, resumes }: Order,
+): Known => {
+  const { id, iss } = job ?? presentedJob ?? {};
+  return defined<Known>({
     mode,
     requested: describeRequest(form),
     ...resumes?.known,
     ...parties,
+    job: id === undefined ? undefined : defined({ id, iss }),
     grant: grant && defined({ id: grant.id, generation: grant.generation }),
   });
+};
 
 function rowOf(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, chain, ancestors, root, actorJti, platforms }: Order,
+  { access, sub, chain, ancestors, root, actorJti, jobKeys, platforms }: Order,
   {
     allowed: { rule, audience, scope, details, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
@@ -241,10 +252,19 @@ function rowOf(
     expiresAtSeconds,
     mayAct,
     consentId: consent?.id,
+    ...rowOfJob(access.job),
     confirmation,
   });
-  const issued = defined<Endable>({ ...row, actorJti, kid, platforms });
+  const issued = defined<Endable>({ ...row, actorJti, jobKeys, kid, platforms });
   return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
+}
+
+/** JOB-D-8: the row has the id itself, whatever the target sees of it. */
+function rowOfJob(
+  job: JobInForce | undefined,
+): Pick<TokenRecord, "jobId" | "jobIssuer" | "jobEndsAtSeconds"> {
+  if (job?.iss === undefined) return defined({ jobId: job?.id });
+  return { jobId: job.id, jobIssuer: job.iss, jobEndsAtSeconds: job.bounds.notAfterSeconds };
 }
 
 /** Another instance may have withdrawn the key since this one read it. */
@@ -262,6 +282,9 @@ function guardsOf(
 ): readonly Guard[] {
   const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentBy(request, order)];
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
+  const { job } = order.access;
+  const most = job?.bounds.maxTokens;
+  if (job !== undefined && most !== undefined) guards.push({ kind: "job_below", id: job.id, most });
   return guards;
 }
 
@@ -342,6 +365,8 @@ function answer(
     scope: token.scope, // IDJAG-4.3.4-2
     authorization_details: token.details, // RFC9396-7-1, IDJAG-4.3.4-3
     refresh_token: refreshToken,
+    job_id: order.access.job?.id,
+    job_expires_at: order.access.job?.bounds.notAfterSeconds,
     resource: order.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
   });
 }

@@ -48,6 +48,8 @@ export type Failure = {
   waitSeconds?: number;
   /** The registrations that match the same token of a platform. */
   registrations?: readonly string[];
+  /** Why the job of what the caller presented gives nothing any more. */
+  jobError?: "ended" | "expired" | "exhausted";
   /** A page at which the caller's user can give what is missing. */
   errorUri?: string;
   /** The same for a client that waits, and the code with which it polls. */

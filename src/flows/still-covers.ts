@@ -30,6 +30,8 @@ export type CurrentFacts = {
    */
   client?: Client;
   consent?: StoredConsent;
+  /** Whether the job of the token is on record, if it is one of ours. */
+  hasJob?: boolean;
   /** The token of ours from which it was exchanged. */
   parent?: TokenRecord;
 };
@@ -40,11 +42,13 @@ const STANDS = ok(undefined);
 
 export function stillCovers(
   record: TokenRecord,
-  { client, consent, parent }: CurrentFacts,
+  { client, consent, parent, hasJob = true }: CurrentFacts,
   limits: Limits,
   nowSeconds: number,
 ): Judged {
   const { policy } = limits;
+  // JOB-D-14: a job without a row was removed or never was.
+  if (!hasJob) return err("token_job_gone");
   const known = checkClient(record, client, limits);
   if (!known.ok) return known;
   const subject = checkSubject(limits, record.origin, record.subject);
@@ -244,6 +248,7 @@ function checkConsent(
     return lacks ? err("token_rule_narrowed") : STANDS;
   }
   if (consent === undefined || consent.withdrawnAtSeconds !== undefined) return err("token_consent_gone");
+  if (consent.jobId !== undefined && consent.jobId !== record.jobId) return err("token_consent_narrowed");
   const { targets, scopes, expiresAtSeconds = Number.POSITIVE_INFINITY } = consent;
   if (expiresAtSeconds <= nowSeconds) return err("token_consent_gone");
   const covers =

@@ -1,6 +1,7 @@
 /** The subject token of an exchange, verified by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 import type { TokenReason } from "../audit/reasons.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
+import type { TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../settings/settings.ts";
@@ -10,7 +11,7 @@ import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
-import type { RequestingClient, ResolvedSubject } from "./order/order.ts";
+import type { PresentedJob, RequestingClient, ResolvedSubject } from "./order/order.ts";
 import type { ForeignToken, OwnSubject } from "./order/subject.ts";
 import {
   findIssuer,
@@ -23,7 +24,7 @@ import {
 import { verifyOwnToken } from "./verify-own-token.ts";
 import { verifyPlatformTokenOf } from "./verify-platform.ts";
 
-type Refused = { reason: TokenReason };
+type Refused = { reason: TokenReason; isOfEndedJob?: true };
 
 /** The client is the one that presents it, with the keys that it proved. */
 export function verifySubject(
@@ -60,8 +61,10 @@ function isForeignAccessToken(ports: Pick<Ports, "settings">, claims: JsonObject
 }
 
 function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSubject, Refused>> {
-  const { issuer } = ports.settings();
-  return whenOk(verifyOwnToken(ports, jws), ({ jti, record }) => {
+  return whenReady(verifyOwnToken(ports, jws), (verified): Awaitable<Result<ResolvedSubject, Refused>> => {
+    if (!verified.ok) return withEndedJob(ports, jws, verified.error);
+    const { issuer } = ports.settings();
+    const { jti, record } = verified.value;
     const read = readOwnSubject(
       issuer,
       defined<OwnSubject>({
@@ -79,10 +82,35 @@ function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSub
     if (!read.ok) return read;
     const token = describeToken(ports, jws, "access_token");
     const parties = describeSubject(issuer, read.value.subject, token);
+    const ancestors = [jti, ...record.ancestors];
     const root = { keys: record.endingKeys };
-    return ok({ ...read.value, ancestors: [jti, ...record.ancestors], root, parties });
+    return ok(defined<ResolvedSubject>({ ...read.value, ancestors, root, parties, job: jobOf(record) }));
   });
 }
+
+/** A token that ended with its job: its holder is told so (JOB-D-14), which costs a look-up only then. */
+function withEndedJob(
+  { facts, jobs }: OwnTokenPorts,
+  { claims }: Jws,
+  refused: Refused,
+): Awaitable<Result<never, Refused>> {
+  if (refused.reason !== "token_revoked" || typeof claims.jti !== "string") return err(refused);
+  return whenReady(facts.token(claims.jti), (found) => {
+    const { jobId, jobIssuer } = found?.record ?? {};
+    const job = jobId === undefined || jobIssuer !== undefined ? undefined : jobs.find(jobId);
+    return whenReady(job, (one) =>
+      err(one?.ended === undefined ? refused : { ...refused, isOfEndedJob: true }),
+    );
+  });
+}
+
+/** JOB-D-8: the job of a token of ours, by its row. */
+export const jobOf = ({
+  jobId: id,
+  jobIssuer: iss,
+  jobEndsAtSeconds,
+}: TokenRecord): PresentedJob | undefined =>
+  id === undefined ? undefined : defined<PresentedJob>({ id, iss, endsAtSeconds: jobEndsAtSeconds });
 
 function verifyForeign(
   ports: ForeignTokenPorts,

@@ -12,7 +12,7 @@ import { describeRequest, describeToken } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import type { Evidence, Order, Requested, ResolvedActor } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
-import { verifySubject } from "./subject-token.ts";
+import { jobOf, verifySubject } from "./subject-token.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
@@ -104,6 +104,8 @@ function actorByOwnToken(
     const itself =
       record.origin.iss === issuer && record.origin.sub === clientId && record.clientId === clientId;
     if (!itself || record.ancestors.length > 0) return err({ reason: "not_the_caller" });
-    return ok({ sub: workload, token: describeToken(ports, jws.value, "access_token"), jti: record.jti });
+    const audited = describeToken(ports, jws.value, "access_token");
+    const { jti } = record;
+    return ok(defined<ResolvedActor>({ sub: workload, token: audited, jti, job: jobOf(record) }));
   });
 }

@@ -41,7 +41,7 @@ export function readRequest(
 /** What was found out about a request before it failed (PROD-6.1-1). */
 export type Known = Pick<
   AuditEvent,
-  "mode" | "requested" | "subject" | "actor" | "chain" | "may_act" | "policy" | "grant" | "detail"
+  "mode" | "requested" | "subject" | "actor" | "chain" | "may_act" | "policy" | "job" | "grant" | "detail"
 >;
 
 export function refuseRequest(

@@ -2,16 +2,19 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import type { KeyProofPorts } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { defined } from "../result.ts";
+import type { Awaitable, Result } from "../result.ts";
+import { defined, err, whenReady } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { IssuePorts } from "./issue.ts";
-import { issue } from "./issue.ts";
+import { codeSpentBy, issue, knownOf } from "./issue.ts";
+import type { FindJobPorts } from "./order/find-job.ts";
+import { concernsJob, findJob } from "./order/find-job.ts";
 import type { GrantType } from "./order/grant-type.ts";
 import { checkGrantType, UNSUPPORTED } from "./order/grant-type.ts";
+import type { Order } from "./order/order.ts";
 import type { GrantPorts, PeopleGrants, ReadGrant } from "./people.ts";
 import type { KeyEvidence } from "./prove-keys.ts";
 import { proveKeysOf } from "./prove-keys.ts";
@@ -36,7 +39,7 @@ const GRANTS: Partial<Readers<GrantType>> = {
 const READS_MAX = 4;
 const RACED: readonly Reason[] = [REFRESH_RACED, DEFERRAL_RACED];
 
-export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts;
+export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts & FindJobPorts;
 
 /** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */
 export async function answerTokenRequest(
@@ -60,7 +63,9 @@ export async function answerTokenRequest(
   const read = GRANTS[grantType.value] ?? ofPeople[grantType.value];
   if (read === undefined) return refuseRequest(request, UNSUPPORTED);
   for (let reads = 1; ; reads++) {
-    const order = await read(ports, request);
+    const own = await read(ports, request);
+    if (!own.ok) return own;
+    const order = concernsJob(request.form, own.value) ? await inItsJob(ports, request, own.value) : own;
     if (!order.ok) return order;
     const issued = await issue(ports, request, order.value, people);
     if (issued.ok) {
@@ -70,3 +75,15 @@ export async function answerTokenRequest(
     if (!RACED.includes(issued.error.failure.reason) || reads === READS_MAX) return issued;
   }
 }
+
+/** JOB-D-8: whatever it brings, a request is decided in the job of that. */
+const inItsJob = (
+  ports: FindJobPorts,
+  request: TokenRequest,
+  order: Order,
+): Awaitable<Result<Order, RefusedRequest>> =>
+  whenReady(findJob(ports, request.form, order), (found) => {
+    if (found.ok) return found;
+    const refused = refuseRequest(request, found.error, knownOf(request, order));
+    return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order) }));
+  });

@@ -147,13 +147,14 @@ export function throttleVain(
  * requires where the request has an Authorization header; otherwise the answer is a 400.
  */
 export function refuse(failure: Failure, challenged: boolean): HttpResponse {
-  const { kind, reason, parameter, waitSeconds, errorUri, interactionUri, deferral } = failure;
+  const { kind, reason, parameter, waitSeconds, errorUri, interactionUri, deferral, jobError } = failure;
   const { status, error } = toOAuthError(kind);
   const error_description = describeFailure(failure);
   const body = defined<ErrorAnswer>({
     error,
     error_description,
     error_uri: errorUri,
+    job_error: jobError,
     interaction_uri: interactionUri,
     // DTR-6.4-1: only the first answer has the code, and how to poll with it.
     deferral_code: deferral?.code,

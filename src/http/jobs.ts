@@ -1,15 +1,22 @@
-/** GET /jobs and /jobs/{id}: an administrator sees jobs, what there is of each, and whether its end is known everywhere. */
+/**
+ * POST and GET /jobs, GET /jobs/{id}: an administrator makes jobs, sees what there is of each, and whether its end is known
+ * everywhere.
+ */
 import type { ApiCaller } from "../flows/authorize-api.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
+import type { CreatePorts, JobFailure } from "../flows/create-job.ts";
+import { createJob } from "../flows/create-job.ts";
 import type { JobPorts } from "../flows/jobs.ts";
 import { readStatus } from "../flows/jobs.ts";
 import { jobJson } from "../flows/record-json.ts";
 import { JOBS_LISTED } from "../limits/jobs.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import type { HttpRefusal } from "./answers.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import type { AdmitPorts, Admitted } from "./bearer.ts";
 import { admit } from "./bearer.ts";
+import { readJson } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
@@ -38,6 +45,24 @@ export function jobEndpoint(ports: JobsPorts): Handler {
     return facts === undefined ? notFound() : privateJson(200, jobJson(await readStatus(ports, facts)));
   });
 }
+
+export function createJobEndpoint(ports: JobsPorts & CreatePorts): Handler {
+  return onJobs(ports, async ({ caller, audited }, request) => {
+    const json = await readJson(request);
+    if (!json.ok) return httpError(json.error);
+    const by = { reason: "by_administrator", request: audited, client: describeCaller(caller) } as const;
+    const made = await createJob(ports, json.value, { ...by, as: "api" });
+    if (!made.ok) return httpError(REFUSED[made.error.kind]);
+    return privateJson(201, jobJson(await readStatus(ports, { job: made.value })));
+  });
+}
+
+const REFUSED: Record<JobFailure["kind"], HttpRefusal> = {
+  job_request_malformed: { status: 400, description: "the job is malformed" },
+  job_request_time_refused: { status: 400, description: "notAfter is past or too far away" },
+  job_party_unknown: { status: 400, description: "client or subject is not known" },
+  jobs_too_many: { status: 409, description: "too many jobs of this agent live" },
+};
 
 type JobList = NonNullable<Parameters<JobPorts["jobs"]["list"]>[0]>;
 type Serve = (admitted: Admitted<ApiCaller>, request: HttpRequest) => Promise<HttpResponse>;

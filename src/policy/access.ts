@@ -47,6 +47,8 @@ export type JobInForce = {
   /** The server whose job it is; absent for a job of ours. */
   iss?: string;
   bounds: JobBounds;
+  /** Of a job of ours: makes the ids that targets see in place of its own. */
+  salt?: string;
 };
 
 /** What the verified subject token says, or the grant, the authorization code or the refresh token that is redeemed. */
@@ -118,6 +120,7 @@ export type Condition =
   | "subject_key"
   | "sign_in"
   | "pushed"
+  | "job"
   | "consent"
   | "chain_depth"
   | "binding"
@@ -128,7 +131,10 @@ export type Condition =
   | "details";
 
 /** A requested scope, and the side of the intersection that does not have it. */
-export type Fallen = { scope: string; at: "subject_token" | "client" | "rule" | "target" | "consent" };
+export type Fallen = {
+  scope: string;
+  at: "subject_token" | "client" | "rule" | "target" | "job" | "consent";
+};
 
 export type Trace = readonly {
   rule: string;
@@ -207,6 +213,8 @@ export type Denied = {
     | "subject_key_not_proven"
     | "binding_not_proven"
     | "binding_excluded"
+    | "job_required"
+    | "job_does_not_permit"
     | "consent_missing"
     | "sign_in_insufficient"
     | "request_not_pushed"

@@ -29,7 +29,17 @@ import {
 } from "./parties.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
-import { asksUser, classesOf, clientsOf, hasSubject, isFor, issuesGrants, SELF, targetsOf } from "./rules.ts";
+import {
+  asksUser,
+  classesOf,
+  clientsOf,
+  endsJobHere,
+  hasSubject,
+  isFor,
+  issuesGrants,
+  SELF,
+  targetsOf,
+} from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
 
 type Findings = { problems: readonly string[]; warnings: readonly string[] };
@@ -117,6 +127,11 @@ function* findProblems(policy: PolicySet, rule: Rule, owners: Owners): Generator
   const invalid = clientsOf(rule)?.filter(isInvalid) ?? [];
   if (invalid.length > 0) {
     yield `has entries in "clients" that are neither a client_id nor an https origin (${list(invalid)}): only an origin may end in /*, and workloads belong in "actors"`;
+  }
+  // JOB-D-16
+  const ignoring = targets.filter(({ partner }) => partner?.jobs === "ignores");
+  if (rule.jobs === "required" && ignoring.length === targets.length && !endsJobHere(rule)) {
+    yield `can never match: its partners ignore jobs, so that "jobs": "required" also needs "acknowledgeJob": "job-ends-here"`;
   }
   if (!hasSubject(rule)) return;
   if (isFor(rule, "code")) {

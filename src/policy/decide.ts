@@ -19,7 +19,7 @@ import type {
   Trace,
 } from "./access.ts";
 import type { Judged } from "./judge.ts";
-import { holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
+import { fitsJob, holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
 import { detailsRefuse, governedScopes } from "./narrow-details.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
 import { asksUser, candidates, consentOf, kindsFor } from "./rules.ts";
@@ -103,6 +103,9 @@ function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judg
   if (judged.some((one) => one.failed === "binding_conflict")) {
     return deny("binding_refused", "binding_excluded", trace);
   }
+  // JOB-D-7: the caller only has to ask for a job.
+  if (access.job === undefined && judged.some((one) => one.failed === "job"))
+    return deny("policy_denied", "job_required", trace);
   // RFC8693-2.2.2-3: the caller may act for this subject, only not at this target.
   if (mayActElsewhere(policy, access)) return deny("target_refused", "target_not_allowed", trace);
   // PROD-1.5-2, PROD-7.1-1: no rule allows it; the reason is the last condition that any rule reached.
@@ -148,6 +151,7 @@ const ASKABLE: readonly Condition[] = ["consent", "scope", "details"];
 const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["chain_depth", "chain_too_deep"],
   ["consent", "consent_missing"],
+  ["job", "job_does_not_permit"],
   ["sign_in", "sign_in_insufficient"],
   ["pushed", "request_not_pushed"],
   ["subject_key", "subject_key_not_proven"],
@@ -199,7 +203,7 @@ function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: strin
     if (unmet(policy, access, rule) !== undefined || isTooDeep(policy, access, rule)) continue;
     for (const name of rule.targets) {
       const target = policy.targets.get(name);
-      if (target !== undefined) allowed.add(target);
+      if (target !== undefined && fitsJob(policy, access, rule, target)) allowed.add(target);
     }
   }
   const { details } = access;

@@ -12,6 +12,7 @@ const CONDITIONS: Record<Condition, string> = {
     "the subject token is bound to a key, and the rule does not let another than its holder exchange it",
   sign_in: "the user's sign-in is older than it permits, or has no context class that it names",
   pushed: "it demands a pushed authorization request",
+  job: "the job does not permit it, or the rule requires one, or is for no job",
   consent: "the consent that it requires is missing",
   chain_depth: "the chain of actors would be too long",
   binding: "the token has to be bound to a key that this request does not prove",
@@ -27,6 +28,7 @@ const SIDES: Record<Fallen["at"], string> = {
   subject_token: "the subject token does not have it",
   rule: "the rule does not allow it",
   target: "the target does not have it",
+  job: "the job does not include it",
   consent: "the consent does not cover it",
 };
 

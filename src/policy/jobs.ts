@@ -2,9 +2,27 @@
  * The job: one piece of work that is approved in words and bounds, and ended as one (JOB-D-1). Everything that is issued
  * for it carries its id. It only narrows: rule, consent and chain are judged as without it.
  */
-import type { JobInForce, Origin } from "./access.ts";
+import * as v from "valibot";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
+import {
+  JOB_NAMES_MAX,
+  JOB_REQUEST_BYTES_MAX,
+  JOB_SECONDS,
+  JOB_SECONDS_MAX,
+  JOB_TITLE_CHARS_MAX,
+  JOB_TOKENS_MAX,
+} from "../limits/jobs.ts";
+import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { isScopeToken } from "../spec/rfc6749.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import type { AccessRequest, JobBounds, JobInForce, Origin } from "./access.ts";
 import type { EndingKey } from "./endings.ts";
 import { foreignKeys, selectorKey } from "./endings.ts";
+import type { Target } from "./rules.ts";
+import { shownText } from "./worded.ts";
 
 /** A job of ours. It is never changed: another bound is another job. */
 export type Job = Omit<JobInForce, "iss"> & {
@@ -17,7 +35,6 @@ export type Job = Omit<JobInForce, "iss"> & {
   title: string;
   approvedBy: "user" | "operator" | "api";
   createdAtSeconds: number;
-  /** Makes the ids that targets see instead of this one, so that two of them compare none. */
   salt: string;
   /** The digest of what was asked for, by which the asker finds the job that was made of it. */
   asked?: string;
@@ -45,3 +62,137 @@ export const jobKey = (sha256: (text: string) => string, iss: string, id: string
   key: selectorKey(sha256, { by: "job", iss, id }),
   sinceMs: 0,
 });
+
+// --- what asks for one ------------------------------------------------------------------------------------------
+
+const name = v.pipe(v.string(), v.nonEmpty("is empty"), v.maxLength(STRING_BYTES_MAX, "is too long"));
+const names = <const T extends v.GenericSchema<string>>(one: T) =>
+  v.optional(v.pipe(v.array(one), v.minLength(1), v.maxLength(JOB_NAMES_MAX, "names too many")));
+const count = (most: number) => v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(most)));
+
+/** JOB-D-2: the bounds as a request writes them; `notAfter` is in seconds since 1970. */
+export const WrittenBounds = v.strictObject({
+  notAfter: count(Number.MAX_SAFE_INTEGER),
+  targets: names(name),
+  scopes: names(v.pipe(v.string(), v.check(isScopeToken, "is not a scope"))),
+  agents: names(name),
+  maxTokens: count(JOB_TOKENS_MAX),
+  maxDepth: count(ACT_HOPS_MAX),
+});
+type WrittenBounds = v.InferOutput<typeof WrittenBounds>;
+
+/** JOB-D-3: the words of the asker, without characters that hide or reorder others. */
+const Proposal = v.strictObject({ title: shownText(JOB_TITLE_CHARS_MAX), ...WrittenBounds.entries });
+export type JobProposal = v.InferOutput<typeof Proposal>;
+
+export type ProposalFailure = { kind: "job_request_malformed" | "job_request_time_refused" };
+
+/** The parameter `job_request`. A bound that it does not know is refused, because it would be none. */
+export function parseProposal(text: string, nowSeconds: number): Result<JobProposal, ProposalFailure> {
+  if (text.length > JOB_REQUEST_BYTES_MAX) return err({ kind: "job_request_malformed" });
+  const json = parseJson(text, 2);
+  return json.ok ? readProposal(json.value, nowSeconds) : err({ kind: "job_request_malformed" });
+}
+
+function readProposal(json: Json, nowSeconds: number): Result<JobProposal, ProposalFailure> {
+  const parsed = v.safeParse(Proposal, json);
+  if (!parsed.success) return err({ kind: "job_request_malformed" });
+  const { notAfter = nowSeconds + JOB_SECONDS } = parsed.output;
+  const isWithin = notAfter >= nowSeconds + TOKEN_SECONDS_MIN && notAfter <= nowSeconds + JOB_SECONDS_MAX;
+  return isWithin ? ok(parsed.output) : err({ kind: "job_request_time_refused" });
+}
+
+const party = v.pipe(name, v.excludes("\0"));
+const Parties = v.object({
+  /** The client that works, and its workload where that is the agent. */
+  client: party,
+  agent: v.optional(party),
+  /** Without it the client works for itself. */
+  subject: v.optional(v.strictObject({ iss: party, sub: party })),
+});
+
+type JobOrder = v.InferOutput<typeof Parties> & { proposal: JobProposal };
+
+/** Reads the order of an operator: who works for whom, beside what a client would ask for. */
+export function readJobOrder(json: Json, nowSeconds: number): Result<JobOrder, ProposalFailure> {
+  const parties = v.safeParse(Parties, json);
+  if (!parties.success || !isJsonObject(json)) return err({ kind: "job_request_malformed" });
+  const { client: _, agent: __, subject: ___, ...asked } = json;
+  const proposal = readProposal(asked, nowSeconds);
+  return proposal.ok ? ok({ ...parties.output, proposal: proposal.value }) : proposal;
+}
+
+/** The bounds in force of those that are written, from a time on. */
+export function boundsFrom({ notAfter, ...written }: WrittenBounds, nowSeconds: number): JobBounds {
+  const { targets, scopes, agents, maxTokens, maxDepth } = written;
+  const notAfterSeconds = notAfter ?? nowSeconds + JOB_SECONDS;
+  return defined<JobBounds>({ notAfterSeconds, targets, scopes, agents, maxTokens, maxDepth });
+}
+
+/** The bounds as they are written, for events and answers. */
+export function writtenBounds({ notAfterSeconds: notAfter, ...bounds }: JobBounds): JsonObject {
+  const { targets, scopes, agents, maxTokens, maxDepth } = bounds;
+  const lists = {
+    targets: targets && [...targets],
+    scopes: scopes && [...scopes],
+    agents: agents && [...agents],
+  };
+  return defined<JsonObject>({ notAfter, ...lists, maxTokens, maxDepth });
+}
+
+/**
+ * What a job that is asked for beside a request may do: what it does not name is bounded by the request, so that the
+ * user who is asked sees all of it. The agent that asks takes part.
+ */
+export function proposedBounds(
+  proposal: JobProposal,
+  { target, scope, workload, clientId }: Pick<AccessRequest, "target" | "scope" | "workload" | "clientId">,
+  nowSeconds: number,
+): JobBounds {
+  const { agents, targets = target === undefined ? undefined : [target], scopes = scope } = proposal;
+  const own = workload ?? clientId;
+  return defined<JobBounds>({
+    ...boundsFrom(proposal, nowSeconds),
+    targets,
+    scopes,
+    agents: agents && [...new Set([own, ...agents])],
+  });
+}
+
+/** Stands for a job that is asked for, where the policy is asked what it would allow in it. */
+export const proposedJob = (bounds: JobBounds): JobInForce => ({ id: "", bounds });
+
+// --- what others see of one -------------------------------------------------------------------------------------
+
+const ID_CHARS = 22;
+
+/** 128 random bits in base64url. */
+export const buildJobId = (random: string): string => `job_${random.slice(0, ID_CHARS)}`;
+
+/**
+ * JOB-D-15: the id of a job as this target sees it; undefined where it sees none. A job of another server keeps the id
+ * that we know of it, which is the one that it gave us.
+ */
+export function jobIdAt(
+  sha256: (text: string) => string,
+  { job: shown, partner, names: [first = ""] }: Pick<Target, "job" | "partner" | "names">,
+  { id, iss, salt = "" }: Pick<JobInForce, "id" | "iss" | "salt">,
+): string | undefined {
+  const how = shown ?? (partner === undefined ? "shown" : "pairwise");
+  if (how === "hidden") return undefined;
+  if (how === "shown" || iss !== undefined) return id;
+  return buildJobId(sha256(JSON.stringify([salt, first])));
+}
+
+/** The claim `job` (JOB-D-17): `iss` says that it is the job of another server. */
+export type JobClaim = { id: string; exp: number; iss?: string };
+
+/** JOB-D-18: reads the claim of a token of `issuer`, which tells only of jobs of its own. */
+export function readJobClaim(claim: Json, issuer: string): Result<JobInForce, { kind: "job_malformed" }> {
+  const malformed = err({ kind: "job_malformed" } as const);
+  if (!isJsonObject(claim)) return malformed;
+  const { id, exp, iss = issuer } = claim;
+  if (typeof id !== "string" || !/^[\x21-\x7e]{1,255}$/.test(id)) return malformed;
+  if (typeof exp !== "number" || !Number.isSafeInteger(exp) || iss !== issuer) return malformed;
+  return ok({ id, iss: issuer, bounds: { notAfterSeconds: exp } });
+}

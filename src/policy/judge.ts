@@ -1,6 +1,6 @@
 /** Judges one rule of the exchange policy (PROD-2.6-7): whether it allows the request at a target. */
 
-import { SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
+import { ACT_HOPS_MAX, SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import { MODES } from "../modes.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
@@ -16,6 +16,7 @@ import {
   allowsRefresh,
   clientsOf,
   consentOf,
+  endsJobHere,
   hasSubject,
   hopsMaxOf,
   idJagSubjectsOf,
@@ -45,6 +46,8 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
   const failed = unmet(policy, access, rule);
   if (failed !== undefined) return fail(failed);
 
+  if (!fitsJob(policy, access, rule, target)) return fail("job"); // JOB-D-7, JOB-D-10
+
   const consents = consentOf(rule) === "record" ? access.consents : [undefined];
   const fitting = consents.filter((one) => one === undefined || covers(policy, one, access, target));
   if (fitting.length === 0) return fail("consent"); // PROD-2.6-4
@@ -58,6 +61,7 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
     access.nowSeconds + rule.lifetimeSeconds,
     bound.value.endsAtSeconds ?? Number.POSITIVE_INFINITY,
     access.endsAtSeconds ?? Number.POSITIVE_INFINITY,
+    access.job?.bounds.notAfterSeconds ?? Number.POSITIVE_INFINITY,
   );
   // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
   // REFRESH-D-12: a refresh token lasts, and nothing that it gives lasts longer.
@@ -104,6 +108,25 @@ const byGain = (a: Grant, b: Grant): number =>
 
 const gainOf = ({ scope, narrowed }: Grant): number => (narrowed.failed === undefined ? scope.length : 0);
 
+/**
+ * JOB-D-7, JOB-D-10: whether the rule is for requests with or without a job, and whether agent and target are within the
+ * bounds of the job. JOB-D-16: to a partner that does not end what it gave for a job, a grant leaves only where the rule
+ * says that the job ends here.
+ */
+export function fitsJob(
+  policy: PolicySet,
+  { job, workload, clientId }: Pick<AccessRequest, "job" | "workload" | "clientId">,
+  rule: Rule,
+  target: Target,
+): boolean {
+  if (job === undefined) return rule.jobs !== "required";
+  if (rule.jobs === "never") return false;
+  const { agents, targets } = job.bounds;
+  if (agents?.includes(workload ?? clientId) === false) return false;
+  if (targets?.some((name) => policy.targets.get(name) === target) === false) return false;
+  return target.partner === undefined || target.partner.jobs === "honours" || endsJobHere(rule);
+}
+
 /** The first condition on caller, subject and subject token that does not hold. */
 export function unmet(policy: PolicySet, access: AccessRequest, rule: Rule): Condition | undefined {
   const { subject, workload } = access;
@@ -147,12 +170,15 @@ function isSignedIn(
 }
 
 /** PROD-4.1v6-6: a delegation adds the caller as a hop; a redemption adds none, as the redeeming client is not an actor. */
-export function isTooDeep(policy: PolicySet, { workload, subject }: AccessRequest, rule: Rule): boolean {
+export function isTooDeep(policy: PolicySet, { workload, subject, job }: AccessRequest, rule: Rule): boolean {
   const { chain } = MODES[rule.allow];
+  const { maxDepth } = job?.bounds ?? {};
+  // JOB-D-10: behind a chain that is hidden, nothing would tell any more how deep it is.
+  if (chain === "hidden" && maxDepth !== undefined) return (subject?.chain.length ?? 0) > 0;
   if (chain !== "grows" && chain !== "kept") return false;
   const hop = { sub: workload ?? "", iss: policy.issuer };
   const hops = [...(chain === "grows" ? [hop] : []), ...(subject?.chain ?? [])];
-  return hops.length > hopsMaxOf(rule) || !fitsAct(hops);
+  return hops.length > Math.min(hopsMaxOf(rule), maxDepth ?? ACT_HOPS_MAX) || !fitsAct(hops);
 }
 
 /**
@@ -227,21 +253,23 @@ function owns(policy: PolicySet, workload: string | undefined, name: string): bo
 function covers(
   policy: PolicySet,
   consent: Consent,
-  { subject, workload, clientId, nowSeconds }: AccessRequest,
+  { subject, workload, clientId, job, nowSeconds }: AccessRequest,
   target: Target,
 ): boolean {
   return (
     consent.origin.iss === subject?.origin.iss &&
     consent.origin.sub === subject.origin.sub &&
     consent.actor === (workload ?? clientId) &&
+    // JOB-D-6: what was given for one job counts in no other, and not without it.
+    (consent.jobId === undefined || (consent.jobId === job?.id && job.iss === undefined)) &&
     consent.targets.some((name) => policy.targets.get(name) === target) &&
     (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) > nowSeconds
   );
 }
 
-/** PROD-2.6-6, PROD-8.2-1: the scope is requested ∩ subject token ∩ client ∩ rule ∩ target ∩ consent. */
+/** PROD-2.6-6, PROD-8.2-1: the scope is requested ∩ subject token ∩ client ∩ rule ∩ target ∩ job ∩ consent. */
 function intersect(
-  { scope, subject, clientScopes }: AccessRequest,
+  { scope, subject, clientScopes, job }: AccessRequest,
   rule: Rule,
   target: Target,
   consent: Consent | undefined,
@@ -255,6 +283,7 @@ function intersect(
     else if (clientScopes?.includes(one) === false) fallen.push({ scope: one, at: "client" });
     else if (!rule.scopes.includes(one)) fallen.push({ scope: one, at: "rule" });
     else if (!target.scopes.includes(one)) fallen.push({ scope: one, at: "target" });
+    else if (job?.bounds.scopes?.includes(one) === false) fallen.push({ scope: one, at: "job" });
     else if (consent !== undefined && !consent.scopes.includes(one))
       fallen.push({ scope: one, at: "consent" });
     else granted.push(one);

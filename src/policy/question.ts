@@ -9,6 +9,7 @@ import { err, ok } from "../result.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
+import { WrittenBounds } from "./jobs.ts";
 import { describeIssue } from "./messages.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
@@ -49,6 +50,8 @@ const Question = v.strictObject({
   details: v.optional(v.array(claims)),
   /** The requested type, written as in `requested_token_type`; if absent, the kind of target decides. */
   issues: v.optional(v.picklist(["access_token", "jwt", "id-jag"])),
+  /** The job of the request, by its bounds. */
+  job: v.optional(WrittenBounds),
   /** The APIs that an ID-JAG is to name. */
   resources: v.optional(v.array(text)),
 });

@@ -9,6 +9,7 @@ import {
   asksUser,
   classesOf,
   clientsOf,
+  endsJobHere,
   hasSubject,
   hopsMaxOf,
   idJagSubjectsOf,
@@ -71,6 +72,8 @@ function isWider(policy: PolicySet, wider: Rule, rule: Rule): boolean {
   );
   return (
     isWiderMode(wider, rule) &&
+    (wider.jobs === undefined || wider.jobs === "optional" || wider.jobs === rule.jobs) &&
+    (!endsJobHere(rule) || endsJobHere(wider)) &&
     rule.lifetimeSeconds <= wider.lifetimeSeconds &&
     within(scopes, wider.scopes) &&
     isWithin(policy.details, rule.details, wider.details) &&

@@ -28,6 +28,11 @@ export const common = {
     "The most that is granted by `authorization_details` (RFC 9396); without it, and of types that it lacks, the rule sets no limit.",
   ),
   demands: maybe(detailTypeNames, "The types of `authorization_details` that a token has to have."),
+  /** JOB-D-7 */
+  jobs: maybe(
+    v.picklist(["optional", "required", "never"]),
+    'Whether it is for requests in a job: "optional" (the default), "required" or "never".',
+  ),
 };
 
 /** RAR-D-6: what a target does not know cannot limit its tokens. */
@@ -62,6 +67,11 @@ export const asGrant = {
   idJagSubjects: maybe(
     v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1)),
     "The kinds of subject token for which an ID-JAG is issued; ID tokens by default.",
+  ),
+  /** JOB-D-16 */
+  acknowledgeJob: maybe(
+    v.literal("job-ends-here"),
+    '"job-ends-here": in a job too, it issues grants for partners that go on when the job has ended.',
   ),
 };
 

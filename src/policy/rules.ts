@@ -126,6 +126,10 @@ export const clientsOf = (rule: Rule): readonly string[] | undefined =>
 export const classesOf = (rule: Rule): readonly string[] | undefined =>
   "classes" in rule ? rule.classes : undefined;
 
+/** JOB-D-16: whether the rule lets grants of jobs leave for partners that do not end what they give for a job. */
+export const endsJobHere = (rule: Rule): boolean =>
+  "acknowledgeJob" in rule && rule.acknowledgeJob !== undefined;
+
 /** The most hops that the chain of an issued token may have. */
 export const hopsMaxOf = (rule: Rule): number =>
   ("maxChainDepth" in rule ? rule.maxChainDepth : undefined) ?? ACT_HOPS_MAX;

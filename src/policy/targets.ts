@@ -74,6 +74,11 @@ const oneClient = v.pipe(
   ),
 );
 
+/** JOB-D-15 */
+const jobShown = v.picklist(["shown", "pairwise", "hidden"]);
+const jobText =
+  'What its tokens tell of their job: "shown", its id; "pairwise", an id that no other target sees; "hidden", nothing';
+
 /** A resource server, which a request names by any of `names`, compared exactly. */
 export const ResourceServer = v.strictObject({
   kind: maybe(v.literal("resource"), kindText),
@@ -95,6 +100,7 @@ export const ResourceServer = v.strictObject({
     'How it looks at a token: "offline" (the default), or by "introspection" at each use, so that it refuses one that was ended at once; a closure report says so.',
   ),
   people: flag("Whether clients may ask a user for access to it"),
+  job: maybe(jobShown, `${jobText}; "shown" by default.`),
   ...common,
 });
 
@@ -185,6 +191,7 @@ export const PartnerServer = v.pipe(
     claims: list(claim, "Claims about the subject that are carried over into the grant."),
     /** EMA-7.6.1-1: the APIs at the partner were agreed with it. */
     resources: list(resource, "The APIs behind the partner that a request may name as resource."),
+    job: maybe(jobShown, `${jobText}; "pairwise" by default.`),
     /** JOB-D-16: a partner that takes no notice of jobs may go on with what a grant gave it. */
     jobs: setting(
       v.optional(v.picklist(["ignores", "honours"]), "ignores"),

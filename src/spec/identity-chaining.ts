@@ -46,6 +46,8 @@ export type Grant = {
   mayAct?: JsonObject;
   /** The key that the grant is bound to. */
   confirmation?: Confirmation;
+  /** JOB-D-17: the job that it was issued for, as the other server sees it. */
+  job?: JsonObject | undefined;
   /** Claims of the subject token that `transcribe` let through. */
   claims: JsonObject;
 };
@@ -66,6 +68,7 @@ export function buildGrantClaims(grant: Grant): JsonObject {
     exp: grant.expiresAtSeconds,
     jti: grant.jti,
     cnf: grant.confirmation, // IDJAG-9.9-2
+    job: grant.job,
   });
   // IDC-2.5-2: claims carried over come last and never replace our own.
   return { ...own, ...grant.claims, ...own };
@@ -89,6 +92,7 @@ export const OWN_CLAIMS: ReadonlySet<string> = new Set([
   "resource",
   "authorization_details",
   "cnf",
+  "job",
   "requested_cnf",
   "sub_id",
   "aud_sub",

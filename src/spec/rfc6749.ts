@@ -67,6 +67,9 @@ const SINGLE = [
   // DTR-5.3-2: whether the client can wait for its user, and the code with which it asks again.
   "completion_mode",
   "deferral_code",
+  // JOB-D-9: the job that the client chooses, or the one that it asks for.
+  "job",
+  "job_request",
 ] as const;
 const REPEATABLE = ["resource", "audience"] as const;
 
@@ -229,6 +232,9 @@ export type TokenAnswer = {
   issued_token_type?: string;
   /** After the redemption of an ID-JAG that names an API: the API that the token is for. */
   resource?: string;
+  /** The job that the token was issued for, and when that ends, in seconds since 1970. */
+  job_id?: string;
+  job_expires_at?: number;
 };
 
 /** RFC 6749 5.2: the members of an error response, all at the top level; the last four are those of a deferred answer. */
@@ -236,6 +242,7 @@ export type ErrorAnswer = {
   error: ErrorCode;
   error_description: string;
   error_uri?: string;
+  job_error?: string;
   interaction_uri?: string;
   deferral_code?: string;
   expires_in?: number;

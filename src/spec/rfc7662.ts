@@ -29,6 +29,7 @@ const SHOWN = [
   "act", // RFC8693-4.1-8: as issued, with the part of the chain that the target may see
   "may_act", // RFC8693-4.4-4
   "authorization_details", // RFC9396-9.2-1
+  "job",
   "cnf", // RFC9449-6.2-1, RFC8705-3.2-1
 ] as const;
 

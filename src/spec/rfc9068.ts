@@ -38,6 +38,8 @@ export type AccessToken = {
   /** When and how the user authenticated, by the word of the provider (RFC 9068 2.2.1). */
   authTimeSeconds?: number;
   acr?: string;
+  /** JOB-D-17: the job that it was issued for, as the target sees it. */
+  job?: JsonObject | undefined;
 };
 
 /** The claims of an access token, in the order of the clauses PROD-2.5, and no others (RFC9068-6-2, RFC7519-12-v1). */
@@ -57,6 +59,7 @@ export function buildAccessTokenClaims(token: AccessToken): JsonObject {
     cnf: token.confirmation, // PROD-2.5-13, RFC8705-3.1-1, RFC9449-6.1-1
     auth_time: token.authTimeSeconds,
     acr: token.acr,
+    job: token.job,
   });
 }
 

@@ -549,6 +549,7 @@ const filterLines: readonly (readonly [option: string, value: string, rest: stri
     ["actor", PLANNER, [], [2]],
     ["client", "crew", [], [2]],
     ["target", API, [], [2, 3]],
+    ["job", "job_crew", [], [2]],
     ["rule", "crew-rule", [], [2]],
     ["outcome", "deny", [], [1, 3]],
     ["type", "token_exchange.delegation", [], [2]],
@@ -573,6 +574,7 @@ for (const [option, value, rest, numbers] of filterLines) {
         subject: { ...party("alice", IDP), kind: "user" },
         chain: [{ iss: ISSUER, sub: PLANNER }],
         policy: { digest: "sha256:0", rule_id: "crew-rule" },
+        job: { id: "job_crew" },
       }),
       { ...DENIED, reason: "scope_empty", requested } as const,
     ]) {

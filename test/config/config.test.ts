@@ -303,7 +303,14 @@ test("users manage consents only through the listed clients of the configured is
 test("the server's own endpoints are always a target and may be a client's default target", () => {
   const report = { ...BASE.clients.report, defaultTarget: `${ISSUER}/api` };
   const { policy, clients } = load({ clients: { report }, targets: BASE.targets }).settings;
-  const scopes = ["policy:explain", "audit:read", "consent:manage", "client:manage", "token:revoke"];
+  const scopes = [
+    "policy:explain",
+    "audit:read",
+    "consent:manage",
+    "client:manage",
+    "token:revoke",
+    "job:manage",
+  ];
   assert.deepEqual(policy.targets.get(`${ISSUER}/api`)?.scopes, scopes);
   assert.equal(clients.get("report")?.defaultTarget, `${ISSUER}/api`);
 });
@@ -328,6 +335,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     subjects: { kind: "keep", reservedPrefixes: [], reserved: new Set() },
     scopes: [],
     subjectClaim: "sub",
+    jobs: false,
     statements: false,
     workloads: [],
     disabledSubjects: new Set(),
@@ -339,6 +347,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     algorithms: ["PS256"],
     scopes: ["trips.read"],
     maxAgeSeconds: 60,
+    jobs: true,
   };
   const issuer = issuerOf({ table: { a: "b" } }, more);
   assert.deepEqual(issuer, {

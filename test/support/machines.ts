@@ -113,7 +113,7 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
         rule("workloads", { actors: [`spiffe://${ELSEWHERE}/*`] }),
         rule("operators", {
           ...{ clients: ["desk"], targets: [OWN] },
-          scopes: ["consent:manage", "policy:explain", "token:revoke", "audit:read"],
+          scopes: ["consent:manage", "policy:explain", "token:revoke", "audit:read", "job:manage"],
         }),
       ],
     },
@@ -208,7 +208,7 @@ const sent = (rest: Partial<Sent>, body?: object): Partial<Sent> =>
 
 /** What operators and auditors ask. */
 async function manage(world: World): Promise<void> {
-  const scope = "consent:manage policy:explain token:revoke audit:read";
+  const scope = "consent:manage policy:explain token:revoke audit:read job:manage";
   const token = granted(await world.token({ ...CC, audience: OWN, scope }, DESK));
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const ask = (method: string, path: string, body?: object) =>
@@ -222,6 +222,8 @@ async function manage(world: World): Promise<void> {
   await expect(200, ask("GET", "/consents"));
   await expect(204, ask("DELETE", "/consents/one"));
   await expect(200, ask("POST", "/policy/explain", { client: "desk", target: API, scope: "read" }));
+  await expect(201, ask("POST", "/jobs", { client: "desk", title: "to be seen" }));
+  await expect(200, ask("GET", "/jobs"));
   await expect(200, ask("POST", "/revocations", { client: "signer", dryRun: true }));
   await expect(200, ask("POST", "/revocations", { client: "signer" }));
   await expect(200, ask("GET", "/audit/events?client=desk"));

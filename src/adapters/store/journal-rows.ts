@@ -220,7 +220,10 @@ function addEntry(add: Add, entry: StoreEntry, isFirst: boolean): void {
   if (registration !== undefined) addRegistration(add, registration, nowSeconds);
   if (initialToken !== undefined) addInitialToken(add, initialToken);
   for (const key of keys) add("key", key);
-  if (entry.job !== undefined) add("job", entry.job);
+  if (entry.job !== undefined) {
+    add("job", entry.job.add);
+    for (const one of entry.job.consents) addConsent(add, { add: one }, nowSeconds);
+  }
   if (entry.family !== undefined) addFamily(add, entry.family);
   for (const change of entry.rows ?? []) {
     if ("remove" in change) add("gone", change);

@@ -3,6 +3,7 @@ import type { Reason } from "../../audit/reasons.ts";
 import { MODES, redeems } from "../../modes.ts";
 import type { Allowed, Consent, Denied, MissingConsent, Trace } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
+import { jobIdAt, proposedJob as proposedJobOf } from "../../policy/jobs.ts";
 import type { Ports } from "../../ports.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenReady } from "../../result.ts";
@@ -16,7 +17,7 @@ export type Decided = { allowed: Allowed; token: BuiltToken };
 export type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
 
 export function decideOrder(
-  ports: Pick<Ports, "settings" | "facts" | "random">,
+  ports: Pick<Ports, "settings" | "facts" | "random" | "hash">,
   order: Order,
   nowSeconds: number,
 ): Awaitable<Result<Decided, OrderDenied>> {
@@ -26,13 +27,20 @@ export function decideOrder(
 }
 
 function decideUnder(
-  ports: Pick<Ports, "settings" | "random">,
+  ports: Pick<Ports, "settings" | "random" | "hash">,
   order: Order,
   consents: readonly Consent[],
   nowSeconds: number,
 ): Result<Decided, OrderDenied> {
   const { issuer, policy, signIn } = ports.settings();
-  const decided = decide(policy, { ...order.access, consents, nowSeconds });
+  const { proposedJob } = order;
+  // JOB-D-4: a job that is asked for is approved by a click, whatever was consented to before.
+  const asking = proposedJob && { job: proposedJobOf(proposedJob.bounds), consents: [] };
+  const decided = decide(policy, { ...order.access, consents, nowSeconds, ...asking });
+  if (proposedJob !== undefined && decided.ok) {
+    const failure = toFailure(order, { kind: "policy_denied", reason: "job_not_approved" });
+    return err({ failure, trace: decided.value.trace });
+  }
   if (!decided.ok) {
     const { trace, missing } = decided.error;
     const { iss } = order.access.subject?.origin ?? {};
@@ -41,7 +49,10 @@ function decideUnder(
     const asked = providers.some((one) => one.issuer === iss) ? missing : undefined;
     return err(defined<OrderDenied>({ failure: toFailure(order, decided.error), trace, missing: asked }));
   }
-  const token = buildToken(issuer, order, decided.value, nowSeconds, order.jti ?? ports.random.id());
+  const { job } = order.access;
+  const jobId = job && jobIdAt(ports.hash.sha256, decided.value.target, job);
+  const jti = order.jti ?? ports.random.id();
+  const token = buildToken(issuer, order, decided.value, nowSeconds, jti, jobId);
   if (!token.ok) {
     const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });
     return err({ failure, trace: decided.value.trace });

@@ -13,7 +13,7 @@ import { checkGrant } from "../../spec/rfc7523.ts";
 import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { ResolvedSubject } from "./order.ts";
-import { detailsOf, foreignRoot, mapSubject, readActors } from "./subject.ts";
+import { detailsOf, foreignJob, foreignRoot, mapSubject, readActors } from "./subject.ts";
 
 /** RFC8725-3.8-v1, IDC-2.4.2-4: `iss` only chooses among the issuers that are trusted for grants of this profile. */
 export function grantIssuer(
@@ -63,15 +63,20 @@ export function readGrant(
       boundTo: readConfirmation(claims),
       ...actors.value,
     });
+    const job = foreignJob(issuer, claims);
+    if (!job.ok) return job;
     // IDC-5.5-2, EMA-7.4.2-2: the `jti` is kept as spent until the slowest clock has it expired.
     const spentUntil = expiresAtSeconds + skewSeconds;
-    return ok({
-      sub,
-      subject,
-      resources,
-      root: foreignRoot(issuer, claims),
-      spends: { kind: "grant_fresh", issuer: issuer.issuer, jti, expiresAtSeconds: spentUntil },
-    });
+    return ok(
+      defined<ResolvedSubject>({
+        sub,
+        subject,
+        resources,
+        job: job.value,
+        root: foreignRoot(issuer, claims),
+        spends: { kind: "grant_fresh", issuer: issuer.issuer, jti, expiresAtSeconds: spentUntil },
+      }),
+    );
   });
 }
 

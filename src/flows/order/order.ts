@@ -3,8 +3,8 @@
 import type { AskedUser, AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Mode } from "../../modes.ts";
-import type { AccessRequest, Allowed, Subject } from "../../policy/access.ts";
-import type { Root } from "../../policy/endings.ts";
+import type { AccessRequest, Allowed, JobBounds, Subject } from "../../policy/access.ts";
+import type { EndingKey, Root } from "../../policy/endings.ts";
 import type { FamilyChange, Guard, RowChange } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
@@ -50,7 +50,13 @@ export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act"
  * Why a token or its claims are not accepted; `parties` is there where the signature was good, so that the subject is
  * known.
  */
-export type Refused = { reason: TokenReason; parties?: Parties };
+export type Refused = { reason: TokenReason; parties?: Parties; isOfEndedJob?: true };
+
+/** The job of what is presented; of another server's, with its issuer and its end. */
+export type PresentedJob = { id: string; iss?: string; endsAtSeconds?: number };
+
+/** A job that is asked for, by the digest under which the job that is made of it is found. */
+export type ProposedJob = { title: string; bounds: JobBounds; asked: string };
 
 /** The subject behind a subject token or a grant. */
 export type ResolvedSubject = {
@@ -71,6 +77,7 @@ export type ResolvedSubject = {
   platform?: PlatformProof;
   /** The sign-in of a user who signed in here. */
   signIn?: SignInFacts;
+  job?: PresentedJob;
   /** Absent in a question, which has no token. */
   parties?: Parties;
 };
@@ -83,6 +90,7 @@ export type ResolvedActor = {
   platform?: PlatformProof;
   /** The `jti` of an actor token of ours. */
   jti?: string;
+  job?: PresentedJob;
 };
 
 /** How the parties are found: by tokens, each verified only when it is its turn, or by the claims of a question. */
@@ -146,6 +154,13 @@ export type Order = {
   grant?: GrantOfUser;
   /** If present, no other consent of the user counts. */
   consentId?: string;
+  presentedJob?: PresentedJob;
+  /** The job of an actor token of ours. */
+  actorJob?: PresentedJob;
+  /** What ends the job that the policy decides about. */
+  jobKeys?: readonly EndingKey[];
+  /** The job that the client asks for, which its user has not approved. */
+  proposedJob?: ProposedJob;
   signIn?: SignInFacts;
   subjectClaims?: JsonObject;
   /** Whether a grant names APIs, so that the answer says which one the token is for. */

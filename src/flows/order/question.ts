@@ -1,6 +1,7 @@
 /** A question in claims, as the order that the same request would make: without proof of the client, without signatures. */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import { MODES } from "../../modes.ts";
+import { boundsFrom } from "../../policy/jobs.ts";
 import type { Question } from "../../policy/question.ts";
 import { modeOf } from "../../policy/question.ts";
 import type { Ports } from "../../ports.ts";
@@ -65,7 +66,11 @@ export async function readQuestion(
   // A question has no proofs, so the answer tells which are demanded.
   const asking = { ...client.value, keys: "assumed" } as const;
   const order = await readOrder(ports, asking, requested, claimed(ports, question));
-  return order.ok ? order : err(order.error.failure);
+  if (!order.ok) return err(order.error.failure);
+  const { job: written } = question;
+  if (written === undefined) return order;
+  const job = { id: "", bounds: boundsFrom(written, ports.clock.nowSeconds()) };
+  return ok({ ...order.value, access: { ...order.value.access, job } });
 }
 
 // --- the client -------------------------------------------------------------------------------------------------

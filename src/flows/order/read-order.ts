@@ -46,8 +46,9 @@ export function readOrder(
   // PROD-4.1r3-1, RFC8693-2.1-20: the subject token, or the grant, is validated before anything is decided.
   return whenReady(evidence.subject?.(), (subject) => {
     if (subject?.ok === false) {
-      const { reason, parties = {} } = subject.error;
-      return err({ failure: subjectFailure(requested.mode, reason), parties });
+      const { reason, parties = {}, isOfEndedJob } = subject.error;
+      const failure = subjectFailure(requested.mode, reason);
+      return err({ failure: isOfEndedJob ? { ...failure, jobError: "ended" } : failure, parties });
     }
     // PROD-4.1r3-2, RFC8693-2.1-21: the actor token is validated too.
     return whenReady(evidence.actor?.(), (actor) =>
@@ -124,6 +125,8 @@ function buildOrder(
     ancestors: subject?.ancestors ?? [],
     root: subject?.root,
     actorJti: actor?.jti,
+    actorJob: actor?.job,
+    presentedJob: subject?.job,
     spends: subject?.spends,
     signIn: subject?.signIn,
     subjectClaims: subject?.claims,

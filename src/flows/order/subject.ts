@@ -2,6 +2,7 @@
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Origin, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
+import { readJobClaim } from "../../policy/jobs.ts";
 import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
 import type { Awaitable, Result } from "../../result.ts";
@@ -28,7 +29,7 @@ import type { Detail } from "../../spec/rfc9396.ts";
 import { readDetails } from "../../spec/rfc9396.ts";
 import { isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
 import type { PlatformProof } from "../verifier.ts";
-import type { ResolvedSubject } from "./order.ts";
+import type { PresentedJob, ResolvedSubject } from "./order.ts";
 
 type Refused = { reason: TokenReason };
 
@@ -152,7 +153,10 @@ export function readForeignSubject(
       boundTo: readConfirmation(claims),
       ...actors.value,
     });
-    return ok({ sub, subject, claims, root: foreignRoot(issuer, claims) });
+    const job = foreignJob(issuer, claims);
+    if (!job.ok) return job;
+    const root = foreignRoot(issuer, claims);
+    return ok(defined<ResolvedSubject>({ sub, subject, claims, root, job: job.value }));
   });
 }
 
@@ -164,6 +168,21 @@ export const foreignRoot = ({ issuer: iss, signals }: TrustedIssuer, { iat, jti 
     issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
     token: signals !== undefined && typeof jti === "string" ? { iss, jti } : undefined,
   });
+
+/**
+ * JOB-D-18: the claim counts where the operator says so of the issuer; elsewhere it is something else, such as what the
+ * user does for a living.
+ */
+export function foreignJob(
+  { issuer, jobs }: TrustedIssuer,
+  { job: claim }: JsonObject,
+): Result<PresentedJob | undefined, Refused> {
+  if (!jobs || claim === undefined) return ok(undefined);
+  const read = readJobClaim(claim, issuer);
+  if (!read.ok) return err({ reason: read.error.kind });
+  const { id, iss, bounds } = read.value;
+  return ok(defined<PresentedJob>({ id, iss, endsAtSeconds: bounds.notAfterSeconds }));
+}
 
 /** The subject as its issuer names it: by `sub`, or by the claim that the operator named for this issuer. */
 export const subjectOf = ({ subjectClaim }: TrustedIssuer, claims: JsonObject) =>

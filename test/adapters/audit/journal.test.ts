@@ -190,7 +190,7 @@ for (const [name, create] of Object.entries(stores)) {
       const journal = await open(store.log);
       await untilRecorded(journal, { event: EVENT, guards: [fresh("spent")] });
       const job = makeJob({ bounds: { notAfterSeconds: NOW_SECONDS + 60, maxTokens: 2 } });
-      await untilRecorded(journal, { event: EVENT, job });
+      await untilRecorded(journal, { event: EVENT, job: { add: job, consents: [] } });
       const below: Guard = { kind: "job_below", id: job.id, most: 2 };
       const guards: readonly Guard[][] = [[below], [below, fresh("spent")], [below], [below]];
       const outcomes = await Promise.all(

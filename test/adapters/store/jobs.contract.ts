@@ -32,6 +32,8 @@ export function makeJob(values: Partial<JobRecord> = {}): JobRecord {
   return defined<JobRecord>({ issued, ...job, endingKeys: jobKeys(hash.sha256, US, job) });
 }
 
+export const adding = (job: JobRecord) => ({ job: { add: job, consents: [] } });
+
 const counted = (most: number): JobRecord =>
   makeJob({ bounds: { notAfterSeconds: NOW_SECONDS + 3600, maxTokens: most } });
 const below = ({ id, bounds: { maxTokens = 0 } }: JobRecord): Guard => ({
@@ -54,7 +56,7 @@ export function testJobs({ name, create, shared }: Harness): void {
       asked: "asked",
     });
     assert.equal(await store.jobs.find(job.id), undefined);
-    assert.deepEqual(await writer.write({ job }), []);
+    assert.deepEqual(await writer.write(adding(job)), []);
     assert.deepEqual(await store.jobs.find(job.id), { job });
     assert.equal(await store.jobs.find("job_2"), undefined);
     assert.equal(await store.jobs.find("job_\u0000"), undefined);
@@ -73,10 +75,10 @@ export function testJobs({ name, create, shared }: Harness): void {
     test(`JOB-D-12 an ending ${which} is found with the job (${name})`, async (t) => {
       const store = await (await create(t)).open();
       const writer = new Writer(store);
-      await writer.write({ job: makeJob() });
-      await writer.write({
-        job: makeJob({ id: "job_2", origin: { iss: ISSUER, sub: "bob" }, clientId: "c", actor: "c" }),
-      });
+      await writer.write(adding(makeJob()));
+      await writer.write(
+        adding(makeJob({ id: "job_2", origin: { iss: ISSUER, sub: "bob" }, clientId: "c", actor: "c" })),
+      );
       await writer.write({ ending: buildEnding(hash.sha256, selector, NOW_SECONDS * 1000) });
       assert.equal((await store.jobs.find("job_1"))?.ended?.atMs, NOW_SECONDS * 1000);
       assert.equal((await store.jobs.find("job_2"))?.ended === undefined, selector.by !== "everything");
@@ -86,7 +88,7 @@ export function testJobs({ name, create, shared }: Harness): void {
   test(`JOB-D-12 the ending of another server's job of the same id ends none of ours (${name})`, async (t) => {
     const store = await (await create(t)).open();
     const writer = new Writer(store);
-    await writer.write({ job: makeJob() });
+    await writer.write(adding(makeJob()));
     const theirs = { by: "job", iss: "https://partner.example", id: "job_1" } as const;
     await writer.write({ ending: buildEnding(hash.sha256, theirs, NOW_SECONDS * 1000) });
     assert.equal((await store.jobs.find("job_1"))?.ended, undefined);
@@ -113,7 +115,7 @@ export function testJobs({ name, create, shared }: Harness): void {
     const store = await (await create(t)).open();
     const writer = new Writer(store);
     const job = counted(2);
-    await writer.write({ job });
+    await writer.write(adding(job));
     const issue = () => writer.write({ token: makeToken({ jobId: job.id }), guards: [below(job)] });
     assert.deepEqual(await issue(), []);
     const spent: Guard = { kind: "jti_fresh", issuer: "i", jti: "j", expiresAtSeconds: NOW_SECONDS + 60 };
@@ -129,8 +131,8 @@ export function testJobs({ name, create, shared }: Harness): void {
     const store = await (await create(t)).open();
     const [one, other] = [counted(2), { ...counted(5), id: "job_2" }];
     const writer = new Writer(store);
-    await writer.write({ job: one });
-    await writer.write({ job: other });
+    await writer.write(adding(one));
+    await writer.write(adding(other));
     const of = [one, other, one, other, one];
     const batch = of.map((job, index) => ({ event: makeEvent("as-2", index), guards: [below(job)] }));
     assert.deepEqual(await store.log.append(batch), [{ entry: 4, guard: "job_below" }]);
@@ -142,7 +144,7 @@ export function testJobs({ name, create, shared }: Harness): void {
 
   test(`JOB-D-11 a job without this bound has no count (${name})`, async (t) => {
     const store = await (await create(t)).open();
-    await new Writer(store).write({ job: makeJob() });
+    await new Writer(store).write(adding(makeJob()));
     assert.equal((await store.jobs.find("job_1"))?.job.issued, undefined);
   });
 
@@ -155,7 +157,7 @@ export function testJobs({ name, create, shared }: Harness): void {
       const writers = stores.map((store, index) => new Writer(store, `racer-${index}`));
       for (let round = 0; round < 1_000; round++) {
         const job = { ...counted(1), id: `job_${round}` };
-        await setUp.write({ job });
+        await setUp.write(adding(job));
         const failed = await Promise.all(
           writers.map((writer) =>
             writer.write({ token: makeToken({ jobId: job.id }), guards: [below(job)] }),
@@ -218,13 +220,15 @@ export function testJobs({ name, create, shared }: Harness): void {
     const store = await (await create(t)).open();
     const writer = new Writer(store);
     for (const [index, sub] of ["alice", "bob", "alice", "alice"].entries())
-      await writer.write({
-        job: makeJob({
-          id: `job_${index}`,
-          origin: { iss: ISSUER, sub },
-          createdAtSeconds: NOW_SECONDS + (index >> 1),
-        }),
-      });
+      await writer.write(
+        adding(
+          makeJob({
+            id: `job_${index}`,
+            origin: { iss: ISSUER, sub },
+            createdAtSeconds: NOW_SECONDS + (index >> 1),
+          }),
+        ),
+      );
     const list = async (page?: Parameters<typeof store.jobs.list>[0]) =>
       (await store.jobs.list(page)).map(({ job }) => job.id);
     assert.deepEqual(await list(), ["job_3", "job_2", "job_1", "job_0"]);
@@ -233,7 +237,7 @@ export function testJobs({ name, create, shared }: Harness): void {
     assert.deepEqual(await list({ actor: AGENT, before }), ["job_1", "job_0"]);
     assert.deepEqual(await list({ actor: "spiffe://td.example/other" }), []);
     for (let index = 4; index <= JOBS_LISTED; index++)
-      await writer.write({ job: makeJob({ id: `job_${index}` }) });
+      await writer.write(adding(makeJob({ id: `job_${index}` })));
     assert.equal((await list()).length, JOBS_LISTED);
   });
 
@@ -241,7 +245,7 @@ export function testJobs({ name, create, shared }: Harness): void {
     const store = await (await create(t)).open();
     const writer = new Writer(store);
     for (const [index, sub] of ["alice", "bob", "alice"].entries())
-      await writer.write({ job: makeJob({ id: `job_${index}`, origin: { iss: ISSUER, sub } }) });
+      await writer.write(adding(makeJob({ id: `job_${index}`, origin: { iss: ISSUER, sub } })));
     const alice = { iss: ISSUER, sub: "alice" };
     const living = (now = NOW_SECONDS) => store.jobs.living(alice, AGENT, now);
     assert.deepEqual(await living(), { ofPair: 2, ofActor: 3 });
@@ -253,7 +257,7 @@ export function testJobs({ name, create, shared }: Harness): void {
 
   test(`a job is removed once nothing can be told of it any more (${name})`, async (t) => {
     const store = await (await create(t)).open();
-    await new Writer(store).write({ job: makeJob() });
+    await new Writer(store).write(adding(makeJob()));
     const over = NOW_SECONDS + 3600 + JOB_KEPT_SECONDS;
     assert.equal(await store.jobs.sweep(over, 10), 0);
     assert.equal(await store.jobs.sweep(over + 1, 10), 1);

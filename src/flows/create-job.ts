@@ -1,0 +1,90 @@
+/** Makes a job: of the approval of a user, or as an operator or a client with the scope for it says (JOB-D-4). */
+import type { AuditEvent } from "../audit/event.ts";
+import { JOBS_PER_AGENT_AND_SUBJECT_MAX, JOBS_PER_AGENT_MAX } from "../limits/jobs.ts";
+import type { Origin } from "../policy/access.ts";
+import type { Job } from "../policy/jobs.ts";
+import { boundsFrom, buildJobId, jobKeys, readJobOrder, writtenBounds } from "../policy/jobs.ts";
+import type { BasePorts, Ports } from "../ports.ts";
+import type { JobRecord } from "../records.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { isDocumentUrl } from "../spec/cimd.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
+
+type NewJob = Omit<Job, "id" | "salt" | "createdAtSeconds">;
+
+/** The record of a new job, with all that ends it. */
+export function buildJob({ settings, random, hash, clock }: BasePorts, values: NewJob): JobRecord {
+  const createdAtSeconds = clock.nowSeconds();
+  const job = { ...values, id: buildJobId(random.id()), salt: random.id(), createdAtSeconds };
+  const issued = job.bounds.maxTokens === undefined ? undefined : 0;
+  return defined<JobRecord>({ ...job, issued, endingKeys: jobKeys(hash.sha256, settings().issuer, job) });
+}
+
+/** JOB-D-24: instances that make jobs at the same time may together exceed the most by a few. */
+export async function hasTooMany(
+  { jobs, clock }: Pick<Ports, "jobs" | "clock">,
+  origin: Origin,
+  actor: string,
+): Promise<boolean> {
+  const { ofPair, ofActor } = await jobs.living(origin, actor, clock.nowSeconds());
+  return ofPair >= JOBS_PER_AGENT_AND_SUBJECT_MAX || ofActor >= JOBS_PER_AGENT_MAX;
+}
+
+/** JOB-D-5: the event has the bounds whole; `more` has a digest of what the user was shown. */
+export function approvalOf(
+  { id, origin, clientId, actor, title, bounds, approvedBy }: JobRecord,
+  more: JsonObject = {},
+): Pick<AuditEvent, "type" | "outcome" | "job"> & { detail: JsonObject } {
+  const detail = { ...origin, client_id: clientId, actor, title, bounds: writtenBounds(bounds) };
+  return {
+    type: "job.approved",
+    outcome: "allow",
+    job: { id },
+    detail: { ...detail, approved_by: approvedBy, ...more },
+  };
+}
+
+// --- by an operator or a client ---------------------------------------------------------------------------------
+
+export type JobFailure = {
+  kind: "job_request_malformed" | "job_request_time_refused" | "job_party_unknown" | "jobs_too_many";
+};
+
+export type CreatePorts = BasePorts & Pick<Ports, "clients" | "jobs" | "journal">;
+
+/**
+ * JOB-D-4: such a job brings no consent, so that whatever its rules demand of its user is demanded in it too.
+ */
+export async function createJob(
+  ports: CreatePorts,
+  json: Json,
+  by: Pick<AuditEvent, "reason" | "request" | "client"> & { as: Job["approvedBy"] },
+): Promise<Result<JobRecord, JobFailure>> {
+  const { policy } = ports.settings();
+  const { as: approvedBy, ...event } = by;
+  const refuse = async (kind: JobFailure["kind"]) => {
+    const refused = { type: "admin.access", outcome: "deny", reason: kind } as const;
+    await ports.journal.record({ event: { ...event, ...refused, policy: { digest: policy.digest } } });
+    return err({ kind });
+  };
+  const ordered = readJobOrder(json, ports.clock.nowSeconds());
+  if (!ordered.ok) return refuse(ordered.error.kind);
+  const { client: clientId, agent, subject, proposal } = ordered.value;
+  const client = await ports.clients.find(clientId);
+  if (client === undefined && !isWorkloadName(clientId) && !isDocumentUrl(clientId))
+    return refuse("job_party_unknown");
+  const { issuer, trustedIssuers } = ports.settings();
+  const origin = subject ?? { iss: issuer, sub: clientId };
+  if (origin.iss !== issuer && !trustedIssuers.has(origin.iss)) return refuse("job_party_unknown");
+  const actor = agent ?? client?.workload ?? clientId;
+  if (await hasTooMany(ports, origin, actor)) return refuse("jobs_too_many");
+  const bounds = boundsFrom(proposal, ports.clock.nowSeconds());
+  const job = buildJob(ports, { origin, clientId, actor, title: proposal.title, bounds, approvedBy });
+  await ports.journal.record({
+    event: { ...event, ...approvalOf(job), policy: { digest: policy.digest } },
+    job: { add: job, consents: [] },
+  });
+  return ok(job);
+}

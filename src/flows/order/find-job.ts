@@ -1,0 +1,147 @@
+/** The job of a token request: that of what is presented, or one that the client chooses or asks for where there is none. */
+import type { Reason } from "../../audit/reasons.ts";
+import { TOKEN_SECONDS_MIN } from "../../limits/tokens.ts";
+import { MODES } from "../../modes.ts";
+import type { Origin } from "../../policy/access.ts";
+import type { JobProposal } from "../../policy/jobs.ts";
+import { jobKey, parseProposal, proposedBounds } from "../../policy/jobs.ts";
+import type { BasePorts, Ports } from "../../ports.ts";
+import type { JobFacts, JobRecord } from "../../records.ts";
+import type { Awaitable, Result } from "../../result.ts";
+import { defined, err, ok, whenReady } from "../../result.ts";
+import type { Form } from "../../spec/rfc6749.ts";
+import type { Failure } from "../refusal.ts";
+import { toFailure } from "./decide-order.ts";
+import type { Order, PresentedJob } from "./order.ts";
+
+export type FindJobPorts = BasePorts & Pick<Ports, "jobs">;
+
+type Asked = Pick<Form, "job" | "job_request">;
+type Found = Awaitable<Result<Order, Failure>>;
+
+/** Whether there is a job to be found. */
+export const concernsJob = ({ job, job_request }: Asked, { presentedJob, actorJob }: Order): boolean =>
+  [job, job_request, presentedJob, actorJob].some((one) => one !== undefined);
+
+/**
+ * JOB-D-8: the job is found by what is presented. Beside a token of a job the parameter may only repeat it, and nothing
+ * else is asked for; JOB-D-9: beside one of none it chooses a job of this very subject and agent.
+ */
+export function findJob(ports: FindJobPorts, { job: chosen, job_request: text }: Asked, order: Order): Found {
+  const { presentedJob: presented, actorJob } = order;
+  if (text !== undefined && (presented !== undefined || chosen !== undefined))
+    return refused("job_request_in_job");
+  // JOB-D-8: actor token and subject token of two jobs are not put together.
+  if (actorJob !== undefined && !isSame(actorJob, presented ?? { id: chosen ?? "" }))
+    return err(toFailure(order, { kind: "token_refused", reason: "job_differs" }));
+  if (presented !== undefined) {
+    const differs = chosen !== undefined && chosen !== presented.id;
+    return differs
+      ? err(toFailure(order, { kind: "token_refused", reason: "job_differs" }))
+      : findPresented(ports, presented, order);
+  }
+  const { brings } = MODES[order.access.mode];
+  if (chosen !== undefined)
+    return brings === "subject_token" || brings === "nothing"
+      ? findChosen(ports, chosen, order)
+      : err(toFailure(order, { kind: "token_refused", reason: "job_unknown" }));
+  // A user is asked where an agent acts for one.
+  return text === undefined || brings !== "subject_token"
+    ? refused("job_request_out_of_place")
+    : findProposed(ports, text, order);
+}
+
+const refused = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
+
+const isSame = (one: PresentedJob, other: PresentedJob): boolean =>
+  one.id === other.id && one.iss === other.iss;
+
+function findPresented(
+  ports: FindJobPorts,
+  { id, iss, endsAtSeconds = 0 }: PresentedJob,
+  order: Order,
+): Found {
+  if (iss !== undefined) {
+    const job = { id, iss, bounds: { notAfterSeconds: endsAtSeconds } };
+    if (isOver(ports, endsAtSeconds)) return err(failureOf(order, "job_expired"));
+    return ok({ ...order, access: { ...order.access, job }, jobKeys: [jobKey(ports.hash.ofName, iss, id)] });
+  }
+  return whenReady(ports.jobs.find(id), (found) => {
+    const reason = whyNot(ports, found);
+    return found === undefined || reason !== undefined
+      ? err(failureOf(order, reason ?? "job_unknown"))
+      : ok(inJob(order, found.job));
+  });
+}
+
+/** JOB-D-9: an unknown job, another's, and one that has ended or is over: one look-up, and one answer. */
+function findChosen(ports: FindJobPorts, id: string, order: Order): Found {
+  return whenReady(ports.jobs.find(id), (found) => {
+    const { access } = order;
+    const reason =
+      found !== undefined && !isFor(found.job, originOf(ports, order), access.workload ?? access.clientId)
+        ? "job_of_another"
+        : whyNot(ports, found);
+    return found === undefined || reason !== undefined
+      ? err(toFailure(order, { kind: "token_refused", reason: reason ?? "job_unknown" }))
+      : ok(inJob(order, found.job));
+  });
+}
+
+const originOf = ({ settings }: FindJobPorts, { access, sub }: Order): Origin =>
+  access.subject?.origin ?? { iss: settings().issuer, sub };
+
+const isFor = ({ origin, actor }: JobRecord, { iss, sub }: Origin, agent: string): boolean =>
+  origin.iss === iss && origin.sub === sub && actor === agent;
+
+/** JOB-D-4: the same request finds the job that its user has approved; until then it is a proposal. */
+function findProposed(ports: FindJobPorts, text: string, order: Order): Found {
+  const nowSeconds = ports.clock.nowSeconds();
+  const parsed = parseProposal(text, nowSeconds);
+  if (!parsed.ok) return refused(parsed.error.kind);
+  const { access } = order;
+  const asked = digestOf(ports, parsed.value, order);
+  return whenReady(ports.jobs.made(asked, nowSeconds), (found) => {
+    if (found !== undefined && whyNot(ports, found) === undefined) return ok(inJob(order, found.job));
+    const bounds = proposedBounds(parsed.value, access, nowSeconds);
+    return ok({ ...order, proposedJob: { title: parsed.value.title, bounds, asked } });
+  });
+}
+
+const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): string => {
+  const { iss, sub } = originOf(ports, order);
+  const { workload, clientId, target, scope } = order.access;
+  return ports.hash.sha256(
+    JSON.stringify([iss, sub, workload, clientId, target, scope?.toSorted(), proposal]),
+  );
+};
+
+/** Why nothing is issued for the job any more. */
+function whyNot(
+  ports: FindJobPorts,
+  found: JobFacts | undefined,
+): "job_unknown" | "job_ended" | "job_expired" | undefined {
+  if (found === undefined) return "job_unknown";
+  if (found.ended !== undefined) return "job_ended";
+  return isOver(ports, found.job.bounds.notAfterSeconds) ? "job_expired" : undefined;
+}
+
+/** JOB-D-10: what would live for less than the shortest token is not issued. */
+const isOver = ({ clock }: FindJobPorts, notAfterSeconds: number): boolean =>
+  notAfterSeconds - clock.nowSeconds() < TOKEN_SECONDS_MIN;
+
+function inJob(order: Order, { id, bounds, salt, endingKeys: jobKeys }: JobRecord): Order {
+  return { ...order, access: { ...order.access, job: { id, bounds, salt } }, jobKeys };
+}
+
+const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhausted" } as const;
+
+/** The client that presented what the job gave is told why it gives nothing any more; no other client is. */
+export function failureOf(
+  order: Pick<Order, "access" | "targetFromGrant" | "byGrant" | "presentedJob">,
+  reason: keyof typeof TOLD | "job_unknown",
+): Failure {
+  const failure = toFailure(order, { kind: "token_refused", reason });
+  const isTold = order.presentedJob !== undefined && reason !== "job_unknown";
+  return isTold ? defined<Failure>({ ...failure, jobError: TOLD[reason] }) : failure;
+}
