@@ -5,7 +5,7 @@ import { hash } from "../adapters/crypto/hash.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { EndingPorts } from "../flows/endings.ts";
 import { asEvent, enableSubject, endTokens, previewEnding } from "../flows/endings.ts";
-import { tokenJson } from "../flows/record-json.ts";
+import { endedJson, tokenJson } from "../flows/record-json.ts";
 import { within } from "../flows/standing.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Origin } from "../policy/access.ts";
@@ -100,17 +100,9 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
     selector,
     asEvent(selector, byOperator(admin.settings)),
   );
-  const { count, more, cutOffMs, acceptedUntilSeconds: until, streams, eventId } = ended;
+  const { count, more, cutOffMs, acceptedUntilSeconds: until, streams } = ended;
   if (json) {
-    const told = defined<JsonObject>({
-      ended: count,
-      more,
-      cut_off_ms: cutOffMs,
-      accepted_until: until,
-      streams: streams.length === 0 ? undefined : [...streams],
-      event: eventId,
-    });
-    admin.print(jsonLine(told));
+    admin.print(jsonLine(endedJson(ended)));
     return EXIT.done;
   }
   const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;

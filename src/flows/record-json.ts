@@ -3,6 +3,7 @@
 import type { StoredConsent, TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import type { Ended } from "./endings.ts";
 import type { JobStatus } from "./jobs.ts";
 
 export type ConsentJson = {
@@ -63,6 +64,23 @@ export function tokenJson(record: TokenRecord): TokenJson {
     exp: record.expiresAtSeconds,
   });
 }
+
+export const endedJson = ({
+  count,
+  more,
+  cutOffMs,
+  acceptedUntilSeconds,
+  streams,
+  eventId,
+}: Ended): JsonObject =>
+  defined<JsonObject>({
+    ended: count,
+    more,
+    cut_off_ms: cutOffMs,
+    accepted_until: acceptedUntilSeconds,
+    streams: streams.length === 0 ? undefined : [...streams],
+    event: eventId,
+  });
 
 /** JOB-D-20: a job with its bounds, what there is of it, and once it is over, whether its end is known everywhere. */
 export function jobJson(of: JobStatus): JsonObject {

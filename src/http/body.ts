@@ -38,6 +38,14 @@ export function readText(request: HttpRequest, bytesMax: number): Awaitable<Resu
   });
 }
 
+/** Reads the body as the text of a form. */
+export const readFormText = (
+  request: HttpRequest,
+): Awaitable<Result<string, UnreadableBody | { kind: "content_type_unsupported" }>> =>
+  hasMediaType(request, "application/x-www-form-urlencoded")
+    ? readText(request, BODY_BYTES_MAX)
+    : err({ kind: "content_type_unsupported" });
+
 /** Reads JSON for our own endpoints, as strictly as every other input of a client. */
 export async function readJson(
   request: HttpRequest,

@@ -5,33 +5,24 @@
  */
 import type { Notice } from "./log-events.ts";
 
+/** ENTRIES says what the members mean. */
 export type LogEntry = {
   time: string;
   level: "info" | "error";
   event: "request";
   requestId: string;
-  /** The trace and the span that the caller named (W3C Trace Context). */
   traceId?: string;
   parentId?: string;
-  /** Empty when the request could not be parsed. */
   method: string;
   path: string;
-  /** A status of 0 says that the peer left before there was an answer. */
   status: number;
-  /** The grant type of a token request; "other" for one that is not served. */
   grant?: string;
   durationMs: number;
-  /** The address of the peer; on the listener for the proxy it is the proxy's own. */
   address: string;
-  /** The address of the client behind the proxy, if the proxy told it. */
   clientAddress?: string;
-  /** The fault behind a 500 or a 503. */
   fault?: string;
-  /** The precise reason why the request was refused, which no answer tells. */
   refused?: string;
-  /** The malformed parameter of a refused request, by its name if it is one that is known here. */
   parameter?: string;
-  /** The client that a refused request named, which is a claim that was not proven; truncated. */
   unprovenClient?: string;
 };
 
@@ -49,7 +40,7 @@ export function formatLogEntry(entry: LogEntry | FetchEntry | NoticeEntry | Chec
   );
 }
 
-/** One fetch of ours (SFD-7.6-1). `name` is a trust domain, an issuer, a client, or the beginning of a client's URL. */
+/** One fetch of ours (SFD-7.6-1). */
 export type FetchEntry = {
   time: string;
   level: "info" | "warning";

@@ -5,12 +5,12 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import type { Ended, EndingPorts, Preview } from "../flows/endings.ts";
+import type { EndingPorts, Preview } from "../flows/endings.ts";
 import { asEvent, enableSubject, endTokens, isDisabled, previewEnding } from "../flows/endings.ts";
 import type { JobPorts } from "../flows/jobs.ts";
 import { readStatus, stopOf } from "../flows/jobs.ts";
 import type { TokenJson } from "../flows/record-json.ts";
-import { jobJson, tokenJson } from "../flows/record-json.ts";
+import { endedJson, jobJson, tokenJson } from "../flows/record-json.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import { defined } from "../result.ts";
@@ -55,8 +55,8 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts & JobPorts):
     if (!dryRun) {
       const found = selector.by === "job" ? await ports.jobs.find(selector.id) : undefined;
       const order = found ? stopOf(issuer, found.job, done) : ([selector, asEvent(selector, done)] as const);
-      const ended = showEnded(await endTokens(ports, ...order));
-      return privateJson(200, { ...ended, ...(await jobOf(ports, selector)) });
+      const ended = endedJson(await endTokens(ports, ...order));
+      return privateJson(200, { ...ended, note: WHAT_IT_MEANS, ...(await jobOf(ports, selector)) });
     }
     const preview = await previewEnding(ports, selector, page);
     // AUDIT-D-6: the call is recorded before it is answered.
@@ -74,30 +74,6 @@ async function jobOf(ports: JobPorts, selector: EndingSelector): Promise<{ job?:
 
 const WHAT_IT_MEANS =
   "ends the tokens that exist, and what is issued up to the cut-off; to keep a party out, change the configuration, or send disabled: true for a subject; resource servers that verify tokens offline may accept an ended one until accepted_until";
-
-/** `more` says that counting took too long, and that there may be more than were counted. */
-type EndingJson = {
-  ended: number;
-  more?: true;
-  cut_off_ms?: number;
-  /** In seconds; absent where no living token was ended. */
-  accepted_until?: number;
-  /** The receivers that are told of it by security events, by the names of their streams. */
-  streams?: readonly string[];
-  event: string;
-  note: string;
-};
-
-const showEnded = ({ count, more, cutOffMs, acceptedUntilSeconds, streams, eventId }: Ended): EndingJson =>
-  defined<EndingJson>({
-    ended: count,
-    more,
-    cut_off_ms: cutOffMs,
-    accepted_until: acceptedUntilSeconds,
-    streams: streams.length === 0 ? undefined : streams,
-    event: eventId,
-    note: WHAT_IT_MEANS,
-  });
 
 /** `next` is the `after` of the next page; `count` is of all that is left from this page on. */
 type PreviewJson = {

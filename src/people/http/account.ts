@@ -1,8 +1,7 @@
 /** GET /account, the page of a user, and POST /account/withdraw, by which they take back what they allowed. */
 
-import { hasMediaType, readText } from "../../http/body.ts";
+import { readFormText } from "../../http/body.ts";
 import type { Handler, HttpRequest } from "../../http/handler.ts";
-import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family } from "../../records.ts";
@@ -46,9 +45,8 @@ export function takeBackEndpoint(ports: PagePorts & AccountPorts): Handler {
 
 /** Reads the form as it was sent; anything else has no form token, and is refused for that. */
 async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
-  const isForm = hasMediaType(request, "application/x-www-form-urlencoded");
-  const body = isForm ? await readText(request, BODY_BYTES_MAX) : undefined;
-  const form = new URLSearchParams(body?.ok ? body.value : "");
+  const body = await readFormText(request);
+  const form = new URLSearchParams(body.ok ? body.value : "");
   const formToken = form.get("token") ?? "";
   const [consent, job] = [form.get("consent"), form.get("job")];
   if (job !== null) return { formToken, job };

@@ -1,8 +1,7 @@
 /** What the two pages have in common on which a user decides: the visitor, the id in the URL, and the form as it was sent. */
 
-import { hasMediaType, readText } from "../../http/body.ts";
+import { readFormText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
-import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision.ts";
@@ -55,8 +54,7 @@ export const minutesUntil = (clock: BasePorts["clock"], expiresAtSeconds: number
 
 /** Reads the form of a page; undefined for anything else. */
 export async function readDecision(request: HttpRequest): Promise<Decision | undefined> {
-  if (!hasMediaType(request, "application/x-www-form-urlencoded")) return undefined;
-  const body = await readText(request, BODY_BYTES_MAX);
+  const body = await readFormText(request);
   if (!body.ok) return undefined;
   const form = new URLSearchParams(body.value);
   const decision = form.get("decision");

@@ -6,7 +6,7 @@ import { proveKeysOf } from "../../flows/prove-keys.ts";
 import type { Failure } from "../../flows/refusal.ts";
 import { spendProof } from "../../flows/spend-proof.ts";
 import { notFound, privateJson } from "../../http/answers.ts";
-import { hasMediaType, readText } from "../../http/body.ts";
+import { readFormText } from "../../http/body.ts";
 import type { FormPorts } from "../../http/form.ts";
 import {
   authenticateForm,
@@ -19,7 +19,6 @@ import {
 } from "../../http/form.ts";
 import type { Handler, HttpResponse } from "../../http/handler.ts";
 import { auditedRequest } from "../../http/handler.ts";
-import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import { PUSHED_SECONDS } from "../../limits/people.ts";
 import type { KeyProofPorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
@@ -52,10 +51,7 @@ function makeAnswer(ports: PushEndpointPorts): Handler {
     const challenged = authorization !== undefined;
     const malformed = (reason: Reason, parameter?: string) =>
       refuse(defined<Failure>({ kind: "request_malformed", reason, parameter }), challenged);
-    if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
-      return malformed("content_type_unsupported");
-    }
-    const body = await readText(request, BODY_BYTES_MAX);
+    const body = await readFormText(request);
     if (!body.ok) return malformed(body.error.kind);
     // One form, read as a token request for the client's proof, and as an authorization request for the rest.
     const form = parseForm(body.value);

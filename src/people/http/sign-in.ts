@@ -16,6 +16,7 @@ import type { PagePorts, PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
 import { buildEndSessionUrl } from "../spec/oidc.ts";
 import { setCookie } from "./cookies.ts";
+import { MALFORMED } from "./decision-form.ts";
 import {
   digestOf,
   knowBrowser,
@@ -75,18 +76,13 @@ export function signOutEndpoint(ports: PagePorts & SignOutPorts): Handler {
     const body = await readText(request, BODY_BYTES_MAX);
     const token = body.ok ? (new URLSearchParams(body.value).get("token") ?? "") : "";
     const ended = await signOut(ports, audited, digestOf(ports, request, "session"), token);
-    if (!ended.ok) return outcomeAnswer(ports, FORM_REFUSED);
+    if (!ended.ok) return outcomeAnswer(ports, MALFORMED);
     const { provider } = ended.value;
     const at = provider === undefined ? "" : `?provider=${provider}`;
     const answer = redirectAnswer(ports, `${ports.settings().issuer}/signed-out${at}`);
     return withHeader(answer, "Set-Cookie", setCookie("session", "", 0));
   });
 }
-
-const FORM_REFUSED = {
-  next: "notice",
-  notice: { kind: "form_refused", reason: "form_token_wrong" },
-} as const;
 
 /** OIDCL-R3-1: this is a page, which ends no session by itself. */
 export function signedOutEndpoint(ports: PagePorts & Pick<PeoplePorts, "providers">): Handler {

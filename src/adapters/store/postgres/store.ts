@@ -5,18 +5,9 @@
  */
 import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits/store.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
-import { clientRows } from "../clients.ts";
-import { consentRows } from "../consents.ts";
-import { familyRows } from "../families.ts";
-import { jobRows } from "../jobs.ts";
-import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
-import { pendingConsents } from "../pending-consents.ts";
-import { recheckRows } from "../rechecks.ts";
 import { logRows } from "../rows.ts";
-import { shortLivedRows } from "../short-lived.ts";
-import { signalRows } from "../signals.ts";
+import { sharedRows } from "../shared-rows.ts";
 import type { OpenOptions, Store } from "../store.ts";
-import { tokenRows } from "../token-facts.ts";
 import { appendBatch } from "./append.ts";
 import { makeAttempts } from "./attempts.ts";
 import { postgresAuditRows } from "./audit.ts";
@@ -41,30 +32,16 @@ export async function openPostgres(
   const database = openConnections({ ...server, timeoutMs, connectionsMax });
   const { call } = database;
   const engine = postgresEngine(call);
-  const { token, endings } = tokenRows(engine, findPostgresTokens);
-  const { port, standing } = consentRows(engine);
 
   return {
     connections: database.state,
     log: { ...logRows(engine), append: (batch) => appendBatch(call, batch) },
     audit: postgresAuditRows(call),
-    facts: { token, consents: standing },
-    consents: port,
-    endings,
-    ...clientRows(engine),
-    shortLived: shortLivedRows(engine),
-    keys: keyRows(engine),
-    families: familyRows(engine),
-    jobs: jobRows(engine),
-    pendingConsents: pendingConsents(engine),
-    rechecks: recheckRows(engine),
-    signals: signalRows(engine),
-    restored: restoredMark(engine),
+    ...sharedRows(engine, findPostgresTokens),
     nowMs: async () => {
       const [row] = await engine.rows<{ now: number }>("select now_ms() as now");
       return row?.now ?? Number.NaN;
     },
-    polled: polledRows(engine),
     names: postgresNames(engine),
     sliceMs: SLICE_MS.postgres,
     role: () => factsOfRole(call),

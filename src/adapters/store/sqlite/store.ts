@@ -6,21 +6,12 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import { clientRows } from "../clients.ts";
-import { consentRows } from "../consents.ts";
-import { familyRows } from "../families.ts";
-import { jobRows } from "../jobs.ts";
-import { keyRows, polledRows, restoredMark } from "../kept-rows.ts";
 import type { Migration } from "../migrations.ts";
 import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
-import { pendingConsents } from "../pending-consents.ts";
-import { recheckRows } from "../rechecks.ts";
 import { logRows } from "../rows.ts";
-import { shortLivedRows } from "../short-lived.ts";
-import { signalRows } from "../signals.ts";
+import { sharedRows } from "../shared-rows.ts";
 import type { OpenOptions, Store } from "../store.ts";
 import { NO_DATABASE } from "../store.ts";
-import { tokenRows } from "../token-facts.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
 import { sqliteCopies } from "./copies.ts";
@@ -100,26 +91,12 @@ function storeOn(database: Database): Store {
   const { db, write } = database;
   const append = appendOn(db);
   const engine = sqliteEngine(database);
-  const { token, endings } = tokenRows(engine, findSqliteTokens);
-  const { port, standing } = consentRows(engine);
 
   return {
     log: { ...logRows(engine), append: (batch) => write(() => append(batch)) },
     audit: sqliteAuditRows(database),
-    facts: { token, consents: standing },
-    consents: port,
-    endings,
-    ...clientRows(engine),
-    shortLived: shortLivedRows(engine, EXPIRED),
-    families: familyRows(engine),
-    jobs: jobRows(engine),
-    pendingConsents: pendingConsents(engine),
-    rechecks: recheckRows(engine),
-    signals: signalRows(engine),
-    restored: restoredMark(engine),
+    ...sharedRows(engine, findSqliteTokens, EXPIRED),
     ...sqliteCopies(database),
-    keys: keyRows(engine),
-    polled: polledRows(engine),
     names: sqliteNames(database),
     sliceMs: SLICE_MS.sqlite,
     close: async () => {
