@@ -113,7 +113,7 @@ export const PEOPLE_REASONS = {
   store_unavailable: "the store did not answer, so that it is unknown whether anything was recorded",
   request_unknown: "the request is unknown, has expired, or is that of another browser",
   request_decided: "the user has decided about the request already",
-  pending_consents_too_many: "too many consents are pending of this agent, of this user, or in all",
+  pending_consents_too_many: "too many consents are pending of this agent, or of this user",
   deferrals_too_many: "too many codes wait for the answer to the same question",
   deferrals_cancelled: "the client has cancelled the same question too often of late",
   deferral_too_short: "the token that the client brought ends before a user could decide",

@@ -16,8 +16,8 @@ export const NO_PYJWT = python("-c", "import jwt, cryptography") ? false : 'pyth
 
 /** By their names. */
 export function programs(): Map<string, string> {
-  const pages = ["developers", "signals"].map((page) =>
-    readFileSync(join(ROOT, `src/http/${page}.md`), "utf8"),
+  const pages = ["http/developers", "http/signals", "people/README"].map((page) =>
+    readFileSync(join(ROOT, `src/${page}.md`), "utf8"),
   );
   const blocks = [...pages.join("\n").matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
   return new Map(blocks.map(([, name = "", text = ""]) => [name, text]));

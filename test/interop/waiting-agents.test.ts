@@ -1,0 +1,89 @@
+/** A library that we did not write waits for a user, by the program of the page, as it is printed there. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import * as openid from "openid-client";
+import { PLANNER, TRIPS } from "../support/asking-agents.ts";
+import { answerLink, forDeferral } from "../support/deferral.ts";
+import { layPrograms } from "../support/developers.ts";
+import { files } from "../support/people.ts";
+import type { TestProvider } from "../support/provider.ts";
+import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
+import { fetchAt } from "../support/web.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, ISSUER, JWT, makeWorld } from "../support/world.ts";
+
+type Waits = (
+  config: openid.Configuration,
+  form: Record<string, string>,
+  show: (link: string) => void,
+  pause: (ms: number) => Promise<void>,
+) => Promise<openid.TokenEndpointResponse>;
+
+let provider: TestProvider;
+let world: World;
+let folder: string;
+let exchange: Waits;
+
+before(async () => {
+  provider = await startProvider();
+  world = await makeWorld(forDeferral(provider), { files: files(provider), clock: true });
+  folder = mkdtempSync(join(tmpdir(), "mandate waits "));
+  const programs = layPrograms(join(folder, "programs"));
+  ({ exchange } = await import(pathToFileURL(join(programs.folder, "wait.ts")).href));
+});
+after(() => stop(world, provider, () => rmSync(folder, { recursive: true })));
+
+/** The library as the planner, and its exchange of a token of this user. */
+async function asPlanner(user: string) {
+  const svid = await world.svid("agents/planner");
+  const proves: openid.ClientAuth = (_server, _client, body) => {
+    for (const [name, value] of Object.entries(world.as(svid))) body.set(name, String(value));
+  };
+  const fetch = fetchAt({ [new URL(ISSUER).host]: { ca: world.ca, port: world.server.port } });
+  const config = await openid.discovery(new URL(ISSUER), PLANNER, undefined, proves, {
+    algorithm: "oauth2",
+    [openid.customFetch]: fetch as openid.CustomFetch,
+  });
+  const form = {
+    subject_token: await provider.userToken(user, ISSUER, { scope: TRIPS.join(" ") }),
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
+    audience: "booking-agent",
+    scope: "trips.read",
+  };
+  return { config, form };
+}
+
+for (const decision of ["allow", "refuse"] as const) {
+  test(`DTR-6.5-1, PROD-9.2-6 openid-client polls until the user has decided, who chooses to ${decision}`, async () => {
+    const user = `anna-${decision}`;
+    const { config, form } = await asPlanner(user);
+    assert.equal(config.serverMetadata().deferred_token_response_supported, true);
+    const shown: string[] = [];
+    const pauses: number[] = [];
+    const waiting = exchange(
+      config,
+      form,
+      (link) => shown.push(link),
+      async (ms) => {
+        pauses.push(ms);
+        world.pass(ms / 1000);
+        if (pauses.length === 3) await answerLink(world, provider, shown[0] ?? "", decision, user);
+      },
+    );
+    if (decision === "allow") {
+      const { access_token: token } = await waiting;
+      assert.equal(claimsOf(token).sub, `company:${user}`);
+    } else {
+      await assert.rejects(waiting, (fault: openid.ResponseBodyError) => fault.error === "access_denied");
+    }
+    assert.equal(shown.length, 1);
+    assert.deepEqual(pauses, [10_000, 10_000, 10_000]);
+  });
+}
