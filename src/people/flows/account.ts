@@ -6,7 +6,7 @@ import type { Reason } from "../../audit/reasons.ts";
 import type { ConsentPorts, Manager } from "../../flows/consents.ts";
 import { withdrawConsent } from "../../flows/consents.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { ACCOUNT_CONSENTS, WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
+import { ACCOUNT_CONSENTS } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -16,6 +16,7 @@ import type { OwnEvent } from "../audit/own-events.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { AskedPorts, OpenQuestion } from "./asked.ts";
 import { openQuestions } from "./asked.ts";
+import { eachStanding } from "./consent.ts";
 import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
@@ -282,31 +283,9 @@ export async function takeBack(
     const account = await showAccount(ports, audited, session, {});
     return account.next === "page" ? { ...account, problem: "unconfirmed" } : account;
   }
-  await takeAllBack(ports, manager, audited, session.origin);
+  await eachStanding(ports, session.origin, (id) =>
+    withdrawConsent(ports, manager, audited, { id, expected: undefined }),
+  );
   for (const { id } of await livingJobs(ports, session)) await stopOwnJob(ports, session, audited, id);
   return { next: "place", place: HERE };
 }
-
-/**
- * Consents are withdrawn in stretches, each durable before the next; one that is withdrawn elsewhere meanwhile needs
- * nothing more.
- */
-async function takeAllBack(
-  ports: AccountPorts,
-  manager: Manager,
-  audited: AuditedRequest,
-  origin: Origin,
-): Promise<void> {
-  let afterId: string | undefined;
-  do {
-    const nowSeconds = ports.clock.nowSeconds();
-    const page = defined<StandingPage>({ nowSeconds, afterId, limit: WITHDRAWN_AT_ONCE });
-    const standing = await ports.consents.standing(origin, page);
-    await Promise.all(
-      standing.map(({ id }) => withdrawConsent(ports, manager, audited, { id, expected: undefined })),
-    );
-    afterId = standing.at(-1)?.id;
-  } while (afterId !== undefined);
-}
-
-type StandingPage = Parameters<PeoplePorts["consents"]["standing"]>[1];

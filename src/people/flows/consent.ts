@@ -1,7 +1,8 @@
 /** The consent record that a user's decision on our page makes, or changes: the one that the policy knows (PROD-2.6-4). */
 import type { AuditEvent } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
-import type { Consent } from "../../policy/access.ts";
+import { WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
+import type { Consent, Origin } from "../../policy/access.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, RowChange } from "../../records.ts";
@@ -111,4 +112,24 @@ export async function recordConsent(
     if (recorded.ok) return true;
   }
   return false;
+}
+
+type StandingPage = Parameters<PeoplePorts["consents"]["standing"]>[1];
+
+/**
+ * Withdraws all consents of a user, in stretches, each durable before the next; one that is withdrawn elsewhere meanwhile
+ * needs nothing more.
+ */
+export async function eachStanding(
+  { consents, clock }: Pick<PeoplePorts, "consents" | "clock">,
+  origin: Origin,
+  withdraw: (id: string) => Promise<unknown>,
+): Promise<void> {
+  let afterId: string | undefined;
+  do {
+    const page = { nowSeconds: clock.nowSeconds(), afterId, limit: WITHDRAWN_AT_ONCE };
+    const standing = await consents.standing(origin, defined<StandingPage>(page));
+    await Promise.all(standing.map(({ id }) => withdraw(id)));
+    afterId = standing.at(-1)?.id;
+  } while (afterId !== undefined);
 }
