@@ -1,9 +1,9 @@
 /** Interfaces only: what sign-in, consent, refresh tokens and the pages need beside the ports of the trunk. */
 
-import type { Origin } from "../policy/access.ts";
 import type { BasePorts, LentPorts, RecordPorts } from "../ports.ts";
 import type { PendingConsents, Rechecks, ShortLivedRows } from "../ports-people.ts";
 import type { Result } from "../result.ts";
+import type { Provider } from "../settings/settings.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { ShortLivedBodies, WaitingBodies } from "./records.ts";
 import type { ProviderMetadata, ProviderTokens } from "./spec/oidc.ts";
@@ -33,11 +33,14 @@ export interface Successors {
   open(presented: string, sealed: string): string;
 }
 
-/** Keeps the refresh token that a provider gave for a user, so that it is never given out and the store alone opens none. */
+/**
+ * Keeps the refresh token that a provider gave for a user, so that it is never given out, the store alone opens none, and
+ * it goes to no other provider and under no other `client_id`.
+ */
 export interface ProviderSecrets {
-  seal(origin: Origin, refreshToken: string): string;
-  /** Undefined if it was sealed with a key that is gone. */
-  open(origin: Origin, sealed: string): string | undefined;
+  seal(from: Pick<Provider, "issuer" | "clientId">, sub: string, refreshToken: string): string;
+  /** Undefined if it was sealed of another provider or user, or with a key that is gone. */
+  open(from: Pick<Provider, "issuer" | "clientId">, sub: string, sealed: string): string | undefined;
 }
 
 /**

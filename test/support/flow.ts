@@ -56,6 +56,8 @@ export type FlowOptions = {
   log?: string;
   startMs?: number;
   encryptionKey?: Uint8Array;
+  /** The key that it replaces. */
+  keyBefore?: Uint8Array;
   providers?: (options: Pick<ProviderOptions, "clock" | "random" | "encryptionKeys">) => OpenProviders;
 };
 
@@ -77,7 +79,8 @@ export async function openFlow(
     await journal.close();
     await store.close();
   });
-  const { encryptionKey = randomBytes(32) } = given;
+  const { encryptionKey = randomBytes(32), keyBefore } = given;
+  const sealing = [encryptionKey, ...(keyBefore === undefined ? [] : [keyBefore])] as const;
   const providers = openProviders?.({ clock, random, encryptionKeys: [encryptionKey] });
   providers?.configure(settings.signIn?.providers ?? new Map());
   // No other: keys of RSA cost a fifth of a second for each flow.
@@ -107,11 +110,11 @@ export async function openFlow(
     pendingConsents: store.pendingConsents,
     rechecks: store.rechecks,
     providers,
-    providerSecrets: makeProviderSecrets([encryptionKey]),
+    providerSecrets: makeProviderSecrets(sealing),
     shortLived: store.shortLived,
     successors,
-    formTokens: makeFormTokens([encryptionKey]),
-    waiting: makeWaiting([encryptionKey]),
+    formTokens: makeFormTokens(sealing),
+    waiting: makeWaiting(sealing),
   } as unknown as OwnPorts;
   return {
     // These flows use no other port.
@@ -120,6 +123,7 @@ export async function openFlow(
     nowSeconds: nowMs / 1000,
     reload(changed) {
       settings = readSettings(changed);
+      providers?.configure(settings.signIn?.providers ?? new Map());
     },
     pass(seconds) {
       nowMs += 1000 * seconds;

@@ -1,7 +1,9 @@
 /** Refresh tokens whose users' provider is asked: flows over a real provider, and a clock that is moved. */
+import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { REFRESH_DAYS_MAX } from "../../src/limits/people.ts";
 import { openProviders } from "../../src/people/adapters/providers.ts";
+import { makeProviderSecrets } from "../../src/people/adapters/sealed.ts";
 import type { Provider } from "../../src/settings/settings.ts";
 import type { FlowOptions } from "./flow.ts";
 import { forPeople } from "./people.ts";
@@ -55,17 +57,20 @@ export async function openRecheck(
   };
   const flow = await openRefresh(t, configuration, { ...open, providers }, origin);
   const { ports } = flow;
+  const secrets =
+    open.keyBefore === undefined ? ports.providerSecrets : makeProviderSecrets([open.keyBefore]);
   return {
     ...flow,
     async signIn(refreshToken) {
       const atSeconds = ports.clock.nowSeconds();
+      const company = ports.settings().signIn?.providers.get("company") ?? assert.fail();
       await ports.rechecks.keep({
         origin,
         version: 1,
         provider: "company",
         confirmedAtSeconds: atSeconds,
         askedAtSeconds: atSeconds,
-        ...(refreshToken === undefined ? {} : { sealed: ports.providerSecrets.seal(origin, refreshToken) }),
+        ...(refreshToken === undefined ? {} : { sealed: secrets.seal(company, user, refreshToken) }),
         expiresAtSeconds: atSeconds + REFRESH_DAYS_MAX * DAY,
       });
     },

@@ -5,7 +5,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import { deriveKey } from "../../adapters/crypto/encryption-keys.ts";
-import type { Origin } from "../../policy/access.ts";
 import type { ProviderSecrets, Successors, Waiting } from "../ports.ts";
 
 const CIPHER = "aes-256-gcm";
@@ -63,13 +62,14 @@ export function makeWaiting(encryptionKeys: EncryptionKeys): Waiting {
 
 const PROVIDER_SECRET = "refresh token of a provider";
 
-/** There is a key for each user, so that the row of one opens nothing of another. */
+/** RECHECK-D-7: there is a key for each provider, `client_id` there and user, so that nothing opens for another one. */
 export function makeProviderSecrets(encryptionKeys: EncryptionKeys): ProviderSecrets {
-  const keyOf = (one: Uint8Array, { iss, sub }: Origin): Uint8Array =>
-    deriveKey(one, JSON.stringify([PROVIDER_SECRET, iss, sub]));
+  type From = Parameters<ProviderSecrets["seal"]>[0];
+  const keyOf = (one: Uint8Array, { issuer, clientId }: From, sub: string): Uint8Array =>
+    deriveKey(one, JSON.stringify([PROVIDER_SECRET, issuer, clientId, sub]));
   return {
-    seal: (origin, refreshToken) => encrypt(keyOf(encryptionKeys[0], origin), refreshToken),
-    open: (origin, sealed) => decryptBy(encryptionKeys, (one) => keyOf(one, origin), sealed),
+    seal: (from, sub, refreshToken) => encrypt(keyOf(encryptionKeys[0], from, sub), refreshToken),
+    open: (from, sub, sealed) => decryptBy(encryptionKeys, (one) => keyOf(one, from, sub), sealed),
   };
 }
 

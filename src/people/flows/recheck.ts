@@ -11,7 +11,7 @@ import type { Origin } from "../../policy/access.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family, PresentedFamily, Recheck } from "../../records.ts";
 import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { PeoplePorts, ProviderFailure } from "../ports.ts";
@@ -67,7 +67,8 @@ export async function askProvider(
   const about = checkSameUser(ports, provider, family.origin, answer);
   const event = eventOf(ports, request, provider.name, family);
   if (about.ok) {
-    await ports.rechecks.replace(confirmed(ports, asked, about.value));
+    const { refreshToken = way.secret } = about.value;
+    await ports.rechecks.replace(confirmed(ports, provider, asked, refreshToken));
     await ports.journal.record({ event: { ...event, outcome: "allow", reason: "provider_confirmed" } });
     return STANDS;
   }
@@ -94,22 +95,22 @@ function wayToAsk(
   const provider = providers.get(recheck.provider);
   if (provider === undefined || provider.recheck === "visit" || recheck.sealed === undefined)
     return undefined;
-  const secret = providerSecrets.open(recheck.origin, recheck.sealed);
+  const secret = providerSecrets.open(provider, recheck.origin.sub, recheck.sealed);
   return secret === undefined ? undefined : { provider, recheck, secret };
 }
 
+/** RECHECK-D-7: a token that stays is encrypted again as well, since the key that it was encrypted with may be replaced. */
 const confirmed = (
   { providerSecrets, clock }: Pick<PeoplePorts, "providerSecrets" | "clock">,
-  { origin, ...asked }: Recheck,
-  { refreshToken }: ProviderTokens,
-): Recheck =>
-  defined<Recheck>({
-    ...asked,
-    origin,
-    version: asked.version + 1,
-    confirmedAtSeconds: clock.nowSeconds(),
-    sealed: refreshToken === undefined ? asked.sealed : providerSecrets.seal(origin, refreshToken),
-  });
+  provider: Provider,
+  asked: Recheck,
+  refreshToken: string,
+): Recheck => ({
+  ...asked,
+  version: asked.version + 1,
+  confirmedAtSeconds: clock.nowSeconds(),
+  sealed: providerSecrets.seal(provider, asked.origin.sub, refreshToken),
+});
 
 /** The row refuses by itself from now on, even if this process dies before the ending is written. */
 function denied({ sealed: _, ...asked }: Recheck): Recheck {

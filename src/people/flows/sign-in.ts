@@ -206,8 +206,8 @@ async function failedSignIn(
 type Read = {
   session: Session;
   token: AuditedToken;
-  /** The provider's own, by which it is asked about the user later. */
-  refreshToken?: string;
+  /** The provider's own refresh token, by which it is asked about the user later; encrypted. */
+  sealed?: string;
 };
 
 type Failed = { reason: Reason; said?: JsonObject };
@@ -235,14 +235,16 @@ async function readSession(
   if (!tokens.ok) return tokens;
   const { idToken, refreshToken } = tokens.value;
   const read = await readIdToken(ports, provider, attempt, idToken);
-  return read.ok ? ok(defined<Read>({ ...read.value, refreshToken })) : read;
+  if (!read.ok || refreshToken === undefined) return read;
+  const { sub } = read.value.session.origin;
+  return ok({ ...read.value, sealed: ports.providerSecrets.seal(provider, sub, refreshToken) });
 }
 
 /** RECHECK-D-1: the provider stands by the user, whatever becomes of the session; a later refresh asks it again. */
 async function keepWord(
-  { rechecks, providerSecrets, clock }: Pick<PeoplePorts, "rechecks" | "providerSecrets" | "clock">,
+  { rechecks, clock }: Pick<PeoplePorts, "rechecks" | "clock">,
   { origin, provider }: Session,
-  refreshToken: string | undefined,
+  sealed: string | undefined,
 ): Promise<void> {
   const atSeconds = clock.nowSeconds();
   await rechecks.keep(
@@ -252,7 +254,7 @@ async function keepWord(
       provider,
       confirmedAtSeconds: atSeconds,
       askedAtSeconds: atSeconds,
-      sealed: refreshToken && providerSecrets.seal(origin, refreshToken),
+      sealed,
       expiresAtSeconds: atSeconds + REFRESH_DAYS_MAX * 24 * 3600,
     }),
   );
@@ -317,7 +319,7 @@ async function readIdToken(
 async function complete(
   ports: SignInPorts,
   audited: AuditedRequest,
-  { session, token, refreshToken }: Read,
+  { session, token, sealed }: Read,
   at: { attempt: SignInAttempt; browser: string; session: string | undefined },
 ): Promise<SignedIn | undefined> {
   const { origin, provider, authTimeSeconds, acr } = session;
@@ -330,7 +332,7 @@ async function complete(
     subject: { ...origin, kind: "user", token },
     detail: defined({ provider, auth_time: authTimeSeconds, acr }),
   };
-  await keepWord(ports, session, refreshToken);
+  await keepWord(ports, session, sealed);
   const opened = buildSession(ports, session, at.session);
   const spent: RowChange<PeopleRow> = {
     add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds },

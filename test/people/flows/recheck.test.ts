@@ -1,5 +1,6 @@
 /** The provider of a user is asked before a refresh, once its last word is old; and what follows from its answer. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { after, afterEach, before, test } from "node:test";
 import { standing } from "../../../src/flows/standing.ts";
@@ -8,9 +9,10 @@ import {
   RECHECK_GRACE_SECONDS,
   RECHECK_UNASKED_SECONDS,
 } from "../../../src/limits/people.ts";
+import { makeProviderSecrets } from "../../../src/people/adapters/sealed.ts";
 import { buildSession, findSession } from "../../../src/people/flows/session.ts";
 import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import type { RecheckFlow } from "../../support/recheck.ts";
 import { DAY, DUE, forRecheck, openRecheck } from "../../support/recheck.ts";
 import { claimsIn, errorOf, tokenOf } from "../../support/refresh.ts";
@@ -276,6 +278,43 @@ test("RECHECK-D-7 the store has the provider's refresh token encrypted, for this
   const { sealed = assert.fail(), origin = assert.fail() } = found?.recheck ?? {};
   assert.ok(!JSON.stringify([found, answer, await flow.events()]).includes(secret));
   const { providerSecrets } = flow.ports;
-  assert.equal(providerSecrets.open(origin, sealed), secret);
-  assert.equal(providerSecrets.open({ ...origin, sub: "bob" }, sealed), undefined);
+  const from = { issuer: origin.iss, clientId: CLIENT_AT_PROVIDER };
+  assert.equal(providerSecrets.open(from, "alice", sealed), secret);
+  assert.equal(providerSecrets.open(from, "bob", sealed), undefined);
+});
+
+test("RECHECK-D-7 the provider's refresh token goes to no other provider that gets its name, and is not used with another client_id", async (t) => {
+  const base = forRecheck(provider);
+  const flow = await openRecheck(t, provider, base);
+  await flow.signIn(provider.refreshToken("alice"));
+  const token = await flow.start();
+  const other = await startProvider();
+  t.after(() => other.close());
+  flow.pass(DUE);
+  flow.reload({
+    ...base,
+    trustedIssuers: { ...base.trustedIssuers, ...other.trusted({ subjects: { prefix: "partner:" } }) },
+    signIn: { providers: { company: other.provider(), before: provider.provider() } },
+  });
+  const next = tokenOf(await flow.refresh(token));
+  flow.reload({ ...base, signIn: { providers: { company: provider.provider({ clientId: "another" }) } } });
+  const last = tokenOf(await flow.refresh(next));
+  assert.deepEqual([other.questions, provider.questions], [[], []]);
+  // It is as if the provider had given none.
+  flow.pass(RECHECK_UNASKED_SECONDS);
+  assert.equal(reasonOf(await flow.refresh(last)), "sign_in_too_old");
+});
+
+test("RECHECK-D-7 once the key-encryption key is replaced, the provider's refresh token is encrypted with the new one when it has been asked", async (t) => {
+  const [encryptionKey, keyBefore] = [randomBytes(32), randomBytes(32)];
+  const flow = await openRecheck(t, provider, forRecheck(provider), { encryptionKey, keyBefore });
+  const secret = provider.refreshToken("alice");
+  await flow.signIn(secret);
+  const token = await flow.start();
+  flow.pass(DUE);
+  const next = tokenOf(await flow.refresh(token));
+  assert.deepEqual(provider.questions, ["refresh"]);
+  const sealed = (await flow.ports.families.find(flow.ports.hash.sha256(next)))?.recheck?.sealed;
+  const from = { issuer: provider.issuer, clientId: CLIENT_AT_PROVIDER };
+  assert.equal(makeProviderSecrets([encryptionKey]).open(from, "alice", sealed ?? ""), secret);
 });
