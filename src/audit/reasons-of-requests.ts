@@ -156,6 +156,8 @@ export const PEOPLE_REASONS = {
   provider_confirmed: "the provider of the user, asked before a refresh, stands by the sign-in",
   provider_denies_user:
     "the provider of the user, asked before a refresh, does not know the sign-in any more",
+  provider_wants_user:
+    "the provider of the user, asked before a refresh, wants them to sign in anew or to do something more there",
   provider_silent:
     "the provider of the user could not be asked for longer than signIn.recheckGraceSeconds says",
   sign_in_too_old:

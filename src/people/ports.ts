@@ -59,7 +59,9 @@ export type ProviderFailure = {
     | "provider_refused"
     | "provider_answer_malformed"
     /** It does not know the sign-in any more. */
-    | "provider_denies_user";
+    | "provider_denies_user"
+    /** It wants to see the user before it answers. */
+    | "provider_wants_user";
   /** For the audit trail: the status of the provider's answer, and the code of the error in it. */
   said?: JsonObject;
 };

@@ -61,8 +61,15 @@ type Source = {
   connections: CheckedAgent;
 };
 
-/** RFC 6749 5.2: the statuses of a token endpoint's errors, whose code is on record. */
-const ERRORS: readonly number[] = [400, 401];
+/** RFC 6749 5.2: the statuses of a token endpoint's errors, whose code is on record; some providers answer 403. */
+const ERRORS: readonly number[] = [400, 401, 403];
+/** RFC 6749 5.2, OIDC 3.1.2.6: the codes that are about the user; every other one is about this server, or about nothing. */
+const ABOUT_USER: ReadonlyMap<unknown, ProviderFailure["reason"]> = new Map([
+  ["invalid_grant", "provider_denies_user"],
+  ["interaction_required", "provider_wants_user"],
+  ["login_required", "provider_wants_user"],
+  ["consent_required", "provider_wants_user"],
+]);
 const UNAVAILABLE = err<ProviderFailure>({ reason: "provider_unavailable" });
 
 export function openProviders(options: ProviderOptions): OpenProviders {
@@ -117,9 +124,9 @@ export function openProviders(options: ProviderOptions): OpenProviders {
       }
       const form = { grant_type: "refresh_token", refresh_token: token };
       const tokens = await ask(name, tokenEndpoint, form, parseRefreshAnswer);
-      // RFC 6749 5.2: of the codes, this one alone is about the refresh token and not about this server.
-      const isDenied = !tokens.ok && tokens.error.said?.error === "invalid_grant";
-      return isDenied ? err({ ...tokens.error, reason: "provider_denies_user" }) : tokens;
+      if (tokens.ok) return tokens;
+      const { reason, said } = tokens.error;
+      return err({ ...tokens.error, reason: ABOUT_USER.get(said?.error) ?? reason });
     },
     published: () => [...sources.values()].flatMap(({ keys }) => keys.map(({ publicJwk }) => publicJwk)),
     configure(providers) {

@@ -30,17 +30,23 @@ const TOO_OLD = err<Lapsed>({ failure: { kind: "grant_refused", reason: "sign_in
 const SILENT = err<Lapsed>({
   failure: { kind: "provider_unreachable", reason: "provider_silent", waitSeconds: RECHECK_AGAIN_SECONDS },
 });
+const WANTED = err<Lapsed>({ failure: { kind: "grant_refused", reason: "provider_wants_user" } });
 const GONE = err<Lapsed>({ failure: { kind: "grant_refused", reason: "provider_denies_user" }, gone: true });
 
-/** What an answer other than yes says of the user; where it says nothing, the last word serves on for a while. */
+/**
+ * What an answer other than yes says of the user: that they are gone, that they must sign in anew, or nothing, so that the
+ * last word serves on for a while.
+ */
 const SAYS = {
   // RECHECK-D-5
   provider_denies_user: "gone",
+  // RECHECK-D-8
+  provider_wants_user: "sign_in",
   // RECHECK-D-3
   provider_refused: "nothing",
   provider_unavailable: "nothing",
   provider_answer_malformed: "nothing",
-} as const satisfies Record<ProviderFailure["reason"], "gone" | "nothing">;
+} as const satisfies Record<ProviderFailure["reason"], "gone" | "sign_in" | "nothing">;
 
 export async function askProvider(
   ports: RecheckPorts,
@@ -58,7 +64,8 @@ export async function askProvider(
   if (way === undefined) return ageSeconds < unaskedSeconds ? STANDS : TOO_OLD;
   const { provider, recheck: last } = way;
   // RECHECK-D-3: a provider that does not answer hurts no user for a while; then nothing is given until it does.
-  const unanswered = ageSeconds < seconds + graceSeconds ? STANDS : SILENT;
+  const silent = ageSeconds < seconds + graceSeconds ? STANDS : SILENT;
+  const unanswered = last.confirmedAtSeconds === 0 ? WANTED : silent;
   // RECHECK-D-2: of several refreshes at once, on whatever instances, one asks.
   const asked = { ...last, version: last.version + 1, askedAtSeconds: nowSeconds };
   const isRecent = nowSeconds < last.askedAtSeconds + RECHECK_AGAIN_SECONDS;
@@ -73,10 +80,13 @@ export async function askProvider(
     return STANDS;
   }
   const { reason, said } = about.error;
-  if (SAYS[reason] === "nothing") {
-    const detail = { ...event.detail, ...said, serves: unanswered.ok };
+  const says = SAYS[reason];
+  if (says !== "gone") {
+    const after = says === "sign_in" ? WANTED : unanswered;
+    if (says === "sign_in") await ports.rechecks.replace(unconfirmed(asked));
+    const detail = { ...event.detail, ...said, serves: after.ok };
     await ports.journal.record({ event: { ...event, outcome: "error", reason, detail } });
-    return unanswered;
+    return after;
   }
   // Where the user has signed in meanwhile, the answer is about a sign-in before that.
   if (!(await ports.rechecks.replace(denied(asked)))) return STANDS;
@@ -112,9 +122,16 @@ const confirmed = (
   sealed: providerSecrets.seal(provider, asked.origin.sub, refreshToken),
 });
 
+const unconfirmed = (asked: Recheck): Recheck => ({
+  ...asked,
+  version: asked.version + 1,
+  confirmedAtSeconds: 0,
+});
+
 /** The row refuses by itself from now on, even if this process dies before the ending is written. */
-function denied({ sealed: _, ...asked }: Recheck): Recheck {
-  return { ...asked, version: asked.version + 1, confirmedAtSeconds: 0 };
+function denied(asked: Recheck): Recheck {
+  const { sealed: _, ...row } = unconfirmed(asked);
+  return row;
 }
 
 /** OIDC-12.2-1: what the provider answers is about this user, or it is no answer. */

@@ -220,6 +220,39 @@ for (const [how, asked] of answers) {
   });
 }
 
+for (const [status, error] of [
+  [400, "invalid_grant"],
+  [401, "invalid_grant"],
+  [403, "invalid_grant"],
+] as const) {
+  test(`RECHECK-D-5 a provider answers ${error} with ${status}: refresh is refused, and all that the user has ends`, async (t) => {
+    const flow = await openRecheck(t, provider);
+    await flow.signIn(provider.refreshToken("alice"));
+    const [one, other] = [await flow.start(), await flow.start()];
+    flow.pass(DUE);
+    provider.lies = { asked: (response) => json(response, status, JSON.stringify({ error })) };
+    assert.equal(reasonOf(await flow.refresh(one)), "provider_denies_user");
+    assert.equal(reasonOf(await flow.refresh(other)), "refresh_token_ended");
+  });
+}
+
+for (const error of ["interaction_required", "login_required", "consent_required"]) {
+  test(`RECHECK-D-8 a provider answers ${error}: refresh is refused at once, nothing ends, and it serves after the next sign-in`, async (t) => {
+    const flow = await openRecheck(t, provider);
+    await flow.signIn(provider.refreshToken("alice"));
+    const token = await flow.start();
+    flow.pass(DUE);
+    provider.lies = { asked: (response) => json(response, 400, JSON.stringify({ error })) };
+    const refused = await flow.refresh(token);
+    assert.deepEqual([errorOf(refused), reasonOf(refused)], ["grant_refused", "provider_wants_user"]);
+    // It is not asked again at once, and what it said stands until then.
+    assert.equal(reasonOf(await flow.refresh(token)), "provider_wants_user");
+    assert.equal(provider.questions.length, 1);
+    await flow.signIn(provider.refreshToken("alice"));
+    assert.equal(errorOf(await flow.refresh(token)), "none");
+  });
+}
+
 test("RECHECK-D-2 of twenty refreshes of a user at once one asks, and all go on", async (t) => {
   provider.refreshing = "rotating";
   const flow = await openRecheck(t, provider);
