@@ -67,6 +67,12 @@ export const RECHECK_GRACE_SECONDS_MAX = 7 * 24 * 3600;
 export const RECHECK_UNASKED_SECONDS = 24 * 3600;
 /** A provider is asked about one user at most this often, whatever comes of it. */
 export const RECHECK_AGAIN_SECONDS = 30;
+/**
+ * How long a request waits for the answer to the question of another one, and how often it looks: longer than a fetch may
+ * take.
+ */
+export const RECHECK_WAIT_MS = 6_000;
+export const RECHECK_LOOK_MS = 100;
 /** How long a consent lasts that a user gave on a page. */
 export const CONSENT_DAYS = 90;
 export const CONSENT_DAYS_MAX = 400;

@@ -46,6 +46,7 @@ export function openPeople(options: PeopleOptions): OpenPeople {
     successors,
     providers,
     polls: makePolls(options.clock),
+    timers: options.timers,
   };
   const at = (endpoint: (ports: PeoplePorts) => Handler) => (ports: LentPorts) =>
     endpoint({ ...ports, ...own });

@@ -1,6 +1,6 @@
 /** Interfaces only: what sign-in, consent, refresh tokens and the pages need beside the ports of the trunk. */
 
-import type { BasePorts, LentPorts, RecordPorts } from "../ports.ts";
+import type { BasePorts, LentPorts, RecordPorts, Timers } from "../ports.ts";
 import type { PendingConsents, Rechecks, ShortLivedRows } from "../ports-people.ts";
 import type { Result } from "../result.ts";
 import type { Provider } from "../settings/settings.ts";
@@ -86,7 +86,7 @@ export interface Polls {
   isTooSoon(key: string, request: string): boolean;
 }
 
-/** The adapters that the wing opens for itself. */
+/** The adapters that the wing opens for itself, or is opened with. */
 export type OwnPorts = {
   shortLived: ShortLivedRows<ShortLivedBodies>;
   pendingConsents: PendingConsents;
@@ -97,6 +97,7 @@ export type OwnPorts = {
   providerSecrets: ProviderSecrets;
   rechecks: Rechecks;
   polls: Polls;
+  timers: Timers;
 };
 
 export type PeoplePorts = LentPorts & OwnPorts;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import { makeClock } from "../../src/adapters/clock.ts";
+import { makeClock, timers } from "../../src/adapters/clock.ts";
 import { hash } from "../../src/adapters/crypto/hash.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
@@ -115,6 +115,7 @@ export async function openFlow(
     successors,
     formTokens: makeFormTokens(sealing),
     waiting: makeWaiting(sealing),
+    timers,
   } as unknown as OwnPorts;
   return {
     // These flows use no other port.

@@ -75,7 +75,9 @@ type Given = {
   told?: boolean;
 };
 
-export type Outcome = (TokenAnswer & { error?: undefined }) | { error: string; reason: string };
+type Refused = { error: string; reason: string; waitSeconds?: number };
+
+export type Outcome = (TokenAnswer & { error?: undefined }) | Refused;
 
 export type RefreshFlow = Flow & {
   /** A click, and the redemption of its code. */
@@ -105,10 +107,10 @@ export async function openRefresh(
     if (answer.ok) return answer.value;
     const refused = answer.error;
     if (refused.event === undefined) return { error: refused.failure.kind, reason: refused.failure.reason };
-    const { kind, reason } = await recordRefusal(ports, refused, undefined);
+    const { kind, reason, waitSeconds } = await recordRefusal(ports, refused, undefined);
     const { spends } = refused;
     if (reason === CODE_REPLAYED && spends !== undefined) await people.endReplayed(ports, request, spends);
-    return { error: kind, reason };
+    return defined<Refused>({ error: kind, reason, waitSeconds });
   };
 
   const consentOf: RefreshFlow["consentOf"] = (client, scopes = SCOPES, target = NOTES) =>

@@ -1,11 +1,19 @@
 /** What providers said last of their users, in both stores; a refresh reads it with its family. */
-import { insertInto, toRow } from "./columns.ts";
+import type { RowOf } from "./columns.ts";
+import { fromRow, insertInto, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import type { RecheckRows } from "./store.ts";
 import { RECHECK } from "./tables.ts";
 
-export function recheckRows({ change, remove, some }: Engine): RecheckRows {
+export function recheckRows({ rows, change, remove, selected, some }: Engine): RecheckRows {
   return {
+    find: async ({ iss, sub }) => {
+      const [row] = await rows<RowOf<typeof RECHECK.columns>>(
+        `select ${selected(RECHECK)} from recheck where origin_iss = :iss and origin_sub = :sub`,
+        { iss, sub },
+      );
+      return row && fromRow(RECHECK, row);
+    },
     keep: async (recheck) => {
       await change(
         `${insertInto(RECHECK)} on conflict (origin_iss, origin_sub) do update

@@ -6,7 +6,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { describeFamily } from "../../flows/audit-fields.ts";
 import { subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest, Failure } from "../../flows/refusal.ts";
-import { RECHECK_AGAIN_SECONDS } from "../../limits/people.ts";
+import { RECHECK_AGAIN_SECONDS, RECHECK_LOOK_MS, RECHECK_WAIT_MS } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family, PresentedFamily, Recheck } from "../../records.ts";
@@ -20,16 +20,15 @@ import { checkRefreshedIdToken } from "../spec/oidc.ts";
 import { eachStanding } from "./consent.ts";
 
 export type RecheckPorts = BasePorts &
-  Pick<PeoplePorts, "consents" | "journal" | "providers" | "providerSecrets" | "rechecks">;
+  Pick<PeoplePorts, "consents" | "journal" | "providers" | "providerSecrets" | "rechecks" | "timers">;
 
 /** `gone`: the provider does not know the user's sign-in any more, so all that they have here ends. */
 type Lapsed = { failure: Failure; gone?: true };
 
 const STANDS = ok(undefined);
 const TOO_OLD = err<Lapsed>({ failure: { kind: "grant_refused", reason: "sign_in_too_old" } });
-const SILENT = err<Lapsed>({
-  failure: { kind: "provider_unreachable", reason: "provider_silent", waitSeconds: RECHECK_AGAIN_SECONDS },
-});
+const silent = (waitSeconds: number) =>
+  err<Lapsed>({ failure: { kind: "provider_unreachable", reason: "provider_silent", waitSeconds } });
 const WANTED = err<Lapsed>({ failure: { kind: "grant_refused", reason: "provider_wants_user" } });
 const GONE = err<Lapsed>({ failure: { kind: "grant_refused", reason: "provider_denies_user" }, gone: true });
 
@@ -52,7 +51,7 @@ export async function askProvider(
   ports: RecheckPorts,
   signIn: SignInSettings,
   request: AuditedRequest,
-  { family, recheck }: PresentedFamily,
+  { family, recheck }: Pick<PresentedFamily, "family" | "recheck">,
 ): Promise<Result<undefined, Lapsed>> {
   const { seconds, graceSeconds, unaskedSeconds } = signIn.recheck;
   const nowSeconds = ports.clock.nowSeconds();
@@ -62,38 +61,71 @@ export async function askProvider(
   const way = recheck && wayToAsk(ports, signIn, recheck);
   // RECHECK-D-4: where the provider cannot be asked, the user's next sign-in on any page of ours is its answer.
   if (way === undefined) return ageSeconds < unaskedSeconds ? STANDS : TOO_OLD;
-  const { provider, recheck: last } = way;
+  const { recheck: last } = way;
   // RECHECK-D-3: a provider that does not answer hurts no user for a while; then nothing is given until it does.
-  const silent = ageSeconds < seconds + graceSeconds ? STANDS : SILENT;
-  const unanswered = last.confirmedAtSeconds === 0 ? WANTED : silent;
-  // RECHECK-D-2: of several refreshes at once, on whatever instances, one asks.
+  const serves = ageSeconds < seconds + graceSeconds ? STANDS : undefined;
+  const unanswered = last.confirmedAtSeconds === 0 ? WANTED : serves;
+  // RECHECK-D-2: of several refreshes at once, on whatever instances, one asks; the others go on, or wait for its answer.
+  const agoSeconds = nowSeconds - last.askedAtSeconds;
+  const isRecent = agoSeconds < RECHECK_AGAIN_SECONDS;
   const asked = { ...last, version: last.version + 1, askedAtSeconds: nowSeconds };
-  const isRecent = nowSeconds < last.askedAtSeconds + RECHECK_AGAIN_SECONDS;
-  if (isRecent || !(await ports.rechecks.replace(asked))) return unanswered;
-  const answer = await ports.providers.confirm(provider.name, way.secret);
-  const about = checkSameUser(ports, provider, family.origin, answer);
-  const event = eventOf(ports, request, provider.name, family);
+  if (!isRecent && (await ports.rechecks.replace(asked))) {
+    const about = { ...way, asked, event: eventOf(ports, request, way.provider.name, family) };
+    return question(ports, signIn, about, unanswered ?? silent(RECHECK_AGAIN_SECONDS));
+  }
+  if (unanswered !== undefined) return unanswered;
+  const isUnderWay = !isRecent || agoSeconds * 1000 < RECHECK_WAIT_MS;
+  const answered = isUnderWay ? await answerToOther(ports, last) : undefined;
+  return answered === undefined
+    ? silent(RECHECK_AGAIN_SECONDS - (isRecent ? agoSeconds : 0))
+    : askProvider(ports, signIn, request, { family, recheck: answered });
+}
+
+type Question = { provider: Provider; secret: string; recheck: Recheck; asked: Recheck; event: RecheckEvent };
+
+/** `unanswered` is what an answer comes to that says nothing of the user. */
+async function question(
+  ports: RecheckPorts,
+  { recheck: { endsConsents } }: SignInSettings,
+  { provider, secret, recheck: last, asked, event }: Question,
+  unanswered: Result<undefined, Lapsed>,
+): Promise<Result<undefined, Lapsed>> {
+  const answer = await ports.providers.confirm(provider.name, secret);
+  const about = checkSameUser(ports, provider, asked.origin, answer);
   if (about.ok) {
-    const { refreshToken = way.secret } = about.value;
+    const { refreshToken = secret } = about.value;
     await ports.rechecks.replace(confirmed(ports, provider, asked, refreshToken));
     await ports.journal.record({ event: { ...event, outcome: "allow", reason: "provider_confirmed" } });
     return STANDS;
   }
   const { reason, said } = about.error;
   const says = SAYS[reason];
-  if (says !== "gone") {
-    const after = says === "sign_in" ? WANTED : unanswered;
-    if (says === "sign_in") await ports.rechecks.replace(unconfirmed(asked));
-    const detail = { ...event.detail, ...said, serves: after.ok };
-    await ports.journal.record({ event: { ...event, outcome: "error", reason, detail } });
-    return after;
+  if (says === "gone") {
+    // Where the user has signed in meanwhile, the answer is about a sign-in before that.
+    if (!(await ports.rechecks.replace(denied(asked)))) return STANDS;
+    // RECHECK-D-6: an answer that got lost may have used the refresh token up, which says nothing of the user.
+    const isCertain = last.askedAtSeconds <= last.confirmedAtSeconds;
+    if (endsConsents && isCertain) await withdrawAll(ports, event, asked.origin);
+    return GONE;
   }
-  // Where the user has signed in meanwhile, the answer is about a sign-in before that.
-  if (!(await ports.rechecks.replace(denied(asked)))) return STANDS;
-  // RECHECK-D-6: an answer that got lost may have used the refresh token up, which says nothing of the user.
-  const isCertain = last.askedAtSeconds <= last.confirmedAtSeconds;
-  if (signIn.recheck.endsConsents && isCertain) await withdrawAll(ports, event, family.origin);
-  return GONE;
+  const after = says === "sign_in" ? WANTED : unanswered;
+  if (says === "sign_in") await ports.rechecks.replace(unconfirmed(asked));
+  const detail = { ...event.detail, ...said, serves: after.ok };
+  await ports.journal.record({ event: { ...event, outcome: "error", reason, detail } });
+  return after;
+}
+
+/** What the row says once the question of another request is answered; undefined where that takes too long. */
+async function answerToOther(
+  { rechecks, timers }: Pick<PeoplePorts, "rechecks" | "timers">,
+  { origin, confirmedAtSeconds }: Recheck,
+): Promise<Recheck | undefined> {
+  for (let waitedMs = 0; waitedMs < RECHECK_WAIT_MS; waitedMs += RECHECK_LOOK_MS) {
+    await new Promise<void>((resolve) => void timers.after(RECHECK_LOOK_MS, resolve));
+    const recheck = await rechecks.find(origin);
+    if (recheck?.confirmedAtSeconds !== confirmedAtSeconds) return recheck;
+  }
+  return undefined;
 }
 
 /** Undefined where the provider gave nothing to ask it by, or the operator wants it asked by sign-ins alone. */

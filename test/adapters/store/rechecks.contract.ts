@@ -29,6 +29,8 @@ export function testRechecks({ name, create }: Harness): void {
     assert.equal(await found(), undefined);
     await rechecks.keep(word());
     assert.deepEqual(await found(), word());
+    assert.deepEqual(await rechecks.find(ORIGIN), word());
+    assert.equal(await rechecks.find({ ...ORIGIN, iss: "https://other.example" }), undefined);
     const { sealed: _, ...bare } = word({
       confirmedAtSeconds: NOW_SECONDS + 5,
       expiresAtSeconds: NOW_SECONDS + 90,

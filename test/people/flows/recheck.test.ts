@@ -11,6 +11,7 @@ import {
 } from "../../../src/limits/people.ts";
 import { makeProviderSecrets } from "../../../src/people/adapters/sealed.ts";
 import { buildSession, findSession } from "../../../src/people/flows/session.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import type { RecheckFlow } from "../../support/recheck.ts";
@@ -264,6 +265,41 @@ test("RECHECK-D-2 of twenty refreshes of a user at once one asks, and all go on"
   assert.equal(provider.questions.length, 1);
   flow.pass(DUE);
   assert.equal(errorOf(await flow.refresh(tokenOf(answers[0] ?? assert.fail()))), "none");
+});
+
+for (const gone of [false, true]) {
+  test(`RECHECK-D-2, RECHECK-D-3 several clients of a user wake up after the grace at once, at two instances: one asks, and all ${gone ? "are refused" : "go on"} by its answer`, async (t) => {
+    const shared = { place: { sqlite: await migratedFile() }, encryptionKey: randomBytes(32) };
+    const startMs = Math.floor(Date.now() / 1000) * 1000;
+    const open = (log: string) => openRecheck(t, provider, forRecheck(provider), { ...shared, startMs, log });
+    const [flow, other] = [await open("a"), await open("b")];
+    await flow.signIn(provider.refreshToken("alice"));
+    const tokens = await Promise.all(Array.from({ length: 6 }, () => flow.start()));
+    flow.pass(12 * 3600 - 60);
+    other.pass(12 * 3600 - 60);
+    if (gone) provider.disabled.add("alice");
+    const answers = await Promise.all(
+      tokens.map((token, index) => (index % 2 === 0 ? flow : other).refresh(token)),
+    );
+    assert.deepEqual([...new Set(answers.map(errorOf))], [gone ? "grant_refused" : "none"]);
+    assert.equal(provider.questions.length, 1);
+  });
+}
+
+test("RECHECK-D-3 a client that comes while the provider does not answer, after the grace, is told when it may be asked again", async (t) => {
+  const flow = await openRecheck(t, provider);
+  await flow.signIn(provider.refreshToken("alice"));
+  const token = await flow.start();
+  flow.pass(12 * 3600 - 60);
+  provider.lies = { asked: (response) => void response.destroy() };
+  const waits = async () => {
+    const { error, ...refused } = await flow.refresh(token);
+    return [error, "waitSeconds" in refused ? refused.waitSeconds : undefined];
+  };
+  assert.deepEqual(await waits(), ["provider_unreachable", RECHECK_AGAIN_SECONDS]);
+  flow.pass(RECHECK_AGAIN_SECONDS - 7);
+  assert.deepEqual(await waits(), ["provider_unreachable", 7]);
+  assert.equal(provider.questions.length, 1);
 });
 
 test("RECHECK-D-2 a denial of a sign-in ends nothing where the user has signed in again meanwhile", async (t) => {
