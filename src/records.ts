@@ -120,11 +120,11 @@ export type Recheck = {
   version: number;
   /** The name of the provider. */
   provider: string;
-  /** When it stood by the user, at their sign-in or when it was asked; 0 once it does not. */
+  /** When it stood by the user, at their sign-in or when it was asked; 0 once it does not, or wants to see them first. */
   confirmedAtSeconds: number;
-  /** When it was asked last, whatever came of it. */
+  /** When it was asked last, whatever came of it; of a user whom it denies, the question whose answer got lost, or 0. */
   askedAtSeconds: number;
-  /** Its own refresh token of the last sign-in, encrypted; absent if it gave none. */
+  /** Its own refresh token of the last sign-in, encrypted; absent if it gave none, or does not know the user any more. */
   sealed?: string;
   expiresAtSeconds: number;
 };

@@ -54,6 +54,8 @@ export async function askProvider(
   { family, recheck }: Pick<PresentedFamily, "family" | "recheck">,
 ): Promise<Result<undefined, Lapsed>> {
   const { seconds, graceSeconds, unaskedSeconds } = signIn.recheck;
+  if (recheck !== undefined && isDenied(recheck))
+    return end(ports, signIn, recheck, eventOf(ports, request, recheck.provider, family));
   const nowSeconds = ports.clock.nowSeconds();
   // RECHECK-D-1: a sign-in is a word of the provider too.
   const ageSeconds = nowSeconds - (recheck?.confirmedAtSeconds ?? family.startedAtSeconds);
@@ -86,7 +88,7 @@ type Question = { provider: Provider; secret: string; recheck: Recheck; asked: R
 /** `unanswered` is what an answer comes to that says nothing of the user. */
 async function question(
   ports: RecheckPorts,
-  { recheck: { endsConsents } }: SignInSettings,
+  signIn: SignInSettings,
   { provider, secret, recheck: last, asked, event }: Question,
   unanswered: Result<undefined, Lapsed>,
 ): Promise<Result<undefined, Lapsed>> {
@@ -101,12 +103,9 @@ async function question(
   const { reason, said } = about.error;
   const says = SAYS[reason];
   if (says === "gone") {
+    const row = denied(last, asked);
     // Where the user has signed in meanwhile, the answer is about a sign-in before that.
-    if (!(await ports.rechecks.replace(denied(asked)))) return STANDS;
-    // RECHECK-D-6: an answer that got lost may have used the refresh token up, which says nothing of the user.
-    const isCertain = last.askedAtSeconds <= last.confirmedAtSeconds;
-    if (endsConsents && isCertain) await withdrawAll(ports, event, asked.origin);
-    return GONE;
+    return (await ports.rechecks.replace(row)) ? end(ports, signIn, row, event) : STANDS;
   }
   const after = says === "sign_in" ? WANTED : unanswered;
   if (says === "sign_in") await ports.rechecks.replace(unconfirmed(asked));
@@ -160,10 +159,30 @@ const unconfirmed = (asked: Recheck): Recheck => ({
   confirmedAtSeconds: 0,
 });
 
-/** The row refuses by itself from now on, even if this process dies before the ending is written. */
-function denied(asked: Recheck): Recheck {
+/**
+ * RECHECK-D-6: an answer that got lost may have used the refresh token up, so that the next one says nothing of the user;
+ * the time of that question is kept.
+ */
+function denied({ askedAtSeconds, confirmedAtSeconds }: Recheck, asked: Recheck): Recheck {
   const { sealed: _, ...row } = unconfirmed(asked);
-  return row;
+  return { ...row, askedAtSeconds: askedAtSeconds <= confirmedAtSeconds ? 0 : askedAtSeconds };
+}
+
+const isDenied = ({ confirmedAtSeconds, sealed }: Recheck): boolean =>
+  confirmedAtSeconds === 0 && sealed === undefined;
+
+/**
+ * RECHECK-D-5: what the user has ends with the refusal. If the process dies before that is written, the row is still
+ * denied, and the next request ends it.
+ */
+async function end(
+  ports: RecheckPorts,
+  { recheck: { endsConsents } }: SignInSettings,
+  { askedAtSeconds, origin }: Recheck,
+  event: RecheckEvent,
+): Promise<Result<undefined, Lapsed>> {
+  if (endsConsents && askedAtSeconds === 0) await withdrawAll(ports, event, origin);
+  return GONE;
 }
 
 /** OIDC-12.2-1: what the provider answers is about this user, or it is no answer. */

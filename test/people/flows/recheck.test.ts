@@ -147,6 +147,26 @@ test("RECHECK-D-5 consents are withdrawn too where goneEndsConsents is set", asy
   );
 });
 
+test("RECHECK-D-5 a process that dies once the denial is noted leaves the ending to the next refresh, with the consents", async (t) => {
+  const flow = await openRecheck(t, provider, forRecheck(provider, { goneEndsConsents: true }));
+  const { ports } = flow;
+  await flow.signIn(provider.refreshToken("alice"));
+  const [one, other] = [await flow.start(), await flow.start()];
+  provider.disabled.add("alice");
+  flow.pass(DUE);
+  // The trail is lost before the ending is written.
+  const { record } = ports.journal;
+  const lost = new Error("the process has died");
+  Object.assign(ports.journal, { record: () => Promise.reject(lost) });
+  await assert.rejects(flow.refresh(one), lost);
+  Object.assign(ports.journal, { record });
+  assert.equal(reasonOf(await flow.refresh(one)), "provider_denies_user");
+  assert.equal(reasonOf(await flow.refresh(other)), "refresh_token_ended");
+  const page = { nowSeconds: ports.clock.nowSeconds(), limit: 5 };
+  assert.deepEqual(await ports.consents.standing({ iss: provider.issuer, sub: "alice" }, page), []);
+  assert.equal(provider.questions.length, 1);
+});
+
 test("RECHECK-D-6 a denial after an answer that got lost ends what the user has, and withdraws no consent", async (t) => {
   const flow = await openRecheck(t, provider, forRecheck(provider, { goneEndsConsents: true }));
   await flow.signIn(provider.refreshToken("alice"));
