@@ -57,8 +57,10 @@ export async function askProvider(
   if (recheck !== undefined && isDenied(recheck))
     return end(ports, signIn, recheck, eventOf(ports, request, recheck.provider, family));
   const nowSeconds = ports.clock.nowSeconds();
+  // A time that lies ahead is of a clock that was wrong, and as old as it is far.
+  const since = (atSeconds: number): number => Math.abs(nowSeconds - atSeconds);
   // RECHECK-D-1: a sign-in is a word of the provider too.
-  const ageSeconds = nowSeconds - (recheck?.confirmedAtSeconds ?? family.startedAtSeconds);
+  const ageSeconds = since(recheck?.confirmedAtSeconds ?? family.startedAtSeconds);
   if (ageSeconds < seconds) return STANDS;
   const way = recheck && wayToAsk(ports, signIn, recheck);
   // RECHECK-D-4: where the provider cannot be asked, the user's next sign-in on any page of ours is its answer.
@@ -68,7 +70,7 @@ export async function askProvider(
   const serves = ageSeconds < seconds + graceSeconds ? STANDS : undefined;
   const unanswered = last.confirmedAtSeconds === 0 ? WANTED : serves;
   // RECHECK-D-2: of several refreshes at once, on whatever instances, one asks; the others go on, or wait for its answer.
-  const agoSeconds = nowSeconds - last.askedAtSeconds;
+  const agoSeconds = since(last.askedAtSeconds);
   const isRecent = agoSeconds < RECHECK_AGAIN_SECONDS;
   const asked = { ...last, version: last.version + 1, askedAtSeconds: nowSeconds };
   if (!isRecent && (await ports.rechecks.replace(asked))) {

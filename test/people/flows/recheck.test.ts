@@ -274,6 +274,17 @@ for (const error of ["interaction_required", "login_required", "consent_required
   });
 }
 
+test("RECHECK-D-1 a word that lies in the future, of a clock that was ahead, is asked for again", async (t) => {
+  const flow = await openRecheck(t, provider);
+  await flow.signIn(provider.refreshToken("alice"));
+  const token = await flow.start();
+  flow.pass(DAY);
+  const next = tokenOf(await flow.refresh(token));
+  flow.pass(-DAY);
+  provider.disabled.add("alice");
+  assert.equal(reasonOf(await flow.refresh(next)), "provider_denies_user");
+});
+
 test("RECHECK-D-2 of twenty refreshes of a user at once one asks, and all go on", async (t) => {
   provider.refreshing = "rotating";
   const flow = await openRecheck(t, provider);
