@@ -1,17 +1,19 @@
 /**
- * Whether the provider of a user still stands by them: it is asked before a refresh once its last word is old, once for
- * all families of the user and all instances.
+ * Whether the provider of a user still stands by them: it is asked before a refresh or a code gives anything, once its
+ * last word is old, once for all that the user has and all instances.
  */
 import type { AuditEvent } from "../../audit/event.ts";
-import { describeFamily } from "../../flows/audit-fields.ts";
+import { endingEntry } from "../../flows/endings.ts";
 import { subjectOf } from "../../flows/order/subject.ts";
-import type { AuditedRequest, Failure } from "../../flows/refusal.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
+import type { Known, TokenRequest } from "../../flows/token-request.ts";
+import { refuseRequest } from "../../flows/token-request.ts";
 import { RECHECK_AGAIN_SECONDS, RECHECK_LOOK_MS, RECHECK_WAIT_MS } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { Family, PresentedFamily, Recheck } from "../../records.ts";
+import type { Recheck } from "../../records.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { PeoplePorts, ProviderFailure } from "../ports.ts";
@@ -21,6 +23,19 @@ import { eachStanding } from "./consent.ts";
 
 export type RecheckPorts = BasePorts &
   Pick<PeoplePorts, "consents" | "journal" | "providers" | "providerSecrets" | "rechecks" | "timers">;
+
+/** A user in whose name a request asks for a token. */
+export type Vouched = {
+  origin: Origin;
+  /** What their provider said last; absent for a user who has not signed in since an earlier version served. */
+  recheck: Recheck | undefined;
+  /** When they showed themselves, where nothing of their provider is on record. */
+  sinceSeconds: number;
+  /** How old that may be where the provider cannot be asked. */
+  unaskedSeconds: number;
+  /** For the audit trail. */
+  known: Known;
+};
 
 /** `gone`: the provider does not know the user's sign-in any more, so all that they have here ends. */
 type Lapsed = { failure: Failure; gone?: true };
@@ -51,16 +66,17 @@ export async function askProvider(
   ports: RecheckPorts,
   signIn: SignInSettings,
   request: AuditedRequest,
-  { family, recheck }: Pick<PresentedFamily, "family" | "recheck">,
+  user: Vouched,
 ): Promise<Result<undefined, Lapsed>> {
-  const { seconds, graceSeconds, unaskedSeconds } = signIn.recheck;
+  const { recheck, sinceSeconds, unaskedSeconds } = user;
+  const { seconds, graceSeconds } = signIn.recheck;
   if (recheck !== undefined && isDenied(recheck))
-    return end(ports, signIn, recheck, eventOf(ports, request, recheck.provider, family));
+    return end(ports, signIn, recheck, eventOf(ports, request, recheck.provider, user));
   const nowSeconds = ports.clock.nowSeconds();
   // A time that lies ahead is of a clock that was wrong, and as old as it is far.
   const since = (atSeconds: number): number => Math.abs(nowSeconds - atSeconds);
   // RECHECK-D-1: a sign-in is a word of the provider too.
-  const ageSeconds = since(recheck?.confirmedAtSeconds ?? family.startedAtSeconds);
+  const ageSeconds = since(recheck?.confirmedAtSeconds ?? sinceSeconds);
   if (ageSeconds < seconds) return STANDS;
   const way = recheck && wayToAsk(ports, signIn, recheck);
   // RECHECK-D-4: where the provider cannot be asked, the user's next sign-in on any page of ours is its answer.
@@ -74,7 +90,7 @@ export async function askProvider(
   const isRecent = agoSeconds < RECHECK_AGAIN_SECONDS;
   const asked = { ...last, version: last.version + 1, askedAtSeconds: nowSeconds };
   if (!isRecent && (await ports.rechecks.replace(asked))) {
-    const about = { ...way, asked, event: eventOf(ports, request, way.provider.name, family) };
+    const about = { ...way, asked, event: eventOf(ports, request, way.provider.name, user) };
     return question(ports, signIn, about, unanswered ?? silent(RECHECK_AGAIN_SECONDS));
   }
   if (unanswered !== undefined) return unanswered;
@@ -82,7 +98,21 @@ export async function askProvider(
   const answered = isUnderWay ? await answerToOther(ports, last) : undefined;
   return answered === undefined
     ? silent(RECHECK_AGAIN_SECONDS - (isRecent ? agoSeconds : 0))
-    : askProvider(ports, signIn, request, { family, recheck: answered });
+    : askProvider(ports, signIn, request, { ...user, recheck: answered });
+}
+
+/** RECHECK-D-5: all that the user has here ends in one step with the event that tells what the provider said. */
+export function refuseLapsed(
+  ports: Pick<PeoplePorts, "hash" | "clock">,
+  request: TokenRequest,
+  { origin, known }: Vouched,
+  { failure, gone }: Lapsed,
+): { ok: false; error: RefusedRequest } {
+  const refusal = refuseRequest(request, failure, known);
+  if (!gone) return refusal;
+  const by = { ...refusal.error.event, type: "refresh.ended" } as const;
+  const { ending, event } = endingEntry(ports, { by: "subject", ...origin }, by);
+  return err({ ...refusal.error, event: { ...event, outcome: "deny" }, ending });
 }
 
 type Question = { provider: Provider; secret: string; recheck: Recheck; asked: Recheck; event: RecheckEvent };
@@ -212,12 +242,11 @@ const eventOf = (
   { settings }: BasePorts,
   request: AuditedRequest,
   provider: string,
-  family: Family,
+  { known: { subject, grant } }: Vouched,
 ): RecheckEvent => ({
+  ...defined<Known>({ subject, grant }),
   type: "user.rechecked",
   request,
-  ...describeFamily(family),
-  grant: { id: family.id },
   policy: { digest: settings().policy.digest },
   detail: { provider },
 });

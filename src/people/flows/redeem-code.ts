@@ -15,10 +15,10 @@ import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
-import type { TokenRequest } from "../../flows/token-request.ts";
+import type { Known, TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
 import { CODE_SECONDS } from "../../limits/people.ts";
-import type { Allowed, Subject } from "../../policy/access.ts";
+import type { Allowed, Origin, Subject } from "../../policy/access.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
@@ -33,11 +33,13 @@ import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord } from "../records.ts";
 import { isVerifier } from "../spec/rfc7636.ts";
 import { comesWithRefresh } from "./offer.ts";
+import type { RecheckPorts, Vouched } from "./recheck.ts";
+import { askProvider, refuseLapsed } from "./recheck.ts";
 import { endSurplus } from "./surplus-families.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
-type CodePorts = BasePorts & Pick<PeoplePorts, "facts" | "families" | "journal" | "shortLived">;
+type CodePorts = RecheckPorts & Pick<PeoplePorts, "facts" | "families" | "shortLived">;
 
 export async function readCode(
   ports: CodePorts,
@@ -62,6 +64,8 @@ export async function readCode(
   const refuse = (refused: { ok: false; error: RefusedRequest }) => err({ ...refused.error, spends });
   const failure = checkRequest(ports, request, row.body);
   if (failure !== undefined) return refuse(refuseRequest(request, failure, known));
+  const stands = await askAbout(ports, request, key, row.body, known);
+  if (!stands.ok) return stands.error.failure.kind === "provider_unreachable" ? stands : refuse(stands);
   const subject = (): Promise<Result<ResolvedSubject, Refused>> =>
     Promise.resolve(subjectOf(ports, key, row.body, spends));
   const { target, scopes } = row.body;
@@ -85,6 +89,35 @@ export async function readCode(
   const { failure: why, parties } = order.error;
   return refuse(refuseRequest(request, why, { ...known, ...parties }));
 }
+
+/**
+ * RECHECK-D-9: a session lives for an hour, in which its user may go. Where the provider cannot be asked, or wants the user,
+ * that hour is the bound; where it is silent, the code stays good.
+ */
+async function askAbout(
+  ports: CodePorts,
+  request: TokenRequest,
+  key: string,
+  { origin, signedInAtSeconds }: CodeRecord,
+  about: Known,
+): Promise<Result<undefined, RefusedRequest>> {
+  const { signIn } = ports.settings();
+  if (signIn === undefined) return ok(undefined);
+  const user: Vouched = {
+    origin,
+    recheck: await ports.rechecks.find(origin),
+    sinceSeconds: signedInAtSeconds,
+    unaskedSeconds: Number.POSITIVE_INFINITY,
+    known: { ...about, ...describeCode(key, origin), grant: { id: grantOf(ports, key) } },
+  };
+  const stands = await askProvider(ports, signIn, request.request, user);
+  if (stands.ok || stands.error.failure.reason === "provider_wants_user") return ok(undefined);
+  return refuseLapsed(ports, request, user, stands.error);
+}
+
+const describeCode = (key: string, origin: Origin): Required<Pick<Known, "subject">> => ({
+  subject: { ...origin, kind: "user", token: { type: "code", fingerprint: key } },
+});
 
 const guardOf = ({ settings }: Pick<PeoplePorts, "settings">, key: string, expiresAtSeconds: number) =>
   ({ kind: "code_fresh", issuer: `${settings().issuer}/code`, jti: key, expiresAtSeconds }) satisfies Guard;
@@ -159,9 +192,7 @@ function subjectOf(
 ): Result<ResolvedSubject, Refused> {
   const { settings, clock } = ports;
   const { origin, sub, scopes, details, authTimeSeconds, acr } = code;
-  const parties = {
-    subject: { ...origin, kind: "user", token: { type: "code", fingerprint: key } },
-  } as const;
+  const parties = describeCode(key, origin);
   const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
   const known = checkSubject(settings(), origin, sub);
   if (!known.ok) return err({ reason: known.error, parties });

@@ -2,7 +2,6 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { describeFamily, describeRequest } from "../../flows/audit-fields.ts";
-import { endingEntry } from "../../flows/endings.ts";
 import type { FamilyStep, Order, Parties, Requested, ResolvedSubject } from "../../flows/order/order.ts";
 import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
@@ -18,7 +17,7 @@ import type { BasePorts } from "../../ports.ts";
 import type { Family, FamilyChange, PresentedFamily } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
-import type { RefreshSettings, Settings } from "../../settings/settings.ts";
+import type { RefreshSettings, Settings, SignInSettings } from "../../settings/settings.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import { networkOf } from "../../spec/rfc4291.ts";
 import type { Form } from "../../spec/rfc6749.ts";
@@ -28,8 +27,8 @@ import type { PeoplePorts } from "../ports.ts";
 import { parseRefresh, readNarrowedScope } from "../spec/rfc6749-refresh.ts";
 import type { JudgedRefresh, Presenter } from "./judge-refresh.ts";
 import { absoluteEnd, judgeRefresh } from "./judge-refresh.ts";
-import type { RecheckPorts } from "./recheck.ts";
-import { askProvider } from "./recheck.ts";
+import type { RecheckPorts, Vouched } from "./recheck.ts";
+import { askProvider, refuseLapsed } from "./recheck.ts";
 import { plainClient } from "./redeem-code.ts";
 
 const MODE = { mode: "authorization_code" } as const;
@@ -60,8 +59,9 @@ export async function readRefresh(
   if ("refused" in judged) return refuseRefresh(ports, request, about, judged);
   const asked = readParameters(form, family, settings.policy);
   if (!asked.ok) return refuseRequest(request, asked.error, about);
-  const stands = await askProvider(ports, settings.signIn, request.request, found);
-  if (!stands.ok) return refuseLapsed(ports, request, about, family, stands.error);
+  const user = vouched(found, settings.signIn, about);
+  const stands = await askProvider(ports, settings.signIn, request.request, user);
+  if (!stands.ok) return refuseLapsed(ports, request, user, stands.error);
   const subject = async () => ok(subjectOf(family, refresh, parties));
   const scope = asked.value.join(" ");
   const details = form.authorization_details;
@@ -111,23 +111,13 @@ function goneFor({ origin, sub, target }: Family, settings: Settings): Reason | 
   return policy.targets.get(target)?.people ? undefined : "target_unknown";
 }
 
-type About = Pick<AuditEvent, "mode" | "requested" | "subject"> & { grant: NonNullable<AuditEvent["grant"]> };
+const vouched = (
+  { family: { origin, startedAtSeconds }, recheck }: PresentedFamily,
+  { recheck: { unaskedSeconds } }: SignInSettings,
+  known: About,
+): Vouched => ({ origin, recheck, sinceSeconds: startedAtSeconds, unaskedSeconds, known });
 
-/** RECHECK-D-5: all that the user has here ends in one step with the event that tells what the provider said. */
-function refuseLapsed(
-  ports: Pick<PeoplePorts, "hash" | "clock">,
-  request: TokenRequest,
-  about: About,
-  { origin }: Family,
-  { failure, gone }: { failure: Failure; gone?: true },
-): { ok: false; error: RefusedRequest } {
-  const refusal = refuseRequest(request, failure, about);
-  if (!gone) return refusal;
-  const { event } = refusal.error;
-  const by = { ...event, type: "refresh.ended" } as const;
-  const { ending, event: told } = endingEntry(ports, { by: "subject", ...origin }, by);
-  return { ok: false, error: { ...refusal.error, event: { ...told, outcome: "deny" }, ending } };
-}
+type About = Pick<AuditEvent, "mode" | "requested" | "subject"> & { grant: NonNullable<AuditEvent["grant"]> };
 
 /** REFRESH-D-7, REFRESH-D-9: the end of the family is written in one step with its event. */
 function refuseRefresh(

@@ -167,6 +167,45 @@ test("RECHECK-D-5 a process that dies once the denial is noted leaves the ending
   assert.equal(provider.questions.length, 1);
 });
 
+test("RECHECK-D-9 a user who was disabled in the hour of their session gives no client a token: the provider is asked before a code does", async (t) => {
+  const flow = await openRecheck(t, provider);
+  await flow.signIn(provider.refreshToken("alice"));
+  const token = await flow.start();
+  assert.deepEqual(provider.questions, []);
+  provider.disabled.add("alice");
+  flow.pass(DUE);
+  const { answer, code } = await flow.give();
+  assert.deepEqual([errorOf(answer), reasonOf(answer)], ["grant_refused", "provider_denies_user"]);
+  assert.equal(reasonOf(await flow.refresh(token)), "refresh_token_ended");
+  assert.equal(reasonOf(await flow.ask(code)), "code_replayed");
+  assert.deepEqual(provider.questions, ["refresh"]);
+});
+
+test("RECHECK-D-9 a code gives tokens where the provider cannot be asked or wants the user, since the session of its click ends within the hour", async (t) => {
+  const flow = await openRecheck(t, provider, forRecheck(provider, { recheckUnaskedSeconds: 30 }));
+  await flow.signIn();
+  flow.pass(DUE);
+  assert.equal(errorOf((await flow.give()).answer), "none");
+  await flow.signIn(provider.refreshToken("alice"));
+  flow.pass(DUE);
+  provider.lies = { asked: (response) => json(response, 400, '{"error":"login_required"}') };
+  const { answer } = await flow.give();
+  assert.equal(errorOf(answer), "none");
+  assert.equal(reasonOf(await flow.refresh(tokenOf(answer))), "provider_wants_user");
+});
+
+test("RECHECK-D-9 a code of a provider that is silent after the grace stays good, and gives tokens when it answers", async (t) => {
+  const flow = await openRecheck(t, provider, forRecheck(provider, { recheckGraceSeconds: 10 }));
+  await flow.signIn(provider.refreshToken("alice"));
+  flow.pass(DUE + 10);
+  provider.lies = { asked: (response) => void response.destroy() };
+  const { answer, code } = await flow.give();
+  assert.equal(reasonOf(answer), "provider_silent");
+  provider.lies = {};
+  flow.pass(RECHECK_AGAIN_SECONDS);
+  assert.equal(errorOf(await flow.ask(code)), "none");
+});
+
 test("RECHECK-D-6 a denial after an answer that got lost ends what the user has, and withdraws no consent", async (t) => {
   const flow = await openRecheck(t, provider, forRecheck(provider, { goneEndsConsents: true }));
   await flow.signIn(provider.refreshToken("alice"));
