@@ -18,8 +18,8 @@ import { checkAlgorithm, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
 /** OIDCB-2.5-1: the one parameter of the request; others are not looked at. */
 export function parseLogoutForm(body: string): Result<string, { kind: "logout_token_missing" }> {
   const tokens = body.split("&").flatMap((pair) => {
-    const [name = "", value = ""] = pair.split("=");
-    return decodeFormText(name) === "logout_token" ? [decodeFormText(value)] : [];
+    const [name = "", ...rest] = pair.split("=");
+    return decodeFormText(name) === "logout_token" ? [decodeFormText(rest.join("="))] : [];
   });
   const [token, ...more] = tokens;
   return token === undefined || token === "" || more.length > 0
@@ -72,6 +72,8 @@ export function checkLogoutToken(claims: JsonObject, rule: LogoutRule): Result<L
   // OIDCB-2.6-4
   const { sub, sid, events, nonce } = claims;
   if (sub === undefined && sid === undefined) return err({ kind: "logout_subject_missing" });
+  const subject = sub === undefined ? ok(undefined) : stringClaim(claims, "sub");
+  if (!subject.ok) return subject;
   const session = sid === undefined ? ok(undefined) : stringClaim(claims, "sid");
   if (!session.ok) return session;
   // OIDCB-2.6-5

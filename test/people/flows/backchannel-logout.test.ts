@@ -53,8 +53,10 @@ const send = (logoutToken: string, path = "/backchannel-logout/company"): Promis
 const AS_CLIENT = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 
 /** A user who signed in in a session `sid` of the provider, and gave refresh tokens to a client in it. */
-async function userWith(user: string, sid?: string) {
-  provider.lies = { claims: (claims) => ({ ...claims, sid }) };
+async function userWith(user: string, sid?: string, authTime?: number) {
+  provider.lies = {
+    claims: (claims) => ({ ...claims, sid, ...(authTime === undefined ? {} : { auth_time: authTime }) }),
+  };
   const browser = new Browser(service, provider);
   const verifier = verifierOf();
   const page = await browser.review(request(verifier, { scope: "notes.read offline_access" }), user);
@@ -124,6 +126,8 @@ const refused: readonly (readonly [what: string, claims: object, header?: object
   ["OIDCB-2.6-4 without a subject or a session", { sub: undefined }],
   ["OIDCB-2.6-4 whose sid is a number", { sid: 7 }],
   ["OIDCB-2.6-4 whose sub is a list", { sub: ["erin"] }],
+  ["OIDCB-2.6-4 whose sub is a list beside a sid", { sub: ["erin"], sid: "of-erin" }],
+  ["OIDCB-2.6-4 whose sub is empty beside a sid", { sub: "", sid: "of-erin" }],
   ["OIDCB-2.6-5 without events", { events: undefined }],
   ["OIDCB-2.6-5 with another event", { events: { "urn:other": {} } }],
   ["OIDCB-2.6-5 whose event is true", { events: { [EVENT]: true } }],
@@ -134,10 +138,12 @@ const refused: readonly (readonly [what: string, claims: object, header?: object
   ["OIDCB-D-1 typed as a security event", {}, { typ: "secevent+jwt" }],
   ["OIDCB-2.6-1 with a key that the provider does not publish", {}, { kid: "unknown" }],
 ];
-for (const [what, claims, header] of refused) {
+for (const [index, [what, claims, header]] of refused.entries()) {
   test(`${what}: the logout token is refused, and nothing ends`, async () => {
-    const erin = await userWith("erin");
-    const answer = await send(await provider.logoutToken({ sub: "erin", ...claims }, header));
+    // One for each, because a user has a limited number of refresh tokens.
+    const user = `erin-${index}`;
+    const erin = await userWith(user, "of-erin");
+    const answer = await send(await provider.logoutToken({ sub: user, ...claims }, header));
     assert.deepEqual(
       [answer.status, answer.body, answer.headers["cache-control"]],
       [400, { error: "invalid_request", error_description: "the logout token is not accepted" }, "no-store"],
@@ -168,6 +174,12 @@ test("OIDCB-2.6-2, OIDCB-2.8-2 a token that is forged, unsigned, of a symmetric 
   for (const token of tokens) {
     assert.equal((await send(token)).status, 400, token.slice(0, 60));
   }
+  const joined = await service.get("/backchannel-logout/company", {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: `logout_token=${good}=more`,
+  });
+  assert.equal(joined.status, 400);
   const twice = await service.get("/backchannel-logout/company", {
     method: "POST",
     headers: { "content-type": "application/x-www-form-urlencoded" },
