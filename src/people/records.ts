@@ -97,7 +97,7 @@ export type CodeRecord = SignInFacts & {
   /** As in the session. */
   sid?: string;
   consentId: string;
-  /** When the user signed in, by the provider's word or else by our clock. */
+  /** When the user signed in here: the provider stood by them then, however long ago they proved themselves to it. */
   signedInAtSeconds: number;
   usableUntilSeconds: number;
   /** How long refresh tokens that come of the code last, as the user was told. */

@@ -229,7 +229,7 @@ function codeRow(
     origin: session.origin,
     sub: session.sub,
     sid: session.sid,
-    signedInAtSeconds: session.authTimeSeconds ?? session.startedAtSeconds,
+    signedInAtSeconds: session.startedAtSeconds,
     authTimeSeconds: session.authTimeSeconds,
     acr: session.acr,
     ...given,

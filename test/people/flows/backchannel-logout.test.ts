@@ -99,6 +99,14 @@ test("OIDCB-D-2 a logout of a session that is not known here is accepted", async
   assert.equal((await send(await provider.logoutToken({ sid: "unknown" }))).status, 200);
 });
 
+test("OIDCB-2.7-1, RECHECK-D-1 a user who signs in again after a logout has what they give then, though their provider asked them for nothing", async () => {
+  await userWith("gina");
+  const now = Math.floor(Date.now() / 1000);
+  assert.equal((await send(await provider.logoutToken({ sub: "gina", iat: now - 100 }))).status, 200);
+  const again = await userWith("gina", undefined, now - 3600);
+  assert.deepEqual([await again.signedIn(), await again.refresh()], [true, "none"]);
+});
+
 test("OIDCB-2.6-7 a logout token that was used before is refused, and ends nothing again", async () => {
   const token = await provider.logoutToken({ sub: "dora" });
   assert.equal((await send(token)).status, 200);
