@@ -157,6 +157,7 @@ export async function startAt(
     environment: { ...environment, NODE_COMPILE_CACHE: kept },
     flags: [
       "--disable-warning=ExperimentalWarning",
+      "--max-semi-space-size=8",
       "--permission",
       "--allow-net",
       "--allow-fs-read=.",

@@ -49,6 +49,15 @@ test("image and units start the server with the same arguments", () => {
   assert.deepEqual(ofTemplate, ofImage);
 });
 
+test("image, page and npm start give V8 the same young generation", () => {
+  const [flag = assert.fail("no flag")] = entrypoint().filter((one) =>
+    one.startsWith("--max-semi-space-size="),
+  );
+  for (const text of [recipe("README.md"), readFileSync(join(ROOT, "package.json"), "utf8")]) {
+    assert.ok(text.includes(`${flag} --permission --allow-net`));
+  }
+});
+
 test("the image is made of what there is, and its user is not root", () => {
   const copied = [...recipe("Containerfile").matchAll(/^COPY (?!--from)(.*) \S+$/gm)];
   const names = copied.flatMap(([, list = ""]) => list.split(" "));
