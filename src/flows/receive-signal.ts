@@ -119,6 +119,8 @@ function entryOf(ports: SignalPorts, signal: ActingSignal, iss: string, by: Endi
 /** SSF-D-8: a disabled account has nothing left, and is kept out; of a session that was revoked, what began until then ends. */
 function selectorOf({ meaning, subject, atSeconds }: EndingSignal, iss: string): EndingSelector {
   if ("jti" in subject) return { by: "foreign_token", iss, jti: subject.jti };
+  // JOB-D-19: what is redeemed of the job later is refused too.
+  if ("job" in subject) return { by: "job", iss, id: subject.job };
   if (subject.sid !== undefined) return { by: "sign_in", iss, sid: subject.sid };
   const { sub } = subject;
   return meaning === "ends"

@@ -2,8 +2,10 @@
 import { SIGNAL_TOKENS_MAX } from "../limits/signals.ts";
 import type { SubjectIdentifier } from "../spec/rfc8417.ts";
 import type { Origin } from "./access.ts";
-import type { Ending, EndingKey } from "./endings.ts";
+import type { Ending, EndingKey, EndingSelector } from "./endings.ts";
 import { cutOffShown, selectorKey } from "./endings.ts";
+import { jobIdAt } from "./jobs.ts";
+import type { PolicySet } from "./rules.ts";
 
 /** A receiver of ours: the operator's configuration alone makes one, so that no caller makes this server send anything. */
 export type Stream = {
@@ -32,51 +34,77 @@ export type ReachedToken = {
   audience: string;
   expiresAtSeconds: number;
   endingKeys: readonly EndingKey[];
+  /** The job that it was issued for; `iss` is the server whose job it is, if that is another one. */
+  job?: { id: string; iss?: string; salt?: string };
+};
+
+/** What is the same for all that is told. */
+export type Teller = {
+  issuer: string;
+  sha256: (text: string) => string;
+  policy: Pick<PolicySet, "targets">;
 };
 
 /** Collects what one stream is told of one ending; its size is bounded by the subjects, not by the tokens. */
 export class Telling {
-  readonly #issuer: string;
+  readonly #teller: Teller;
   readonly #afterSeconds: number;
   readonly #ending: RecordedEnding;
-  readonly #sha256: (text: string) => string;
   #tokens: ReachedToken[] | undefined = [];
-  /** The last expiry of each subject. */
+  /** The last expiry of each subject, and of each job by the id that its target sees. */
   readonly #subjects = new Map<string, number>();
+  readonly #jobs = new Map<string, number>();
+  /** The tokens of an ended job whose target sees no job. */
+  readonly #ofHidden: ReachedToken[] = [];
 
-  constructor(
-    issuer: string,
-    { afterSeconds }: Stream,
-    ending: RecordedEnding,
-    sha256: (text: string) => string,
-  ) {
-    this.#issuer = issuer;
+  constructor(teller: Teller, { afterSeconds }: Stream, ending: RecordedEnding) {
+    this.#teller = teller;
     this.#afterSeconds = afterSeconds;
     this.#ending = ending;
-    this.#sha256 = sha256;
   }
 
   add(token: ReachedToken): void {
+    if (this.#addOfJob(token)) return;
     const { subject, origin, expiresAtSeconds } = token;
-    const until = Math.max(expiresAtSeconds, this.#subjects.get(subject) ?? 0);
-    this.#subjects.set(subject, until);
-    const ofSubject = selectorKey(this.#sha256, { by: "subject", ...origin }) === this.#ending.key;
+    keepLast(this.#subjects, subject, expiresAtSeconds);
+    const ofSubject = this.#isOf({ by: "subject", ...origin });
     if (ofSubject || this.#tokens?.length === SIGNAL_TOKENS_MAX) this.#tokens = undefined;
     this.#tokens?.push(token);
   }
 
+  /** JOB-D-19: a job that ended is told of as one, and never by its subject, whose other jobs go on. */
+  #addOfJob(token: ReachedToken): boolean {
+    const { job, audience, expiresAtSeconds } = token;
+    const { issuer, sha256, policy } = this.#teller;
+    if (job === undefined || !this.#isOf({ by: "job", iss: job.iss ?? issuer, id: job.id })) return false;
+    const target = policy.targets.get(audience);
+    const id = target && jobIdAt(sha256, target, job);
+    if (id === undefined) this.#ofHidden.push(token);
+    else keepLast(this.#jobs, id, expiresAtSeconds);
+    return true;
+  }
+
+  #isOf(selector: EndingSelector): boolean {
+    return selectorKey(this.#teller.sha256, selector) === this.#ending.key;
+  }
+
   /**
-   * One event for each token, or for each subject, where a subject was ended or there are many. SSF-3.1-1: each names
-   * exactly one. SSF-D-3: a target learns nothing that its own tokens do not show, so that no actor is named. What is
-   * told of a subject ends a little more than the ending, for the life of a token at most, and nothing issued later.
+   * One event for each token, for each subject, where a subject was ended or there are many, or for the job that ended.
+   * SSF-3.1-1: each names exactly one. SSF-D-3: a target learns nothing that its own tokens do not show, so that no actor
+   * is named. What is told of a subject ends a little more than the ending, for the life of a token at most, and nothing
+   * issued later.
    */
   told(): readonly ToldEnding[] {
-    const iss = this.#issuer;
-    if (this.#tokens !== undefined)
-      return this.#tokens.map(({ jti, expiresAtSeconds }) => ({
-        subject: { format: "jwt_id", iss, jti },
-        untilSeconds: expiresAtSeconds + this.#afterSeconds,
-      }));
+    const { issuer: iss } = this.#teller;
+    const jobs = [...this.#jobs].map(([id, until]) => ({
+      subject: { format: "complex", session: { format: "opaque", id } } as const,
+      untilSeconds: until + this.#afterSeconds,
+    }));
+    const tokens = [...this.#ofHidden, ...(this.#tokens ?? [])].map(({ jti, expiresAtSeconds }) => ({
+      subject: { format: "jwt_id", iss, jti } as const,
+      untilSeconds: expiresAtSeconds + this.#afterSeconds,
+    }));
+    if (this.#tokens !== undefined) return [...jobs, ...tokens];
     const cutOffMs = cutOffShown(this.#ending) ?? this.#ending.atMs;
     return [...this.#subjects].map(([sub, until]) => ({
       subject: { format: "iss_sub", iss, sub },
@@ -85,3 +113,6 @@ export class Telling {
     }));
   }
 }
+
+const keepLast = (map: Map<string, number>, name: string, seconds: number): void =>
+  void map.set(name, Math.max(seconds, map.get(name) ?? 0));

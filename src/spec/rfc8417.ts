@@ -23,7 +23,8 @@ export const SECURITY_EVENT_TYPE = `application/${SECURITY_EVENT}`;
 export type SubjectIdentifier =
   | { format: "iss_sub"; iss: string; sub: string }
   | { format: "jwt_id"; iss: string; jti: string }
-  | { format: "opaque"; id: string };
+  | { format: "opaque"; id: string }
+  | { format: "complex"; session: { format: "opaque"; id: string } };
 
 export type SecurityEvent = {
   issuer: string;

@@ -79,8 +79,8 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   [VERIFICATION]: "tests",
 };
 
-/** A user, one sign-in of a user by its `sid`, or one token. */
-export type SignalSubject = { sub: string; sid?: string } | { jti: string };
+/** A user, one sign-in of a user by its `sid`, one token, or one job, which is a session without a user (JOB-D-19). */
+export type SignalSubject = { sub: string; sid?: string } | { jti: string } | { job: string };
 
 /** `atSeconds`: when it happened, as the event tells. SSF-D-8: only a user as a whole can be enabled. */
 export type ReceivedSignal =
@@ -105,7 +105,9 @@ export function readSignal(event: ReceivedEvent, issuer: string): Result<Receive
   // A time that makes no sense ends what there is until the event was signed, and never what comes later.
   const isTime = typeof told === "number" && Number.isFinite(told) && told >= 0;
   const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);
-  if (meaning !== "enables") return ok({ meaning, subject: subject.value, atSeconds });
+  if (meaning === "ends") return ok({ meaning, subject: subject.value, atSeconds });
+  if ("job" in subject.value) return err({ kind: "event_subject_unsupported" });
+  if (meaning === "disables") return ok({ meaning, subject: subject.value, atSeconds });
   if (!("sub" in subject.value) || subject.value.sid !== undefined)
     return err({ kind: "event_subject_unsupported" });
   return ok({ meaning, sub: subject.value.sub, atSeconds });
@@ -118,14 +120,15 @@ function subjectOf(subject: JsonObject | undefined, issuer: string): Result<Sign
   const form = format ?? members.subject_type;
   if (form === "complex") {
     const { user, session, ...others } = members;
-    if (!isJsonObject(user) || Object.keys(others).some((name) => name !== "tenant"))
-      return err({ kind: "event_subject_unsupported" });
-    const named = subjectOf(user, issuer);
-    if (!named.ok || !("sub" in named.value)) return err({ kind: "event_subject_unsupported" });
-    if (session === undefined) return named;
-    // CAEP-3.1-2: only the sign-in that all of its members describe.
     const sid = isJsonObject(session) && session.format === "opaque" ? text(session.id) : undefined;
-    return sid === undefined ? err({ kind: "event_subject_unsupported" }) : ok({ sub: named.value.sub, sid });
+    const isKnown = Object.keys(others).every((name) => name === "tenant");
+    if (!isKnown || (session !== undefined && sid === undefined))
+      return err({ kind: "event_subject_unsupported" });
+    if (user === undefined && sid !== undefined) return ok({ job: sid });
+    const named = isJsonObject(user) ? subjectOf(user, issuer) : undefined;
+    if (!named?.ok || !("sub" in named.value)) return err({ kind: "event_subject_unsupported" });
+    // CAEP-3.1-2: only the sign-in that all of its members describe.
+    return sid === undefined ? named : ok({ sub: named.value.sub, sid });
   }
   const [sub, jti] = [text(members.sub), text(members.jti)];
   const isKnown = form === "iss_sub" || form === "iss-sub" ? sub : form === "jwt_id" ? jti : undefined;

@@ -26,7 +26,7 @@ const other = makeKey("ES256", "other-1");
 let service: Service & Awaited<ReturnType<typeof makeService>>;
 before(async () => {
   const issuer = (file: string, prefix: string, name: string) => ({
-    ...{ keys: { file }, subjects: { prefix }, acceptAs: ["jwt"] },
+    ...{ keys: { file }, subjects: { prefix }, acceptAs: ["jwt"], jobs: true },
     signals: { name, ...(name === "corp" && { authorization: AUTHORIZATION }) },
   });
   service = await makeService(
@@ -57,10 +57,19 @@ after(() => stop(service));
 
 const now = (): number => Math.floor(Date.now() / 1000);
 
-type Named = { iss?: string; key?: typeof corp; sub?: string; iat?: number; jti?: string };
+type Named = { iss?: string; key?: typeof corp; sub?: string; iat?: number; jti?: string; job?: string };
 
-const userToken = ({ iss = CORP, key = corp, sub = "alice", iat = now(), jti = randomUUID() }: Named = {}) =>
-  forge(key, { iss, sub, aud: ISSUER, iat, exp: now() + 600, jti, scope: "trips.read" });
+function userToken({
+  iss = CORP,
+  key = corp,
+  sub = "alice",
+  iat = now(),
+  jti = randomUUID(),
+  job,
+}: Named = {}) {
+  const claims = { iss, sub, aud: ISSUER, iat, exp: now() + 600, jti, scope: "trips.read" };
+  return forge(key, job === undefined ? claims : { ...claims, job: { id: job, exp: now() + 600 } });
+}
 
 async function tokenFor(named: Named = {}): Promise<string> {
   const svid = await service.svid("planner");
@@ -187,6 +196,28 @@ test("SSF-D-6 a single token that its issuer takes back ends with what came of i
   assert.deepEqual([await isActive(gone), await isActive(stays)], [false, true]);
 });
 
+test("JOB-D-19 a job of the issuer ends as one, also what is redeemed of it later, and no job of another issuer", async () => {
+  const job = `job_${randomUUID()}`;
+  const [gone, stays, theirs] = [
+    await tokenFor({ job }),
+    await tokenFor({ job: `${job}x` }),
+    await tokenFor({ iss: OTHER, key: other, job }),
+  ];
+  const subject = { format: "complex", session: { format: "opaque", id: job } };
+  assert.equal((await push(eventOf(REVOKED, subject))).status, 202);
+  assert.deepEqual(
+    [await isActive(gone), await isActive(stays), await isActive(theirs)],
+    [false, true, true],
+  );
+  const svid = await service.svid("planner");
+  const later = await service.token({
+    ...{ grant_type: EXCHANGE, subject_token: userToken({ job }), subject_token_type: JWT },
+    ...{ audience: "booking", scope: "trips.read" },
+    ...service.as(svid),
+  });
+  assert.equal(later.body.error, "invalid_request", later.text);
+});
+
 test("RFC8935-2-3 an event that comes again is answered as the first was, and changes nothing", async () => {
   const claims = eventOf(REVOKED, user("frank"));
   assert.equal((await push(claims)).status, 202);
@@ -218,6 +249,10 @@ const IGNORED: Record<string, [claims: object, reason: string]> = {
   "an issuer with a slash more": [eventOf(REVOKED, user("alice", `${CORP}/`)), "event_subject_foreign"],
   "an e-mail address": [
     eventOf(REVOKED, { format: "email", email: "alice@corp.example" }),
+    "event_subject_unsupported",
+  ],
+  "a job that is disabled": [
+    eventOf(`${RISC}/account-disabled`, { format: "complex", session: { format: "opaque", id: "j" } }),
     "event_subject_unsupported",
   ],
   "a device of the user": [

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { basic, send } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import type { Programs } from "../support/developers.ts";
 import { layPrograms, NO_PYJWT } from "../support/developers.ts";
 import { stop } from "../support/stop.ts";
@@ -68,7 +69,7 @@ before(async () => {
         },
         {
           ...{ id: "desk", allow: "client_credentials", clients: ["desk"] },
-          ...{ targets: [`${issuer}/api`], scopes: ["token:revoke"] },
+          ...{ targets: [`${issuer}/api`], scopes: ["token:revoke", "job:manage"] },
         },
       ],
     },
@@ -87,8 +88,9 @@ before(async () => {
 });
 after(() => stop(page, world, keeper));
 
-async function tokenOf(client: string, audience = api, scope = "trips.read"): Promise<string> {
-  const body = new URLSearchParams({ grant_type: "client_credentials", audience, scope }).toString();
+async function tokenOf(client: string, audience = api, scope = "trips.read", job?: string): Promise<string> {
+  const form = { grant_type: "client_credentials", audience, scope, ...(job !== undefined && { job }) };
+  const body = new URLSearchParams(form).toString();
   const headers = {
     authorization: basic(client, SECRET),
     "content-type": "application/x-www-form-urlencoded",
@@ -101,12 +103,22 @@ async function tokenOf(client: string, audience = api, scope = "trips.read"): Pr
 const trips = async (token: string): Promise<number> =>
   (await send(`${api}/trips`, { ca: world.ca, headers: { authorization: `Bearer ${token}` } })).status;
 
-async function end(order: object): Promise<void> {
-  const token = await tokenOf("desk", `${issuer}/api`, "token:revoke");
+async function order(path: string, scope: string, body: object) {
+  const token = await tokenOf("desk", `${issuer}/api`, scope);
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const body = JSON.stringify(order);
-  const answer = await send(`${issuer}/revocations`, { method: "POST", ca: world.ca, headers, body });
+  return send(issuer + path, { method: "POST", ca: world.ca, headers, body: JSON.stringify(body) });
+}
+
+async function end(what: object): Promise<Record<string, unknown>> {
+  const answer = await order("/revocations", "token:revoke", what);
   assert.equal(answer.status, 200, answer.text);
+  return answer.body;
+}
+
+async function jobOf(client: string): Promise<string> {
+  const made = await order("/jobs", "job:manage", { client, title: `The report of ${client}` });
+  assert.equal(made.status, 201, made.text);
+  return String(made.body.id);
 }
 
 /** Without an SVID the API can ask nothing, so that what it lets pass it knows by itself. */
@@ -134,6 +146,28 @@ test("an API that verifies offline refuses every token of a subject that was end
   assert.equal(await trips(other), 200);
 });
 
+test("JOB-D-14, JOB-D-19, JOB-D-20 an API that verifies offline refuses the tokens of a job that was stopped, and none of another job of the same client", async () => {
+  const [job, another] = [await jobOf("three"), await jobOf("three")];
+  const [ended, stays, free] = [
+    await tokenOf("three", api, "trips.read", job),
+    await tokenOf("three", api, "trips.read", another),
+    await tokenOf("three"),
+  ];
+  assert.deepEqual([await trips(ended), await trips(stays), await trips(free)], [200, 200, 200]);
+  const { job: before } = await end({ job, dryRun: true });
+  assert.deepEqual(
+    [(before as JsonObject).state, (before as JsonObject).open],
+    ["living", [{ target: api, tokens: 1, until: claimsOf(ended).exp, told: "sent" }]],
+  );
+  const { ended: count, job: after } = await end({ job });
+  assert.deepEqual(
+    [count, (after as JsonObject).state, (after as JsonObject).settled],
+    [1, "partial", false],
+  );
+  await until(async () => (await trips(ended)) === 401, "the job is refused");
+  assert.deepEqual([await trips(stays), await trips(free)], [200, 200]);
+});
+
 test("an API that is told refuses a forged event, and one that is another kind of token", async () => {
   const token = await tokenOf("other");
   const push = async (body: string) =>
@@ -142,7 +176,7 @@ test("an API that is told refuses a forged event, and one that is another kind o
   assert.equal(await trips(token), 200);
 });
 
-test("the receiver in Python ends the token that an event names and the subject of another, and no other", {
+test("the receiver in Python ends the token, the subject and the job that events name, and no other", {
   skip: NO_PYJWT,
 }, async () => {
   const [one, two, three] = [await tokenOf("one"), await tokenOf("two"), await tokenOf("three")];
@@ -150,11 +184,14 @@ test("the receiver in Python ends the token that an event names and the subject 
   await end({ subject: { iss: issuer, sub: "two" } });
   const ofEndings = () =>
     got.filter((set) => JSON.stringify(claimsOf(set).events).includes("session-revoked"));
-  const told = [claimsOf(one).jti, "two"];
+  const job = await jobOf("three");
+  const ofJob = await tokenOf("three", api, "trips.read", job);
+  await end({ job });
+  const told = [claimsOf(one).jti, "two", job];
   await until(
     () =>
       told.every((name) => ofEndings().some((set) => JSON.stringify(claimsOf(set)).includes(String(name)))),
-    "both events",
+    "all three events",
   );
   const text = `import json, os, told
 told.started_at = 0
@@ -173,8 +210,8 @@ print(json.dumps([refused, [told.is_ended("", claims) for claims in given["claim
     audience: AUDIENCE,
     sets: ofEndings(),
     wrong: [one, `${got[0]}x`, "a.b.c"],
-    claims: [one, two, three].map(claimsOf),
+    claims: [one, two, ofJob, three].map(claimsOf),
   };
   const { next } = page.run("telling.py", { ...environment, GIVEN: JSON.stringify(given) });
-  assert.deepEqual(JSON.parse(await next()), [3, [true, true, false]]);
+  assert.deepEqual(JSON.parse(await next()), [3, [true, true, true, false]]);
 });

@@ -1,6 +1,6 @@
 /** Makes the events that receivers are told of endings: signed once, with an id by which the store has each once. */
 import { setImmediate as turn } from "node:timers/promises";
-import type { ReachedToken, RecordedEnding, ToldEnding } from "../../policy/signals.ts";
+import type { ReachedToken, RecordedEnding, Teller, ToldEnding } from "../../policy/signals.ts";
 import { Telling } from "../../policy/signals.ts";
 import type { Clock, Hash, Signer } from "../../ports.ts";
 import type { Settings, StreamSettings } from "../../settings/settings.ts";
@@ -15,7 +15,7 @@ export type TellOptions = {
   clock: Clock;
   hash: Hash;
   signer: Pick<Signer, "current" | "sign">;
-  settings: () => Pick<Settings, "issuer" | "streams">;
+  settings: () => Pick<Settings, "issuer" | "streams"> & Pick<Teller, "policy">;
 };
 
 /** A stream, and how many of its events wait. */
@@ -32,9 +32,9 @@ export async function tellEndings<To extends Queue>(
   most: number,
 ): Promise<ReadonlyMap<To, RecordedEnding>> {
   const { store, clock, hash, settings } = options;
-  const { issuer } = settings();
+  const teller = { ...settings(), sha256: hash.sha256 };
   const tellings = endings.flatMap((ending) =>
-    all.map((to) => ({ to, ending, telling: new Telling(issuer, to.stream, ending, hash.sha256) })),
+    all.map((to) => ({ to, ending, telling: new Telling(teller, to.stream, ending) })),
   );
   const nowSeconds = clock.nowSeconds();
   const byKey = Map.groupBy(tellings, ({ ending }) => ending.key);

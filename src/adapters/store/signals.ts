@@ -1,4 +1,5 @@
 /** Security events that wait for their receivers, and what they are made of, in both stores. */
+import type { ReachedToken } from "../../policy/signals.ts";
 import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, insertInto, pick, toRow } from "./columns.ts";
@@ -14,6 +15,15 @@ const REACHED = {
   columns: pick(TOKEN, "jti", "subject", "origin_iss", "origin_sub", "audience", "expires_at", "ending_keys"),
 };
 
+/** `job` is the row of our job that the token was issued for, as JSON. */
+type FoundToken = RowOf<typeof REACHED.columns> & {
+  job_id: string | null;
+  job_iss: string | null;
+  job: string | null;
+};
+const FOUND_JOB =
+  "job_id, job_iss, (select j.body from job j where j.id = job_id and job_iss is null) as job";
+
 type Waiting = Awaited<ReturnType<SignalRows["waiting"]>>;
 
 export function signalRows(engine: Engine): SignalRows {
@@ -25,13 +35,13 @@ export function signalRows(engine: Engine): SignalRows {
         limit,
       }),
     tokens: async ({ keys, audiences, expireAfterSeconds: from, afterJti: after = "" }) => {
-      const { found, ...end } = await readStretch<RowOf<typeof REACHED.columns>>(
+      const { found, ...end } = await readStretch<FoundToken>(
         engine,
-        selected(REACHED),
+        `${selected(REACHED)}, ${FOUND_JOB}`,
         `expires_at > :from and ${among("audience", "texts_of(:audiences)")} and ${carries("texts_of(:keys)")}`,
         { after, from, audiences: JSON.stringify(audiences), keys: JSON.stringify(keys) },
       );
-      return { tokens: found.map((row) => fromRow(REACHED, row)), ...end };
+      return { tokens: found.map(reachedOf), ...end };
     },
     add: async (signal) => {
       const added = await change(
@@ -76,4 +86,11 @@ export function signalRows(engine: Engine): SignalRows {
       };
     },
   };
+}
+
+function reachedOf({ job_id: id, job_iss: iss, job, ...row }: FoundToken): ReachedToken {
+  const { salt }: { salt?: string } = JSON.parse(job ?? "{}");
+  const of =
+    id === null ? undefined : defined<NonNullable<ReachedToken["job"]>>({ id, iss: iss ?? undefined, salt });
+  return defined<ReachedToken>({ ...fromRow(REACHED, row), job: of });
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import * as v from "valibot";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { random } from "../../../src/adapters/crypto/random.ts";
 import { startSender } from "../../../src/adapters/signals/sender.ts";
@@ -15,6 +16,8 @@ import {
 } from "../../../src/limits/signals.ts";
 import { ENDING_STRETCH_MAX, STORE_SWEEP_MAX } from "../../../src/limits/store.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
+import type { Target } from "../../../src/policy/rules.ts";
+import { ResourceServer } from "../../../src/policy/targets.ts";
 import type { TokenRecord } from "../../../src/records.ts";
 import type { StreamSettings } from "../../../src/settings/settings.ts";
 import { SESSION_REVOKED } from "../../../src/spec/ssf.ts";
@@ -24,6 +27,7 @@ import { until } from "../../support/until.ts";
 import { startWebServer } from "../../support/web.ts";
 import { claimsOf } from "../../support/world.ts";
 import { endingOf } from "../store/endings.contract.ts";
+import { makeJob } from "../store/jobs.contract.ts";
 import { makeToken } from "../store/store.contract.ts";
 
 /** A text that the receiver takes for nothing. */
@@ -66,11 +70,12 @@ async function start(t: TestContext, waitingMax: number) {
     },
   };
   const streams = new Map([["api", stream]]);
+  const targets = new Map<string, Target>();
   const recorded: AuditEvent[] = [];
   const sender = startSender({
     ...{ store, clock, timers, journal, hash },
     signer: await openSigner(store, TRAIL_KEY, ["ES256"], clock, "signal"),
-    settings: () => ({ issuer: ISSUER, streams }),
+    settings: () => ({ issuer: ISSUER, streams, policy: { targets } }),
     record: (event) => void recorded.push(event),
     onFault: assert.fail,
     waitingMax,
@@ -82,7 +87,7 @@ async function start(t: TestContext, waitingMax: number) {
     return makeToken({ audience: API, ...times, ...values });
   };
   return {
-    ...{ trail, store, clock, journal, sender, recorded, token, stream, streams, pushed },
+    ...{ trail, store, clock, journal, sender, recorded, token, stream, streams, targets, pushed },
     /** Those about endings. */
     got: () => got.filter(({ sub_id: { format } }) => format !== "opaque"),
     tests: () => got.filter(({ sub_id: { format } }) => format === "opaque").length,
@@ -100,6 +105,42 @@ async function start(t: TestContext, waitingMax: number) {
       assert.ok((await journal.record({ event: EVENT, ending })).ok);
     },
   };
+}
+
+const JOB = "job_0123456789abcdefghijkl";
+const { details: _, ...TARGET } = v.parse(ResourceServer, { names: [API], scopes: ["a"] });
+
+for (const [how, shown] of Object.entries({
+  shown: () => [{ format: "complex", session: { format: "opaque", id: JOB } }],
+  pairwise: () => [
+    {
+      format: "complex",
+      session: { format: "opaque", id: `job_${hash.sha256(JSON.stringify(["salt", API])).slice(0, 22)}` },
+    },
+  ],
+  hidden: (jtis: readonly string[]) => jtis.map((jti) => ({ format: "jwt_id", iss: ISSUER, jti })),
+})) {
+  test(
+    `JOB-D-19 a job that ended is told to a target to which jobs are ${how} as it knows them, and never by its subject`,
+    sending(async ({ token, write, end, sender, got, targets, journal, clock }) => {
+      targets.set(API, { ...TARGET, job: how as "shown" });
+      const job = makeJob({ id: JOB, createdAtSeconds: clock.nowSeconds() });
+      assert.ok((await journal.record({ event: EVENT, job: { add: job, consents: [] } })).ok);
+      const of = { jobId: JOB, endingKeys: job.endingKeys };
+      const tokens = Array.from({ length: SIGNAL_TOKENS_MAX + 1 }, () => token(of));
+      await write([...tokens, token({ jobId: "job_of-the-same-subject" })]);
+      await end({ by: "job", iss: ISSUER, id: JOB });
+      await sender.run();
+      const want = shown(tokens.map(({ jti }) => jti));
+      await until(() => got().length >= want.length, "the end of the job is told");
+      const told = got().map(({ sub_id }) => sub_id);
+      const byJti = (one: object): string => ("jti" in one ? String(one.jti) : "");
+      assert.deepEqual(
+        told.toSorted((a, b) => byJti(a).localeCompare(byJti(b))),
+        want.toSorted((a, b) => byJti(a).localeCompare(byJti(b))),
+      );
+    }),
+  );
 }
 
 test(

@@ -1,0 +1,219 @@
+/** Jobs: who sees one and stops it, by API, by command and by its own client, and what stands then. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { HostRun } from "../../scripts/command-line.ts";
+import { runCommandLine } from "../../scripts/command-line.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
+import type { Service } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+
+const SECRET = "jobs-jobs-jobs-jobs-jobs-1234567890";
+const API = `${ISSUER}/api`;
+const planner = workload("agents/planner");
+const booking = workload("agents/booking");
+const scopes = ["trips.read"];
+
+let service: Service;
+before(async () => {
+  const client = { method: "client_secret_basic", secrets: [SECRET] };
+  service = await makeService(
+    {
+      clients: { desk: client, report: client, other: client, gate: client },
+      targets: [
+        { names: ["planner"], owners: [planner], introspectors: ["gate"], scopes },
+        { names: ["booking"], owners: [booking], introspectors: ["gate"], checks: "introspection", scopes },
+      ],
+      policies: [
+        {
+          ...{ id: "desk", allow: "client_credentials", clients: ["desk"], targets: [API] },
+          scopes: ["job:manage", "token:revoke", "audit:read"],
+        },
+        {
+          ...{ id: "own", allow: "client_credentials", clients: ["report", "other"] },
+          ...{ targets: ["planner"], scopes },
+        },
+        {
+          ...{ id: "planner", allow: "delegation", actors: [planner], subjects: { issuers: [ISSUER] } },
+          ...{ subjectToken: { audiences: ["self"] }, targets: ["booking"], scopes },
+          ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+        },
+      ],
+    },
+    { inFile: true },
+  );
+});
+after(() => stop(service));
+
+const admin = (...words: string[]): Promise<HostRun> =>
+  runCommandLine(["--config", service.configFile, ...words]);
+
+async function own(client: string, form: Record<string, string> = {}) {
+  return service.token(
+    { grant_type: "client_credentials", audience: "planner", ...form },
+    { authorization: basic(client, SECRET) },
+  );
+}
+
+async function asDesk(method: string, path: string, scope: string, body?: object) {
+  const { body: issued } = await own("desk", { audience: API, scope });
+  const headers = { authorization: `Bearer ${issued.access_token}`, "content-type": "application/json" };
+  return service.get(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+}
+
+async function jobOf(client: string, title = "The report"): Promise<string> {
+  const made = await asDesk("POST", "/jobs", "job:manage", { client, title });
+  assert.equal(made.status, 201, made.text);
+  return String(made.body.id);
+}
+
+/** A token of the job, and the one that planner exchanged it for. */
+async function twoHops(job: string): Promise<[string, string]> {
+  const first = await own("report", { job });
+  assert.deepEqual([first.status, first.body.job_id], [200, job], first.text);
+  const svid = await service.svid("agents/planner");
+  const second = await service.token({
+    ...{ grant_type: EXCHANGE, subject_token: String(first.body.access_token) },
+    ...{ subject_token_type: ACCESS_TOKEN, actor_token: svid, actor_token_type: JWT, audience: "booking" },
+    ...service.as(svid),
+  });
+  assert.deepEqual([second.status, second.body.job_id], [200, job], second.text);
+  return [String(first.body.access_token), String(second.body.access_token)];
+}
+
+async function isActive(token: string): Promise<boolean> {
+  const { body } = await service.get("/introspect", {
+    ...{ method: "POST", body: `token=${token}` },
+    headers: { authorization: basic("gate", SECRET), "content-type": "application/x-www-form-urlencoded" },
+  });
+  return body.active === true;
+}
+
+const revoke = (client: string, id: string) =>
+  service.get("/revoke", {
+    ...{ method: "POST", body: `token=${id}` },
+    headers: { authorization: basic(client, SECRET), "content-type": "application/x-www-form-urlencoded" },
+  });
+
+test("JOB-D-13, JOB-D-14 the client of a job ends it at /revoke, with all that came of it, and no other job", async () => {
+  const [job, another] = [await jobOf("report"), await jobOf("report")];
+  const [first, second] = await twoHops(job);
+  const [stays] = await twoHops(another);
+  assert.equal((await revoke("report", job)).status, 200);
+  assert.deepEqual(
+    [await isActive(first), await isActive(second), await isActive(stays)],
+    [false, false, true],
+  );
+  const again = await own("report", { job });
+  assert.deepEqual([again.status, again.body.error], [400, "invalid_request"], again.text);
+  assert.equal((await own("report", { job: another })).status, 200);
+  const ended = (await service.events()).findLast(({ type }) => type === "job.ended");
+  assert.equal(ended?.reason, "by_client");
+});
+
+test("JOB-D-13 a client that knows the id of another's job, or invents one, ends nothing and is answered alike", async () => {
+  const job = await jobOf("report");
+  const [first] = await twoHops(job);
+  const answers = [await revoke("other", job), await revoke("other", `job_${"x".repeat(22)}`)];
+  assert.deepEqual(
+    answers.map(({ status, text }) => [status, text]),
+    [
+      [200, "{}"],
+      [200, "{}"],
+    ],
+  );
+  assert.equal(await isActive(first), true);
+  const denied = (await service.events()).filter(({ type }) => type === "token.revocation_denied").slice(-2);
+  assert.deepEqual(
+    denied.map(({ reason }) => reason),
+    ["job_unknown", "job_unknown"],
+  );
+});
+
+test("JOB-D-13, JOB-D-20 an administrator reads jobs page by page, and no other token is taken for it", async () => {
+  const job = await jobOf("other", "Only this one");
+  const one = await asDesk("GET", `/jobs/${job}`, "job:manage");
+  assert.deepEqual(
+    [one.status, one.body.id, one.body.title, one.body.state, one.body.approved_by, one.body.open],
+    [200, job, "Only this one", "living", "api", []],
+  );
+  const query = `iss=${encodeURIComponent(ISSUER)}&sub=other`;
+  const listed = await asDesk("GET", `/jobs?${query}`, "job:manage");
+  const ids = (listed.body.jobs as { id: string }[]).map(({ id }) => id);
+  assert.deepEqual([listed.status, ids.includes(job)], [200, true]);
+  const rest = await asDesk("GET", `/jobs?${query}&after=${job}`, "job:manage");
+  assert.equal(
+    (rest.body.jobs as { id: string }[]).some(({ id }) => id === job),
+    false,
+  );
+  for (const [path, status] of [
+    ["/jobs/job_of-nobody", 404],
+    ["/jobs?after=job_of-nobody", 404],
+    ["/jobs?iss=x", 400],
+    ["/jobs?limit=1", 400],
+  ] as const)
+    assert.equal((await asDesk("GET", path, "job:manage")).status, status, path);
+  assert.equal((await asDesk("GET", `/jobs/${job}`, "audit:read")).status, 403);
+  const { body } = await own("report");
+  const headers = { authorization: `Bearer ${body.access_token}` };
+  assert.equal((await service.get(`/jobs/${job}`, { headers })).status, 401);
+});
+
+test("JOB-D-20, JOB-D-21, JOB-D-22 an operator sees the tree of a job, is told before the stop what it leaves, and stops it", async () => {
+  const job = await jobOf("report", 'Say "hello"\\');
+  const [first, second] = await twoHops(job);
+  const shown = await admin("jobs", "show", job);
+  assert.deepEqual([shown.code, shown.err], [0, ""]);
+  const [line = "", parent = "", child = "", ...closure] = shown.out.trimEnd().split("\n");
+  assert.match(line, new RegExp(`^${job} living title="Say .*" .* living=2 families=0 consents=0$`));
+  assert.ok(parent.startsWith(`  ${claimsOf(first).jti} `), parent);
+  assert.ok(child.startsWith(`    ${claimsOf(second).jti} `), child);
+  assert.match(
+    closure.join("\n"),
+    /^At booking: 1 token, until \S+; it asks at each use\.\nAt planner: 1 token, until \S+; nothing tells it\./,
+  );
+
+  const dry = await admin("jobs", "end", job, "--dry-run");
+  assert.match(dry.out, /^Would stop the job \S+: 2 tokens valid until now\. Nothing was stopped\.\n/);
+  assert.equal(await isActive(second), true);
+  const ended = await admin("jobs", "end", job);
+  assert.match(ended.out, /^Stopped the job \S+: 2 tokens valid until now, refused from now on/);
+  assert.match(ended.out, /\nNot closed yet: what stands above may still be accepted\.\n$/);
+  assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
+  const report = JSON.parse((await admin("jobs", "show", job, "--json")).out);
+  assert.deepEqual(
+    [report.state, report.settled, report.reason, report.open.map(({ told }: { told: string }) => told)],
+    ["partial", false, "by_operator", ["introspects", "never"]],
+  );
+  const listed = await admin("jobs", "list", "--issuer", ISSUER, "--subject", "report");
+  assert.ok(listed.out.includes(`${job} partial `), listed.out);
+  const trail = await admin("audit", "--log", "admin");
+  for (const part of ["jobs show", "jobs end --dry-run", "jobs list", "job.ended allow by_operator"])
+    assert.ok(trail.out.includes(part), part);
+});
+
+test("JOB-D-23 the report names what the same agent holds of the user beside the job, with the way to stop it", async () => {
+  const add = (actor: string) =>
+    admin(
+      ...["consents", "add", "--issuer", IDP, "--subject", "alice", "--actor", actor],
+      ...["--target", "booking", "--scope", "trips.read"],
+    );
+  const consent = (await add(planner)).out.trim();
+  await add(booking);
+  const order = { client: planner, subject: { iss: IDP, sub: "alice" }, title: "Book a trip" };
+  const made = await asDesk("POST", "/jobs", "job:manage", order);
+  assert.equal(made.status, 201, made.text);
+  const ended = await asDesk("POST", "/revocations", "token:revoke", { job: made.body.id });
+  assert.deepEqual((ended.body.job as { outside: object }).outside, { consents: [consent], grants: [] });
+  const shown = await admin("jobs", "show", String(made.body.id));
+  assert.ok(shown.out.includes(`Beside the job: consent ${consent} (mandate consents withdraw ${consent}).`));
+});
+
+test("a job that is not on record is refused by the commands, and so is half a subject", async () => {
+  const unknown = await admin("jobs", "end", "job_of-nobody");
+  assert.deepEqual([unknown.code, unknown.out], [1, ""]);
+  assert.match(unknown.err, /^There is no record of a job job_of-nobody: see "jobs list"\.\n$/);
+  assert.equal((await admin("jobs", "show", "job_of-nobody")).code, 1);
+  assert.equal((await admin("jobs", "list", "--subject", "alice")).code, 2);
+});
