@@ -8,6 +8,7 @@ import { makeFormTokens } from "../../../src/people/adapters/form-tokens.ts";
 import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
 import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
 import type { PeoplePorts } from "../../../src/people/ports.ts";
+import { makeJob } from "../../adapters/store/jobs.contract.ts";
 import type { RefreshFlow } from "../../support/refresh.ts";
 import { ALICE, openRefresh, withRefresh } from "../../support/refresh.ts";
 
@@ -72,4 +73,37 @@ test("PAGE-D-5, PAGE-D-16 what was shown before the key-encryption key was repla
   assert.deepEqual(taken, { next: "place", place: { page: "account" } });
   const all = await takeBack(after, NOTE, key, { formToken: takeAllToken, all: true, confirmed: true });
   assert.deepEqual(all, { next: "place", place: { page: "account" } });
+});
+
+test("JOB-D-13, JOB-D-14 a user stops one job of theirs on the account page, or all with everything else, and none of another user", async (t) => {
+  const flow = await openRefresh(t);
+  let refused = 0;
+  Object.assign(flow.ports, { authFailures: { note: () => refused++ } });
+  const key = await signIn(flow, "one");
+  const createdAtSeconds = flow.ports.clock.nowSeconds();
+  const add = async (id: string, origin = ALICE): Promise<void> => {
+    const bounds = { notAfterSeconds: createdAtSeconds + 3600 };
+    const job = makeJob({ id, origin, createdAtSeconds, bounds });
+    const event = { type: "job.approved", outcome: "allow", reason: "by_subject" } as const;
+    assert.ok((await flow.ports.journal.record({ event, job: { add: job, consents: [] } })).ok);
+  };
+  const isEnded = async (id: string) => (await flow.ports.jobs.find(id))?.ended !== undefined;
+  const bob = { ...ALICE, sub: "bob" };
+  for (const id of ["job_1", "job_2", "job_3"]) await add(id);
+  await add("job_bob", bob);
+  const { jobs, takeAllToken } = await open(flow.ports, key);
+  assert.deepEqual(new Set(jobs.map(({ id }) => id)), new Set(["job_1", "job_2", "job_3"]));
+  const [{ id, formToken } = assert.fail()] = jobs;
+  const here = { next: "place", place: { page: "account" } };
+  // The token of one job stops no other, and no consent.
+  for (const form of [{ job: "job_bob" }, { job: "job_4" }, { consent: id }])
+    assert.notDeepEqual(await takeBack(flow.ports, NOTE, key, { formToken, ...form }), here);
+  assert.deepEqual([refused, await isEnded("job_bob")], [3, false]);
+  assert.deepEqual(await takeBack(flow.ports, NOTE, key, { formToken, job: id }), here);
+  assert.equal(await isEnded(id), true);
+  const left = (await open(flow.ports, key)).jobs.map((job) => job.id);
+  assert.deepEqual([left.length, left.includes(id)], [2, false]);
+  const all = { formToken: takeAllToken, all: true, confirmed: true } as const;
+  assert.deepEqual(await takeBack(flow.ports, NOTE, key, all), here);
+  assert.deepEqual(await Promise.all([...left, "job_bob"].map(isEnded)), [true, true, false]);
 });
