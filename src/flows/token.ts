@@ -85,5 +85,6 @@ const inItsJob = (
   whenReady(findJob(ports, request.form, order), (found) => {
     if (found.ok) return found;
     const refused = refuseRequest(request, found.error, knownOf(request, order));
-    return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order) }));
+    const rows = order.resumes?.ends("refused");
+    return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), rows }));
   });

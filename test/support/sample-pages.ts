@@ -148,6 +148,16 @@ export const ACCOUNT: AccountView = {
       permission: { target: CONSENT.target, sentences: ["read your notes", "change your notes"] },
       agents: LOOPBACK.agents,
       minutesLeft: 42,
+      onItsPage: false,
+    },
+    {
+      id: "question-2",
+      formToken: "form-token",
+      party: WEB_APP,
+      permission: { target: CONSENT.target, sentences: ["change your notes"] },
+      agents: [],
+      minutesLeft: 5,
+      onItsPage: true,
     },
   ],
   allowed: [

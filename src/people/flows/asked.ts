@@ -126,11 +126,10 @@ async function offerOf(
   return missing === undefined ? err(reason) : ok(missing);
 }
 
-/** A question that the user may answer on the account page, as on its own. */
-export type OpenQuestion = Pick<
-  AskedReview,
-  "id" | "offer" | "formToken" | "expiresAtSeconds" | "actor" | "clientId"
->;
+/** A question on the account page; `onItsPage`: it asks for more than scopes, which only its own page shows. */
+export type OpenQuestion = Pick<AskedReview, "id" | "offer" | "formToken" | "expiresAtSeconds" | "actor"> & {
+  onItsPage: boolean;
+};
 
 /** DTR-D-13: what this user is asked at present. */
 export async function openQuestions(
@@ -141,24 +140,27 @@ export async function openQuestions(
   const asked = await ports.pendingConsents.list(userDigest(ports.hash, origin), ports.clock.nowSeconds());
   const found = await Promise.all(
     asked.map(async (pending): Promise<readonly OpenQuestion[]> => {
-      const { id, actor, ask, decided, closed, startedAtSeconds } = pending;
+      const { id, actor, decided, closed, startedAtSeconds } = pending;
       if (decided || closed) return [];
       if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds))) return [];
       const offer = await offerOf(ports, pending, origin);
       if (!offer.ok) return [];
       const waits = { about: id, place: { page: "ask", id }, session } as const;
-      return [{ ...showOffer(ports, waits, offer.value, pending), actor, clientId: ask.clientId }];
+      const { rule: _rule, target: _target, scope: _scope, ...more } = offer.value;
+      const onItsPage = Object.keys(more).length > 0;
+      return [{ ...showOffer(ports, waits, offer.value, pending), actor, onItsPage }];
     }),
   );
   return found.flat();
 }
 
 async function renewRow(ports: AskedPorts, pending: PendingConsent): Promise<PendingConsent> {
-  const longer = renewed(ports, { ...pending, version: pending.version + 1 });
-  if (longer === undefined) return pending;
+  const renewal = renewed(ports, { ...pending, version: pending.version + 1 });
+  if (renewal === undefined) return pending;
   // Where a client waits for longer, the question lasts for as long.
-  const expiresAtSeconds = Math.max(longer.expiresAtSeconds, pending.expiresAtSeconds);
-  return (await ports.pendingConsents.replace({ ...longer, expiresAtSeconds })) ? longer : pending;
+  const expiresAtSeconds = Math.max(renewal.expiresAtSeconds, pending.expiresAtSeconds);
+  const longer = { ...renewal, expiresAtSeconds };
+  return (await ports.pendingConsents.replace(longer)) ? longer : pending;
 }
 
 // --- the decision -----------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
 function questionView(
   { settings, clock }: BasePorts,
   { clients, session }: Account,
-  { id, formToken, actor, offer: { target, scope }, expiresAtSeconds }: OpenQuestion,
+  { id, formToken, actor, offer: { target, scope }, expiresAtSeconds, onItsPage }: OpenQuestion,
 ): QuestionView {
   const { agents: named, policy } = settings();
   const agents = furtherAgents(policy, target, scope, session).map((one) => shownParty(named, one));
@@ -137,7 +137,7 @@ function questionView(
   const [name = ""] = target.names;
   const permission = permissionView(target, name, scope);
   const party = partyView(named, clients, { id: actor });
-  return { id, formToken, party, permission, agents, minutesLeft };
+  return { id, formToken, party, permission, agents, minutesLeft, onItsPage };
 }
 
 function allowedView(

@@ -53,6 +53,8 @@ export type OwnJobView = {
 export type QuestionView = Pick<AllowedView, "id" | "formToken" | "party" | "agents"> & {
   permission: PermissionView;
   minutesLeft: number;
+  /** It is answered on its own page alone. */
+  onItsPage: boolean;
 };
 
 export type AccountView = {
@@ -140,22 +142,27 @@ ${hidden("token", formToken)}${hidden("job", id)}
 // --- what is asked ----------------------------------------------------------------------------------------------
 
 /** DTR-D-13: each question with the two buttons of its own page, where the reason and the whole chain stand. */
-const asked = ({ base, questions }: AccountView, texts: Texts): Html =>
+const asked = (view: AccountView, texts: Texts): Html =>
   html`<h2>${texts.askedHeading}</h2>
-<ul class="cards">${questions.map(({ id, formToken, party, permission, agents, minutesLeft }) => {
-    const { heading, beneath } = partyHeading(party, texts);
-    const page = `${base}/ask?r=${id}`;
-    return html`<li><h3>${heading}</h3>
+<ul class="cards">${view.questions.map((question, index) => questionCard(question, index, view, texts))}</ul>`;
+
+function questionCard(question: QuestionView, index: number, { base }: AccountView, texts: Texts): Html {
+  const { id, formToken, party, permission, agents, minutesLeft, onItsPage } = question;
+  const { heading, beneath } = partyHeading(party, texts);
+  const label = `asked-${index}`;
+  const page = `${base}/ask?r=${id}`;
+  const form = html`<form method="post" action="${page}">
+${hidden("token", formToken)}${hidden("all", "1")}
+${furtherParties({ agents }, texts)}
+${choices(texts, label)}
+</form>`;
+  return html`<li><h3 id="${label}">${heading}</h3>
 ${beneath}
 ${aboutParty(party, texts)}
 <dl>${permitted(permission, texts, texts.asksTo)}</dl>
-<p class="hint">${texts.timeLeft(minutesLeft)} ${link(page, html`${texts.more}`)}</p>
-<form method="post" action="${page}">
-${hidden("token", formToken)}${hidden("all", "1")}
-${furtherParties({ agents }, texts)}
-${choices(texts)}
-</form></li>`;
-  })}</ul>`;
+<p class="hint">${texts.timeLeft(minutesLeft)} ${link(page, html`${onItsPage ? texts.goOn : texts.more}`)}</p>
+${onItsPage ? undefined : form}</li>`;
+}
 
 // --- what is allowed --------------------------------------------------------------------------------------------
 

@@ -108,6 +108,8 @@ export function furtherParties(
   return html`<details><summary>${texts.agentsFurther(named.length)}</summary><ul>${items}</ul></details>`;
 }
 
-/** PAGE-D-10: the two buttons look alike. */
-export const choices = ({ refuse, allow }: Texts): Html =>
-  html`<div class="choices"><button name="decision" value="refuse" formnovalidate>${refuse}</button><button name="decision" value="allow">${allow}</button></div>`;
+/** PAGE-D-10: the two buttons look alike. `about` is the id of what they are about, where that is not the page. */
+export function choices({ refuse, allow }: Texts, about?: string): Html {
+  const by = about === undefined ? undefined : html` aria-describedby="${about}"`;
+  return html`<div class="choices"><button name="decision" value="refuse" formnovalidate${by}>${refuse}</button><button name="decision" value="allow"${by}>${allow}</button></div>`;
+}

@@ -73,6 +73,19 @@ export function testPendingConsents({ name, create }: Harness): void {
     assert.deepEqual(await rows.open(pending("b", { asked: "about-a" }), CAPS), decided);
   });
 
+  test(`${name}: DTR-D-13 those of one user are listed, the one that ends first before the others, until they expire`, async (t) => {
+    const { pendingConsents: rows } = await (await create(t)).open();
+    await rows.open(pending("late", { expiresAtSeconds: NOW_SECONDS + 90 }), CAPS);
+    await rows.open(pending("early", { codes: [{ link: "l", endsAtSeconds: 1 }], unlinked: true }), CAPS);
+    await rows.open(pending("of-another", { subject: "bert" }), CAPS);
+    const listed = async (now: number) => (await rows.list("alice", now)).map(({ id }) => id);
+    assert.deepEqual(await listed(NOW_SECONDS), ["early", "late"]);
+    assert.deepEqual(await listed(NOW_SECONDS + 60), ["late"]);
+    assert.deepEqual(await rows.list("nul\0", NOW_SECONDS), []);
+    const [first] = await rows.list("alice", NOW_SECONDS);
+    assert.deepEqual([first?.codes, first?.unlinked], [[{ link: "l", endsAtSeconds: 1 }], true]);
+  });
+
   const caps = [
     ["of one agent", { perActor: 2 }, { subject: "another" }, { actor: "spiffe://td.example/b" }],
     ["of one user", { perSubject: 2 }, { actor: "spiffe://td.example/b" }, { subject: "another" }],
