@@ -282,6 +282,7 @@ export const MANAGEMENT_REASONS = {
   subject_refused: "the caller may not consent for this subject, or its issuer is not trusted",
   consent_target_unknown: "the consent names an unknown target",
   consent_scope_malformed: "the scope of the consent is malformed",
+  consent_details_refused: "the consent has authorization_details that are malformed, or not of its targets",
   consent_scope_unknown: "the consent names a scope that its targets do not have",
   consent_expired: "the consent would have expired already",
   id_taken: "another consent has this id",

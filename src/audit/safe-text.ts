@@ -49,6 +49,23 @@ export const harmless = (raw: string): string =>
     // This is done last, because what stood between two characters may have kept them from being one.
     .normalize("NFC");
 
+const codeOf = (text: string): string =>
+  Array.from(text, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`).join("");
+
+/**
+ * RAR-D-9: the whole text, with the code of each character in place of one that is not seen, not seen as what it is, or
+ * among `others`; two texts never look the same by what is left out.
+ */
+export const spelledOut = (raw: string, others: RegExp): string =>
+  raw
+    .replace(/\\/g, codeOf)
+    .replace(UNSAFE, codeOf)
+    .replace(DRAWN_BLANK, codeOf)
+    .replace(others, codeOf)
+    .replace(/(\p{M}{3})(\p{M}+)/gu, (_, shown: string, more: string) => shown + codeOf(more))
+    .replace(/^\p{M}+/u, codeOf)
+    .replace(/^ | $| (?= )/g, codeOf);
+
 /** NAME-D-7: the beginning of a text of any length, in whole characters. */
 export const beginningOf = (text: string, charsMax: number): string => {
   const most = text.slice(0, 2 * charsMax);

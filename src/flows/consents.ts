@@ -20,8 +20,9 @@ import { parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience } from "../spec/rfc7519.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { detailsJson } from "../spec/rfc9396.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import { describeToken } from "./audit-fields.ts";
+import { describeDetails, describeToken } from "./audit-fields.ts";
 import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
 import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
 import {
@@ -171,7 +172,7 @@ export async function putConsent(
   if (!body.ok) return refuse(body.error.kind);
   const origin = subjectOf(ports, manager, body.value);
   if (origin === undefined) return refuse("subject_refused");
-  const { actor, targets, scopes, expiresAtSeconds } = body.value;
+  const { actor, targets, scopes, details, expiresAtSeconds } = body.value;
   if (await isCaller(ports, manager, actor)) return refuse("actor_is_caller");
 
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
@@ -181,7 +182,16 @@ export async function putConsent(
     if (before?.withdrawnAtSeconds !== undefined) return refuse("id_taken");
     if (!fits(expected, before)) return refuse("version_differs");
     const version = (before?.version ?? 0) + 1;
-    const consent = defined<Consent>({ id, version, origin, actor, targets, scopes, expiresAtSeconds });
+    const consent = defined<Consent>({
+      id,
+      version,
+      origin,
+      actor,
+      targets,
+      scopes,
+      details,
+      expiresAtSeconds,
+    });
     const event = changeEvent(ports, manager, audited, "consent.recorded", consent);
     const change = before === undefined ? { add: consent } : { replace: consent };
     const recorded = await ports.journal.record({ event, consent: change });
@@ -274,20 +284,22 @@ function changeEvent(
   manager: Manager,
   audited: AuditedRequest,
   type: "consent.recorded" | "consent.withdrawn",
-  { id, version, origin, actor, targets, scopes, expiresAtSeconds: expires }: Consent,
+  { id, version, origin, actor, targets, scopes, details, expiresAtSeconds: expires }: Consent,
 ): AuditEvent {
+  const { policy } = ports.settings();
   return {
     type,
     outcome: "allow",
     ...who(manager),
     request: audited,
-    policy: { digest: ports.settings().policy.digest, consent: id },
+    policy: { digest: policy.digest, consent: id },
     detail: defined<JsonObject>({
       ...origin,
       version,
       actor,
       targets: [...targets],
       scope: scopes.join(" "),
+      authorization_details: detailsJson(details && describeDetails(ports.hash, policy.details, details)),
       expires_at: expires,
     }),
   };

@@ -3,6 +3,7 @@
 import type { StoredConsent, TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import type { Detail } from "../spec/rfc9396.ts";
 import type { Ended } from "./endings.ts";
 import type { JobStatus } from "./jobs.ts";
 
@@ -13,12 +14,14 @@ export type ConsentJson = {
   actor: string;
   targets: readonly string[];
   scope: string;
+  authorization_details?: readonly Detail[];
   expires_at?: number;
   withdrawn_at?: number;
 };
 
 export function consentJson(consent: StoredConsent): ConsentJson {
-  const { id, version, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
+  const { id, version, origin, actor, targets, scopes, details, expiresAtSeconds, withdrawnAtSeconds } =
+    consent;
   return defined({
     id,
     version,
@@ -26,6 +29,7 @@ export function consentJson(consent: StoredConsent): ConsentJson {
     actor,
     targets,
     scope: scopes.join(" "),
+    authorization_details: details,
     expires_at: expiresAtSeconds,
     withdrawn_at: withdrawnAtSeconds,
   });
@@ -38,6 +42,7 @@ export type TokenJson = {
   sub: string;
   aud: string;
   scope: string;
+  authorization_details?: readonly Detail[];
   /** Current actor first. */
   chain: TokenRecord["chain"];
   rule: string;
@@ -56,6 +61,7 @@ export function tokenJson(record: TokenRecord): TokenJson {
     sub: subject,
     aud: audience,
     scope,
+    authorization_details: record.details,
     chain,
     rule: ruleId,
     consent: consentId,

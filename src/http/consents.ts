@@ -144,6 +144,10 @@ const REFUSED: Record<ChangeFailure["kind"], HttpRefusal> = {
   consent_target_unknown: { status: 400, description: "a target is not known" },
   consent_scope_malformed: { status: 400, description: "the scope is malformed" },
   consent_scope_unknown: { status: 400, description: "no target knows one of the scopes" },
+  consent_details_refused: {
+    status: 400,
+    description: "the authorization_details are not those of its targets",
+  },
   consent_expired: { status: 400, description: "the expiry is in the past" },
   subject_refused: { status: 403, description: "the caller may not consent for this subject" },
   actor_is_caller: { status: 403, description: "the actor of a consent cannot be its caller" },

@@ -8,8 +8,11 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
+import type { Detail } from "../spec/rfc9396.ts";
+import { readDetails } from "../spec/rfc9396.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { Origin } from "./access.ts";
+import { checkConforms } from "./details.ts";
 import type { PolicySet } from "./rules.ts";
 
 const ENTRIES_MAX = 64;
@@ -25,6 +28,8 @@ const Body = v.strictObject({
   actor: text,
   targets: v.pipe(v.array(text), v.minLength(1), v.maxLength(ENTRIES_MAX)),
   scope: text,
+  /** What it is limited to (RFC 9396); of a type that is not among them, to nothing. */
+  authorization_details: v.optional(v.custom<Json>(() => true)),
   expires_at: v.optional(v.pipe(v.number(), v.safeInteger())),
 });
 
@@ -33,6 +38,7 @@ export type ConsentBody = {
   actor: string;
   targets: readonly string[];
   scopes: readonly string[];
+  details?: readonly Detail[];
   expiresAtSeconds?: number;
 };
 
@@ -43,6 +49,7 @@ export type ConsentFailure = {
     | "consent_target_unknown"
     | "consent_scope_malformed"
     | "consent_scope_unknown"
+    | "consent_details_refused"
     | "consent_expired";
 };
 
@@ -54,7 +61,14 @@ export function parseConsent(
 ): Result<ConsentBody, ConsentFailure> {
   const parsed = v.safeParse(Body, json);
   if (!parsed.success) return err({ kind: "consent_malformed" });
-  const { subject, actor, targets: named, scope, expires_at: expires } = parsed.output;
+  const {
+    subject,
+    actor,
+    targets: named,
+    scope,
+    authorization_details: sent,
+    expires_at: expires,
+  } = parsed.output;
   if (!isActorName(actor)) return err({ kind: "consent_actor_malformed" });
   const targets = [...new Set(named)];
   const known = targets.flatMap((name) => policy.targets.get(name) ?? []);
@@ -63,9 +77,22 @@ export function parseConsent(
   if (!scopes.ok || scopes.value.length > ENTRIES_MAX) return err({ kind: "consent_scope_malformed" });
   const meaningless = scopes.value.some((one) => !known.some((target) => target.scopes.includes(one)));
   if (meaningless) return err({ kind: "consent_scope_unknown" });
+  const limits = sent === undefined ? ok(undefined) : readDetails(sent);
+  // RAR-D-10: each object is of a type that one of its targets declares.
+  const types = new Map(known.flatMap(({ details = [] }) => [...details]));
+  if (!limits.ok || !checkConforms(types, limits.value ?? []).ok) {
+    return err({ kind: "consent_details_refused" });
+  }
   if (expires !== undefined && expires <= nowSeconds) return err({ kind: "consent_expired" });
   return ok(
-    defined<ConsentBody>({ subject, actor, targets, scopes: scopes.value, expiresAtSeconds: expires }),
+    defined<ConsentBody>({
+      subject,
+      actor,
+      targets,
+      scopes: scopes.value,
+      details: limits.value,
+      expiresAtSeconds: expires,
+    }),
   );
 }
 

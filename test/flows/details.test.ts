@@ -8,6 +8,7 @@ import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Foreign } from "../support/foreign.ts";
 import { makeForeign } from "../support/foreign.ts";
+import { prng } from "../support/prng.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import type { Event, Form } from "../support/world.ts";
@@ -114,6 +115,10 @@ const CONFIGURATION = {
     { ...exchange, id: "front-alone", allow: "impersonation", actors: [front], targets: [BOOKS] },
     { ...exchange, id: "back-lapses", actors: [back], targets: [MAIL], lapses: [INVOICE] },
     { ...exchange, id: "back", actors: [back], targets: [BOOKS], consent: "record", acknowledge: undefined },
+    {
+      ...{ id: "desk", allow: "client_credentials", clients: ["desk"], targets: [`${ISSUER}/api`] },
+      scopes: ["policy:explain"],
+    },
     {
       ...{ id: "guests", allow: "redemption", clients: ["hotel"], subjects: { issuers: [GRANTING] } },
       ...{ targets: [LEDGER], scopes, ...asked },
@@ -362,7 +367,7 @@ test("RAR-D-6 details survive each further exchange and impersonation, as its su
   await refused(await by("front", wider), WRONG, "details_exceed_subject_token");
 });
 
-test("RAR-D-6 a target that does not declare the type gets no token, unless the rule lets the type lapse", async () => {
+test("RAR-D-6, RFC9396-13-1 a target that does not declare the type gets no token, unless the rule lets the type lapse", async () => {
   const first = await by("front", { resource: BOOKS, subject_token: await user([upTo("500")]) });
   const own = { subject_token: String(first.body.access_token), subject_token_type: ACCESS_TOKEN };
   const foreign = { resource: MAIL, subject_token: await user([upTo("500")]) };
@@ -469,4 +474,52 @@ test("RFC9396-11.3-1 a type that is a URL is fetched by nothing, and compared as
   for (const type of [`${INVOICE}/`, INVOICE.toUpperCase(), INVOICE.replace("https", "http")]) {
     await refused(await alone("wide", [{ ...paying, type }]), WRONG, "details_type_unknown");
   }
+});
+
+test("RAR-D-13 an explanation agrees with the answer to the same request, whatever the details are", async () => {
+  const desk = await world.token(
+    { grant_type: "client_credentials" },
+    { authorization: basic("desk", SECRET) },
+  );
+  const random = prng(9396);
+  const some = (): Detail =>
+    random.pick([
+      reading,
+      paying,
+      upTo(random.pick(["5", "500", "500.01", "900"]), random.pick(["EUR", "USD"])),
+      { ...reading, identifier: random.pick(["inv-1", "inv-2"]) },
+      { type: FILE, path: random.pick(["/a", "/a/b", "/../a"]) },
+      { type: "payment" },
+    ]);
+  const seen = new Set<number>();
+  for (let round = 0; round < 120; round++) {
+    const client = random.pick(["batch", "wide", "demanded", "sole", "registered"]);
+    const details = Array.from({ length: random.below(3) }, some);
+    const scope = random.pick([undefined, "invoices.pay", "files invoices.read"]);
+    const question = {
+      ...{ client, target: BOOKS },
+      ...(details.length > 0 && { details }),
+      ...(scope !== undefined && { scope }),
+    };
+    const told = await world.get("/policy/explain", {
+      method: "POST",
+      headers: { authorization: `Bearer ${desk.body.access_token}`, "content-type": "application/json" },
+      body: JSON.stringify(question),
+    });
+    const form = { resource: BOOKS, ...(scope === undefined ? {} : { scope }) };
+    const answer = await alone(client, details.length > 0 ? details : undefined, form);
+    const explained = told.body as unknown as {
+      error?: string;
+      reason?: string;
+      would_issue?: { claims: { authorization_details?: unknown } };
+    };
+    assert.equal(explained.error, answer.body.error, told.text);
+    assert.deepEqual(
+      explained.would_issue?.claims.authorization_details,
+      (answer.body as { authorization_details?: unknown }).authorization_details,
+    );
+    if (answer.status !== 200) assert.equal(explained.reason, (await eventOf(answer))?.reason);
+    seen.add(answer.status);
+  }
+  assert.deepEqual([...seen].sort(), [200, 400]);
 });

@@ -75,6 +75,8 @@ export type Exchanging = {
   user?: string;
   target?: string;
   scope?: string;
+  /** The parameter `authorization_details`. */
+  details?: string;
   reason?: string;
   /** A token of ours, or another one of the user's company. */
   own?: unknown;
@@ -94,6 +96,7 @@ export async function exchange(
     user = "alice",
     target = "booking-agent",
     scope,
+    details,
     reason,
     own,
     form = {},
@@ -113,6 +116,7 @@ export async function exchange(
     actor_token_type: JWT,
     audience: target,
     ...(scope === undefined ? {} : { scope }),
+    ...(details === undefined ? {} : { authorization_details: details }),
     ...(reason === undefined ? {} : { reason }),
     ...form,
   };

@@ -31,6 +31,7 @@ export const CONSENT: ConsentView = {
       sentence: "change your notes, and show them to others of the company who use the same notebook",
     },
   ],
+  details: [],
   untilSeconds: Date.UTC(2027, 1, 19) / 1000,
   agents: [],
   user: { id: "alice@company.example", name: "Alice Example" },
@@ -61,6 +62,20 @@ export const LOOPBACK: ConsentView = {
   agents: [SORTING, { id: "spiffe://td.example/teams/research/agents/of-a-long-name-0123456789" }],
 };
 
+/** One object with each kind of value, some of which would speak for the page. */
+const LIMITS: ConsentView["details"] = [
+  {
+    title: { en: "Invoices", de: "Rechnungen" },
+    fields: [
+      { label: { en: "may", de: "darf" }, value: ["read", "pay"] },
+      { label: { en: "invoice", de: "Rechnung" }, value: ["inv-2207\u202e\u201d <b>x</b>"] },
+      { label: { en: "until", de: "bis" }, value: { atSeconds: 1_800_000_000 } },
+      { label: { en: "read only", de: "nur lesen" }, value: true },
+    ],
+  },
+  { title: "https://ledger.example/rar/invoice", fields: [{ label: "actions", value: ["pay"] }] },
+];
+
 /** An agent that a long chain of others leads to. */
 export const ASK: AskView = {
   ...CONSENT,
@@ -83,6 +98,7 @@ export const ASK: AskView = {
     },
   ],
   target: { title: "Trips", host: "api.example" },
+  details: LIMITS,
   scopes: [
     { value: "trips.read", sentence: "read your trips" },
     { value: "trips.book", sentence: "book trips for you, which your company pays" },
@@ -165,6 +181,7 @@ export const ACCOUNT: AccountView = {
       id: "1",
       formToken: "form-token",
       party: WEB_APP,
+      details: [],
       permissions: [{ target: CONSENT.target, sentences: ["read your notes", "change your notes"] }],
       agents: LOOPBACK.agents,
       sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
@@ -185,6 +202,7 @@ export const ACCOUNT: AccountView = {
       id: "2",
       formToken: "form-token",
       party: CONSENT.client,
+      details: [],
       permissions: [{ target: CONSENT.target, sentences: ["read your notes"] }],
       agents: [],
       lastUse: "none",
@@ -194,6 +212,7 @@ export const ACCOUNT: AccountView = {
       id: "3",
       formToken: "form-token",
       party: REGISTERED,
+      details: [],
       permissions: [{ target: { title: "booking-agent" }, sentences: ["trips.read"] }],
       agents: [],
       lastUse: { noneSinceMs: Date.UTC(2026, 8, 30) },
@@ -203,6 +222,7 @@ export const ACCOUNT: AccountView = {
       id: "4",
       formToken: "form-token",
       party: SORTING,
+      details: [],
       permissions: [],
       agents: [],
       lastUse: "none",
@@ -213,6 +233,7 @@ export const ACCOUNT: AccountView = {
     kind: kind as EventView["kind"],
     atMs: Date.UTC(2026, 10, 21, 9, 30) - index * 3_600_000,
     parties: partiesIn(kind, index),
+    details: [],
     permissions: index % 2 === 0 ? [{ target: CONSENT.target, sentences: ["read your notes"] }] : [],
   })),
   firstDay: "2026-11-01",
@@ -244,6 +265,7 @@ const LONG_ACCOUNT: AccountView = {
   allowed: ACCOUNT.allowed.slice(0, 1).map((one) => ({
     ...one,
     party: { ...LONG.client, naming: { claimed: "name-without-a-blank".repeat(3) } },
+    details: [],
     permissions: [{ target: { title: `${"target.".repeat(12)}example` }, sentences: ["scope.".repeat(20)] }],
   })),
   events: [

@@ -24,7 +24,7 @@ export type Decision = {
   scopes: readonly string[];
   /** The objects of the details that are ticked, by their places. */
   details: readonly number[];
-  /** The box that takes every scope, and every object. */
+  /** The box that takes every scope. */
   all: boolean;
   /** The box that PAGE-D-8 requires. */
   confirmed: boolean;
@@ -136,7 +136,7 @@ export async function decideOffer<O extends Offered, P = never>(
   const { scope, details } = offer.value;
   const given = defined<Given>({
     scopes: scope.filter((one) => all || scopes.includes(one)),
-    details: details?.filter((_, index) => all || ticked.includes(index)),
+    details: details?.filter((_, index) => ticked.includes(index)),
   });
   // RAR-D-3: without any object of a type, it would be given without limit.
   const isLost = details?.some(({ type }) => !given.details?.some((one) => one.type === type)) ?? false;

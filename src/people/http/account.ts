@@ -20,7 +20,15 @@ import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
 import type { Session } from "../records.ts";
 import { minutesUntil } from "./decision-form.ts";
-import { sentenceOf, shownParty, shownTarget, shownUser, toldParty, zoneOf } from "./known-as.ts";
+import {
+  sentenceOf,
+  shownDetails,
+  shownParty,
+  shownTarget,
+  shownUser,
+  toldParty,
+  zoneOf,
+} from "./known-as.ts";
 import { digestOf, onPage, outcomeAnswer, pageAnswer } from "./page-answers.ts";
 
 export function accountEndpoint(ports: PagePorts & AccountPorts): Handler {
@@ -156,6 +164,7 @@ function allowedView(
     formToken,
     party: partyView(agents, clients, { id: actor }),
     permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
+    details: shownDetails(policy.targets.get(targets[0] ?? ""), consent.details),
     agents: [...new Set(further)].filter((id) => id !== actor).map((id) => shownParty(agents, id)),
     sinceSeconds: consent.givenAtSeconds,
     untilSeconds: consent.expiresAtSeconds,

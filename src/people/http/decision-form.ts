@@ -8,7 +8,7 @@ import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision
 import { furtherAgents } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
 import type { PeoplePorts } from "../ports.ts";
-import { sentenceOf, shownParty, shownTarget, shownUser, zoneOf } from "./known-as.ts";
+import { sentenceOf, shownDetails, shownParty, shownTarget, shownUser, zoneOf } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
 
 export const MALFORMED = {
@@ -27,7 +27,7 @@ export const visitorOf = (ports: Pick<PeoplePorts, "hash">, request: HttpRequest
 /** `audience` is the name of the target that the page shows. */
 export function decisionView(
   ports: BasePorts,
-  { id, session, offer: { target, scope }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
+  { id, session, offer: { target, scope, details }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
   audience: string,
 ): DecisionView {
   const { issuer, policy, signIn, agents } = ports.settings();
@@ -36,6 +36,7 @@ export function decisionView(
     target: shownTarget(target, audience),
     // Each scope in the operator's words.
     scopes: scope.map((value) => ({ value, sentence: sentenceOf(target, value) })),
+    details: shownDetails(target, details),
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
     agents: furtherAgents(policy, target, scope, session).map((id) => shownParty(agents, id)),
     user: shownUser(session),

@@ -1,4 +1,5 @@
 /** How pages name a party, a user and a target: by what a user may rely on, never by what a party says of itself alone. */
+import type { FieldForm } from "../../policy/details.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { Worded } from "../../policy/worded.ts";
 import type { BasePorts } from "../../ports.ts";
@@ -8,6 +9,8 @@ import { namingOf } from "../../settings/agents.ts";
 import type { Client } from "../../settings/settings.ts";
 import { zoneNamed } from "../../settings/time-zone.ts";
 import { isDocumentUrl } from "../../spec/cimd.ts";
+import type { Detail, DetailValue } from "../../spec/rfc9396.ts";
+import type { DetailView } from "../pages/detail-sentences.ts";
 import type { ShownTarget, ShownUser } from "../pages/display-names.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { Session } from "../records.ts";
@@ -43,6 +46,28 @@ export const shownTarget = (target: Target | undefined, name: string): ShownTarg
     title: target?.title ?? name,
     host: /^https:/.test(name) ? hostOf(name) : undefined,
   });
+
+/** RAR-D-9: objects in the operator's words; of a type that the target does not declare any more, as they are. */
+export const shownDetails = (
+  target: Target | undefined,
+  details: readonly Detail[] = [],
+): readonly DetailView[] =>
+  details.map((one) => {
+    const type = target?.details?.get(one.type);
+    const fields = Object.entries(one)
+      .filter(([name]) => name !== "type")
+      .map(([name, value]) => {
+        const field = type?.fields.get(name);
+        return { label: field?.label ?? name, value: shownValue(field?.is, value) };
+      });
+    return { title: type?.title ?? one.type, fields };
+  });
+
+function shownValue(is: FieldForm | undefined, value: DetailValue): DetailView["fields"][number]["value"] {
+  if (typeof value === "boolean") return value;
+  if (typeof value === "object") return value;
+  return is === "seconds" ? { atSeconds: Number(value) } : [String(value)];
+}
 
 /** The operator's words for what a client with this scope may do. */
 export const sentenceOf = (target: Target | undefined, scope: string): Worded =>

@@ -4,6 +4,8 @@ import { inLanguage } from "../../policy/worded.ts";
 import type { EventView, PermissionView } from "./account-events.ts";
 import { days } from "./account-events.ts";
 import { choices, fact, furtherParties, hidden, signedInAs } from "./decision-parts.ts";
+import type { DetailView } from "./detail-sentences.ts";
+import { sentence } from "./detail-sentences.ts";
 import type { ShownUser } from "./display-names.ts";
 import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
@@ -19,6 +21,8 @@ export type AllowedView = {
   formToken: string;
   party: ShownParty;
   permissions: readonly PermissionView[];
+  /** The objects to which they are limited. */
+  details: readonly DetailView[];
   /** Workloads that may act further without asking again. */
   agents: readonly ShownParty[];
   sinceSeconds?: number;
@@ -185,7 +189,7 @@ function card(one: AllowedView, index: number, view: AccountView, texts: Texts):
 ${beneath}
 ${aboutParty(party, texts)}
 ${warned(one, texts)}
-${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}</dl>`}
+${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}${limits(one, texts)}</dl>`}
 <p class="hint">${until} ${usedText(one, texts)}</p>
 ${furtherFacts(one, texts)}
 ${takeBack(one, index, view, texts)}</li>`;
@@ -205,6 +209,11 @@ const permitted = ({ target, sentences }: PermissionView, texts: Texts, words = 
     words(targetName(target, texts)),
     html`<ul>${sentences.map((one) => html`<li>${shownId(inLanguage(one, [texts.language]))}</li>`)}</ul>`,
   );
+
+const limits = ({ details }: AllowedView, texts: Texts): Html | undefined =>
+  details.length === 0
+    ? undefined
+    : fact(texts.limits, html`<ul>${details.map((one) => html`<li>${sentence(one, texts)}</li>`)}</ul>`);
 
 function furtherFacts({ party, sinceSeconds, goesOn, agents }: AllowedView, texts: Texts): Html | undefined {
   const answered = answersFor(party, texts);

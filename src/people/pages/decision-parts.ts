@@ -2,6 +2,8 @@
 
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
+import type { DetailView } from "./detail-sentences.ts";
+import { sentence } from "./detail-sentences.ts";
 import type { ShownTarget, ShownUser } from "./display-names.ts";
 import { shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
@@ -14,6 +16,8 @@ import type { Texts } from "./texts.ts";
 export type DecisionView = {
   target: ShownTarget;
   scopes: readonly { value: string; sentence: Worded }[];
+  /** The objects to which all of that is limited. */
+  details: readonly DetailView[];
   /** Until when what is allowed lasts. */
   untilSeconds: number;
   /** Workloads that may act further without asking again. */
@@ -52,6 +56,7 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
 ${scopes(view, texts)}
+${limits(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
 ${choices(texts)}
@@ -97,6 +102,19 @@ ${offered.length > 1 ? every : undefined}
 
 const box = (name: string, value: string, words: string, kind: "one" | "every"): Html =>
   html`<label class="${kind}"><input type="checkbox" name="${name}" value="${value}"><span>${words}</span></label>`;
+
+/** RAR-D-9, RFC9396-3.1-2: every object is shown with all that it says, and is given unless its tick is taken away. */
+function limits({ details }: DecisionView, texts: Texts): Html | undefined {
+  if (details.length === 0) return undefined;
+  const boxes = details.map(
+    (one, index) =>
+      html`<label class="one"><input type="checkbox" name="detail" value="${index}" checked><span>${sentence(one, texts)}</span></label>`,
+  );
+  return html`<fieldset aria-describedby="limits-hint"><legend>${texts.limits}</legend>
+<p class="hint" id="limits-hint">${texts.limitsHint}</p>
+${boxes}
+</fieldset>`;
+}
 
 /** How many act further is part of what is asked; which ones, a click away. */
 export function furtherParties(

@@ -15,7 +15,8 @@ export type ShownUser = { id: string; name?: string };
 export type ShownTarget = { title: Worded; host?: string };
 
 /** A name stands in quotation marks on our pages, and must not seem to end them. */
-const QUOTES = /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f\u301d-\u301f\uff02]/gu;
+export const QUOTES =
+  /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f\u301d-\u301f\uff02]/gu;
 
 /** Makes a name for a page; undefined if nothing visible is left, so that the page goes without. */
 export function shownName(raw: string | undefined, charsMax = NAME_CHARS_MAX): string | undefined {

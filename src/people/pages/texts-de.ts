@@ -44,6 +44,11 @@ export const de: Texts = {
   identities: "Wer für wen arbeitet, mit technischem Namen",
   asksTo: (target) => html`Möchte bei ${target}`,
   tickHint: "Kreuzen Sie an, was Sie erlauben. Ohne Häkchen wird nichts erlaubt.",
+  limits: "Nur innerhalb dieser Grenzen",
+  limitsHint: "Entfernen Sie das Häkchen bei dem, was Sie nicht erlauben.",
+  quoted: (value) => html`„${value}“`,
+  yes: "ja",
+  no: "nein",
   everything: "Alles davon",
   agentsFurther: (number) =>
     number === 1

@@ -14,6 +14,14 @@ const NOTE = { id: "r-1", endpoint: "/authorize/review", source_ip: "192.0.2.1" 
 const VISITOR = { browser: "browser", session: "session" };
 const VERIFIER = verifierOf();
 
+/** The rule with a limit of this path. */
+const limitedTo = (path: string) =>
+  forRefresh(({ policies, targets }) => ({
+    targets: targets.map((target) => ({ ...target, details: { notebook: NOTEBOOK } })),
+    policies: policies.map((rule) => ({ ...rule, details: [{ type: "notebook", path }] })),
+  }));
+const NOTEBOOK = { governs: ["notes.read"], fields: { path: { is: "string", narrows: "prefix" } } };
+
 const changes = [
   [
     "a scope",
@@ -23,6 +31,7 @@ const changes = [
   ],
   ["refresh tokens", withRule({ refresh: false }), withRule({ refresh: true }), true],
   ["a longer time", withRefresh({ days: 3 }), withRefresh({ days: 30 }), true],
+  ["more of an object", limitedTo("/work/a"), limitedTo("/work"), true],
   ["nothing", withRule({}), withRule({}), false],
 ] as const;
 for (const [what, before, after, refused] of changes) {
@@ -178,7 +187,7 @@ async function openPage(t: TestContext, before: object) {
     return async () => {
       const { signIn = assert.fail() } = ports.settings();
       const { formToken } = page;
-      const decision = { allows, all: true, scopes: [], details: [], confirmed: true, formToken };
+      const decision = { allows, all: true, scopes: [], details: [0], confirmed: true, formToken };
       return decideReview(ports, signIn, NOTE, id, VISITOR, decision);
     };
   };

@@ -31,7 +31,7 @@ const ELEMENTS = new Set(
   ),
 );
 const ATTRIBUTES = new Set(
-  "lang charset name content class href method action autocomplete type value id for required role aria-describedby aria-invalid aria-hidden formnovalidate open".split(
+  "lang charset name content class href method action autocomplete type value id for required checked role aria-describedby aria-invalid aria-hidden formnovalidate open".split(
     " ",
   ),
 );
@@ -109,10 +109,13 @@ for (const texts of LANGUAGES) {
         for (const to of attributesOf(elements, "aria-describedby")) assert.ok(ids.includes(to), to);
       });
 
-      test("WCAG-2.1.1-1, PAGE-D-10 nothing takes the focus or leaves the order, and nothing is ticked", () => {
-        for (const attribute of ["autofocus", "tabindex", "accesskey", "checked", "disabled", "hidden"]) {
+      test("WCAG-2.1.1-1, PAGE-D-10 nothing takes the focus or leaves the order, and nothing that gives is ticked", () => {
+        for (const attribute of ["autofocus", "tabindex", "accesskey", "disabled", "hidden"]) {
           assert.deepEqual(attributesOf(elements, attribute), []);
         }
+        // RAR-D-9: a tick at an object takes nothing more, as without any of its type nothing is given.
+        const ticked = named("input").filter(({ attributes }) => attributes.has("checked"));
+        assert.ok(ticked.every(({ attributes }) => attributes.get("name") === "detail"));
       });
     });
   }

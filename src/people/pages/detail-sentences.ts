@@ -1,0 +1,39 @@
+/** One object of `authorization_details` as people read it (RAR-D-9): every field by the operator's label, every value whole. */
+import { spelledOut } from "../../audit/safe-text.ts";
+import type { Worded } from "../../policy/worded.ts";
+import { inLanguage } from "../../policy/worded.ts";
+import { isolated, QUOTES, shownId } from "./display-names.ts";
+import type { Html } from "./html.ts";
+import { html } from "./html.ts";
+import { dayOf, minuteOf } from "./language.ts";
+import type { Texts } from "./texts.ts";
+
+/** What a field says: texts, a point in time, or yes or no. */
+type ShownValue = readonly string[] | { atSeconds: number } | boolean;
+
+export type DetailView = { title: Worded; fields: readonly { label: Worded; value: ShownValue }[] };
+
+/** The last moment that a date can have. */
+const SECONDS_MAX = 8_640_000_000_000;
+
+export function sentence({ title, fields }: DetailView, texts: Texts): Html {
+  const { language } = texts;
+  const all = fields.map(
+    ({ label, value }, index) =>
+      html`${index === 0 ? ": " : "; "}${isolated(shownId(inLanguage(label, [language])))} ${said(value, texts)}`,
+  );
+  return html`${isolated(shownId(inLanguage(title, [language])))}${all}`;
+}
+
+function said(value: ShownValue, texts: Texts): Html {
+  if (typeof value === "boolean") return html`${value ? texts.yes : texts.no}`;
+  if ("atSeconds" in value) {
+    const { atSeconds } = value;
+    if (atSeconds > SECONDS_MAX) return quoted(String(atSeconds), texts);
+    return html`${dayOf(atSeconds, texts)}, ${minuteOf(atSeconds * 1000, texts)}`;
+  }
+  return html`${value.map((one, index) => html`${index === 0 ? "" : ", "}${quoted(one, texts)}`)}`;
+}
+
+/** RFC9396-12-1: the value is another's text, so it neither ends its quotation nor hides a part of itself. */
+const quoted = (raw: string, texts: Texts): Html => texts.quoted(isolated(spelledOut(raw, QUOTES)));
