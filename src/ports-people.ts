@@ -6,6 +6,7 @@ import type {
   PendingConsent,
   PresentedFamily,
   Recheck,
+  SessionFacts,
   ShortLived,
   ShortLivedKind,
 } from "./records.ts";
@@ -16,6 +17,12 @@ export interface Families {
   find(digest: string): Promise<PresentedFamily | undefined>;
   /** Those of one user, the one that was used last first. */
   list(origin: Origin): Promise<readonly FamilyFacts[]>;
+}
+
+/** Sessions of users at our own pages. */
+export interface Sessions {
+  /** Those of the user with this digest that have not expired, ended ones too. */
+  ofUser(holder: string, nowSeconds: number): Promise<readonly SessionFacts[]>;
 }
 
 /** What providers said last of their users; families are found with it. */

@@ -7,7 +7,7 @@ import type { Consent, Origin } from "./policy/access.ts";
 import type { LivingTokens } from "./policy/closure.ts";
 import type { EndingKey } from "./policy/endings.ts";
 import type { Job } from "./policy/jobs.ts";
-import type { Families } from "./ports-people.ts";
+import type { Families, Sessions } from "./ports-people.ts";
 import type {
   AuditQuery,
   AuditRecord,
@@ -371,6 +371,7 @@ export type Ports = {
   consents: Consents;
   endings: EndingReach;
   families: Families;
+  sessions: Sessions;
   jobs: Jobs;
   journal: Journal;
   /** `keys` are the public keys that verify checkpoints. */

@@ -273,6 +273,9 @@ export type ShortLivedKind =
   | "deferral"
   | "deferral_end";
 
+/** A session of a user, as far as an ending goes: when it began, and what the provider calls its own. */
+export type SessionFacts = { startedAtSeconds: number; sid?: string };
+
 /** `holder` is the digest of the browser or of the user that it belongs to. Each change counts the version up. */
 export type ShortLived<K extends ShortLivedKind = ShortLivedKind, Body = object> = {
   kind: K;

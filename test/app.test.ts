@@ -68,6 +68,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     facts: store.facts,
     consents: store.consents,
     families: store.families,
+    sessions: store.shortLived,
     jobs: store.jobs,
     endings: store.endings,
     audit: { ...store.audit, keys: () => [] },

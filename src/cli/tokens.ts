@@ -90,6 +90,8 @@ export const endingPortsOf = ({ settings, store }: Admin): EndingPorts & { journ
   facts: store.facts,
   jobs: store.jobs,
   endings: store.endings,
+  families: store.families,
+  sessions: store.shortLived,
   journal: { record: (entry) => recordEntry(store, entry) },
 });
 
@@ -100,7 +102,7 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
     selector,
     asEvent(selector, byOperator(admin.settings)),
   );
-  const { count, more, cutOffMs, acceptedUntilSeconds: until, streams } = ended;
+  const { count, more, cutOffMs, acceptedUntilSeconds: until, streams, held } = ended;
   if (json) {
     admin.print(jsonLine(endedJson(ended)));
     return EXIT.done;
@@ -108,6 +110,10 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
   const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;
   const valid = count === 1 ? "1 token that was" : `${more ? "more than " : ""}${count} tokens that were`;
   admin.print(`Ended ${endedText({ ...selector })}: ${valid} still valid${upTo}.`);
+  if (held !== undefined)
+    admin.print(
+      `Refresh tokens of ${held.families} clicks and ${held.sessions} sessions of the user ended with it.`,
+    );
   if (selector.by === "grant" || selector.by === "every_grant") {
     admin.print(
       "Refresh tokens that were issued before are refused from now on, whether or not a token was still valid.",

@@ -5,8 +5,15 @@
 import type { AuditEvent } from "../audit/event.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, ENDING_COUNT_MS, ENDING_REACH_MS } from "../limits/tokens.ts";
 import type { Origin } from "../policy/access.ts";
-import type { Ending, EndingSelector } from "../policy/endings.ts";
-import { buildEnding, cutOffShown, disabledKey, liftDisabled } from "../policy/endings.ts";
+import type { Ending, EndingKey, EndingSelector } from "../policy/endings.ts";
+import {
+  buildEnding,
+  cutOffShown,
+  disabledKey,
+  liftDisabled,
+  signInKeys,
+  userDigest,
+} from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, TokenFacts, TokenRecord } from "../records.ts";
 import type { Awaitable } from "../result.ts";
@@ -15,7 +22,8 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import type { StandingPorts } from "./standing.ts";
 import { within } from "./standing.ts";
 
-export type EndingPorts = StandingPorts & Pick<Ports, "clock" | "hash" | "endings">;
+export type EndingPorts = StandingPorts & HeldPorts;
+type HeldPorts = Pick<Ports, "clock" | "hash" | "endings" | "families" | "sessions">;
 
 export type Preview = {
   /** The number of tokens on all pages from this one on. */
@@ -50,7 +58,12 @@ export type Ended = {
   streams: readonly string[];
   /** Whether counting took too long; all are ended, and there may be more than `count`. */
   more?: true;
+  /** Where a user was ended. */
+  held?: Held;
 };
+
+/** What a user has beside tokens: families of refresh tokens, and sessions. */
+type Held = { families: number; sessions: number };
 
 /** The event of an ending without what the ending adds: its outcome, what it ends, and its type if it has no other. */
 export type EndingEvent = Omit<AuditEvent, "type" | "outcome"> & {
@@ -63,7 +76,11 @@ export async function endTokens(
   selector: EndingSelector,
   by: EndingEvent,
 ): Promise<Ended> {
-  const { ending, eventId } = await recordEnding(ports, selector, by);
+  const held = await findHeld(ports, selector);
+  const { ending, eventId } = await recordEnding(ports, selector, {
+    ...by,
+    detail: { ...by.detail, ...held },
+  });
   const mostSeconds = ports.clock.nowSeconds() + ACCESS_TOKEN_SECONDS_MAX;
   const audiences = new Set<string>();
   let last = 0;
@@ -79,7 +96,26 @@ export async function endTokens(
     .filter(({ targets }) => more || !targets.isDisjointFrom(audiences))
     .map(({ name }) => name);
   const cutOffMs = cutOffShown(ending);
-  return defined<Ended>({ eventId, cutOffMs, count, more, streams, acceptedUntilSeconds });
+  return defined<Ended>({ eventId, cutOffMs, count, more, streams, acceptedUntilSeconds, held });
+}
+
+/** What a user has that this ending would reach and that has not ended; each is found by the user. */
+async function findHeld(ports: HeldPorts, selector: EndingSelector): Promise<Held | undefined> {
+  if (selector.by !== "subject") return undefined;
+  const { hash, clock, endings } = ports;
+  const [nowSeconds, ending] = [clock.nowSeconds(), buildEnding(hash.sha256, selector, clock.nowMs())];
+  const isReached = (keys: readonly EndingKey[]): boolean =>
+    keys.some(({ key, sinceMs }) => key === ending.key && sinceMs <= ending.cutOffMs);
+  const families = (await ports.families.list(selector)).filter(
+    ({ ended, family: { endsAtSeconds, idleEndsAtSeconds = endsAtSeconds, endingKeys } }) =>
+      ended === undefined && Math.min(endsAtSeconds, idleEndsAtSeconds) > nowSeconds && isReached(endingKeys),
+  );
+  let sessions = 0;
+  for (const one of await ports.sessions.ofUser(userDigest(hash.sha256, selector), nowSeconds)) {
+    const keys = signInKeys(hash.sha256, { ...one, origin: selector }, one.startedAtSeconds);
+    if (isReached(keys) && !(await endings.isEnded(keys))) sessions++;
+  }
+  return { families: families.length, sessions };
 }
 
 /** Records the ending; every instance refuses what it reaches from its next request on. */

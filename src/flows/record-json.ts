@@ -74,6 +74,7 @@ export function tokenJson(record: TokenRecord): TokenJson {
 export const endedJson = ({
   count,
   more,
+  held,
   cutOffMs,
   acceptedUntilSeconds,
   streams,
@@ -82,6 +83,8 @@ export const endedJson = ({
   defined<JsonObject>({
     ended: count,
     more,
+    // Of a user who was ended: families of refresh tokens, and sessions here.
+    ...held,
     cut_off_ms: cutOffMs,
     accepted_until: acceptedUntilSeconds,
     streams: streams.length === 0 ? undefined : [...streams],

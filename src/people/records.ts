@@ -3,7 +3,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { AccessRequest, Origin } from "../policy/access.ts";
 import type { EndingKey } from "../policy/endings.ts";
-import type { Family, ShortLived, ShortLivedKind } from "../records.ts";
+import type { Family, SessionFacts, ShortLived, ShortLivedKind } from "../records.ts";
 import type { SignInFacts } from "../spec/oidc-user.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
@@ -64,19 +64,17 @@ export type SignInAttempt = {
 };
 
 /** The session of a user, by the digest of the cookie. */
-export type Session = SignInFacts & {
-  origin: Origin;
-  sub: string;
-  provider: string;
-  displayName?: string;
-  /** An address that the provider says it has verified. */
-  mail?: string;
-  /** What the provider calls its own session of the user. */
-  sid?: string;
-  /** A time zone, as the provider names it. */
-  zone?: string;
-  startedAtSeconds: number;
-};
+export type Session = SignInFacts &
+  SessionFacts & {
+    origin: Origin;
+    sub: string;
+    provider: string;
+    displayName?: string;
+    /** An address that the provider says it has verified. */
+    mail?: string;
+    /** A time zone, as the provider names it. */
+    zone?: string;
+  };
 
 /** What an authorization code is good for, by the digest of the code. */
 export type CodeRecord = SignInFacts & {

@@ -210,6 +210,10 @@ export function workloadOf({
 /** A sign-in of a user: `sid` is the name of their session at the provider, if it told one. */
 type UserSignIn = { origin: Origin; sid?: string };
 
+/** The digest of a user, by which what they hold is found. */
+export const userDigest = (sha256: TextDigest, user: Origin | undefined): string =>
+  sha256(JSON.stringify([user?.iss, user?.sub]));
+
 /** The keys of a sign-in, which the user's session and what they give in it carry. */
 export function signInKeys(
   sha256: TextDigest,

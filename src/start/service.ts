@@ -213,6 +213,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       consents: store.consents,
       endings: store.endings,
       families: store.families,
+      sessions: store.shortLived,
       jobs: store.jobs,
       journal,
       audit: { ...store.audit, keys: checkpointSigner.published },

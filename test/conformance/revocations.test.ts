@@ -233,6 +233,7 @@ test("POLICY-D-20 a subject that is disabled is kept out until it is enabled, an
   assert.equal(await isActive(second), true);
   const disabled = await order({ subject, disabled: true }, token);
   assert.deepEqual([disabled.status, disabled.body.ended], [200, previewed.body.count], disabled.text);
+  assert.deepEqual([disabled.body.families, disabled.body.sessions], [0, 0]);
   assert.deepEqual(
     [disabled.body.cut_off_ms, disabled.body.accepted_until],
     [undefined, Math.max(...[first, second].map((one) => Number(claimsOf(one).exp)))],

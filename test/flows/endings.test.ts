@@ -132,8 +132,10 @@ for (const { what, selector: select, ends, from = 0, barred } of ROWS) {
     assert.equal(acceptedUntilSeconds, want.length === 0 ? undefined : Math.max(...expiries));
     const event = (await events()).find(({ id }) => id === eventId);
     assert.deepEqual([event?.type, event?.outcome, event?.reason], ["token.revoked", "allow", "by_operator"]);
+    const held = selector.by === "subject" ? { families: 0, sessions: 0 } : undefined;
     assert.deepEqual(event?.detail, {
       operator: "o",
+      ...held,
       ends: { ...selector },
       cut_off_ms: cutOffMs,
       accepted_until_ms: nowMs + ENDING_REACH_MS + ACCESS_TOKEN_SECONDS_MAX * 1000,

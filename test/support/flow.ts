@@ -99,6 +99,7 @@ export async function openFlow(
     consents: store.consents,
     endings: store.endings,
     families: store.families,
+    sessions: store.shortLived,
     jobs: store.jobs,
     audit: store.audit,
     signer: await open("token"),

@@ -1,5 +1,5 @@
 /** The rows of sign-in and authorization, in both stores. */
-import type { ShortLived, ShortLivedKind } from "../../records.ts";
+import type { SessionFacts, ShortLived, ShortLivedKind } from "../../records.ts";
 import { insertInto, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords } from "./engine.ts";
@@ -22,6 +22,14 @@ export function shortLivedRows(
         { kind, key, now },
       );
       return row as ShortLived<K> | undefined;
+    },
+    ofUser: async (holder, now) => {
+      const found = await read(
+        SHORT_LIVED,
+        "from short_lived where kind = 'session' and browser = :holder and expires_at > :now",
+        { holder, now },
+      );
+      return found.map(({ body }) => body as SessionFacts);
     },
     replace: async (row) => {
       const changed = await change(

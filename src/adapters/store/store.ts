@@ -6,7 +6,7 @@
 import type { ReachedToken, RecordedEnding } from "../../policy/signals.ts";
 import type { AuditTrail, Consents, EndingReach, Facts, Jobs, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import type { Families, PendingConsents, Rechecks, ShortLivedRows } from "../../ports-people.ts";
+import type { Families, PendingConsents, Rechecks, Sessions, ShortLivedRows } from "../../ports-people.ts";
 import type {
   CheckpointRow,
   Entry,
@@ -282,7 +282,7 @@ export interface InstanceNames {
   holder(name: string): Promise<Holder | undefined>;
 }
 
-export interface ShortLivedStore extends ShortLivedRows {
+export interface ShortLivedStore extends ShortLivedRows, Sessions {
   /** Removes at most `limit` rows that expired before; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }

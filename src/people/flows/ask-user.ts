@@ -15,7 +15,7 @@ import {
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { MissingConsent } from "../../policy/access.ts";
-import { foreignKeys } from "../../policy/endings.ts";
+import { foreignKeys, userDigest } from "../../policy/endings.ts";
 import type { PendingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Json } from "../../spec/rfc8259.ts";
@@ -78,7 +78,7 @@ export async function openQuestion(
     version: 1,
     asked: hash.sha256(JSON.stringify(about)),
     actor,
-    subject: userDigest(hash, user),
+    subject: userDigest(hash.sha256, user),
     // The user is asked for these scopes and objects, whatever the rule allows later.
     ask: defined<PendingConsent["ask"]>({
       ...access,
@@ -106,12 +106,6 @@ export async function openQuestion(
   }
   return { refused: "pending_consents_too_many" };
 }
-
-/** The digest by which the questions to a user are found. */
-export const userDigest = (
-  hash: PeoplePorts["hash"],
-  user: { iss: string; sub: string } | undefined,
-): string => hash.sha256(JSON.stringify([user?.iss, user?.sub]));
 
 /** The question as one more request of the agent leaves it; undefined where that changes nothing. */
 function join(

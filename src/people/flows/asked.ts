@@ -5,7 +5,7 @@ import type { AuditedRequest } from "../../flows/refusal.ts";
 import { REFUSED_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { MissingConsent, Origin } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
-import { foreignKeys } from "../../policy/endings.ts";
+import { foreignKeys, userDigest } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -13,7 +13,6 @@ import { defined, err, ok } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
-import { userDigest } from "./ask-user.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, DecisionPage, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer } from "./decision.ts";
@@ -137,7 +136,10 @@ export async function openQuestions(
   session: OpenSession,
 ): Promise<readonly OpenQuestion[]> {
   const { origin } = session;
-  const asked = await ports.pendingConsents.list(userDigest(ports.hash, origin), ports.clock.nowSeconds());
+  const asked = await ports.pendingConsents.list(
+    userDigest(ports.hash.sha256, origin),
+    ports.clock.nowSeconds(),
+  );
   const found = await Promise.all(
     asked.map(async (pending): Promise<readonly OpenQuestion[]> => {
       const { id, actor, decided, closed, startedAtSeconds } = pending;

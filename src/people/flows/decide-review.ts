@@ -11,6 +11,7 @@ import {
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
 import type { Allowed, Denied } from "../../policy/access.ts";
+import { userDigest } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -28,7 +29,7 @@ import { notice } from "./outcome.ts";
 import { isRedeemed } from "./redeem-code.ts";
 import type { Found, Review, ReviewPorts } from "./review.ts";
 import { demandSignIn, findRequest, mayRepeat, mustConfirm, refreshOf, showReview } from "./review.ts";
-import { describeAsked, holderOf } from "./session.ts";
+import { describeAsked } from "./session.ts";
 import { DENIED, DETAILS_DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 
 export async function openReview(
@@ -198,7 +199,7 @@ function decisionRow(
     kind: "decision",
     key: request.id,
     version: 1,
-    holder: holderOf(hash, session),
+    holder: userDigest(hash.sha256, session.origin),
     body: { session: session.key, click: click.digest, atSeconds: clock.nowSeconds(), gives },
     // The row lives as long as the request can wait.
     expiresAtSeconds: request.startedAtSeconds + PUSHED_SECONDS + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
@@ -239,7 +240,7 @@ function codeRow(
     kind: "code",
     key: hash.sha256(code),
     version: 1,
-    holder: holderOf(hash, session),
+    holder: userDigest(hash.sha256, session.origin),
     body,
     expiresAtSeconds: nowSeconds + CODE_KEPT_SECONDS,
   } as const;

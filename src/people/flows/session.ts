@@ -3,7 +3,7 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits/people.ts";
-import { signInKeys } from "../../policy/endings.ts";
+import { signInKeys, userDigest } from "../../policy/endings.ts";
 import type { RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import { resembled } from "../../settings/agents.ts";
@@ -26,17 +26,13 @@ export function buildSession(
     kind: "session",
     key,
     version: 1,
-    holder: holderOf(hash, session),
+    holder: userDigest(hash.sha256, session.origin),
     body: session,
     expiresAtSeconds: clock.nowSeconds() + SESSION_IDLE_SECONDS,
   } as const;
   const removes = before === undefined ? [] : [{ remove: "session", key: before } as const];
   return { secret, key, rows: [...removes, { add, most: SESSIONS_PER_USER_MAX }] };
 }
-
-/** Of the rows of a user. */
-export const holderOf = ({ sha256 }: PeoplePorts["hash"], { origin }: Pick<Session, "origin">): string =>
-  sha256(JSON.stringify([origin.iss, origin.sub]));
 
 /**
  * Finds the session, which then lives on for another while; there is none of a subject or an issuer that was disabled,

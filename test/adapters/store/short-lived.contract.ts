@@ -34,6 +34,15 @@ export function testShortLived({ name, create }: Harness): void {
       assert.equal(await rows.find("session", key, NOW_SECONDS), undefined);
   });
 
+  test(`${name}: PAGE-D-14 the sessions of a user are found by the user, until they expire, and no other rows`, async (t) => {
+    const rows = (await (await create(t)).open()).shortLived;
+    const own = session("a", { holder: "alice" });
+    for (const row of [own, session("b", { holder: "bob" }), session("c")]) await rows.add(row);
+    await rows.add({ ...own, kind: "code", key: "d" });
+    assert.deepEqual(await rows.ofUser("alice", NOW_SECONDS + 59), [own.body]);
+    assert.deepEqual(await rows.ofUser("alice", NOW_SECONDS + 60), []);
+  });
+
   test(`${name}: OIDC-D-2, PAGE-D-4 of changes to one version one is made`, async (t) => {
     const opened = await create(t);
     const stores = [await opened.open(), await opened.open()];

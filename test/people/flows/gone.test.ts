@@ -1,7 +1,7 @@
 /** What ends when a user's sign-ins end: sessions, links at which they are asked, what they gave. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { recordEnding } from "../../../src/flows/endings.ts";
+import { endTokens, recordEnding } from "../../../src/flows/endings.ts";
 import { ENDING_REACH_MS } from "../../../src/limits/tokens.ts";
 import { askUser } from "../../../src/people/flows/ask-user.ts";
 import { openAsked } from "../../../src/people/flows/asked.ts";
@@ -34,6 +34,39 @@ test("PAGE-D-14 a session that began before the cut-off of its subject has ended
   await end(flow, { ...SUBJECT, upToMs: (flow.nowSeconds + 5) * 1000 });
   assert.equal(await findSession(flow.ports, before), undefined);
   assert.equal((await findSession(flow.ports, after))?.key, after);
+});
+
+test("an ending of a user tells in answer and event how many families and sessions it closed, and a second one tells none", async (t) => {
+  const flow = await openRefresh(t);
+  // Both came of one sign-in, which is older than the session.
+  await flow.start();
+  await flow.start();
+  await openSession(flow);
+  flow.pass(10);
+  const upToMs = flow.nowSeconds * 1000;
+  flow.pass(10);
+  await openSession(flow);
+  await openSession(flow, { origin: { ...ALICE, sub: "bob" } });
+  const details: unknown[] = [];
+  const journal: typeof flow.ports.journal = {
+    record(entry, deadline) {
+      details.push(entry.event.detail);
+      return flow.ports.journal.record(entry, deadline);
+    },
+  };
+  const ports = { ...flow.ports, journal };
+  const endAlice = async (extra: object = {}) =>
+    (await endTokens(ports, { ...SUBJECT, ...extra }, { reason: "by_operator" })).held;
+  assert.deepEqual(await endAlice({ upToMs }), { families: 2, sessions: 1 });
+  assert.deepEqual(await endAlice(), { families: 0, sessions: 1 });
+  assert.deepEqual(await endAlice(), { families: 0, sessions: 0 });
+  assert.partialDeepStrictEqual(details, [
+    { families: 2, sessions: 1 },
+    { families: 0, sessions: 1 },
+    { families: 0, sessions: 0 },
+  ]);
+  const { held } = await endTokens(ports, { by: "rule", id: "any" }, { reason: "by_operator" });
+  assert.equal(held, undefined);
 });
 
 test("OIDCB-2.1-2 the end of one sign-in ends its session, and no other of the user", async (t) => {
