@@ -15,6 +15,7 @@ import { loadSettings } from "../../src/config/config.ts";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
 import type { PeopleGrants } from "../../src/flows/people.ts";
 import { makeFormTokens } from "../../src/people/adapters/form-tokens.ts";
+import { makePolls } from "../../src/people/adapters/polls.ts";
 import type { OpenProviders, ProviderOptions } from "../../src/people/adapters/providers.ts";
 import { makeProviderSecrets, makeWaiting, successors } from "../../src/people/adapters/sealed.ts";
 import { grantsOf } from "../../src/people/flows/grants.ts";
@@ -114,6 +115,7 @@ export async function openFlow(
     providerSecrets: makeProviderSecrets(sealing),
     shortLived: store.shortLived,
     successors,
+    polls: makePolls({ monotonicMs: () => nowMs }),
     formTokens: makeFormTokens(sealing),
     waiting: makeWaiting(sealing),
     timers,
