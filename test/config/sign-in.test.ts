@@ -6,10 +6,13 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { DRAFT } from "../../src/spec/deferred-token-response.ts";
+import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 
 const IDP = "https://company.example";
 const ENTRY = { keys: { url: `${IDP}/jwks` }, acceptAs: [], subjects: { prefix: "c:" } };
 const PROVIDER = { issuer: IDP, clientId: "us" };
+const BASE_DRAFTS = [SPIFFE];
 const SIGN_IN = { providers: { company: PROVIDER } };
 let parent: string;
 let configFile: string;
@@ -204,3 +207,22 @@ for (const [name, patch, want] of wrong) {
     assert.deepEqual(loaded.ok ? [] : loaded.error, want);
   });
 }
+
+test("DTR-D-5 clients may wait for users for an hour where the draft is listed and users sign in, or as long as it says", () => {
+  const drafts = [...BASE_DRAFTS, DRAFT];
+  const deferralOf = (patch: object) => {
+    const loaded = load(patch);
+    assert.ok(loaded.ok, JSON.stringify(loaded));
+    return loaded.value.settings.deferral;
+  };
+  assert.deepEqual(deferralOf({ signIn: SIGN_IN, drafts }), { seconds: 3600 });
+  assert.deepEqual(deferralOf({ signIn: SIGN_IN, drafts, deferral: { seconds: 86_400 } }), {
+    seconds: 86_400,
+  });
+  assert.equal(deferralOf({ signIn: SIGN_IN, drafts: BASE_DRAFTS }), undefined);
+  assert.equal(deferralOf({ drafts, trustedIssuers: {} }), undefined);
+  for (const seconds of [59, 86_401, 60.5, "60"]) {
+    const refused = load({ signIn: SIGN_IN, drafts, deferral: { seconds } });
+    assert.ok(!refused.ok && /^deferral\.seconds/.test(refused.error.join()), JSON.stringify(refused));
+  }
+});
