@@ -84,15 +84,15 @@ export const SignInFile = v.strictObject({
   ),
   recheckSeconds: setting(
     v.optional(whole(RECHECK_AGAIN_SECONDS, RECHECK_SECONDS_MAX), RECHECK_SECONDS),
-    "After how many seconds without a word of the user's provider a refresh asks it first; 900 by default.",
+    "After how many seconds without a word of the user's provider a refresh, or the code of a click, asks it first; 900 by default.",
   ),
   recheckGraceSeconds: setting(
     v.optional(whole(RECHECK_GRACE_SECONDS_MIN, RECHECK_GRACE_SECONDS_MAX), RECHECK_GRACE_SECONDS),
-    "For how many seconds more refresh tokens serve while the provider does not answer; 3600 by default.",
+    "For how many seconds more its last word serves while the provider does not answer, counted from that word and not from the first question; 3600 by default.",
   ),
   recheckUnaskedSeconds: setting(
     v.optional(whole(RECHECK_AGAIN_SECONDS, REFRESH_DAYS_MAX * 24 * 3600), RECHECK_UNASKED_SECONDS),
-    "For how many seconds after their user's last sign-in refresh tokens serve where the provider gave no refresh token by which it could be asked; a day by default.",
+    "For how many seconds after their user's last sign-in refresh tokens serve where the provider gave no refresh token by which it could be asked; a day by default. Those with offline_access too, so a client that works alone for days needs a provider that gives refresh tokens, or a longer time here.",
   ),
   goneEndsConsents: flag(
     "Whether consents are withdrawn too when the provider does not know a user any more",
