@@ -74,6 +74,8 @@ export type Session = SignInFacts &
     mail?: string;
     /** A time zone, as the provider names it. */
     zone?: string;
+    /** The provider gave nothing by which it could be asked about the user later. */
+    unasked?: true;
   };
 
 /** What an authorization code is good for, by the digest of the code. */

@@ -27,8 +27,11 @@ export type Review = DecisionPage<Allowed> & {
   redirectUri: string;
   /** PAGE-D-8: anything may be behind the client, so the user confirms that they began this themselves. */
   mustConfirm: boolean;
-  /** Present if refresh tokens come of it; `asksOffline` says that the client asks to go on without the user. */
-  refresh?: { asksOffline: boolean };
+  /**
+   * Present if refresh tokens come of it; `asksOffline` says that the client asks to go on without the user, and
+   * `visitSeconds` how often they have to sign in here for that, where their provider cannot be asked (RECHECK-D-4).
+   */
+  refresh?: { asksOffline: boolean; visitSeconds?: number };
   /** Why the client asks, in its own words. */
   reason?: string;
   /** The languages of the user, as the client knows them. */
@@ -44,15 +47,16 @@ export type Found = Waits & { request: PendingRequest; client: Client };
 export type ReviewPorts = AskingClientPorts & DecisionPorts & Pick<PeoplePorts, "successors" | "waiting">;
 
 export function showReview(ports: DecisionPorts, found: Found, offer: Allowed): Review {
-  const { request, client } = found;
+  const { request, client, session } = found;
   const { redirectUri, wishes, reason, offline = false } = request;
+  const unaskedSeconds = session.unasked ? ports.settings().signIn?.recheck.unaskedSeconds : undefined;
   const refresh = refreshOf(ports, client, offer);
   return defined<Review>({
     ...showOffer(ports, found, offer, request, refresh),
     client,
     redirectUri,
     mustConfirm: mustConfirm(client, redirectUri),
-    refresh: refresh && { asksOffline: offline },
+    refresh: refresh && defined({ asksOffline: offline, visitSeconds: unaskedSeconds }),
     uiLocales: wishes.uiLocales,
     reason,
   });

@@ -235,9 +235,12 @@ async function readSession(
   if (!tokens.ok) return tokens;
   const { idToken, refreshToken } = tokens.value;
   const read = await readIdToken(ports, provider, attempt, idToken);
-  if (!read.ok || refreshToken === undefined) return read;
-  const { sub } = read.value.session.origin;
-  return ok({ ...read.value, sealed: ports.providerSecrets.seal(provider, sub, refreshToken) });
+  if (!read.ok) return read;
+  const { session } = read.value;
+  if (refreshToken === undefined || provider.recheck === "visit")
+    return ok({ ...read.value, session: { ...session, unasked: true } });
+  const sealed = ports.providerSecrets.seal(provider, session.origin.sub, refreshToken);
+  return ok({ ...read.value, sealed });
 }
 
 /** RECHECK-D-1: the provider stands by the user, whatever becomes of the session; a later refresh asks it again. */

@@ -10,6 +10,7 @@ import { decideReview, openReview } from "../flows/decide-review.ts";
 import type { Review, ReviewPorts } from "../flows/review.ts";
 import type { ConsentView } from "../pages/consent-page.ts";
 import { consentPage } from "../pages/consent-page.ts";
+import type { ShownTimes } from "../pages/texts-en.ts";
 import type { PagePorts } from "../ports.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
 import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decision-form.ts";
@@ -71,13 +72,18 @@ function viewOf(ports: BasePorts, review: Review & { problem?: "unconfirmed" }):
     loopback,
     differs: known.isHost === true && !loopback && hostOf(redirectUri) !== known.id,
     mustConfirm,
-    refresh: signIn && review.refresh && { ...shownTimes(signIn.refresh), ...review.refresh },
+    refresh: signIn && review.refresh && { ...shownTimes(signIn.refresh, review.refresh), ...review.refresh },
     problem,
   });
 }
 
-const shownTimes = ({ seconds, idleSeconds, briefSeconds }: RefreshSettings) => ({
-  hours: Math.floor(briefSeconds / 3600),
-  days: Math.floor(seconds / 86_400),
-  idleDays: Math.floor(idleSeconds / 86_400),
-});
+const shownTimes = (
+  { seconds, idleSeconds, briefSeconds }: RefreshSettings,
+  { visitSeconds = seconds }: NonNullable<Review["refresh"]>,
+) =>
+  defined<ShownTimes>({
+    hours: Math.floor(briefSeconds / 3600),
+    days: Math.floor(seconds / 86_400),
+    idleDays: Math.floor(idleSeconds / 86_400),
+    visitHours: visitSeconds < seconds ? Math.max(1, Math.floor(visitSeconds / 3600)) : undefined,
+  });

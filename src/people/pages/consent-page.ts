@@ -10,6 +10,7 @@ import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
 import { aboutParty, answersFor, idBeneath, partyId, partyTitle, reasonOf } from "./parties.ts";
 import type { Texts } from "./texts.ts";
+import type { ShownTimes } from "./texts-en.ts";
 
 export type ConsentView = DecisionView & {
   client: ShownParty;
@@ -21,7 +22,7 @@ export type ConsentView = DecisionView & {
   differs: boolean;
   mustConfirm: boolean;
   /** Present if refresh tokens come of it, for so long; `asksOffline` makes it longer if the user ticks that. */
-  refresh?: { hours: number; days: number; idleDays: number; asksOffline: boolean };
+  refresh?: ShownTimes & { asksOffline: boolean };
   problem?: "unconfirmed";
 };
 

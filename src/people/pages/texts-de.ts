@@ -34,8 +34,8 @@ export const de: Texts = {
   lastsUntil: "Gilt bis",
   goesOnFor: "Arbeitet ohne neue Frage weiter für",
   hours: inHours,
-  goOnWithoutMe: ({ days, idleDays, hours }) =>
-    `${inDays(days)} statt ${inHours(hours)} ohne neue Frage weiterarbeiten, wenn es mindestens alle ${inDays(idleDays)} benutzt wird`,
+  goOnWithoutMe: ({ days, idleDays, hours, visitHours }) =>
+    `${inDays(days)} statt ${inHours(hours)} ohne neue Frage weiterarbeiten, wenn es mindestens alle ${inDays(idleDays)} benutzt wird${visitHours === undefined ? "" : ` und Sie sich hier mindestens alle ${inHours(visitHours)} anmelden`}`,
   answerGoesTo: "Die Antwort geht an",
   onThisComputer: "auf diesem Computer",
   clientId: "Technischer Name des Programms",

@@ -6,6 +6,9 @@ import { html } from "./html.ts";
 
 const count = (number: number, unit: string): string => `${number} ${unit}${number === 1 ? "" : "s"}`;
 
+/** How long a client goes on; `visitHours`: how often its user has to sign in here for that. */
+export type ShownTimes = { days: number; idleDays: number; hours: number; visitHours?: number };
+
 export const en = {
   /** The tag for `lang` and for dates. */
   language: "en",
@@ -36,8 +39,8 @@ export const en = {
   /** For how long the client goes on without the user. */
   goesOnFor: "Without asking you again it goes on for",
   hours: (hours: number) => count(hours, "hour"),
-  goOnWithoutMe: ({ days, idleDays, hours }: { days: number; idleDays: number; hours: number }) =>
-    `go on without asking you again for ${count(days, "day")} instead of ${count(hours, "hour")}, as long as it is used every ${count(idleDays, "day")}`,
+  goOnWithoutMe: ({ days, idleDays, hours, visitHours }: ShownTimes) =>
+    `go on without asking you again for ${count(days, "day")} instead of ${count(hours, "hour")}, as long as it is used every ${count(idleDays, "day")}${visitHours === undefined ? "" : ` and you sign in here every ${count(visitHours, "hour")}`}`,
   answerGoesTo: "The answer goes to",
   onThisComputer: "on this computer",
   clientId: "Id of the program",

@@ -86,6 +86,18 @@ test("OIDCB-2.5-1, OIDCB-2.7-1, OIDCB-2.8-1, OIDCB-2.8-3 a logout of a subject e
   assert.deepEqual([event?.reason, sub, ends?.sub], ["by_provider", "alice", "alice"]);
 });
 
+test("RECHECK-D-4, REFRESH-D-2 the page tells how often a user has to sign in here where their provider cannot be asked, and no other user", async () => {
+  const shown = async (refreshing: "none" | "same"): Promise<boolean> => {
+    provider.refreshing = refreshing;
+    const asked = request(verifierOf(), { scope: "notes.read offline_access" });
+    const page = await new Browser(service, provider).review(asked, "hana");
+    assert.match(page.text, /go on without asking you again for 30 days/);
+    return page.text.includes("and you sign in here every 24 hours");
+  };
+  assert.deepEqual([await shown("none"), await shown("same")], [true, false]);
+  provider.refreshing = "none";
+});
+
 test("OIDCB-2.6-4, OIDCB-D-2 a logout with a sid ends what was given in that session, and no other of the user", async () => {
   const [desk, phone] = [await userWith("carol", "desk"), await userWith("carol", "phone")];
   assert.equal((await send(await provider.logoutToken({ sub: "carol", sid: "desk" }))).status, 200);
