@@ -13,11 +13,9 @@ import { STRING_BYTES_MAX } from "../limits/input.ts";
 import { CLAIM_VALUES_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import type { Confirmation } from "./rfc7800.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
-import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
-import type { Detail } from "./rfc9396.ts";
+import type { AccessToken } from "./rfc9068.ts";
 import { detailsJson } from "./rfc9396.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-chaining-17";
@@ -27,27 +25,10 @@ export const GRANT_TYP = "authz-grant+jwt";
 
 // --- issued (2.3) -----------------------------------------------------------------------------------------------
 
-export type Grant = {
-  issuer: string;
-  /** The subject's `sub` at the other server. */
-  subject: string;
-  /** The issuer identifier of the other server. */
-  audience: string;
+/** As an access token of the server that is its audience; `subject` is the `sub` there. */
+export type Grant = Omit<AccessToken, "clientId" | "authTimeSeconds" | "acr"> & {
   /** The client's `client_id` at the other server, if it has one there. */
   clientIdThere?: string;
-  scope: readonly string[];
-  /** Those of this audience. */
-  details?: readonly Detail[];
-  issuedAtSeconds: number;
-  expiresAtSeconds: number;
-  jti: string;
-  /** The actors, current one first; empty for a grant without `act`. */
-  chain: Chain;
-  mayAct?: JsonObject;
-  /** The key that the grant is bound to. */
-  confirmation?: Confirmation;
-  /** JOB-D-17: the job that it was issued for, as the other server sees it. */
-  job?: JsonObject | undefined;
   /** Claims of the subject token that `transcribe` let through. */
   claims: JsonObject;
 };

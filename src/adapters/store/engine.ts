@@ -56,6 +56,12 @@ export const readRecords =
       found.map((row) => fromRow(table, row)),
     );
 
+/** Removes at most `limit` rows of the table, those that `where` finds. */
+export const sweepOf =
+  ({ remove, some }: Engine, table: string, key: string, where = "expires_at < :before") =>
+  async (before: number, limit: number): Promise<number> =>
+    remove(`delete from ${table} where ${some(table, key, where)}`, { before, limit });
+
 /** Replaces each name by a numbered mark; returns the statement, and the names in that order. */
 export function numbered(
   text: string,

@@ -1,12 +1,12 @@
 /** Pending consents, in both stores. */
 import { toRow } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { readRecords, sweepOf } from "./engine.ts";
 import type { PendingConsentStore } from "./store.ts";
 import { PENDING_CONSENT } from "./tables.ts";
 
 export function pendingConsents(engine: Engine): PendingConsentStore {
-  const { change, remove, some } = engine;
+  const { change } = engine;
   const read = readRecords(engine);
   const living = async (by: "id" | "asked", values: Values) =>
     (
@@ -50,10 +50,6 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
       );
       return changed === 1;
     },
-    sweep: async (before, limit) =>
-      remove(
-        `delete from pending_consent where ${some("pending_consent", "asked", "expires_at < :before")}`,
-        { before, limit },
-      ),
+    sweep: sweepOf(engine, "pending_consent", "asked"),
   };
 }

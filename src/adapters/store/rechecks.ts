@@ -1,19 +1,16 @@
 /** What providers said last of their users, in both stores; a refresh reads it with its family. */
-import type { RowOf } from "./columns.ts";
-import { fromRow, insertInto, toRow } from "./columns.ts";
+import { insertInto, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
+import { readRecords, sweepOf } from "./engine.ts";
 import type { RecheckRows } from "./store.ts";
 import { RECHECK } from "./tables.ts";
 
-export function recheckRows({ rows, change, remove, selected, some }: Engine): RecheckRows {
+export function recheckRows(engine: Engine): RecheckRows {
+  const { change } = engine;
+  const read = readRecords(engine);
   return {
-    find: async ({ iss, sub }) => {
-      const [row] = await rows<RowOf<typeof RECHECK.columns>>(
-        `select ${selected(RECHECK)} from recheck where origin_iss = :iss and origin_sub = :sub`,
-        { iss, sub },
-      );
-      return row && fromRow(RECHECK, row);
-    },
+    find: async ({ iss, sub }) =>
+      (await read(RECHECK, "from recheck where origin_iss = :iss and origin_sub = :sub", { iss, sub }))[0],
     keep: async (recheck) => {
       await change(
         `${insertInto(RECHECK)} on conflict (origin_iss, origin_sub) do update
@@ -30,10 +27,6 @@ export function recheckRows({ rows, change, remove, selected, some }: Engine): R
       );
       return changed === 1;
     },
-    sweep: async (before, limit) =>
-      remove(
-        `delete from recheck where ${some("recheck", "origin_iss, origin_sub", "expires_at < :before")}`,
-        { before, limit },
-      ),
+    sweep: sweepOf(engine, "recheck", "origin_iss, origin_sub"),
   };
 }

@@ -282,34 +282,26 @@ export interface InstanceNames {
   holder(name: string): Promise<Holder | undefined>;
 }
 
-export interface ShortLivedStore extends ShortLivedRows, Sessions {
-  /** Removes at most `limit` rows that expired before; returns their number. */
+/** Rows that end. */
+interface Expiring {
+  /** Removes at most `limit` rows, with what belongs to them, whose end was before; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
-export interface FamilyRows extends Families {
-  /** Removes at most `limit` rows of families whose last time was before, and of their tokens; returns the number. */
-  sweep(beforeSeconds: number, limit: number): Promise<number>;
+export interface ShortLivedStore extends ShortLivedRows, Sessions, Expiring {}
+
+export interface FamilyRows extends Families, Expiring {
   /**
    * REFRESH-D-6: removes the kept successors of rotations that are longer ago than the window; returns their number.
    */
   forgetSuccessors(windowMs: number, limit: number): Promise<number>;
 }
 
-export interface JobRows extends Jobs {
-  /** Removes at most `limit` jobs that were over before; returns their number. */
-  sweep(beforeSeconds: number, limit: number): Promise<number>;
-}
+export interface JobRows extends Jobs, Expiring {}
 
-export interface RecheckRows extends Rechecks {
-  /** Removes what expired before, at most `limit`; returns the number. */
-  sweep(beforeSeconds: number, limit: number): Promise<number>;
-}
+export interface RecheckRows extends Rechecks, Expiring {}
 
-export interface PendingConsentStore extends PendingConsents {
-  /** Removes at most `limit` rows that expired before; returns their number. */
-  sweep(beforeSeconds: number, limit: number): Promise<number>;
-}
+export interface PendingConsentStore extends PendingConsents, Expiring {}
 
 /** Security events that wait for their receivers, and those that were delivered, until they expire. */
 export interface SignalRows {
