@@ -7,7 +7,7 @@ import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { AccessRequest, Consent, Origin } from "./policy/access.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
-import type { Job } from "./policy/jobs.ts";
+import type { Job, ProposedJob } from "./policy/jobs.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { SignInFacts } from "./spec/oidc-user.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
@@ -307,6 +307,8 @@ export type PendingConsent = {
   subject: string;
   /** The access request that the policy refused, and when; and why the agent asked, in its own words. */
   ask: Omit<AccessRequest, "consents" | "nowSeconds"> & { reason?: string };
+  /** The job that the agent asks for. */
+  job?: ProposedJob;
   startedAtSeconds: number;
   renewals: number;
   /** The user has allowed or refused. */

@@ -233,6 +233,7 @@ export const POLICY_REASONS = {
   target_not_callers: "the caller is neither an owner nor an introspector of the token's target",
   job_request_malformed: "job_request is not JSON of the members of a job, or one of them is malformed",
   job_request_time_refused: "notAfter of job_request is past or too far away",
+  job_target_unknown: "job_request names a target that is not known here",
   job_request_in_job: "job_request comes beside a job",
   job_request_out_of_place: "job_request comes with a grant type that asks no user",
   job_party_unknown: "client or subject of the job is not known here",

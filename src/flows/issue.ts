@@ -127,7 +127,8 @@ export function issue(
               ),
       );
     }
-    const asking = defined<Asking>({ access: order.access, reason: reasonIn(request.form) });
+    const { access, proposedJob } = order;
+    const asking = defined<Asking>({ access, proposedJob, reason: reasonIn(request.form) });
     return whenReady(people.askUser(ports, asking, missing, nowSeconds), ({ errorUri, asked }) =>
       refuse(defined<Failure>({ ...failure, errorUri }), trace, asked),
     );

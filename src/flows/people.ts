@@ -25,8 +25,8 @@ export type ReadGrant = (
 /** The link for the agent, which is absent where too many are pending, and what the audit trail has of it. */
 export type Link = { errorUri?: string; asked: AskedUser };
 
-/** The order that lacks a consent, and why the agent asks, in its own words. */
-export type Asking = Pick<Order, "access"> & { reason?: string };
+/** The order that lacks a consent or a job, and why the agent asks, in its own words. */
+export type Asking = Pick<Order, "access" | "proposedJob"> & { reason?: string };
 
 /** A client that waits: what it is told, and what is written with it if no ending reaches the keys. */
 export type Deferral = {

@@ -1,5 +1,6 @@
 /** The subject token of an exchange, verified by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 import type { TokenReason } from "../audit/reasons.ts";
+import type { PresentedJob } from "../policy/jobs.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
@@ -11,7 +12,7 @@ import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
-import type { PresentedJob, RequestingClient, ResolvedSubject } from "./order/order.ts";
+import type { RequestingClient, ResolvedSubject } from "./order/order.ts";
 import type { ForeignToken, OwnSubject } from "./order/subject.ts";
 import {
   findIssuer,

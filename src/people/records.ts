@@ -3,6 +3,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { AccessRequest, Origin } from "../policy/access.ts";
 import type { EndingKey } from "../policy/endings.ts";
+import type { PresentedJob, ProposedJob } from "../policy/jobs.ts";
 import type { Family, SessionFacts, ShortLived, ShortLivedKind } from "../records.ts";
 import type { SignInFacts } from "../spec/oidc-user.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -32,6 +33,8 @@ export type PendingRequest = {
   offline?: boolean;
   /** Why the client asks, in its own words. */
   reason?: string;
+  /** The job that it asks for. */
+  job?: ProposedJob;
   /** DTR-5.2-2: the client said that it can wait, and says so again when it brings the code. */
   canWait?: boolean;
   /** Whether the client pushed the request. */
@@ -97,6 +100,8 @@ export type CodeRecord = SignInFacts & {
   /** As in the session. */
   sid?: string;
   consentId: string;
+  /** The job that the user gave it for. */
+  jobId?: string;
   /** When the user signed in here: the provider stood by them then, however long ago they proved themselves to it. */
   signedInAtSeconds: number;
   usableUntilSeconds: number;
@@ -133,6 +138,10 @@ export type DeferralRecord = DeferralHolder & {
     chain: Chain;
     ancestors: readonly string[];
     actorJti?: string;
+    presentedJob?: PresentedJob;
+    actorJob?: PresentedJob;
+    proposedJob?: ProposedJob;
+    jobKeys?: readonly EndingKey[];
     signIn?: SignInFacts;
     subjectClaims?: JsonObject;
     tellsResource: boolean;

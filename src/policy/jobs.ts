@@ -85,6 +85,12 @@ type WrittenBounds = v.InferOutput<typeof WrittenBounds>;
 const Proposal = v.strictObject({ title: shownText(JOB_TITLE_CHARS_MAX), ...WrittenBounds.entries });
 export type JobProposal = v.InferOutput<typeof Proposal>;
 
+/** The job of what is presented; of another server's, with its issuer and its end. */
+export type PresentedJob = { id: string; iss?: string; endsAtSeconds?: number };
+
+/** A job that is asked for, by the digest under which the job that is made of it is found. */
+export type ProposedJob = { title: string; bounds: JobBounds; asked?: string };
+
 export type ProposalFailure = { kind: "job_request_malformed" | "job_request_time_refused" };
 
 /** The parameter `job_request`. A bound that it does not know is refused, because it would be none. */

@@ -325,6 +325,19 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     scopes: ASK.scopes.slice(0, 1),
     renewable: false,
   }),
+  "consent-job": consentPage({
+    ...CONSENT,
+    job: {
+      title: "Plan the trip to Rome",
+      untilSeconds: CONSENT.untilSeconds,
+      targets: [CONSENT.target, { title: "Trips", host: "api.example" }],
+      scopes: CONSENT.scopes.map(({ sentence }) => sentence),
+      agents: ASK.before,
+      maxTokens: 50,
+      maxDepth: 3,
+      goOn: [{ title: "Partner", host: "as.partner.example" }],
+    },
+  }),
   "consent-hostile": consentPage({
     ...LONG,
     ...HOSTILE_VIEW,

@@ -3,16 +3,17 @@ import type { Reason } from "../../audit/reasons.ts";
 import { TOKEN_SECONDS_MIN } from "../../limits/tokens.ts";
 import { MODES } from "../../modes.ts";
 import type { Origin } from "../../policy/access.ts";
-import type { JobProposal } from "../../policy/jobs.ts";
+import type { JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
 import { jobKey, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { BasePorts, Ports } from "../../ports.ts";
 import type { JobFacts, JobRecord } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenReady } from "../../result.ts";
 import type { Form } from "../../spec/rfc6749.ts";
+import { hasTooMany } from "../create-job.ts";
 import type { Failure } from "../refusal.ts";
 import { toFailure } from "./decide-order.ts";
-import type { Order, PresentedJob } from "./order.ts";
+import type { Order } from "./order.ts";
 
 export type FindJobPorts = BasePorts & Pick<Ports, "jobs">;
 
@@ -20,15 +21,22 @@ type Asked = Pick<Form, "job" | "job_request">;
 type Found = Awaitable<Result<Order, Failure>>;
 
 /** Whether there is a job to be found. */
-export const concernsJob = ({ job, job_request }: Asked, { presentedJob, actorJob }: Order): boolean =>
-  [job, job_request, presentedJob, actorJob].some((one) => one !== undefined);
+export const concernsJob = (
+  { job, job_request }: Asked,
+  { presentedJob, actorJob, proposedJob, access }: Order,
+): boolean =>
+  [job, job_request, presentedJob, actorJob, proposedJob, access.job].some((one) => one !== undefined);
 
 /**
  * JOB-D-8: the job is found by what is presented. Beside a token of a job the parameter may only repeat it, and nothing
  * else is asked for; JOB-D-9: beside one of none it chooses a job of this very subject and agent.
  */
-export function findJob(ports: FindJobPorts, { job: chosen, job_request: text }: Asked, order: Order): Found {
-  const { presentedJob: presented, actorJob } = order;
+export function findJob(ports: FindJobPorts, asked: Asked, order: Order): Found {
+  const { presentedJob: presented, actorJob, proposedJob } = order;
+  // An order that waited for its user has the choice of its first request.
+  const { job: chosen = presented === undefined ? order.access.job?.id : undefined, job_request: text } =
+    asked;
+  if (proposedJob !== undefined) return findApproved(ports, proposedJob, order);
   if (text !== undefined && (presented !== undefined || chosen !== undefined))
     return refused("job_request_in_job");
   // JOB-D-8: actor token and subject token of two jobs are not put together.
@@ -99,12 +107,23 @@ function findProposed(ports: FindJobPorts, text: string, order: Order): Found {
   const nowSeconds = ports.clock.nowSeconds();
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return refused(parsed.error.kind);
+  const { title, targets = [] } = parsed.value;
+  if (!targets.every((name) => ports.settings().policy.targets.has(name)))
+    return refused("job_target_unknown");
+  const bounds = proposedBounds(parsed.value, order.access, nowSeconds);
+  return findApproved(ports, { title, bounds, asked: digestOf(ports, parsed.value, order) }, order);
+}
+
+function findApproved(ports: FindJobPorts, proposedJob: ProposedJob, order: Order): Found {
   const { access } = order;
-  const asked = digestOf(ports, parsed.value, order);
-  return whenReady(ports.jobs.made(asked, nowSeconds), (found) => {
-    if (found !== undefined && whyNot(ports, found) === undefined) return ok(inJob(order, found.job));
-    const bounds = proposedBounds(parsed.value, access, nowSeconds);
-    return ok({ ...order, proposedJob: { title: parsed.value.title, bounds, asked } });
+  const { asked = "" } = proposedJob;
+  return whenReady(ports.jobs.made(asked, ports.clock.nowSeconds()), (found): Found => {
+    if (found !== undefined && whyNot(ports, found) === undefined)
+      return ok(defined<Order>({ ...inJob(order, found.job), proposedJob: undefined }));
+    const tooMany = hasTooMany(ports, originOf(ports, order), access.workload ?? access.clientId);
+    return whenReady(tooMany, (isFull) =>
+      isFull ? err({ kind: "policy_denied", reason: "jobs_too_many" }) : ok({ ...order, proposedJob }),
+    );
   });
 }
 

@@ -3,8 +3,9 @@
 import type { AskedUser, AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Mode } from "../../modes.ts";
-import type { AccessRequest, Allowed, JobBounds, Subject } from "../../policy/access.ts";
+import type { AccessRequest, Allowed, Subject } from "../../policy/access.ts";
 import type { EndingKey, Root } from "../../policy/endings.ts";
+import type { PresentedJob, ProposedJob } from "../../policy/jobs.ts";
 import type { FamilyChange, Guard, RowChange } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
@@ -51,12 +52,6 @@ export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act"
  * known.
  */
 export type Refused = { reason: TokenReason; parties?: Parties; isOfEndedJob?: true };
-
-/** The job of what is presented; of another server's, with its issuer and its end. */
-export type PresentedJob = { id: string; iss?: string; endsAtSeconds?: number };
-
-/** A job that is asked for, by the digest under which the job that is made of it is found. */
-export type ProposedJob = { title: string; bounds: JobBounds; asked: string };
 
 /** The subject behind a subject token or a grant. */
 export type ResolvedSubject = {

@@ -2,6 +2,7 @@
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Origin, Subject } from "../../policy/access.ts";
 import type { Root } from "../../policy/endings.ts";
+import type { PresentedJob } from "../../policy/jobs.ts";
 import { readJobClaim } from "../../policy/jobs.ts";
 import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
@@ -29,7 +30,7 @@ import type { Detail } from "../../spec/rfc9396.ts";
 import { readDetails } from "../../spec/rfc9396.ts";
 import { isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
 import type { PlatformProof } from "../verifier.ts";
-import type { PresentedJob, ResolvedSubject } from "./order.ts";
+import type { ResolvedSubject } from "./order.ts";
 
 type Refused = { reason: TokenReason };
 

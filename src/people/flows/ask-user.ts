@@ -61,7 +61,7 @@ export async function askUser(
 /** DTR-D-2: one question for all that ask the same, whether they ask again or wait. */
 export async function openQuestion(
   { hash, random, endings, pendingConsents }: AskPorts,
-  { access, reason }: Asking,
+  { access, proposedJob, reason }: Asking,
   { target, scope, details }: MissingConsent,
   nowSeconds: number,
   waiting?: Waiting,
@@ -72,6 +72,9 @@ export async function openQuestion(
   const about = [user?.iss, user?.sub, actor, target.names[0], scope.toSorted()];
   // RAR-D-10: another object is another question.
   if (details !== undefined) about.push(canonicalize(details as unknown as Json));
+  // JOB-D-6: what is given in a job counts there alone, and what is given for a job is that job.
+  const job = proposedJob?.asked ?? access.job?.id;
+  if (job !== undefined) about.push(`job ${job}`);
   const requested = new Set(access.details?.map(({ type }) => type));
   const fresh = defined<PendingConsent>({
     id: random.id(),
@@ -86,6 +89,7 @@ export async function openQuestion(
       details: access.details && details?.filter(({ type }) => requested.has(type)),
       reason,
     }),
+    job: proposedJob,
     startedAtSeconds: nowSeconds,
     renewals: 0,
     codes: waiting && [waiting],

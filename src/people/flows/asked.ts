@@ -6,6 +6,7 @@ import { REFUSED_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/peo
 import type { MissingConsent, Origin } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { foreignKeys, userDigest } from "../../policy/endings.ts";
+import { proposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -22,7 +23,7 @@ import type { OpenSession } from "./session.ts";
 import { describeUser, findSession } from "./session.ts";
 
 /** What the page shows. */
-export type AskedReview = DecisionPage<MissingConsent> & {
+export type AskedReview = DecisionPage<AskedOffer> & {
   /** The id of the agent, and of the client by which it asked. */
   actor: string;
   clientId: string;
@@ -32,7 +33,10 @@ export type AskedReview = DecisionPage<MissingConsent> & {
   reason?: string;
 };
 
-type Found = Waits & { pending: PendingConsent; offer: MissingConsent };
+/** The consent that is missing, and the job inside which alone it is to count. */
+type AskedOffer = MissingConsent & Pick<PendingConsent, "job">;
+
+type Found = Waits & { pending: PendingConsent; offer: AskedOffer };
 
 export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents">;
 
@@ -116,13 +120,16 @@ async function offerOf(
   ports: Pick<AskedPorts, "settings" | "clock" | "facts">,
   pending: PendingConsent,
   origin: Origin,
-): Promise<Result<MissingConsent, Reason>> {
+): Promise<Result<AskedOffer, Reason>> {
   const consents = await ports.facts.consents(origin, pending.actor, ports.clock.nowSeconds());
   const { policy } = ports.settings();
-  const decided = decide(policy, { ...pending.ask, consents, nowSeconds: pending.startedAtSeconds });
+  const { job, ask, startedAtSeconds: nowSeconds } = pending;
+  // JOB-D-4: a job is approved by a click, whatever was consented to before.
+  const inJob = job && { job: proposedJob(job.bounds), consents: [] };
+  const decided = decide(policy, { ...ask, consents, nowSeconds, ...inJob });
   if (decided.ok) return err("request_decided");
   const { missing, reason } = decided.error;
-  return missing === undefined ? err(reason) : ok(missing);
+  return missing === undefined ? err(reason) : ok(defined<AskedOffer>({ ...missing, job }));
 }
 
 /** A question on the account page; `onItsPage`: it asks for more than scopes, which only its own page shows. */
@@ -186,8 +193,11 @@ export async function decideAsked(
       const recorded = await ports.journal.record({ event, guards: [undecided(pending)] });
       return recorded.ok ? settled(ports, pending.id, "ask_refused", reason) : ALREADY_DECIDED;
     },
-    async give({ target, rule, scope }, given) {
+    async give({ target, rule, scope, job }, given) {
+      const { ask } = pending;
       const recorded = await recordConsent(ports, {
+        job: job && { ...job, clientId: ask.clientId },
+        jobId: ask.job?.iss === undefined ? ask.job?.id : undefined,
         session,
         actor: pending.actor,
         target,
@@ -254,7 +264,7 @@ function denial(
 ): AuditEvent {
   const { mode, target = "", scope = [], reason: said } = pending.ask;
   return {
-    type: "authorization.denied",
+    type: pending.job === undefined ? "authorization.denied" : "job.refused",
     outcome: "deny",
     reason,
     request: audited,

@@ -1,12 +1,18 @@
-/** The consent record that a user's decision on our page makes, or changes: the one that the policy knows (PROD-2.6-4). */
+/**
+ * The consent record that a user's decision on our page makes, or changes: the one that the policy knows (PROD-2.6-4). Of a
+ * job that the user approves there are several, and the job.
+ */
 import type { AuditEvent } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
+import { approvalOf, buildJob } from "../../flows/create-job.ts";
 import { WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
-import type { Consent, Origin } from "../../policy/access.ts";
+import type { Consent, JobBounds, Origin } from "../../policy/access.ts";
+import type { ProposedJob } from "../../policy/jobs.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { Guard, RowChange } from "../../records.ts";
+import type { Guard, JobRecord, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
 import { detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PeopleRow } from "../records.ts";
@@ -31,20 +37,31 @@ export type ConsentGiven = {
   asked: readonly string[];
   given: Given;
   consentSeconds: number;
+  /** The job that the user approves with it, of this client. */
+  job?: (ProposedJob & { clientId: string }) | undefined;
+  /** The job inside which alone it counts, where there is one already. */
+  jobId?: string | undefined;
   /** Why the client or agent asked, in its own words. */
   reason: string | undefined;
   /** What the audit trail says beside the consent itself. */
   event: Pick<AuditEvent, "request" | "mode" | "client" | "subject"> & Required<Pick<AuditEvent, "policy">>;
   guards?: readonly Guard[];
   /** The changes that are written with the consent, by its id. */
-  rows?: (consentId: string) => readonly RowChange<PeopleRow>[];
+  rows?: (consentId: string, job?: JobRecord) => readonly RowChange<PeopleRow>[];
 };
+
+type RecordingPorts = BasePorts & Pick<PeoplePorts, "journal" | "facts">;
 
 /**
  * Whether it is recorded; it is not if others changed it at the same time on each try, or if a guard or row is taken.
  */
-export async function recordConsent(
-  ports: BasePorts & Pick<PeoplePorts, "journal" | "facts">,
+export async function recordConsent(ports: RecordingPorts, wish: ConsentGiven): Promise<boolean> {
+  const { job } = wish;
+  return job === undefined ? recordOne(ports, wish) : approveJob(ports, wish, job);
+}
+
+async function recordOne(
+  ports: RecordingPorts,
   {
     session,
     actor,
@@ -52,6 +69,7 @@ export async function recordConsent(
     asked,
     given,
     consentSeconds,
+    jobId,
     reason,
     event,
     guards = [],
@@ -64,8 +82,9 @@ export async function recordConsent(
     const nowSeconds = ports.clock.nowSeconds();
     const standing = await ports.facts.consents(session.origin, actor, nowSeconds);
     const before = standing.find(
-      ({ id, targets, details: before }) =>
+      ({ id, targets, details: before, jobId: inJob }) =>
         id.startsWith(PREFIX) &&
+        inJob === jobId &&
         targets.every((name) => policy.targets.get(name) === target) &&
         // RAR-D-10: scopes that were given within other limits, or within none, would be wider under these.
         isSameDetails(detailsJson(before), details),
@@ -84,12 +103,14 @@ export async function recordConsent(
       targets: target.names.slice(0, 1),
       scopes: [...kept, ...given.scopes],
       details,
+      jobId,
       expiresAtSeconds: Math.min(ends, keptUntil ?? ends),
     });
     const { id, version, targets, scopes, expiresAtSeconds } = consent;
     const recorded = await ports.journal.record({
-      event: {
+      event: defined<AuditEvent>({
         ...event,
+        job: jobId === undefined ? undefined : { id: jobId },
         type: "consent.recorded",
         outcome: "allow",
         reason: "by_subject",
@@ -104,7 +125,7 @@ export async function recordConsent(
           expires_at: expiresAtSeconds,
           reason_given: reason,
         }),
-      },
+      }),
       consent: before === undefined ? { add: consent } : { replace: consent },
       guards,
       rows: rows(id),
@@ -112,6 +133,52 @@ export async function recordConsent(
     if (recorded.ok) return true;
   }
   return false;
+}
+
+/** JOB-D-6: job, consents, event and what the page gives are one entry. */
+async function approveJob(
+  ports: RecordingPorts,
+  { session, actor, target, asked, given, consentSeconds, reason, event, guards = [], rows }: ConsentGiven,
+  { title, bounds: proposed, asked: digest, clientId }: ProposedJob & { clientId: string },
+): Promise<boolean> {
+  const { origin } = session;
+  const isRefused = (scope: string): boolean => asked.includes(scope) && !given.scopes.includes(scope);
+  // JOB-D-2: no longer than the page says that what is given lasts, and without the scopes that were left out.
+  const bounds: JobBounds = {
+    ...proposed,
+    notAfterSeconds: Math.min(proposed.notAfterSeconds, ports.clock.nowSeconds() + consentSeconds),
+    scopes: (proposed.scopes ?? given.scopes).filter((one) => !isRefused(one)),
+  };
+  const values = { origin, clientId, actor, title, bounds, asked: digest, approvedBy: "user" } as const;
+  const job = buildJob(ports, defined<Parameters<typeof buildJob>[1]>(values));
+  const consents = [...new Set([actor, ...(bounds.agents ?? [])])].map((agent) =>
+    defined<Consent>({
+      id: `${PREFIX}${ports.random.id()}`,
+      version: 1,
+      origin,
+      actor: agent,
+      targets: bounds.targets ?? target.names.slice(0, 1),
+      scopes: bounds.scopes ?? [],
+      details: given.details,
+      expiresAtSeconds: bounds.notAfterSeconds,
+      jobId: job.id,
+    }),
+  );
+  const [own] = consents;
+  const more = defined<JsonObject>({
+    consents: consents.map(({ id }) => id),
+    // JOB-D-5
+    shown: ports.hash.sha256(JSON.stringify([title, proposed, target.names[0], asked])),
+    reason_given: reason,
+  });
+  const policy = defined<ConsentGiven["event"]["policy"]>({ ...event.policy, consent: own?.id });
+  const recorded = await ports.journal.record({
+    event: { ...event, ...approvalOf(job, more), reason: "by_subject", policy },
+    job: { add: job, consents },
+    guards,
+    rows: rows?.(own?.id ?? "", job) ?? [],
+  });
+  return recorded.ok;
 }
 
 type StandingPage = Parameters<PeoplePorts["consents"]["standing"]>[1];

@@ -10,10 +10,10 @@ import {
   RENEWALS_MAX,
   REQUEST_SECONDS,
 } from "../../limits/people.ts";
-import type { Allowed, Denied } from "../../policy/access.ts";
+import type { Denied } from "../../policy/access.ts";
 import { userDigest } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { RowChange } from "../../records.ts";
+import type { JobRecord, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RefreshSettings, SignInSettings } from "../../settings/settings.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
@@ -23,6 +23,7 @@ import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, Given, Visitor } from "./decision.ts";
 import { decideOffer, renewed } from "./decision.ts";
+import type { ReviewOffer } from "./offer.ts";
 import { offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
@@ -73,7 +74,7 @@ export async function decideReview(
   const { request, client, session } = found;
   const click = clickOf(ports, decision);
   const confirmed = decision.confirmed || !mustConfirm(client, request.redirectUri);
-  return decideOffer<Allowed, Unconfirmed>(ports, audited, decision, {
+  return decideOffer<ReviewOffer, Unconfirmed>(ports, audited, decision, {
     ...found,
     // RFC9126-4-6, RFC9126-7.4-1
     offer: offerTo(ports, client, request, session),
@@ -97,11 +98,11 @@ async function give(
     click,
     decision,
   }: { audited: AuditedRequest; found: Found; click: Click; decision: Decision },
-  offer: Allowed,
+  offer: ReviewOffer,
   given: Given,
 ): Promise<Outcome> {
   const { request, client, session } = found;
-  const { rule, target, scope } = offer;
+  const { rule, target, scope, job } = offer;
   const code = ports.random.secret();
   const goesOn = refreshOf(ports, client, offer);
   const refresh = goesOn && timesOf(goesOn, request, decision, ports.clock.nowSeconds());
@@ -114,20 +115,32 @@ async function give(
     asked: scope,
     given,
     consentSeconds: signIn.consentSeconds,
+    job: job && { ...job, clientId: client.clientId },
     reason: request.reason,
     event: {
       request: audited,
       ...describeAsked(ports, client, session),
       policy: { digest: ports.settings().policy.digest, rule_id: rule.id },
     },
-    rows: (consentId) => [
+    rows: (consentId, made) => [
       decisionRow(ports, found, click, { sealed: ports.successors.seal(click.secret, code) }),
-      codeRow(ports, found, code, { ...given, consentId, refresh }),
+      codeRow(ports, found, code, { ...given, consentId, ...inJob(made, refresh) }),
     ],
   });
   return recorded
     ? { next: "client", location: locationAtClient(ports, request, { code }) }
     : answerAgain(ports, found, click);
+}
+
+/** JOB-D-10: refresh tokens end with the job that they were given for. */
+function inJob(
+  job: JobRecord | undefined,
+  refresh: CodeRecord["refresh"],
+): Pick<CodeRecord, "jobId"> & { refresh: CodeRecord["refresh"] } {
+  if (job === undefined) return { refresh };
+  const { notAfterSeconds } = job.bounds;
+  const endsAtSeconds = Math.min(refresh?.endsAtSeconds ?? 0, notAfterSeconds);
+  return { jobId: job.id, refresh: refresh && { ...refresh, endsAtSeconds } };
 }
 
 /** REFRESH-D-2, REFRESH-D-13: the refresh tokens last from the click on, and as long as the page said. */
@@ -158,7 +171,7 @@ async function refuse(
   const { request, client, session } = found;
   const { target, scope, reason: said } = request;
   const event: AuditEvent = defined<AuditEvent>({
-    type: "authorization.denied",
+    type: request.job === undefined ? "authorization.denied" : "job.refused",
     outcome: "deny",
     reason,
     request: audited,
@@ -215,7 +228,7 @@ function codeRow(
   { hash, clock }: Pick<PeoplePorts, "clock" | "hash">,
   { request, client, session }: Found,
   code: string,
-  given: Given & Pick<CodeRecord, "consentId"> & { refresh: CodeRecord["refresh"] },
+  given: Given & Pick<CodeRecord, "consentId" | "jobId"> & { refresh: CodeRecord["refresh"] },
 ): RowChange<PeopleRow> {
   const nowSeconds = clock.nowSeconds();
   const { redirectUri, redirectUriSent, challenge, jkt, canWait, target } = request;

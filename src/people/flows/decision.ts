@@ -3,6 +3,7 @@
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import type { ProposedJob } from "../../policy/jobs.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { Result } from "../../result.ts";
 import { defined } from "../../result.ts";
@@ -31,7 +32,12 @@ export type Decision = {
   formToken: string;
 };
 
-export type Offered = { target: Target; scope: readonly string[]; details?: readonly Detail[] };
+export type Offered = {
+  target: Target;
+  scope: readonly string[];
+  details?: readonly Detail[];
+  job?: ProposedJob;
+};
 
 /** What of it a form gives. */
 export type Given = { scopes: readonly string[]; details?: readonly Detail[] };
@@ -82,12 +88,13 @@ export function showOffer<O extends Offered>(
 const shownOn = (
   { settings }: Pick<PeoplePorts, "settings">,
   about: string,
-  { target, scope, details }: Offered,
+  { target, scope, details, job }: Offered,
   refresh: RefreshSettings | undefined,
 ): string => {
   const consentSeconds = settings().signIn?.consentSeconds;
   const shown = ["shown", about, target.names[0], scope, consentSeconds, refresh];
-  return JSON.stringify(details === undefined ? shown : [...shown, details]);
+  const more = [details, job].filter((one) => one !== undefined);
+  return JSON.stringify([...shown, ...more]);
 };
 
 /** WCAG-2.2.1-1: gives the user as much time again, a limited number of times; undefined after the last of them. */

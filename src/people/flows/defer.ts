@@ -31,7 +31,7 @@ export async function defer(
   if (endsAtSeconds - nowSeconds < DEFERRAL_SECONDS_MIN) return { asked: { refused: "deferral_too_short" } };
   const code = buildDeferralCode(random.secret());
   const link = linkOf(hash, code);
-  const asking = defined<Asking>({ access, reason: reasonIn(form) });
+  const asking = defined<Asking>({ access, proposedJob: order.proposedJob, reason: reasonIn(form) });
   const question = await openQuestion(ports, asking, missing, nowSeconds, { link, endsAtSeconds });
   // DTR-D-11: where there are too many, nothing of others gives way.
   if ("refused" in question) return { asked: question };
@@ -76,7 +76,7 @@ function factsOf(order: Order, { partner }: Target): Pick<DeferralRecord, "acces
 /** DTR-D-15: what ends the parties or what the request brought, from now on ends the wait, and what would come of it. */
 function keysOf(
   { settings, hash }: Pick<AskPorts, "settings" | "hash">,
-  { access, sub, chain, actorJti, platforms, root }: Order,
+  { access, sub, chain, actorJti, jobKeys, platforms, root }: Order,
   { rule }: MissingConsent,
   link: string,
   nowSeconds: number,
@@ -90,6 +90,7 @@ function keysOf(
     chain,
     ruleId: rule.id,
     actorJti,
+    jobKeys,
     platforms,
     issuedAtSeconds: nowSeconds,
   });

@@ -1,22 +1,26 @@
 /** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
 import type { AccessRequest, Allowed, Consent, Denied } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
+import { proposedJob } from "../../policy/jobs.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
 import { allowsRefresh, isFor, SELF } from "../../policy/rules.ts";
 import type { Result } from "../../result.ts";
-import { defined } from "../../result.ts";
+import { defined, ok } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PendingRequest, Session } from "../records.ts";
 
+/** What the policy would allow, and the job that the user is asked to approve with it. */
+export type ReviewOffer = Allowed & Pick<PendingRequest, "job">;
+
 export function offerTo(
   { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
   client: Client,
-  { target: name, scope, details, pushed = false }: PendingRequest,
+  { target: name, scope, details, job, pushed = false }: PendingRequest,
   { origin, authTimeSeconds, acr }: Session,
-): Result<Allowed, Denied> {
+): Result<ReviewOffer, Denied> {
   const { policy } = settings();
   const nowSeconds = clock.nowSeconds();
   const scopes = scope ?? policy.targets.get(name)?.scopes ?? [];
@@ -41,12 +45,14 @@ export function offerTo(
     details,
     clientDetails: client.detailTypes,
     pushed,
+    job: job && proposedJob(job.bounds),
     consents: [consent],
     // A key is seen to be proven only when the client redeems the code.
     keys: "assumed",
     nowSeconds,
   });
-  return decide(policy, access);
+  const decided = decide(policy, access);
+  return decided.ok ? ok(defined<ReviewOffer>({ ...decided.value, job })) : decided;
 }
 
 /** REFRESH-D-1: whether refresh tokens come of it, so that the user is told for how long. */

@@ -4,6 +4,8 @@ import { reasonIn } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import { checkConforms } from "../../policy/details.ts";
+import type { ProposedJob } from "../../policy/jobs.ts";
+import { parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import { NO_TYPES } from "../../policy/narrow-details.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
@@ -84,6 +86,8 @@ export async function readAuthorizationRequest(
   const aimed = aim(policy, client, defined<Aiming>({ resource, scope, details }));
   if (!aimed.ok) return tell(aimed.error);
   const nowSeconds = ports.clock.nowSeconds();
+  const job = readJob(policy, clientId, form.job_request, aimed.value, nowSeconds);
+  if (!job.ok) return tell(job.error);
   const request = defined<PendingRequest>({
     id: ports.random.id(),
     clientId,
@@ -96,6 +100,7 @@ export async function readAuthorizationRequest(
     details,
     offline: offline ? true : undefined,
     reason: reasonIn(form),
+    job: job.value,
     canWait: (deferral !== undefined && canWait(form)) || undefined,
     wishes,
     startedAtSeconds: nowSeconds,
@@ -105,6 +110,22 @@ export async function readAuthorizationRequest(
   const { length } = new TextEncoder().encode(JSON.stringify(request));
   if (length > WAITING_BYTES_MAX) return tell("request_too_long");
   return ok({ client, request });
+}
+
+/** JOB-D-4: a job that the client asks for; what it does not name is bounded by the request. */
+function readJob(
+  { targets }: PolicySet,
+  clientId: string,
+  text: string | undefined,
+  { target, scope }: { target: string; scope?: readonly string[] },
+  nowSeconds: number,
+): Result<ProposedJob | undefined, ToldReason> {
+  if (text === undefined) return ok(undefined);
+  const parsed = parseProposal(text, nowSeconds);
+  if (!parsed.ok) return err(parsed.error.kind);
+  if (parsed.value.targets?.every((name) => targets.has(name)) === false) return err("job_target_unknown");
+  const access = defined<Parameters<typeof proposedBounds>[1]>({ clientId, target, scope });
+  return ok({ title: parsed.value.title, bounds: proposedBounds(parsed.value, access, nowSeconds) });
 }
 
 type Aiming = Pick<AuthorizationRequest, "resource" | "scope" | "details">;

@@ -21,6 +21,7 @@ import { CODE_SECONDS } from "../../limits/people.ts";
 import type { Allowed, Origin, Subject } from "../../policy/access.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import { grantKeys, selectorKey } from "../../policy/endings.ts";
+import { jobKey } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -211,6 +212,7 @@ function subjectOf(
         signIn,
       }),
       root: { keys: keysOf(ports, key, code) },
+      job: code.jobId === undefined ? undefined : { id: code.jobId },
       signIn,
       spends,
       parties,
@@ -218,12 +220,22 @@ function subjectOf(
   );
 }
 
-const keysOf = ({ hash }: Pick<PeoplePorts, "hash">, key: string, code: CodeRecord): readonly EndingKey[] =>
-  grantKeys(hash.sha256, {
-    ...code,
-    id: grantOf({ hash }, key),
-    startedAtSeconds: code.usableUntilSeconds - CODE_SECONDS,
-  });
+function keysOf(
+  { hash, settings }: Pick<PeoplePorts, "hash" | "settings">,
+  key: string,
+  code: CodeRecord,
+): readonly EndingKey[] {
+  const { jobId } = code;
+  return grantKeys(
+    hash.sha256,
+    defined<Parameters<typeof grantKeys>[1]>({
+      ...code,
+      id: grantOf({ hash }, key),
+      startedAtSeconds: code.usableUntilSeconds - CODE_SECONDS,
+      jobKey: jobId === undefined ? undefined : jobKey(hash.sha256, settings().issuer, jobId),
+    }),
+  );
+}
 
 /** REFRESH-D-1: a refresh token, where client, rule and page allow it; RFC9700-4.14.2-1: that is the operator's decision. */
 function startOf(
@@ -252,6 +264,7 @@ function startOf(
     scopes,
     details,
     consentId,
+    jobId: code.jobId,
     // RFC9449-5-5, RFC9449-5-9, REFRESH-D-18
     jkt: rotates ? jktOf(client.keys) : undefined,
     authTimeSeconds,

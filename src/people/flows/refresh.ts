@@ -33,7 +33,7 @@ import { plainClient } from "./redeem-code.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
-type RefreshPorts = RecheckPorts & Pick<PeoplePorts, "families" | "successors">;
+type RefreshPorts = RecheckPorts & Pick<PeoplePorts, "families" | "jobs" | "successors">;
 
 export async function readRefresh(
   ports: RefreshPorts,
@@ -56,7 +56,7 @@ export async function readRefresh(
   const about = { ...known, ...parties, grant: { id: family.id, generation: presented } };
   const source = sourceOf(ports, request, token);
   const judged = judge(found, presenterOf(client, source), settings, refresh, ports.clock.nowSeconds());
-  if ("refused" in judged) return refuseRefresh(ports, request, about, judged);
+  if ("refused" in judged) return withEndedJob(ports, found, refuseRefresh(ports, request, about, judged));
   const asked = readParameters(form, family, settings.policy);
   if (!asked.ok) return refuseRequest(request, asked.error, about);
   const user = vouched(found, settings.signIn, about);
@@ -71,6 +71,18 @@ export async function readRefresh(
   const step = stepOf(ports, { token, source }, found, judged, refresh);
   const grant = { id: family.id, generation: presented, step: () => step };
   return ok({ ...order.value, consentId: family.consentId, grant });
+}
+
+/** JOB-D-8: the holder of what ended with its job is told so, which costs a look-up only then. */
+async function withEndedJob(
+  { jobs }: Pick<PeoplePorts, "jobs">,
+  { family: { jobId }, ended }: PresentedFamily,
+  refused: { ok: false; error: RefusedRequest },
+): Promise<{ ok: false; error: RefusedRequest }> {
+  const job = jobId === undefined || ended === undefined ? undefined : await jobs.find(jobId);
+  if (job?.ended === undefined) return refused;
+  const { failure, ...rest } = refused.error;
+  return { ok: false, error: { ...rest, failure: { ...failure, jobError: "ended" } } };
 }
 
 /**
@@ -156,8 +168,9 @@ function readParameters(
 function subjectOf(family: Family, settings: RefreshSettings, parties: Parties): ResolvedSubject {
   const { origin, sub, scopes, details, endingKeys, authTimeSeconds, acr } = family;
   const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
-  return {
+  return defined<ResolvedSubject>({
     sub,
+    job: family.jobId === undefined ? undefined : { id: family.jobId },
     subject: defined<Subject>({
       tokenType: "refresh_token",
       origin,
@@ -173,7 +186,7 @@ function subjectOf(family: Family, settings: RefreshSettings, parties: Parties):
     root: { keys: endingKeys },
     signIn,
     parties,
-  };
+  });
 }
 
 function stepOf(

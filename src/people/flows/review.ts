@@ -14,6 +14,7 @@ import type { DecisionRecord, PendingRequest } from "../records.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
 import type { DecisionPage, Visitor, Waits } from "./decision.ts";
 import { showOffer } from "./decision.ts";
+import type { ReviewOffer } from "./offer.ts";
 import { comesWithRefresh } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice } from "./outcome.ts";
@@ -22,7 +23,7 @@ import type { OpenSession } from "./session.ts";
 import { findSession } from "./session.ts";
 
 /** What the page shows. */
-export type Review = DecisionPage<Allowed> & {
+export type Review = DecisionPage<ReviewOffer> & {
   client: Client;
   redirectUri: string;
   /** PAGE-D-8: anything may be behind the client, so the user confirms that they began this themselves. */
@@ -46,7 +47,7 @@ export type Found = Waits & { request: PendingRequest; client: Client };
 
 export type ReviewPorts = AskingClientPorts & DecisionPorts & Pick<PeoplePorts, "successors" | "waiting">;
 
-export function showReview(ports: DecisionPorts, found: Found, offer: Allowed): Review {
+export function showReview(ports: DecisionPorts, found: Found, offer: ReviewOffer): Review {
   const { request, client, session } = found;
   const { redirectUri, wishes, reason, offline = false } = request;
   const unaskedSeconds = session.unasked ? ports.settings().signIn?.recheck.unaskedSeconds : undefined;

@@ -2,11 +2,13 @@
 
 import { readFormText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
+import type { ProposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
+import type { JobView } from "../pages/job-part.ts";
 import type { PeoplePorts } from "../ports.ts";
 import { sentenceOf, shownDetails, shownParty, shownTarget, shownUser, zoneOf } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
@@ -27,17 +29,18 @@ export const visitorOf = (ports: Pick<PeoplePorts, "hash">, request: HttpRequest
 /** `audience` is the name of the target that the page shows. */
 export function decisionView(
   ports: BasePorts,
-  { id, session, offer: { target, scope, details }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
+  { id, session, offer: { target, scope, details, job }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
   audience: string,
 ): DecisionView {
   const { issuer, policy, signIn, agents } = ports.settings();
-  const nowSeconds = ports.clock.nowSeconds();
+  const untilSeconds = ports.clock.nowSeconds() + (signIn?.consentSeconds ?? 0);
   return defined<DecisionView>({
     target: shownTarget(target, audience),
     // Each scope in the operator's words.
     scopes: scope.map((value) => ({ value, sentence: sentenceOf(target, value) })),
     details: shownDetails(target, details),
-    untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
+    job: job && jobView(ports, job, scope, untilSeconds),
+    untilSeconds,
     agents: furtherAgents(policy, target, scope, session).map((id) => shownParty(agents, id)),
     user: shownUser(session),
     zone: zoneOf(ports, session),
@@ -47,6 +50,32 @@ export function decisionView(
     base: issuer,
     minutesLeft: minutesUntil(ports.clock, expiresAtSeconds),
     renewable: page.renewable,
+  });
+}
+
+/** JOB-D-5: every bound, with targets and agents by name. */
+function jobView(
+  { settings }: BasePorts,
+  { title, bounds }: ProposedJob,
+  scope: readonly string[],
+  lastsUntil: number,
+): JobView {
+  const { policy, agents } = settings();
+  const targets = (bounds.targets ?? []).map((name) => ({ name, target: policy.targets.get(name) }));
+  const shown = targets.map(({ name, target }) => shownTarget(target, name));
+  const sentences = (bounds.scopes ?? scope).map((one) => {
+    const of = targets.find(({ target }) => target?.scopes.includes(one));
+    return sentenceOf(of?.target, one);
+  });
+  return defined<JobView>({
+    title,
+    untilSeconds: Math.min(bounds.notAfterSeconds, lastsUntil),
+    targets: shown,
+    scopes: sentences,
+    agents: (bounds.agents ?? []).map((id) => shownParty(agents, id)),
+    maxTokens: bounds.maxTokens,
+    maxDepth: bounds.maxDepth,
+    goOn: shown.filter((_, index) => targets[index]?.target?.partner?.jobs === "ignores"),
   });
 }
 

@@ -8,6 +8,8 @@ import type { ShownTarget, ShownUser } from "./display-names.ts";
 import { shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
+import type { JobView } from "./job-part.ts";
+import { jobPart } from "./job-part.ts";
 import { dayOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { partyName } from "./parties.ts";
@@ -18,6 +20,8 @@ export type DecisionView = {
   scopes: readonly { value: string; sentence: Worded }[];
   /** The objects to which all of that is limited. */
   details: readonly DetailView[];
+  /** The job that is to be approved. */
+  job?: JobView;
   /** Until when what is allowed lasts. */
   untilSeconds: number;
   /** Workloads that may act further without asking again. */
@@ -55,6 +59,7 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
   return html`
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
+${jobPart(view.job, texts)}
 ${scopes(view, texts)}
 ${limits(view, texts)}
 ${furtherParties(view, texts)}

@@ -71,6 +71,13 @@ export const en = {
   jobsHeading: "Jobs in progress",
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
+  jobAsked: "It is given for this job alone, which its asker calls so, and ends with it:",
+  jobAt: "At:",
+  jobMay: "To:",
+  jobAgents: "Nothing but these may take part:",
+  jobTokens: (most: number) => `At most ${most} accesses are given in all.`,
+  jobDepth: (most: number) => `At most ${most} agents in a row pass it on, as far as this server sees.`,
+  jobGoesOn: (target: Html) => html`When the job ends, ${target} may go on with what it was given.`,
   jobBy: (agent: Html) => html`Done by ${agent}, which calls it so`,
   jobUntil: (date: string) => `Ends by itself on ${date}.`,
   stopJob: "Stop this job",

@@ -1,0 +1,326 @@
+/** Jobs that users approve: behind the link of an agent, and on the page of a client; what comes of them, and how it ends. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../../scripts/http-client.ts";
+import { basic } from "../../../scripts/http-client.ts";
+import type { JsonObject } from "../../../src/spec/rfc8259.ts";
+import type { Exchanging } from "../../support/asking-agents.ts";
+import {
+  BOOKING,
+  exchange,
+  forAskingAgents,
+  linkIn,
+  OPERATOR_SECRET,
+  PLANNER,
+} from "../../support/asking-agents.ts";
+import { shownBy } from "../../support/markup.ts";
+import {
+  Browser,
+  files,
+  locationOf,
+  PRIVATE,
+  PRIVATE_SECRET,
+  parametersOf,
+  request,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
+import type { Event, Service } from "../../support/world.ts";
+import { claimsOf } from "../../support/world.ts";
+
+let provider: TestProvider;
+let service: Service;
+let operator: string;
+
+const WEB = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
+
+before(async () => {
+  provider = await startProvider();
+  const base = forAskingAgents(provider);
+  const more: Record<string, object> = {
+    operator: { scopes: ["token:revoke", "job:manage"] },
+    "apps-for-people": { refresh: true },
+  };
+  service = await makeService(
+    {
+      ...base,
+      clients: {
+        ...base.clients,
+        [PRIVATE]: { ...base.clients[PRIVATE], grantTypes: ["authorization_code", "refresh_token"] },
+      },
+      policies: base.policies.map((rule) => ({ ...rule, ...more[(rule as { id: string }).id] })),
+    },
+    { files: files(provider) },
+  );
+  const token = await service.token(
+    { grant_type: "client_credentials" },
+    { authorization: basic("operator", OPERATOR_SECRET) },
+  );
+  operator = `Bearer ${token.body.access_token}`;
+});
+after(() => stop(service, provider));
+
+const ask = (asked: Exchanging): Promise<Answer> => exchange(service, provider, asked);
+const asking = (job: object, asked: Exchanging = {}): Promise<Answer> =>
+  ask({ ...asked, form: { ...asked.form, job_request: JSON.stringify(job) } });
+const last = async (type: string): Promise<Event> =>
+  (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
+const end = (job: unknown): Promise<Answer> =>
+  service.get("/revocations", {
+    method: "POST",
+    headers: { authorization: operator, "content-type": "application/json" },
+    body: JSON.stringify({ job }),
+  });
+
+async function pageOf(refused: Answer, user: string) {
+  const browser = new Browser(service, provider);
+  return { browser, page: await browser.signIn(await browser.get(linkIn(refused)), user) };
+}
+
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+
+test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and approves it, and the same request goes on in it", async () => {
+  const notAfter = nowSeconds() + 7200;
+  const job = {
+    title: "<b>Book</b> the trip to Rome",
+    notAfter,
+    targets: ["booking-agent", "https://api.example"],
+    scopes: ["trips.read", "trips.book"],
+    agents: [BOOKING],
+    maxTokens: 20,
+    maxDepth: 2,
+  };
+  const asked = { user: "jane", scope: "trips.read trips.book" };
+  const refused = await asking(job, asked);
+  assert.equal(refused.status, 400);
+  assert.equal(refused.body.job_error, undefined);
+  const { browser, page } = await pageOf(refused, "jane");
+  assert.equal(page.status, 200, page.text);
+  assert.ok(!page.text.includes("<b>Book"));
+  const shown = shownBy(page.text);
+  for (const part of [
+    "“<b>Book</b> the trip to Rome”",
+    `${PLANNER} asks to act for you`,
+    "Ends by itself on",
+    "the booking agent",
+    "https://api.example",
+    BOOKING,
+    "At most 20 accesses",
+    "At most 2 agents",
+  ]) {
+    assert.ok(shown.includes(part), `${part}: ${shown}`);
+  }
+  const done = await browser.decide(page);
+  assert.match(shownBy(done.text), /You have allowed it/);
+  const approved = await last("job.approved");
+  const { bounds, title, consents, shown: digest } = approved.detail as JsonObject;
+  assert.deepEqual([title, approved.reason], [job.title, "by_subject"]);
+  assert.deepEqual(bounds, {
+    notAfter,
+    maxTokens: 20,
+    maxDepth: 2,
+    scopes: job.scopes,
+    targets: job.targets,
+    agents: [PLANNER, BOOKING],
+  });
+  assert.equal((consents as unknown[]).length, 2);
+  assert.match(String(digest), /^[\w-]{43}$/);
+
+  const answer = await asking(job, asked);
+  assert.equal(answer.status, 200, answer.text);
+  const id = String(answer.body.job_id);
+  assert.equal(answer.body.job_expires_at, notAfter);
+  assert.deepEqual(claimsOf(answer.body.access_token).job, { id, exp: notAfter });
+  assert.equal((approved.job as { id: string }).id, id);
+  assert.ok(!JSON.stringify(claimsOf(answer.body.access_token)).includes("Rome"));
+  // The next agent takes part, under the consent that came with the job.
+  const next = await ask({
+    path: "agents/booking",
+    own: answer.body.access_token,
+    target: "https://api.example",
+  });
+  assert.equal(next.status, 200, next.text);
+  assert.equal(next.body.job_id, id);
+  // What was given for the job is given for nothing else.
+  assert.equal((await ask(asked)).status, 400);
+  assert.equal((await asking({ ...job, title: "another job" }, asked)).status, 400);
+
+  assert.equal((await end(id)).status, 200);
+  const over = await ask({
+    path: "agents/booking",
+    own: answer.body.access_token,
+    target: "https://api.example",
+  });
+  assert.deepEqual([over.status, over.body.error, over.body.job_error], [400, "invalid_request", "ended"]);
+  const again = await asking(job, asked);
+  assert.equal(again.status, 400);
+});
+
+test("JOB-D-2, JOB-D-4 a job that names no targets and scopes is bounded by the request, and by what the user leaves out", async () => {
+  const asked = { user: "otto", scope: "trips.read trips.book" };
+  const job = { title: "look at trips" };
+  const { browser, page } = await pageOf(await asking(job, asked), "otto");
+  await browser.decide(page, { all: "", scope: ["trips.read"] });
+  const { bounds } = (await last("job.approved")).detail as { bounds: JsonObject };
+  assert.deepEqual([bounds.targets, bounds.scopes], [["booking-agent"], ["trips.read"]]);
+  const answer = await asking(job, asked);
+  assert.equal(answer.body.scope, "trips.read");
+  const elsewhere = await ask({
+    user: "otto",
+    target: "https://api.example",
+    form: { job: String(answer.body.job_id) },
+  });
+  assert.equal(elsewhere.status, 400);
+});
+
+test("JOB-D-4 a user who refuses a job gives nothing, and one link serves one job", async () => {
+  const asked = { user: "ruth" };
+  const [one, other] = [await asking({ title: "one" }, asked), await asking({ title: "other" }, asked)];
+  assert.notEqual(linkIn(one), linkIn(other));
+  assert.equal(linkIn(await asking({ title: "one" }, asked)), linkIn(one));
+  assert.notEqual(linkIn(await ask(asked)), linkIn(one));
+  const { browser, page } = await pageOf(one, "ruth");
+  await browser.decide(page, { decision: "refuse" });
+  assert.equal((await last("job.refused")).reason, "user_refused");
+  assert.equal((await asking({ title: "one" }, asked)).status, 400);
+});
+
+test("JOB-D-6 of two clicks on one link one makes a job", async () => {
+  const asked = { user: "dora" };
+  const { browser, page } = await pageOf(await asking({ title: "once" }, asked), "dora");
+  await Promise.all([browser.decide(page), browser.decide(page), browser.decide(page)]);
+  const made = (await service.events()).filter(
+    ({ type, detail }) => type === "job.approved" && (detail as JsonObject).sub === "dora",
+  );
+  assert.equal(made.length, 1);
+});
+
+test("JOB-D-6 a consent that an agent lacks within a job counts in this job alone", async () => {
+  const asked = { user: "emil", scope: "trips.read" };
+  const job = {
+    title: "with another agent",
+    targets: ["booking-agent", "https://api.example"],
+    scopes: ["trips.read"],
+  };
+  const first = await pageOf(await asking(job, asked), "emil");
+  await first.browser.decide(first.page);
+  const token = (await asking(job, asked)).body.access_token;
+  const next = { path: "agents/booking", own: token, target: "https://api.example" };
+  const lacks = await ask(next);
+  assert.equal(lacks.status, 400);
+  const second = await pageOf(lacks, "emil");
+  await second.browser.decide(second.page);
+  const given = await last("consent.recorded");
+  assert.ok((given.job as JsonObject).id);
+  assert.equal((await ask(next)).status, 200);
+  const without = await ask({
+    path: "agents/booking",
+    user: "emil",
+    target: "https://api.example",
+    scope: "trips.read",
+  });
+  assert.equal(without.status, 400);
+});
+
+// --- a client of people -----------------------------------------------------------------------------------------
+
+const redeem = (code: string, verifier: string, extra: Record<string, string> = {}): Promise<Answer> =>
+  service.token(
+    { grant_type: "authorization_code", code, code_verifier: verifier, redirect_uri: WEB_REDIRECT, ...extra },
+    WEB,
+  );
+const refresh = (token: unknown, extra: Record<string, string> = {}): Promise<Answer> =>
+  service.token({ grant_type: "refresh_token", refresh_token: String(token), ...extra }, WEB);
+
+async function give(job: object, user: string, pushed: boolean) {
+  const browser = new Browser(service, provider);
+  const verifier = verifierOf();
+  const asked = request(verifier, { job_request: JSON.stringify(job) });
+  let sent = asked;
+  if (pushed) {
+    const body = new URLSearchParams(asked as Record<string, string>).toString();
+    const headers = { ...WEB, "content-type": "application/x-www-form-urlencoded" };
+    const left = await service.get("/par", { method: "POST", headers, body });
+    assert.equal(left.status, 201, left.text);
+    sent = { client_id: PRIVATE, request_uri: String(left.body.request_uri) };
+  }
+  const page = await browser.review(sent, user);
+  const back = await browser.decide(page);
+  const { code = "" } = parametersOf(back);
+  return { page, code, verifier };
+}
+
+for (const pushed of [false, true]) {
+  const how = pushed ? "a pushed request" : "a request";
+  test(`JOB-D-4, JOB-D-8 ${how} of a client asks for a job, of which code, tokens and refresh tokens are from then on`, async () => {
+    const notAfter = nowSeconds() + 3600;
+    const user = pushed ? "pia" : "nora";
+    const { page, code, verifier } = await give(
+      { title: "tidy my notes", notAfter, maxTokens: 3 },
+      user,
+      pushed,
+    );
+    assert.ok(shownBy(page.text).includes("“tidy my notes”"));
+    const wider = await redeem(code, verifier, { job_request: JSON.stringify({ title: "more" }) });
+    assert.deepEqual([wider.status, wider.body.error], [400, "invalid_request"]);
+    const again = await give({ title: "tidy my notes", notAfter, maxTokens: 3 }, user, pushed);
+    const first = await redeem(again.code, again.verifier);
+    assert.equal(first.status, 200, first.text);
+    const id = String(first.body.job_id);
+    assert.deepEqual(claimsOf(first.body.access_token).job, { id, exp: notAfter });
+    const second = await refresh(first.body.refresh_token);
+    assert.equal(second.body.job_id, id);
+    for (const extra of [
+      { job: "job_AAAAAAAAAAAAAAAAAAAAAA" },
+      { job_request: JSON.stringify({ title: "wide" }) },
+    ])
+      assert.equal((await refresh(first.body.refresh_token, extra)).status, 400, JSON.stringify(extra));
+    assert.equal((await refresh(first.body.refresh_token)).status, 200);
+    const used = await refresh(first.body.refresh_token);
+    assert.deepEqual(
+      [used.status, used.body.error, used.body.job_error],
+      [400, "invalid_grant", "exhausted"],
+    );
+  });
+}
+
+test("JOB-D-12 a code and a refresh token of a job that has ended give nothing, and their client is told why", async () => {
+  const job = { title: "short work" };
+  const [one, other] = [await give(job, "vera", false), await give(job, "vera", false)];
+  const first = await redeem(one.code, one.verifier);
+  await end(first.body.job_id);
+  const refreshed = await refresh(first.body.refresh_token);
+  assert.deepEqual(
+    [refreshed.status, refreshed.body.error, refreshed.body.job_error],
+    [400, "invalid_grant", "ended"],
+  );
+  const approved = (await service.events())
+    .filter(({ type }) => type === "job.approved")
+    .map((event) => event.job);
+  const { id } = approved.at(-1) as { id: string };
+  await end(id);
+  const redeemed = await redeem(other.code, other.verifier);
+  assert.deepEqual(
+    [redeemed.status, redeemed.body.error, redeemed.body.job_error],
+    [400, "invalid_grant", "ended"],
+  );
+});
+
+const WRONG: Readonly<Record<string, string>> = {
+  "that is no JSON": "{",
+  "with an unknown member": '{"title":"a","pause":1}',
+  "that names an unknown target": '{"title":"a","targets":["nowhere"]}',
+  "that is over": '{"title":"a","notAfter":1}',
+};
+for (const [what, text] of Object.entries(WRONG)) {
+  test(`JOB-D-2 a client whose job_request is one ${what} is told so, and no user is asked`, async () => {
+    const browser = new Browser(service, provider);
+    const answer = await browser.authorize(request(verifierOf(), { job_request: text }));
+    const { error } = parametersOf(await browser.follow(answer));
+    assert.equal(error, "invalid_request", locationOf(answer));
+  });
+}
