@@ -262,6 +262,7 @@ const POLICY: CommandUsage = {
   summary: "checks a policy before it is in force, without store, secrets or keys",
   forms: {
     "check [json config]": "prints the errors and warnings of a policy",
+    "types [config]": "prints the JSON Schema of each type of authorization_details that a target declares",
     "test VECTORS [json config]":
       "asks the policy the questions in the file and compares the answers with the expected ones",
     "diff OLD NEW [vectors fail-on json]":

@@ -3,6 +3,7 @@
 import { escapeUnsafe } from "../audit/safe-text.ts";
 import { loadSettings } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
+import { schemaOf } from "../policy/detail-types.ts";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -26,6 +27,8 @@ export function policyCommand(given: CommandArguments): Result<Command, string> 
   switch (given.form) {
     case "check":
       return onFiles((terminal) => check(escaped(terminal), config, json));
+    case "types":
+      return onFiles((terminal) => types(escaped(terminal), config));
     case "test":
       return onFiles((terminal) => testVectors(escaped(terminal), first, config, json));
     default: {
@@ -83,6 +86,15 @@ async function check(terminal: Terminal, file: string, json: boolean): Promise<n
     for (const warning of warnings) terminal.print(`warning: ${warning}`);
     terminal.print(`${file} is valid: rules ${rules}, targets ${targets}, warnings ${warnings.length}.`);
   }
+  return EXIT.done;
+}
+
+/** RAR-D-1: the JSON Schema of the objects of each type of details, for editors. */
+async function types(terminal: Terminal, file: string): Promise<number> {
+  const loaded = load(terminal, file);
+  if (loaded === undefined) return EXIT.unusable;
+  const schemas = [...loaded.settings.policy.details].map(([name, type]) => schemaOf(name, type));
+  for (const line of JSON.stringify(schemas, null, 2).split("\n")) terminal.print(line);
   return EXIT.done;
 }
 

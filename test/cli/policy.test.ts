@@ -117,7 +117,7 @@ async function run(...args: string[]): Promise<{ code: number; out: string[]; er
 // --- command line ---------------------------------------------------------------------------------------------------
 
 const misuse: [string[], string][] = [
-  [[], '"policy" requires one of: check, test, diff'],
+  [[], '"policy" requires one of: check, types, test, diff'],
   [["apply"], 'unknown command "policy apply"'],
   [["check", "x"], '"policy check" takes options only'],
   [["test"], '"policy test" takes VECTORS'],
@@ -140,7 +140,10 @@ test("the process exits with the code of the command, and with 2 without a comma
   assert.equal((await spawnCommandLine(["policy", "check", "--config", invalid])).code, 1);
   const none = await runCommandLine(["policy"]);
   assert.equal(none.code, 2);
-  assert.match(none.err, /^"policy" requires one of: check, test, diff\n\nUsage:\n {2}mandate policy check/);
+  assert.match(
+    none.err,
+    /^"policy" requires one of: check, types, test, diff\n\nUsage:\n {2}mandate policy check/,
+  );
 });
 
 // --- check ----------------------------------------------------------------------------------------------------------
@@ -865,4 +868,65 @@ test("PROD-2.6-1 a decision with ten thousand rules costs less than twice one wi
   for (const { rules: shape, outcome, ratio } of benchPolicy(20, 100)) {
     assert.ok(ratio < 2, `${shape}, ${outcome}: ${ratio.toFixed(2)} times`);
   }
+});
+
+// --- details ----------------------------------------------------------------------------------------------------
+
+const trip = (fields: Patch): Patch => ({ type: "trip", ...fields });
+const tripType = { governs: ["trips.read"], fields: { most: { is: "integer", narrows: "max" } } };
+/** The configuration where the rule `report` has these details. */
+const withDetails = (details: readonly Patch[] | undefined, more: Patch = {}): string =>
+  saveConfig({
+    targets: [
+      { names: ["booking-agent"], owners: [BOOKING], scopes: ["trips.read", "trips.book"] },
+      { names: ["api", "https://api.example"], scopes: ["trips.read"], details: { trip: tripType } },
+      partner,
+    ],
+    policies: [delegation, { ...report, ...(details && { details }), ...more }],
+  });
+
+test("RAR-D-13 vectors ask with details, and expect them", async () => {
+  const vector = (ask: Patch, expected: Patch) => ({
+    ...{ name: JSON.stringify([ask, expected]), ask: { client: "report", target: "api", ...ask } },
+    ...{ expect: "allow", ...expected },
+  });
+  const passing = [
+    vector({}, { details: [trip({ most: 5 })] }),
+    vector({ details: [trip({ most: 9 })] }, { details: [trip({ most: 5 })] }),
+    vector({ details: [trip({ most: 3 })] }, { details: [trip({ most: 3 })] }),
+    vector({ details: [{ type: "unknown" }] }, { expect: "deny" }),
+  ];
+  const good = await run("test", save(passing), "--config", withDetails([trip({ most: 5 })]));
+  assert.equal(good.code, 0, good.out.join("\n"));
+  const wrong = [vector({}, { details: [trip({ most: 6 })] }), vector({}, { details: [] })];
+  const bad = await run("test", save(wrong), "--config", withDetails([trip({ most: 5 })]));
+  assert.equal(bad.code, 1);
+  assert.match(bad.out.join("\n"), /expected: details \[\{"type":"trip","most":6\}\]/);
+  assert.match(bad.out.join("\n"), /0 of 2 vectors passed/);
+});
+
+test("RAR-D-13 diff shows wider and narrower details, and --fail-on knows them", async () => {
+  const [wide, narrow, none] = [
+    withDetails([trip({ most: 5 })]),
+    withDetails([trip({ most: 3 })]),
+    withDetails(undefined),
+  ];
+  const narrower = await run("diff", wide, narrow, "--fail-on", "allow");
+  assert.match(narrower.out.join("\n"), /Allowed with narrower authorization_details:/);
+  assert.equal(narrower.code, 0);
+  const wider = await run("diff", narrow, wide, "--fail-on", "allow");
+  assert.match(wider.out.join("\n"), /Allowed with wider authorization_details:/);
+  assert.equal(wider.code, 1);
+  const unlimited = await run("diff", narrow, none, "--fail-on", "allow");
+  assert.match(unlimited.out.join("\n"), /no details/);
+  assert.equal(unlimited.code, 1);
+});
+
+test("RAR-D-1 types prints the JSON Schema of each type, made from its fields", async () => {
+  const { code, out } = await run("types", "--config", withDetails(undefined));
+  assert.equal(code, 0);
+  const [schema] = JSON.parse(out.join("\n"));
+  assert.deepEqual(schema.properties, { type: { const: "trip" }, most: { type: "integer" } });
+  assert.equal(schema.additionalProperties, false);
+  assert.deepEqual(JSON.parse((await run("types", "--config", saveConfig())).out.join("")), []);
 });
