@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
-import { exchange, forAskingAgents, linkIn, OPERATOR_SECRET, PLANNER } from "../../support/asking-agents.ts";
+import { exchange, linkIn, OPERATOR_SECRET, PLANNER } from "../../support/asking-agents.ts";
+import { forDeferral, outcome, poll, waitFor } from "../../support/deferral.ts";
 import { shownBy } from "../../support/markup.ts";
 import type { Asked } from "../../support/people.ts";
 import {
@@ -58,7 +59,7 @@ let service: Awaited<ReturnType<typeof makeService>>;
 
 before(async () => {
   provider = await startProvider();
-  const base = forAskingAgents(provider);
+  const base = forDeferral(provider);
   const [apps] = base.policies;
   service = await makeService(
     {
@@ -301,6 +302,22 @@ test("RAR-D-10 an agent's question is about these objects: another object is ano
   assert.deepEqual(of(await ask(trip({ city: "Rome" }))), [trip({ city: "Rome" })]);
   // The consent to one city is none to another, which may be asked for.
   assert.notEqual(linkIn(await ask(trip({ city: "Oslo" }))), undefined);
+});
+
+test("DTR-D-2, DTR-D-13, RAR-D-10 an agent waits for objects, which are allowed on the page of the question alone, and a poll gives no other", async () => {
+  const asked = { user: "gerd", scope: "trips.book", details: JSON.stringify([trip({ city: "Rome" })]) };
+  const waiting = await waitFor(service, provider, asked);
+  const browser = browse();
+  const account = await browser.signIn(await browser.get("/account"), "gerd");
+  assert.match(shownBy(account.text), /What you are asked/);
+  assert.doesNotMatch(account.text, /name="decision"/);
+  const [, own = ""] = /href="([^"]*\/ask\?r=[^"]*)"/.exec(account.text) ?? [];
+  const page = await browser.get(own);
+  assert.match(shownBy(page.text), /trip: city “Rome”/);
+  const wider = await poll(service, waiting, { form: written(trip({ city: "Oslo" })) });
+  assert.equal(outcome(wider), "invalid_request");
+  assert.equal((await browser.decide(page, { detail: "0" })).status, 200);
+  assert.deepEqual(of(await poll(service, waiting)), [trip({ city: "Rome" })]);
 });
 
 test("RAR-D-10 a consent that is recorded by API has details of its targets alone, and a change is its next version", async () => {
