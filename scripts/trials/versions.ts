@@ -4,11 +4,15 @@ import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { NOTES } from "../../test/support/people.ts";
 import { startProvider } from "../../test/support/provider.ts";
+import { until } from "../../test/support/until.ts";
+import { LOOPBACK, startWebServer } from "../../test/support/web.ts";
 import { makeSurroundings } from "../../test/support/world.ts";
 import type { Revision } from "../bench/revision.ts";
 import { ROOT } from "../bench/stage.ts";
 import type { Authority } from "../dev-keys.ts";
+import { claimsOf } from "../http-client.ts";
 import type { ServerProcess } from "../server-process.ts";
 import type { Kept } from "./journeys.ts";
 import { configurationFor, openJourneys, SECRET } from "./journeys.ts";
@@ -20,6 +24,7 @@ export type Version = Pick<Revision, "root" | "commit">;
 export const THIS: Version = { root: ROOT, commit: "this version" };
 
 const has = ({ root }: Version, path: string): boolean => existsSync(join(root, path));
+const tells = (version: Version): boolean => has(version, "src/config/signals.ts");
 
 export type Versions = {
   start(version: Version, instance: string): Promise<ServerProcess>;
@@ -46,11 +51,18 @@ export async function openVersions(
   // The first versions left TLS to the driver, which reads no file of authorities.
   const tls = has(oldest, "src/config/store.ts") ? "verify-full&sslrootcert=database-ca.pem" : "require";
   const provider = await startProvider();
+  const told = new Set<unknown>();
+  const receiver = await startWebServer(async (request) => {
+    const { sub_id } = claimsOf(await request.text()) as { sub_id?: { jti?: string } };
+    told.add(sub_id?.jti);
+    return new Response(null, { status: 202 });
+  });
   const surroundings = await makeSurroundings(configurationFor(abilities, provider), {
     ...(postgres && { postgres: `${postgres.url}?sslmode=${tls}` }),
     files: {
       secret: SECRET,
       "provider.pem": provider.ca,
+      "receiver.pem": receiver.ca,
       ...(postgres && { "database-ca.pem": postgres.authority.certPem }),
     },
   });
@@ -58,7 +70,11 @@ export async function openVersions(
   if (abilities.refresh) Object.assign(config.trustedIssuers, provider.trusted());
   // What this profile has anyway, and the first of the versions does not know.
   delete config.listen.drainSeconds;
+  const targets = abilities.refresh ? ["trips", NOTES] : ["trips"];
+  const place = { url: receiver.origin, ca: { file: "receiver.pem" }, privateNetworks: LOOPBACK };
+  const signals = { streams: { api: { audience: "https://api.example", targets, ...place } } };
   const servers: ServerProcess[] = [];
+  const telling = new Set<ServerProcess>();
   const files: string[] = [];
   const journeys = openJourneys(surroundings, provider, abilities);
   const [kept, ended]: [Kept[], Kept[]] = [[], []];
@@ -78,15 +94,19 @@ export async function openVersions(
   };
 
   return {
-    async start({ root }, instance) {
-      const { startServer } = await import(join(root, "scripts/server-process.ts"));
+    async start(version, instance) {
+      const { startServer } = await import(join(version.root, "scripts/server-process.ts"));
       const file = join(surroundings.folder, `${instance}.json`);
-      writeFileSync(file, JSON.stringify({ ...config, audit: { instance } }));
+      writeFileSync(
+        file,
+        JSON.stringify({ ...config, audit: { instance }, ...(tells(version) && { signals }) }),
+      );
       files.push(file);
       // The packages of a copy are a link to ours, which its permissions do not include.
       const environment = { NODE_OPTIONS: `--allow-fs-read=${join(ROOT, "node_modules")}` };
       const server: ServerProcess = await startServer(file, { environment });
       servers.push(server);
+      if (tells(version)) telling.add(server);
       return server;
     },
     async beside(serving, work) {
@@ -111,6 +131,8 @@ export async function openVersions(
     async check(at) {
       for (const one of kept) assert.equal(await one.stands(at), true, "what was given stands");
       for (const one of ended) assert.equal(await one.stands(at), false, "what was ended stays ended");
+      // Also what a version ended that tells nothing.
+      if (telling.has(at)) await until(() => ended.every(({ jti }) => told.has(jti)), "the receiver is told");
     },
     conclude() {
       const audit = (...args: string[]): string =>
@@ -127,12 +149,12 @@ export async function openVersions(
       }
       const on = postgres === undefined ? "SQLite" : `PostgreSQL (${tls.split("&")[0]})`;
       const what = abilities.refresh ? "chains and grants of users" : "chains";
-      return `${on}: ${kept.length + ended.length} ${what}, ${ended.length} ended; 0 refused, 0 lost`;
+      return `${on}: ${kept.length + ended.length} ${what}, ${ended.length} ended and told; 0 refused, 0 lost`;
     },
     async close() {
       for (const { child } of servers) child.kill("SIGKILL");
       await surroundings.remove();
-      await provider.close();
+      await Promise.all([provider.close(), receiver.stop()]);
     },
   };
 }
