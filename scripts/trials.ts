@@ -23,6 +23,7 @@ import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
 import { runRolling } from "./trials/rolling.ts";
 import { runRotation } from "./trials/rotation.ts";
+import { runSignals } from "./trials/signals.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
@@ -55,6 +56,7 @@ const TRIALS: Trials = new Map([
   ["refresh-races", { rounds: 200, run: raceRefresh }],
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],
+  ["signals", { rounds: 50, run: runSignals }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
   ["throttle", { rounds: 1, run: runThrottle }],
   ["upgrade", { rounds: 2, run: runUpgrade }],
