@@ -29,8 +29,8 @@ export type Dialect = {
   list(pairs: string, order: string): string;
   /** The rest of a select, from its `from` on, for the first ending `e` that reaches one of these keys. */
   firstEnding(keys: string): string;
-  /** A condition: the token carries one of these ending keys, a list of values or a subquery. */
-  carries(keys: string): string;
+  /** A condition that meets every token with one of the ending keys in this JSON array, and maybe others. */
+  carries(list: string): string;
 };
 
 export type Values = Readonly<Record<string, string | number | null>>;

@@ -38,7 +38,7 @@ export function signalRows(engine: Engine): SignalRows {
       const { found, ...end } = await readStretch<FoundToken>(
         engine,
         `${selected(REACHED)}, ${FOUND_JOB}`,
-        `expires_at > :from and ${among("audience", "texts_of(:audiences)")} and ${carries("texts_of(:keys)")}`,
+        `expires_at > :from and ${among("audience", "texts_of(:audiences)")} and ${carries(":keys")}`,
         { after, from, audiences: JSON.stringify(audiences), keys: JSON.stringify(keys) },
       );
       return { tokens: found.map(reachedOf), ...end };

@@ -307,7 +307,7 @@ export interface PendingConsentStore extends PendingConsents, Expiring {}
 export interface SignalRows {
   /** Endings that were recorded since then, the oldest first. */
   endings(sinceMs: number, limit: number): Promise<readonly RecordedEnding[]>;
-  /** Those of the next tokens that carry one of the keys, for these audiences, and expire later; `lastJti` is absent after the last. */
+  /** Of the next tokens at least those that carry one of the keys, for these audiences, and expire later; `lastJti` is absent after the last. */
   tokens(filter: {
     keys: readonly string[];
     audiences: readonly string[];

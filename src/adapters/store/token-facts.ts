@@ -39,8 +39,8 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
       return whenReady(rows<EndedRow>(first, { pairs }), ([found]) => found);
     },
     stretch: ({ key, job, nowSeconds: now, afterJti: after = "" }) => {
-      const carried = `expires_at > :now and (ending_keys is null or ${engine.carries(":key")})`;
-      const values = { key, now, after };
+      const carried = `expires_at > :now and (ending_keys is null or ${engine.carries(":keys")})`;
+      const values = { keys: JSON.stringify([key]), now, after };
       return job === undefined
         ? readStretch(engine, "jti", carried, values)
         : readStretch(engine, "jti", carried, { ...values, job }, "and job_id = :job");

@@ -183,6 +183,22 @@ test(
 );
 
 test(
+  "SSF-D-3 of more endings than are looked for one by one, each is told of its own tokens alone",
+  sending(async ({ token, write, end, sender, got }) => {
+    const rules = Array.from({ length: 12 }, (_, at) => `rule-${at}`);
+    const tokens = [...rules, "living"].map((ruleId) => token({ ruleId }));
+    await write(tokens);
+    for (const id of rules) await end({ by: "rule", id });
+    await sender.run();
+    await until(() => got().length === rules.length, "each ending is told");
+    assert.deepEqual(
+      new Set(got().map(({ sub_id }) => sub_id.jti)),
+      new Set(tokens.slice(0, rules.length).map(({ jti }) => jti)),
+    );
+  }),
+);
+
+test(
   "SSF-D-7 a stream with too many events gets no more, and is told of all when it has taken half of them",
   sending(async ({ store, token, write, end, sender, got, clock, recorded, receives }) => {
     receives.status = 503;

@@ -23,7 +23,8 @@ export const SQLITE: Dialect = {
   firstEnding: (keys) =>
     `from json_each(${keys}) k cross join ending e
      where e.key = k.key and e.cut_off >= k.value order by e.at_ms limit 1`,
-  carries: (keys) => `exists (select true from json_each(ending_keys) k where k.key in (${keys}))`,
+  carries: (list) =>
+    `exists (select true from json_each(ending_keys) k where k.key in (select value from json_each(${list})))`,
 };
 
 export function sqliteEngine({ db, run, remove }: Database): Engine {
