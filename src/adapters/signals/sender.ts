@@ -66,8 +66,8 @@ class Sender {
     const all = this.#configure();
     if (all.length === 0) return;
     const current = all.filter(({ behindMs }) => behindMs === undefined);
-    await this.#watch.look((due) => this.#tell(current, due));
-    for (const one of all) await this.#catchUp(one);
+    await this.#watch.look((due) => this.#tell(current, due, closing));
+    for (const one of all) await this.#catchUp(one, closing);
     await this.#sweep();
     for (const one of all) {
       one.waiting = await this.#options.store.signals.waiting(one.stream.name, this.#waitingMax);
@@ -98,8 +98,13 @@ class Sender {
   }
 
   /** SSF-D-7: a receiver for which too many events wait is told of the rest later. */
-  async #tell(receivers: readonly Receiver[], due: readonly RecordedEnding[]): Promise<boolean> {
-    const left = await tellEndings(this.#options, receivers, due, this.#waitingMax);
+  async #tell(
+    receivers: readonly Receiver[],
+    due: readonly RecordedEnding[],
+    closing: () => boolean,
+  ): Promise<boolean> {
+    const added = (one: Receiver): void => this.#deliver(one, closing);
+    const left = await tellEndings(this.#options, receivers, due, { most: this.#waitingMax, added, closing });
     for (const [one, { atMs }] of left) {
       one.behindMs = atMs;
       this.#options.record(signalEvent(one.stream.name, "signal.delayed", "signals_too_many"));
@@ -107,9 +112,10 @@ class Sender {
     return left.size === 0;
   }
 
-  async #catchUp(one: Receiver): Promise<void> {
+  async #catchUp(one: Receiver, closing: () => boolean): Promise<void> {
     if (one.behindMs === undefined || one.waiting.count > this.#waitingMax / 2) return;
-    for await (const found of this.#watch.since(one.behindMs)) if (!(await this.#tell([one], found))) return;
+    for await (const found of this.#watch.since(one.behindMs))
+      if (!(await this.#tell([one], found, closing))) return;
     one.behindMs = undefined;
   }
 

@@ -1,8 +1,10 @@
 /** Makes the events that receivers are told of endings: signed once, with an id by which the store has each once. */
 import { setImmediate as turn } from "node:timers/promises";
+import { SIGNALS_MADE_MAX } from "../../limits/signals.ts";
 import type { ReachedToken, RecordedEnding, Teller, ToldEnding } from "../../policy/signals.ts";
 import { Telling } from "../../policy/signals.ts";
 import type { Clock, Hash, Signer } from "../../ports.ts";
+import type { Signal } from "../../records.ts";
 import type { Settings, StreamSettings } from "../../settings/settings.ts";
 import type { SecurityEvent } from "../../spec/rfc8417.ts";
 import { buildSecurityEvent, SECURITY_EVENT } from "../../spec/rfc8417.ts";
@@ -21,15 +23,24 @@ export type TellOptions = {
 /** A stream, and how many of its events wait. */
 type Queue = { stream: StreamSettings; waiting: { count: number } };
 
+export type TellRound<To> = {
+  /** Of each stream so many events wait, and no more. */
+  most: number;
+  /** Events for it may be delivered while others are made. */
+  added(to: To): void;
+  closing(): boolean;
+};
+
 /**
- * What these streams are told of these endings is in the store afterwards. SSF-D-7: `most` events of each wait; for a
- * stream that would get more, the first ending of which it was not told everything is returned.
+ * What these streams are told of these endings is in the store afterwards, unless the process stops: the next one makes
+ * the rest. SSF-D-7: for a stream that would get more events than may wait, the first ending of which it was not told
+ * everything is returned.
  */
 export async function tellEndings<To extends Queue>(
   options: TellOptions,
   all: readonly To[],
   endings: readonly RecordedEnding[],
-  most: number,
+  { most, added, closing }: TellRound<To>,
 ): Promise<ReadonlyMap<To, RecordedEnding>> {
   const { store, clock, hash, settings } = options;
   const teller = { ...settings(), sha256: hash.sha256 };
@@ -48,11 +59,19 @@ export async function tellEndings<To extends Queue>(
     }
   }
   const left = new Map<To, RecordedEnding>();
-  for (const { to, ending, telling } of tellings) {
-    for (const told of telling.told()) {
-      if (to.waiting.count >= most) left.getOrInsert(to, ending);
-      if (left.has(to)) break;
-      if (await addRevoked(options, to.stream, ending, told)) to.waiting.count++;
+  for (const [to, own] of Map.groupBy(tellings, (one) => one.to)) {
+    const events = own.flatMap(({ ending, telling }) =>
+      telling.told().map((told) => toldEvent(options, to.stream, ending, told)),
+    );
+    for (let at = 0; at < events.length && !left.has(to) && !closing(); at += SIGNALS_MADE_MAX) {
+      const fresh = await unknown(options, to.stream, events.slice(at, at + SIGNALS_MADE_MAX));
+      const room = Math.max(0, most - to.waiting.count);
+      const first = fresh[room];
+      if (first !== undefined) left.set(to, first.ending);
+      to.waiting.count += await add(options, to.stream, fresh.slice(0, room));
+      added(to);
+      // The embedded store and the signer answer within the turn.
+      await turn();
     }
   }
   return left;
@@ -83,42 +102,58 @@ const INITIATORS: Readonly<Record<string, Initiator>> = {
   by_user: "user",
 };
 
-function addRevoked(
-  options: TellOptions,
-  stream: StreamSettings,
-  { eventId, atMs, reason = "ended" }: RecordedEnding,
+/** Before it is signed; made again, it has the same `jti`. */
+type ToldEvent = Pick<SecurityEvent, "jti" | "cause" | "subject" | "type" | "payload"> & {
+  ending: RecordedEnding;
+  untilSeconds: number;
+};
+
+function toldEvent(
+  { hash }: TellOptions,
+  { name, audience }: StreamSettings,
+  ending: RecordedEnding,
   { subject, cutOffSeconds, untilSeconds }: ToldEnding,
-): Promise<boolean> {
+): ToldEvent {
+  const { eventId, atMs, reason = "ended" } = ending;
   const atSeconds = Math.floor(atMs / 1000);
   const initiator = INITIATORS[reason] ?? "system";
   const payload = sessionRevoked({ atSeconds, initiator, reason, cutOffSeconds });
-  const event = { cause: eventId, subject, type: SESSION_REVOKED, payload };
-  return add(options, stream, { ...event, id: [eventId, subject], atMs, untilSeconds });
+  const jti = hash.sha256(JSON.stringify([name, audience, eventId, subject]));
+  return { jti, cause: eventId, subject, type: SESSION_REVOKED, payload, ending, untilSeconds };
+}
+
+/** Those that are not there yet: every instance looks at an ending, and signs nothing that another one signed. */
+async function unknown(
+  { store }: TellOptions,
+  { name }: StreamSettings,
+  events: readonly ToldEvent[],
+): Promise<readonly ToldEvent[]> {
+  const known = await store.signals.known(
+    name,
+    events.map(({ jti }) => jti),
+  );
+  return events.filter(({ jti }) => !known.has(jti));
+}
+
+/** SSF-D-2: the text that is signed first stays, and every delivery sends it; returns how many were not there yet. */
+async function add(
+  options: TellOptions,
+  stream: StreamSettings,
+  events: readonly ToldEvent[],
+): Promise<number> {
+  const signed: Signal[] = [];
+  for (const { ending, untilSeconds, ...event } of events) {
+    const { jti } = event;
+    const body = await sign(options, stream, event);
+    signed.push({ stream: stream.name, jti, body, atMs: ending.atMs, expiresAtSeconds: untilSeconds });
+  }
+  return signed.length === 0 ? 0 : options.store.signals.add(signed);
 }
 
 /** SSF-8.1.4-1: an event that ends nothing, by which both sides see that the stream works. */
 export function makeVerification(options: TellOptions, stream: StreamSettings, jti: string): Promise<string> {
   const subject = { format: "opaque", id: stream.name } as const;
   return sign(options, stream, { jti, subject, type: VERIFICATION, payload: {} });
-}
-
-type Addition = Pick<SecurityEvent, "cause" | "subject" | "type" | "payload"> & {
-  /** What makes the event the one that it is: made again, it has the same `jti`. */
-  id: readonly unknown[];
-  atMs: number;
-  untilSeconds: number;
-};
-
-/** SSF-D-2: the text that is signed first stays, and every delivery sends it; false where that is there already. */
-async function add(
-  options: TellOptions,
-  stream: StreamSettings,
-  { id, atMs, untilSeconds, ...event }: Addition,
-): Promise<boolean> {
-  const { name, audience } = stream;
-  const jti = options.hash.sha256(JSON.stringify([name, audience, ...id]));
-  const body = await sign(options, stream, { ...event, jti });
-  return options.store.signals.add({ stream: name, jti, body, atMs, expiresAtSeconds: untilSeconds });
 }
 
 /** RFC8417-5.1-3: every event is signed. */

@@ -29,6 +29,8 @@ export type Dialect = {
   list(pairs: string, order: string): string;
   /** The rest of a select, from its `from` on, for the first ending `e` that reaches one of these keys. */
   firstEnding(keys: string): string;
+  /** The statement that inserts each object of the JSON array `:rows`, whose members have the names of the columns. */
+  insertEach(table: Table<unknown>): string;
   /** A condition that meets every token with one of the ending keys in this JSON array, and maybe others. */
   carries(list: string): string;
 };

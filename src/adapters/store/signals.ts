@@ -2,7 +2,7 @@
 import type { ReachedToken } from "../../policy/signals.ts";
 import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
-import { fromRow, insertInto, pick, toRow } from "./columns.ts";
+import { fromRow, pick, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords } from "./engine.ts";
 import type { SignalRows } from "./store.ts";
@@ -27,7 +27,7 @@ const FOUND_JOB =
 type Waiting = Awaited<ReturnType<SignalRows["waiting"]>>;
 
 export function signalRows(engine: Engine): SignalRows {
-  const { rows, change, selected, among, some, carries } = engine;
+  const { rows, change, selected, among, some, carries, insertEach } = engine;
   return {
     endings: async (since, limit) =>
       readRecords(engine)(RECORDED, "from ending where at_ms >= :since order by at_ms limit :limit", {
@@ -43,13 +43,17 @@ export function signalRows(engine: Engine): SignalRows {
       );
       return { tokens: found.map(reachedOf), ...end };
     },
-    add: async (signal) => {
-      const added = await change(
-        `${insertInto(SIGNAL)} on conflict do nothing`,
-        toRow(SIGNAL.columns, signal),
+    known: async (stream, jtis) => {
+      const found = await rows<{ jti: string }>(
+        `select jti from signal where stream = :stream and ${among("jti", "texts_of(:jtis)")}`,
+        { stream, jtis: JSON.stringify(jtis) },
       );
-      return added === 1;
+      return new Set(found.map(({ jti }) => jti));
     },
+    add: async (signals) =>
+      change(`${insertEach(SIGNAL)} on conflict do nothing`, {
+        rows: JSON.stringify(signals.map((one) => toRow(SIGNAL.columns, one))),
+      }),
     take: async (stream, now, again, limit) => {
       const due = "stream = :stream and sent is null and due <= :now";
       const found = await rows<RowOf<typeof SIGNAL.columns>>(

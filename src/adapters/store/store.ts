@@ -314,8 +314,10 @@ export interface SignalRows {
     expireAfterSeconds: number;
     afterJti?: string;
   }): Promise<{ tokens: readonly ReachedToken[]; lastJti?: string }>;
-  /** Adds the event; false where there is one with this id. */
-  add(signal: Signal): Promise<boolean>;
+  /** Those of the ids under which the stream has an event. */
+  known(stream: string, jtis: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Adds the events, except where their stream has one with this id; returns their number. */
+  add(signals: readonly Signal[]): Promise<number>;
   /** Takes events of the stream that are due up to `nowMs`; they are due again at `againMs`, unless they are settled. */
   take(stream: string, nowMs: number, againMs: number, limit: number): Promise<readonly Signal[]>;
   /** The event is due again at this time. */

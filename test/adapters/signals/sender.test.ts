@@ -5,6 +5,7 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { random } from "../../../src/adapters/crypto/random.ts";
+import type { SenderOptions } from "../../../src/adapters/signals/sender.ts";
 import { startSender } from "../../../src/adapters/signals/sender.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import {
@@ -12,6 +13,7 @@ import {
   SIGNAL_TEST_SECONDS,
   SIGNAL_TESTS_MISSED,
   SIGNAL_TOKENS_MAX,
+  SIGNALS_MADE_MAX,
   SIGNALS_WAITING_MAX,
 } from "../../../src/limits/signals.ts";
 import { ENDING_STRETCH_MAX, STORE_SWEEP_MAX } from "../../../src/limits/store.ts";
@@ -72,24 +74,35 @@ async function start(t: TestContext, waitingMax: number) {
   const streams = new Map([["api", stream]]);
   const targets = new Map<string, Target>();
   const recorded: AuditEvent[] = [];
-  const sender = startSender({
+  const signer = await openSigner(store, TRAIL_KEY, ["ES256"], clock, "signal");
+  let signed = 0;
+  const again = () => startSender(options);
+  const options: SenderOptions = {
     ...{ store, clock, timers, journal, hash },
-    signer: await openSigner(store, TRAIL_KEY, ["ES256"], clock, "signal"),
+    signer: {
+      current: (alg) => signer.current(alg),
+      sign: (...what) => {
+        signed++;
+        return signer.sign(...what);
+      },
+    },
     settings: () => ({ issuer: ISSUER, streams, policy: { targets } }),
     record: (event) => void recorded.push(event),
     onFault: assert.fail,
     waitingMax,
     random,
-  });
+  };
+  const sender = again();
   const token = (values: Partial<TokenRecord> = {}): TokenRecord => {
     const seconds = clock.nowSeconds();
     const times = { issuedAtSeconds: seconds, expiresAtSeconds: seconds + 3_000 };
     return makeToken({ audience: API, ...times, ...values });
   };
   return {
-    ...{ trail, store, clock, journal, sender, recorded, token, stream, streams, targets, pushed },
+    ...{ trail, store, clock, journal, sender, again, recorded, token, stream, streams, targets, pushed },
     /** Those about endings. */
     got: () => got.filter(({ sub_id: { format } }) => format !== "opaque"),
+    signed: () => signed,
     tests: () => got.filter(({ sub_id: { format } }) => format === "opaque").length,
     receives,
     stop: async () => {
@@ -183,6 +196,53 @@ test(
 );
 
 test(
+  "SSF-D-2 an event that is there already is not signed again by a later look",
+  sending(async ({ token, write, end, sender, signed, clock }) => {
+    await write([token({ ruleId: "seen" }), token({ ruleId: "seen" })]);
+    await end({ by: "rule", id: "seen" });
+    await sender.run();
+    assert.equal(signed(), 2);
+    clock.pass(SIGNAL_SECOND_LOOK_MS);
+    await write([token({ ruleId: "seen", issuedAtSeconds: clock.nowSeconds() - 60 })]);
+    await sender.run();
+    assert.equal(signed(), 3);
+  }),
+);
+
+test(
+  "SSF-D-1 the first events of an ending of many subjects are delivered while the others are signed",
+  sending(async ({ token, write, end, sender, signed, got }) => {
+    const count = 8 * SIGNALS_MADE_MAX;
+    await write(Array.from({ length: count }, (_, at) => token({ ruleId: "wide", subject: `user-${at}` })));
+    await end({ by: "rule", id: "wide" });
+    const run = sender.run();
+    await until(() => got().length > 0, "the first event");
+    const early = signed();
+    await run;
+    assert.ok(early < count, `${early} of ${count} were signed before one was delivered`);
+    await until(() => got().length === count, "every subject is told");
+  }),
+);
+
+test(
+  "SSF-D-1 a process that stops while events are signed waits for no more of them, and the next one tells all",
+  sending(async ({ token, write, end, sender, again, signed, got }) => {
+    const count = 8 * SIGNALS_MADE_MAX;
+    await write(Array.from({ length: count }, (_, at) => token({ ruleId: "wide", subject: `user-${at}` })));
+    await end({ by: "rule", id: "wide" });
+    const run = sender.run();
+    await until(() => signed() > 0, "the first is signed");
+    await sender.close();
+    await run;
+    assert.ok(signed() < count, `${signed()} of ${count}`);
+    const next = again();
+    await next.run();
+    await until(() => got().length === count, "every subject is told");
+    await next.close();
+  }),
+);
+
+test(
   "SSF-D-3 of more endings than are looked for one by one, each is told of its own tokens alone",
   sending(async ({ token, write, end, sender, got }) => {
     const rules = Array.from({ length: 12 }, (_, at) => `rule-${at}`);
@@ -206,7 +266,7 @@ test(
       ...{ stream: "api", jti: `filler-${at}`, body: FILLER, atMs: clock.nowMs() },
       expiresAtSeconds: clock.nowSeconds() + 3_000,
     });
-    for (let at = 0; at < WAITING_MAX; at++) await store.signals.add(filler(at));
+    await store.signals.add(Array.from({ length: WAITING_MAX }, (_, at) => filler(at)));
     await sender.run();
     const told = token({ ruleId: "late" });
     await write([told]);
@@ -341,7 +401,7 @@ test(
       atMs: 0,
       expiresAtSeconds,
     });
-    await Promise.all(Array.from({ length: count }, (_, at) => store.signals.add(gone(at))));
+    await store.signals.add(Array.from({ length: count }, (_, at) => gone(at)));
     clock.pass(60_000);
     for (let run = 0; run < 3; run++) await sender.run();
     const expired = recorded.filter(({ type }) => type === "signal.expired");

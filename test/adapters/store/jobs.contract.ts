@@ -191,7 +191,7 @@ export function testJobs({ name, create, shared }: Harness): void {
       ["one", "2"],
       ["two", "3"],
     ] as const)
-      await store.signals.add({ ...signal, stream, jti });
+      await store.signals.add([{ ...signal, stream, jti }]);
     await store.signals.settle({ ...signal, stream: "two", jti: "3" }, NOW_SECONDS);
     const remains = await store.jobs.remains(jobId, { nowSeconds, endedMs: NOW_SECONDS * 1000 });
     assert.deepEqual(remains, {

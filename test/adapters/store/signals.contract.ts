@@ -70,10 +70,17 @@ export function testSignals({ name, create }: Harness): void {
 
   test(`${name}: SSF-D-2 an event is added once, and its text stays the one that was added first`, async (t) => {
     const { signals } = await (await create(t)).open();
-    await signals.add(signal("a"));
-    await signals.add(signal("a", { body: "another" }));
-    await signals.add(signal("a", { stream: "crew" }));
-    assert.deepEqual(await signals.take("booking", NOW_MS, NOW_MS + 9, 10), [signal("a")]);
+    const text = { body: `"'\\ \u00e9\n{"a":[1]}` };
+    assert.equal(await signals.add([signal("a", text), signal("b")]), 2);
+    assert.equal(await signals.add([signal("a", { body: "another" }), signal("c")]), 1);
+    assert.equal(await signals.add([signal("a", { stream: "crew" })]), 1);
+    assert.deepEqual(await signals.known("booking", ["c", "d", "a", "'"]), new Set(["a", "c"]));
+    assert.deepEqual(await signals.known("crew", ["a", "b"]), new Set(["a"]));
+    const taken = await signals.take("booking", NOW_MS, NOW_MS + 9, 10);
+    assert.deepEqual(
+      taken.toSorted((a, b) => (a.jti < b.jti ? -1 : 1)),
+      [signal("a", text), signal("b"), signal("c")],
+    );
   });
 
   test(`${name}: SSF-D-1 of several instances one takes an event, until it is due again or settled`, async (t) => {
@@ -81,7 +88,7 @@ export function testSignals({ name, create }: Harness): void {
     const stores = [await opened.open(), await opened.open()];
     const [{ signals } = assert.fail()] = stores;
     const all = Array.from({ length: 40 }, (_, at) => `event-${at}`);
-    for (const jti of all) await signals.add(signal(jti));
+    await signals.add(all.map((jti) => signal(jti)));
     const takeAll = async ({ signals: own }: (typeof stores)[0]): Promise<string[]> => {
       const taken: string[] = [];
       for (;;) {
@@ -107,8 +114,8 @@ export function testSignals({ name, create }: Harness): void {
 
   test(`${name}: SSF-D-5 expired events are removed, and those that were not delivered are counted once`, async (t) => {
     const { signals } = await (await create(t)).open();
-    for (const jti of ["a", "b", "c"]) await signals.add(signal(jti));
-    await signals.add(signal("later", { expiresAtSeconds: NOW_SECONDS + 61 }));
+    const later = signal("later", { expiresAtSeconds: NOW_SECONDS + 61 });
+    await signals.add([...["a", "b", "c"].map((jti) => signal(jti)), later]);
     await signals.settle(signal("a"), NOW_MS);
     const rounds = [await signals.sweep(NOW_SECONDS + 61, 2), await signals.sweep(NOW_SECONDS + 61, 2)];
     assert.deepEqual(

@@ -39,6 +39,10 @@ export const POSTGRES: Dialect = {
        where ending.key = k.key and ending.cut_off >= k.value::bigint order by at_ms limit 1
      ) e
      order by e.at_ms limit 1`,
+  insertEach: ({ name, columns }) => {
+    const names = Object.keys(columns).join(", ");
+    return `insert into ${name} (${names}) select ${names} from json_populate_recordset(null::${name}, :rows::text::json)`;
+  },
   carries: (list) =>
     `case when (select json_array_length(${list}::text::json)) > ${KEYS_MAX} then ending_keys is not null
        else exists (select true from unnest(array(texts_of(${list}))) k where strpos(ending_keys::text, k) > 0) end`,

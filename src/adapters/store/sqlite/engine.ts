@@ -23,6 +23,12 @@ export const SQLITE: Dialect = {
   firstEnding: (keys) =>
     `from json_each(${keys}) k cross join ending e
      where e.key = k.key and e.cut_off >= k.value order by e.at_ms limit 1`,
+  // Without a condition, an `on conflict` behind it would be read as that of a join.
+  insertEach: ({ name, columns }) => {
+    const names = Object.keys(columns);
+    const values = names.map((one) => `value ->> '${one}'`).join(", ");
+    return `insert into ${name} (${names.join(", ")}) select ${values} from json_each(:rows) where true`;
+  },
   carries: (list) =>
     `exists (select true from json_each(ending_keys) k where k.key in (select value from json_each(${list})))`,
 };
