@@ -15,6 +15,8 @@ import { tellUnderLoad } from "./signals/told.ts";
 import { askUnheard } from "./signals/unheard.ts";
 
 const RECEIVERS = 10;
+/** What 300 exchanges a second leave by the default lifetime of a token. */
+const LIVING = 300 * 300;
 const INSTANCES: Readonly<Record<StoreKind, number>> = { PostgreSQL: 3, SQLite: 1 };
 
 type Scene = (site: Site, rounds: number) => AsyncIterable<string>;
@@ -57,6 +59,7 @@ async function* withReceivers(
 }
 
 async function* tellAll(site: Site): AsyncGenerator<string, void> {
+  await site.fill(LIVING);
   yield* withReceivers(false, async function* (receivers) {
     yield await tellUnderLoad(site, receivers, "healthy receivers");
   });

@@ -64,6 +64,8 @@ export type Site = {
   disable(at: Instance, sub: string): Promise<void>;
   readiness(at: Instance): Promise<{ status: number; body: Readiness }>;
   metrics(at: Instance): Promise<string>;
+  /** Adds so many living tokens of one user, past the server. */
+  fill(count: number): Promise<void>;
   /** What is on record of streams, in all logs. */
   streamEvents(): Promise<{ type: string; stream: string }[]>;
   close(): Promise<void>;
@@ -129,10 +131,15 @@ export async function openSite(kind: StoreKind, count: number): Promise<Site> {
     desk = { token: String(body.access_token), untilMs: performance.now() + 120_000 };
     return desk.token;
   };
+  const userToken = (sub: string): Promise<string> =>
+    provider.userToken(sub, ISSUER, {
+      scope: SCOPES.join(" "),
+      exp: Math.floor(Date.now() / 1000) + PROOF_SECONDS,
+    });
   const operations = (at: Instance, path: string) => fetch(`http://127.0.0.1:${at.health}${path}`);
 
   return {
-    ...{ provider, ca, instances, ask, post },
+    ...{ provider, ca, instances, ask, post, userToken },
     async restart(at) {
       await at.server.stop("SIGKILL");
       at.server = await start(at);
@@ -147,11 +154,6 @@ export async function openSite(kind: StoreKind, count: number): Promise<Site> {
     },
     exchange: (at, subject, by = "planner") => post(at, "/token", exchangeForm(subject, by)),
     exchangeCall: async (subject) => makeCall(new URL(`${ISSUER}/token`), exchangeForm(subject, "planner")),
-    userToken: (sub) =>
-      provider.userToken(sub, ISSUER, {
-        scope: SCOPES.join(" "),
-        exp: Math.floor(Date.now() / 1000) + PROOF_SECONDS,
-      }),
     async isActive(at, token) {
       const { status, body, text } = await post(at, "/introspect", { token }, "gate");
       assert.equal(status, 200, text);
@@ -178,6 +180,20 @@ export async function openSite(kind: StoreKind, count: number): Promise<Site> {
       return { status: answer.status, body: (await answer.json()) as Readiness };
     },
     metrics: async (at) => (await operations(at, "/metrics")).text(),
+    async fill(count) {
+      const [at = assert.fail()] = instances;
+      const { status, text } = await post(at, "/token", exchangeForm(await userToken("filler"), "planner"));
+      assert.equal(status, 200, text);
+      const sql = postgres(database?.owned ?? assert.fail(), { max: 1, onnotice: () => {} });
+      const columns = await sql<{ name: string }[]>`
+        select attname as name from pg_attribute
+        where attrelid = 'token'::regclass and attnum > 0 and not attisdropped and attname <> 'jti'`;
+      const names = columns.map(({ name }) => name).join(", ");
+      await sql.unsafe(`insert into token (jti, ${names}) select substr(md5(i::text), 1, 22), ${names}
+        from (select * from token order by issued_at desc limit 1) t cross join generate_series(1, ${count}) i`);
+      await sql.unsafe("analyze token");
+      await sql.end();
+    },
     async streamEvents() {
       const found: { type: string; stream: string }[] = [];
       const opened = await openStore(

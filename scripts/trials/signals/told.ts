@@ -8,8 +8,8 @@ import type { Receivers } from "./receivers.ts";
 import type { Site } from "./site.ts";
 
 const PER_SECOND = 300;
-const SECONDS = 40;
-const ENDINGS_EVERY_MS = 200;
+const SECONDS = 60;
+const ENDINGS_EVERY_MS = 1_000;
 /** The bound. */
 const TOLD_MS = 2_000;
 const WAIT_MS = 20_000;
