@@ -3,7 +3,7 @@
  * that has no more rights than a server needs, and by one on SQLite: what a disabled user still gets, how long receivers
  * wait beside hostile ones under load, what many endings cost, and what a kill loses.
  */
-import { disableUsers } from "./signals/disabled.ts";
+import { disableUsers, endLiving } from "./signals/disabled.ts";
 import { showHostile } from "./signals/hostile.ts";
 import { killBetween } from "./signals/killed.ts";
 import { endCovering, endMany } from "./signals/many.ts";
@@ -11,7 +11,7 @@ import type { Receivers } from "./signals/receivers.ts";
 import { startReceivers } from "./signals/receivers.ts";
 import type { Site, StoreKind } from "./signals/site.ts";
 import { openSite } from "./signals/site.ts";
-import { tellUnderLoad } from "./signals/told.ts";
+import { TOLD_MS, tellUnderLoad } from "./signals/told.ts";
 import { askUnheard } from "./signals/unheard.ts";
 
 const RECEIVERS = 10;
@@ -19,61 +19,74 @@ const RECEIVERS = 10;
 const LIVING = 300 * 300;
 const INSTANCES: Readonly<Record<StoreKind, number>> = { PostgreSQL: 3, SQLite: 1 };
 
-type Scene = (site: Site, rounds: number) => AsyncIterable<string>;
+/** The figures in a line; throws where a bound is not met. */
+type Step = () => Promise<string>;
+type Scene = (site: Site, rounds: number) => AsyncIterable<Step>;
 
 const SCENES: Readonly<Record<StoreKind, readonly Scene[]>> = {
-  PostgreSQL: [disableUsers, tellAll, kill],
-  SQLite: [disableUsers, kill],
+  PostgreSQL: [disable, tell, kill],
+  SQLite: [disable, kill],
 };
 
-/** Every scene is played, also after one that failed. */
+/** Every step is taken, also after one that failed. */
 export async function* runSignals(rounds: number): AsyncGenerator<string, void> {
   const faults: unknown[] = [];
-  yield await askUnheard();
+  const take = (step: Step): Promise<string> =>
+    step().catch((fault) => {
+      faults.push(fault);
+      return `WRONG: ${String(fault instanceof Error ? fault.message : fault).replace(/\s+/g, " ")}`;
+    });
+  yield await take(askUnheard);
   for (const [kind, scenes] of Object.entries(SCENES) as [StoreKind, readonly Scene[]][]) {
     for (const scene of scenes) {
       const site = await openSite(kind, INSTANCES[kind]);
       try {
-        for await (const line of scene(site, rounds)) yield `${kind}: ${line}`;
-      } catch (fault) {
-        faults.push(fault);
-        yield `${kind}: WRONG: ${fault instanceof Error ? fault.message.replace(/\s+/g, " ") : fault}`;
+        for await (const step of scene(site, rounds)) yield `${kind}: ${await take(step)}`;
       } finally {
         await site.close();
       }
     }
   }
-  if (faults.length > 0) throw new Error(`${faults.length} bounds are not met`, { cause: faults[0] });
+  if (faults.length > 0) throw new Error(`${faults.length} steps failed`, { cause: faults[0] });
+}
+
+async function* disable(site: Site, rounds: number): AsyncGenerator<Step> {
+  yield () => disableUsers(site, rounds);
+  yield () => endLiving(site);
+}
+
+async function* tell(site: Site): AsyncGenerator<Step> {
+  yield* withReceivers(false, async function* (receivers) {
+    yield () => tellUnderLoad(site, receivers, "healthy receivers", TOLD_MS);
+  });
+  yield* withReceivers(true, async function* (receivers) {
+    yield () => tellUnderLoad(site, receivers, "beside hostile ones", TOLD_MS);
+    yield () => endMany(site, receivers);
+    yield () => endCovering(site, receivers);
+    yield () => showHostile(site, receivers);
+    // Each ending is looked for in every living token, so that this depends on the machine above all.
+    yield async () => {
+      await site.fill(LIVING);
+      return tellUnderLoad(site, receivers, `without a bound, ${LIVING} living tokens more`, undefined);
+    };
+  });
+}
+
+async function* kill(site: Site, rounds: number): AsyncGenerator<Step> {
+  yield* withReceivers(false, async function* (receivers) {
+    await site.tell(receivers);
+    yield () => killBetween(site, receivers, rounds);
+  });
 }
 
 async function* withReceivers(
   hostile: boolean,
-  use: (receivers: Receivers) => AsyncIterable<string>,
-): AsyncGenerator<string, void> {
+  use: (receivers: Receivers) => AsyncIterable<Step>,
+): AsyncGenerator<Step> {
   const receivers = await startReceivers(RECEIVERS, hostile);
   try {
     yield* use(receivers);
   } finally {
     await receivers.close();
   }
-}
-
-async function* tellAll(site: Site): AsyncGenerator<string, void> {
-  await site.fill(LIVING);
-  yield* withReceivers(false, async function* (receivers) {
-    yield await tellUnderLoad(site, receivers, "healthy receivers");
-  });
-  yield* withReceivers(true, async function* (receivers) {
-    yield await tellUnderLoad(site, receivers, "beside hostile ones");
-    yield await endMany(site, receivers);
-    yield await endCovering(site, receivers);
-    yield await showHostile(site, receivers);
-  });
-}
-
-async function* kill(site: Site, rounds: number): AsyncGenerator<string, void> {
-  yield* withReceivers(false, async function* (receivers) {
-    await site.tell(receivers);
-    yield await killBetween(site, receivers, rounds);
-  });
 }

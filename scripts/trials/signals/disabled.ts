@@ -11,7 +11,6 @@ import type { Answer, Form } from "../../http-client.ts";
 import { describeTimes, timesOf } from "./figures.ts";
 import type { Instance, Site } from "./site.ts";
 
-/** The issue's bound. */
 const ISSUED_MS = 2_000;
 /** Each way is tried for this long after the signal, and for a while before it. */
 const TRIED_MS = 2_500;
@@ -22,7 +21,7 @@ const AT_ONCE = 3;
 const LIVING = 1_000;
 const IN_PARALLEL = 24;
 
-export async function* disableUsers(site: Site, rounds: number): AsyncGenerator<string, void> {
+export async function disableUsers(site: Site, rounds: number): Promise<string> {
   const lastMs: number[] = [];
   let [before, refused] = [0, 0];
   const rest = Array.from({ length: rounds }, (_, round) => round);
@@ -38,8 +37,7 @@ export async function* disableUsers(site: Site, rounds: number): AsyncGenerator<
   const times = timesOf(lastMs);
   const line = `disabled by a signal: last token after ${describeTimes(times)} users; ${before} tokens before it, ${refused} refusals after it, by exchange, refresh, code and sign-in at every instance`;
   assert.ok(times.p99 <= ISSUED_MS, line);
-  yield line;
-  yield await endLiving(site);
+  return line;
 }
 
 type Outcome = { lastMs: number; before: number; refused: number };
@@ -128,7 +126,7 @@ async function openApp(site: Site, at: Instance, sub: string) {
 }
 
 /** Of the living tokens of two users, those of the one who is disabled. */
-async function endLiving(site: Site): Promise<string> {
+export async function endLiving(site: Site): Promise<string> {
   const issue = async (sub: string): Promise<string[]> => {
     const subject = await site.userToken(sub);
     return spread(LIVING, async (turn) => {

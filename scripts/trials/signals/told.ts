@@ -10,12 +10,16 @@ import type { Site } from "./site.ts";
 const PER_SECOND = 300;
 const SECONDS = 60;
 const ENDINGS_EVERY_MS = 1_000;
-/** The issue's bound. */
-const TOLD_MS = 2_000;
+export const TOLD_MS = 2_000;
 const WAIT_MS = 20_000;
 
-/** Ends single tokens, at each instance in turn; the figures, and what is wrong. */
-export async function tellUnderLoad(site: Site, receivers: Receivers, name: string): Promise<string> {
+/** Ends single tokens, at each instance in turn; without `boundMs` the time is told, and judged by nothing. */
+export async function tellUnderLoad(
+  site: Site,
+  receivers: Receivers,
+  name: string,
+  boundMs: number | undefined,
+): Promise<string> {
   await site.tell(receivers);
   const before = await readStates(site);
   const work = async () => {
@@ -59,10 +63,10 @@ export async function tellUnderLoad(site: Site, receivers: Receivers, name: stri
   ].join("; ");
   const wrong = [
     times.count !== expected && `${expected - times.count} events did not arrive`,
-    times.p99 > TOLD_MS && `p99 is above ${TOLD_MS} ms`,
+    boundMs !== undefined && times.p99 > boundMs && `p99 is above ${boundMs} ms`,
     after.some(({ ready }) => !ready) && "an instance is not ready",
     receivers.foreign() > 0 && `${receivers.foreign()} events with the audience of another`,
   ].filter(Boolean);
-  assert.deepEqual(wrong, [], line);
+  assert.equal(wrong.join(), "", `${wrong.join(", ")}: ${line}`);
   return line;
 }
