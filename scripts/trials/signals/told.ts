@@ -67,6 +67,6 @@ export async function tellUnderLoad(
     after.some(({ ready }) => !ready) && "an instance is not ready",
     receivers.foreign() > 0 && `${receivers.foreign()} events with the audience of another`,
   ].filter(Boolean);
-  assert.equal(wrong.join(), "", `${wrong.join(", ")}: ${line}`);
+  assert.ok(wrong.length === 0, `${wrong.join(", ")}: ${line}`);
   return line;
 }
