@@ -23,7 +23,6 @@ import type { Answer, Form, Sent } from "../../http-client.ts";
 import { basic, encodeForm, send } from "../../http-client.ts";
 import type { ServerProcess } from "../../server-process.ts";
 import { freePorts, startServer } from "../../server-process.ts";
-import type { Receivers } from "./receivers.ts";
 
 export const API = "https://api.example";
 const SCOPES = ["trips.read"];
@@ -49,7 +48,7 @@ export type Site = {
   /** Ends the instance by SIGKILL, and starts it again. */
   restart(at: Instance): Promise<void>;
   /** Has every instance tell these receivers from now on. */
-  tell(receivers: Receivers | undefined): Promise<void>;
+  tell(receivers: { ca: string; streams: object }): Promise<void>;
   ask(at: Instance, path: string, sent?: Partial<Sent>): Promise<Answer>;
   post(at: Instance, path: string, form: Form, client?: keyof typeof SECRETS): Promise<Answer>;
   /** Whether this account can use its token for another one, as the agent does for it. */
@@ -145,8 +144,8 @@ export async function openSite(kind: StoreKind, count: number): Promise<Site> {
       at.server = await start(at);
     },
     async tell(receivers) {
-      if (receivers !== undefined) writeFileSync(join(folder, "receivers.pem"), receivers.ca);
-      streams = receivers?.streams ?? {};
+      writeFileSync(join(folder, "receivers.pem"), receivers.ca);
+      streams = receivers.streams;
       for (const at of instances) {
         write(at);
         assert.deepEqual(await at.server.reload(), []);
