@@ -9,6 +9,7 @@ import type { Idp } from "../idp.ts";
 import { playAccount } from "./account.ts";
 import { playAskUser, WHY } from "./ask-user.ts";
 import { runOnHost } from "./host.ts";
+import { playJob } from "./job.ts";
 import { playLeaving } from "./leaving.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
 import { playPeople } from "./people.ts";
@@ -61,7 +62,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh, api }: Stage)
     agent,
     subject,
     audience,
-    { actor = true, scope, proof, reason } = {},
+    { actor = true, scope, proof, reason, jobRequest } = {},
   ) => {
     const svid = await svidOf(agent);
     return token(
@@ -76,6 +77,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh, api }: Stage)
         audience,
         scope,
         reason,
+        job_request: jobRequest,
       }),
       proof === undefined ? {} : { dpop: proof },
     );
@@ -228,6 +230,17 @@ export async function playOneCompany({ folder, issuer, idp, fresh, api }: Stage)
   };
   const agent = await playAskUser({ issuer, ca, exchangeForBob });
   await playAccount({ issuer, ca, agent, exchangeForBob });
+  await playJob({
+    issuer,
+    ca,
+    workload,
+    exchange: async (by, target, { token, jobRequest }) => {
+      const ofBob = await idp.mintUserToken({ sub: "bob", aud: issuer, scope: SCOPE });
+      const subject = token === undefined ? { token: ofBob, type: JWT } : { token, type: ACCESS_TOKEN };
+      return exchange(by, subject, target, defined({ jobRequest }));
+    },
+    mandate: (command) => runOnHost(folder, command),
+  });
 
   step("Stop this agent: one command ends every token that passed through the booking agent");
   const booking = workload("agents/booking");

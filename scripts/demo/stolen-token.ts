@@ -12,7 +12,7 @@ export type Exchange = (
   agent: string,
   subject: { token: unknown; type: string },
   audience: string,
-  options?: { actor?: boolean; scope?: string; proof?: string; reason?: string },
+  options?: { actor?: boolean; scope?: string; proof?: string; reason?: string; jobRequest?: string },
 ) => Promise<Answer>;
 
 export type Scene = {
