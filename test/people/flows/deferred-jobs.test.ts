@@ -1,0 +1,118 @@
+/** Agents that wait for their users in a job, for a job, and when the job ends meanwhile. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { basic } from "../../../scripts/http-client.ts";
+import { exchange, OPERATOR_SECRET, TRIPS } from "../../support/asking-agents.ts";
+import { cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../../support/deferral.ts";
+import { shownBy } from "../../support/markup.ts";
+import { Browser, files } from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
+import type { Service } from "../../support/world.ts";
+import { claimsOf } from "../../support/world.ts";
+
+let provider: TestProvider;
+let service: Service;
+let operator: string;
+
+before(async () => {
+  provider = await startProvider();
+  const base = forDeferral(provider);
+  const scopes = ["token:revoke", "job:manage"];
+  const policies = base.policies.map((rule) =>
+    (rule as { id: string }).id === "operator" ? { ...rule, scopes } : rule,
+  );
+  service = await makeService({ ...base, policies }, { files: files(provider) });
+  const token = await service.token(
+    { grant_type: "client_credentials" },
+    { authorization: basic("operator", OPERATOR_SECRET) },
+  );
+  operator = `Bearer ${token.body.access_token}`;
+});
+after(() => stop(service, provider));
+
+const inHour = (): number => Math.floor(Date.now() / 1000) + 3600;
+const orderTo = (path: string, body: object) =>
+  service.get(path, {
+    method: "POST",
+    headers: { authorization: operator, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+const end = async (job: unknown): Promise<void> =>
+  assert.equal((await orderTo("/revocations", { job })).status, 200);
+
+/** The agent waits until its user approves a job, and has a token of it. */
+async function approved(user: string, title: string) {
+  const targets = ["booking-agent", "https://api.example"];
+  const job_request = JSON.stringify({ title, notAfter: inHour(), targets, scopes: TRIPS });
+  const waiting = await waitFor(service, provider, { user, scope: "trips.read", form: { job_request } });
+  const { browser, page } = await pageOf(service, provider, waiting.link, user);
+  assert.match(shownBy(page.text), new RegExp(`“${title}”`));
+  assert.equal((await browser.decide(page)).status, 200);
+  const answer = await poll(service, waiting);
+  assert.equal(answer.status, 200, answer.text);
+  return answer.body;
+}
+
+test("DTR-D-2, JOB-D-4 an agent that waits for a job gets its token in the job that its user has approved", async () => {
+  const { access_token: token, job_id: job } = await approved("anna", "Book the trip to Rome");
+  assert.match(String(job), /^job_/);
+  const granted = (await service.events()).findLast(({ type }) => type === "deferral.granted");
+  assert.deepEqual(granted?.job, { id: job });
+  assert.deepEqual(claimsOf(token).scope, "trips.read");
+});
+
+test("DTR-D-2, JOB-D-4 another job is another question, whose page alone answers it", async () => {
+  const user = "bert";
+  const ask = (title: string) =>
+    waitFor(service, provider, {
+      user,
+      form: { job_request: JSON.stringify({ title, notAfter: inHour() }) },
+    });
+  const [one, other] = [await ask("one job"), await ask("another job")];
+  const browser = new Browser(service, provider);
+  const account = await browser.signIn(await browser.get("/account"), user);
+  assert.match(shownBy(account.text), /What you are asked/);
+  assert.doesNotMatch(account.text, /name="decision"/);
+  await browser.decide(await browser.get(one.link));
+  assert.equal(outcome(await poll(service, one)), "token");
+  assert.equal(outcome(await poll(service, other)), "interaction_required");
+  await cancel(service, other);
+});
+
+test("DTR-11.7-1, DTR-D-15, JOB-D-12 the end of the job ends the wait of what is asked in it, decided or not", async () => {
+  for (const decides of [false, true]) {
+    const user = decides ? "cora" : "carl";
+    const { access_token: own, job_id: job } = await approved(user, "A job that ends");
+    const path = "agents/booking";
+    const asked = { own, path, target: "https://api.example", scope: "trips.read" };
+    const waiting = await waitFor(service, provider, asked);
+    if (decides) {
+      const { browser, page } = await pageOf(service, provider, waiting.link, user);
+      assert.equal((await browser.decide(page)).status, 200);
+    }
+    await end(job);
+    assert.equal(outcome(await poll(service, waiting, { path })), "access_denied");
+  }
+});
+
+test("DTR-11.7-1, JOB-D-9 the end of a job that the request chose ends its wait", async () => {
+  const { job_id: job } = await approved("dora", "A job that is chosen");
+  const browser = new Browser(service, provider);
+  const account = await browser.signIn(await browser.get("/account"), "dora");
+  const [, token = "", consent = ""] =
+    /name="token" value="([^"]*)"><input type="hidden" name="consent" value="([^"]*)"/.exec(account.text) ??
+    [];
+  assert.equal((await browser.post("/account/withdraw", { token, consent })).status, 303);
+  const waiting = await waitFor(service, provider, {
+    user: "dora",
+    scope: "trips.book",
+    form: { job: String(job) },
+  });
+  await end(job);
+  assert.equal(outcome(await poll(service, waiting)), "access_denied");
+  const fresh = await exchange(service, provider, { user: "dora", form: { job: String(job) } });
+  assert.notEqual(fresh.status, 200);
+});
