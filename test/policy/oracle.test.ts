@@ -22,6 +22,8 @@ type RuleFile = {
   consent?: "record" | "may_act" | "implied";
   acknowledge?: string;
   maxChainDepth?: number;
+  jobs?: "optional" | "required" | "never";
+  acknowledgeJob?: "job-ends-here";
   targets: string[];
   scopes: string[];
   lifetimeSeconds: number;
@@ -34,6 +36,7 @@ type PartnerFile = {
   clients: { [here: string]: string };
   scopes: string[];
   resources: string[];
+  jobs?: "honours";
 };
 type TargetFile = Server | PartnerFile;
 type Person = { iss: string; sub: string };
@@ -55,8 +58,20 @@ type ConsentFile = {
   targets: string[];
   scopes: string[];
   expiresAtSeconds?: number;
+  jobId?: string;
+};
+type JobFile = {
+  id: string;
+  bounds: {
+    notAfterSeconds: number;
+    targets?: string[];
+    scopes?: string[];
+    agents?: string[];
+    maxDepth?: number;
+  };
 };
 type Question = {
+  job?: JobFile;
   mode: RuleFile["allow"];
   clientId: string;
   workload?: string;
@@ -106,7 +121,14 @@ function productAt(target: TargetFile, { mode, clientId, requestedType, resource
 
 /** The grant, or undefined if the request is denied. */
 function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Grant | undefined {
-  const { mode, clientId, workload, registrationClass = "", subject, nowSeconds } = asked;
+  const { mode, clientId, workload, registrationClass = "", subject, nowSeconds, job } = asked;
+  const bounds: Partial<JobFile["bounds"]> = job?.bounds ?? {};
+  if (bounds.agents?.includes(workload ?? clientId) === false) return undefined;
+  const inJob = (rule: RuleFile, target: TargetFile): boolean => {
+    if (job === undefined) return true;
+    if (bounds.targets?.some((name) => namesOf(target).includes(name)) === false) return false;
+    return !("issuer" in target) || target.jobs === "honours" || rule.acknowledgeJob !== undefined;
+  };
   const acting = mode === "delegation" ? [workload] : [clientId, workload];
   const ownedNames = targets
     .flatMap((target) => ("owners" in target ? [target] : []))
@@ -137,12 +159,16 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
   };
   const matches = (rule: RuleFile): boolean => {
     if (rule.allow !== mode || !names(rule)) return false;
+    if (rule.jobs === (job === undefined ? "required" : "never")) return false;
     if (rule.allow === "client_credentials") return true;
     if (subject === undefined) return false;
     if (!rule.subjects?.issuers.includes(subject.origin.iss)) return false;
     if (rule.subjects.subs && !rule.subjects.subs.includes(subject.origin.sub)) return false;
     if (rule.consent === "may_act" && subject.mayAct === undefined) return false;
-    if (rule.allow === "redemption") return subject.chain.length <= (rule.maxChainDepth ?? 8);
+    const deepest = Math.min(rule.maxChainDepth ?? 8, bounds.maxDepth ?? 8);
+    if (rule.allow === "redemption") return subject.chain.length <= deepest;
+    if (rule.allow === "impersonation" && bounds.maxDepth !== undefined && subject.chain.length > 0)
+      return false;
     const { audiences = [], scopes = [] } = rule.subjectToken ?? {};
     const accepted = audiences.flatMap((one) => (one === "self" ? ownedNames : [one]));
     const byAudience = isAudience && subject.audiences.some((one) => accepted.includes(one));
@@ -150,7 +176,7 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
     const { idJagSubjects = ["id_token"] } = rule;
     if (asked.requestedType === "id-jag" && !idJagSubjects.includes(subject.tokenType)) return false;
     if (asked.requestedType === "id-jag" && !isAudience) return false;
-    return rule.allow !== "delegation" || subject.chain.length < (rule.maxChainDepth ?? 8);
+    return rule.allow !== "delegation" || subject.chain.length < deepest;
   };
   const matching = rules.filter(matches);
   const called = (name: string) => targets.find((target) => namesOf(target).includes(name));
@@ -159,7 +185,9 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
   if (audience === undefined) {
     if (mode !== "client_credentials" && mode !== "redemption") return undefined;
     const within = targets.filter((target) =>
-      matching.some((rule) => rule.targets.some((one) => namesOf(target).includes(one))),
+      matching.some(
+        (rule) => rule.targets.some((one) => namesOf(target).includes(one)) && inJob(rule, target),
+      ),
     );
     const wanted = asked.scope ?? subject?.scopes;
     const implied = within.filter(
@@ -176,12 +204,22 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
 
   const grants: Grant[] = [];
   for (const rule of matching) {
-    if (!rule.targets.some((name) => called(name) === target)) continue;
+    if (!rule.targets.some((name) => called(name) === target) || !inJob(rule, target)) continue;
     const ends = mode === "redemption" ? undefined : subject?.expiresAtSeconds;
-    const exp = Math.min(nowSeconds + rule.lifetimeSeconds, ends ?? Number.MAX_SAFE_INTEGER);
+    const exp = Math.min(
+      nowSeconds + rule.lifetimeSeconds,
+      ends ?? Number.MAX_SAFE_INTEGER,
+      bounds.notAfterSeconds ?? Number.MAX_SAFE_INTEGER,
+    );
     if (exp < nowSeconds + 5) continue;
     const registered = asked.clientScopes === undefined ? [] : [asked.clientScopes];
-    const sides = [rule.scopes, target.scopes, ...registered, ...(subject ? [subject.scopes] : [])];
+    const sides = [
+      rule.scopes,
+      target.scopes,
+      ...registered,
+      ...(bounds.scopes ? [bounds.scopes] : []),
+      ...(subject ? [subject.scopes] : []),
+    ];
     const left = (consent: string[][]): string[] =>
       [...new Set([...sides, ...consent].flat())].filter((one) =>
         [...sides, ...consent, asked.scope ?? [one]].every((side) => side.includes(one)),
@@ -195,6 +233,7 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
       const { origin, actor, expiresAtSeconds = Number.MAX_SAFE_INTEGER } = consent;
       if (origin.iss !== subject?.origin.iss || origin.sub !== subject.origin.sub) continue;
       if (actor !== (workload ?? clientId) || expiresAtSeconds <= nowSeconds) continue;
+      if (consent.jobId !== undefined && consent.jobId !== job?.id) continue;
       if (!consent.targets.some((name) => called(name) === target)) continue;
       grants.push({ ...common, scope: left([consent.scopes]), consent: consent.id });
     }
@@ -230,6 +269,7 @@ const partners: PartnerFile[] = [
     kind: "partner",
     issuer: "https://p1",
     aliases: ["p1"],
+    jobs: "honours",
     scopes: ["s1", "s2", "s4"],
     resources: ["urn:1", "urn:2"],
     clients: {
@@ -379,7 +419,7 @@ function generator(seed: number) {
       .map((one) => ({ one, at: random.below(1e9) }))
       .sort((a, b) => a.at - b.at)
       .map(({ one }) => one);
-  return { random, makeRule, makeAsk, shuffle };
+  return { random, some, maybe, makeRule, makeAsk, shuffle };
 }
 
 const parseRule = (rule: RuleFile): Rule => v.parse(Rule, rule);
@@ -450,6 +490,92 @@ function describeProduct(product: Product): string {
   if (product.kind === "access_token") return "token";
   return [product.profile, product.clientIdThere, ...product.resources].join(" ");
 }
+
+// --- in jobs ------------------------------------------------------------------------------------------------------
+
+const ofJobs = generator(3631);
+
+const makeJob = (): JobFile => {
+  const { some, maybe } = ofJobs;
+  return {
+    id: ofJobs.random.pick(["j1", "j2"]),
+    bounds: {
+      notAfterSeconds: now + ofJobs.random.pick([4, 5, 30, 100, 1000]),
+      ...maybe(40, "targets", () => some(targetNames, 70)),
+      ...maybe(40, "scopes", () => some(scopeNames, 70)),
+      ...maybe(30, "agents", () => some([...workloads, ...clientIds], 70)),
+      ...maybe(40, "maxDepth", () => 1 + ofJobs.random.below(4)),
+    },
+  };
+};
+
+/** The same policies with rules for jobs alone and for none, and the same requests in two jobs, and in none. */
+const inJobs = samples.flatMap(({ files, asks }) => {
+  const { maybe, random: chooses } = ofJobs;
+  const withJobs = files.map((file) => ({
+    ...file,
+    ...maybe(25, "jobs", () => chooses.pick(["optional", "required", "never"] as const)),
+    ...(file.issues === "grant" && maybe(50, "acknowledgeJob", () => "job-ends-here" as const)),
+  }));
+  const policy = compile(withJobs.map(parseRule), targets);
+  return asks.flatMap((ask) => {
+    const consents = ask.consents.map((one) => ({
+      ...one,
+      ...maybe(40, "jobId", () => chooses.pick(["j1", "j2"])),
+    }));
+    const requests: Question[] = [{ ...ask, consents }];
+    for (let each = 0; each < 2; each++) requests.push({ ...ask, consents, job: makeJob() });
+    return requests.map((request) => ({
+      files: withJobs,
+      request,
+      got: decide(policy, request as AccessRequest),
+    }));
+  });
+});
+
+test("JOB-D-7, JOB-D-10 a decision in a job is that of the oracle", () => {
+  let allowed = 0;
+  for (const { files, request, got } of inJobs) {
+    const want = oracle(files, targetFiles, request);
+    const found = got.ok && {
+      rule: got.value.rule.id,
+      scope: got.value.scope.toSorted(),
+      exp: got.value.expiresAtSeconds,
+    };
+    const wanted = want !== undefined && { rule: want.rule, scope: want.scope.toSorted(), exp: want.exp };
+    assert.deepEqual(found, wanted, JSON.stringify({ files, request }));
+    if (got.ok && request.job !== undefined) allowed++;
+  }
+  assert.ok(inJobs.length > 15_000 && allowed > 500, `${inJobs.length} ${allowed}`);
+});
+
+test("JOB-D-10 of more than 10,000 random jobs, none gives anything beyond its bounds, or more than without it", () => {
+  let narrowed = 0;
+  for (const [index, { request, got }] of inJobs.entries()) {
+    const { job, workload, clientId, subject } = request;
+    if (job === undefined || !got.ok) continue;
+    const { bounds } = job;
+    const { scope, target, expiresAtSeconds, rule } = got.value;
+    assert.ok(expiresAtSeconds <= bounds.notAfterSeconds);
+    assert.ok(scope.every((one) => bounds.scopes?.includes(one) ?? true));
+    assert.ok(bounds.targets?.some((name) => target.names.includes(name)) ?? true);
+    assert.ok(bounds.agents?.includes(workload ?? clientId) ?? true);
+    const hops = (subject?.chain.length ?? 0) + (request.mode === "delegation" ? 1 : 0);
+    assert.ok(hops <= (bounds.maxDepth ?? 8));
+    // A rule for jobs alone, and a consent for one, give nothing without it.
+    const isOfJob = rule.jobs === "required" || request.consents.some(({ jobId }) => jobId !== undefined);
+    const without = inJobs[index - (index % 3)]?.got ?? assert.fail();
+    if (isOfJob || request.target === undefined) continue;
+    assert.ok(without.ok);
+    assert.ok(without.value.scope.length >= scope.length);
+    if (without.value.rule.id === rule.id) {
+      assert.ok(scope.every((one) => without.value.scope.includes(one)));
+      assert.ok(without.value.expiresAtSeconds >= expiresAtSeconds);
+    }
+    narrowed++;
+  }
+  assert.ok(narrowed > 200, `${narrowed}`);
+});
 
 test("PROD-1.7-3, RFC8693-2.1-14 access tokens are issued only for resource servers, grants only for partners, and of those the requested type", () => {
   each(() => (access, got) => {
