@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { createJob } from "../../src/flows/create-job.ts";
 import { standing } from "../../src/flows/standing.ts";
+import { answerTokenRequest } from "../../src/flows/token.ts";
 import { contestAssertion, contestGrant, openInstances } from "../support/contests.ts";
 import { openEndingRaces, RACE_KINDS } from "../support/ending-races.ts";
+import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
 import { issuerOf, KINDS, openToGuests, tokenOf } from "../support/guests.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { startProvider } from "../support/provider.ts";
@@ -94,4 +97,34 @@ test("RECHECK-D-2, RECHECK-D-5 of three instances on one database one asks about
   }
   assert.ok((await standing(first.ports, String(claimsIn(ofBob).jti), nowSeconds)).ok);
   assert.equal((await bob.refresh(refreshTokenOf(ofBob))).error, undefined);
+});
+
+test("JOB-D-11 of 500 parallel requests at three instances on one database a job gives the 50 tokens that it may, and counts each", async (t) => {
+  const database = await sharePostgres();
+  t.after(() => database.stop());
+  const api = { targets: ["https://api.example"], scopes: ["read"] };
+  const configuration = {
+    clients: { desk: { method: "client_secret_basic", secrets: ["a secret that nothing reads 1234567"] } },
+    targets: [{ names: api.targets, scopes: api.scopes }],
+    policies: [{ id: "own", allow: "client_credentials", clients: ["desk"], ...api }],
+  };
+  const shared = { place: { postgres: await freshDatabase(database) }, encryptionKey: randomBytes(32) };
+  const instances: Awaited<ReturnType<typeof openFlow>>[] = [];
+  for (const log of ["a", "b", "c"]) instances.push(await openFlow(t, configuration, {}, { ...shared, log }));
+  const [first = assert.fail()] = instances;
+  const order = { client: "desk", title: "fifty tokens", maxTokens: 50 };
+  const job = await createJob(first.ports, order, { reason: "by_operator", as: "operator" });
+  assert.ok(job.ok);
+  const request = { id: "r", endpoint: "/token", source_ip: "192.0.2.1" };
+  const form = formOf({ grant_type: "client_credentials", job: job.value.id });
+  const answers = await Promise.all(
+    Array.from({ length: 500 }, (_, index) => {
+      const { ports, people, client } = instances[index % 3] ?? first;
+      return answerTokenRequest(ports, { client: client("desk"), form, request }, AT_TOKEN, people);
+    }),
+  );
+  assert.equal(answers.filter(({ ok }) => ok).length, 50);
+  const reasons = new Set(answers.flatMap((answer) => (answer.ok ? [] : [answer.error.failure.reason])));
+  assert.deepEqual([...reasons], ["job_exhausted"]);
+  assert.equal((await first.ports.jobs.find(job.value.id))?.job.issued, 50);
 });

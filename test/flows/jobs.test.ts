@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { createJob } from "../../src/flows/create-job.ts";
+import { explain } from "../../src/flows/explain.ts";
 import { introspect } from "../../src/flows/introspect.ts";
 import { standing } from "../../src/flows/standing.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
@@ -16,6 +17,7 @@ import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
 import { makeForeign } from "../support/foreign.ts";
+import { prng } from "../support/prng.ts";
 import type { Event } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
@@ -510,4 +512,49 @@ test("JOB-D-18 a partner's claim of one of our ids makes nothing of our job", as
   assert.equal((await ports.jobs.find(ours.id))?.job.issued, 0);
   await end(ours.id);
   assert.ok((await standing(ports, String(token.claims.jti), now())).ok);
+});
+
+test("JOB-D-10 the explanation of a request in a job agrees with what is issued, for random bounds", async (t) => {
+  const { create, exchange, ports, now, user } = await openWorld(t);
+  const random = prng(36);
+  const token = await user();
+  const some = <T>(from: readonly T[]): T[] | undefined => {
+    const taken = from.filter(() => random.below(2) === 0);
+    return taken.length === 0 ? undefined : taken;
+  };
+  let allowed = 0;
+  for (let round = 0; round < 120; round++) {
+    const bounds = {
+      notAfter: now() + random.pick([30, 100, 1000]),
+      targets: some([API, "booking", "paired", PARTNER]),
+      scopes: some(scopes),
+      agents: some([planner, booking]),
+      maxDepth: 1 + random.below(2),
+    };
+    const target = random.pick([API, "booking", "paired", PARTNER, DEAF]);
+    const subject = { iss: IDP, sub: `u-${round}` };
+    const job = await create({ subject, ...JSON.parse(JSON.stringify(bounds)) });
+    const issued = await exchange(planner, {
+      target,
+      job: job.id,
+      subject_token: await user({ sub: subject.sub }),
+    });
+    const told = await explain(ports, {
+      client: planner,
+      actor: planner,
+      target,
+      subjectClaims: { ...claimsOf(token), ...subject } as JsonObject,
+      job: JSON.parse(JSON.stringify(bounds)),
+    });
+    assert.equal(told.issued !== undefined, issued.ok, JSON.stringify({ bounds, target }));
+    if (!issued.ok) {
+      assert.equal(told.failure?.reason, issued.error.failure.reason);
+      continue;
+    }
+    allowed++;
+    assert.equal(told.issued?.claims.scope, issued.value.scope);
+    const lives = Number(told.issued?.claims.exp) - Number(told.issued?.claims.iat);
+    assert.equal(lives, issued.value.expires_in);
+  }
+  assert.ok(allowed > 10 && allowed < 110, `${allowed}`);
 });
