@@ -380,5 +380,6 @@ test("each program of the page is one of these", () => {
     "told.py",
     "told.ts",
     "verify.ts",
+    "wait.ts",
   ]);
 });
