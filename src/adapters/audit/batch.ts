@@ -6,7 +6,6 @@ import {
   JOURNAL_COMPANY_PART,
 } from "../../limits/store.ts";
 import type { Entry } from "../../records.ts";
-import type { Awaitable } from "../../result.ts";
 import { isFreshGuard } from "../store/encoding.ts";
 import type { Changes } from "../store/store.ts";
 
@@ -43,7 +42,10 @@ export function spentBy({ guards = [] }: WholeEntry) {
   );
 }
 
-/** What a batch waits for before it is written. `waiting`: how many entries it has so far. */
+/**
+ * What a batch waits for before it is written. A commit costs more than everything else of a request, so the work of other
+ * requests is done first and their entries join the batch. `waiting`: how many entries it has so far.
+ */
 export class Company {
   readonly #waiting: () => number;
   #expected = 0;
@@ -54,23 +56,17 @@ export class Company {
     this.#waiting = waiting;
   }
 
-  /**
-   * A commit costs more than everything else of a request, so the work of other requests is done first and their entries
-   * join the batch, until a turn of the event loop brings no work.
-   */
-  gather(): Promise<void> {
-    return new Promise((resolve) => {
-      let turnMs = performance.now();
-      const latestMs = turnMs + JOURNAL_COMPANY_MS;
-      const look = (): void => {
-        const nowMs = performance.now();
-        const isEmpty = nowMs - turnMs < EMPTY_TURN_MS;
-        turnMs = nowMs;
-        if (isEmpty || nowMs > latestMs) this.#meet(resolve);
-        else setImmediate(look);
-      };
-      setImmediate(look);
-    });
+  /** Until a turn of the event loop brings no work, and as many wait as are expected. */
+  async gather(): Promise<void> {
+    let turnMs = performance.now();
+    const latestMs = turnMs + JOURNAL_COMPANY_MS;
+    for (let isEmpty = false; !isEmpty && turnMs <= latestMs; ) {
+      await new Promise(setImmediate);
+      const nowMs = performance.now();
+      isEmpty = nowMs - turnMs < EMPTY_TURN_MS;
+      turnMs = nowMs;
+    }
+    if (!this.#isMet()) await this.#untilMet();
   }
 
   /** An entry waits. */
@@ -80,34 +76,27 @@ export class Company {
 
   /**
    * So many were written, whose callers may come again, beside those that wait already. The next commit waits for as many,
-   * because one of PostgreSQL takes hardly longer for many than for one; not where one caller is alone.
+   * because one of PostgreSQL takes hardly longer for many than for one; not where one caller is alone. `tookMs` is 0 for a
+   * commit that held the event loop, during which no caller could come.
    */
-  expect(written: number): void {
+  expect(written: number, tookMs: number): void {
     this.#expected = Math.min(written + this.#waiting(), JOURNAL_BATCH_MAX);
+    this.#lateMs = Math.min(JOURNAL_COMPANY_PART * tookMs, JOURNAL_COMPANY_MS);
   }
 
-  /** Of a commit that holds the event loop the callers have no time to come. */
-  leave(commit: Awaitable<void>): Awaitable<void> {
-    const beganMs = performance.now();
-    this.#lateMs = 0;
-    if (!(commit instanceof Promise)) return;
-    return commit.then(() => {
-      const tookMs = performance.now() - beganMs;
-      this.#lateMs = Math.min(JOURNAL_COMPANY_PART * tookMs, JOURNAL_COMPANY_MS);
+  #isMet(): boolean {
+    return this.#lateMs === 0 || this.#waiting() >= this.#expected;
+  }
+
+  /** At most for a part of the time of the commit before. */
+  #untilMet(): Promise<void> {
+    return new Promise((resolve) => {
+      const late = setTimeout(resolve, this.#lateMs);
+      this.#joined = () => {
+        if (!this.#isMet()) return;
+        clearTimeout(late);
+        resolve();
+      };
     });
-  }
-
-  #meet(go: () => void): void {
-    const isMet = (): boolean => this.#lateMs === 0 || this.#waiting() >= this.#expected;
-    if (isMet()) {
-      go();
-      return;
-    }
-    const late = setTimeout(go, this.#lateMs);
-    this.#joined = () => {
-      if (!isMet()) return;
-      clearTimeout(late);
-      go();
-    };
   }
 }

@@ -14,7 +14,7 @@ import type { Clock, Journal, Random } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
-import { err, ok, whenDone, whenReady } from "../../result.ts";
+import { err, ok } from "../../result.ts";
 import type {
   Changes,
   EventLog,
@@ -230,8 +230,7 @@ class ChainedJournal implements OpenJournal {
   async #run(): Promise<void> {
     while (this.#pending.length > 0) {
       await this.#company.gather();
-      const written = this.#company.leave(this.#write(this.#take()));
-      if (written instanceof Promise) await written;
+      await this.#write(this.#take());
     }
     this.#running = undefined;
   }
@@ -260,26 +259,31 @@ class ChainedJournal implements OpenJournal {
     return batch;
   }
 
-  /** `arrived`: the log continues after an earlier write of ours that had no answer. */
-  #write(batch: Waiting[], arrived = false): Awaitable<void> {
-    if (batch.length === 0) return;
-    return whenDone(
-      () => whenReady(this.#isOurs(), (isOurs) => (isOurs ? this.#writeOnce(batch) : undefined)),
-      (left) => (left === undefined ? this.#fail(batch) : this.#write(left, arrived)),
-      (fault) => {
+  /** Writes what is left of the batch until each entry of it has its answer. */
+  async #write(batch: Waiting[]): Promise<void> {
+    let left = batch;
+    let arrived = false;
+    while (left.length > 0) {
+      try {
+        if (!(await this.#isOurs())) return this.#fail(left);
+        left = await this.#writeOnce(left);
+      } catch (fault) {
         this.#inDoubt = true;
-        // An earlier write of ours may have arrived after all.
-        if (fault instanceof LogConflict)
-          return arrived || this.#doubted.size === 0 ? this.#fail(batch) : this.#write(batch, true);
-        for (const waiting of batch) waiting.reject(fault);
-      },
-    );
+        if (!(fault instanceof LogConflict)) {
+          for (const waiting of left) waiting.reject(fault);
+          return;
+        }
+        // An earlier write of ours, which had no answer, may have arrived after all.
+        if (arrived || this.#doubted.size === 0) return this.#fail(left);
+        arrived = true;
+      }
+    }
   }
 
   /** AUDIT-D-11: a record in the log that is not ours was written by another process, or the store went back. */
-  #isOurs(): Awaitable<boolean> {
+  async #isOurs(): Promise<boolean> {
     const { mayWrite = () => true } = this.#options;
-    return whenReady(mayWrite(), (may) => may && (!this.#inDoubt || this.#readHead()));
+    return (await mayWrite()) && (!this.#inDoubt || this.#readHead());
   }
 
   /** Reads the head again after a write of unknown outcome, and tells whether it is ours. */
@@ -294,7 +298,7 @@ class ChainedJournal implements OpenJournal {
   }
 
   /** Chains and writes a batch. Answers entries that cannot be written, and returns the others, to be tried again. */
-  #writeOnce(batch: Waiting[]): Awaitable<Waiting[]> {
+  async #writeOnce(batch: Waiting[]): Promise<Waiting[]> {
     const { log, store } = this.#options;
     const members: Waiting[] = [];
     const entries: StoreEntry[] = [];
@@ -315,28 +319,29 @@ class ChainedJournal implements OpenJournal {
       }
     }
     if (entries.length === 0) return [];
-    return whenDone(
-      () => store.append(entries),
-      (failures) => {
-        if (failures.length > 0) return refuse(members, failures);
-        this.#head = last;
-        this.#inDoubt = false;
-        this.#doubted.clear();
-        this.#company.expect(written.length);
-        for (const tell of this.#listeners) tell(written);
-        // AUDIT-D-1: the callers are answered only now, when the events are durable.
-        for (const { id, resolve } of members) resolve(ok({ eventId: id }));
-        return [];
-      },
-      (fault) => {
-        if (fault instanceof NotStorable) {
-          members[fault.entry]?.reject(fault.cause);
-          return members.filter((_, index) => index !== fault.entry);
-        }
-        if (!(fault instanceof LogConflict)) this.#doubt(last);
-        throw fault;
-      },
-    );
+    const beganMs = performance.now();
+    let tookMs = 0;
+    try {
+      const appending = store.append(entries);
+      const failures = await appending;
+      if (failures.length > 0) return refuse(members, failures);
+      if (appending instanceof Promise) tookMs = performance.now() - beganMs;
+    } catch (fault) {
+      if (fault instanceof NotStorable) {
+        members[fault.entry]?.reject(fault.cause);
+        return members.filter((_, index) => index !== fault.entry);
+      }
+      if (!(fault instanceof LogConflict)) this.#doubt(last);
+      throw fault;
+    }
+    this.#head = last;
+    this.#inDoubt = false;
+    this.#doubted.clear();
+    this.#company.expect(written.length, tookMs);
+    for (const tell of this.#listeners) tell(written);
+    // AUDIT-D-1: the callers are answered only now, when the events are durable.
+    for (const { id, resolve } of members) resolve(ok({ eventId: id }));
+    return [];
   }
 
   #doubt(last: StoredEvent): void {

@@ -1,4 +1,4 @@
-/** What a commit waits for: a real clock measures the commit before, and no timer ends where the test does not say so. */
+/** What a commit waits for; no timer ends where the test does not say so. */
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
@@ -9,14 +9,12 @@ import { JOURNAL_COMPANY_MS } from "../../../src/limits/store.ts";
 /** Longer than a batch waits for turns of the event loop that bring no work, on a busy machine too. */
 const TURNS_MS = 3 * JOURNAL_COMPANY_MS;
 
-/** The company of `waiting` entries, after a commit of `written` that others could come during. */
-async function companyAfter(t: TestContext, written: number) {
+/** The company of `waiting` entries, after a commit of `written` that took so long. */
+function companyAfter(t: TestContext, written: number, tookMs = 10) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const state = { waiting: 0, gathered: false };
   const company = new Company(() => state.waiting);
-  const commit = company.leave(turn());
-  company.expect(written);
-  await commit;
+  company.expect(written, tookMs);
   return {
     company,
     state,
@@ -33,7 +31,7 @@ async function companyAfter(t: TestContext, written: number) {
 }
 
 test("a commit waits until as many callers came as the last one had, and goes on with the last of them", async (t) => {
-  const { company, state, gather } = await companyAfter(t, 3);
+  const { company, state, gather } = companyAfter(t, 3);
   assert.equal(await gather(1), false);
   for (const waiting of [2, 3]) {
     state.waiting = waiting;
@@ -45,7 +43,7 @@ test("a commit waits until as many callers came as the last one had, and goes on
 });
 
 test("a commit whose callers do not come again goes on without them after a part of the time of the last one", async (t) => {
-  const { state, gather } = await companyAfter(t, 2);
+  const { state, gather } = companyAfter(t, 2);
   assert.equal(await gather(1), false);
   t.mock.timers.tick(JOURNAL_COMPANY_MS);
   await turn();
@@ -53,7 +51,6 @@ test("a commit whose callers do not come again goes on without them after a part
 });
 
 test("after a commit that held the event loop the next one waits for nothing", async (t) => {
-  const { company, gather } = await companyAfter(t, 2);
-  assert.equal(company.leave(undefined), undefined);
+  const { gather } = companyAfter(t, 2, 0);
   assert.ok(await gather(1));
 });
