@@ -1,7 +1,8 @@
 /** Makes a job: of the approval of a user, or as an operator or a client with the scope for it says (JOB-D-4). */
 import type { AuditEvent } from "../audit/event.ts";
 import { JOBS_PER_AGENT_AND_SUBJECT_MAX, JOBS_PER_AGENT_MAX } from "../limits/jobs.ts";
-import type { Origin } from "../policy/access.ts";
+import type { JobBounds, Origin } from "../policy/access.ts";
+import { checkConforms } from "../policy/details.ts";
 import type { Job } from "../policy/jobs.ts";
 import { boundsFrom, buildJobId, jobKeys, readJobOrder, writtenBounds } from "../policy/jobs.ts";
 import type { BasePorts, Ports } from "../ports.ts";
@@ -11,6 +12,7 @@ import { defined, err, ok } from "../result.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
+import { describeDetails } from "./audit-fields.ts";
 
 type NewJob = Omit<Job, "id" | "salt" | "createdAtSeconds">;
 
@@ -34,10 +36,15 @@ export async function hasTooMany(
 
 /** JOB-D-5: the event has the bounds whole; `more` has a digest of what the user was shown. */
 export function approvalOf(
+  { settings, hash }: BasePorts,
   { id, origin, clientId, actor, title, bounds, approvedBy }: JobRecord,
   more: JsonObject = {},
 ): Pick<AuditEvent, "type" | "outcome" | "job"> & { detail: JsonObject } {
-  const detail = { ...origin, client_id: clientId, actor, title, bounds: writtenBounds(bounds) };
+  const { details } = bounds;
+  // RAR-D-13: the trail has no private value, here as in the event of a token.
+  const described = details && describeDetails(hash, settings().policy.details, details);
+  const shown = defined<JobBounds>({ ...bounds, details: described });
+  const detail = { ...origin, client_id: clientId, actor, title, bounds: writtenBounds(shown) };
   return {
     type: "job.approved",
     outcome: "allow",
@@ -81,9 +88,10 @@ export async function createJob(
   const actor = agent ?? client?.workload ?? clientId;
   if (await hasTooMany(ports, origin, actor)) return refuse("jobs_too_many");
   const bounds = boundsFrom(proposal, ports.clock.nowSeconds());
+  if (!checkConforms(policy.details, bounds.details ?? []).ok) return refuse("job_request_malformed");
   const job = buildJob(ports, { origin, clientId, actor, title: proposal.title, bounds, approvedBy });
   await ports.journal.record({
-    event: { ...event, ...approvalOf(job), policy: { digest: policy.digest } },
+    event: { ...event, ...approvalOf(ports, job), policy: { digest: policy.digest } },
     job: { add: job, consents: [] },
   });
   return ok(job);

@@ -4,6 +4,7 @@ import type { StoredConsent, TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Detail } from "../spec/rfc9396.ts";
+import { detailsJson } from "../spec/rfc9396.ts";
 import type { Ended } from "./endings.ts";
 import type { JobStatus } from "./jobs.ts";
 
@@ -94,7 +95,7 @@ export const endedJson = ({
 /** JOB-D-20: a job with its bounds, what there is of it, and once it is over, whether its end is known everywhere. */
 export function jobJson(of: JobStatus): JsonObject {
   const { job, ended, state, asOfSeconds, settled, held, open, partners, outside } = of;
-  const { notAfterSeconds, targets, scopes, agents, maxTokens, maxDepth } = job.bounds;
+  const { notAfterSeconds, targets, scopes, details, agents, maxTokens, maxDepth } = job.bounds;
   return defined<JsonObject>({
     id: job.id,
     title: job.title,
@@ -106,6 +107,7 @@ export function jobJson(of: JobStatus): JsonObject {
     not_after: notAfterSeconds,
     targets: targets && [...targets],
     scope: scopes?.join(" "),
+    authorization_details: detailsJson(details),
     agents: agents && [...agents],
     max_tokens: maxTokens,
     max_depth: maxDepth,

@@ -33,6 +33,7 @@ export type JobBounds = {
   /** Names of targets. */
   targets?: readonly string[];
   scopes?: readonly string[];
+  details?: readonly Detail[];
   /** The clients and workloads that may take part. */
   agents?: readonly string[];
   /** The number of tokens that are issued here. */

@@ -180,7 +180,7 @@ function wrongWith(types: DetailTypes, detail: Detail): ConformFailure["kind"] |
 }
 
 /** What the sides of a decision are called in its trace. */
-export type DetailSide = "request" | "subject_token" | "rule" | "consent" | "scope";
+export type DetailSide = "request" | "subject_token" | "rule" | "consent" | "job" | "scope";
 
 /**
  * An object of which nothing was left at a side; `index` is its place among the objects of the side that had it first. At

@@ -37,6 +37,7 @@ const DETAIL_SIDES: Record<DetailSide, string> = {
   subject_token: "the subject token does not have it",
   rule: "the rule does not allow it",
   consent: "the consent does not cover it",
+  job: "the bounds of the job leave it out",
   scope: "none of the scopes that its type governs is granted",
 };
 

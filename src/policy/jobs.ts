@@ -18,7 +18,9 @@ import { defined, err, ok } from "../result.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { detailsJson } from "../spec/rfc9396.ts";
 import type { AccessRequest, JobBounds, JobInForce, Origin } from "./access.ts";
+import { detailObjects } from "./detail-types.ts";
 import type { EndingKey } from "./endings.ts";
 import { foreignKeys, selectorKey } from "./endings.ts";
 import type { Target } from "./rules.ts";
@@ -75,6 +77,7 @@ export const WrittenBounds = v.strictObject({
   notAfter: count(Number.MAX_SAFE_INTEGER),
   targets: names(name),
   scopes: names(v.pipe(v.string(), v.check(isScopeToken, "is not a scope"))),
+  details: v.optional(detailObjects),
   agents: names(name),
   maxTokens: count(JOB_TOKENS_MAX),
   maxDepth: count(ACT_HOPS_MAX),
@@ -82,8 +85,10 @@ export const WrittenBounds = v.strictObject({
 type WrittenBounds = v.InferOutput<typeof WrittenBounds>;
 
 /** JOB-D-3: the words of the asker, without characters that hide or reorder others. */
-const Proposal = v.strictObject({ title: shownText(JOB_TITLE_CHARS_MAX), ...WrittenBounds.entries });
-export type JobProposal = v.InferOutput<typeof Proposal>;
+const Ordered = v.strictObject({ title: shownText(JOB_TITLE_CHARS_MAX), ...WrittenBounds.entries });
+/** A client sends details beside it, as those of the request. */
+const Proposal = v.omit(Ordered, ["details"]);
+export type JobProposal = v.InferOutput<typeof Ordered>;
 
 /** The job of what is presented; of another server's, with its issuer and its end. */
 export type PresentedJob = { id: string; iss?: string; endsAtSeconds?: number };
@@ -97,11 +102,15 @@ export type ProposalFailure = { kind: "job_request_malformed" | "job_request_tim
 export function parseProposal(text: string, nowSeconds: number): Result<JobProposal, ProposalFailure> {
   if (text.length > JOB_REQUEST_BYTES_MAX) return err({ kind: "job_request_malformed" });
   const json = parseJson(text, 2);
-  return json.ok ? readProposal(json.value, nowSeconds) : err({ kind: "job_request_malformed" });
+  return json.ok ? readProposal(Proposal, json.value, nowSeconds) : err({ kind: "job_request_malformed" });
 }
 
-function readProposal(json: Json, nowSeconds: number): Result<JobProposal, ProposalFailure> {
-  const parsed = v.safeParse(Proposal, json);
+function readProposal(
+  schema: typeof Proposal | typeof Ordered,
+  json: Json,
+  nowSeconds: number,
+): Result<JobProposal, ProposalFailure> {
+  const parsed = v.safeParse(schema, json);
   if (!parsed.success) return err({ kind: "job_request_malformed" });
   const { notAfter = nowSeconds + JOB_SECONDS } = parsed.output;
   const isWithin = notAfter >= nowSeconds + TOKEN_SECONDS_MIN && notAfter <= nowSeconds + JOB_SECONDS_MAX;
@@ -124,26 +133,26 @@ export function readJobOrder(json: Json, nowSeconds: number): Result<JobOrder, P
   const parties = v.safeParse(Parties, json);
   if (!parties.success || !isJsonObject(json)) return err({ kind: "job_request_malformed" });
   const { client: _, agent: __, subject: ___, ...asked } = json;
-  const proposal = readProposal(asked, nowSeconds);
+  const proposal = readProposal(Ordered, asked, nowSeconds);
   return proposal.ok ? ok({ ...parties.output, proposal: proposal.value }) : proposal;
 }
 
 /** The bounds in force of those that are written, from a time on. */
 export function boundsFrom({ notAfter, ...written }: WrittenBounds, nowSeconds: number): JobBounds {
-  const { targets, scopes, agents, maxTokens, maxDepth } = written;
+  const { targets, scopes, details, agents, maxTokens, maxDepth } = written;
   const notAfterSeconds = notAfter ?? nowSeconds + JOB_SECONDS;
-  return defined<JobBounds>({ notAfterSeconds, targets, scopes, agents, maxTokens, maxDepth });
+  return defined<JobBounds>({ notAfterSeconds, targets, scopes, details, agents, maxTokens, maxDepth });
 }
 
 /** The bounds as they are written, for events and answers. */
 export function writtenBounds({ notAfterSeconds: notAfter, ...bounds }: JobBounds): JsonObject {
-  const { targets, scopes, agents, maxTokens, maxDepth } = bounds;
+  const { targets, scopes, details, agents, maxTokens, maxDepth } = bounds;
   const lists = {
     targets: targets && [...targets],
     scopes: scopes && [...scopes],
     agents: agents && [...agents],
   };
-  return defined<JsonObject>({ notAfter, ...lists, maxTokens, maxDepth });
+  return defined<JsonObject>({ notAfter, ...lists, details: detailsJson(details), maxTokens, maxDepth });
 }
 
 /**
@@ -152,7 +161,13 @@ export function writtenBounds({ notAfterSeconds: notAfter, ...bounds }: JobBound
  */
 export function proposedBounds(
   proposal: JobProposal,
-  { target, scope, workload, clientId }: Pick<AccessRequest, "target" | "scope" | "workload" | "clientId">,
+  {
+    target,
+    scope,
+    details,
+    workload,
+    clientId,
+  }: Pick<AccessRequest, "target" | "scope" | "details" | "workload" | "clientId">,
   nowSeconds: number,
 ): JobBounds {
   const { agents, targets = target === undefined ? undefined : [target], scopes = scope } = proposal;
@@ -161,6 +176,7 @@ export function proposedBounds(
     ...boundsFrom(proposal, nowSeconds),
     targets,
     scopes,
+    details,
     agents: agents && [...new Set([own, ...agents])],
   });
 }

@@ -53,14 +53,14 @@ const NOTHING: NarrowedDetails = { isCut: false };
 /** What is left beside these scopes. */
 export function narrowDetails(
   policy: PolicySet,
-  { details: asked, subject }: AccessRequest,
+  { details: asked, subject, job }: AccessRequest,
   rule: Rule,
   target: Target,
   consent: Consent | undefined,
   scope: readonly string[],
 ): NarrowedDetails {
   const held = subject?.details;
-  const isLimited = asked ?? held ?? rule.details ?? rule.demands ?? consent?.details;
+  const isLimited = asked ?? held ?? rule.details ?? rule.demands ?? consent?.details ?? job?.bounds.details;
   if (isLimited === undefined) return NOTHING;
   const { details: types = NO_TYPES } = target;
   const isHere = ({ type }: Detail): boolean => types.has(type);
@@ -74,6 +74,7 @@ export function narrowDetails(
     { at: "subject_token", details: held?.filter(isHere) },
     { at: "rule", details: rule.details?.filter(isHere) },
     { at: "consent", details: consent && limitsOf(policy, consent, target) },
+    { at: "job", details: job && limitsOf(policy, job.bounds, target) }, // JOB-D-10
   ] satisfies Sides);
   if (!left.ok) return { failed: "details", fallen: left.error.fallen, isCut: true };
   const { details, fallen } = left.value;
@@ -89,10 +90,13 @@ export function narrowDetails(
   return details.length > 0 ? { details, fallen, lapsed, isCut } : { lapsed, isCut };
 }
 
-/** Those of the types that this target declares; a type that no target of the consent declares any more leaves nothing. */
+/**
+ * Those of the types that this target declares. A type that none of the targets declares any more, of a consent or of a
+ * job, or of all where a job names none, leaves nothing.
+ */
 export const limitsOf = (
   { targets: all }: PolicySet,
-  { details, targets }: Pick<Consent, "details" | "targets">,
+  { details, targets = [...all.keys()] }: Partial<Pick<Consent, "details" | "targets">>,
   { details: types = NO_TYPES }: Target,
 ): readonly Detail[] | undefined =>
   details?.filter(

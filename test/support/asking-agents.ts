@@ -75,8 +75,6 @@ export type Exchanging = {
   user?: string;
   target?: string;
   scope?: string;
-  /** The parameter `authorization_details`. */
-  details?: string;
   reason?: string;
   /** A token of ours, or another one of the user's company. */
   own?: unknown;
@@ -96,7 +94,6 @@ export async function exchange(
     user = "alice",
     target = "booking-agent",
     scope,
-    details,
     reason,
     own,
     form = {},
@@ -116,7 +113,6 @@ export async function exchange(
     actor_token_type: JWT,
     audience: target,
     ...(scope === undefined ? {} : { scope }),
-    ...(details === undefined ? {} : { authorization_details: details }),
     ...(reason === undefined ? {} : { reason }),
     ...form,
   };

@@ -129,9 +129,9 @@ function findApproved(ports: FindJobPorts, proposedJob: ProposedJob, order: Orde
 
 const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): string => {
   const { iss, sub } = originOf(ports, order);
-  const { workload, clientId, target, scope } = order.access;
+  const { workload, clientId, target, scope, details } = order.access;
   return ports.hash.sha256(
-    JSON.stringify([iss, sub, workload, clientId, target, scope?.toSorted(), proposal]),
+    JSON.stringify([iss, sub, workload, clientId, target, scope?.toSorted(), details, proposal]),
   );
 };
 

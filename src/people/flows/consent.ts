@@ -144,11 +144,13 @@ async function approveJob(
   const { origin } = session;
   const isRefused = (scope: string): boolean => asked.includes(scope) && !given.scopes.includes(scope);
   // JOB-D-2: no longer than the page says that what is given lasts, and without the scopes that were left out.
-  const bounds: JobBounds = {
+  const bounds = defined<JobBounds>({
     ...proposed,
     notAfterSeconds: Math.min(proposed.notAfterSeconds, ports.clock.nowSeconds() + consentSeconds),
     scopes: (proposed.scopes ?? given.scopes).filter((one) => !isRefused(one)),
-  };
+    // RAR-D-9: without the objects that were taken away.
+    details: given.details,
+  });
   const values = { origin, clientId, actor, title, bounds, asked: digest, approvedBy: "user" } as const;
   const job = buildJob(ports, defined<Parameters<typeof buildJob>[1]>(values));
   const consents = [...new Set([actor, ...(bounds.agents ?? [])])].map((agent) =>
@@ -173,7 +175,7 @@ async function approveJob(
   });
   const policy = defined<ConsentGiven["event"]["policy"]>({ ...event.policy, consent: own?.id });
   const recorded = await ports.journal.record({
-    event: { ...event, ...approvalOf(job, more), reason: "by_subject", policy },
+    event: { ...event, ...approvalOf(ports, job, more), reason: "by_subject", policy },
     job: { add: job, consents },
     guards,
     rows: rows?.(own?.id ?? "", job) ?? [],

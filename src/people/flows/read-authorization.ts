@@ -86,7 +86,8 @@ export async function readAuthorizationRequest(
   const aimed = aim(policy, client, defined<Aiming>({ resource, scope, details }));
   if (!aimed.ok) return tell(aimed.error);
   const nowSeconds = ports.clock.nowSeconds();
-  const job = readJob(policy, clientId, form.job_request, aimed.value, nowSeconds);
+  const asked = defined<Asked>({ ...aimed.value, details });
+  const job = readJob(policy, clientId, form.job_request, asked, nowSeconds);
   if (!job.ok) return tell(job.error);
   const request = defined<PendingRequest>({
     id: ports.random.id(),
@@ -96,8 +97,7 @@ export async function readAuthorizationRequest(
     state,
     challenge,
     jkt,
-    ...aimed.value,
-    details,
+    ...asked,
     offline: offline ? true : undefined,
     reason: reasonIn(form),
     job: job.value,
@@ -117,17 +117,19 @@ function readJob(
   { targets }: PolicySet,
   clientId: string,
   text: string | undefined,
-  { target, scope }: { target: string; scope?: readonly string[] },
+  { target, scope, details }: Asked,
   nowSeconds: number,
 ): Result<ProposedJob | undefined, ToldReason> {
   if (text === undefined) return ok(undefined);
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return err(parsed.error.kind);
   if (parsed.value.targets?.every((name) => targets.has(name)) === false) return err("job_target_unknown");
-  const access = defined<Parameters<typeof proposedBounds>[1]>({ clientId, target, scope });
+  const access = defined<Parameters<typeof proposedBounds>[1]>({ clientId, target, scope, details });
   return ok({ title: parsed.value.title, bounds: proposedBounds(parsed.value, access, nowSeconds) });
 }
 
+/** What is asked for, at the target that was found. */
+type Asked = Pick<PendingRequest, "target" | "scope" | "details">;
 type Aiming = Pick<AuthorizationRequest, "resource" | "scope" | "details">;
 
 /**

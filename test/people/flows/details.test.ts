@@ -24,7 +24,7 @@ import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Event, Form } from "../../support/world.ts";
-import { claimsOf } from "../../support/world.ts";
+import { claimsOf, ISSUER } from "../../support/world.ts";
 
 const NOTEBOOK = "notebook";
 const SECRET_NOTE = "secret-note";
@@ -61,6 +61,9 @@ before(async () => {
   provider = await startProvider();
   const base = forDeferral(provider);
   const [apps] = base.policies;
+  const more: Record<string, object> = {
+    operator: { scopes: ["consent:manage", "job:manage", "policy:explain"] },
+  };
   service = await makeService(
     {
       ...base,
@@ -71,7 +74,7 @@ before(async () => {
       ),
       policies: [
         { ...apps, refresh: true, details: [{ type: NOTEBOOK, path: "/work" }] },
-        ...base.policies.slice(1),
+        ...base.policies.slice(1).map((rule) => ({ ...rule, ...more[(rule as { id: string }).id] })),
       ],
     },
     { files: files(provider) },
@@ -107,7 +110,9 @@ const of = (answer: Answer): unknown => {
   assert.deepEqual(claimsOf(answer.body.access_token).authorization_details, told);
   return told;
 };
-const written = (...details: readonly Detail[]): Form => ({ authorization_details: JSON.stringify(details) });
+const written = (...details: readonly Detail[]): Record<string, string> => ({
+  authorization_details: JSON.stringify(details),
+});
 const WRONG = "invalid_authorization_details";
 const lastOf = async (type: string): Promise<Event | undefined> =>
   (await service.events()).filter((one) => one.type === type).at(-1);
@@ -286,7 +291,7 @@ const trip = (fields: object): Detail => ({ type: TRIP, ...fields });
 
 test("RAR-D-10 an agent's question is about these objects: another object is another link, and the same one the same", async () => {
   const ask = (details: Detail): Promise<Answer> =>
-    exchange(service, provider, { user: "dora", scope: "trips.book", details: JSON.stringify([details]) });
+    exchange(service, provider, { user: "dora", scope: "trips.book", form: written(details) });
   const [first, again, other] = [
     await ask(trip({ city: "Rome" })),
     await ask(trip({ city: "Rome" })),
@@ -305,7 +310,7 @@ test("RAR-D-10 an agent's question is about these objects: another object is ano
 });
 
 test("DTR-D-2, DTR-D-13, RAR-D-10 an agent waits for objects, which are allowed on the page of the question alone, and a poll gives no other", async () => {
-  const asked = { user: "gerd", scope: "trips.book", details: JSON.stringify([trip({ city: "Rome" })]) };
+  const asked = { user: "gerd", scope: "trips.book", form: written(trip({ city: "Rome" })) };
   const waiting = await waitFor(service, provider, asked);
   const browser = browse();
   const account = await browser.signIn(await browser.get("/account"), "gerd");
@@ -345,4 +350,87 @@ test("RAR-D-10 a consent that is recorded by API has details of its targets alon
   const answer = await exchange(service, provider, { user: "emil", scope: "trips.book" });
   assert.deepEqual(of(answer), details);
   assert.equal((await put([trip({ city: "Oslo" })])).body.version, 2);
+});
+
+// --- jobs -------------------------------------------------------------------------------------------------------
+
+test("RAR-D-2, JOB-D-10 what a job is limited to limits all that comes of it, and its trace says so", async () => {
+  const origin = { iss: provider.issuer, sub: "fritz" };
+  const consent = { subject: origin, actor: PLANNER, targets: ["booking-agent"], scope: "trips.book" };
+  assert.equal((await manage("PUT", "/consents/fritz", consent)).status, 201);
+  const order = { title: "One trip", client: PLANNER, subject: origin };
+  const make = (details: unknown) => manage("POST", "/jobs", { ...order, details });
+  for (const wrong of [
+    [],
+    [{ type: "unknown" }],
+    [trip({ city: 5 })],
+    "x",
+    [trip({ most: "1e3", currency: "EUR" })],
+  ]) {
+    const answer = await make(wrong);
+    assert.equal(answer.status, 400, JSON.stringify(wrong));
+  }
+  const made = await make([trip({ city: "Rome" })]);
+  assert.equal(made.status, 201, made.text);
+  assert.deepEqual(made.body.authorization_details, [trip({ city: "Rome" })]);
+  const job = String(made.body.id);
+  const inJob = (...details: readonly Detail[]): Promise<Answer> =>
+    exchange(service, provider, {
+      ...{ user: "fritz", scope: "trips.book" },
+      form: { job, ...(details.length > 0 ? written(...details) : {}) },
+    });
+  assert.deepEqual(of(await inJob()), [trip({ city: "Rome" })]);
+  assert.deepEqual(of(await inJob(trip({ most: "90", currency: "EUR" }))), [
+    trip({ city: "Rome", most: "90", currency: "EUR" }),
+  ]);
+  const other = await inJob(trip({ city: "Oslo" }));
+  assert.deepEqual([other.status, other.body.error], [400, WRONG]);
+  const denied = await lastOf("token_exchange.denied");
+  assert.equal(denied?.reason, "details_empty");
+  assert.match(
+    JSON.stringify(denied?.policy),
+    /"type":"trip","index":0,"at":"job"|"at":"job","index":0,"type":"trip"/,
+  );
+  const explained = await manage("POST", "/policy/explain", {
+    ...{ client: PLANNER, actor: PLANNER, target: "booking-agent", scope: "trips.book" },
+    subjectClaims: { ...origin, aud: ISSUER, scope: "trips.book", exp: 4_000_000_000, iat: 1 },
+    ...{ details: [trip({ city: "Oslo" })], job: { details: [trip({ city: "Rome" })] } },
+  });
+  assert.deepEqual(
+    [explained.body.reason, explained.body.details],
+    ["details_empty", [{ type: TRIP, index: 0, fell: "job" }]],
+    explained.text,
+  );
+});
+
+test("RAR-D-9 a job that a user approves is limited to the objects that they left ticked", async () => {
+  const asked = {
+    user: "gerda",
+    scope: "trips.book",
+    form: {
+      ...written(trip({ city: "Rome" }), trip({ city: "Oslo" })),
+      job_request: JSON.stringify({ title: "Two trips" }),
+    },
+  };
+  const refused = await exchange(service, provider, asked);
+  const browser = browse();
+  const page = await browser.signIn(await browser.get(linkIn(refused)), "gerda");
+  assert.match(shownBy(page.text), /trip: city “Rome”.*trip: city “Oslo”/s);
+  await browser.decide(page, { detail: "1" });
+  const approved = await lastOf("job.approved");
+  assert.deepEqual(Object(approved?.detail).bounds.details, [trip({ city: "Oslo" })]);
+  const answer = await exchange(service, provider, asked);
+  assert.deepEqual(of(answer), [trip({ city: "Oslo" })]);
+  assert.equal(typeof answer.body.job_id, "string");
+});
+
+test("RAR-D-9 a job_request with details of its own, which no page would show, is refused", async () => {
+  const job_request = JSON.stringify({ title: "Trips", details: [trip({ city: "Rome" })] });
+  const answer = await exchange(service, provider, {
+    user: "hans",
+    scope: "trips.book",
+    form: { job_request },
+  });
+  assert.equal(answer.status, 400);
+  assert.equal((await lastOf("token_exchange.denied"))?.reason, "job_request_malformed");
 });
