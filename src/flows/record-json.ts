@@ -18,6 +18,8 @@ export type ConsentJson = {
   authorization_details?: readonly Detail[];
   expires_at?: number;
   withdrawn_at?: number;
+  /** The job inside which alone it counts. */
+  job?: string;
 };
 
 export function consentJson(consent: StoredConsent): ConsentJson {
@@ -33,6 +35,7 @@ export function consentJson(consent: StoredConsent): ConsentJson {
     authorization_details: details,
     expires_at: expiresAtSeconds,
     withdrawn_at: withdrawnAtSeconds,
+    job: consent.jobId,
   });
 }
 

@@ -335,6 +335,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
       agents: ASK.before,
       maxTokens: 50,
       maxDepth: 3,
+      without: [{ target: CONSENT.target, sentences: CONSENT.scopes.map(({ sentence }) => sentence) }],
       goOn: [{ title: "Partner", host: "as.partner.example" }],
     },
   }),

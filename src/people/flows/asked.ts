@@ -16,7 +16,7 @@ import type { Chain } from "../../spec/rfc8693.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, DecisionPage, Visitor, Waits } from "./decision.ts";
-import { decideOffer, renewed, showOffer } from "./decision.ts";
+import { decideOffer, renewed, showOffer, withoutJob } from "./decision.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
@@ -60,6 +60,7 @@ export async function openAsked(
     clientId: ask.clientId,
     chain: ask.subject?.chain ?? [],
     reason: ask.reason,
+    without: await withoutJob(ports, found.session, actor, pending.job),
   });
 }
 

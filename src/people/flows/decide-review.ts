@@ -22,7 +22,7 @@ import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../r
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, Given, Visitor } from "./decision.ts";
-import { decideOffer, renewed } from "./decision.ts";
+import { decideOffer, renewed, withoutJob } from "./decision.ts";
 import type { ReviewOffer } from "./offer.ts";
 import { offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
@@ -47,7 +47,10 @@ export async function openReview(
   const longer = renew ? renewed(ports, request) : undefined;
   if (longer !== undefined) return { next: "place", place: { page: "review", id: seal(longer) } };
   const offer = offerTo(ports, client, request, session);
-  if (offer.ok) return showReview(ports, found, offer.value);
+  if (offer.ok) {
+    const without = await withoutJob(ports, session, client.clientId, request.job);
+    return defined<Review>({ ...showReview(ports, found, offer.value), without });
+  }
   const demanded = demandSignIn(ports, request, offer.error);
   if (demanded !== undefined) return { next: "sign_in", place: { page: "review", id: seal(demanded) } };
   // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told, but not why.

@@ -3,6 +3,7 @@
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import type { Consent } from "../../policy/access.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { Result } from "../../result.ts";
@@ -54,6 +55,8 @@ export type DecisionPage<O extends Offered> = {
   offer: O;
   /** The form token, which is bound to session and request, and to what the page shows (PAGE-D-5). */
   formToken: string;
+  /** JOB-D-5: beside a job, the consents by which its agent may act without it. */
+  without?: readonly Consent[];
   /** The form token of a sign-out. */
   signOutToken: string;
   expiresAtSeconds: number;
@@ -96,6 +99,18 @@ const shownOn = (
   const more = [details, job].filter((one) => one !== undefined);
   return JSON.stringify([...shown, ...more]);
 };
+
+/** What the agent may do without the job that it asks for, which a stop of the job does not end (JOB-D-5). */
+export async function withoutJob(
+  { facts, clock }: Pick<PeoplePorts, "facts" | "clock">,
+  { origin }: OpenSession,
+  actor: string,
+  job: ProposedJob | undefined,
+): Promise<readonly Consent[] | undefined> {
+  if (job === undefined) return undefined;
+  const standing = await facts.consents(origin, actor, clock.nowSeconds());
+  return standing.filter(({ jobId }) => jobId === undefined);
+}
 
 /** WCAG-2.2.1-1: gives the user as much time again, a limited number of times; undefined after the last of them. */
 export const renewed = <T extends { renewals: number; expiresAtSeconds: number }>(

@@ -2,6 +2,7 @@
 
 import { readFormText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
+import type { Consent } from "../../policy/access.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
@@ -39,7 +40,7 @@ export function decisionView(
     // Each scope in the operator's words.
     scopes: scope.map((value) => ({ value, sentence: sentenceOf(target, value) })),
     details: shownDetails(target, details),
-    job: job && jobView(ports, job, scope, untilSeconds),
+    job: job && jobView(ports, job, scope, untilSeconds, page.without),
     untilSeconds,
     agents: furtherAgents(policy, target, scope, session).map((id) => shownParty(agents, id)),
     user: shownUser(session),
@@ -59,6 +60,7 @@ function jobView(
   { title, bounds }: ProposedJob,
   scope: readonly string[],
   lastsUntil: number,
+  without: readonly Consent[] = [],
 ): JobView {
   const { policy, agents } = settings();
   const targets = (bounds.targets ?? []).map((name) => ({ name, target: policy.targets.get(name) }));
@@ -75,6 +77,12 @@ function jobView(
     agents: (bounds.agents ?? []).map((id) => shownParty(agents, id)),
     maxTokens: bounds.maxTokens,
     maxDepth: bounds.maxDepth,
+    without: without.flatMap(({ targets: names, scopes }) =>
+      names.map((name) => {
+        const target = policy.targets.get(name);
+        return { target: shownTarget(target, name), sentences: scopes.map((one) => sentenceOf(target, one)) };
+      }),
+    ),
     goOn: shown.filter((_, index) => targets[index]?.target?.partner?.jobs === "ignores"),
   });
 }

@@ -21,6 +21,8 @@ export type JobView = {
   agents: readonly ShownParty[];
   maxTokens?: number;
   maxDepth?: number;
+  /** What the agent may do without the job. */
+  without: readonly { target: ShownTarget; sentences: readonly Worded[] }[];
   /** Partners that go on with what they have when the job has ended (JOB-D-16). */
   goOn: readonly ShownTarget[];
 };
@@ -44,5 +46,16 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
   const title = shownName(job.title, JOB_TITLE_CHARS_MAX) ?? "";
   return html`<p>${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(title))}</h2>
-<ul>${bounds}</ul>`;
+<ul>${bounds}</ul>
+${withoutIt(job, texts)}`;
+}
+
+/** JOB-D-5: a stop of the job does not end it. */
+function withoutIt({ without }: JobView, texts: Texts): Html | undefined {
+  if (without.length === 0) return undefined;
+  const items = without.map(({ target, sentences }) => {
+    const may = sentences.map((one) => html`<li>${inLanguage(one, [texts.language])}</li>`);
+    return html`<li>${targetName(target, texts)}<ul>${may}</ul></li>`;
+  });
+  return html`<p>${texts.jobWithout}</p><ul>${items}</ul>`;
 }

@@ -74,6 +74,7 @@ export const de: Texts = {
   jobTokens: (most) => `Insgesamt höchstens ${most} Zugriffe werden erteilt.`,
   jobDepth: (most) =>
     `Höchstens ${most} Agenten hintereinander geben es weiter, soweit dieser Server das sieht.`,
+  jobWithout: "Auch ohne diesen Auftrag und nach ihm darf derselbe Fragende schon:",
   jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weitermachen.`,
   jobBy: (agent) => html`Ausgeführt von ${agent}, von dort stammt der Name`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,

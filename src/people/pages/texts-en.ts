@@ -77,6 +77,7 @@ export const en = {
   jobAgents: "Nothing but these may take part:",
   jobTokens: (most: number) => `At most ${most} accesses are given in all.`,
   jobDepth: (most: number) => `At most ${most} agents in a row pass it on, as far as this server sees.`,
+  jobWithout: "Without this job, and after it, the same asker may already:",
   jobGoesOn: (target: Html) => html`When the job ends, ${target} may go on with what it was given.`,
   jobBy: (agent: Html) => html`Done by ${agent}, which calls it so`,
   jobUntil: (date: string) => `Ends by itself on ${date}.`,

@@ -189,6 +189,20 @@ test("JOB-D-4 a user who refuses a job gives nothing, and one link serves one jo
   assert.equal((await asking({ title: "one" }, asked)).status, 400);
 });
 
+test("JOB-D-5 the page of a job says what its agent may do without it", async () => {
+  const before = await pageOf(await ask({ user: "tess", scope: "trips.read" }), "tess");
+  await before.browser.decide(before.page);
+  const asked = { user: "tess", scope: "trips.book" };
+  const { page } = await pageOf(await asking({ title: "book" }, asked), "tess");
+  const shown = shownBy(page.text);
+  assert.match(
+    shown,
+    /Without this job, and after it, the same asker may already: the booking agent read your trips/,
+  );
+  const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
+  assert.ok(!shownBy(none.text).includes("Without this job"));
+});
+
 test("JOB-D-6 of two clicks on one link one makes a job", async () => {
   const asked = { user: "dora" };
   const { browser, page } = await pageOf(await asking({ title: "once" }, asked), "dora");
