@@ -922,6 +922,31 @@ test("RAR-D-13 diff shows wider and narrower details, and --fail-on knows them",
   assert.equal(unlimited.code, 1);
 });
 
+test("JOB-D-7, JOB-D-10 vectors ask in a job, and diff shows what a rule takes from requests in none", async () => {
+  const [any, required] = [withDetails(undefined), withDetails(undefined, { jobs: "required" })];
+  const ask = { client: "report", target: "api" };
+  const inJob = (job: Patch, expect: string) => ({
+    name: expect + JSON.stringify(job),
+    ask: { ...ask, job },
+    expect,
+  });
+  const vectors = [
+    { name: "in none", ask, expect: "deny" },
+    inJob({}, "allow"),
+    inJob({ targets: ["api"], scopes: ["trips.read"], agents: ["report"] }, "allow"),
+    inJob({ targets: ["booking-agent"] }, "deny"),
+    inJob({ agents: ["another"] }, "deny"),
+    inJob({ notAfter: 1 }, "deny"),
+  ];
+  const tested = await run("test", save(vectors), "--config", required);
+  assert.equal(tested.code, 0, tested.out.join("\n"));
+  const differs = await run("diff", any, required, "--fail-on", "deny");
+  assert.equal(differs.code, 1, differs.out.join("\n"));
+  assert.doesNotMatch(differs.out.join("\n"), /in a job/);
+  const never = await run("diff", required, withDetails(undefined, { jobs: "never" }), "--fail-on", "deny");
+  assert.match(never.out.join("\n"), /in a job/);
+});
+
 test("RAR-D-1 types prints the JSON Schema of each type, made from its fields", async () => {
   const { code, out } = await run("types", "--config", withDetails(undefined));
   assert.equal(code, 0);

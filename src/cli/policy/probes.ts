@@ -69,7 +69,8 @@ export function* probesOf(settings: Settings, rule: Rule, names: Names): Generat
   for (const caller of callersOf(settings, rule, names)) {
     for (const token of tokensOf(settings, rule, caller, names)) {
       for (const target of targetsOf(settings.policy, rule)) {
-        for (const variant of variantsOf(target).flatMap((one) => withDetails(one, rule, target))) {
+        const variants = variantsOf(target).flatMap((one) => withDetails(one, rule, target));
+        for (const variant of variants.flatMap((one) => withJob(one, rule))) {
           for (const scope of rule.scopes.filter((one) => target.scopes.includes(one))) {
             yield probe(rule, caller, token, target, variant, scope);
           }
@@ -117,7 +118,13 @@ function probe(
   };
 }
 
-type Variant = { label: string; members: Pick<Question, "issues" | "resources" | "details"> };
+type Variant = { label: string; members: Pick<Question, "issues" | "resources" | "details" | "job"> };
+
+/** JOB-D-7: a rule that says something of jobs is asked about a request in one, and in none. */
+const withJob = (variant: Variant, { jobs }: Rule): readonly Variant[] =>
+  jobs === undefined
+    ? [variant]
+    : [variant, { label: `${variant.label} in a job`, members: { ...variant.members, job: {} } }];
 
 /** RAR-D-5: the same without details, and with those of the rule that its target declares. */
 function withDetails(variant: Variant, { details = [] }: Rule, target: Target): readonly Variant[] {
