@@ -45,6 +45,20 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       return read(store).finally(() => store.close());
     }
 
+    test("JOB-D-4, JOB-D-8 an agent that waits for the approval of a job polls until it has its token, which is of the job", async () => {
+      const asked = { user: "jobst", scope: "trips.read", form: { job_request: '{"title":"while I wait"}' } };
+      const waiting = await waitFor(world, provider, asked);
+      assert.equal((await poll(world, waiting)).body.error, "interaction_required");
+      assert.equal((await answerLink(world, provider, waiting.link, "allow", "jobst")).status, 200);
+      world.pass(10);
+      const granted = await poll(world, waiting);
+      assert.equal(granted.status, 200, granted.text);
+      const { id } = claimsOf(granted.body.access_token).job as { id: string };
+      assert.equal(granted.body.job_id, id);
+      const [approved] = (await ofType(world, "job.approved")).slice(-1);
+      assert.deepEqual(approved?.job, { id });
+    });
+
     test("DTR-6.4-1, DTR-6.4-2, DTR-4.1-2, DTR-6.6-1, DTR-6.6-3, DTR-6.5-3, DTR-9.3-1, DTR-D-15 an agent waits, its user allows, and the poll gives the exchange's own answer", async () => {
       const waiting = await waitFor(world, provider, { user: "anna", scope: "trips.read" });
       const { answer, code, link } = waiting;
