@@ -44,7 +44,7 @@ export const POSTGRES: Dialect = {
     return `insert into ${name} (${names}) select ${names} from json_populate_recordset(null::${name}, :rows::text::json)`;
   },
   carries: (list) =>
-    `case when (select json_array_length(${list}::text::json)) > ${KEYS_MAX} then ending_keys is not null
+    `case when cardinality(array(texts_of(${list}))) > ${KEYS_MAX} then ending_keys is not null
        else exists (select true from unnest(array(texts_of(${list}))) k where strpos(ending_keys::text, k) > 0) end`,
 };
 
