@@ -1,6 +1,6 @@
 /**
- * A deployment for users: sign-in with a choice of providers, consent, a code, a refresh token, a pushed request, an agent
- * that asks its user and one that waits, and the account page.
+ * A deployment for users: sign-in with a choice of providers, consent, a code, a refresh token, a pushed request with details,
+ * an agent that asks its user and one that waits, and the account page.
  */
 import assert from "node:assert/strict";
 import type { Answer } from "../../scripts/http-client.ts";
@@ -12,6 +12,7 @@ import {
   Browser,
   files,
   LOOPBACK_REDIRECT,
+  NOTES,
   PRIVATE,
   PRIVATE_SECRET,
   PUBLIC,
@@ -26,21 +27,29 @@ import { makeWorld } from "./world.ts";
 
 const AS_CLIENT = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 
+/** A type of `authorization_details`, by which the pushed request is limited. */
+const NOTEBOOK = { governs: ["notes.read"], fields: { path: { is: "string", narrows: "prefix" } } };
+
 export async function openUsers(provider: TestProvider): Promise<World> {
   const base = forDeferral(provider);
   const policies = base.policies.map((rule) =>
     rule.allow === "authorization_code" ? { ...rule, refresh: true } : rule,
   );
+  const targets = base.targets.map((target) =>
+    target.names.includes(NOTES) ? { ...target, details: { notebook: NOTEBOOK } } : target,
+  );
   const signIn = { providers: { company: provider.provider({ method: "private_key_jwt" }) } };
-  return makeWorld({ ...base, policies, signIn }, { files: files(provider) });
+  return makeWorld({ ...base, targets, policies, signIn }, { files: files(provider) });
 }
+
+const LIMITED = { authorization_details: JSON.stringify([{ type: "notebook", path: "/work" }]) };
 
 export async function playUsers(world: World, provider: TestProvider): Promise<void> {
   const browser = new Browser(world, provider);
   const verifier = verifierOf();
-  const pushed = await expect(201, send(world, "/par", request(verifier)));
+  const pushed = await expect(201, send(world, "/par", request(verifier, LIMITED)));
   const review = await browser.review({ client_id: PRIVATE, request_uri: String(pushed.body.request_uri) });
-  const { code = "" } = parametersOf(await browser.decide(review));
+  const { code = "" } = parametersOf(await browser.decide(review, { detail: "0" }));
   const redemption = {
     grant_type: "authorization_code",
     redirect_uri: WEB_REDIRECT,
