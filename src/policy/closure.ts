@@ -5,8 +5,11 @@
 import { STORE_TIMEOUT_MS } from "../limits/store.ts";
 import type { PolicySet, Target } from "./rules.ts";
 
-/** The tokens of the job for one audience that have not expired, ended ones too. */
-export type LivingTokens = { audience: string; count: number; untilSeconds: number };
+/**
+ * The tokens of the job for one audience that have not expired, ended ones too; `recent` has those beside them that
+ * expired so lately that what a partner gave for one may live.
+ */
+export type LivingTokens = { audience: string; count: number; recent: number; untilSeconds: number };
 
 /** A stream that is told of the job's end, and whether an event of it still waits for its receiver. */
 export type ToldStream = { targets: ReadonlySet<string>; isWaiting: boolean };
@@ -41,13 +44,15 @@ export function buildClosure({ targets }: Pick<PolicySet, "targets">, facts: Clo
   const settled = endedMs === undefined || nowMs >= endedMs + STORE_TIMEOUT_MS;
   const open: OpenTarget[] = [];
   const partners: OpenPartner[] = [];
-  for (const { audience, count, untilSeconds } of living) {
+  for (const { audience, count, recent, untilSeconds } of living) {
     const target = targets.get(audience);
     const told = toldOf(target, audience, streams);
     const { partner } = target ?? {};
-    if (partner === undefined) open.push({ target: audience, tokens: count, untilSeconds, told });
-    // JOB-D-17: what a partner gives for a grant may last as long as the job would have.
-    else partners.push({ issuer: partner.issuer, grants: count, untilSeconds: job.notAfterSeconds, told });
+    // JOB-D-17: what a partner gives for a grant may last longer than the grant, and as long as the job would have.
+    if (partner !== undefined && 1000 * job.notAfterSeconds > nowMs)
+      partners.push({ issuer: partner.issuer, grants: recent, untilSeconds: job.notAfterSeconds, told });
+    if (partner === undefined && count > 0)
+      open.push({ target: audience, tokens: count, untilSeconds, told });
   }
   // JOB-D-21: a target that asks refuses at once, as one does that acknowledged the end.
   const isOpen = ({ told }: { told: Told }): boolean => told === "sent" || told === "never";

@@ -35,7 +35,7 @@ const facts = (values: Partial<ClosureFacts>): ClosureFacts => ({
   nowMs: NOW * 1000,
   ...values,
 });
-const at = (audience: string) => ({ audience, count: 2, untilSeconds: NOW + 100 });
+const at = (audience: string) => ({ audience, count: 2, recent: 2, untilSeconds: NOW + 100 });
 const stream = (audience: string, isWaiting: boolean) => ({ targets: new Set([audience]), isWaiting });
 
 test("JOB-D-21: a job with a token that may be taken offline is partial, until its stream has acknowledged the end", () => {
@@ -79,6 +79,16 @@ test("JOB-D-20: a partner's part lasts until the job's end, unless the partner w
     buildClosure(compiled, facts({ living: [at(PARTNER)], streams: [stream(PARTNER, false)] })).state,
     "closed",
   );
+});
+
+test("JOB-D-21: a partner that was not told keeps the job open while what it gave for a grant may live, and not beyond the job", () => {
+  const expired = [PARTNER, API].map((audience) => ({
+    ...{ audience, count: 0, recent: 2, untilSeconds: NOW - 100 },
+  }));
+  const { state, open, partners } = buildClosure(compiled, facts({ living: expired }));
+  assert.deepEqual([state, open, partners[0]?.grants], ["partial", [], 2]);
+  const over = { notAfterSeconds: NOW, targets: [API, PARTNER] };
+  assert.equal(buildClosure(compiled, facts({ living: expired, job: over })).state, "closed");
 });
 
 test("JOB-D-21: a job that could reach a partner which takes no notice of jobs never reads as closed", () => {

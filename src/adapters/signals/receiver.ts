@@ -86,7 +86,8 @@ export class Receiver {
     const { store, clock } = this.#options;
     const pushed = await this.#send(signal.body);
     if (pushed.is === "failed") return store.signals.postpone(signal, this.#nextMs);
-    await store.signals.settle(signal, clock.nowMs());
+    // JOB-D-20: what its receiver refused has told it nothing.
+    await store.signals.settle(signal, pushed.is === "delivered" ? clock.nowMs() : 0);
     if (pushed.is === "delivered") return;
     this.#record("signal.refused", "receiver_refused", { jti: signal.jti, err: pushed.cause });
   }

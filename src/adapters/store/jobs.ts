@@ -6,6 +6,7 @@ import {
   JOBS_PER_AGENT_AND_SUBJECT_MAX,
   JOBS_PER_AGENT_MAX,
 } from "../../limits/jobs.ts";
+import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
 import type { JobFacts } from "../../records.ts";
 import { defined, whenReady } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
@@ -18,7 +19,7 @@ import type { JobRows } from "./store.ts";
 import { JOB, TOKEN } from "./tables.ts";
 
 /** A job of another server may have the same id. */
-const OF_JOB = "job_id = :id and job_iss is null and expires_at > :now";
+const OF_JOB = "job_id = :id and job_iss is null";
 
 type FoundJob = RowOf<typeof JOB.columns> & EndedRow;
 
@@ -64,19 +65,25 @@ export function jobRows(engine: Engine): JobRows {
       return { ofPair: row?.pair ?? 0, ofActor: row?.actor ?? 0 };
     },
     tokens: async (id, now, limit) =>
-      readRecords(engine)(TOKEN, `from token where ${OF_JOB} order by issued_at, jti limit :limit`, {
-        id,
-        now,
-        limit,
-      }),
+      readRecords(engine)(
+        TOKEN,
+        `from token where ${OF_JOB} and expires_at > :now order by issued_at, jti limit :limit`,
+        {
+          id,
+          now,
+          limit,
+        },
+      ),
     remains: async (id, { nowSeconds: now, endedMs = null }) => {
       const given = (table: string, where: string) =>
         `(select count(*) from ${table} where job_id = :id and ${where})`;
       const [tokens, [held], events] = await Promise.all([
-        rows<{ audience: string; count: number; until: number }>(
-          `select audience, count(*) as count, max(expires_at) as until from token where ${OF_JOB}
-           group by audience order by audience`,
-          { id, now },
+        rows<{ audience: string; count: number; recent: number; until: number }>(
+          `select audience, sum(case when expires_at > :now then 1 else 0 end) as count, count(*) as recent,
+             max(expires_at) as until
+           from token where ${OF_JOB} and expires_at > :since group by audience order by audience`,
+          // A token of a partner lives no longer than its grant is on record.
+          { id, now, since: now - EXPIRED_GRACE_SECONDS },
         ),
         rows<{ families: number; consents: number }>(
           `select ${given("refresh_family", "ends_at > :now")} as families,
@@ -84,14 +91,15 @@ export function jobRows(engine: Engine): JobRows {
           { id, now },
         ),
         rows<{ stream: string; waiting: number }>(
-          `select stream, count(*) - count(sent) as waiting from signal where at_ms = cast(:ended as bigint) group by stream`,
+          `select stream, count(*) - count(nullif(sent, 0)) as waiting from signal where at_ms = cast(:ended as bigint) group by stream`,
           { ended: endedMs },
         ),
       ]);
       return {
-        tokens: tokens.map(({ audience, count, until }) => ({
+        tokens: tokens.map(({ audience, count, recent, until }) => ({
           audience,
           count: Number(count),
+          recent: Number(recent),
           untilSeconds: until,
         })),
         families: Number(held?.families ?? 0),

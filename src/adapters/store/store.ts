@@ -322,7 +322,7 @@ export interface SignalRows {
   take(stream: string, nowMs: number, againMs: number, limit: number): Promise<readonly Signal[]>;
   /** The event is due again at this time. */
   postpone(signal: Pick<Signal, "stream" | "jti">, atMs: number): Promise<void>;
-  /** The event was delivered, or refused for good. */
+  /** The event was delivered then, or refused for good, for which the time is zero. */
   settle(signal: Pick<Signal, "stream" | "jti">, atMs: number): Promise<void>;
   /** How many wait for the stream, counted up to `limit`, and since when the oldest of these does. */
   waiting(stream: string, limit: number): Promise<{ count: number; oldestMs?: number }>;

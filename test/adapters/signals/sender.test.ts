@@ -354,6 +354,24 @@ test(
 );
 
 test(
+  "JOB-D-20 an event of a job's end that its receiver refuses for good has told it nothing",
+  sending(async ({ store, token, write, end, sender, pushed, recorded, receives, clock, journal }) => {
+    const job = makeJob({ id: JOB, createdAtSeconds: clock.nowSeconds() });
+    assert.ok((await journal.record({ event: EVENT, job: { add: job, consents: [] } })).ok);
+    await write([token({ jobId: JOB, endingKeys: job.endingKeys })]);
+    receives.status = 400;
+    await end({ by: "job", iss: ISSUER, id: JOB });
+    await sender.run();
+    await until(() => recorded.some(({ type }) => type === "signal.refused"), "the refusal is recorded");
+    const { atMs: endedMs } = (await store.jobs.find(JOB))?.ended ?? assert.fail();
+    const at = { nowSeconds: clock.nowSeconds(), endedMs };
+    assert.deepEqual((await store.jobs.remains(JOB, at)).events, new Map([["api", 1]]));
+    await sender.run();
+    assert.equal(pushed.length, 1);
+  }),
+);
+
+test(
   "SSF-D-2 a stream whose audience was corrected is told again, by its new name",
   sending(async ({ token, write, end, sender, pushed, stream, streams, receives }) => {
     streams.set("api", { ...stream, audience: "https://wrong.example" });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { JOB_KEPT_SECONDS, JOBS_LISTED } from "../../../src/limits/jobs.ts";
+import { EXPIRED_GRACE_SECONDS } from "../../../src/limits/store.ts";
 import { buildEnding } from "../../../src/policy/endings.ts";
 import { jobKeys } from "../../../src/policy/jobs.ts";
 import type { Guard, JobRecord } from "../../../src/records.ts";
@@ -179,6 +180,8 @@ export function testJobs({ name, create, shared }: Harness): void {
     ];
     const last = await writer.token({ jobId, audience: "a", issuedAtSeconds: NOW_SECONDS, ...until(90) });
     await writer.token({ jobId, audience: "a", ...until(0) });
+    await writer.token({ jobId, audience: "c", ...until(1 - EXPIRED_GRACE_SECONDS) });
+    await writer.token({ jobId, audience: "d", ...until(-EXPIRED_GRACE_SECONDS) });
     await writer.token({ audience: "a", ...until(60) });
     await writer.token({ jobId: "job_2", audience: "a", ...until(60) });
     // Another server's job of the same id is another one.
@@ -190,20 +193,26 @@ export function testJobs({ name, create, shared }: Harness): void {
       ["one", "1"],
       ["one", "2"],
       ["two", "3"],
+      ["refusing", "4"],
     ] as const)
       await store.signals.add([{ ...signal, stream, jti }]);
     await store.signals.settle({ ...signal, stream: "two", jti: "3" }, NOW_SECONDS);
+    // Zero is the time of one that its receiver refused for good.
+    await store.signals.settle({ ...signal, stream: "refusing", jti: "4" }, 0);
+    assert.deepEqual(await store.signals.take("refusing", NOW_SECONDS * 1000, NOW_SECONDS * 1000, 1), []);
     const remains = await store.jobs.remains(jobId, { nowSeconds, endedMs: NOW_SECONDS * 1000 });
     assert.deepEqual(remains, {
       tokens: [
-        { audience: "a", count: 2, untilSeconds: NOW_SECONDS + 90 },
-        { audience: "b", count: 1, untilSeconds: NOW_SECONDS + 30 },
+        { audience: "a", count: 2, recent: 3, untilSeconds: NOW_SECONDS + 90 },
+        { audience: "b", count: 1, recent: 1, untilSeconds: NOW_SECONDS + 30 },
+        { audience: "c", count: 0, recent: 1, untilSeconds: NOW_SECONDS + 1 - EXPIRED_GRACE_SECONDS },
       ],
       families: 1,
       consents: 1,
       events: new Map([
         ["one", 2],
         ["two", 0],
+        ["refusing", 1],
       ]),
     });
     assert.deepEqual((await store.jobs.remains(jobId, { nowSeconds })).events, new Map());
