@@ -11,6 +11,7 @@ import { runEqualIntrospection } from "./trials/equal-introspection.ts";
 import { runExpiry } from "./trials/expiry.ts";
 import { runFailover } from "./trials/failover.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
+import { runJobs } from "./trials/jobs.ts";
 import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
@@ -43,6 +44,7 @@ const TRIALS: Trials = new Map([
   ["failover", { rounds: 1, run: runFailover }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
+  ["jobs", { rounds: 100_000, run: runJobs }],
   ["key-rotation", { rounds: 4, run: runKeyRotation }],
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],

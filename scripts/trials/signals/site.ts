@@ -221,7 +221,7 @@ export async function openSite(kind: StoreKind, count: number): Promise<Site> {
 const random = (): string => randomBytes(32).toString("base64url");
 
 /** By TLS, with a role that has the rights that a server needs and no others. */
-async function openDatabase({ folder }: Surroundings) {
+export async function openDatabase({ folder }: Surroundings) {
   const server = await startDatabaseServer({ durable: true });
   const owned = await freshDatabase(server);
   const admin = postgres(owned, { max: 1, onnotice: () => {} });
