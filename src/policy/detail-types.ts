@@ -97,7 +97,7 @@ export const declaredTypes = maybe(v.record(typeName, TypeFile), text);
 
 /** `details` of a rule, as requests send them. */
 export const detailObjects = v.pipe(
-  v.array(v.looseObject({ type: v.string() })),
+  v.array(v.looseObject({ type: setting(v.string(), "Its type, one that a target declares.") })),
   v.check(
     (one) => readDetails(one as Json).ok,
     "is no list of objects with a type and fields that are texts, whole numbers, true, false or lists of texts",

@@ -239,7 +239,7 @@ const authenticated: readonly Case[] = [
     "with authorization details",
     { ...CC, authorization_details: "[]" },
     "invalid_authorization_details",
-    "authorization_details of no type are supported",
+    "the authorization_details are not available",
   ],
   [
     "with another grant type",
