@@ -98,7 +98,6 @@ export const ASK: AskView = {
     },
   ],
   target: { title: "Trips", host: "api.example" },
-  details: LIMITS,
   scopes: [
     { value: "trips.read", sentence: "read your trips" },
     { value: "trips.book", sentence: "book trips for you, which your company pays" },
@@ -317,6 +316,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   "consent-loopback-six-scopes": consentPage({ ...LOOPBACK, scopes: SIX }),
   ask: askPage(ASK),
   "ask-six-scopes": askPage({ ...ASK, scopes: SIX, reason: REASON }),
+  "ask-bounded": askPage({ ...ASK, details: LIMITS }),
   "ask-plain": askPage({
     ...ASK,
     agent: { id: `spiffe://td.example/${"a-long-name-of-an-agent/".repeat(4)}x` },
@@ -325,7 +325,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     scopes: ASK.scopes.slice(0, 1),
     renewable: false,
   }),
-  "consent-job": consentPage({
+  "consent-bounded": consentPage({
     ...CONSENT,
     job: {
       title: "Plan the trip to Rome",
