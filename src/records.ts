@@ -53,6 +53,8 @@ export type TokenFacts = {
   ancestors: readonly TokenRecord[];
   /** The consents under which it and its ancestors were issued, withdrawn ones too. */
   consents: readonly StoredConsent[];
+  /** It was issued for a job of ours that is not on record. */
+  lacksJob?: true;
   /** The first ending that reaches it or an ancestor, by the event that recorded it. */
   ended?: { eventId: string; atMs: number };
 };

@@ -88,7 +88,6 @@ export const endingPortsOf = ({ settings, store }: Admin): EndingPorts & { journ
   settings: () => settings,
   clients: openClients(() => settings, store.clients),
   facts: store.facts,
-  jobs: store.jobs,
   endings: store.endings,
   families: store.families,
   sessions: store.shortLived,

@@ -11,7 +11,7 @@ import type { Client, Settings } from "../settings/settings.ts";
 import type { CurrentFacts } from "./still-covers.ts";
 import { stillCovers } from "./still-covers.ts";
 
-export type StandingPorts = Pick<Ports, "facts" | "jobs" | "clients" | "settings">;
+export type StandingPorts = Pick<Ports, "facts" | "clients" | "settings">;
 type Standing = Result<TokenRecord, TokenReason>;
 
 export function standing(ports: StandingPorts, jti: string, nowSeconds: number): Awaitable<Standing> {
@@ -28,35 +28,28 @@ export function standing(ports: StandingPorts, jti: string, nowSeconds: number):
 /** The same check without endings. */
 export function within(ports: StandingPorts, found: TokenFacts, nowSeconds: number): Awaitable<Standing> {
   const records = [found.record, ...found.ancestors];
-  return whenReady(hasItsJob(ports, found.record), (hasJob) =>
-    whenReady(allOf(records.map(({ clientId }) => ports.clients.find(clientId))), (clients) =>
-      judge(ports.settings(), found, clients, hasJob, nowSeconds),
-    ),
+  return whenReady(allOf(records.map(({ clientId }) => ports.clients.find(clientId))), (clients) =>
+    judge(ports.settings(), found, clients, nowSeconds),
   );
-}
-
-/** What is behind a token of a job is of the same job, or of none. */
-function hasItsJob({ jobs }: StandingPorts, { jobId, jobIssuer }: TokenRecord): Awaitable<boolean> {
-  if (jobId === undefined || jobIssuer !== undefined) return true;
-  return whenReady(jobs.find(jobId), (found) => found !== undefined);
 }
 
 /** `clients` are those of the token and of the tokens behind it. */
 function judge(
   settings: Settings,
-  { record, ancestors, consents }: TokenFacts,
+  { record, ancestors, consents, lacksJob }: TokenFacts,
   clients: readonly (Client | undefined)[],
-  hasJob: boolean,
   nowSeconds: number,
 ): Standing {
   const records = [record, ...ancestors];
   if (record.expiresAtSeconds <= nowSeconds) return err("jwt_expired");
+  // JOB-D-8: a job without a row was removed, or never was; what is behind a token of a job is of the same one, or of none.
+  if (lacksJob) return err("token_job_gone");
   // AUDIT-D-5: a token whose ancestor has no row cannot be judged.
   if (ancestors.length < record.ancestors.length) return err("token_unknown");
   for (const [index, one] of records.entries()) {
     const client = clients[index];
     const consent = consents.find(({ id }) => id === one.consentId);
-    const facts = defined<CurrentFacts>({ client, consent, parent: records[index + 1], hasJob });
+    const facts = defined<CurrentFacts>({ client, consent, parent: records[index + 1] });
     const covered = stillCovers(one, facts, settings, nowSeconds);
     if (!covered.ok) return covered;
   }

@@ -30,8 +30,6 @@ export type CurrentFacts = {
    */
   client?: Client;
   consent?: StoredConsent;
-  /** Whether the job of the token is on record, if it is one of ours. */
-  hasJob?: boolean;
   /** The token of ours from which it was exchanged. */
   parent?: TokenRecord;
 };
@@ -42,13 +40,11 @@ const STANDS = ok(undefined);
 
 export function stillCovers(
   record: TokenRecord,
-  { client, consent, parent, hasJob = true }: CurrentFacts,
+  { client, consent, parent }: CurrentFacts,
   limits: Limits,
   nowSeconds: number,
 ): Judged {
   const { policy } = limits;
-  // JOB-D-14: a job without a row was removed or never was.
-  if (!hasJob) return err("token_job_gone");
   const known = checkClient(record, client, limits);
   if (!known.ok) return known;
   const subject = checkSubject(limits, record.origin, record.subject);

@@ -17,8 +17,12 @@ const sha256 = (text: string): string => hash("sha256", text, "base64url");
 
 // --- reading ----------------------------------------------------------------------------------------------------
 
-/** The row of a token that was asked for, or of an ancestor; `consent` and `ended` are rows as JSON. */
-type FoundToken = RowOf<typeof TOKEN.columns> & { consent: string | null; ended: string | null };
+/** The row of a token that was asked for, or of an ancestor; `consent` and `ended` are rows as JSON, `job` is whether there is one. */
+type FoundToken = RowOf<typeof TOKEN.columns> & {
+  consent: string | null;
+  ended: string | null;
+  job: number | null;
+};
 
 type EndedRow = { event_id: string; at_ms: number };
 
@@ -120,7 +124,8 @@ function putTogether(
     row.ending_keys === null ? firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
   return whenReady(ending, (found) => {
     const ended = found ? { eventId: found.event_id, atMs: found.at_ms } : undefined;
-    return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], ended });
+    const lacksJob = row.job_id !== null && row.job_iss === null && row.job === null ? true : undefined;
+    return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], lacksJob, ended });
   });
 }
 

@@ -34,5 +34,5 @@ export const findPostgresTokens: FindTokens = (isOne) => `
   select ${POSTGRES.selected(TOKEN, "f.")}, f.ended, (
       select json_build_object(${pairsOf(STORED_CONSENT, "c.", "::text")})::text
       from consent c where c.id = f.consent_id
-    ) as consent
+    ) as consent, (select 1 from job j where j.id = f.job_id) as job
   from found f`;

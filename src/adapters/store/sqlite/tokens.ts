@@ -13,7 +13,8 @@ export const findSqliteTokens: FindTokens = (isOne) => {
     ${SQLITE.firstEnding("t.ending_keys")})`;
   const found = (jtis: string, ended: string): string => `
     select t.*, ${ended} as ended,
-      (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent
+      (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent,
+      (select 1 from job j where j.id = t.job_id) as job
     from ${jtis} q cross join token t where t.jti = q.jti`;
   return `${found(asked, firstEnding)} union all ${found(behind, "null")}`;
 };
