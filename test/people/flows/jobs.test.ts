@@ -109,7 +109,7 @@ test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and ap
     "the booking agent",
     "https://api.example",
     BOOKING,
-    "At most 20 accesses",
+    "access at most 20 times",
     "At most 2 agents",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
@@ -197,7 +197,7 @@ test("JOB-D-5 the page of a job says what its agent may do without it", async ()
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /Without this job, and after it, the same asker may already: the booking agent read your trips/,
+    /Without this job, and after it, the same program may already: the booking agent read your trips/,
   );
   const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
   assert.ok(!shownBy(none.text).includes("Without this job"));
