@@ -336,7 +336,7 @@ test("JOB-D-11 a job gives as many tokens as it may, and says to the holder of i
   assert.equal((await ports.jobs.find(job.id))?.job.issued, 3);
 });
 
-test("JOB-D-15 a target sees the id, one of its own, or none; no title is in any token", async (t) => {
+test("JOB-D-3, JOB-D-15 a target sees the id, one of its own, or none; no title is in any token", async (t) => {
   const { create, exchange, given, ports, client } = await openWorld(t);
   const job = await create({ title: "the words of the asker" });
   const at = async (target: string) => (await given(exchange(planner, { job: job.id, target }))).claims;
@@ -420,7 +420,7 @@ const BAD: Readonly<Record<string, string>> = {
   "a time that is too far away": '{"title":"a","notAfter":9007199254740991}',
 };
 for (const [what, text] of Object.entries(BAD)) {
-  test(`JOB-D-2 a job_request with ${what} is refused`, async (t) => {
+  test(`JOB-D-2, JOB-D-3 a job_request with ${what} is refused`, async (t) => {
     const { exchange, refused } = await openWorld(t);
     const { kind, reason } = await refused(exchange(planner, { job_request: text }));
     assert.equal(kind, "request_malformed");

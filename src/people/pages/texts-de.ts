@@ -67,7 +67,8 @@ export const de: Texts = {
   askedHeading: "Was Sie gefragt werden",
   jobsHeading: "Laufende Aufträge",
   jobTitle: (words) => html`„${words}“`,
-  jobAsked: "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Der Auftrag in den Worten des Programms, das fragt:",
+  jobAsked:
+    "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Der Auftrag in den Worten des Programms, das fragt:",
   jobAt: "Bei:",
   jobMay: "Um:",
   jobAgents: "Nur diese nehmen teil:",

@@ -71,7 +71,8 @@ export const en = {
   jobsHeading: "Jobs in progress",
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
-  jobAsked: "What you allow is for one job alone, and ends with it. The job, in the words of the one that asks:",
+  jobAsked:
+    "What you allow is for one job alone, and ends with it. The job, in the words of the one that asks:",
   jobAt: "At:",
   jobMay: "To:",
   jobAgents: "Only these may take part:",
