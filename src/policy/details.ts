@@ -2,7 +2,7 @@
  * Details that only narrow (RFC 9396): whether objects conform to their types, whether one is within another, and what
  * several sides leave together. A type is data; each of its fields is compared by one row of the table.
  */
-import { DETAIL_VALUES_MAX } from "../limits/input.ts";
+import { DETAIL_OBJECTS_MAX, DETAIL_VALUES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Detail, DetailValue } from "../spec/rfc9396.ts";
@@ -222,8 +222,9 @@ export function intersect(
       else fallen.push({ type: detail.type, index, at });
     }
     const left = new Set(next.map(({ detail }) => detail.type));
-    if ([...named, ...details.map(({ type }) => type)].some((type) => !left.has(type)))
-      return err({ fallen });
+    const isLost = [...named, ...details.map(({ type }) => type)].some((type) => !left.has(type));
+    // RAR-D-12: each side could multiply the objects, so that too many are refused before the next one.
+    if (isLost || next.length > DETAIL_OBJECTS_MAX) return err({ fallen });
     kept = next;
   }
   const details = kept.map(({ detail }) => detail);
