@@ -64,7 +64,9 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       const { answer, code, link } = waiting;
       assert.match(code, /^mdc_[A-Za-z0-9_-]{43}$/);
       assert.match(link, /^https:\/\/as\.example\/ask\?r=[A-Za-z0-9_-]{43}$/);
-      assert.ok(Number(answer.body.expires_in) > 290 && Number(answer.body.expires_in) <= 300);
+      // The user's token has a life of 300 s by a clock that the tests before have left behind.
+      const left = Number(answer.body.expires_in) + world.passed();
+      assert.ok(left > 290 && left <= 300, `${left}`);
       assert.deepEqual([answer.body.interval, answer.body.error_uri], [10, undefined]);
       assert.equal(answer.headers["cache-control"], "no-store");
       const pending = await poll(world, waiting);
