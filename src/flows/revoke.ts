@@ -156,8 +156,9 @@ async function judgeJob(
   const found = await ports.jobs.find(id);
   if (found === undefined) return { nothing: "job_unknown" };
   const { job, ended } = found;
-  if (method === "none" || job.clientId !== clientId || job.actor !== workload)
-    return { nothing: "job_unknown" };
+  // What a user approved for a client on its page has the client itself as agent, whatever workload it could be.
+  const isAgent = job.actor === workload || job.actor === clientId;
+  if (method === "none" || job.clientId !== clientId || !isAgent) return { nothing: "job_unknown" };
   return ended === undefined
     ? { ends: { by: "job", iss: ports.settings().issuer, id }, job }
     : { nothing: "job_ended" };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic } from "../../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../../scripts/http-client.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Exchanging } from "../../support/asking-agents.ts";
 import {
@@ -301,6 +301,22 @@ for (const pushed of [false, true]) {
     );
   });
 }
+
+test("JOB-D-13 a client that could also act as a workload ends the job that its user approved for it", async () => {
+  const { code, verifier } = await give({ title: "work that is done" }, "wanda", false);
+  const first = await redeem(code, verifier);
+  const done = await service.get("/revoke", {
+    method: "POST",
+    headers: { ...WEB, "content-type": "application/x-www-form-urlencoded" },
+    body: encodeForm({ token: String(first.body.job_id) }),
+  });
+  assert.equal(done.status, 200, done.text);
+  const refreshed = await refresh(first.body.refresh_token);
+  assert.deepEqual(
+    [refreshed.status, refreshed.body.error, refreshed.body.job_error],
+    [400, "invalid_grant", "ended"],
+  );
+});
 
 test("JOB-D-12 a code and a refresh token of a job that has ended give nothing, and their client is told why", async () => {
   const job = { title: "short work" };
