@@ -15,7 +15,6 @@ import { canWait } from "../spec/deferred-token-response.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { describeClient, describeDetails, describeRequest, reasonIn } from "./audit-fields.ts";
-import type { TokenKind } from "./build-token.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
@@ -169,7 +168,7 @@ export function issue(
       (recorded): Awaitable<Issued> =>
         recorded.ok
           ? whenReady(signer.sign(key, kind.typ, payload), (signed) =>
-              ok(answer(order, kind, signed, token, step?.gives)),
+              ok(answer(order, decided, signed, token, step?.gives)),
             )
           : lost(recorded.error, event, decisions, signer),
     );
@@ -353,11 +352,14 @@ function eventOf(
 /** RFC6749-5.1-2, RFC6749-5.1-4: the answer always has lifetime and scope, both from what was written. */
 function answer(
   order: Order,
-  kind: TokenKind,
+  { token: { kind }, jobId }: Decided,
   signed: string,
   token: TokenRecord,
   refreshToken: string | undefined,
 ): TokenAnswer {
+  // JOB-D-15: who only holds a token of the job is told no more of it than the target sees.
+  const { job } = order.access;
+  const id = order.isJobsAgent ? job?.id : jobId;
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
     issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3
@@ -366,8 +368,8 @@ function answer(
     scope: token.scope, // IDJAG-4.3.4-2
     authorization_details: token.details, // RFC9396-7-1, IDJAG-4.3.4-3
     refresh_token: refreshToken,
-    job_id: order.access.job?.id,
-    job_expires_at: order.access.job?.bounds.notAfterSeconds,
+    job_id: id,
+    job_expires_at: id === undefined ? undefined : job?.bounds.notAfterSeconds,
     resource: order.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
   });
 }

@@ -234,7 +234,7 @@ test("JOB-D-8 a token of a job is impersonated into a token of the job, also whe
   assert.equal(first.claims.act, undefined);
   const hidden = await given(exchange(clerk, { token: first.access_token, target: "secret" }));
   assert.equal(hidden.claims.job, undefined);
-  assert.equal(hidden.job_id, job.id);
+  assert.equal(hidden.job_id, undefined);
   const jti = String(hidden.claims.jti);
   assert.equal((await ports.facts.token(jti))?.record.jobId, job.id);
   await end(job.id);
@@ -367,6 +367,21 @@ test("JOB-D-3, JOB-D-15 a target sees the id, one of its own, or none; no title 
       [true, undefined],
     ],
   );
+});
+
+test("JOB-D-15 an agent that only holds a token of a job is told no more of it than the next target sees", async (t) => {
+  const { create, exchange, given } = await openWorld(t);
+  const job = await create();
+  const held = (await given(exchange(planner, { job: job.id, target: "booking" }))).access_token;
+  const told = async (by: string, target: string) =>
+    (await given(exchange(by, { token: held, target }))).job_id;
+  assert.equal(await told(booking, API), job.id);
+  const paired = await told(booking, "paired");
+  assert.match(String(paired), /^job_/);
+  assert.notEqual(paired, job.id);
+  assert.equal(await told(booking, "secret"), undefined);
+  // The agent of the job names it by this id, wherever it goes.
+  assert.equal((await given(exchange(planner, { job: job.id, target: "secret" }))).job_id, job.id);
 });
 
 test("JOB-D-9 a client that works for itself chooses a job of its own, and no user's", async (t) => {

@@ -12,7 +12,8 @@ import { buildToken } from "../build-token.ts";
 import type { Failure } from "../refusal.ts";
 import type { Order } from "./order.ts";
 
-export type Decided = { allowed: Allowed; token: BuiltToken };
+/** `jobId`: the job as the target sees it. */
+export type Decided = { allowed: Allowed; token: BuiltToken; jobId?: string };
 /** `missing` is a consent for which the user can be asked. */
 export type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
 
@@ -57,7 +58,7 @@ function decideUnder(
     const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });
     return err({ failure, trace: decided.value.trace });
   }
-  return ok({ allowed: decided.value, token: token.value });
+  return ok(defined<Decided>({ allowed: decided.value, token: token.value, jobId }));
 }
 
 /** PROD-2.6-4: consents are read at every decision, and no cache answers for them. */

@@ -149,8 +149,10 @@ function whyNot(
 const isOver = ({ clock }: FindJobPorts, notAfterSeconds: number): boolean =>
   notAfterSeconds - clock.nowSeconds() < TOKEN_SECONDS_MIN;
 
-function inJob(order: Order, { id, bounds, salt, endingKeys: jobKeys }: JobRecord): Order {
-  return { ...order, access: { ...order.access, job: { id, bounds, salt } }, jobKeys };
+function inJob(order: Order, { id, bounds, salt, actor, endingKeys: jobKeys }: JobRecord): Order {
+  const { workload, clientId } = order.access;
+  const isJobsAgent = actor === workload || actor === clientId;
+  return { ...order, access: { ...order.access, job: { id, bounds, salt } }, jobKeys, isJobsAgent };
 }
 
 const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhausted" } as const;

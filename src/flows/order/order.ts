@@ -154,6 +154,8 @@ export type Order = {
   actorJob?: PresentedJob;
   /** What ends the job that the policy decides about. */
   jobKeys?: readonly EndingKey[];
+  /** The caller is the agent that the job was made for, which knows its id. */
+  isJobsAgent?: boolean;
   /** The job that the client asks for, which its user has not approved. */
   proposedJob?: ProposedJob;
   signIn?: SignInFacts;
