@@ -7,6 +7,7 @@ import type { JobRows } from "../../src/adapters/store/store.ts";
 import { createJob } from "../../src/flows/create-job.ts";
 import { explain } from "../../src/flows/explain.ts";
 import { introspect } from "../../src/flows/introspect.ts";
+import { revoke } from "../../src/flows/revoke.ts";
 import { standing } from "../../src/flows/standing.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { JOB_KEPT_SECONDS, JOBS_PER_AGENT_AND_SUBJECT_MAX } from "../../src/limits/jobs.ts";
@@ -382,6 +383,19 @@ test("JOB-D-15 an agent that only holds a token of a job is told no more of it t
   assert.equal(await told(booking, "secret"), undefined);
   // The agent of the job names it by this id, wherever it goes.
   assert.equal((await given(exchange(planner, { job: job.id, target: "secret" }))).job_id, job.id);
+});
+
+test("JOB-D-13 a client ends its own job, and who only knows the name of a public one and the id ends nothing", async (t) => {
+  const { create, ports, client } = await openWorld(t);
+  const { id } = await create({ client: "desk", subject: undefined });
+  const isEnded = async () => (await ports.jobs.find(id))?.ended !== undefined;
+  const request = { id: "r", endpoint: "/revoke", source_ip: "192.0.2.1" };
+  const by = (method: "none" | "client_secret_basic") =>
+    revoke(ports, { ...client("desk"), method }, request, formOf({ token: id }));
+  assert.ok((await by("none")).ok);
+  assert.equal(await isEnded(), false);
+  assert.ok((await by("client_secret_basic")).ok);
+  assert.equal(await isEnded(), true);
 });
 
 test("JOB-D-9 a client that works for itself chooses a job of its own, and no user's", async (t) => {

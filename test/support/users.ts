@@ -42,7 +42,7 @@ export async function openUsers(provider: TestProvider): Promise<World> {
   return makeWorld({ ...base, targets, policies, signIn }, { files: files(provider) });
 }
 
-const LIMITED = { authorization_details: JSON.stringify([{ type: "notebook", path: "/work" }]) };
+const LIMITED = { authorization_details: JSON.stringify([{ type: "notebook", path: "/team" }]) };
 
 export async function playUsers(world: World, provider: TestProvider): Promise<void> {
   const browser = new Browser(world, provider);

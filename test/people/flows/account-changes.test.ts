@@ -7,6 +7,8 @@ import { ACCOUNT_EVENTS } from "../../../src/limits/people.ts";
 import { makeFormTokens } from "../../../src/people/adapters/form-tokens.ts";
 import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
 import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
+import { stopOwnJob } from "../../../src/people/flows/own-jobs.ts";
+import { findSession } from "../../../src/people/flows/session.ts";
 import type { PeoplePorts } from "../../../src/people/ports.ts";
 import { makeJob } from "../../adapters/store/jobs.contract.ts";
 import type { RefreshFlow } from "../../support/refresh.ts";
@@ -99,6 +101,8 @@ test("JOB-D-13, JOB-D-14 a user stops one job of theirs on the account page, or 
   for (const form of [{ job: "job_bob" }, { job: "job_4" }, { consent: id }])
     assert.notDeepEqual(await takeBack(flow.ports, NOTE, key, { formToken, ...form }), here);
   assert.deepEqual([refused, await isEnded("job_bob")], [3, false]);
+  const alice = (await findSession(flow.ports, key)) ?? assert.fail();
+  assert.equal(await stopOwnJob(flow.ports, alice, NOTE, "job_bob"), false);
   assert.deepEqual(await takeBack(flow.ports, NOTE, key, { formToken, job: id }), here);
   assert.equal(await isEnded(id), true);
   const left = (await open(flow.ports, key)).jobs.map((job) => job.id);

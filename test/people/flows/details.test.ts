@@ -73,7 +73,7 @@ before(async () => {
           : { ...target, details: { [TRIP]: tripType } },
       ),
       policies: [
-        { ...apps, refresh: true, details: [{ type: NOTEBOOK, path: "/work" }] },
+        { ...apps, refresh: true, details: [{ type: NOTEBOOK, path: "/team" }] },
         ...base.policies.slice(1).map((rule) => ({ ...rule, ...more[(rule as { id: string }).id] })),
       ],
     },
@@ -144,25 +144,25 @@ async function codeFor(
 
 test("RFC9396-3-1, RFC9396-3.1-2, RAR-D-9 the page shows every object with each field by the operator's label, in the language of the page", async () => {
   const details = [
-    plan({ path: "/work/a", name: "Plan", most: 5, until: 1_800_000_000 }),
+    plan({ path: "/team/a", name: "Plan", most: 5, until: 1_800_000_000 }),
     plan({ path: "/home" }),
   ];
   const [browser, verifier] = [browse(), verifierOf()];
   const page = await browser.review(asking(verifier, details), "alice");
   const shown = shownBy(page.text);
-  assert.match(shown, /Notebooks: under “\/work\/a”; called “Plan”; most “5”; until January 15, 2027/);
+  assert.match(shown, /Notebooks: under “\/team\/a”; called “Plan”; most “5”; until January 15, 2027/);
   // What the rule does not have is not offered.
   assert.doesNotMatch(shown, /\/home/);
   const german = await browser.get(locationOf(await browser.authorize(asking(verifier, details))), {
     "accept-language": "de",
   });
-  assert.match(shownBy(german.text), /Notizbücher: unter „\/work\/a“; called „Plan“/);
+  assert.match(shownBy(german.text), /Notizbücher: unter „\/team\/a“; called „Plan“/);
 });
 
 test("RFC9396-12-1, RAR-D-9 a value that plays the page is shown whole, as text in quotation marks with codes", async () => {
   const name = "” and </span><b>all</b> of \u202eit\u0000 \\ \u200b";
   const browser = browse();
-  const page = await browser.review(asking(verifierOf(), [plan({ path: "/work", name })]), "alice");
+  const page = await browser.review(asking(verifierOf(), [plan({ path: "/team", name })]), "alice");
   assert.doesNotMatch(page.text, /<b>|\u202e|\u200b|\0/);
   assert.ok(
     shownBy(page.text).includes("“\\u{201d} and </span><b>all</b> of \\u{202e}it\\u{0} \\u{5c} \\u{200b}”"),
@@ -171,18 +171,18 @@ test("RFC9396-12-1, RAR-D-9 a value that plays the page is shown whole, as text 
 });
 
 test("RFC9396-3-2, RFC9396-7-1, RAR-D-10 the user takes one object away, and consent and token have the others", async () => {
-  const details = [plan({ path: "/work/a" }), plan({ path: "/work/b" })];
+  const details = [plan({ path: "/team/a" }), plan({ path: "/team/b" })];
   const { code, verifier } = await codeFor(details, ["1"], "alice");
   const answer = await redeem(code, verifier);
-  assert.deepEqual(of(answer), [plan({ path: "/work/b" })]);
+  assert.deepEqual(of(answer), [plan({ path: "/team/b" })]);
   const consent = await lastOf("consent.recorded");
-  assert.deepEqual(Object(consent?.detail).authorization_details, [plan({ path: "/work/b" })]);
+  assert.deepEqual(Object(consent?.detail).authorization_details, [plan({ path: "/team/b" })]);
 });
 
 test("RAR-D-3, RAR-D-9 without any object of a type nothing is given, whatever scopes are ticked", async () => {
   for (const ticked of [[], ["2"], ["-1"], ["x"], ["0.5"]]) {
     const browser = browse();
-    const page = await browser.review(asking(verifierOf(), [plan({ path: "/work/a" })]), "alice");
+    const page = await browser.review(asking(verifierOf(), [plan({ path: "/team/a" })]), "alice");
     const answer = await browser.decide(page, { detail: ticked });
     assert.equal(parametersOf(answer).error, "access_denied", ticked.join());
   }
@@ -190,25 +190,25 @@ test("RAR-D-3, RAR-D-9 without any object of a type nothing is given, whatever s
 });
 
 test("RFC9396-6.1-2, RFC9396-11.2-1 a token may have less than the user gave, and the family keeps all of it", async () => {
-  const given = plan({ path: "/work/a" });
+  const given = plan({ path: "/team/a" });
   const { code, verifier } = await codeFor([given], ["0"], "bob");
-  const narrower = plan({ path: "/work/a/b" });
+  const narrower = plan({ path: "/team/a/b" });
   const first = await redeem(code, verifier, written(narrower));
   assert.deepEqual(of(first), [narrower]);
   const token = first.body.refresh_token;
   assert.deepEqual(of(await refresh(token)), [given]);
-  assert.deepEqual(of(await refresh(token, written(plan({ path: "/work/a/c", most: 1 })))), [
-    plan({ path: "/work/a/c", most: 1 }),
+  assert.deepEqual(of(await refresh(token, written(plan({ path: "/team/a/c", most: 1 })))), [
+    plan({ path: "/team/a/c", most: 1 }),
   ]);
-  for (const wider of [plan({ path: "/work" }), plan({ path: "/work/ab" }), plan({})]) {
+  for (const wider of [plan({ path: "/team" }), plan({ path: "/team/ab" }), plan({})]) {
     const answer = await refresh(token, written(wider));
     assert.deepEqual([answer.status, answer.body.error], [400, WRONG]);
   }
 });
 
 test("RAR-D-3 a code that is redeemed for more than the user gave gives nothing, and is used up", async () => {
-  const { code, verifier } = await codeFor([plan({ path: "/work/a" })], ["0"], "bob");
-  const wider = await redeem(code, verifier, written(plan({ path: "/work" })));
+  const { code, verifier } = await codeFor([plan({ path: "/team/a" })], ["0"], "bob");
+  const wider = await redeem(code, verifier, written(plan({ path: "/team" })));
   assert.deepEqual([wider.status, wider.body.error], [400, WRONG]);
 });
 
@@ -217,7 +217,7 @@ test("RAR-D-10 consents to other objects stand beside each other, and one withou
     const query = new URLSearchParams({ iss: provider.issuer, sub: "carol" });
     return (await manage("GET", `/consents?${query}`)).body.consents as unknown as Detail[];
   };
-  const [a, b] = [plan({ path: "/work/a" }), plan({ path: "/work/b" })];
+  const [a, b] = [plan({ path: "/team/a" }), plan({ path: "/team/b" })];
   const first = await codeFor([a], ["0"], "carol");
   const second = await codeFor([b], ["0"], "carol");
   const limits = (await consents()).map((one) => JSON.stringify(one.authorization_details));
@@ -233,7 +233,7 @@ const TOLD: readonly (readonly [string, string])[] = [
   ["RFC9396-5-1 an unknown type", '[{"type":"unknown"}]'],
   ["RFC9396-5-1 a type of another target", `[{"type":"${TRIP}","city":"Rome"}]`],
   ["RFC9396-5-2 an unknown field", `[{"type":"${NOTEBOOK}","x":1}]`],
-  ["RFC9396-5-2 a path that climbs", `[{"type":"${NOTEBOOK}","path":"/work/../home"}]`],
+  ["RFC9396-5-2 a path that climbs", `[{"type":"${NOTEBOOK}","path":"/team/../home"}]`],
   ["RAR-D-12 an empty array", "[]"],
   ["RAR-D-12 a deep one", `${"[".repeat(2_000)}`],
 ];
@@ -255,7 +255,7 @@ for (const [name, text] of TOLD) {
 }
 
 test("RFC9396-12-3 an object of a type that has to be pushed is refused in the browser, and asked for when pushed", async () => {
-  const details = [{ type: SECRET_NOTE, id: "n-1" }, plan({ path: "/work" })];
+  const details = [{ type: SECRET_NOTE, id: "n-1" }, plan({ path: "/team" })];
   const browser = browse();
   const open = await browser.review(asking(verifierOf(), details), "alice");
   assert.equal(parametersOf(open).error, "access_denied");
@@ -278,7 +278,7 @@ test("RFC9396-12-3 an object of a type that has to be pushed is refused in the b
 
 test("RFC9396-13-2 no URL of a page has the details, and no page is loaded with a referrer", async () => {
   const browser = browse();
-  const answer = await browser.authorize(asking(verifierOf(), [plan({ path: "/work/payroll" })]));
+  const answer = await browser.authorize(asking(verifierOf(), [plan({ path: "/team/payroll" })]));
   assert.doesNotMatch(locationOf(answer), /payroll|notebook/);
   const page = await browser.signIn(answer, "alice");
   assert.equal(page.headers["referrer-policy"], "no-referrer");

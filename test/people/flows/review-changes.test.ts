@@ -31,7 +31,7 @@ const changes = [
   ],
   ["refresh tokens", withRule({ refresh: false }), withRule({ refresh: true }), true],
   ["a longer time", withRefresh({ days: 3 }), withRefresh({ days: 30 }), true],
-  ["more of an object", limitedTo("/work/a"), limitedTo("/work"), true],
+  ["more of an object", limitedTo("/team/a"), limitedTo("/team"), true],
   ["nothing", withRule({}), withRule({}), false],
 ] as const;
 for (const [what, before, after, refused] of changes) {
