@@ -442,6 +442,18 @@ test("SSF-D-10 an issuer that sends more events than it may is told to wait, and
     assert.deepEqual([await send(OTHER, other), await introspect()], [202, 200]);
   }));
 
+test("SSF-D-10 the signature of an event is not verified while its issuer sends too many", () =>
+  withIssuers({ requestsPerSecondByClient: 1, failuresPerMinuteBySource: 10_000 }, async ({ send }) => {
+    const forged = [await send(CORP, other)];
+    // In the ten milliseconds after a batch that used up the rate, one more event waits.
+    while (!forged.includes(429) && forged.length < 200) {
+      await Promise.all(Array.from({ length: 50 }, () => send(CORP, corp)));
+      forged.push(await send(CORP, other));
+    }
+    assert.equal(forged[0], 400);
+    assert.equal(forged.at(-1), 429);
+  }));
+
 test("SSF-D-9 an event that disables or enables is remembered for as long as any is taken, and one that ends for a day", async () => {
   const kept: number[] = [];
   const own = await makeService(
