@@ -21,7 +21,6 @@ import {
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
-import { startServer } from "../../scripts/server-process.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { reloadBundle } from "../support/reload.ts";
@@ -265,10 +264,7 @@ test("RFC7523-3-14 one of many concurrent uses is accepted", async () => {
 
 /** Another instance on the same database, with a log of its own. */
 async function startSecond() {
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const file = join(world.folder, "second.json");
-  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
-  const server = await startServer(file);
+  const server = await world.beside("second");
   return { token: (form: Form) => world.token(form, {}, {}, server.port), stop: () => server.stop() };
 }
 

@@ -4,8 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { createHash, X509Certificate } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { issueClientCertificate, makeAuthority, mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer, Sent } from "../../scripts/http-client.ts";
@@ -136,10 +134,7 @@ before(async () => {
   );
   const others = world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? []);
   [mtls = 0, behind = 0] = others.map(Number);
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const file = join(world.folder, "beside.json");
-  writeFileSync(file, JSON.stringify({ ...config, audit: { ...config.audit, instance: "beside" } }));
-  beside = await world.start(file);
+  beside = await world.beside("beside");
 });
 
 after(() => stop(beside, world, postgres));

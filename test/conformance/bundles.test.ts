@@ -165,10 +165,7 @@ async function restart(world: World, old: ServerProcess): Promise<ServerProcess>
 
 /** Another instance on the same store. */
 async function startSecond(world: World): Promise<ServerProcess> {
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const file = join(world.folder, "second.json");
-  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
-  const server = await world.start(file);
+  const server = await world.beside("second");
   servers.push(server);
   return server;
 }

@@ -4,7 +4,6 @@ import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Server } from "node:https";
 import { createServer } from "node:https";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
@@ -133,10 +132,7 @@ before(async () => {
       files: { "clients.pem": authority.certPem, secret: "the only one", next: "the next one" },
     },
   );
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const file = join(world.folder, "second.json");
-  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
-  second = await world.start(file);
+  second = await world.beside("second");
 });
 
 after(() => stop(second, world, database, keyServer));

@@ -3,8 +3,6 @@
  * because a withdrawal applies to every instance.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, send } from "../../scripts/http-client.ts";
@@ -76,10 +74,7 @@ let admin: string;
 before(async () => {
   database = await sharePostgres();
   world = await makeWorld(CONFIGURATION, { postgres: await freshDatabase(database), clock: true });
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const second = join(world.folder, "second.json");
-  writeFileSync(second, JSON.stringify({ ...config, audit: { ...config.audit, instance: "second" } }));
-  other = await world.start(second);
+  other = await world.beside("second");
   admin = await own("desk");
 });
 

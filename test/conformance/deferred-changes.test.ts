@@ -1,7 +1,5 @@
 /** Deferred token responses while things change: other instances, keys, endings, rules, a restart; and without the draft. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
@@ -49,10 +47,7 @@ before(async () => {
     { ...base, policies, registration: { mode: "open", open: { scopes: ["notes.read"] } } },
     { files: files(provider), clock: true, postgres: await freshDatabase(database) },
   );
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const file = join(world.folder, "config-beside.json");
-  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "beside" } }));
-  beside = await world.start(file);
+  beside = await world.beside("beside");
 });
 after(() => stop(beside, world, provider, database));
 
@@ -354,7 +349,7 @@ describe("with other rules", () => {
     const user = "karl";
     const waiting = await wait({ user });
     await beside.stop();
-    beside = await world.start(join(world.folder, "config-beside.json"));
+    beside = await world.beside("beside");
     assert.equal(outcome(await poll(world, waiting, { port: beside.port })), "interaction_required");
     await allow(waiting, user);
     world.pass(10);

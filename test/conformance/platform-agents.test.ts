@@ -4,8 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { createHmac, createPublicKey } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic, postForm } from "../../scripts/http-client.ts";
@@ -943,10 +941,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
     });
 
     test("PLAT-D-6 a token at two instances at once gets one token, and after a restart none (hostile variant 11)", async () => {
-      const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-      const file = join(world.folder, "second.json");
-      writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
-      const second = await world.start(file);
+      const second = await world.beside("second");
       const both = [world.server.port, second.port];
       const tokens = Array.from({ length: 4 }, () => acme.token());
       for (const token of tokens) {
@@ -956,7 +951,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400]);
       }
       await second.stop();
-      const third = await world.start(file);
+      const third = await world.beside("second");
       try {
         const again = await world.token(byGrant(tokens[0] ?? "", asked), {}, {}, third.port);
         assert.deepEqual([again.status, again.body.error], [400, B], again.text);

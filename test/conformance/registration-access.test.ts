@@ -27,7 +27,6 @@ import {
   PATIENT,
   post,
   reload,
-  startBeside,
 } from "../support/registration.ts";
 import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
@@ -90,7 +89,7 @@ before(async () => {
     makeWorld(configuration({ clientsMax: CLIENTS_MAX }), { postgres, clock: true }),
     makeWorld(configuration(OPEN, { registrationRequestsPerMinuteByClient: 5 })),
   ]);
-  second = await startBeside(shared, "second");
+  second = await shared.beside("second");
   for (const one of [world, shared]) crew.set(one, await createInitialToken(one, "crew", "--uses", "1000"));
 });
 
@@ -432,7 +431,7 @@ describe("where registration is open", () => {
       await readsAlone(client);
       await set({ mode });
       await readsAlone(client);
-      const later = await startBeside(world, `later-${mode}`);
+      const later = await world.beside(`later-${mode}`);
       t.after(() => later.stop());
       await readsAlone(client, later.port);
       // What the configuration says in this mode limits them too.

@@ -35,7 +35,6 @@ import {
   PATIENT,
   post,
   reload,
-  startBeside,
 } from "../support/registration.ts";
 import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
@@ -99,7 +98,7 @@ before(async () => {
     makeWorld(CONFIGURATION, { clock: true }),
     makeWorld(CONFIGURATION, { postgres }),
   ]);
-  second = await startBeside(shared, "second", { registrationRequestsPerMinuteByClient: AT_SECOND });
+  second = await shared.beside("second", { registrationRequestsPerMinuteByClient: AT_SECOND });
   for (const one of [world, shared]) crew.set(one, await createInitialToken(one, "crew", "--uses", "1000"));
 });
 

@@ -3,8 +3,6 @@
  * one instance ends, the others refuse at the next request.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, postForm, send } from "../../scripts/http-client.ts";
@@ -80,13 +78,7 @@ before(async () => {
     { ...CONFIGURATION, store: { postgres: { file: "store-url" } } },
     { postgres, files },
   );
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  others = [];
-  for (const instance of ["second", "third"]) {
-    const file = join(world.folder, `${instance}.json`);
-    writeFileSync(file, JSON.stringify({ ...config, audit: { ...config.audit, instance } }));
-    others.push(await world.start(file));
-  }
+  others = [await world.beside("second"), await world.beside("third")];
   ports = [world.server, ...others].map(({ port }) => port);
 });
 after(() => stop(...(others ?? []), world, database));

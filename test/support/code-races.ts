@@ -1,7 +1,5 @@
 /** Authorization codes that several instances on one database are shown at the same moment. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import {
@@ -36,13 +34,7 @@ export async function openCodeRaces(postgres: string, count: number): Promise<Co
   };
   const world = await makeWorld(extra, { postgres, files: files(provider) });
   const others: ServerProcess[] = [];
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  while (others.length < count - 1) {
-    const instance = `beside-${others.length}`;
-    const file = join(world.folder, `${instance}.json`);
-    writeFileSync(file, JSON.stringify({ ...config, audit: { ...config.audit, instance } }));
-    others.push(await world.start(file));
-  }
+  while (others.length < count - 1) others.push(await world.beside(`beside-${others.length}`));
   const ports = [world.server, ...others].map(({ port }) => port);
   const browser = new Browser(world, provider);
 

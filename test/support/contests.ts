@@ -1,8 +1,6 @@
 /** Several instances on one database, each asked for the same thing at the same moment. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { SignJWT } from "jose";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
@@ -28,13 +26,7 @@ export type Instances = {
 export async function openInstances(guests: Guests, postgres: string, count = 2): Promise<Instances> {
   const world = await guests.another(postgres);
   const others: ServerProcess[] = [];
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  while (others.length < count - 1) {
-    const instance = `beside-${others.length}`;
-    const file = join(world.folder, `${instance}.json`);
-    writeFileSync(file, JSON.stringify({ ...config, audit: { ...config.audit, instance } }));
-    others.push(await world.start(file));
-  }
+  while (others.length < count - 1) others.push(await world.beside(`beside-${others.length}`));
   const authorization = basic("hotel", SECRET);
   return {
     world,

@@ -1,7 +1,6 @@
 /** Endings beside exchanges, at several instances on one store: what is written at that moment must be dead. */
 import assert from "node:assert/strict";
 import { randomInt, randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mintJwtSvid } from "../../scripts/dev-keys.ts";
@@ -74,13 +73,7 @@ export async function openEndingRaces(postgres: string | undefined, count: numbe
   const world = await makeWorld({}, postgres === undefined ? {} : { postgres });
   await reload(world, ({ trustedIssuers }) => configuration(trustedIssuers as Record<string, object>));
   const others: ServerProcess[] = [];
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  while (others.length < count - 1) {
-    const instance = `beside-${others.length}`;
-    const file = join(world.folder, `${instance}.json`);
-    writeFileSync(file, JSON.stringify({ ...config, audit: { ...config.audit, instance } }));
-    others.push(await world.start(file));
-  }
+  while (others.length < count - 1) others.push(await world.beside(`beside-${others.length}`));
   const ports = [world.server, ...others].map(({ port }) => port);
   const file = join(world.folder, "mandate.sqlite");
   const store = await openStore(postgres === undefined ? { sqlite: file } : { postgres });

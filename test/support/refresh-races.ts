@@ -4,8 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
@@ -62,13 +60,7 @@ export async function openRefreshRaces(postgres: string, count: number): Promise
   };
   const world = await makeWorld(extra, { postgres, files: files(provider) });
   const others: ServerProcess[] = [];
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  while (others.length < count - 1) {
-    const instance = `beside-${others.length}`;
-    const file = join(world.folder, `${instance}.json`);
-    writeFileSync(file, JSON.stringify({ ...config, audit: { ...config.audit, instance } }));
-    others.push(await world.start(file));
-  }
+  while (others.length < count - 1) others.push(await world.beside(`beside-${others.length}`));
   const ports = [world.server, ...others].map(({ port }) => port);
   const store = await openStore({ postgres });
   const onFatal = (reason: string): void => assert.fail(reason);

@@ -2,10 +2,8 @@
 import assert from "node:assert/strict";
 import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
-import type { ServerProcess } from "../../scripts/server-process.ts";
 import { MACHINE_GRANT_TYPES } from "../../src/modes.ts";
 import type { Event, World } from "./world.ts";
 import { claimsOf, ISSUER } from "./world.ts";
@@ -128,16 +126,3 @@ type Told = Event & { detail: Metadata };
 
 export const lastEvent = async (at: World, type: string): Promise<Told | undefined> =>
   (await at.events()).findLast((event) => event.type === type) as Told | undefined;
-
-/** Another server at the same store, with a log of its own and perhaps other limits. */
-export function startBeside(
-  { configFile, folder, start }: World,
-  instance: string,
-  limits: object = {},
-): Promise<ServerProcess> {
-  const config = JSON.parse(readFileSync(configFile, "utf8"));
-  const file = join(folder, `${instance}.json`);
-  const changed = { ...config, limits: { ...config.limits, ...limits }, audit: { instance } };
-  writeFileSync(file, JSON.stringify(changed));
-  return start(file);
-}

@@ -83,6 +83,8 @@ export type World = Service & {
   server: ServerProcess;
   /** Another server under the same clock, by its own configuration file. */
   start(file: string): Promise<ServerProcess>;
+  /** Another instance on the same store, with a log of its own and perhaps other limits. */
+  beside(instance: string, limits?: object): Promise<ServerProcess>;
   /** Moves both clocks of the servers forward, where the test sets them; what a test makes itself is still of now. */
   pass(seconds: number): void;
   /**
@@ -265,6 +267,13 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     ...surroundings,
     server,
     start,
+    beside(instance, limits = {}) {
+      const config = JSON.parse(readFileSync(configFile, "utf8"));
+      const file = join(folder, `${instance}.json`);
+      const changed = { limits: { ...config.limits, ...limits }, audit: { ...config.audit, instance } };
+      writeFileSync(file, JSON.stringify({ ...config, ...changed }));
+      return start(file);
+    },
     pass,
     skip,
     setWall(aheadSeconds) {

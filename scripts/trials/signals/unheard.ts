@@ -3,8 +3,6 @@
  * how long these give tokens, by the clock of the servers, which passes second by second.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import {
   Browser,
   PRIVATE,
@@ -39,12 +37,7 @@ export async function askUnheard(): Promise<string> {
       clock: true,
       files: { "provider.pem": provider.ca },
     });
-    const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-    for (let other = 0; other < OTHERS; other++) {
-      const file = join(world.folder, `other-${other}.json`);
-      writeFileSync(file, JSON.stringify({ ...config, audit: { instance: `other-${other}` } }));
-      others.push(await world.start(file));
-    }
+    while (others.length < OTHERS) others.push(await world.beside(`other-${others.length}`));
     const ports = [world.server, ...others].map(({ port }) => port);
     const families = new Map<string, string>();
     // The last word of the provider is of another age for each.
