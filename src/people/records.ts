@@ -1,7 +1,7 @@
 /** What the people's wing keeps: the bodies of its short-lived rows, and what waits in a browser and in no row. */
 
 import type { AuditEvent } from "../audit/event.ts";
-import type { AccessRequest, Origin } from "../policy/access.ts";
+import type { AccessRequest, JobInForce, Origin } from "../policy/access.ts";
 import type { EndingKey } from "../policy/endings.ts";
 import type { PresentedJob, ProposedJob } from "../policy/jobs.ts";
 import type { Family, SessionFacts, ShortLived, ShortLivedKind } from "../records.ts";
@@ -131,7 +131,9 @@ export type DeferralHolder = {
 
 /** What is kept of a request that waits for its user: facts that it proved, and nothing that it brought. */
 export type DeferralRecord = DeferralHolder & {
-  access: Omit<AccessRequest, "consents" | "nowSeconds" | "keys">;
+  access: Omit<AccessRequest, "consents" | "nowSeconds" | "keys" | "job"> & {
+    job?: Omit<JobInForce, "salt">;
+  };
   /** The other members of the order that it made, but for those that a poll proves anew. */
   facts: {
     sub: string;

@@ -4,7 +4,7 @@ import type { Order } from "../../flows/order/order.ts";
 import type { Asking, PeopleGrants } from "../../flows/people.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { DEFERRAL_KEPT_SECONDS, DEFERRAL_SECONDS_MIN } from "../../limits/people.ts";
-import type { MissingConsent } from "../../policy/access.ts";
+import type { JobInForce, MissingConsent } from "../../policy/access.ts";
 import type { Endable } from "../../policy/endings.ts";
 import { endingKeys } from "../../policy/endings.ts";
 import type { Target } from "../../policy/rules.ts";
@@ -64,14 +64,18 @@ export async function defer(
  */
 function factsOf(order: Order, { partner }: Target): Pick<DeferralRecord, "access" | "facts"> {
   const { access, root: _r, platforms: _p, spends: _s, grant: _g, resumes: _, ...facts } = order;
-  const { keys: _keys, ...asked } = access;
+  const { keys: _keys, job, ...asked } = access;
   // Of the claims of a foreign token, a partner may see these.
   const subjectClaims = partner && transcribe(facts.subjectClaims ?? {}, partner.claims);
   return {
-    access: asked,
+    // A poll finds the job anew by its id, and only what is built for a target needs its salt.
+    access: defined<DeferralRecord["access"]>({ ...asked, job: job && unsalted(job) }),
     facts: defined<DeferralRecord["facts"]>({ ...facts, subjectClaims }),
   };
 }
+
+const unsalted = ({ id, iss, bounds }: JobInForce): DeferralRecord["access"]["job"] =>
+  defined<Omit<JobInForce, "salt">>({ id, iss, bounds });
 
 /** DTR-D-15: what ends the parties or what the request brought, from now on ends the wait, and what would come of it. */
 function keysOf(

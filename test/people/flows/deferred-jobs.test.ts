@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { basic } from "../../../scripts/http-client.ts";
+import type { Ports } from "../../../src/ports.ts";
+import type { Service as StartedService } from "../../../src/start/service.ts";
 import { exchange, OPERATOR_SECRET, TRIPS } from "../../support/asking-agents.ts";
 import { cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../../support/deferral.ts";
 import { shownBy } from "../../support/markup.ts";
@@ -14,7 +16,9 @@ import type { Service } from "../../support/world.ts";
 import { claimsOf } from "../../support/world.ts";
 
 let provider: TestProvider;
-let service: Service;
+let service: Service & Pick<StartedService, "ports">;
+/** What was written of deferrals that were opened. */
+const kept: string[] = [];
 let operator: string;
 
 before(async () => {
@@ -24,7 +28,15 @@ before(async () => {
   const policies = base.policies.map((rule) =>
     (rule as { id: string }).id === "operator" ? { ...rule, scopes } : rule,
   );
-  service = await makeService({ ...base, policies }, { files: files(provider) });
+  const ports = ({ journal }: Ports): Partial<Ports> => ({
+    journal: {
+      record(entry, deadline) {
+        if (entry.event.type === "deferral.opened") kept.push(JSON.stringify(entry.rows));
+        return journal.record(entry, deadline);
+      },
+    },
+  });
+  service = await makeService({ ...base, policies }, { files: files(provider), ports });
   const token = await service.token(
     { grant_type: "client_credentials" },
     { authorization: basic("operator", OPERATOR_SECRET) },
@@ -89,6 +101,12 @@ test("DTR-11.7-1, DTR-D-15, JOB-D-12 the end of the job ends the wait of what is
     const path = "agents/booking";
     const asked = { own, path, target: "https://api.example", scope: "trips.read" };
     const waiting = await waitFor(service, provider, asked);
+    const found = (await service.ports.jobs.find(String(job))) ?? assert.fail();
+    const row = kept.at(-1) ?? assert.fail();
+    assert.ok(
+      row.includes(found.job.id) && !row.includes(found.job.salt),
+      "the row has the id without the salt",
+    );
     if (decides) {
       const { browser, page } = await pageOf(service, provider, waiting.link, user);
       assert.equal((await browser.decide(page)).status, 200);
