@@ -53,8 +53,8 @@ export type TokenFacts = {
   ancestors: readonly TokenRecord[];
   /** The consents under which it and its ancestors were issued, withdrawn ones too. */
   consents: readonly StoredConsent[];
-  /** It was issued for a job of ours that is not on record. */
-  lacksJob?: true;
+  /** The job of ours that it was issued for; absent where that is not on record. */
+  job?: JobOfToken;
   /** The first ending that reaches it or an ancestor, by the event that recorded it. */
   ended?: { eventId: string; atMs: number };
 };
@@ -169,6 +169,9 @@ export type FamilyChange =
 
 /** A job on record; `issued` is the number of its tokens, where that is bounded. */
 export type JobRecord = Job & { issued?: number; endingKeys: readonly EndingKey[] };
+
+/** What never changes of it comes with each token of the job. */
+export type JobOfToken = Omit<JobRecord, "issued">;
 
 export type JobFacts = {
   job: JobRecord;

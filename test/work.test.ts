@@ -13,11 +13,13 @@ import type { TLSSocket } from "node:tls";
 import { connect } from "node:tls";
 import { basic, encodeForm } from "../scripts/http-client.ts";
 import { loadConfig } from "../src/config/config.ts";
+import { createJob } from "../src/flows/create-job.ts";
 import { openListeners } from "../src/start/listeners.ts";
 import type { Log } from "../src/start/log.ts";
 import { openService } from "../src/start/service.ts";
 import type { Form } from "./support/world.ts";
 import {
+  ACCESS_TOKEN,
   CONSENT_ADDED,
   consentOf,
   EXCHANGE,
@@ -40,6 +42,8 @@ const MOST: Readonly<Record<string, Work>> = {
   "a JWT-SVID": { promises: 38, statements: 4, digests: 3, jsonTexts: 13, timers: 2 },
   "a delegation": { promises: 38, statements: 6, digests: 6, jsonTexts: 16, timers: 2 },
   "the same delegation again": { promises: 38, statements: 6, digests: 4, jsonTexts: 16, timers: 2 },
+  "an exchange": { promises: 38, statements: 7, digests: 4, jsonTexts: 12, timers: 2 },
+  "an exchange in a job": { promises: 38, statements: 7, digests: 4, jsonTexts: 12, timers: 2 },
   introspection: { promises: 20, statements: 1, digests: 2, jsonTexts: 2, timers: 1 },
 };
 
@@ -47,6 +51,7 @@ const MOST: Readonly<Record<string, Work>> = {
 const REQUESTS = 12;
 
 const API = "https://api.example";
+const PLANNER = "planner";
 const SECRET = "the-secret-of-all-clients-12345678";
 const scopes = ["trips.read"];
 const secretly = { method: "client_secret_basic", secrets: [SECRET] };
@@ -78,6 +83,12 @@ suite("the work of one request", async () => {
     return { grant_type: EXCHANGE, ...as(actor), ...tokens, audience, scope };
   };
   const same = await delegation();
+  const goOn = async (more: Form): Promise<Asked> => {
+    const first = await server.ask({ form: { ...(await delegation()), audience: PLANNER, ...more } });
+    const own = { subject_token: String(first.access_token), subject_token_type: ACCESS_TOKEN };
+    return { form: { ...same, ...own } };
+  };
+  const [outside, inside] = [await goOn({}), await goOn({ job: server.job })];
   const bySecret = { authorization: basic("report", SECRET) };
   const token = String((await server.ask({ form: own, headers: bySecret })).access_token);
   const asked: Record<string, () => Promise<Asked>> = {
@@ -85,6 +96,8 @@ suite("the work of one request", async () => {
     "a JWT-SVID": async () => ({ form: { ...own, ...as(await svid("planner")) } }),
     "a delegation": async () => ({ form: await delegation() }),
     "the same delegation again": async () => ({ form: same }),
+    "an exchange": async () => outside,
+    "an exchange in a job": async () => inside,
     introspection: async () => ({ path: "/introspect", form: { token }, headers: bySecret }),
   };
   for (const [name, make] of Object.entries(asked)) {
@@ -103,27 +116,35 @@ type Server = Awaited<ReturnType<typeof openServer>>;
 async function openServer() {
   const surroundings = await makeSurroundings({
     clients: { report: secretly },
-    targets: [{ names: [API], scopes, introspectors: ["report"] }],
+    targets: [
+      { names: [API], scopes, introspectors: ["report"] },
+      { names: [PLANNER], owners: [planner], scopes },
+    ],
     policies: [
       { ...owned, id: "report", clients: ["report"] },
       { ...owned, id: "planner", actors: [planner] },
       {
         ...{ id: "delegates", allow: "delegation", actors: [planner], consent: "record" },
-        ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER] }, targets: [API], scopes },
+        ...{ subjects: { issuers: [IDP, ISSUER] }, subjectToken: { audiences: [ISSUER, "self"] } },
+        ...{ targets: [API, PLANNER], scopes },
       },
     ],
   });
   const config = loadConfig(surroundings.configFile);
   assert.ok(config.ok, JSON.stringify(config));
   const service = await openService(config.value, { log: QUIET, onFatal: assert.fail });
-  const consent = consentOf("u-1", "planner", API, scopes);
-  assert.ok((await service.ports.journal.record({ event: CONSENT_ADDED, consent: { add: consent } })).ok);
+  const { ports } = service;
+  const consent = { ...consentOf("u-1", "planner", API, scopes), targets: [API, PLANNER] };
+  assert.ok((await ports.journal.record({ event: CONSENT_ADDED, consent: { add: consent } })).ok);
+  const order = { client: planner, subject: consent.origin, title: "the trip to Oslo" };
+  const job = await createJob(ports, order, { reason: "by_operator", as: "operator" });
   const listeners = await openListeners(config.value.fixed, service, surroundings.configFile, QUIET);
   const { address: host, port } = listeners;
   const socket = connect({ host, port, ca: surroundings.ca, servername: "as.example" });
   await once(socket, "secureConnect");
   return {
     ...surroundings,
+    job: job.ok ? job.value.id : assert.fail(job.error.kind),
     async ask(asked: Asked): Promise<Record<string, unknown>> {
       const answered = Promise.withResolvers<string>();
       exchange(socket, asked, answered.resolve);

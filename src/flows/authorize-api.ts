@@ -61,7 +61,7 @@ export async function authorizeToken(
   if (!jws.ok) return invalid(jws.error.kind);
   const own = await verifyOwnToken(ports, jws.value);
   if (!own.ok) return invalid(own.error.reason);
-  const { jti, record } = own.value;
+  const { record } = own.value;
   const held = checkHolder(presented, record.confirmation);
   if (!held.ok) return invalid(held.error.reason);
   // RFC9068-4-9, RFC9700-2.3-3: tokens of ours for other targets are refused, and those for one endpoint at the others.
@@ -70,7 +70,7 @@ export async function authorizeToken(
   const caller: ApiCaller = {
     clientId: record.clientId,
     subject: record.subject,
-    jti,
+    jti: record.jti,
     scopes: record.scope.split(" "),
     exchanged: record.origin.iss !== issuer || record.ancestors.length > 0,
   };

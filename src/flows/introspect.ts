@@ -7,7 +7,7 @@
 import type { Reason, TokenReason } from "../audit/reasons.ts";
 import { mayIntrospect } from "../policy/judge.ts";
 import type { OwnTokenPorts } from "../ports.ts";
-import type { TokenRecord } from "../records.ts";
+import type { TokenFacts, TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
@@ -46,7 +46,7 @@ export function introspect(
       const times = checkOwnTimes(ports, signed.value); // RFC7662-4-2, RFC7662-4-3
       if (!times.ok) return inactive(times.error.reason);
       if (!found.ok) return inactive(found.error.reason);
-      if (!isRecorded(found.value, claims)) return inactive("token_unknown");
+      if (!isRecorded(found.value.record, claims)) return inactive("token_unknown");
       return { answer: buildActiveAnswer(claims), reason: "token_active", target };
     }),
   );
@@ -94,10 +94,10 @@ function verifyDecoy<R>(ports: OwnTokenPorts, reason: R): Awaitable<{ ok: false;
 function findStanding(
   ports: OwnTokenPorts,
   signed: Result<Jws, unknown>,
-): Awaitable<Result<TokenRecord, { reason: TokenReason }>> {
+): Awaitable<Result<TokenFacts, { reason: TokenReason }>> {
   const jti = signed.ok ? stringClaim(signed.value.claims, "jti") : signed;
-  return whenReady(standing(ports, jti.ok ? jti.value : DECOY_JTI, ports.clock.nowSeconds()), (record) =>
-    record.ok ? record : err({ reason: record.error }),
+  return whenReady(standing(ports, jti.ok ? jti.value : DECOY_JTI, ports.clock.nowSeconds()), (facts) =>
+    facts.ok ? facts : err({ reason: facts.error }),
   );
 }
 

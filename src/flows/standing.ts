@@ -4,7 +4,7 @@
  */
 import type { TokenReason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
-import type { TokenFacts, TokenRecord } from "../records.ts";
+import type { TokenFacts } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { allOf, defined, err, ok, whenReady } from "../result.ts";
 import type { Client, Settings } from "../settings/settings.ts";
@@ -12,7 +12,7 @@ import type { CurrentFacts } from "./still-covers.ts";
 import { stillCovers } from "./still-covers.ts";
 
 export type StandingPorts = Pick<Ports, "facts" | "clients" | "settings">;
-type Standing = Result<TokenRecord, TokenReason>;
+type Standing = Result<TokenFacts, TokenReason>;
 
 export function standing(ports: StandingPorts, jti: string, nowSeconds: number): Awaitable<Standing> {
   return whenReady(ports.facts.token(jti), (facts) => {
@@ -36,14 +36,16 @@ export function within(ports: StandingPorts, found: TokenFacts, nowSeconds: numb
 /** `clients` are those of the token and of the tokens behind it. */
 function judge(
   settings: Settings,
-  { record, ancestors, consents, lacksJob }: TokenFacts,
+  found: TokenFacts,
   clients: readonly (Client | undefined)[],
   nowSeconds: number,
 ): Standing {
+  const { record, ancestors, consents, job } = found;
   const records = [record, ...ancestors];
   if (record.expiresAtSeconds <= nowSeconds) return err("jwt_expired");
   // JOB-D-8: a job without a row was removed, or never was; what is behind a token of a job is of the same one, or of none.
-  if (lacksJob) return err("token_job_gone");
+  const isOfOurs = record.jobId !== undefined && record.jobIssuer === undefined;
+  if (isOfOurs && job === undefined) return err("token_job_gone");
   // AUDIT-D-5: a token whose ancestor has no row cannot be judged.
   if (ancestors.length < record.ancestors.length) return err("token_unknown");
   for (const [index, one] of records.entries()) {
@@ -53,5 +55,5 @@ function judge(
     const covered = stillCovers(one, facts, settings, nowSeconds);
     if (!covered.ok) return covered;
   }
-  return ok(record);
+  return ok(found);
 }

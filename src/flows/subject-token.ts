@@ -65,7 +65,7 @@ function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSub
   return whenReady(verifyOwnToken(ports, jws), (verified): Awaitable<Result<ResolvedSubject, Refused>> => {
     if (!verified.ok) return withEndedJob(ports, jws, verified.error);
     const { issuer } = ports.settings();
-    const { jti, record } = verified.value;
+    const { record, job } = verified.value;
     const read = readOwnSubject(
       issuer,
       defined<OwnSubject>({
@@ -83,9 +83,10 @@ function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSub
     if (!read.ok) return read;
     const token = describeToken(ports, jws, "access_token");
     const parties = describeSubject(issuer, read.value.subject, token);
-    const ancestors = [jti, ...record.ancestors];
+    const ancestors = [record.jti, ...record.ancestors];
     const root = { keys: record.endingKeys };
-    return ok(defined<ResolvedSubject>({ ...read.value, ancestors, root, parties, job: jobOf(record) }));
+    const more = { ancestors, root, parties, job: jobOf(record), jobOnRecord: job };
+    return ok(defined<ResolvedSubject>({ ...read.value, ...more }));
   });
 }
 

@@ -3,7 +3,7 @@
 import type { Reason } from "../audit/reasons.ts";
 import type { KeyProofPorts } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
-import { defined, err, whenReady } from "../result.ts";
+import { defined, err, ok, whenOk, whenReady } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
@@ -63,9 +63,9 @@ export async function answerTokenRequest(
   const read = GRANTS[grantType.value] ?? ofPeople[grantType.value];
   if (read === undefined) return refuseRequest(request, UNSUPPORTED);
   for (let reads = 1; ; reads++) {
-    const own = await read(ports, request);
-    if (!own.ok) return own;
-    const order = concernsJob(request.form, own.value) ? await inItsJob(ports, request, own.value) : own;
+    const order = await whenOk(read(ports, request), (own) =>
+      concernsJob(request.form, own) ? inItsJob(ports, request, own) : ok(own),
+    );
     if (!order.ok) return order;
     const issued = await issue(ports, request, order.value, people);
     if (issued.ok) {

@@ -1,7 +1,7 @@
 /** An access token that we issued, verified from its signature to whether it still stands, wherever one is accepted. */
 import type { TokenReason } from "../audit/reasons.ts";
 import type { OwnTokenPorts, Ports } from "../ports.ts";
-import type { TokenRecord } from "../records.ts";
+import type { TokenFacts } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { err, ok, whenReady } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
@@ -10,12 +10,10 @@ import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
 import { checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import { standing } from "./standing.ts";
 
-type OwnToken = { jti: string; record: TokenRecord };
-
 export function verifyOwnToken(
   ports: OwnTokenPorts,
   jws: Jws,
-): Awaitable<Result<OwnToken, { reason: TokenReason }>> {
+): Awaitable<Result<TokenFacts, { reason: TokenReason }>> {
   const key = findOwnKey(ports, jws);
   if (!key.ok) return key;
   if (!ports.verifier.verifyRepeated(jws, key.value)) return err({ reason: "signature_invalid" }); // RFC9068-4-10
@@ -23,8 +21,8 @@ export function verifyOwnToken(
   if (!times.ok) return times;
   const jti = stringClaim(jws.claims, "jti");
   if (!jti.ok) return err({ reason: jti.error.kind });
-  return whenReady(standing(ports, jti.value, ports.clock.nowSeconds()), (record) =>
-    record.ok ? ok({ jti: jti.value, record: record.value }) : err({ reason: record.error }),
+  return whenReady(standing(ports, jti.value, ports.clock.nowSeconds()), (found) =>
+    found.ok ? found : err({ reason: found.error }),
   );
 }
 

@@ -11,18 +11,17 @@ import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
 import type { StoreEntry } from "./store.ts";
-import { STORED_CONSENT, TOKEN } from "./tables.ts";
+import { JOB_OF_TOKEN, STORED_CONSENT, TOKEN } from "./tables.ts";
 
 const sha256 = (text: string): string => hash("sha256", text, "base64url");
 
 // --- reading ----------------------------------------------------------------------------------------------------
 
-/** The row of a token that was asked for, or of an ancestor; `consent` and `ended` are rows as JSON, `job` is whether there is one. */
-type FoundToken = RowOf<typeof TOKEN.columns> & {
-  consent: string | null;
-  ended: string | null;
-  job: number | null;
-};
+/**
+ * The row of a token that was asked for, or of an ancestor, which has neither `ended` nor `job`: all of them are rows as
+ * JSON.
+ */
+type FoundToken = RowOf<typeof TOKEN.columns> & Record<"consent" | "ended" | "job", string | null>;
 
 type EndedRow = { event_id: string; at_ms: number };
 
@@ -99,7 +98,8 @@ function readTokenFacts(queries: TokenQueries, jtis: readonly string[]): Awaitab
   if (asked.length === 0) return [];
   return whenReady(queries.rows(asked), (found) => {
     const rows = new Map<string, FoundToken>();
-    for (const row of found) if (row.ended !== null || !rows.has(row.jti)) rows.set(row.jti, row);
+    for (const row of found)
+      if (row.ended !== null || row.job !== null || !rows.has(row.jti)) rows.set(row.jti, row);
     return allOf(asked.flatMap((jti) => rows.get(jti) ?? []).map((row) => putTogether(queries, row, rows)));
   });
 }
@@ -124,8 +124,8 @@ function putTogether(
     row.ending_keys === null ? firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
   return whenReady(ending, (found) => {
     const ended = found ? { eventId: found.event_id, atMs: found.at_ms } : undefined;
-    const lacksJob = row.job_id !== null && row.job_iss === null && row.job === null ? true : undefined;
-    return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], lacksJob, ended });
+    const job = row.job === null ? undefined : fromRow(JOB_OF_TOKEN, JSON.parse(row.job));
+    return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], job, ended });
   });
 }
 

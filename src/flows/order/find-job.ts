@@ -6,7 +6,7 @@ import type { Origin } from "../../policy/access.ts";
 import type { JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
 import { jobKey, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { BasePorts, Ports } from "../../ports.ts";
-import type { JobFacts, JobRecord } from "../../records.ts";
+import type { JobFacts, JobOfToken, JobRecord } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenReady } from "../../result.ts";
 import type { Form } from "../../spec/rfc6749.ts";
@@ -27,28 +27,48 @@ export const concernsJob = (
 ): boolean =>
   [job, job_request, presentedJob, actorJob, proposedJob, access.job].some((one) => one !== undefined);
 
-/**
- * JOB-D-8: the job is found by what is presented. Beside a token of a job the parameter may only repeat it, and nothing
- * else is asked for; JOB-D-9: beside one of none it chooses a job of this very subject and agent.
- */
+/** JOB-D-8: the job is that of what is presented; only beside what has none is one chosen, or asked for. */
 export function findJob(ports: FindJobPorts, asked: Asked, order: Order): Found {
-  const { presentedJob: presented, actorJob, proposedJob } = order;
-  // An order that waited for its user has the choice of its first request.
-  const { job: chosen = presented === undefined ? order.access.job?.id : undefined, job_request: text } =
-    asked;
+  const { presentedJob, proposedJob } = order;
+  // An order that waited for its user asks for the job of its first request.
   if (proposedJob !== undefined) return findApproved(ports, proposedJob, order);
-  if (text !== undefined && (presented !== undefined || chosen !== undefined))
-    return refused("job_request_in_job");
-  // JOB-D-8: actor token and subject token of two jobs are not put together.
-  if (actorJob !== undefined && !isSame(actorJob, presented ?? { id: chosen ?? "" }))
-    return err(toFailure(order, { kind: "token_refused", reason: "job_differs" }));
-  if (presented !== undefined) {
-    const differs = chosen !== undefined && chosen !== presented.id;
-    return differs
-      ? err(toFailure(order, { kind: "token_refused", reason: "job_differs" }))
-      : findPresented(ports, presented, order);
+  return presentedJob === undefined
+    ? findBesideNone(ports, asked, order)
+    : findPresented(ports, asked, order, presentedJob);
+}
+
+/** The parameter may repeat the job, and the actor token be of it; nothing else is asked for. */
+function findPresented(
+  ports: FindJobPorts,
+  { job: chosen, job_request }: Asked,
+  order: Order,
+  presented: PresentedJob,
+): Found {
+  const { actorJob, jobOnRecord } = order;
+  const { id, iss, endsAtSeconds = 0 } = presented;
+  if (job_request !== undefined) return refused("job_request_in_job");
+  if (actorJob !== undefined && !isSame(actorJob, presented)) return differs(order);
+  if (chosen !== undefined && chosen !== id) return differs(order);
+  if (iss !== undefined) {
+    const job = { id, iss, bounds: { notAfterSeconds: endsAtSeconds } };
+    if (isOver(ports, endsAtSeconds)) return err(failureOf(order, "job_expired"));
+    return ok({ ...order, access: { ...order.access, job }, jobKeys: [jobKey(ports.hash.ofName, iss, id)] });
   }
-  const { brings } = MODES[order.access.mode];
+  return whenReady(jobOnRecord === undefined ? ports.jobs.find(id) : { job: jobOnRecord }, (found) => {
+    const reason = whyNot(ports, found);
+    return found === undefined || reason !== undefined
+      ? err(failureOf(order, reason ?? "job_unknown"))
+      : ok(inJob(order, found.job));
+  });
+}
+
+function findBesideNone(ports: FindJobPorts, { job, job_request: text }: Asked, order: Order): Found {
+  const { access, actorJob } = order;
+  // An order that waited for its user has the choice of its first request.
+  const chosen = job ?? access.job?.id;
+  if (chosen !== undefined && text !== undefined) return refused("job_request_in_job");
+  if (actorJob !== undefined && !isSame(actorJob, { id: chosen ?? "" })) return differs(order);
+  const { brings } = MODES[access.mode];
   if (chosen !== undefined)
     return brings === "subject_token" || brings === "nothing"
       ? findChosen(ports, chosen, order)
@@ -64,23 +84,8 @@ const refused = (reason: Reason) => err({ kind: "request_malformed", reason } as
 const isSame = (one: PresentedJob, other: PresentedJob): boolean =>
   one.id === other.id && one.iss === other.iss;
 
-function findPresented(
-  ports: FindJobPorts,
-  { id, iss, endsAtSeconds = 0 }: PresentedJob,
-  order: Order,
-): Found {
-  if (iss !== undefined) {
-    const job = { id, iss, bounds: { notAfterSeconds: endsAtSeconds } };
-    if (isOver(ports, endsAtSeconds)) return err(failureOf(order, "job_expired"));
-    return ok({ ...order, access: { ...order.access, job }, jobKeys: [jobKey(ports.hash.ofName, iss, id)] });
-  }
-  return whenReady(ports.jobs.find(id), (found) => {
-    const reason = whyNot(ports, found);
-    return found === undefined || reason !== undefined
-      ? err(failureOf(order, reason ?? "job_unknown"))
-      : ok(inJob(order, found.job));
-  });
-}
+/** JOB-D-8: tokens of two jobs are not put together. */
+const differs = (order: Order) => err(toFailure(order, { kind: "token_refused", reason: "job_differs" }));
 
 /** JOB-D-9: an unknown job, another's, and one that has ended or is over: one look-up, and one answer. */
 function findChosen(ports: FindJobPorts, id: string, order: Order): Found {
@@ -138,7 +143,7 @@ const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): str
 /** Why nothing is issued for the job any more. */
 function whyNot(
   ports: FindJobPorts,
-  found: JobFacts | undefined,
+  found: (Pick<JobFacts, "ended"> & { job: JobOfToken }) | undefined,
 ): "job_unknown" | "job_ended" | "job_expired" | undefined {
   if (found === undefined) return "job_unknown";
   if (found.ended !== undefined) return "job_ended";
@@ -149,7 +154,10 @@ function whyNot(
 const isOver = ({ clock }: FindJobPorts, notAfterSeconds: number): boolean =>
   notAfterSeconds - clock.nowSeconds() < TOKEN_SECONDS_MIN;
 
-function inJob(order: Order, { id, bounds, salt, actor, endingKeys: jobKeys }: JobRecord): Order {
+function inJob(
+  { jobOnRecord: _, ...order }: Order,
+  { id, bounds, salt, actor, endingKeys: jobKeys }: JobOfToken,
+): Order {
   const { workload, clientId } = order.access;
   const isJobsAgent = actor === workload || actor === clientId;
   return { ...order, access: { ...order.access, job: { id, bounds, salt } }, jobKeys, isJobsAgent };

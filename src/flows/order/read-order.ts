@@ -127,6 +127,7 @@ function buildOrder(
     actorJti: actor?.jti,
     actorJob: actor?.job,
     presentedJob: subject?.job,
+    jobOnRecord: subject?.jobOnRecord,
     spends: subject?.spends,
     signIn: subject?.signIn,
     subjectClaims: subject?.claims,

@@ -8,6 +8,7 @@ import { buildEnding } from "../../../src/policy/endings.ts";
 import { jobKeys } from "../../../src/policy/jobs.ts";
 import type { Guard, JobRecord } from "../../../src/records.ts";
 import { defined } from "../../../src/result.ts";
+import { endingOf } from "./endings.contract.ts";
 import { makeFamily } from "./families.contract.ts";
 import type { Harness } from "./store.contract.ts";
 import { ISSUER, makeConsent, makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
@@ -93,6 +94,28 @@ export function testJobs({ name, create, shared }: Harness): void {
     const theirs = { by: "job", iss: "https://partner.example", id: "job_1" } as const;
     await writer.write({ ending: buildEnding(hash.sha256, theirs, NOW_SECONDS * 1000) });
     assert.equal((await store.jobs.find("job_1"))?.ended, undefined);
+  });
+
+  test(`JOB-D-8 a token comes with the job of ours that it is of, and with none of another server (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const job = counted(5);
+    const { issued: _, ...unchanged } = job;
+    await writer.write(adding(job));
+    const first = await writer.token({ jobId: job.id });
+    const next = await writer.token({ jobId: job.id, ancestors: [first] });
+    const jobOf = async (jti: string) => (await store.facts.token(jti))?.job;
+    assert.deepEqual([await jobOf(first), await jobOf(next)], [unchanged, unchanged]);
+    const theirs = { jobIssuer: "https://partner.example", jobEndsAtSeconds: NOW_SECONDS + 60 };
+    const others = [{}, { jobId: "job_2" }, { jobId: job.id, ...theirs }];
+    for (const values of others) assert.equal(await jobOf(await writer.token(values)), undefined);
+    // One that is asked for is found as such, also where another one comes from it.
+    const { key, cutOffMs } = endingOf({ by: "token", jti: first });
+    const { tokens } = await store.endings.next({ key, cutOffMs, nowSeconds: NOW_SECONDS });
+    assert.deepEqual(Object.fromEntries(tokens.map((facts) => [facts.record.jti, facts.job])), {
+      [first]: unchanged,
+      [next]: unchanged,
+    });
   });
 
   test(`the rows of a token, a family and a consent say which job they are of (${name})`, async (t) => {

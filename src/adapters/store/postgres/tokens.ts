@@ -1,6 +1,6 @@
 /** How PostgreSQL finds tokens with those behind them, their consents and what ended them. */
 import { pairsOf } from "../columns.ts";
-import { STORED_CONSENT, TOKEN } from "../tables.ts";
+import { JOB_OF_TOKEN, STORED_CONSENT, TOKEN } from "../tables.ts";
 import type { FindTokens } from "../token-facts.ts";
 import { POSTGRES } from "./engine.ts";
 
@@ -19,20 +19,23 @@ export const findPostgresTokens: FindTokens = (isOne) => `
     select t.*, (
       select json_build_object('event_id', e.event_id, 'at_ms', e.at_ms)::text
       ${POSTGRES.firstEnding("t.ending_keys")}
-    ) as ended
+    ) as ended, (
+      select json_build_object(${pairsOf(JOB_OF_TOKEN, "j.", "::text")})::text
+      from job j where j.id = t.job_id and t.job_iss is null
+    ) as job
     from (select ${isOne ? ":jti::text" : elements(":jtis")} as jti) q
     cross join lateral (select * from token where token.jti = q.jti limit 1) t
   ),
   found as (
     select * from own
     union all
-    select t.*, null from (
+    select t.*, null, null from (
       select distinct a.jti from own cross join ${elements("own.ancestors")} as a (jti)
     ) behind
     cross join lateral (select * from token where token.jti = behind.jti limit 1) t
   )
-  select ${POSTGRES.selected(TOKEN, "f.")}, f.ended, (
+  select ${POSTGRES.selected(TOKEN, "f.")}, f.ended, f.job, (
       select json_build_object(${pairsOf(STORED_CONSENT, "c.", "::text")})::text
       from consent c where c.id = f.consent_id
-    ) as consent, (select 1 from job j where j.id = f.job_id) as job
+    ) as consent
   from found f`;

@@ -1,6 +1,6 @@
 /** How node:sqlite finds tokens with those behind them, their consents and what ended them. */
 import { pairsOf } from "../columns.ts";
-import { STORED_CONSENT } from "../tables.ts";
+import { JOB_OF_TOKEN, STORED_CONSENT } from "../tables.ts";
 import type { FindTokens } from "../token-facts.ts";
 import { SQLITE } from "./engine.ts";
 
@@ -11,10 +11,11 @@ export const findSqliteTokens: FindTokens = (isOne) => {
     from ${asked} q cross join token o cross join json_each(o.ancestors) a where o.jti = q.jti)`;
   const firstEnding = `(select json_object('event_id', e.event_id, 'at_ms', e.at_ms)
     ${SQLITE.firstEnding("t.ending_keys")})`;
-  const found = (jtis: string, ended: string): string => `
-    select t.*, ${ended} as ended,
-      (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent,
-      (select 1 from job j where j.id = t.job_id) as job
+  const job = `(select json_object(${pairsOf(JOB_OF_TOKEN, "j.")})
+    from job j where j.id = t.job_id and t.job_iss is null)`;
+  const found = (jtis: string, ofAsked: readonly [ended: string, job: string]): string => `
+    select t.*, ${ofAsked[0]} as ended, ${ofAsked[1]} as job,
+      (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent
     from ${jtis} q cross join token t where t.jti = q.jti`;
-  return `${found(asked, firstEnding)} union all ${found(behind, "null")}`;
+  return `${found(asked, [firstEnding, job])} union all ${found(behind, ["null", "null"])}`;
 };
