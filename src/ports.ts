@@ -1,27 +1,10 @@
 /** Interfaces only: what the flows need from the outside world, and the one fault class, for a lost store. */
 
 import type { AuditEvent } from "./audit/event.ts";
-import type { Span } from "./audit/query.ts";
 import type { Reason } from "./audit/reasons.ts";
-import type { Consent, Origin } from "./policy/access.ts";
-import type { LivingTokens } from "./policy/closure.ts";
-import type { EndingKey } from "./policy/endings.ts";
-import type { Job } from "./policy/jobs.ts";
 import type { Families, Sessions } from "./ports-people.ts";
-import type {
-  AuditQuery,
-  AuditRecord,
-  CheckpointRow,
-  Entry,
-  InitialToken,
-  JobFacts,
-  Precondition,
-  RegisteredClient,
-  StandingConsent,
-  StoredConsent,
-  TokenFacts,
-  TokenRecord,
-} from "./records.ts";
+import type { AuditTrail, Consents, EndingReach, Facts, Jobs, Registrations } from "./ports-store.ts";
+import type { Entry, Precondition } from "./records.ts";
 import type { Awaitable, Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
 import type { DocumentUrl } from "./spec/cimd.ts";
@@ -66,83 +49,7 @@ export interface Hash {
   equal(a: string, b: string): boolean;
 }
 
-// --- store --------------------------------------------------------------------------------------------------
-
-export interface Facts {
-  /** What is known of a token; undefined for a `jti` that was never written. */
-  token(jti: string): Awaitable<TokenFacts | undefined>;
-  /** The consents of this subject for this actor that are neither withdrawn nor expired. */
-  consents(origin: Origin, actor: string, nowSeconds: number): Awaitable<readonly Consent[]>;
-}
-
-/** Finds the tokens that an ending reaches, in stretches of bounded size. */
-export interface EndingReach {
-  /** Whether an ending on record reaches one of the keys. */
-  isEnded(keys: readonly EndingKey[]): Promise<boolean>;
-  /**
-   * The next stretch of tokens after `afterJti`, ordered by `jti`: those that have not expired and carry the key since
-   * the cut-off or earlier, ended ones too; of a job's key, those of the job alone are looked at. `lastJti` is where the
-   * next stretch begins; absent after the last one.
-   */
-  next(filter: {
-    key: string;
-    job?: string;
-    cutOffMs: number;
-    nowSeconds: number;
-    afterJti?: string;
-  }): Promise<{ tokens: readonly TokenFacts[]; lastJti?: string }>;
-}
-
-export interface Registrations {
-  /** A client that registered itself and was not removed. */
-  client(clientId: string): Promise<RegisteredClient | undefined>;
-  /** Finds an initial token by its digest, also an expired, used up or revoked one. */
-  initialToken(digest: string): Promise<InitialToken | undefined>;
-}
-
-export interface Consents {
-  find(id: string): Promise<StoredConsent | undefined>;
-  /**
-   * Lists consents by id, withdrawn and expired ones too; of one subject if `origin` is given; one page if `page` is.
-   */
-  list(origin?: Origin, page?: { afterId?: string; limit: number }): Promise<readonly StoredConsent[]>;
-  /** Lists by id the consents of this subject that stand. */
-  standing(
-    origin: Origin,
-    page: { nowSeconds: number; afterId?: string; limit: number },
-  ): Promise<readonly StandingConsent[]>;
-}
-
-/** Jobs, also those that have ended or are over, until everything that can be told of them is past. */
-export interface Jobs {
-  find(id: string): Awaitable<JobFacts | undefined>;
-  /** The newest job that was made of what this digest stands for, and is not over. */
-  made(asked: string, nowSeconds: number): Promise<JobFacts | undefined>;
-  /**
-   * Lists a page of jobs, the newest first: of one subject, of one agent, or all; `before` is the last one of the page
-   * before.
-   */
-  list(page?: {
-    origin?: Origin;
-    actor?: string;
-    before?: Pick<Job, "id" | "createdAtSeconds">;
-  }): Promise<readonly JobFacts[]>;
-  /** JOB-D-24: how many jobs of the agent live, and how many of these for this subject, up to the most of each. */
-  living(origin: Origin, actor: string, nowSeconds: number): Promise<Record<"ofPair" | "ofActor", number>>;
-  /** Its tokens that have not expired, ended ones too, in the order in which they were issued. */
-  tokens(id: string, nowSeconds: number, limit: number): Promise<readonly TokenRecord[]>;
-  /** What there is of it; `endedMs` is when it was stopped. */
-  remains(id: string, at: { nowSeconds: number; endedMs?: number }): Promise<JobRemains>;
-}
-
-export type JobRemains = {
-  tokens: readonly LivingTokens[];
-  /** The families and consents that were given for it. */
-  families: number;
-  consents: number;
-  /** By stream: how many of the events that tell of its end wait for their receiver. */
-  events: ReadonlyMap<string, number>;
-};
+// --- audit trail --------------------------------------------------------------------------------------------
 
 export interface Journal {
   /**
@@ -152,20 +59,6 @@ export interface Journal {
    * not written later.
    */
   record(entry: Entry, deadline?: AbortSignal): Promise<Result<{ eventId: string }, readonly Precondition[]>>;
-}
-
-// --- audit trail --------------------------------------------------------------------------------------------
-
-/** Reads the audit trail. Only durable records are found. */
-export interface AuditTrail {
-  /** The last record of every log, ordered by log name; `ended` says that nothing follows it. */
-  heads(): Promise<readonly { log: string; seq: number; hash: string; ended: boolean }[]>;
-  /** Events ordered by time, then log, then sequence number, or in reverse. */
-  find(query: AuditQuery): Promise<readonly AuditRecord[]>;
-  /** A time that no record in these ranges is before, and close to the first of them. */
-  earliestMs(spans: readonly Span[]): Promise<number | undefined>;
-  /** Checkpoints ordered by log and size; of a log that `after` names, only larger ones. */
-  checkpoints(after: ReadonlyMap<string, number>, limit: number): Promise<readonly CheckpointRow[]>;
 }
 
 /** Counts failures before authentication, because one record each would let unauthenticated peers fill the disk. */

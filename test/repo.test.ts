@@ -33,6 +33,7 @@ const LAYERS = [
   "flows",
   "ports",
   "ports-people",
+  "ports-store",
   "records",
   "settings",
   "policy",
@@ -47,6 +48,7 @@ const LAYERS = [
 const BASE = [
   "ports",
   "ports-people",
+  "ports-store",
   "records",
   "settings",
   "policy",
@@ -82,6 +84,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   flows: [],
   ports: [],
   "ports-people": [],
+  "ports-store": [],
   "config/reader": [/^node:(crypto|fs|path|tls)$/, /^valibot$/],
   config: [/^node:(crypto|fs|path)$/, /^valibot$/],
   adapters: [/^node:/, /^(jose(\/.+)?|postgres|valibot|ipaddr\.js)$/],

@@ -2,7 +2,8 @@
 import type { Closure } from "../policy/closure.ts";
 import { buildClosure } from "../policy/closure.ts";
 import type { EndingSelector } from "../policy/endings.ts";
-import type { JobRemains, Ports } from "../ports.ts";
+import type { Ports } from "../ports.ts";
+import type { JobRemains } from "../ports-store.ts";
 import type { JobFacts } from "../records.ts";
 import { defined } from "../result.ts";
 import type { EndingEvent } from "./endings.ts";

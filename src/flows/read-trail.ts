@@ -4,7 +4,7 @@
  */
 import type { AuditPosition, EventFilter } from "../audit/query.ts";
 import { AUDIT_EVENTS_READ, AUDIT_PAGE_MAX, AUDIT_PAGE_READ_MAX } from "../limits/audit.ts";
-import type { AuditTrail } from "../ports.ts";
+import type { AuditTrail } from "../ports-store.ts";
 import type { AuditQuery, AuditRecord } from "../records.ts";
 import { defined } from "../result.ts";
 

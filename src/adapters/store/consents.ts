@@ -1,5 +1,5 @@
 /** Consents, in both stores. */
-import type { Consents, Facts } from "../../ports.ts";
+import type { Consents, Facts } from "../../ports-store.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords } from "./engine.ts";
 import { CONSENT, STANDING_CONSENT, STORED_CONSENT } from "./tables.ts";

@@ -4,9 +4,9 @@
  */
 
 import type { ReachedToken, RecordedEnding } from "../../policy/signals.ts";
-import type { AuditTrail, Consents, EndingReach, Facts, Jobs, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, Rechecks, Sessions, ShortLivedRows } from "../../ports-people.ts";
+import type { AuditTrail, Consents, EndingReach, Facts, Jobs, Registrations } from "../../ports-store.ts";
 import type {
   CheckpointRow,
   Entry,

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { ENDING_STRETCH_MAX } from "../../limits/store.ts";
 import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
 import { buildEnding, endingKeys } from "../../policy/endings.ts";
-import type { EndingReach, Facts } from "../../ports.ts";
+import type { EndingReach, Facts } from "../../ports-store.ts";
 import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
 import type { Awaitable } from "../../result.ts";
 import { allOf, defined, whenReady } from "../../result.ts";
