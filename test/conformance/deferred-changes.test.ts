@@ -1,26 +1,17 @@
 /** Deferred token responses while things change: other instances, keys, endings, rules, a restart; and without the draft. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { DEFERRAL_CODE, DEFERRED, DRAFT } from "../../src/spec/deferred-token-response.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import type { Exchanging } from "../support/asking-agents.ts";
-import { exchange, linkIn, OPERATOR_SECRET, PLANNER, TRIPS } from "../support/asking-agents.ts";
+import { asOperator, exchange, linkIn, PLANNER, TRIPS } from "../support/asking-agents.ts";
 import type { Waiting } from "../support/deferral.ts";
 import { answerLink, cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../support/deferral.ts";
 import { makeProver } from "../support/dpop.ts";
 import { shownBy } from "../support/markup.ts";
-import {
-  Browser,
-  files,
-  PRIVATE,
-  PRIVATE_SECRET,
-  parametersOf,
-  request,
-  verifierOf,
-  WEB_REDIRECT,
-} from "../support/people.ts";
+import type { Asked } from "../support/people.ts";
+import { Browser, files, redeem, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { TestProvider } from "../support/provider.ts";
@@ -40,11 +31,8 @@ let beside: ServerProcess;
 before(async () => {
   [provider, database] = await Promise.all([startProvider(), sharePostgres()]);
   const base = forDeferral(provider);
-  const policies = (base.policies as Rule[]).map((rule) =>
-    rule.id === "operator" ? { ...rule, scopes: ["token:revoke", "consent:manage"] } : rule,
-  );
   world = await makeWorld(
-    { ...base, policies, registration: { mode: "open", open: { scopes: ["notes.read"] } } },
+    { ...base, registration: { mode: "open", open: { scopes: ["notes.read"] } } },
     { files: files(provider), clock: true, postgres: await freshDatabase(database) },
   );
   beside = await world.beside("beside");
@@ -60,17 +48,6 @@ async function withToken({ user = "alice", ...asked }: Exchanging): Promise<Exch
 const wait = async (asked: Exchanging): Promise<Waiting> => waitFor(world, provider, await withToken(asked));
 const ask = async (asked: Exchanging) => exchange(world, provider, await withToken(asked));
 const allow = (waiting: Waiting, user: string) => answerLink(world, provider, waiting.link, "allow", user);
-
-/** The operator orders. */
-async function order(path: string, method: string, body?: object) {
-  const token = await world.token(
-    { grant_type: "client_credentials", scope: "token:revoke consent:manage" },
-    { authorization: basic("operator", OPERATOR_SECRET) },
-  );
-  const headers = { authorization: `Bearer ${token.body.access_token}`, "content-type": "application/json" };
-  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  return world.get(path, { method, headers, ...sent });
-}
 
 // --- two instances ------------------------------------------------------------------------------------------------
 
@@ -170,26 +147,15 @@ test("DTR-6.3-1 a request that lacks more than the consent is refused, and not d
 });
 
 test("DTR-5.2-2, DTR-5.2-1 a client that said so at the authorization endpoint alone is refused with its code", async () => {
-  const redeem = async (hint: Record<string, string>, form: Record<string, string>) => {
+  const redeemed = async (hint: Asked, form: Asked) => {
     const verifier = verifierOf();
-    const browser = new Browser(world, provider);
-    const page = await browser.review(request(verifier, hint), "emil");
-    const { code = "" } = parametersOf(await browser.decide(page));
-    return world.token(
-      {
-        grant_type: "authorization_code",
-        code,
-        code_verifier: verifier,
-        redirect_uri: WEB_REDIRECT,
-        ...form,
-      },
-      { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-    );
+    const code = await new Browser(world, provider).codeFor(request(verifier, hint), "emil");
+    return redeem(world, code, verifier, form);
   };
   const mode = { completion_mode: "deferred" };
-  assert.equal(outcome(await redeem(mode, {})), "invalid_request");
-  assert.equal(outcome(await redeem(mode, mode)), "token");
-  assert.equal(outcome(await redeem({}, mode)), "token");
+  assert.equal(outcome(await redeemed(mode, {})), "invalid_request");
+  assert.equal(outcome(await redeemed(mode, mode)), "token");
+  assert.equal(outcome(await redeemed({}, mode)), "token");
 });
 
 test("DTR-D-4, DTR-6.4-5 the link shows nothing to another user, and gives nothing without a click", async () => {
@@ -270,7 +236,7 @@ for (const [what, body] of ENDINGS) {
       users.map((user) => wait({ user })),
     );
     await allow(given, users[1] ?? "");
-    assert.equal((await order("/revocations", "POST", body)).status, 200);
+    assert.equal((await asOperator(world, "/revocations", body)).status, 200);
     // What begins after the reach of the ending is not hurt.
     world.pass(11);
     assert.equal(outcome(await poll(world, open)), "access_denied");
@@ -286,7 +252,7 @@ test("DTR-D-15, DTR-11.7-1 an ending of the subject, or its disabling, ends the 
     const [open, given] = [await wait({ user }), await wait({ user, scope: "trips.read" })];
     await allow(given, user);
     const subject = { iss: provider.issuer, sub: user };
-    assert.equal((await order("/revocations", "POST", { subject, ...extra })).status, 200);
+    assert.equal((await asOperator(world, "/revocations", { subject, ...extra })).status, 200);
     for (const one of [open, given]) assert.equal(outcome(await poll(world, one)), "access_denied");
   }
 });
@@ -313,7 +279,7 @@ test("DTR-11.7-1, DTR-D-15 the end of the token that was exchanged ends the wait
   const waiting = await wait(own);
   await allow(waiting, user);
   const { jti } = claimsOf(body.access_token);
-  assert.equal((await order("/revocations", "POST", { token: jti })).status, 200);
+  assert.equal((await asOperator(world, "/revocations", { token: jti })).status, 200);
   assert.equal(outcome(await poll(world, waiting, { path: "agents/booking" })), "access_denied");
 });
 

@@ -3,17 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { registerClient } from "@modelcontextprotocol/client";
 import { registerClient as registerClientV1 } from "@modelcontextprotocol/sdk/client/auth.js";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { encodeForm } from "../../scripts/http-client.ts";
 import { forAskingAgents } from "../support/asking-agents.ts";
-import {
-  files,
-  NOTES,
-  PRIVATE,
-  PRIVATE_SECRET,
-  request,
-  verifierOf,
-  WEB_REDIRECT,
-} from "../support/people.ts";
+import { AS_WEB, files, NOTES, PRIVATE, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
@@ -45,7 +37,6 @@ const EX = { grant_type: EXCHANGE, subject_token: "t", subject_token_type: JWT }
 const MALFORMED = "the request is malformed: ";
 const NO_CLIENT = "client authentication failed: ";
 const NO_TARGET = "the target (resource, audience) is not available";
-const AS_WEB = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /** Before any client is looked for: no credentials are sent, or none that are any client's. */

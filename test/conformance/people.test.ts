@@ -4,10 +4,11 @@ import { after, before, describe, test } from "node:test";
 import postgres from "postgres";
 
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { encodeForm } from "../../scripts/http-client.ts";
 import { asksForCertificate } from "../support/certificate-request.ts";
 import { openCodeRaces } from "../support/code-races.ts";
 import {
+  AS_WEB,
   Browser,
   files,
   forPeople,
@@ -16,10 +17,10 @@ import {
   PRIVATE,
   PRIVATE_SECRET,
   parametersOf,
+  redeem,
   request,
   SCOPES,
   verifierOf,
-  WEB_REDIRECT,
 } from "../support/people.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
@@ -30,7 +31,6 @@ import { until } from "../support/until.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld, workload } from "../support/world.ts";
 
-const authorization = basic(PRIVATE, PRIVATE_SECRET);
 let provider: TestProvider;
 let database: SharedPostgres;
 
@@ -52,17 +52,8 @@ function production() {
   };
 }
 
-const redeem = (world: World, code: string, verifier: string) =>
-  world.token(
-    { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier },
-    { authorization },
-  );
-
-async function codeOf(world: World, verifier: string): Promise<string> {
-  const browser = new Browser(world, provider);
-  const back = await browser.decide(await browser.review(request(verifier)));
-  return parametersOf(back).code ?? assert.fail(back.text);
-}
+const codeOf = (world: World, verifier: string): Promise<string> =>
+  new Browser(world, provider).codeFor(request(verifier));
 
 for (const store of ["SQLite", "PostgreSQL"] as const) {
   describe(`in production on ${store}`, () => {
@@ -276,7 +267,7 @@ describe("the pages of one server", () => {
   test("RFC9126-4-2 a pushed request waits for a minute", async () => {
     const pushed = await world.get("/par", {
       method: "POST",
-      headers: { authorization, "content-type": "application/x-www-form-urlencoded" },
+      headers: { ...AS_WEB, "content-type": "application/x-www-form-urlencoded" },
       body: encodeForm(request(verifierOf())),
     });
     const { request_uri = "" } = pushed.body as { request_uri?: string };

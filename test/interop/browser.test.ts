@@ -8,20 +8,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { encodeForm } from "../../scripts/http-client.ts";
 import { LANGUAGES } from "../../src/people/pages/language.ts";
 import { exchange, forAskingAgents, linkIn } from "../support/asking-agents.ts";
 import type { Chromium, NoBrowser, Tab } from "../support/browser.ts";
 import { fileOf, startChromium } from "../support/browser.ts";
-import {
-  files,
-  PRIVATE,
-  PRIVATE_SECRET,
-  PUBLIC,
-  request,
-  verifierOf,
-  WEB_REDIRECT,
-} from "../support/people.ts";
+import { AS_WEB, files, PUBLIC, redeem, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
 import type { Site } from "../support/people-site.ts";
 import { APP, GALLERY, SIBLING, startSite } from "../support/people-site.ts";
 import type { TestProvider } from "../support/provider.ts";
@@ -124,10 +116,7 @@ inBrowser(
     await tab.leave(() => tab.press("Enter"));
     const { code = "", state, iss } = await parametersAt(tab);
     assert.deepEqual([state, iss], ["the state", ISSUER]);
-    const answer = await world.token(
-      { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier },
-      { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-    );
+    const answer = await redeem(world, code, verifier);
     assert.equal(claimsOf(answer.body.access_token).scope, "notes.read notes.write");
     assert.deepEqual(tab.complaints, []);
   },
@@ -355,7 +344,7 @@ inBrowser(
     };
     const byHeader = {
       ...redeem,
-      headers: { ...redeem.headers, Authorization: basic(PRIVATE, PRIVATE_SECRET) },
+      headers: { ...redeem.headers, Authorization: AS_WEB.authorization },
     };
     site.show("");
     for (const [url, isListed] of [

@@ -1,5 +1,6 @@
 /** A server at which agents ask users for a consent that they lack; and agents that do. */
 import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
 import { forPeople, PRIVATE } from "./people.ts";
 import type { TestProvider } from "./provider.ts";
 import type { Service } from "./world.ts";
@@ -8,7 +9,7 @@ import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT, workload } from "./world.ts";
 export const PLANNER = workload("agents/planner");
 export const BOOKING = workload("agents/booking");
 export const TRIPS = ["trips.read", "trips.book"];
-export const OPERATOR_SECRET = "the secret of the operator, long enough";
+const OPERATOR_SECRET = "the secret of the operator, long enough";
 
 /**
  * The configuration, into which `extra` is merged; of the agents only `agents/quiet` has a rule that does not ask.
@@ -61,7 +62,7 @@ export function forAskingAgents(
         allow: "client_credentials",
         clients: ["operator"],
         targets: [`${ISSUER}/api`],
-        scopes: ["consent:manage", "policy:explain"],
+        scopes: ["consent:manage", "policy:explain", "token:revoke", "job:manage"],
       },
     ],
     ...extra,
@@ -117,6 +118,21 @@ export async function exchange(
     ...form,
   };
   return service.token(asked, headers);
+}
+
+/** A request of the operator at an endpoint of this server. */
+export async function asOperator(
+  service: Service,
+  path: string,
+  body?: object,
+  method = body === undefined ? "GET" : "POST",
+): Promise<Answer> {
+  const token = await service.token(
+    { grant_type: "client_credentials" },
+    { authorization: basic("operator", OPERATOR_SECRET) },
+  );
+  const headers = { authorization: `Bearer ${token.body.access_token}`, "content-type": "application/json" };
+  return service.get(path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
 }
 
 /** The link in a refusal. */

@@ -1,18 +1,7 @@
 /** Authorization codes that several instances on one database are shown at the same moment. */
 import assert from "node:assert/strict";
-import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import {
-  Browser,
-  files,
-  forPeople,
-  PRIVATE,
-  PRIVATE_SECRET,
-  parametersOf,
-  request,
-  verifierOf,
-  WEB_REDIRECT,
-} from "./people.ts";
+import { AS_WEB, Browser, files, forPeople, PRIVATE, request, verifierOf, WEB_REDIRECT } from "./people.ts";
 import { startProvider } from "./provider.ts";
 import { makeWorld } from "./world.ts";
 
@@ -21,8 +10,6 @@ export type CodeRaces = {
   race(): Promise<{ given: number; living: number }>;
   stop(): Promise<void>;
 };
-
-const authorization = basic(PRIVATE, PRIVATE_SECRET);
 
 export async function openCodeRaces(postgres: string, count: number): Promise<CodeRaces> {
   const provider = await startProvider();
@@ -41,7 +28,7 @@ export async function openCodeRaces(postgres: string, count: number): Promise<Co
   const isActive = async (token: unknown): Promise<boolean> => {
     const answer = await world.get("/introspect", {
       method: "POST",
-      headers: { authorization, "content-type": "application/x-www-form-urlencoded" },
+      headers: { ...AS_WEB, "content-type": "application/x-www-form-urlencoded" },
       body: `token=${String(token)}`,
     });
     return answer.body.active === true;
@@ -49,8 +36,7 @@ export async function openCodeRaces(postgres: string, count: number): Promise<Co
   return {
     async race() {
       const verifier = verifierOf();
-      const page = await browser.review(request(verifier));
-      const { code = "" } = parametersOf(await browser.decide(page));
+      const code = await browser.codeFor(request(verifier));
       const form = {
         grant_type: "authorization_code",
         code,
@@ -58,7 +44,7 @@ export async function openCodeRaces(postgres: string, count: number): Promise<Co
         code_verifier: verifier,
       };
       const answers = await Promise.all(
-        [...ports, ...ports].map((port) => world.token(form, { authorization }, {}, port)),
+        [...ports, ...ports].map((port) => world.token(form, AS_WEB, {}, port)),
       );
       const given = answers.filter(({ status }) => status === 200);
       for (const { status, body } of answers) {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import type { Answer } from "../../scripts/http-client.ts";
-import { encodeForm } from "../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../scripts/http-client.ts";
 import type { TestProvider } from "./provider.ts";
 import type { Service } from "./world.ts";
 
@@ -10,6 +10,8 @@ export const NOTES = "https://notes.example/mcp";
 export const PUBLIC = "desk-app";
 export const PRIVATE = "web-app";
 export const PRIVATE_SECRET = "a secret of more than thirty-two characters, 0123456789";
+/** The header field by which the private client proves itself. */
+export const AS_WEB = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 export const WEB_REDIRECT = "https://app.example/cb";
 export const LOOPBACK_REDIRECT = "http://127.0.0.1/callback";
 export const SCOPES = ["notes.read", "notes.write"];
@@ -72,6 +74,19 @@ export const request = (verifier: string, extra: Asked = {}): Asked => ({
   state: "the state",
   ...extra,
 });
+
+/** What the token endpoint answers to a code, by default for the private client. */
+export const redeem = (
+  service: Pick<Service, "token">,
+  code: string,
+  verifier: string,
+  extra: Asked = {},
+  headers: Record<string, string> = AS_WEB,
+): Promise<Answer> =>
+  service.token(
+    { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier, ...extra },
+    headers,
+  );
 
 /** A browser: it keeps cookies, and follows no redirect by itself. */
 export class Browser {
@@ -139,6 +154,12 @@ export class Browser {
     assert.equal(first.status, 303, first.text);
     const page = await this.follow(first);
     return page.status === 303 ? this.signIn(page, user) : page;
+  }
+
+  /** The code that the client gets once the user allowed the request. */
+  async codeFor(asked: Asked, user?: string, form: Asked = {}): Promise<string> {
+    const back = await this.decide(await this.review(asked, user), form);
+    return parametersOf(back).code ?? assert.fail(back.text);
   }
 
   /** Sends the form of a consent page. */

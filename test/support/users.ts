@@ -4,17 +4,17 @@
  */
 import assert from "node:assert/strict";
 import type { Answer } from "../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { encodeForm } from "../../scripts/http-client.ts";
 import { exchange, linkIn } from "./asking-agents.ts";
 import { cancel, forDeferral, poll, waitFor } from "./deferral.ts";
 import type { Asked } from "./people.ts";
 import {
+  AS_WEB,
   Browser,
   files,
   LOOPBACK_REDIRECT,
   NOTES,
   PRIVATE,
-  PRIVATE_SECRET,
   PUBLIC,
   parametersOf,
   request,
@@ -24,8 +24,6 @@ import {
 import type { TestProvider } from "./provider.ts";
 import type { World } from "./world.ts";
 import { makeWorld } from "./world.ts";
-
-const AS_CLIENT = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 
 /** A type of `authorization_details`, by which the pushed request is limited. */
 const NOTEBOOK = { governs: ["notes.read"], fields: { path: { is: "string", narrows: "prefix" } } };
@@ -94,7 +92,7 @@ export async function playUsers(world: World, provider: TestProvider): Promise<v
 const send = (world: World, path: string, parameters: Asked): Promise<Answer> =>
   world.get(path, {
     method: "POST",
-    headers: { ...AS_CLIENT, "content-type": "application/x-www-form-urlencoded" },
+    headers: { ...AS_WEB, "content-type": "application/x-www-form-urlencoded" },
     body: encodeForm(parameters),
   });
 

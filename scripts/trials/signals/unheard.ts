@@ -3,21 +3,12 @@
  * how long these give tokens, by the clock of the servers, which passes second by second.
  */
 import assert from "node:assert/strict";
-import {
-  Browser,
-  PRIVATE,
-  PRIVATE_SECRET,
-  parametersOf,
-  request,
-  verifierOf,
-  WEB_REDIRECT,
-} from "../../../test/support/people.ts";
+import { AS_WEB, Browser, redeem, request, verifierOf } from "../../../test/support/people.ts";
 import { freshDatabase, startPostgres } from "../../../test/support/postgres.ts";
 import { startProvider } from "../../../test/support/provider.ts";
 import { forRecheck } from "../../../test/support/recheck.ts";
 import type { World } from "../../../test/support/world.ts";
 import { makeWorld } from "../../../test/support/world.ts";
-import { basic } from "../../http-client.ts";
 import type { ServerProcess } from "../../server-process.ts";
 
 const RECHECK_SECONDS = 60;
@@ -49,8 +40,7 @@ export async function askUnheard(): Promise<string> {
     const leavers = new Map([...families].filter((_, index) => index % 2 === 0));
     const refresh = async (token: string, port: number | undefined): Promise<boolean> => {
       const form = { grant_type: "refresh_token", refresh_token: token };
-      const headers = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
-      const { status, text } = await (world as World).token(form, headers, {}, port);
+      const { status, text } = await (world as World).token(form, AS_WEB, {}, port);
       assert.ok(status === 200 || status === 400, text);
       return status === 200;
     };
@@ -84,11 +74,8 @@ async function signIn(
 ): Promise<string> {
   const browser = new Browser(world, provider);
   const verifier = verifierOf();
-  const { code = "" } = parametersOf(await browser.decide(await browser.review(request(verifier), sub)));
-  const { status, body, text } = await world.token(
-    { grant_type: "authorization_code", code, code_verifier: verifier, redirect_uri: WEB_REDIRECT },
-    { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-  );
+  const code = await browser.codeFor(request(verifier), sub);
+  const { status, body, text } = await redeem(world, code, verifier);
   assert.equal(status, 200, text);
   return String(body.refresh_token);
 }

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic } from "../../../scripts/http-client.ts";
 import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_STRETCH } from "../../../src/limits/people.ts";
 import { parseMarkup, shownBy, withoutId } from "../../support/markup.ts";
+import type { Asked } from "../../support/people.ts";
 import {
   Browser,
   files,
@@ -13,13 +13,11 @@ import {
   locationOf,
   NOTES,
   PRIVATE,
-  PRIVATE_SECRET,
   PUBLIC,
-  parametersOf,
+  redeem,
   request,
   SCOPES,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -29,6 +27,7 @@ import type { Event, Service } from "../../support/world.ts";
 import { ACCESS_TOKEN, EXCHANGE, ISSUER, workload } from "../../support/world.ts";
 
 const DESK = "https://desk.example";
+const OF_PUBLIC = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
 let provider: TestProvider;
 let service: Service;
 
@@ -93,19 +92,11 @@ async function account(user: string): Promise<{ browser: Browser; page: Answer }
 async function allow(
   user: string,
   browser = new Browser(service, provider),
-  form: object = {},
+  form: Asked = {},
 ): Promise<string> {
   const verifier = verifierOf();
-  const back = await browser.decide(await browser.review(request(verifier), user), { ...form });
-  const token = await service.token(
-    {
-      grant_type: "authorization_code",
-      code: parametersOf(back).code ?? "",
-      redirect_uri: WEB_REDIRECT,
-      code_verifier: verifier,
-    },
-    { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-  );
+  const code = await browser.codeFor(request(verifier), user, form);
+  const token = await redeem(service, code, verifier);
   assert.equal(token.status, 200, token.text);
   return String(token.body.access_token);
 }
@@ -381,16 +372,9 @@ test("HTTP-D-57, PAGE-D-15, REFRESH-D-7, REFRESH-D-15 a client that goes on whil
   const { browser } = await account("rhea");
   const start = async (): Promise<string> => {
     const verifier = verifierOf();
-    const asked = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT, scope: "notes.read offline_access" };
-    const back = await browser.decide(await browser.review(request(verifier, asked)));
-    const { code = "" } = parametersOf(back);
-    const form = {
-      grant_type: "authorization_code",
-      code,
-      redirect_uri: LOOPBACK_REDIRECT,
-      code_verifier: verifier,
-    };
-    return tokenOf(await service.token({ ...form, client_id: PUBLIC }));
+    const asked = { ...OF_PUBLIC, scope: "notes.read offline_access" };
+    const code = await browser.codeFor(request(verifier, asked));
+    return tokenOf(await redeem(service, code, verifier, OF_PUBLIC, {}));
   };
   const refresh = (refresh_token: string): Promise<Answer> =>
     service.token({ grant_type: "refresh_token", refresh_token, client_id: PUBLIC });

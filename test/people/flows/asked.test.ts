@@ -2,13 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic } from "../../../scripts/http-client.ts";
 import type { Exchanging } from "../../support/asking-agents.ts";
 import {
+  asOperator,
   exchange,
   forAskingAgents,
   linkIn,
-  OPERATOR_SECRET,
   PLANNER,
   TRIPS,
 } from "../../support/asking-agents.ts";
@@ -20,12 +19,11 @@ import {
   locationOf,
   NOTES,
   PRIVATE,
-  PRIVATE_SECRET,
   parametersOf,
+  redeem,
   request,
   SCOPES,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -39,7 +37,6 @@ let provider: TestProvider;
 let other: TestProvider;
 let silent: TestProvider;
 let service: Service;
-let operator: string;
 
 before(async () => {
   [provider, other, silent] = await Promise.all([startProvider(), startProvider(), startProvider()]);
@@ -57,11 +54,6 @@ before(async () => {
     }),
     { files: { ...files(provider), "other.pem": other.ca, "silent.pem": silent.ca } },
   );
-  const token = await service.token(
-    { grant_type: "client_credentials" },
-    { authorization: basic("operator", OPERATOR_SECRET) },
-  );
-  operator = `Bearer ${token.body.access_token}`;
 });
 after(() => stop(service, provider, other, silent));
 
@@ -151,12 +143,11 @@ test("PROD-2.6-4 the consent is a record like any other, which the API shows and
   const { browser, page } = await pageOf(linkIn(await ask({ user: "bert" })), "bert");
   await browser.decide(page);
   const query = new URLSearchParams({ iss: provider.issuer, sub: "bert" });
-  const headers = { authorization: operator };
-  const listed = await service.get(`/consents?${query}`, { headers });
+  const listed = await asOperator(service, `/consents?${query}`);
   const [consent, ...others] = listed.body.consents as { id: string; actor: string; scope: string }[];
   assert.deepEqual([consent?.actor, consent?.scope, others], [PLANNER, TRIPS.join(" "), []], listed.text);
   assert.equal((await ask({ user: "bert" })).status, 200);
-  const ended = await service.get(`/consents/${consent?.id}`, { method: "DELETE", headers });
+  const ended = await asOperator(service, `/consents/${consent?.id}`, undefined, "DELETE");
   assert.equal(ended.status, 204, ended.text);
   assert.equal((await ask({ user: "bert" })).status, 400);
 });
@@ -396,11 +387,7 @@ test("PROD-2.6-1, PROD-2.6-4 the explanation says that the user could be asked w
 });
 
 async function explain(question: object): Promise<Answer["body"]> {
-  const answer = await service.get("/policy/explain", {
-    method: "POST",
-    headers: { authorization: operator, "content-type": "application/json" },
-    body: JSON.stringify(question),
-  });
+  const answer = await asOperator(service, "/policy/explain", question);
   assert.equal(answer.status, 200, answer.text);
   return answer.body;
 }
@@ -414,19 +401,9 @@ test("PROD-2.6-1, PROD-3-2 a rule of people is explained as the code of its user
     ["deny", "authorization_code", "invalid_grant", "consent_missing"],
   );
   assert.deepEqual(before.could_ask, { rule: "apps-for-people", scope: SCOPES });
-  const redeem = (back: Answer, code_verifier: string) =>
-    service.token(
-      {
-        grant_type: "authorization_code",
-        code: parametersOf(back).code ?? "",
-        redirect_uri: WEB_REDIRECT,
-        code_verifier,
-      },
-      { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-    );
   const page = await signInAt("company", browser, await browser.authorize(request(verifier)), "uma");
   const back = await browser.decide(page, { all: "", scope: ["notes.read"] });
-  const issued = claimsOf((await redeem(back, verifier)).body.access_token);
+  const issued = claimsOf((await redeem(service, parametersOf(back).code ?? "", verifier)).body.access_token);
   const after = await explain(question);
   const { claims } = after.would_issue as { claims: Record<string, unknown> };
   for (const name of ["iss", "sub", "aud", "client_id", "scope", "act"]) {
@@ -434,11 +411,11 @@ test("PROD-2.6-1, PROD-3-2 a rule of people is explained as the code of its user
   }
   // A code whose consent is taken back is refused, by the reason that is explained, and its client asks by no link.
   const second = verifierOf();
-  const code = await browser.decide(await browser.review(request(second)));
+  const code = await browser.codeFor(request(second));
   const { policy } = await last("consent.recorded");
   const path = `/consents/${(policy as { consent: string }).consent}`;
-  await service.get(path, { method: "DELETE", headers: { authorization: operator } });
-  const refused = await redeem(code, second);
+  await asOperator(service, path, undefined, "DELETE");
+  const refused = await redeem(service, code, second);
   assert.deepEqual([refused.body.error, linkIn(refused)], ["invalid_grant", ""]);
   assert.equal((await last("token.denied")).reason, (await explain(question)).reason);
 });
@@ -546,12 +523,11 @@ test("HTTP-D-50 what a user gave by a link and took back is not asked for again 
   const before = await ask({ user: "nils" });
   const { browser, page } = await pageOf(linkIn(before), "nils");
   await browser.decide(page);
-  const headers = { authorization: operator };
   const query = new URLSearchParams({ iss: provider.issuer, sub: "nils" });
-  const listed = await service.get(`/consents?${query}`, { headers });
+  const listed = await asOperator(service, `/consents?${query}`);
   const [consent] = listed.body.consents as { id: string }[];
   assert.equal((await ask({ user: "nils" })).status, 200);
-  assert.equal((await service.get(`/consents/${consent?.id}`, { method: "DELETE", headers })).status, 204);
+  assert.equal((await asOperator(service, `/consents/${consent?.id}`, undefined, "DELETE")).status, 204);
   const after = await ask({ user: "nils" });
   assert.deepEqual([after.status, after.text], [before.status, before.text]);
   assert.equal((await browser.get(linkIn(after))).status, 409);
@@ -613,16 +589,17 @@ test("PAGE-D-5, RFC6749-10.12-1 a forged form gives and refuses nothing: without
 test("PAGE-D-23 a consent that was given in another way meanwhile leaves nothing to decide", async () => {
   const link = linkIn(await ask({ user: "rosa" }));
   const { browser, page } = await pageOf(link, "rosa");
-  const put = await service.get("/consents/by-the-operator", {
-    method: "PUT",
-    headers: { authorization: operator, "content-type": "application/json" },
-    body: JSON.stringify({
+  const put = await asOperator(
+    service,
+    "/consents/by-the-operator",
+    {
       subject: { iss: provider.issuer, sub: "rosa" },
       actor: PLANNER,
       targets: ["booking-agent"],
       scope: TRIPS.join(" "),
-    }),
-  });
+    },
+    "PUT",
+  );
   assert.equal(put.status, 201, put.text);
   assert.equal((await browser.decide(page, { decision: "refuse" })).status, 409);
   assert.equal((await ask({ user: "rosa" })).status, 200);

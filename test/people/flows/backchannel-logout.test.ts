@@ -2,19 +2,17 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { encodeForm } from "../../../scripts/http-client.ts";
 import { forAskingAgents } from "../../support/asking-agents.ts";
 import {
+  AS_WEB,
   Browser,
   files,
   forPeople,
   locationOf,
-  PRIVATE,
-  PRIVATE_SECRET,
-  parametersOf,
+  redeem,
   request,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -50,8 +48,6 @@ const send = (logoutToken: string, path = "/backchannel-logout/company"): Promis
     body: encodeForm({ logout_token: logoutToken }),
   });
 
-const AS_CLIENT = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
-
 /** A user who signed in in a session `sid` of the provider, and gave refresh tokens to a client in it. */
 async function userWith(user: string, sid?: string, authTime?: number) {
   provider.lies = {
@@ -59,17 +55,15 @@ async function userWith(user: string, sid?: string, authTime?: number) {
   };
   const browser = new Browser(service, provider);
   const verifier = verifierOf();
-  const page = await browser.review(request(verifier, { scope: "notes.read offline_access" }), user);
-  const { code } = parametersOf(await browser.decide(page));
-  const form = { grant_type: "authorization_code", code: String(code), redirect_uri: WEB_REDIRECT };
-  const given = await service.token({ ...form, code_verifier: verifier }, AS_CLIENT);
+  const code = await browser.codeFor(request(verifier, { scope: "notes.read offline_access" }), user);
+  const given = await redeem(service, code, verifier);
   assert.equal(given.status, 200, given.text);
   provider.lies = {};
   const token = String(given.body.refresh_token);
   return {
     signedIn: async () => (await browser.get("/account")).status === 200,
     refresh: async () =>
-      (await service.token({ grant_type: "refresh_token", refresh_token: token }, AS_CLIENT)).body.error ??
+      (await service.token({ grant_type: "refresh_token", refresh_token: token }, AS_WEB)).body.error ??
       "none",
   };
 }

@@ -2,23 +2,23 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { encodeForm } from "../../../scripts/http-client.ts";
 import type { Prover } from "../../support/dpop.ts";
 import { makeProver } from "../../support/dpop.ts";
 import type { Asked } from "../../support/people.ts";
 import {
+  AS_WEB,
   Browser,
   files,
   forPeople,
   LOOPBACK_REDIRECT,
   PRIVATE,
-  PRIVATE_SECRET,
   PUBLIC,
   parametersOf,
+  redeem,
   request,
   SCOPES,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -31,7 +31,6 @@ let provider: TestProvider;
 let service: Service;
 let owner: Prover;
 let other: Prover;
-const bySecret = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 const publicly = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
 
 before(async () => {
@@ -48,29 +47,25 @@ const openService = (dpop: object = {}): Promise<Service> => {
 };
 
 /** What a browser comes back with once its user allowed this request. */
-async function allow(asked: Asked, at = service): Promise<string> {
-  const browser = new Browser(at, provider);
-  const back = await browser.decide(await browser.review(asked));
-  return parametersOf(back).code ?? assert.fail(back.text);
-}
+const allow = (asked: Asked, at = service): Promise<string> => new Browser(at, provider).codeFor(asked);
 
-const redeem = (
+const redeemBy = (
+  by: Prover | undefined,
   code: string,
   verifier: string,
-  by: Prover | undefined,
-  extra: Record<string, string> = {},
-  headers: Record<string, string> = bySecret,
+  extra: Asked = {},
+  headers: Record<string, string> = AS_WEB,
 ): Promise<Answer> =>
-  service.token(
-    { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier, ...extra },
-    by === undefined ? headers : { ...headers, dpop: by.prove(`${ISSUER}/token`) },
-  );
+  redeem(service, code, verifier, extra, {
+    ...headers,
+    ...(by && { dpop: by.prove(`${ISSUER}/token`) }),
+  });
 
 const push = (
   asked: Asked,
   headers: Record<string, string> = {},
   at = service,
-  identity: Record<string, string> = bySecret,
+  identity: Record<string, string> = AS_WEB,
 ): Promise<Answer> =>
   at.get("/par", {
     method: "POST",
@@ -99,7 +94,7 @@ const errorOf = ({ status, body }: Answer): unknown[] => [status, body.error];
 test("RFC9449-10-1 a code that was asked for with dpop_jkt is redeemed with a proof by that key", async () => {
   const verifier = verifierOf();
   const code = await allow(request(verifier, { dpop_jkt: owner.jkt }));
-  const { status, body } = await redeem(code, verifier, owner);
+  const { status, body } = await redeemBy(owner, code, verifier);
   assert.deepEqual([status, body.token_type], [200, "DPoP"]);
   assert.deepEqual(claimsOf(String(body.access_token)).cnf, { jkt: owner.jkt });
 });
@@ -111,16 +106,16 @@ for (const [name, by] of [
   test(`RFC9449-10-1 ${name} for a code that was asked for with dpop_jkt uses the code up, and is refused`, async () => {
     const verifier = verifierOf();
     const code = await allow(request(verifier, { dpop_jkt: owner.jkt }));
-    assert.deepEqual(errorOf(await redeem(code, verifier, by())), [400, "invalid_grant"]);
+    assert.deepEqual(errorOf(await redeemBy(by(), code, verifier)), [400, "invalid_grant"]);
     assert.equal(await lastReason("token.denied"), "code_key_not_proven");
-    assert.deepEqual(errorOf(await redeem(code, verifier, owner)), [400, "invalid_grant"]);
+    assert.deepEqual(errorOf(await redeemBy(owner, code, verifier)), [400, "invalid_grant"]);
   });
 }
 
 test("RFC9449-10-1, RFC9449-5-5, RFC9449-5-7 a public client's refresh token has the key of its code, and any other is refused", async () => {
   const verifier = verifierOf();
   const asked = { ...publicly, dpop_jkt: owner.jkt, scope: [...SCOPES, "offline_access"].join(" ") };
-  const first = await redeem(await allow(request(verifier, asked)), verifier, owner, publicly, {});
+  const first = await redeemBy(owner, await allow(request(verifier, asked)), verifier, publicly, {});
   assert.equal(first.status, 200, first.text);
   const refresh = (by: Prover): Promise<Answer> =>
     service.token(
@@ -165,9 +160,9 @@ for (const [name, extra, headers] of [
   test(`${name} with the pushed request binds the code: its own key is accepted, and any other refused`, async () => {
     const verifier = verifierOf();
     const code = await allowPushed(verifier, extra(), headers());
-    assert.deepEqual(errorOf(await redeem(code, verifier, other)), [400, "invalid_grant"]);
+    assert.deepEqual(errorOf(await redeemBy(other, code, verifier)), [400, "invalid_grant"]);
     const next = verifierOf();
-    const { status, body } = await redeem(await allowPushed(next, extra(), headers()), next, owner);
+    const { status, body } = await redeemBy(owner, await allowPushed(next, extra(), headers()), next);
     assert.deepEqual([status, body.token_type], [200, "DPoP"]);
   });
 }
@@ -210,7 +205,7 @@ test("RFC9449-10.1-1 a public client's proof binds its pushed request; a wrong o
   const pushed = await push(request(verifier, publicly), atPar(owner), service, {});
   assert.equal(pushed.status, 201, pushed.text);
   const code = await allow({ client_id: PUBLIC, request_uri: String(pushed.body.request_uri) });
-  assert.deepEqual(errorOf(await redeem(code, verifier, other, publicly, {})), [400, "invalid_grant"]);
+  assert.deepEqual(errorOf(await redeemBy(other, code, verifier, publicly, {})), [400, "invalid_grant"]);
 });
 
 test("RFC9449-8-2, RFC9449-8-4, RFC9449-10.1-1 where the token endpoint demands nonces, /par does: a proof without one is refused", async (t) => {

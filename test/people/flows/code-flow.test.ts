@@ -1,7 +1,6 @@
 /** The authorization code flow from the first request to the token, within this process. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { basic } from "../../../scripts/http-client.ts";
 import {
   Browser,
   files,
@@ -11,13 +10,12 @@ import {
   locationOf,
   NOTES,
   PRIVATE,
-  PRIVATE_SECRET,
   PUBLIC,
   parametersOf,
+  redeem,
   request,
   SCOPES,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -35,19 +33,6 @@ before(async () => {
 });
 after(() => stop(service, provider));
 
-const authorization = basic(PRIVATE, PRIVATE_SECRET);
-
-const redeem = (
-  code: string,
-  verifier: string,
-  extra: Record<string, string> = {},
-  headers = { authorization },
-) =>
-  service.token(
-    { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier, ...extra },
-    headers,
-  );
-
 test("RFC6749-4.1.2-6, RFC9207-2-1, RFC7636-4.4-2, RFC6750-5.3-4, RFC6749-4.1.1-1, RFC6749-3.1.1-1, MCP-O.7.1-1 a user signs in, allows, and the client gets a token of the user", async () => {
   const browser = new Browser(service, provider);
   const verifier = verifierOf();
@@ -58,7 +43,7 @@ test("RFC6749-4.1.2-6, RFC9207-2-1, RFC7636-4.4-2, RFC6750-5.3-4, RFC6749-4.1.1-
   assert.equal(back.status, 303, back.text);
   const { code = "", ...rest } = parametersOf(back);
   assert.deepEqual(rest, { state: "the state", iss: ISSUER });
-  const answer = await redeem(code, verifier);
+  const answer = await redeem(service, code, verifier);
   assert.equal(answer.status, 200, answer.text);
   const { sub, client_id, aud, scope, act, auth_time } = claimsOf(answer.body.access_token);
   assert.deepEqual(
@@ -78,6 +63,6 @@ test("MCPC-D-1, MCPC-D-9, PAGE-D-8, RFC6749-4.1.3-2, MCP-S.4-2 a public client r
   const back = await browser.decide(unconfirmed);
   const { code = "" } = parametersOf(back);
   assert.ok(locationOf(back).startsWith(`${redirect}?`));
-  const answer = await redeem(code, verifier, { client_id: PUBLIC, redirect_uri: redirect }, {} as never);
+  const answer = await redeem(service, code, verifier, { client_id: PUBLIC, redirect_uri: redirect }, {});
   assert.equal(answer.status, 200, answer.text);
 });

@@ -1,7 +1,6 @@
 /** Authorization codes: once, by their client, with all that the request said. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
 import type { Asked } from "../../support/people.ts";
 import {
@@ -11,9 +10,8 @@ import {
   LOOPBACK_REDIRECT,
   NOTES,
   PRIVATE,
-  PRIVATE_SECRET,
   PUBLIC,
-  parametersOf,
+  redeem,
   request,
   verifierOf,
   WEB_REDIRECT,
@@ -29,7 +27,6 @@ let provider: TestProvider;
 let service: Service;
 const OTHER = "other-app";
 const OTHER_SECRET = "another secret of more than thirty-two characters, 987654";
-const authorization = basic(PRIVATE, PRIVATE_SECRET);
 
 before(async () => {
   provider = await startProvider();
@@ -49,22 +46,8 @@ before(async () => {
 });
 after(() => stop(service, provider));
 
-async function codeOf(verifier: string, extra: Asked = {}): Promise<string> {
-  const browser = new Browser(service, provider);
-  const back = await browser.decide(await browser.review(request(verifier, extra)));
-  return parametersOf(back).code ?? assert.fail(back.text);
-}
-
-const redeem = (
-  code: string,
-  verifier: string,
-  extra: Asked = {},
-  headers: Record<string, string> = { authorization },
-): Promise<Answer> =>
-  service.token(
-    { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier, ...extra },
-    headers,
-  );
+const codeOf = (verifier: string, extra: Asked = {}): Promise<string> =>
+  new Browser(service, provider).codeFor(request(verifier, extra));
 
 const isActive = async (token: unknown): Promise<unknown> => {
   const answer = await service.get("/introspect", {
@@ -81,16 +64,16 @@ const isActive = async (token: unknown): Promise<unknown> => {
 test("RFC6749-4.1.2-3, RFC6749-4.1.2-4, RFC6749-10.5-2, RFC6749-10.5-4, RFC9700-4.2.4-3, RFC9700-4.2.4-4 a code that comes twice gives nothing, and ends what it gave", async () => {
   const verifier = verifierOf();
   const code = await codeOf(verifier);
-  const first = await redeem(code, verifier);
+  const first = await redeem(service, code, verifier);
   assert.equal(first.status, 200, first.text);
   assert.equal(await isActive(first.body.access_token), true);
-  const second = await redeem(code, verifier);
+  const second = await redeem(service, code, verifier);
   assert.deepEqual([second.status, second.body.error], [400, "invalid_grant"]);
   assert.equal(await isActive(first.body.access_token), false);
   const events = await service.events();
   assert.equal(events.findLast(({ type }) => type === "replay.detected")?.reason, "code_replayed");
   assert.equal(events.filter(({ type }) => type === "token.revoked").length, 1);
-  assert.equal((await redeem(code, verifier)).status, 400);
+  assert.equal((await redeem(service, code, verifier)).status, 400);
   const again = (await service.events()).filter(({ type }) => type === "token.revoked");
   assert.equal(again.length, 1, "an ended token is not ended again");
 });
@@ -98,7 +81,7 @@ test("RFC6749-4.1.2-3, RFC6749-4.1.2-4, RFC6749-10.5-2, RFC6749-10.5-4, RFC9700-
 test("RFC6749-4.1.2-3 of ten redemptions at the same time one gives a token, which is ended by the others", async () => {
   const verifier = verifierOf();
   const code = await codeOf(verifier);
-  const all = await Promise.all(Array.from({ length: 10 }, () => redeem(code, verifier)));
+  const all = await Promise.all(Array.from({ length: 10 }, () => redeem(service, code, verifier)));
   const given = all.filter(({ status }) => status === 200);
   assert.equal(given.length, 1);
   assert.equal(await isActive(given[0]?.body.access_token), false);
@@ -107,8 +90,11 @@ test("RFC6749-4.1.2-3 of ten redemptions at the same time one gives a token, whi
 test("RFC7636-4.2-2 the method is S256: the verifier of the example in RFC 7636 fits its challenge, which is none itself", async () => {
   const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
   const codeFor = () => codeOf("", { code_challenge: challenge });
-  assert.equal((await redeem(await codeFor(), "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).status, 200);
-  assert.equal((await redeem(await codeFor(), challenge)).body.error, "invalid_grant");
+  assert.equal(
+    (await redeem(service, await codeFor(), "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).status,
+    200,
+  );
+  assert.equal((await redeem(service, await codeFor(), challenge)).body.error, "invalid_grant");
 });
 
 const spoiled = [
@@ -128,9 +114,9 @@ for (const [name, extra, error] of spoiled) {
   test(`HTTP-D-36, ${name} gives nothing, and uses the code up`, async () => {
     const verifier = verifierOf();
     const code = await codeOf(verifier);
-    const refused = await redeem(code, verifier, extra);
+    const refused = await redeem(service, code, verifier, extra);
     assert.deepEqual([refused.status, refused.body.error], [400, error], refused.text);
-    const then = await redeem(code, verifier);
+    const then = await redeem(service, code, verifier);
     assert.deepEqual([then.status, then.body.error], [400, "invalid_grant"]);
   });
 }
@@ -138,21 +124,21 @@ for (const [name, extra, error] of spoiled) {
 test("HTTP-D-36, RFC6749-4.1.3-5, RFC6749-10.5-3, RFC6749-4.1.2-5 another client can neither use nor spoil a code", async () => {
   const verifier = verifierOf();
   const code = await codeOf(verifier);
-  const theirs = await redeem(code, verifier, {}, { authorization: basic(OTHER, OTHER_SECRET) });
+  const theirs = await redeem(service, code, verifier, {}, { authorization: basic(OTHER, OTHER_SECRET) });
   assert.deepEqual([theirs.status, theirs.body.error], [400, "invalid_grant"]);
-  const unproven = await redeem(code, verifier, { client_id: PUBLIC }, {});
+  const unproven = await redeem(service, code, verifier, { client_id: PUBLIC }, {});
   assert.deepEqual([unproven.status, unproven.body.error], [400, "invalid_grant"]);
-  assert.equal((await redeem(code, verifier)).status, 200);
+  assert.equal((await redeem(service, code, verifier)).status, 200);
 });
 
 test("RFC6749-4.1.3-3, RFC6749-4.1.3-4 a confidential client has to prove itself, and a wrong proof is not ignored", async () => {
   const verifier = verifierOf();
   const code = await codeOf(verifier);
-  const bare = await redeem(code, verifier, { client_id: PRIVATE }, {});
+  const bare = await redeem(service, code, verifier, { client_id: PRIVATE }, {});
   assert.equal(bare.body.error, "invalid_client");
-  const wrong = await redeem(code, verifier, {}, { authorization: basic(PRIVATE, "wrong") });
+  const wrong = await redeem(service, code, verifier, {}, { authorization: basic(PRIVATE, "wrong") });
   assert.deepEqual([wrong.status, wrong.body.error], [401, "invalid_client"]);
-  assert.equal((await redeem(code, verifier)).status, 200);
+  assert.equal((await redeem(service, code, verifier)).status, 200);
 });
 
 test("MCPC-D-9 a public client gets nothing but what users give", async () => {
@@ -184,9 +170,9 @@ test("RFC7009-5-4, RFC7009-2.1-7 a public client ends its own token by its clien
   const verifier = verifierOf();
   const loopback = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
   const code = await codeOf(verifier, loopback);
-  const own = String((await redeem(code, verifier, loopback, {})).body.access_token);
+  const own = String((await redeem(service, code, verifier, loopback, {})).body.access_token);
   const others = verifierOf();
-  const other = String((await redeem(await codeOf(others), others)).body.access_token);
+  const other = String((await redeem(service, await codeOf(others), others)).body.access_token);
   const recorded = (await service.events()).length;
   const refused = await post({ token: other, client_id: PUBLIC });
   assert.deepEqual([refused.status, refused.body.error], [400, "invalid_grant"]);
@@ -215,14 +201,14 @@ test("MCPC-D-18, RFC6749-5.2-4 an unknown client that sends no credential learns
 
 test("MCPC-D-13, RFC8707-2.1-4 the resource may be repeated, and the answer is for it", async () => {
   const verifier = verifierOf();
-  const answer = await redeem(await codeOf(verifier), verifier, { resource: NOTES });
+  const answer = await redeem(service, await codeOf(verifier), verifier, { resource: NOTES });
   assert.equal(claimsOf(answer.body.access_token).aud, NOTES);
 });
 
 test("RFC6749-10.3-1, AUDIT-D-3 neither code, verifier nor cookie is in the audit trail, and the user is", async () => {
   const verifier = verifierOf();
   const code = await codeOf(verifier);
-  await redeem(code, verifier);
+  await redeem(service, code, verifier);
   const events = await service.events();
   const text = JSON.stringify(events);
   for (const secret of [code, verifier]) assert.ok(!text.includes(secret));
@@ -239,7 +225,7 @@ test("RFC6749-10.3-1, AUDIT-D-3 neither code, verifier nor cookie is in the audi
 test("HTTP-D-52, RFC6749-10.5-2 guesses of a public client fill no trail", async () => {
   const before = (await service.events()).length;
   for (let guess = 0; guess < 5; guess++) {
-    const answer = await redeem(`guess-${guess}`, verifierOf(), { client_id: PUBLIC }, {});
+    const answer = await redeem(service, `guess-${guess}`, verifierOf(), { client_id: PUBLIC }, {});
     assert.equal(answer.body.error, "invalid_grant");
   }
   assert.equal((await service.events()).length, before);

@@ -1,10 +1,9 @@
 /** Agents that wait for their users in a job, for a job, and when the job ends meanwhile. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { basic } from "../../../scripts/http-client.ts";
 import type { Ports } from "../../../src/ports.ts";
 import type { Service as StartedService } from "../../../src/start/service.ts";
-import { exchange, OPERATOR_SECRET, TRIPS } from "../../support/asking-agents.ts";
+import { asOperator, exchange, TRIPS } from "../../support/asking-agents.ts";
 import { cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../../support/deferral.ts";
 import { shownBy } from "../../support/markup.ts";
 import { Browser, files } from "../../support/people.ts";
@@ -19,15 +18,9 @@ let provider: TestProvider;
 let service: Service & Pick<StartedService, "ports">;
 /** What was written of deferrals that were opened. */
 const kept: string[] = [];
-let operator: string;
 
 before(async () => {
   provider = await startProvider();
-  const base = forDeferral(provider);
-  const scopes = ["token:revoke", "job:manage"];
-  const policies = base.policies.map((rule) =>
-    (rule as { id: string }).id === "operator" ? { ...rule, scopes } : rule,
-  );
   const ports = ({ journal }: Ports): Partial<Ports> => ({
     journal: {
       record(entry, deadline) {
@@ -36,24 +29,13 @@ before(async () => {
       },
     },
   });
-  service = await makeService({ ...base, policies }, { files: files(provider), ports });
-  const token = await service.token(
-    { grant_type: "client_credentials" },
-    { authorization: basic("operator", OPERATOR_SECRET) },
-  );
-  operator = `Bearer ${token.body.access_token}`;
+  service = await makeService(forDeferral(provider), { files: files(provider), ports });
 });
 after(() => stop(service, provider));
 
 const inHour = (): number => Math.floor(Date.now() / 1000) + 3600;
-const orderTo = (path: string, body: object) =>
-  service.get(path, {
-    method: "POST",
-    headers: { authorization: operator, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
 const end = async (job: unknown): Promise<void> =>
-  assert.equal((await orderTo("/revocations", { job })).status, 200);
+  assert.equal((await asOperator(service, "/revocations", { job })).status, 200);
 
 /** The agent waits until its user approves a job, and has a token of it. */
 async function approved(user: string, title: string) {

@@ -2,20 +2,19 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { encodeForm } from "../../../scripts/http-client.ts";
 import type { Rule } from "../../../src/policy/rules.ts";
 import {
+  AS_WEB,
   Browser,
   files,
   forPeople,
   locationOf,
   PRIVATE,
-  PRIVATE_SECRET,
   parametersOf,
+  redeem,
   request,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -47,18 +46,6 @@ const saying = (said: object): void => {
 };
 const now = (): number => Math.floor(Date.now() / 1000);
 
-const authorization = basic(PRIVATE, PRIVATE_SECRET);
-const redeem = (service: Service, back: Answer, verifier: string): Promise<Answer> =>
-  service.token(
-    {
-      grant_type: "authorization_code",
-      code: parametersOf(back).code ?? assert.fail(back.text),
-      redirect_uri: WEB_REDIRECT,
-      code_verifier: verifier,
-    },
-    { authorization },
-  );
-
 const denials = async (service: Service): Promise<unknown> =>
   (await service.events()).findLast(({ type }) => type === "authorization.denied")?.reason;
 
@@ -73,7 +60,7 @@ test("OIDC-D-7 a user whose sign-in has not the class that a rule names signs in
   saying({ acr: "strong" });
   const page = await browser.signIn(again);
   assert.equal(page.status, 200, page.text);
-  const token = await redeem(service, await browser.decide(page), verifier);
+  const token = await redeem(service, parametersOf(await browser.decide(page)).code ?? "", verifier);
   assert.equal(claimsOf(token.body.access_token).acr, "strong");
 });
 
@@ -122,11 +109,14 @@ test("MCPC-D-20, RFC9126-4-4 where a rule demands it, a request has to be pushed
   assert.equal(await denials(service), "request_not_pushed");
   const pushed = await service.get("/par", {
     method: "POST",
-    headers: { authorization, "content-type": "application/x-www-form-urlencoded" },
+    headers: { ...AS_WEB, "content-type": "application/x-www-form-urlencoded" },
     body: encodeForm(request(verifier)),
   });
   const { request_uri = "" } = pushed.body as { request_uri?: string };
   const page = await browser.review({ client_id: PRIVATE, request_uri });
   assert.equal(page.status, 200, page.text);
-  assert.equal((await redeem(service, await browser.decide(page), verifier)).status, 200);
+  assert.equal(
+    (await redeem(service, parametersOf(await browser.decide(page)).code ?? "", verifier)).status,
+    200,
+  );
 });

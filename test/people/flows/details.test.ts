@@ -2,22 +2,22 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../../scripts/http-client.ts";
-import { exchange, linkIn, OPERATOR_SECRET, PLANNER } from "../../support/asking-agents.ts";
+import { encodeForm } from "../../../scripts/http-client.ts";
+import { asOperator, exchange, linkIn, PLANNER } from "../../support/asking-agents.ts";
 import { forDeferral, outcome, poll, waitFor } from "../../support/deferral.ts";
 import { shownBy } from "../../support/markup.ts";
 import type { Asked } from "../../support/people.ts";
 import {
+  AS_WEB,
   Browser,
   files,
   locationOf,
   NOTES,
   PRIVATE,
-  PRIVATE_SECRET,
   parametersOf,
+  redeem,
   request,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -61,9 +61,6 @@ before(async () => {
   provider = await startProvider();
   const base = forDeferral(provider);
   const [apps] = base.policies;
-  const more: Record<string, object> = {
-    operator: { scopes: ["consent:manage", "job:manage", "policy:explain"] },
-  };
   service = await makeService(
     {
       ...base,
@@ -74,7 +71,7 @@ before(async () => {
       ),
       policies: [
         { ...apps, refresh: true, details: [{ type: NOTEBOOK, path: "/team" }] },
-        ...base.policies.slice(1).map((rule) => ({ ...rule, ...more[(rule as { id: string }).id] })),
+        ...base.policies.slice(1),
       ],
     },
     { files: files(provider) },
@@ -91,19 +88,8 @@ const asking = (verifier: string, details: readonly Detail[] | string, extra: As
     ...extra,
   });
 
-const redeem = (code: string, verifier: string, more: Form = {}): Promise<Answer> =>
-  service.token(
-    {
-      ...{ grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier },
-      ...more,
-    },
-    { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-  );
 const refresh = (refresh_token: unknown, more: Form = {}): Promise<Answer> =>
-  service.token(
-    { grant_type: "refresh_token", refresh_token: String(refresh_token), ...more },
-    { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-  );
+  service.token({ grant_type: "refresh_token", refresh_token: String(refresh_token), ...more }, AS_WEB);
 const of = (answer: Answer): unknown => {
   assert.equal(answer.status, 200, answer.text);
   const { authorization_details: told } = answer.body as { authorization_details?: unknown };
@@ -116,19 +102,6 @@ const written = (...details: readonly Detail[]): Record<string, string> => ({
 const WRONG = "invalid_authorization_details";
 const lastOf = async (type: string): Promise<Event | undefined> =>
   (await service.events()).filter((one) => one.type === type).at(-1);
-
-/** An administrator's request. */
-async function manage(method: string, path: string, body?: object): Promise<Answer> {
-  const token = await service.token(
-    { grant_type: "client_credentials" },
-    { authorization: basic("operator", OPERATOR_SECRET) },
-  );
-  return service.get(path, {
-    method,
-    headers: { authorization: `Bearer ${token.body.access_token}`, "content-type": "application/json" },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-}
 
 /** The code of a user who allowed the objects at these places, and all scopes. */
 async function codeFor(
@@ -173,7 +146,7 @@ test("RFC9396-12-1, RAR-D-9 a value that plays the page is shown whole, as text 
 test("RFC9396-3-2, RFC9396-7-1, RAR-D-10 the user takes one object away, and consent and token have the others", async () => {
   const details = [plan({ path: "/team/a" }), plan({ path: "/team/b" })];
   const { code, verifier } = await codeFor(details, ["1"], "alice");
-  const answer = await redeem(code, verifier);
+  const answer = await redeem(service, code, verifier);
   assert.deepEqual(of(answer), [plan({ path: "/team/b" })]);
   const consent = await lastOf("consent.recorded");
   assert.deepEqual(Object(consent?.detail).authorization_details, [plan({ path: "/team/b" })]);
@@ -193,7 +166,7 @@ test("RFC9396-6.1-2, RFC9396-11.2-1 a token may have less than the user gave, an
   const given = plan({ path: "/team/a" });
   const { code, verifier } = await codeFor([given], ["0"], "bob");
   const narrower = plan({ path: "/team/a/b" });
-  const first = await redeem(code, verifier, written(narrower));
+  const first = await redeem(service, code, verifier, written(narrower));
   assert.deepEqual(of(first), [narrower]);
   const token = first.body.refresh_token;
   assert.deepEqual(of(await refresh(token)), [given]);
@@ -208,22 +181,22 @@ test("RFC9396-6.1-2, RFC9396-11.2-1 a token may have less than the user gave, an
 
 test("RAR-D-3 a code that is redeemed for more than the user gave gives nothing, and is used up", async () => {
   const { code, verifier } = await codeFor([plan({ path: "/team/a" })], ["0"], "bob");
-  const wider = await redeem(code, verifier, written(plan({ path: "/team" })));
+  const wider = await redeem(service, code, verifier, written(plan({ path: "/team" })));
   assert.deepEqual([wider.status, wider.body.error], [400, WRONG]);
 });
 
 test("RAR-D-10 consents to other objects stand beside each other, and one without objects widens none", async () => {
   const consents = async (): Promise<Detail[]> => {
     const query = new URLSearchParams({ iss: provider.issuer, sub: "carol" });
-    return (await manage("GET", `/consents?${query}`)).body.consents as unknown as Detail[];
+    return (await asOperator(service, `/consents?${query}`)).body.consents as unknown as Detail[];
   };
   const [a, b] = [plan({ path: "/team/a" }), plan({ path: "/team/b" })];
   const first = await codeFor([a], ["0"], "carol");
   const second = await codeFor([b], ["0"], "carol");
   const limits = (await consents()).map((one) => JSON.stringify(one.authorization_details));
   assert.deepEqual(limits.sort(), [JSON.stringify([a]), JSON.stringify([b])]);
-  assert.deepEqual(of(await redeem(first.code, first.verifier)), [a]);
-  assert.deepEqual(of(await redeem(second.code, second.verifier)), [b]);
+  assert.deepEqual(of(await redeem(service, first.code, first.verifier)), [a]);
+  assert.deepEqual(of(await redeem(service, second.code, second.verifier)), [b]);
   // The same object once more is the next version of its consent.
   await codeFor([a], ["0"], "carol");
   assert.deepEqual((await consents()).map(({ version }) => version).sort(), [1, 2]);
@@ -245,7 +218,7 @@ for (const [name, text] of TOLD) {
     const pushed = await service.get("/par", {
       method: "POST",
       headers: {
-        authorization: basic(PRIVATE, PRIVATE_SECRET),
+        ...AS_WEB,
         "content-type": "application/x-www-form-urlencoded",
       },
       body: encodeForm(query),
@@ -264,7 +237,7 @@ test("RFC9396-12-3 an object of a type that has to be pushed is refused in the b
   const pushed = await service.get("/par", {
     method: "POST",
     headers: {
-      authorization: basic(PRIVATE, PRIVATE_SECRET),
+      ...AS_WEB,
       "content-type": "application/x-www-form-urlencoded",
     },
     body: encodeForm(asking(verifier, details)),
@@ -273,7 +246,7 @@ test("RFC9396-12-3 an object of a type that has to be pushed is refused in the b
   const reference = { client_id: PRIVATE, request_uri: String(pushed.body.request_uri) };
   const page = await browser.review(reference, "alice");
   const { code = "" } = parametersOf(await browser.decide(page, { detail: ["0", "1"] }));
-  assert.deepEqual(of(await redeem(code, verifier)), details);
+  assert.deepEqual(of(await redeem(service, code, verifier)), details);
 });
 
 test("RFC9396-13-2 no URL of a page has the details, and no page is loaded with a referrer", async () => {
@@ -331,7 +304,7 @@ test("RAR-D-10 a consent that is recorded by API has details of its targets alon
     scope: "trips.book",
   };
   const put = (authorization_details: unknown) =>
-    manage("PUT", "/consents/by-api", { ...consent, authorization_details });
+    asOperator(service, "/consents/by-api", { ...consent, authorization_details }, "PUT");
   for (const wrong of [
     [],
     {},
@@ -345,7 +318,7 @@ test("RAR-D-10 a consent that is recorded by API has details of its targets alon
   }
   const details = [trip({ city: "Rome" })];
   assert.equal((await put(details)).status, 201);
-  const found = (await manage("GET", "/consents/by-api")).body;
+  const found = (await asOperator(service, "/consents/by-api")).body;
   assert.deepEqual([found.version, found.authorization_details], [1, details]);
   const answer = await exchange(service, provider, { user: "emil", scope: "trips.book" });
   assert.deepEqual(of(answer), details);
@@ -357,9 +330,9 @@ test("RAR-D-10 a consent that is recorded by API has details of its targets alon
 test("RAR-D-2, JOB-D-10 what a job is limited to limits all that comes of it, and its trace says so", async () => {
   const origin = { iss: provider.issuer, sub: "fritz" };
   const consent = { subject: origin, actor: PLANNER, targets: ["booking-agent"], scope: "trips.book" };
-  assert.equal((await manage("PUT", "/consents/fritz", consent)).status, 201);
+  assert.equal((await asOperator(service, "/consents/fritz", consent, "PUT")).status, 201);
   const order = { title: "One trip", client: PLANNER, subject: origin };
-  const make = (details: unknown) => manage("POST", "/jobs", { ...order, details });
+  const make = (details: unknown) => asOperator(service, "/jobs", { ...order, details });
   for (const wrong of [
     [],
     [{ type: "unknown" }],
@@ -391,7 +364,7 @@ test("RAR-D-2, JOB-D-10 what a job is limited to limits all that comes of it, an
     JSON.stringify(denied?.policy),
     /"type":"trip","index":0,"at":"job"|"at":"job","index":0,"type":"trip"/,
   );
-  const explained = await manage("POST", "/policy/explain", {
+  const explained = await asOperator(service, "/policy/explain", {
     ...{ client: PLANNER, actor: PLANNER, target: "booking-agent", scope: "trips.book" },
     subjectClaims: { ...origin, aud: ISSUER, scope: "trips.book", exp: 4_000_000_000, iat: 1 },
     ...{ details: [trip({ city: "Oslo" })], job: { details: [trip({ city: "Rome" })] } },

@@ -2,28 +2,28 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { encodeForm } from "../../../scripts/http-client.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Exchanging } from "../../support/asking-agents.ts";
 import {
+  asOperator,
   BOOKING,
   exchange,
   forAskingAgents,
   linkIn,
-  OPERATOR_SECRET,
   PLANNER,
 } from "../../support/asking-agents.ts";
 import { shownBy } from "../../support/markup.ts";
 import {
+  AS_WEB,
   Browser,
   files,
   locationOf,
   PRIVATE,
-  PRIVATE_SECRET,
   parametersOf,
+  redeem,
   request,
   verifierOf,
-  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
@@ -34,17 +34,10 @@ import { claimsOf } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;
-let operator: string;
-
-const WEB = { authorization: basic(PRIVATE, PRIVATE_SECRET) };
 
 before(async () => {
   provider = await startProvider();
   const base = forAskingAgents(provider);
-  const more: Record<string, object> = {
-    operator: { scopes: ["token:revoke", "job:manage"] },
-    "apps-for-people": { refresh: true },
-  };
   service = await makeService(
     {
       ...base,
@@ -52,15 +45,12 @@ before(async () => {
         ...base.clients,
         [PRIVATE]: { ...base.clients[PRIVATE], grantTypes: ["authorization_code", "refresh_token"] },
       },
-      policies: base.policies.map((rule) => ({ ...rule, ...more[(rule as { id: string }).id] })),
+      policies: base.policies.map((rule) =>
+        rule.id === "apps-for-people" ? { ...rule, refresh: true } : rule,
+      ),
     },
     { files: files(provider) },
   );
-  const token = await service.token(
-    { grant_type: "client_credentials" },
-    { authorization: basic("operator", OPERATOR_SECRET) },
-  );
-  operator = `Bearer ${token.body.access_token}`;
 });
 after(() => stop(service, provider));
 
@@ -69,12 +59,7 @@ const asking = (job: object, asked: Exchanging = {}): Promise<Answer> =>
   ask({ ...asked, form: { ...asked.form, job_request: JSON.stringify(job) } });
 const last = async (type: string): Promise<Event> =>
   (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
-const end = (job: unknown): Promise<Answer> =>
-  service.get("/revocations", {
-    method: "POST",
-    headers: { authorization: operator, "content-type": "application/json" },
-    body: JSON.stringify({ job }),
-  });
+const end = (job: unknown): Promise<Answer> => asOperator(service, "/revocations", { job });
 
 async function pageOf(refused: Answer, user: string) {
   const browser = new Browser(service, provider);
@@ -242,13 +227,8 @@ test("JOB-D-6 a consent that an agent lacks within a job counts in this job alon
 
 // --- a client of people -----------------------------------------------------------------------------------------
 
-const redeem = (code: string, verifier: string, extra: Record<string, string> = {}): Promise<Answer> =>
-  service.token(
-    { grant_type: "authorization_code", code, code_verifier: verifier, redirect_uri: WEB_REDIRECT, ...extra },
-    WEB,
-  );
 const refresh = (token: unknown, extra: Record<string, string> = {}): Promise<Answer> =>
-  service.token({ grant_type: "refresh_token", refresh_token: String(token), ...extra }, WEB);
+  service.token({ grant_type: "refresh_token", refresh_token: String(token), ...extra }, AS_WEB);
 
 async function give(job: object, user: string, pushed: boolean) {
   const browser = new Browser(service, provider);
@@ -257,7 +237,7 @@ async function give(job: object, user: string, pushed: boolean) {
   let sent = asked;
   if (pushed) {
     const body = new URLSearchParams(asked as Record<string, string>).toString();
-    const headers = { ...WEB, "content-type": "application/x-www-form-urlencoded" };
+    const headers = { ...AS_WEB, "content-type": "application/x-www-form-urlencoded" };
     const left = await service.get("/par", { method: "POST", headers, body });
     assert.equal(left.status, 201, left.text);
     sent = { client_id: PRIVATE, request_uri: String(left.body.request_uri) };
@@ -279,10 +259,10 @@ for (const pushed of [false, true]) {
       pushed,
     );
     assert.ok(shownBy(page.text).includes("“tidy my notes”"));
-    const wider = await redeem(code, verifier, { job_request: JSON.stringify({ title: "more" }) });
+    const wider = await redeem(service, code, verifier, { job_request: JSON.stringify({ title: "more" }) });
     assert.deepEqual([wider.status, wider.body.error], [400, "invalid_request"]);
     const again = await give({ title: "tidy my notes", notAfter, maxTokens: 3 }, user, pushed);
-    const first = await redeem(again.code, again.verifier);
+    const first = await redeem(service, again.code, again.verifier);
     assert.equal(first.status, 200, first.text);
     const id = String(first.body.job_id);
     assert.deepEqual(claimsOf(first.body.access_token).job, { id, exp: notAfter });
@@ -304,10 +284,10 @@ for (const pushed of [false, true]) {
 
 test("JOB-D-13 a client that could also act as a workload ends the job that its user approved for it", async () => {
   const { code, verifier } = await give({ title: "work that is done" }, "wanda", false);
-  const first = await redeem(code, verifier);
+  const first = await redeem(service, code, verifier);
   const done = await service.get("/revoke", {
     method: "POST",
-    headers: { ...WEB, "content-type": "application/x-www-form-urlencoded" },
+    headers: { ...AS_WEB, "content-type": "application/x-www-form-urlencoded" },
     body: encodeForm({ token: String(first.body.job_id) }),
   });
   assert.equal(done.status, 200, done.text);
@@ -321,7 +301,7 @@ test("JOB-D-13 a client that could also act as a workload ends the job that its 
 test("JOB-D-12 a code and a refresh token of a job that has ended give nothing, and their client is told why", async () => {
   const job = { title: "short work" };
   const [one, other] = [await give(job, "vera", false), await give(job, "vera", false)];
-  const first = await redeem(one.code, one.verifier);
+  const first = await redeem(service, one.code, one.verifier);
   await end(first.body.job_id);
   const refreshed = await refresh(first.body.refresh_token);
   assert.deepEqual(
@@ -333,7 +313,7 @@ test("JOB-D-12 a code and a refresh token of a job that has ended give nothing, 
     .map((event) => event.job);
   const { id } = approved.at(-1) as { id: string };
   await end(id);
-  const redeemed = await redeem(other.code, other.verifier);
+  const redeemed = await redeem(service, other.code, other.verifier);
   assert.deepEqual(
     [redeemed.status, redeemed.body.error, redeemed.body.job_error],
     [400, "invalid_grant", "ended"],

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic } from "../../../scripts/http-client.ts";
 import { shownBy } from "../../support/markup.ts";
 import {
   Browser,
@@ -13,9 +12,9 @@ import {
   locationOf,
   NOTES,
   PRIVATE,
-  PRIVATE_SECRET,
   PUBLIC,
   parametersOf,
+  redeem,
   request,
   SCOPES,
   verifierOf,
@@ -79,17 +78,6 @@ before(async () => {
 });
 after(() => stop(service, provider));
 
-const redeem = (back: Answer, verifier: string) =>
-  service.token(
-    {
-      grant_type: "authorization_code",
-      code: parametersOf(back).code ?? "",
-      redirect_uri: WEB_REDIRECT,
-      code_verifier: verifier,
-    },
-    { authorization: basic(PRIVATE, PRIVATE_SECRET) },
-  );
-
 const last = async (type: string): Promise<Event> =>
   (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
 
@@ -151,7 +139,7 @@ test("PAGE-D-11, PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2, RFC9700-2.1-3 the us
   const answer = await browser.review(request(verifier), "bob");
   const back = await browser.decide(answer, { all: "", scope: ["notes.read", "admin", "notes.unknown"] });
   assert.equal(back.status, 303);
-  const token = await redeem(back, verifier);
+  const token = await redeem(service, parametersOf(back).code ?? "", verifier);
   assert.equal(claimsOf(token.body.access_token).scope, "notes.read");
   const { detail, subject, reason } = await last("consent.recorded");
   assert.equal(reason, "by_subject");
@@ -218,14 +206,7 @@ test("PAGE-D-4 the same click again has the same answer, and decides once", asyn
   // Another click is another decision, of which there is one already.
   assert.equal((await browser.decide(answer, { decision: "refuse" })).status, 409);
   assert.equal((await browser.decide(answer, { all: "", scope: "notes.read" })).status, 409);
-  const code = parametersOf(again).code ?? "";
-  const form = {
-    grant_type: "authorization_code",
-    code,
-    redirect_uri: WEB_REDIRECT,
-    code_verifier: verifier,
-  };
-  const given = await service.token(form, { authorization: basic(PRIVATE, PRIVATE_SECRET) });
+  const given = await redeem(service, parametersOf(again).code ?? "", verifier);
   assert.equal(given.status, 200, given.text);
   // A code that was used is not given again, for with the second use all would end that it gave.
   assert.equal((await browser.decide(answer)).status, 409);
