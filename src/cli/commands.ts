@@ -2,6 +2,7 @@
 import { FILTERS } from "../audit/filters.ts";
 import type { CommandRow } from "./command.ts";
 import { INIT } from "./init/usage.ts";
+import { JOBS } from "./jobs/usage.ts";
 import type { CommandUsage } from "./options.ts";
 import { CONFIG, namesOf } from "./options.ts";
 
@@ -335,28 +336,6 @@ const TRUST: CommandUsage = {
   },
   notes: ["It changes nothing: the servers fetch by themselves, and fetch everything again at SIGHUP."],
   example: "mandate trust fetch td.example --config /etc/mandate/config.json",
-};
-
-const JOBS: CommandUsage = {
-  name: "jobs",
-  summary: "lists jobs, shows what was issued for one, and stops it",
-  forms: {
-    "list [issuer subject actor json config]": "prints jobs, the newest first, one line each",
-    "show ID [json config]":
-      "prints a job with its bounds and its tokens, each below the one that it was exchanged from, and what may be accepted elsewhere until when",
-    "end ID [dry-run json config]":
-      "stops the job on every instance, and nothing else, and prints what may still be accepted elsewhere",
-  },
-  options: {
-    "issuer ISS": "the issuer that the subject comes from; requires --subject",
-    "subject SUB": "the subject's name at that issuer; requires --issuer",
-    "actor SPIFFE_ID": "the workload, or client, that the job was made for",
-    "dry-run": "prints the same, and stops nothing",
-    json: "one JSON object a line",
-    ...CONFIG,
-  },
-  notes: ["The audit trail records every use."],
-  example: "mandate jobs end job_2f0wq8W1m0bq3lqk7nYx0A --dry-run",
 };
 
 export const COMMANDS: readonly CommandRow[] = [

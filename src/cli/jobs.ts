@@ -1,4 +1,9 @@
-/** `mandate jobs`: lists jobs, shows the tree of what was issued for one, and stops one with the report of its closure. */
+/**
+ * `mandate jobs`: makes and lists jobs, shows the tree of what was issued for one, and stops one with the report of its
+ * closure.
+ */
+import { random } from "../adapters/crypto/random.ts";
+import type { CreatePorts } from "../flows/create-job.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
 import type { JobPorts, JobStatus } from "../flows/jobs.ts";
 import { readStatus, stopOf } from "../flows/jobs.ts";
@@ -12,6 +17,7 @@ import { defined, err } from "../result.ts";
 import { byOperator, recordAccess } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
+import { createByCommand, readJobOptions } from "./jobs/create.ts";
 import type { CommandArguments } from "./options.ts";
 import type { Titles } from "./text.ts";
 import { agentText, fields, jsonLine, time, titlesOf, word, words } from "./text.ts";
@@ -22,16 +28,23 @@ export function jobsCommand(given: CommandArguments): Result<Command, string> {
   const json = given.has("json");
   if (given.form === "show") return onStore(given, (admin) => showJob(admin, id, json));
   if (given.form === "end") return onStore(given, (admin) => endJob(admin, id, given.has("dry-run"), json));
-  const [iss, sub, actor] = [given.one("issuer"), given.one("subject"), given.one("actor")];
+  const [iss, sub] = [given.one("issuer"), given.one("subject")];
   if ((iss === undefined) !== (sub === undefined)) return err("--issuer and --subject go together");
   const origin = iss === undefined || sub === undefined ? undefined : { iss, sub };
-  return onStore(given, (admin) => listJobs(admin, origin, actor, json));
+  if (given.form === "list")
+    return onStore(given, (admin) => listJobs(admin, origin, given.one("actor"), json));
+  const order = readJobOptions(given, origin);
+  const details = given.one("details");
+  return order.ok
+    ? onStore(given, (admin) => createByCommand(admin, portsOf(admin), order.value, { details, json }))
+    : order;
 }
 
 type JobList = NonNullable<Parameters<JobPorts["jobs"]["list"]>[0]>;
 
-const portsOf = (admin: Admin): ReturnType<typeof endingPortsOf> & JobPorts => ({
+const portsOf = (admin: Admin): ReturnType<typeof endingPortsOf> & JobPorts & CreatePorts => ({
   ...endingPortsOf(admin),
+  random,
   jobs: admin.store.jobs,
   families: admin.store.families,
 });

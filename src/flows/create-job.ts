@@ -1,9 +1,10 @@
 /** Makes a job: of the approval of a user, or as an operator or a client with the scope for it says (JOB-D-4). */
 import type { AuditEvent } from "../audit/event.ts";
+import { REASONS } from "../audit/reasons.ts";
 import { JOBS_PER_AGENT_AND_SUBJECT_MAX, JOBS_PER_AGENT_MAX } from "../limits/jobs.ts";
 import type { JobBounds, Origin } from "../policy/access.ts";
 import { checkConforms } from "../policy/details.ts";
-import type { Job } from "../policy/jobs.ts";
+import type { Job, ProposalFailure } from "../policy/jobs.ts";
 import { boundsFrom, buildJobId, jobKeys, readJobOrder, writtenBounds } from "../policy/jobs.ts";
 import type { BasePorts, Ports } from "../ports.ts";
 import type { JobRecord } from "../records.ts";
@@ -55,8 +56,8 @@ export function approvalOf(
 
 // --- by an operator or a client ---------------------------------------------------------------------------------
 
-export type JobFailure = {
-  kind: "job_request_malformed" | "job_request_time_refused" | "job_party_unknown" | "jobs_too_many";
+export type JobFailure = Pick<ProposalFailure, "problems"> & {
+  kind: ProposalFailure["kind"] | "job_target_unknown" | "job_party_unknown" | "jobs_too_many";
 };
 
 export type CreatePorts = BasePorts & Pick<Ports, "clients" | "jobs" | "journal">;
@@ -67,31 +68,43 @@ export type CreatePorts = BasePorts & Pick<Ports, "clients" | "jobs" | "journal"
 export async function createJob(
   ports: CreatePorts,
   json: Json,
-  by: Pick<AuditEvent, "reason" | "request" | "client"> & { as: Job["approvedBy"] },
+  by: Pick<AuditEvent, "reason" | "request" | "client" | "detail"> & { as: Job["approvedBy"] },
 ): Promise<Result<JobRecord, JobFailure>> {
   const { policy } = ports.settings();
   const { as: approvedBy, ...event } = by;
-  const refuse = async (kind: JobFailure["kind"]) => {
+  const refuse = async (kind: JobFailure["kind"], ...problems: readonly string[]) => {
     const refused = { type: "admin.access", outcome: "deny", reason: kind } as const;
     await ports.journal.record({ event: { ...event, ...refused, policy: { digest: policy.digest } } });
-    return err({ kind });
+    return err({ kind, problems });
   };
   const ordered = readJobOrder(json, ports.clock.nowSeconds());
-  if (!ordered.ok) return refuse(ordered.error.kind);
+  if (!ordered.ok) return refuse(ordered.error.kind, ...ordered.error.problems);
   const { client: clientId, agent, subject, proposal } = ordered.value;
   const client = await ports.clients.find(clientId);
   if (client === undefined && !isWorkloadName(clientId) && !isDocumentUrl(clientId))
-    return refuse("job_party_unknown");
+    return refuse(
+      "job_party_unknown",
+      `client: ${clientId} is no client, workload or document that is known here`,
+    );
   const { issuer, trustedIssuers } = ports.settings();
   const origin = subject ?? { iss: issuer, sub: clientId };
-  if (origin.iss !== issuer && !trustedIssuers.has(origin.iss)) return refuse("job_party_unknown");
+  if (origin.iss !== issuer && !trustedIssuers.has(origin.iss))
+    return refuse(
+      "job_party_unknown",
+      `subject: ${origin.iss} is neither in trustedIssuers nor this server's issuer`,
+    );
   const actor = agent ?? client?.workload ?? clientId;
-  if (await hasTooMany(ports, origin, actor)) return refuse("jobs_too_many");
   const bounds = boundsFrom(proposal, ports.clock.nowSeconds());
-  if (!checkConforms(policy.details, bounds.details ?? []).ok) return refuse("job_request_malformed");
+  const unknown = bounds.targets?.find((name) => !policy.targets.has(name));
+  if (unknown !== undefined)
+    return refuse("job_target_unknown", `targets: ${unknown} is not a name in targets`);
+  const conforms = checkConforms(policy.details, bounds.details ?? []);
+  if (!conforms.ok) return refuse("job_request_malformed", `details: ${REASONS[conforms.error.kind]}`);
+  if (await hasTooMany(ports, origin, actor))
+    return refuse("jobs_too_many", `agent: ${REASONS.jobs_too_many}`);
   const job = buildJob(ports, { origin, clientId, actor, title: proposal.title, bounds, approvedBy });
   await ports.journal.record({
-    event: { ...event, ...approvalOf(ports, job), policy: { digest: policy.digest } },
+    event: { ...event, ...approvalOf(ports, job, event.detail), policy: { digest: policy.digest } },
     job: { add: job, consents: [] },
   });
   return ok(job);

@@ -23,6 +23,7 @@ import type { AccessRequest, JobBounds, JobInForce, Origin } from "./access.ts";
 import { detailObjects } from "./detail-types.ts";
 import type { EndingKey } from "./endings.ts";
 import { foreignKeys, selectorKey } from "./endings.ts";
+import { describeIssue } from "./messages.ts";
 import type { Target } from "./rules.ts";
 import { shownText } from "./worded.ts";
 
@@ -96,14 +97,24 @@ export type PresentedJob = { id: string; iss?: string; endsAtSeconds?: number };
 /** A job that is asked for, by the digest under which the job that is made of it is found. */
 export type ProposedJob = { title: string; bounds: JobBounds; asked?: string };
 
-export type ProposalFailure = { kind: "job_request_malformed" | "job_request_time_refused" };
+/** `problems` are for the person who wrote it, each with its path. */
+export type ProposalFailure = {
+  kind: "job_request_malformed" | "job_request_time_refused";
+  problems: readonly string[];
+};
 
 /** The parameter `job_request`. A bound that it does not know is refused, because it would be none. */
 export function parseProposal(text: string, nowSeconds: number): Result<JobProposal, ProposalFailure> {
-  if (text.length > JOB_REQUEST_BYTES_MAX) return err({ kind: "job_request_malformed" });
+  if (text.length > JOB_REQUEST_BYTES_MAX) return malformed([]);
   const json = parseJson(text, 2);
-  return json.ok ? readProposal(Proposal, json.value, nowSeconds) : err({ kind: "job_request_malformed" });
+  return json.ok ? readProposal(Proposal, json.value, nowSeconds) : malformed([]);
 }
+
+const malformed = (issues: readonly v.BaseIssue<unknown>[]): Result<never, ProposalFailure> =>
+  err({
+    kind: "job_request_malformed",
+    problems: issues.map((issue) => describeIssue(issue, "the job")),
+  });
 
 function readProposal(
   schema: typeof Proposal | typeof Ordered,
@@ -111,10 +122,15 @@ function readProposal(
   nowSeconds: number,
 ): Result<JobProposal, ProposalFailure> {
   const parsed = v.safeParse(schema, json);
-  if (!parsed.success) return err({ kind: "job_request_malformed" });
+  if (!parsed.success) return malformed(parsed.issues);
   const { notAfter = nowSeconds + JOB_SECONDS } = parsed.output;
   const isWithin = notAfter >= nowSeconds + TOKEN_SECONDS_MIN && notAfter <= nowSeconds + JOB_SECONDS_MAX;
-  return isWithin ? ok(parsed.output) : err({ kind: "job_request_time_refused" });
+  if (isWithin) return ok(parsed.output);
+  const most = `${JOB_SECONDS_MAX / (24 * 3600)} days`;
+  return err({
+    kind: "job_request_time_refused",
+    problems: [`notAfter: is past, or more than ${most} away`],
+  });
 }
 
 const party = v.pipe(name, v.excludes("\0"));
@@ -131,7 +147,7 @@ type JobOrder = v.InferOutput<typeof Parties> & { proposal: JobProposal };
 /** Reads the order of an operator: who works for whom, beside what a client would ask for. */
 export function readJobOrder(json: Json, nowSeconds: number): Result<JobOrder, ProposalFailure> {
   const parties = v.safeParse(Parties, json);
-  if (!parties.success || !isJsonObject(json)) return err({ kind: "job_request_malformed" });
+  if (!parties.success || !isJsonObject(json)) return malformed(parties.issues ?? []);
   const { client: _, agent: __, subject: ___, ...asked } = json;
   const proposal = readProposal(Ordered, asked, nowSeconds);
   return proposal.ok ? ok({ ...parties.output, proposal: proposal.value }) : proposal;

@@ -1,9 +1,12 @@
 /** Jobs: who sees one and stops it, by API, by command and by its own client, and what stands then. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import type { HostRun } from "../../scripts/command-line.ts";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
@@ -14,6 +17,8 @@ const API = `${ISSUER}/api`;
 const planner = workload("agents/planner");
 const booking = workload("agents/booking");
 const scopes = ["trips.read"];
+const TRIP = "https://trips.example/rar/trip";
+const trip = { governs: scopes, fields: { place: { is: "string", narrows: "equal" } } };
 
 let service: Service;
 before(async () => {
@@ -22,7 +27,7 @@ before(async () => {
     {
       clients: { desk: client, report: client, other: client, gate: client },
       targets: [
-        { names: ["planner"], owners: [planner], introspectors: ["gate"], scopes },
+        { names: ["planner"], owners: [planner], introspectors: ["gate"], scopes, details: { [TRIP]: trip } },
         { names: ["booking"], owners: [booking], introspectors: ["gate"], checks: "introspection", scopes },
       ],
       policies: [
@@ -216,4 +221,143 @@ test("a job that is not on record is refused by the commands, and so is half a s
   assert.match(unknown.err, /^There is no record of a job job_of-nobody: see "jobs list"\.\n$/);
   assert.equal((await admin("jobs", "show", "job_of-nobody")).code, 1);
   assert.equal((await admin("jobs", "list", "--subject", "alice")).code, 2);
+});
+
+// --- made by command --------------------------------------------------------------------------------------------
+
+const create = (...options: string[]): Promise<HostRun> => admin("jobs", "create", ...options);
+
+/** The last event of an operator that these options of `audit` find. */
+async function byCommand(...filters: string[]): Promise<{ reason: string; detail: JsonObject }[]> {
+  const { out } = await admin("audit", "--log", "admin", "--limit", "1", "--json", ...filters);
+  return out.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
+}
+
+/** Beside the configuration, which names it. */
+function fileOf(name: string, content: string): string {
+  const file = join(dirname(service.configFile), name);
+  writeFileSync(file, content);
+  return file;
+}
+
+test("JOB-D-2, JOB-D-4 an operator makes a job with every bound, and its client works in it until they are used up", async () => {
+  const details = [{ type: TRIP, place: "Rome" }];
+  const made = await create(
+    ...["--client", "report", "--title", 'Say "hello" to Rome', "--target", "planner", "--target", "booking"],
+    ...["--scope", "trips.read", "--details", fileOf("trip.json", JSON.stringify(details))],
+    ...["--agents", "report", "--agents", planner, "--max-tokens", "1", "--max-depth", "2"],
+    ...["--not-after", new Date(Date.now() + 3_600_000).toISOString()],
+  );
+  assert.deepEqual([made.code, made.err], [0, ""]);
+  const id = made.out.trim();
+  const { created_at, not_after, as_of, ...shown } = JSON.parse(
+    (await admin("jobs", "show", id, "--json")).out,
+  );
+  assert.ok(Math.abs(not_after - created_at - 3600) <= 2, `${not_after} ${created_at} ${as_of}`);
+  const { title, subject, client_id, agent, approved_by, state } = shown;
+  assert.deepEqual(
+    { title, subject, client_id, agent, approved_by, state },
+    {
+      ...{ title: 'Say "hello" to Rome', subject: { iss: ISSUER, sub: "report" }, client_id: "report" },
+      ...{ agent: "report", approved_by: "operator", state: "living" },
+    },
+  );
+  const { targets, scope, authorization_details, agents, max_tokens, max_depth, issued } = shown;
+  assert.deepEqual(
+    { targets, scope, authorization_details, agents, max_tokens, max_depth, issued },
+    {
+      ...{ targets: ["planner", "booking"], scope: "trips.read", authorization_details: details },
+      ...{ agents: ["report", planner], max_tokens: 1, max_depth: 2, issued: 0 },
+    },
+  );
+  const first = await own("report", { job: id });
+  assert.deepEqual([first.status, first.body.job_id], [200, id], first.text);
+  assert.deepEqual(claimsOf(first.body.access_token).authorization_details, details);
+  const second = await own("report", { job: id });
+  assert.deepEqual([second.status, second.body.error], [400, "invalid_request"], second.text);
+  const [approved] = await byCommand("--type", "job.approved");
+  const { uid, approved_by: by } = approved?.detail ?? {};
+  assert.deepEqual([approved?.reason, uid, by], ["by_operator", process.getuid?.(), "operator"]);
+});
+
+test("JOB-D-4 an operator makes a job of an agent for a user, which is printed whole with --json", async () => {
+  const made = await create(
+    ...["--client", "report", "--actor", planner, "--issuer", IDP, "--subject", "alice"],
+    ...["--title", "Book a trip", "--json"],
+  );
+  assert.deepEqual([made.code, made.err], [0, ""]);
+  const { id, subject, agent, client_id, state } = JSON.parse(made.out);
+  assert.match(id, /^job_[\w-]{22}$/);
+  assert.deepEqual(
+    { subject, agent, client_id, state },
+    { subject: { iss: IDP, sub: "alice" }, agent: planner, client_id: "report", state: "living" },
+  );
+  assert.ok((await admin("jobs", "list", "--actor", planner)).out.includes(id));
+});
+
+const REFUSED: Readonly<Record<string, readonly [options: readonly string[], says: string]>> = {
+  "of an unknown client": [["--client", "reprot"], "client: reprot is no client, workload or document"],
+  "for a subject of an unknown issuer": [
+    ["--issuer", "https://idp.example/", "--subject", "alice"],
+    "subject: https://idp.example/ is neither in trustedIssuers nor this server's issuer",
+  ],
+  "for an unknown target": [["--target", "plannner"], "targets: plannner is not a name in targets"],
+  "that is over": [["--not-after", "2026-01-01T00:00:00Z"], "notAfter: is past, or more than 30 days away"],
+  "that lasts for years": [["--not-after", "2099-01-01T00:00:00Z"], "notAfter: is past, or more than 30"],
+  "with a title that reorders text": [["--title", "a\u202eb"], "title: "],
+  "with too many tokens": [["--max-tokens", "999999999"], "maxTokens: is more than "],
+  "with what is no scope": [["--scope", 'a"b'], "scopes.0: is not a scope"],
+};
+for (const [what, [options, says]] of Object.entries(REFUSED)) {
+  test(`JOB-D-2, JOB-D-4 the command for a job ${what} says what is wrong, and makes none: it is refused`, async () => {
+    const has = (name: string): boolean => options.includes(name);
+    const run = await create(
+      ...(has("--client") ? [] : ["--client", "report"]),
+      ...(has("--title") ? [] : ["--title", "Refused"]),
+      ...options,
+    );
+    assert.deepEqual([run.code, run.out], [1, ""], run.err);
+    assert.ok(run.err.includes(says), run.err);
+    assert.ok(!(await admin("jobs", "list")).out.includes("Refused"));
+    const [denied] = await byCommand("--type", "admin.access", "--outcome", "deny");
+    assert.equal(denied?.detail.uid, process.getuid?.());
+  });
+}
+
+test("RAR-D-1 details of a job that are no objects of a declared type, and a file that is no JSON, are refused", async () => {
+  const job = ["--client", "report", "--title", "Refused", "--details"];
+  for (const [content, code, says] of [
+    ['[{"type":"other"}]', 1, "details: "],
+    [`[{"type":"${TRIP}","place":7}]`, 1, "details: "],
+    ["{}", 1, "details: "],
+    ["[", 2, "is not valid JSON"],
+  ] as const) {
+    const run = await create(...job, fileOf("wrong.json", content));
+    assert.deepEqual([run.code, run.out], [code, ""], run.err);
+    assert.ok(run.err.includes(says), run.err);
+  }
+  assert.equal((await create(...job, "/nowhere.json")).code, 2);
+});
+
+test("a command line that leaves out client or title, halves the subject or misspells a bound is refused", async () => {
+  const [client, title] = [
+    ["--client", "report"],
+    ["--title", "Refused"],
+  ];
+  for (const options of [
+    client,
+    title,
+    [...client, ...title, "--subject", "alice"],
+    [...client, ...title, "--not-after", "tomorrow"],
+    [...client, ...title, "--max-tokens", "0"],
+    [...client, ...title, "--max-depth", "2.5"],
+    [...client, ...title, "--max-uses", "1"],
+  ])
+    assert.equal((await create(...options)).code, 2, options.join(" "));
+  assert.match((await create("--help")).out, /mandate jobs create --client CLIENT_ID --title TEXT/);
+});
+
+test("JOB-D-2 an administrator who bounds a job to an unknown target is told so, and no job is made", async () => {
+  const made = await asDesk("POST", "/jobs", "job:manage", { client: "report", title: "x", targets: ["no"] });
+  assert.deepEqual([made.status, made.text.includes("a target is not known")], [400, true], made.text);
 });
