@@ -82,8 +82,11 @@ export interface Jobs {
   living(origin: Origin, actor: string, nowSeconds: number): Promise<Record<"ofPair" | "ofActor", number>>;
   /** Its tokens that have not expired, ended ones too, in the order in which they were issued. */
   tokens(id: string, nowSeconds: number, limit: number): Promise<readonly TokenRecord[]>;
-  /** What there is of it; `endedMs` is when it was stopped. */
-  remains(id: string, at: { nowSeconds: number; endedMs?: number }): Promise<JobRemains>;
+  /** What there is of it; `ended` is what ended it. */
+  remains(
+    id: string,
+    at: { nowSeconds: number; ended?: { eventId: string; atMs: number } },
+  ): Promise<JobRemains>;
 }
 
 export type JobRemains = {

@@ -333,7 +333,8 @@ export type Signal = {
   stream: string;
   jti: string;
   body: string;
-  /** When what it tells of happened. */
+  /** The audit event of what it tells of, and when that happened. */
+  eventId?: string;
   atMs: number;
   expiresAtSeconds: number;
 };

@@ -27,7 +27,7 @@ export async function readStatus(ports: JobPorts, facts: JobFacts): Promise<JobS
   const { job, ended } = facts;
   const nowSeconds = clock.nowSeconds();
   const [{ tokens, events, ...held }, outside] = await Promise.all([
-    jobs.remains(job.id, defined({ nowSeconds, endedMs: ended?.atMs })),
+    jobs.remains(job.id, defined({ nowSeconds, ended })),
     readOutside(ports, facts, nowSeconds),
   ]);
   const { policy, streams } = settings();

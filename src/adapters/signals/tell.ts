@@ -144,8 +144,9 @@ async function add(
   const signed: Signal[] = [];
   for (const { ending, untilSeconds, ...event } of events) {
     const { jti } = event;
+    const { eventId, atMs } = ending;
     const body = await sign(options, stream, event);
-    signed.push({ stream: stream.name, jti, body, atMs: ending.atMs, expiresAtSeconds: untilSeconds });
+    signed.push({ stream: stream.name, jti, body, eventId, atMs, expiresAtSeconds: untilSeconds });
   }
   return signed.length === 0 ? 0 : options.store.signals.add(signed);
 }

@@ -74,7 +74,7 @@ export function jobRows(engine: Engine): JobRows {
           limit,
         },
       ),
-    remains: async (id, { nowSeconds: now, endedMs = null }) => {
+    remains: async (id, { nowSeconds: now, ended }) => {
       const given = (table: string, where: string) =>
         `(select count(*) from ${table} where job_id = :id and ${where})`;
       const [tokens, [held], events] = await Promise.all([
@@ -91,8 +91,10 @@ export function jobRows(engine: Engine): JobRows {
           { id, now },
         ),
         rows<{ stream: string; waiting: number }>(
-          `select stream, count(*) - count(nullif(sent, 0)) as waiting from signal where at_ms = cast(:ended as bigint) group by stream`,
-          { ended: endedMs },
+          // The time finds them by its index; what the version before made has nothing but the time.
+          `select stream, count(*) - count(nullif(sent, 0)) as waiting from signal
+           where at_ms = cast(:at as bigint) and (event_id = :event or event_id is null) group by stream`,
+          { at: ended?.atMs ?? null, event: ended?.eventId ?? null },
         ),
       ]);
       return {

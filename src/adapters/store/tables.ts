@@ -268,6 +268,7 @@ export const SIGNAL = tableOf<Signal>()("signal", {
   stream: asText("stream"),
   jti: asText("jti"),
   body: asText("body"),
+  event_id: asText("eventId?"),
   at_ms: asInteger("atMs"),
   expires_at: asInteger("expiresAtSeconds"),
 });

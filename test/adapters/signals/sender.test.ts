@@ -363,11 +363,46 @@ test(
     await end({ by: "job", iss: ISSUER, id: JOB });
     await sender.run();
     await until(() => recorded.some(({ type }) => type === "signal.refused"), "the refusal is recorded");
-    const { atMs: endedMs } = (await store.jobs.find(JOB))?.ended ?? assert.fail();
-    const at = { nowSeconds: clock.nowSeconds(), endedMs };
+    const ended = (await store.jobs.find(JOB))?.ended ?? assert.fail();
+    const at = { nowSeconds: clock.nowSeconds(), ended };
     assert.deepEqual((await store.jobs.remains(JOB, at)).events, new Map([["api", 1]]));
     await sender.run();
     assert.equal(pushed.length, 1);
+  }),
+);
+
+test(
+  "JOB-D-20 of two jobs that end in the same millisecond, neither report counts the events of the other",
+  sending(async ({ store, token, write, sender, clock, journal, receives, pushed, streams, stream }) => {
+    const other = "job_0123456789abcdefghijkm";
+    streams.set("other", { ...stream, name: "other" });
+    const jobs = [JOB, other].map((id) => makeJob({ id, createdAtSeconds: clock.nowSeconds() }));
+    for (const add of jobs)
+      assert.ok((await journal.record({ event: EVENT, job: { add, consents: [] } })).ok);
+    await write(jobs.map(({ id, endingKeys }) => token({ jobId: id, endingKeys })));
+    receives.status = 503;
+    const atMs = clock.nowMs();
+    for (const { id } of jobs) {
+      const ending = endingOf({ by: "job", iss: ISSUER, id }, atMs);
+      assert.ok((await journal.record({ event: EVENT, ending })).ok);
+    }
+    const [one, two] = await Promise.all(jobs.map(async ({ id }) => (await store.jobs.find(id))?.ended));
+    assert.ok(one && two);
+    assert.deepEqual([one.atMs, two.atMs, one.eventId === two.eventId], [atMs, atMs, false]);
+    await sender.run();
+    await until(() => pushed.length > 0, "the first is tried");
+    const nowSeconds = clock.nowSeconds();
+    for (const [id, ended] of [
+      [JOB, one],
+      [other, two],
+    ] as const)
+      assert.deepEqual(
+        (await store.jobs.remains(id, { nowSeconds, ended })).events,
+        new Map([
+          ["api", 1],
+          ["other", 1],
+        ]),
+      );
   }),
 );
 

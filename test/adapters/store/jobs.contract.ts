@@ -192,7 +192,7 @@ export function testJobs({ name, create, shared }: Harness): void {
       }
     });
 
-  test(`JOB-D-20 what there is of a job is its tokens by target, and what was given for it, of no other job (${name})`, async (t) => {
+  test(`JOB-D-20 what there is of a job is its tokens by target, and what was given for it, of no other job and no other ending (${name})`, async (t) => {
     const store = await (await create(t)).open();
     const writer = new Writer(store);
     const [jobId, nowSeconds] = ["job_1", NOW_SECONDS];
@@ -211,7 +211,8 @@ export function testJobs({ name, create, shared }: Harness): void {
     await writer.token({ jobId, jobIssuer: "https://partner.example", audience: "c", ...until(60) });
     await writer.consent(makeConsent({ jobId }));
     await writer.write({ family: { start: makeFamily({ jobId }), digest: "d" } });
-    const signal = { body: "x", atMs: NOW_SECONDS * 1000, expiresAtSeconds: NOW_SECONDS + 60 };
+    const ended = { eventId: "of the job", atMs: NOW_SECONDS * 1000 };
+    const signal = { ...ended, body: "x", expiresAtSeconds: NOW_SECONDS + 60 };
     for (const [stream, jti] of [
       ["one", "1"],
       ["one", "2"],
@@ -223,7 +224,15 @@ export function testJobs({ name, create, shared }: Harness): void {
     // Zero is the time of one that its receiver refused for good.
     await store.signals.settle({ ...signal, stream: "refusing", jti: "4" }, 0);
     assert.deepEqual(await store.signals.take("refusing", NOW_SECONDS * 1000, NOW_SECONDS * 1000, 1), []);
-    const remains = await store.jobs.remains(jobId, { nowSeconds, endedMs: NOW_SECONDS * 1000 });
+    // Of another ending in the same millisecond, of one a moment later, and one that the version before made.
+    const { eventId: _, ...before } = signal;
+    await store.signals.add([
+      { ...signal, eventId: "of another", stream: "two", jti: "5" },
+      { ...signal, eventId: "of another", stream: "other", jti: "6" },
+      { ...before, atMs: ended.atMs + 1, stream: "two", jti: "7" },
+      { ...before, stream: "before", jti: "8" },
+    ]);
+    const remains = await store.jobs.remains(jobId, { nowSeconds, ended });
     assert.deepEqual(remains, {
       tokens: [
         { audience: "a", count: 2, recent: 3, untilSeconds: NOW_SECONDS + 90 },
@@ -236,6 +245,7 @@ export function testJobs({ name, create, shared }: Harness): void {
         ["one", 2],
         ["two", 0],
         ["refusing", 1],
+        ["before", 1],
       ]),
     });
     assert.deepEqual((await store.jobs.remains(jobId, { nowSeconds })).events, new Map());
