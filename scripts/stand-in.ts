@@ -30,12 +30,18 @@ const USERS: ReadonlyMap<string, string> = new Map([
 
 type Answer = { status: number; type: string; text: string; location?: string };
 
+/** How many codes it remembers, and whether any name is that of a user, beside the two of its page. */
+export type StandInOptions = { codesMax?: number; anyName?: boolean };
+
 /** Serves the provider of the profile, if users sign in there; what it serves ends with the process, or is closed. */
-export async function openStandIn(profile: string, codesMax = CODES_MAX): Promise<Server | undefined> {
+export async function openStandIn(
+  profile: string,
+  options: StandInOptions = {},
+): Promise<Server | undefined> {
   const { signIn } = JSON.parse(readFileSync(join(profile, "config.json"), "utf8"));
   if (signIn === undefined) return undefined;
   const { idp, settings, jwks } = await openIdp(profile);
-  const answer = makeAnswers(idp, jwks, codesMax);
+  const answer = makeAnswers(idp, jwks, options);
   const tls = { key: readIdpFile(profile, "tls-key.pem"), cert: readIdpFile(profile, "tls-cert.pem") };
   const server = createServer(tls, async (request, response) => {
     let body = "";
@@ -55,7 +61,7 @@ export async function openStandIn(profile: string, codesMax = CODES_MAX): Promis
   return server;
 }
 
-function makeAnswers(idp: Idp, jwks: object, codesMax: number) {
+function makeAnswers(idp: Idp, jwks: object, { codesMax = CODES_MAX, anyName = false }: StandInOptions) {
   const { issuer } = idp;
   const codes = new Map<string, { asked: URLSearchParams; user: string }>();
 
@@ -68,7 +74,7 @@ function makeAnswers(idp: Idp, jwks: object, codesMax: number) {
         return json(200, jwks);
       case "GET /login": {
         const user = asked.get("user");
-        if (user === null || !USERS.has(user)) {
+        if (user === null || !(anyName || USERS.has(user))) {
           const look = { texts: en, operator: "Stand-in provider", colours: ACCENT };
           const text = frame(choicePage(issuer, asked), look);
           return { status: 200, type: "text/html; charset=utf-8", text };

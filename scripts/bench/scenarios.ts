@@ -34,7 +34,6 @@ const CREW = "spiffe://dev.example/crew/desk";
 const API = "https://api.example";
 const SCOPE = "trips.read";
 const SVID_SECONDS = 3_000;
-const STAND_IN_USER = "alice";
 
 const Issued = v.object({ access_token: v.string() });
 type Act = { sub?: string; act?: Act };
@@ -166,7 +165,7 @@ function actorsOf(accessToken: string): string[] {
   return actors;
 }
 
-/** Each in a browser of its own, which has been to the stand-in provider. */
+/** Each of a user of its own, whose browser has been to the stand-in provider. */
 async function makeCallbacks({ url, endpoint, idp }: Stage, count: number): Promise<readonly Call[]> {
   const [here, there] = [
     new Line(endpoint),
@@ -176,7 +175,7 @@ async function makeCallbacks({ url, endpoint, idp }: Stage, count: number): Prom
   while (calls.length < count) {
     const begun = await here.send(makeGet(new URL("signin", url)));
     const asked = new URL(fieldOf(begun, "location"));
-    asked.searchParams.set("user", STAND_IN_USER);
+    asked.searchParams.set("user", `traveller-${calls.length}`);
     const answered = await there.send(makeGet(asked));
     calls.push(makeGet(new URL(fieldOf(answered, "location")), fieldOf(begun, "set-cookie")));
   }

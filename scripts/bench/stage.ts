@@ -72,7 +72,7 @@ export const NOT_KEPT = Symbol("compiled modules are not kept");
 
 export async function openStage({ root, postgres, people, compiled }: StageOptions = {}): Promise<Stage> {
   const place = await makePlace(defined({ postgres, people }));
-  const standIn = await openStandIn(place.profile, Number.POSITIVE_INFINITY);
+  const standIn = await openStandIn(place.profile, { codesMax: Number.POSITIVE_INFINITY, anyName: true });
   try {
     const stage = await startAt(place, defined({ root, compiled }));
     return {
