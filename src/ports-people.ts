@@ -28,8 +28,6 @@ export interface Sessions {
 /** What providers said last of their users; families are found with it. */
 export interface Rechecks {
   find(origin: Origin): Promise<Recheck | undefined>;
-  /** Keeps what a sign-in shows, in place of what was there. */
-  keep(recheck: Recheck): Promise<void>;
   /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
   replace(recheck: Recheck): Promise<boolean>;
 }

@@ -252,6 +252,8 @@ export type Entry = {
   job?: { add: JobRecord; consents: readonly Consent[] };
   family?: FamilyChange;
   rows?: readonly RowChange[];
+  /** What a sign-in shows, in place of what the provider said of the user before. */
+  recheck?: Recheck;
   /** Withdrawing a consent and removing a client end the tokens under them without it. */
   ending?: Ending;
   lift?: Ending;

@@ -64,7 +64,7 @@ export async function openRecheck(
     async signIn(refreshToken) {
       const atSeconds = ports.clock.nowSeconds();
       const company = ports.settings().signIn?.providers.get("company") ?? assert.fail();
-      await ports.rechecks.keep({
+      const recheck = {
         origin,
         version: 1,
         provider: "company",
@@ -72,7 +72,9 @@ export async function openRecheck(
         askedAtSeconds: atSeconds,
         ...(refreshToken === undefined ? {} : { sealed: secrets.seal(company, user, refreshToken) }),
         expiresAtSeconds: atSeconds + REFRESH_DAYS_MAX * DAY,
-      });
+      };
+      const event = { type: "user.signed_in", outcome: "allow", reason: "signed_in" } as const;
+      assert.ok((await ports.journal.record({ event, recheck })).ok);
     },
   };
 }

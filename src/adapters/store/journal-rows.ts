@@ -20,6 +20,7 @@ import {
   FAMILY_TOKEN,
   INITIAL_TOKEN,
   JOB,
+  RECHECK,
   SHORT_LIVED,
   SIGNING_KEY,
   SPENT_JTI,
@@ -155,6 +156,8 @@ export const LISTS = {
     kept: asInteger("kept"),
   }),
   gone: listOf("short-lived rows", NONE, { kind: asText("remove"), key: asText("key") }),
+  /** What the providers of users who signed in have said of them. */
+  recheck: listOf("short-lived rows", RECHECK.columns, NONE),
 } as const;
 
 export type ListName = keyof typeof LISTS;
@@ -234,6 +237,7 @@ function addEntry(add: Add, entry: StoreEntry, isFirst: boolean): void {
         add("holder", { ...row, holder: row.holder, kept: most - 1 });
     }
   }
+  if (entry.recheck !== undefined) add("recheck", entry.recheck);
 }
 
 function addGuard(add: Add, guard: Guard, eventId: string): void {

@@ -163,7 +163,7 @@ type Insert = {
   into: string;
   order?: readonly string[];
   where?: string;
-  conflict?: "on conflict do nothing";
+  conflict?: `on conflict ${string}`;
 };
 
 /**
@@ -358,6 +358,15 @@ export const WRITES: readonly JournalWrite[] = [
     found: "kind = :kind and browser = :browser order by expires_at desc, key limit no_limit offset :kept",
   },
   { name: "short_lived_out", list: "short_lived", into: "short_lived" },
+  {
+    name: "recheck_out",
+    list: "recheck",
+    into: "recheck",
+    order: ["origin_iss", "origin_sub"],
+    conflict: `on conflict (origin_iss, origin_sub) do update
+    set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
+      asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at`,
+  },
 
   {
     name: "used_out",

@@ -1,5 +1,5 @@
-/** What providers said last of their users, in both stores; a refresh reads it with its family. */
-import { insertInto, toRow } from "./columns.ts";
+/** What providers said last of their users, in both stores; the journal writes what a sign-in shows, and a refresh reads it with its family. */
+import { toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords, sweepOf } from "./engine.ts";
 import type { RecheckRows } from "./store.ts";
@@ -11,14 +11,6 @@ export function recheckRows(engine: Engine): RecheckRows {
   return {
     find: async ({ iss, sub }) =>
       (await read(RECHECK, "from recheck where origin_iss = :iss and origin_sub = :sub", { iss, sub }))[0],
-    keep: async (recheck) => {
-      await change(
-        `${insertInto(RECHECK)} on conflict (origin_iss, origin_sub) do update
-         set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
-           asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at`,
-        toRow(RECHECK.columns, recheck),
-      );
-    },
     replace: async (recheck) => {
       const changed = await change(
         `update recheck set version = :version, confirmed_at = :confirmed_at, asked_at = :asked_at, sealed = :sealed

@@ -51,7 +51,7 @@ export type SignInPorts = BeginPorts &
   AskingClientPorts &
   ForeignTokenPorts &
   RecordPorts &
-  Pick<PeoplePorts, "endings" | "providerSecrets" | "rechecks" | "shortLived" | "throttle">;
+  Pick<PeoplePorts, "endings" | "providerSecrets" | "shortLived" | "throttle">;
 
 export async function beginSignIn(
   ports: BeginPorts,
@@ -243,24 +243,17 @@ async function readSession(
   return ok({ ...read.value, sealed });
 }
 
-/** RECHECK-D-1: the provider stands by the user, whatever becomes of the session; a later refresh asks it again. */
-async function keepWord(
-  { rechecks, clock }: Pick<PeoplePorts, "rechecks" | "clock">,
-  { origin, provider }: Session,
-  sealed: string | undefined,
-): Promise<void> {
-  const atSeconds = clock.nowSeconds();
-  await rechecks.keep(
-    defined<Recheck>({
-      origin,
-      version: 1,
-      provider,
-      confirmedAtSeconds: atSeconds,
-      askedAtSeconds: atSeconds,
-      sealed,
-      expiresAtSeconds: atSeconds + REFRESH_DAYS_MAX * 24 * 3600,
-    }),
-  );
+/** RECHECK-D-1: a sign-in is a word of the provider, so that the next question is due after a while. */
+function wordOf({ origin, provider }: Session, sealed: string | undefined, atSeconds: number): Recheck {
+  return defined<Recheck>({
+    origin,
+    version: 1,
+    provider,
+    confirmedAtSeconds: atSeconds,
+    askedAtSeconds: atSeconds,
+    sealed,
+    expiresAtSeconds: atSeconds + REFRESH_DAYS_MAX * 24 * 3600,
+  });
 }
 
 async function readIdToken(
@@ -335,12 +328,12 @@ async function complete(
     subject: { ...origin, kind: "user", token },
     detail: defined({ provider, auth_time: authTimeSeconds, acr }),
   };
-  await keepWord(ports, session, sealed);
   const opened = buildSession(ports, session, at.session);
   const spent: RowChange<PeopleRow> = {
     add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds },
   };
-  const recorded = await ports.journal.record({ event, rows: [spent, ...opened.rows] });
+  const recheck = wordOf(session, sealed, ports.clock.nowSeconds());
+  const recorded = await ports.journal.record({ event, rows: [spent, ...opened.rows], recheck });
   if (!recorded.ok) return undefined;
   return {
     next: "signed_in",

@@ -394,6 +394,18 @@ for (const [name, create] of Object.entries(stores)) {
     },
   );
 
+  check("RECHECK-D-1 of simultaneous sign-ins of one user the word of the last one stays", async (store) => {
+    const journal = await open(store.log);
+    const origin = { iss: ISSUER, sub: "alice" };
+    const word = (sealed: string) => ({
+      ...{ origin, version: 1, provider: "company", sealed, expiresAtSeconds: NOW_SECONDS + 60 },
+      ...{ confirmedAtSeconds: NOW_SECONDS, askedAtSeconds: NOW_SECONDS },
+    });
+    const entries = ["first", "second", "last"].map((sealed) => ({ event: EVENT, recheck: word(sealed) }));
+    assert.ok((await Promise.all(entries.map((entry) => journal.record(entry)))).every(({ ok }) => ok));
+    assert.deepEqual(await store.rechecks.find(origin), { ...word("last"), version: 3 });
+  });
+
   check("a withdrawal applies to every later write, including those of the same batch", async (store) => {
     const journal = await open(store.log);
     const consent = makeConsent();

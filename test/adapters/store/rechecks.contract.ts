@@ -22,12 +22,13 @@ export function testRechecks({ name, create }: Harness): void {
   test(`${name}: RECHECK-D-1 what a provider said is found with a family of its user, and the next sign-in takes its place`, async (t) => {
     const store = await (await create(t)).open();
     const { families, rechecks } = store;
-    await new Writer(store).write({ family: { start: makeFamily({ origin: ORIGIN }), digest: "d" } });
+    const writer = new Writer(store);
+    await writer.write({ family: { start: makeFamily({ origin: ORIGIN }), digest: "d" } });
     const found = async () => (await families.find("d"))?.recheck;
     assert.equal(await found(), undefined);
-    await rechecks.keep(word({ origin: { ...ORIGIN, sub: "bob" }, provider: "other" }));
+    await writer.write({ recheck: word({ origin: { ...ORIGIN, sub: "bob" }, provider: "other" }) });
     assert.equal(await found(), undefined);
-    await rechecks.keep(word());
+    await writer.write({ recheck: word() });
     assert.deepEqual(await found(), word());
     assert.deepEqual(await rechecks.find(ORIGIN), word());
     assert.equal(await rechecks.find({ ...ORIGIN, iss: "https://other.example" }), undefined);
@@ -35,15 +36,31 @@ export function testRechecks({ name, create }: Harness): void {
       confirmedAtSeconds: NOW_SECONDS + 5,
       expiresAtSeconds: NOW_SECONDS + 90,
     });
-    await rechecks.keep(bare);
+    await writer.write({ recheck: bare });
     assert.deepEqual(await found(), { ...bare, version: 2 });
+  });
+
+  test(`${name}: RECHECK-D-1, OIDC-D-2 of a sign-in whose attempt is spent, nothing that its provider said is kept`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const spent = {
+      kind: "attempt",
+      key: "n",
+      version: 1,
+      body: {},
+      expiresAtSeconds: NOW_SECONDS + 60,
+    } as const;
+    const rows = [{ add: spent }];
+    assert.deepEqual(await writer.write({ rows, recheck: word() }), []);
+    assert.deepEqual(await writer.write({ rows, recheck: word({ provider: "other" }) }), ["row_new"]);
+    assert.deepEqual(await store.rechecks.find(ORIGIN), word());
   });
 
   test(`${name}: RECHECK-D-2 of changes of one version, by whatever instances, one is made, and none is of a version before`, async (t) => {
     const opened = await create(t);
     const stores = [await opened.open(), await opened.open()];
     const [first = assert.fail()] = stores;
-    await first.rechecks.keep(word());
+    await new Writer(first).write({ recheck: word() });
     for (let round = 2; round < 12; round++) {
       const made = await Promise.all(
         [...stores, ...stores].map(({ rechecks }) => rechecks.replace(word({ version: round }))),
@@ -60,8 +77,8 @@ export function testRechecks({ name, create }: Harness): void {
   test(`${name}: what a provider said is removed once it has expired`, async (t) => {
     const store = await (await create(t)).open();
     const { families, rechecks } = store;
-    await new Writer(store).write({ family: { start: makeFamily({ origin: ORIGIN }), digest: "d" } });
-    await rechecks.keep(word());
+    const family = { start: makeFamily({ origin: ORIGIN }), digest: "d" };
+    await new Writer(store).write({ family, recheck: word() });
     assert.equal(await rechecks.sweep(NOW_SECONDS + 60, 10), 0);
     assert.equal(await rechecks.sweep(NOW_SECONDS + 61, 10), 1);
     assert.equal((await families.find("d"))?.recheck, undefined);

@@ -11,7 +11,7 @@
 --   keys: key
 --   families: family, refresh_token, family_use
 --   jobs: job, counted, issued
---   short-lived rows: short_lived, holder, gone
+--   short-lived rows: short_lived, holder, gone, recheck
 --
 -- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
 --   events
@@ -98,6 +98,9 @@ holder_in as (select * from json_to_recordset($31::text::json) as i
   (entry int, kind text, browser text, kept bigint)),
 gone_in as (select * from json_to_recordset($32::text::json) as i
   (entry int, kind text, key text)),
+recheck_in as (select * from json_to_recordset($33::text::json) as i
+  (entry int, origin_iss text, origin_sub text, version bigint, provider text, confirmed_at bigint,
+   asked_at bigint, sealed text, expires_at bigint)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
   cross join lateral (
@@ -548,6 +551,17 @@ short_lived_out as (
   select i.kind, i.key, i.version, i.browser, i.body, i.expires_at
   from short_lived_in i
   where not exists (select from failed)
+),
+recheck_out as (
+  insert into recheck
+    (origin_iss, origin_sub, version, provider, confirmed_at, asked_at, sealed, expires_at)
+  select i.origin_iss, i.origin_sub, i.version, i.provider, i.confirmed_at, i.asked_at, i.sealed, i.expires_at
+  from recheck_in i
+  where not exists (select from failed)
+  order by origin_iss collate "C", origin_sub collate "C"
+  on conflict (origin_iss, origin_sub) do update
+    set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
+      asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at
 ),
 -- Without locked rows: the transaction that holds one records a token of the same client too, or changes it.
 used_out as (
