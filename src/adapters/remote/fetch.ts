@@ -83,10 +83,16 @@ export async function fetchParsed(
   bytesMax: number,
   { timeoutMs = FETCH_TIMEOUT_MS, resolver, judge, agent, ...ask }: FetchOptions,
 ): Promise<Fetched> {
-  // PROD-4.3r3-1: one deadline, from the resolution of the name to the last byte.
-  const signal = AbortSignal.timeout(timeoutMs);
   const checked = agent ?? new CheckedAgent(reach, defined<CheckedAgentOptions>({ resolver, judge }));
-  return Promise.race([send(url, checked, bytesMax, signal, ask), expiry(signal)]);
+  // PROD-4.3r3-1: one deadline, from the resolution of the name to the last byte. The platform's own one would go on
+  // after that, and keep what was fetched until then.
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), timeoutMs).unref();
+  try {
+    return await send(url, checked, bytesMax, controller.signal, ask);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 type Ask = Pick<FetchOptions, "ifNoneMatch" | "post">;
@@ -102,7 +108,6 @@ function send(
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   const asked: CheckedRequest = {
     agent,
-    signal,
     deadline: signal,
     host: bare(url.hostname),
     port: url.port || 443,
@@ -126,12 +131,22 @@ function send(
     reject(new FetchFailed(...why));
     outgoing.destroy();
   };
+  // The agent may still look for an address, so the caller is told before the request is.
+  const onDeadline = (): void => {
+    reject(late());
+    outgoing.destroy();
+  };
+  signal.addEventListener("abort", onDeadline, { once: true });
   outgoing.on("error", (fault: NodeJS.ErrnoException) => {
     const { code = "" } = fault;
     if (fault instanceof FetchFailed) reject(fault);
-    else if (signal.aborted) reject(late());
     // A server that closes a kept connection as this request comes has not seen it, nor begun to answer.
-    else if (outgoing.reusedSocket && received === 0 && isCutAtOnce(code, agent.nowMs() - sentMs))
+    else if (
+      !signal.aborted &&
+      outgoing.reusedSocket &&
+      received === 0 &&
+      isCutAtOnce(code, agent.nowMs() - sentMs)
+    )
       resolve(send(url, agent, bytesMax, signal, ask));
     else fail(httpReason(code), code || "the connection failed");
   });
@@ -217,12 +232,6 @@ function fieldsOf({ headers }: IncomingMessage): Omit<Fetched, "status" | "notMo
     expires,
     date,
     etag: ETAG.test(etag) ? etag : undefined,
-  });
-}
-
-function expiry(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener("abort", () => reject(late()), { once: true });
   });
 }
 

@@ -480,8 +480,8 @@ test("the deadline aborts a handshake and closes the connection", async () => {
 });
 
 test("deadline and bytes of earlier requests on a kept connection count for no later one, and no listener of theirs is left", async (t) => {
-  // The types of the platform do not name it yet.
-  t.mock.timers.enable({ apis: ["AbortSignal.timeout" as never] });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const aborted = t.mock.method(AbortController.prototype, "abort");
   const reach = { ca: authority.certPem, privateNetworks: LOOPBACK };
   const kept = { ms: PATIENT_MS, clock: { monotonicMs: () => 0 } };
   const agent = new CheckedAgent(reach, { kept });
@@ -500,6 +500,7 @@ test("deadline and bytes of earlier requests on a kept connection count for no l
   t.mock.timers.tick(TIMEOUT_MS);
   await ask(PATIENT_MS);
   assert.equal(site.connections.length, before + 1);
+  assert.equal(aborted.mock.callCount(), 0);
   // The platform warns of the eleventh listener on one connection.
   assert.equal(warnings.includes("MaxListenersExceededWarning"), false);
 });
