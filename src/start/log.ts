@@ -10,11 +10,11 @@ import type { Notice } from "../http/log-events.ts";
 
 export type Log = {
   /** Writes one JSON object; returns whether it was written at once. Otherwise it waits, or was lost. */
-  entry(entry: FetchEntry | CheckpointEntry): boolean;
+  entry(entry: CheckpointEntry): boolean;
   /**
-   * Does the same for a request, whose line is written with those that are answered in the same turn of the event loop.
+   * Does the same for a request, ours too, whose line is written with those that end in the same turn of the event loop.
    */
-  request(entry: LogEntry): void;
+  request(entry: LogEntry | FetchEntry): void;
   tell(notice: Notice): void;
   status(): LogStatus;
   /** Writes what waits, as far as that is possible now. */

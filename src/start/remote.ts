@@ -24,7 +24,7 @@ export type RemoteOptions = {
   rates: Limits;
   settings: () => Settings;
   record: (event: AuditEvent) => void;
-  log: Pick<Log, "entry" | "tell">;
+  log: Pick<Log, "request" | "tell">;
   random: Random;
   encryptionKeys: EncryptionKeys;
 };
@@ -72,11 +72,16 @@ export function openRemote(options: RemoteOptions) {
   };
 }
 
-export function printFetch(log: Pick<Log, "entry">, fetched: string, name: string, note: FetchResult): void {
+export function printFetch(
+  log: Pick<Log, "request">,
+  fetched: string,
+  name: string,
+  note: FetchResult,
+): void {
   const shown = name.slice(0, LOG_PATH_CHARS_MAX);
   const level = note.failure === undefined ? "info" : "warning";
   const time = new Date().toISOString();
-  log.entry({ time, level, event: "fetch", fetched, name: shown, ...note });
+  log.request({ time, level, event: "fetch", fetched, name: shown, ...note });
 }
 
 const changed = (kind: "trust_bundle" | "key_set", name: string, { state, reason }: Change): AuditEvent => ({

@@ -38,7 +38,7 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
       return jtis.length === 1 ? rows(one, { jti }) : rows(several, { jtis: JSON.stringify(jtis) });
     },
     firstEnding: (keys) => {
-      const pairs = JSON.stringify(Object.fromEntries(keys.map(({ key, sinceMs }) => [key, sinceMs])));
+      const pairs = TOKEN.columns.ending_keys.write(keys);
       return whenReady(rows<EndedRow>(first, { pairs }), ([found]) => found);
     },
     stretch: ({ key, job, nowSeconds: now, afterJti: after = "" }) => {

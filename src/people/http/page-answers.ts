@@ -10,6 +10,7 @@ import { REQUEST_SECONDS } from "../../limits/people.ts";
 import type { BasePorts } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
+import type { SchemeColours } from "../../settings/colours.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { NoticeKind, Outcome } from "../flows/outcome.ts";
 import { textsFor } from "../pages/language.ts";
@@ -29,15 +30,22 @@ import { isForeign } from "./fetch-metadata.ts";
 /** Browsers apply form-action to every redirect after a form, so the consent page must have none. */
 type Kind = "plain" | "consent" | "account";
 
-function headersOf(
-  { hash, settings }: Pick<PeoplePorts, "hash" | "settings">,
-  kind: Kind,
-): Record<string, string> {
+/** The digests of styles, by their colours. */
+const styleDigests = new WeakMap<SchemeColours, string>();
+
+/** Made once for each snapshot of the settings. */
+function styleDigest({ hash, settings }: Pick<PeoplePorts, "hash" | "settings">): string {
+  const { colours } = settings().pages;
+  const digest = styleDigests.get(colours) ?? hash.sha256(styleOf(colours));
+  styleDigests.set(colours, digest);
+  return Buffer.from(digest, "base64url").toString("base64");
+}
+
+function headersOf(ports: Pick<PeoplePorts, "hash" | "settings">, kind: Kind): Record<string, string> {
   // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: a page loads nothing and is framed nowhere.
-  const digest = hash.sha256(styleOf(settings().pages.colours));
   const policy = [
     "default-src 'none'",
-    `style-src 'sha256-${Buffer.from(digest, "base64url").toString("base64")}'`,
+    `style-src 'sha256-${styleDigest(ports)}'`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
     // CSP-6.4.1-1
@@ -53,7 +61,7 @@ function headersOf(
     // The header is left out on the way to the consent page, because a web client that opened it in a window of its own
     // would lose that window.
     "Cross-Origin-Opener-Policy": kind === "account" ? "same-origin" : undefined,
-    "Strict-Transport-Security": settings().production ? "max-age=31536000" : undefined,
+    "Strict-Transport-Security": ports.settings().production ? "max-age=31536000" : undefined,
   });
 }
 
