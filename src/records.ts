@@ -54,7 +54,7 @@ export type TokenFacts = {
   /** The consents under which it and its ancestors were issued, withdrawn ones too. */
   consents: readonly StoredConsent[];
   /** The job of ours that it was issued for; absent where that is not on record. */
-  job?: JobOfToken;
+  job?: Job;
   /** The first ending that reaches it or an ancestor, by the event that recorded it. */
   ended?: { eventId: string; atMs: number };
 };
@@ -169,9 +169,6 @@ export type FamilyChange =
 
 /** A job on record; `issued` is the number of its tokens, where that is bounded. */
 export type JobRecord = Job & { issued?: number; endingKeys: readonly EndingKey[] };
-
-/** What never changes of it comes with each token of the job. */
-export type JobOfToken = Omit<JobRecord, "issued">;
 
 export type JobFacts = {
   job: JobRecord;

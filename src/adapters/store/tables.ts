@@ -5,7 +5,6 @@ import type {
   CheckpointRow,
   Family,
   InitialToken,
-  JobOfToken,
   JobRecord,
   PendingConsent,
   Recheck,
@@ -26,7 +25,6 @@ import {
   asRecordWithout,
   asText,
   asTexts,
-  pick,
   tableOf,
 } from "./columns.ts";
 import type { KeyRow, PolledRow, SecretClient, Segment, StoredEvent, StoredSegment } from "./store.ts";
@@ -249,9 +247,6 @@ export const JOB = tableOf<JobRecord>()("job", {
   issued: asInteger("issued?"),
   ending_keys: asEndingKeys("endingKeys"),
 });
-
-/** What a token of a job is judged by. */
-export const JOB_OF_TOKEN = tableOf<JobOfToken>()("job", pick(JOB, "body", "ending_keys"));
 
 export const RECHECK = tableOf<Recheck>()("recheck", {
   origin_iss: asText("origin.iss"),

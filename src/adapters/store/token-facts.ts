@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import { ENDING_STRETCH_MAX } from "../../limits/store.ts";
 import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
 import { buildEnding, endingKeys } from "../../policy/endings.ts";
+import type { Job } from "../../policy/jobs.ts";
 import type { EndingReach, Facts } from "../../ports-store.ts";
 import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
 import type { Awaitable } from "../../result.ts";
@@ -11,15 +12,15 @@ import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
 import type { StoreEntry } from "./store.ts";
-import { JOB_OF_TOKEN, STORED_CONSENT, TOKEN } from "./tables.ts";
+import { JOB, STORED_CONSENT, TOKEN } from "./tables.ts";
 
 const sha256 = (text: string): string => hash("sha256", text, "base64url");
 
 // --- reading ----------------------------------------------------------------------------------------------------
 
 /**
- * The row of a token that was asked for, or of an ancestor, which has neither `ended` nor `job`: all of them are rows as
- * JSON.
+ * The row of a token that was asked for, or of an ancestor, which has neither `ended` nor `job`. All of these are rows as
+ * JSON, that of a job without its keys, which the token has itself.
  */
 type FoundToken = RowOf<typeof TOKEN.columns> & Record<"consent" | "ended" | "job", string | null>;
 
@@ -124,7 +125,7 @@ function putTogether(
     row.ending_keys === null ? firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
   return whenReady(ending, (found) => {
     const ended = found ? { eventId: found.event_id, atMs: found.at_ms } : undefined;
-    const job = row.job === null ? undefined : fromRow(JOB_OF_TOKEN, JSON.parse(row.job));
+    const job = row.job === null ? undefined : (JOB.columns.body.read(row.job) as Job);
     return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], job, ended });
   });
 }

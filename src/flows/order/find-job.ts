@@ -3,10 +3,10 @@ import type { Reason } from "../../audit/reasons.ts";
 import { TOKEN_SECONDS_MIN } from "../../limits/tokens.ts";
 import { MODES } from "../../modes.ts";
 import type { Origin } from "../../policy/access.ts";
-import type { JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
+import type { Job, JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
 import { jobKey, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { BasePorts, Ports } from "../../ports.ts";
-import type { JobFacts, JobOfToken, JobRecord } from "../../records.ts";
+import type { JobFacts, JobRecord } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenReady } from "../../result.ts";
 import type { Form } from "../../spec/rfc6749.ts";
@@ -19,6 +19,8 @@ export type FindJobPorts = BasePorts & Pick<Ports, "jobs">;
 
 type Asked = Pick<Form, "job" | "job_request">;
 type Found = Awaitable<Result<Order, Failure>>;
+/** A job of ours; where it came with a token of it, without its keys, which are among those of the token. */
+type OnRecord = Pick<JobFacts, "ended"> & { job: Job & Partial<JobRecord> };
 
 /** Whether there is a job to be found. */
 export const concernsJob = (
@@ -143,7 +145,7 @@ const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): str
 /** Why nothing is issued for the job any more. */
 function whyNot(
   ports: FindJobPorts,
-  found: (Pick<JobFacts, "ended"> & { job: JobOfToken }) | undefined,
+  found: OnRecord | undefined,
 ): "job_unknown" | "job_ended" | "job_expired" | undefined {
   if (found === undefined) return "job_unknown";
   if (found.ended !== undefined) return "job_ended";
@@ -156,11 +158,16 @@ const isOver = ({ clock }: FindJobPorts, notAfterSeconds: number): boolean =>
 
 function inJob(
   { jobOnRecord: _, ...order }: Order,
-  { id, bounds, salt, actor, endingKeys: jobKeys }: JobOfToken,
+  { id, bounds, salt, actor, endingKeys: jobKeys }: OnRecord["job"],
 ): Order {
   const { workload, clientId } = order.access;
   const isJobsAgent = actor === workload || actor === clientId;
-  return { ...order, access: { ...order.access, job: { id, bounds, salt } }, jobKeys, isJobsAgent };
+  return defined<Order>({
+    ...order,
+    access: { ...order.access, job: { id, bounds, salt } },
+    jobKeys,
+    isJobsAgent,
+  });
 }
 
 const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhausted" } as const;

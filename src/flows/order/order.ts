@@ -5,8 +5,8 @@ import type { TokenReason } from "../../audit/reasons.ts";
 import type { Mode } from "../../modes.ts";
 import type { AccessRequest, Allowed, Subject } from "../../policy/access.ts";
 import type { EndingKey, Root } from "../../policy/endings.ts";
-import type { PresentedJob, ProposedJob } from "../../policy/jobs.ts";
-import type { FamilyChange, Guard, JobOfToken, RowChange } from "../../records.ts";
+import type { Job, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
+import type { FamilyChange, Guard, RowChange } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
@@ -73,8 +73,8 @@ export type ResolvedSubject = {
   /** The sign-in of a user who signed in here. */
   signIn?: SignInFacts;
   job?: PresentedJob;
-  /** The same where it is a job of ours and came with the token, which has not ended, and so neither has its job. */
-  jobOnRecord?: JobOfToken;
+  /** The same where it is a job of ours and came with the token, which has its keys: neither of them has ended. */
+  jobOnRecord?: Job;
   /** Absent in a question, which has no token. */
   parties?: Parties;
 };
@@ -153,7 +153,7 @@ export type Order = {
   consentId?: string;
   presentedJob?: PresentedJob;
   /** The same, until the job is found: nothing keeps it, since only targets see what its salt makes. */
-  jobOnRecord?: JobOfToken;
+  jobOnRecord?: Job;
   /** The job of an actor token of ours. */
   actorJob?: PresentedJob;
   /** What ends the job that the policy decides about. */

@@ -1,6 +1,6 @@
 /** How PostgreSQL finds tokens with those behind them, their consents and what ended them. */
 import { pairsOf } from "../columns.ts";
-import { JOB_OF_TOKEN, STORED_CONSENT, TOKEN } from "../tables.ts";
+import { STORED_CONSENT, TOKEN } from "../tables.ts";
 import type { FindTokens } from "../token-facts.ts";
 import { POSTGRES } from "./engine.ts";
 
@@ -19,10 +19,7 @@ export const findPostgresTokens: FindTokens = (isOne) => `
     select t.*, (
       select json_build_object('event_id', e.event_id, 'at_ms', e.at_ms)::text
       ${POSTGRES.firstEnding("t.ending_keys")}
-    ) as ended, (
-      select json_build_object(${pairsOf(JOB_OF_TOKEN, "j.", "::text")})::text
-      from job j where j.id = t.job_id and t.job_iss is null
-    ) as job
+    ) as ended, (select j.body from job j where j.id = t.job_id and t.job_iss is null) as job
     from (select ${isOne ? ":jti::text" : elements(":jtis")} as jti) q
     cross join lateral (select * from token where token.jti = q.jti limit 1) t
   ),

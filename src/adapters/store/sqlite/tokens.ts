@@ -1,6 +1,6 @@
 /** How node:sqlite finds tokens with those behind them, their consents and what ended them. */
 import { pairsOf } from "../columns.ts";
-import { JOB_OF_TOKEN, STORED_CONSENT } from "../tables.ts";
+import { STORED_CONSENT } from "../tables.ts";
 import type { FindTokens } from "../token-facts.ts";
 import { SQLITE } from "./engine.ts";
 
@@ -11,8 +11,7 @@ export const findSqliteTokens: FindTokens = (isOne) => {
     from ${asked} q cross join token o cross join json_each(o.ancestors) a where o.jti = q.jti)`;
   const firstEnding = `(select json_object('event_id', e.event_id, 'at_ms', e.at_ms)
     ${SQLITE.firstEnding("t.ending_keys")})`;
-  const job = `(select json_object(${pairsOf(JOB_OF_TOKEN, "j.")})
-    from job j where j.id = t.job_id and t.job_iss is null)`;
+  const job = "(select j.body from job j where j.id = t.job_id and t.job_iss is null)";
   const found = (jtis: string, ofAsked: readonly [ended: string, job: string]): string => `
     select t.*, ${ofAsked[0]} as ended, ${ofAsked[1]} as job,
       (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent
