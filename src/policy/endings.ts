@@ -125,12 +125,16 @@ export type Endable = {
 };
 
 /**
- * The root of a token: a token of ours, by its keys, or a foreign one, by the time at which it was issued, and by its
- * name where its issuer takes back single tokens.
+ * The root of a token: a token of ours, by its keys, or a foreign one, by the time at which it was issued, by its name
+ * where its issuer takes back single tokens, and by the session that it belongs to.
  */
 export type Root =
   | { keys: readonly EndingKey[] }
-  | { issuedAtSeconds: number; token?: { iss: string; jti: string } };
+  | {
+      issuedAtSeconds: number;
+      token?: { iss: string; jti: string };
+      session?: { iss: string; sid: string };
+    };
 
 /**
  * The keys of a token: its own since it was written, the subject's since the foreign token was issued, and those of the
@@ -174,6 +178,7 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
       : foreignKeys(sha256, origin, Math.min(root.issuedAtSeconds, issued.issuedAtSeconds));
   for (const { key, sinceMs } of [...behind, ...(issued.jobKeys ?? [])]) carry(key, sinceMs);
   if ("token" in root && root.token !== undefined) add({ by: "foreign_token", ...root.token }, writtenMs);
+  if ("session" in root && root.session !== undefined) add({ by: "sign_in", ...root.session }, writtenMs);
   return keys;
 }
 

@@ -27,3 +27,7 @@ export function checkIdTokenUser(claims: JsonObject): Result<undefined, IdTokenU
   const iat = numberClaim(claims, "iat");
   return iat.ok ? ok(undefined) : iat;
 }
+
+/** OIDCB-2.1-2: what the provider calls its own session of the user, by which it may end that later. */
+export const sessionName = ({ sid }: JsonObject): string | undefined =>
+  typeof sid === "string" && sid !== "" ? sid : undefined;

@@ -113,6 +113,9 @@ export function readSignal(event: ReceivedEvent, issuer: string): Result<Receive
   return ok({ meaning, sub: subject.value.sub, atSeconds });
 }
 
+/** Keycloak names so all sessions of the user, which it ended at once. */
+const EVERY_SESSION = "ALL";
+
 /** SSF-D-6: an issuer speaks of its own subjects alone. SSF-3.6-1: a subject with a member that is not understood. */
 function subjectOf(subject: JsonObject | undefined, issuer: string): Result<SignalSubject, SignalIgnored> {
   const { format, ...members } = subject ?? {};
@@ -128,11 +131,12 @@ function subjectOf(subject: JsonObject | undefined, issuer: string): Result<Sign
     const named = isJsonObject(user) ? subjectOf(user, issuer) : undefined;
     if (!named?.ok || !("sub" in named.value)) return err({ kind: "event_subject_unsupported" });
     // CAEP-3.1-2: only the sign-in that all of its members describe.
-    return sid === undefined ? named : ok({ sub: named.value.sub, sid });
+    return sid === undefined || sid === EVERY_SESSION ? named : ok({ sub: named.value.sub, sid });
   }
   const [sub, jti] = [text(members.sub), text(members.jti)];
   const isKnown = form === "iss_sub" || form === "iss-sub" ? sub : form === "jwt_id" ? jti : undefined;
-  if (isKnown === undefined) return err({ kind: "event_subject_unsupported" });
+  if (isKnown === undefined || text(members.iss) === undefined)
+    return err({ kind: "event_subject_unsupported" });
   if (members.iss !== issuer) return err({ kind: "event_subject_foreign" });
   return form === "jwt_id" ? ok({ jti: isKnown }) : ok({ sub: isKnown });
 }

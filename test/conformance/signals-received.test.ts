@@ -57,7 +57,15 @@ after(() => stop(service));
 
 const now = (): number => Math.floor(Date.now() / 1000);
 
-type Named = { iss?: string; key?: typeof corp; sub?: string; iat?: number; jti?: string; job?: string };
+type Named = {
+  iss?: string;
+  key?: typeof corp;
+  sub?: string;
+  iat?: number;
+  jti?: string;
+  sid?: string;
+  job?: string;
+};
 
 function userToken({
   iss = CORP,
@@ -65,9 +73,10 @@ function userToken({
   sub = "alice",
   iat = now(),
   jti = randomUUID(),
+  sid,
   job,
 }: Named = {}) {
-  const claims = { iss, sub, aud: ISSUER, iat, exp: now() + 600, jti, scope: "trips.read" };
+  const claims = { iss, sub, aud: ISSUER, iat, exp: now() + 600, jti, sid, scope: "trips.read" };
   return forge(key, job === undefined ? claims : { ...claims, job: { id: job, exp: now() + 600 } });
 }
 
@@ -124,6 +133,11 @@ const ENDING: Record<string, (sub: string) => object> = {
   "session-revoked with a member of another event": (sub) =>
     eventOf(REVOKED, user(sub), {}, { change_type: "create" }),
   "an event about a complex subject": (sub) => eventOf(REVOKED, { format: "complex", user: user(sub) }),
+  "an event about all sessions, as Keycloak names them": (sub) =>
+    eventOf(REVOKED, {
+      ...{ format: "complex", user: user(sub) },
+      session: { format: "opaque", id: "ALL" },
+    }),
   "an event with its subject where RISC has it": (sub) =>
     eventOf(REVOKED, {}, { sub_id: undefined }, { subject: { subject_type: "iss-sub", iss: CORP, sub } }),
 };
@@ -196,6 +210,22 @@ test("SSF-D-6 a single token that its issuer takes back ends with what came of i
   assert.deepEqual([await isActive(gone), await isActive(stays)], [false, true]);
 });
 
+test("CAEP-3.1-2 a session ends with what came of its tokens, and with what is presented of it later", async () => {
+  const sid = randomUUID();
+  const [gone, stays, theirs] = [
+    await tokenFor({ sub: "gina", sid }),
+    await tokenFor({ sub: "gina", sid: randomUUID() }),
+    await tokenFor({ sub: "gina", sid, iss: OTHER, key: other }),
+  ];
+  const subject = { format: "complex", user: user("gina"), session: { format: "opaque", id: sid } };
+  assert.equal((await push(eventOf(REVOKED, subject))).status, 202);
+  assert.deepEqual(
+    [await isActive(gone), await isActive(stays), await isActive(theirs)],
+    [false, true, true],
+  );
+  await assert.rejects(tokenFor({ sub: "gina", sid, iat: now() + 20 }), /invalid_request/);
+});
+
 test("JOB-D-19 a job of the issuer ends as one, also what is redeemed of it later, and no job of another issuer", async () => {
   const job = `job_${randomUUID()}`;
   const [gone, stays, theirs] = [
@@ -257,6 +287,10 @@ const IGNORED: Record<string, [claims: object, reason: string]> = {
   ],
   "a device of the user": [
     eventOf(REVOKED, { format: "complex", user: user(), device: { format: "opaque", id: "d" } }),
+    "event_subject_unsupported",
+  ],
+  "a user without an issuer": [
+    eventOf(REVOKED, { format: "iss_sub", issuer: CORP, sub: "alice" }),
     "event_subject_unsupported",
   ],
   "a sub that is no text": [

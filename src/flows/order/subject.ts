@@ -11,7 +11,7 @@ import { defined, err, ok, whenOk, whenReady } from "../../result.ts";
 import type { ForeignTokenType, Settings, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
-import { checkIdTokenUser } from "../../spec/oidc-user.ts";
+import { checkIdTokenUser, sessionName } from "../../spec/oidc-user.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { TimeRule, Times } from "../../spec/rfc7519.ts";
 import {
@@ -163,12 +163,19 @@ export function readForeignSubject(
 
 type ForeignRoot = Extract<Root, { issuedAtSeconds: number }>;
 
-/** A token that does not tell when it was issued counts as older than any ending. */
-export const foreignRoot = ({ issuer: iss, signals }: TrustedIssuer, { iat, jti }: JsonObject): ForeignRoot =>
-  defined<ForeignRoot>({
+/**
+ * A token that does not tell when it was issued counts as older than any ending. CAEP-3.1-2: one that names the session
+ * in which the user got it ends with that.
+ */
+export function foreignRoot({ issuer: iss, signals }: TrustedIssuer, claims: JsonObject): ForeignRoot {
+  const { iat, jti } = claims;
+  const sid = sessionName(claims);
+  return defined<ForeignRoot>({
     issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
     token: signals !== undefined && typeof jti === "string" ? { iss, jti } : undefined,
+    session: sid === undefined ? undefined : { iss, sid },
   });
+}
 
 /**
  * JOB-D-18: the claim counts where the operator says so of the issuer; elsewhere it is something else, such as what the

@@ -12,6 +12,7 @@ import type { Recheck, RowChange } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
+import { sessionName } from "../../spec/oidc-user.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { AskingClientPorts, PeoplePorts } from "../ports.ts";
@@ -26,7 +27,6 @@ import {
   maxAgeOf,
   parseAuthenticationResponse,
   readErrorCode,
-  sessionName,
   verifiedMail,
   zoneInfo,
 } from "../spec/oidc.ts";

@@ -369,7 +369,3 @@ export const zoneInfo = ({ zoneinfo }: JsonObject): string | undefined =>
 export function verifiedMail({ email, email_verified: verified }: JsonObject): string | undefined {
   return verified === true && typeof email === "string" && email !== "" ? email : undefined;
 }
-
-/** OIDCB-2.1-2: what the provider calls its own session of the user, by which it may end that later. */
-export const sessionName = ({ sid }: JsonObject): string | undefined =>
-  typeof sid === "string" && sid !== "" ? sid : undefined;
