@@ -82,18 +82,23 @@ export interface Jobs {
   living(origin: Origin, actor: string, nowSeconds: number): Promise<Record<"ofPair" | "ofActor", number>>;
   /** Its tokens that have not expired, ended ones too, in the order in which they were issued. */
   tokens(id: string, nowSeconds: number, limit: number): Promise<readonly TokenRecord[]>;
-  /** What there is of it; `ended` is what ended it. */
+  /** What there is of it; `ended` is what ended it, `codeIssuer` that of codes that were used. */
   remains(
     id: string,
-    at: { nowSeconds: number; ended?: { eventId: string; atMs: number } },
+    at: { nowSeconds: number; codeIssuer: string; ended?: { eventId: string; atMs: number } },
   ): Promise<JobRemains>;
 }
 
+/**
+ * What was given for a job and is of use until the job ends: codes that were not used, families, consents, open questions
+ * to its user, and codes by which clients wait for the answer.
+ */
+export type JobHoldings = Record<"codes" | "families" | "consents" | "questions" | "deferrals", number>;
+
 export type JobRemains = {
   tokens: readonly LivingTokens[];
-  /** The families and consents that were given for it. */
-  families: number;
-  consents: number;
+  /** What there is for it beside tokens. */
+  held: JobHoldings;
   /** By stream: how many of the events that tell of its end wait for their receiver. */
   events: ReadonlyMap<string, number>;
 };

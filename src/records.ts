@@ -280,12 +280,16 @@ export type ShortLivedKind =
 /** A session of a user, as far as an ending goes: when it began, and what the provider calls its own. */
 export type SessionFacts = { startedAtSeconds: number; sid?: string };
 
-/** `holder` is the digest of the browser or of the user that it belongs to. Each change counts the version up. */
+/**
+ * `holder` is the digest of the browser or of the user that it belongs to, `jobId` the job of ours that it is kept for. Each
+ * change counts the version up.
+ */
 export type ShortLived<K extends ShortLivedKind = ShortLivedKind, Body = object> = {
   kind: K;
   key: string;
   version: number;
   holder?: string;
+  jobId?: string;
   body: Body;
   expiresAtSeconds: number;
 };

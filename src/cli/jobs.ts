@@ -113,6 +113,9 @@ async function endJob(admin: Admin, id: string, isDry: boolean, json: boolean): 
       ? `Would stop the job ${word(id)}: ${tokens}. Nothing was stopped.`
       : `Stopped the job ${word(id)}: ${tokens}, refused from now on, with all that would come of them.`,
   );
+  const held = HELD.filter(([name]) => status.held[name] > 0);
+  if (held.length > 0)
+    admin.print(`Ends with it: ${held.map(([name, what]) => `${what} ${status.held[name]}`).join(", ")}.`);
   for (const line of closureLines(status)) admin.print(line);
   return EXIT.done;
 }
@@ -142,8 +145,7 @@ function jobLine({ job, ended, state, open, partners, held }: JobStatus, titles:
     depth: maxDepth?.toString(),
     issued: maxTokens === undefined ? undefined : `${job.issued ?? 0}/${maxTokens}`,
     living: living.reduce((sum, one) => sum + one, 0).toString(),
-    families: held.families.toString(),
-    consents: held.consents.toString(),
+    ...Object.fromEntries(HELD.map(([name]) => [name, held[name].toString()])),
     ended: ended && time(ended.atMs),
     reason: ended?.reason,
   });
@@ -161,6 +163,14 @@ function treeLines(tokens: readonly TokenRecord[]): readonly string[] {
     ]);
   return lines("", 1);
 }
+
+const HELD = [
+  ["codes", "authorization codes"],
+  ["families", "grants with refresh tokens"],
+  ["consents", "consents"],
+  ["questions", "open questions to the user"],
+  ["deferrals", "clients that wait for an answer"],
+] as const;
 
 const TOLD = {
   acknowledged: "it was told and has confirmed that",

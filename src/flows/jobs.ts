@@ -3,7 +3,7 @@ import type { Closure } from "../policy/closure.ts";
 import { buildClosure } from "../policy/closure.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
-import type { JobRemains } from "../ports-store.ts";
+import type { JobHoldings } from "../ports-store.ts";
 import type { JobFacts } from "../records.ts";
 import { defined } from "../result.ts";
 import type { EndingEvent } from "./endings.ts";
@@ -15,7 +15,7 @@ export type JobStatus = JobFacts &
   Omit<Closure, "state"> & {
     state: Closure["state"] | "living";
     asOfSeconds: number;
-    held: Pick<JobRemains, "families" | "consents">;
+    held: JobHoldings;
     outside: Outside;
   };
 
@@ -26,8 +26,9 @@ export async function readStatus(ports: JobPorts, facts: JobFacts): Promise<JobS
   const { clock, jobs, settings } = ports;
   const { job, ended } = facts;
   const nowSeconds = clock.nowSeconds();
-  const [{ tokens, events, ...held }, outside] = await Promise.all([
-    jobs.remains(job.id, defined({ nowSeconds, ended })),
+  const codeIssuer = codeIssuerOf(settings().issuer);
+  const [{ tokens, events, held }, outside] = await Promise.all([
+    jobs.remains(job.id, defined({ nowSeconds, codeIssuer, ended })),
     readOutside(ports, facts, nowSeconds),
   ]);
   const { policy, streams } = settings();
@@ -70,6 +71,9 @@ async function readOutside(
       .map(({ family }) => family.id),
   };
 }
+
+/** Codes that were used are on record under this name. */
+export const codeIssuerOf = (us: string): string => `${us}/code`;
 
 /** JOB-D-14: what stops the job, and the event of it, by which also its user and its agent find it. */
 export function stopOf(

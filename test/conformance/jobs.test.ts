@@ -1,5 +1,6 @@
 /** Jobs: who sees one and stops it, by API, by command and by its own client, and what stands then. */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -7,6 +8,7 @@ import type { HostRun } from "../../scripts/command-line.ts";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
+import type { Service as StartedService } from "../../src/start/service.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
@@ -20,7 +22,7 @@ const scopes = ["trips.read"];
 const TRIP = "https://trips.example/rar/trip";
 const trip = { governs: scopes, fields: { place: { is: "string", narrows: "equal" } } };
 
-let service: Service;
+let service: Service & Pick<StartedService, "ports">;
 before(async () => {
   const client = { method: "client_secret_basic", secrets: [SECRET] };
   service = await makeService(
@@ -168,10 +170,26 @@ test("JOB-D-13, JOB-D-20 an administrator reads jobs page by page, and no other 
 test("JOB-D-20, JOB-D-21, JOB-D-22 an operator sees the tree of a job, is told before the stop what it leaves, and stops it", async () => {
   const job = await jobOf("report", 'Say "hello"\\');
   const [first, second] = await twoHops(job);
+  // As a user's click records it.
+  const consent = {
+    id: randomUUID(),
+    version: 1,
+    origin: { iss: IDP, sub: "alice" },
+    actor: planner,
+    jobId: job,
+  };
+  const add = { ...consent, targets: ["booking"], scopes };
+  const event = { type: "consent.recorded", outcome: "allow", reason: "by_subject" } as const;
+  assert.ok((await service.ports.journal.record({ event, consent: { add } })).ok);
   const shown = await admin("jobs", "show", job);
   assert.deepEqual([shown.code, shown.err], [0, ""]);
   const [line = "", parent = "", child = "", ...closure] = shown.out.trimEnd().split("\n");
-  assert.match(line, new RegExp(`^${job} living title="Say .*" .* living=2 families=0 consents=0$`));
+  assert.match(
+    line,
+    new RegExp(
+      `^${job} living title="Say .*" .* living=2 codes=0 families=0 consents=1 questions=0 deferrals=0$`,
+    ),
+  );
   assert.ok(parent.startsWith(`  ${claimsOf(first).jti} `), parent);
   assert.ok(child.startsWith(`    ${claimsOf(second).jti} `), child);
   assert.match(
@@ -180,10 +198,14 @@ test("JOB-D-20, JOB-D-21, JOB-D-22 an operator sees the tree of a job, is told b
   );
 
   const dry = await admin("jobs", "end", job, "--dry-run");
-  assert.match(dry.out, /^Would stop the job \S+: 2 tokens valid until now\. Nothing was stopped\.\n/);
+  assert.match(
+    dry.out,
+    /^Would stop the job \S+: 2 tokens valid until now\. Nothing was stopped\.\nEnds with it: consents 1\.\n/,
+  );
   assert.equal(await isActive(second), true);
   const ended = await admin("jobs", "end", job);
   assert.match(ended.out, /^Stopped the job \S+: 2 tokens valid until now, refused from now on/);
+  assert.match(ended.out, /\nEnds with it: consents 1\.\n/);
   assert.match(ended.out, /\nNot closed yet: what stands above may still be accepted\.\n$/);
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
   const report = JSON.parse((await admin("jobs", "show", job, "--json")).out);

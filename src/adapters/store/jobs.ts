@@ -6,11 +6,14 @@ import {
   JOBS_PER_AGENT_AND_SUBJECT_MAX,
   JOBS_PER_AGENT_MAX,
 } from "../../limits/jobs.ts";
+import { CODE_KEPT_SECONDS, CODE_SECONDS, DEFERRAL_KEPT_SECONDS } from "../../limits/people.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
+import type { JobHoldings } from "../../ports-store.ts";
 import type { JobFacts } from "../../records.ts";
 import { defined, whenReady } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow } from "./columns.ts";
+import { spentJti } from "./encoding.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords } from "./engine.ts";
 import type { EndedRow } from "./rows.ts";
@@ -23,9 +26,41 @@ const OF_JOB = "job_id = :id and job_iss is null";
 
 type FoundJob = RowOf<typeof JOB.columns> & EndedRow;
 
+const heldFor = (name: Exclude<keyof JobHoldings, "codes">, table: string, where: string): string =>
+  `(select count(*) from ${table} h where h.job_id = :id and ${where}) as ${name}`;
+
 export function jobRows(engine: Engine): JobRows {
-  const { rows, remove, selected, some, firstEnding } = engine;
+  const { rows, remove, selected, some, among, firstEnding } = engine;
+  const endedFirst = `(select e.event_id ${firstEnding("h.ending_keys")})`;
+  const held = `select ${[
+    // One that ended before the job did is not there any more.
+    heldFor(
+      "families",
+      "refresh_family",
+      `h.ends_at > :now and coalesce(h.idle_ends_at, h.ends_at) > :now
+       and coalesce(${endedFirst}, :event, '') = coalesce(:event, '')`,
+    ),
+    heldFor(
+      "consents",
+      "consent",
+      "h.withdrawn_at is null and (h.expires_at is null or h.expires_at > :now)",
+    ),
+    heldFor("questions", "pending_consent", "h.expires_at > :now"),
+    heldFor("deferrals", "short_lived", "h.kind = 'deferral' and h.expires_at > :waiting"),
+  ].join(", ")}`;
   const found = `select ${selected(JOB, "j.")}, (${firstEnded(engine, "j.ending_keys")}) as ended from job j`;
+  const unusedCodes = async (id: string, issuer: string, now: number): Promise<number> => {
+    const codes = await rows<{ key: string }>(
+      "select key from short_lived where job_id = :id and kind = 'code' and expires_at > :unused",
+      { id, unused: now + CODE_KEPT_SECONDS - CODE_SECONDS },
+    );
+    if (codes.length === 0) return 0;
+    const used = await rows(
+      `select jti from spent_jti where issuer = :issuer and ${among("jti", "texts_of(:jtis)")}`,
+      { issuer, jtis: JSON.stringify(codes.map(({ key }) => spentJti(key))) },
+    );
+    return codes.length - used.length;
+  };
   return {
     find: (id) =>
       whenReady(rows<FoundJob>(`${found} where j.id = :id`, { id }), ([row]) => row && factsOf(row)),
@@ -74,10 +109,10 @@ export function jobRows(engine: Engine): JobRows {
           limit,
         },
       ),
-    remains: async (id, { nowSeconds: now, ended }) => {
-      const given = (table: string, where: string) =>
-        `(select count(*) from ${table} where job_id = :id and ${where})`;
-      const [tokens, [held], events] = await Promise.all([
+    remains: async (id, { nowSeconds: now, codeIssuer, ended }) => {
+      const event = ended?.eventId ?? null;
+      const [codes, tokens, [holdings], events] = await Promise.all([
+        unusedCodes(id, codeIssuer, now),
         rows<{ audience: string; count: number; recent: number; until: number }>(
           `select audience, sum(case when expires_at > :now then 1 else 0 end) as count, count(*) as recent,
              max(expires_at) as until
@@ -85,16 +120,12 @@ export function jobRows(engine: Engine): JobRows {
           // A token of a partner lives no longer than its grant is on record.
           { id, now, since: now - EXPIRED_GRACE_SECONDS },
         ),
-        rows<{ families: number; consents: number }>(
-          `select ${given("refresh_family", "ends_at > :now")} as families,
-             ${given("consent", "withdrawn_at is null")} as consents`,
-          { id, now },
-        ),
+        rows<Omit<JobHoldings, "codes">>(held, { id, now, event, waiting: now + DEFERRAL_KEPT_SECONDS }),
         rows<{ stream: string; waiting: number }>(
           // The time finds them by its index; what the version before made has nothing but the time.
           `select stream, count(*) - count(nullif(sent, 0)) as waiting from signal
            where at_ms = cast(:at as bigint) and (event_id = :event or event_id is null) group by stream`,
-          { at: ended?.atMs ?? null, event: ended?.eventId ?? null },
+          { at: ended?.atMs ?? null, event },
         ),
       ]);
       return {
@@ -104,8 +135,13 @@ export function jobRows(engine: Engine): JobRows {
           recent: Number(recent),
           untilSeconds: until,
         })),
-        families: Number(held?.families ?? 0),
-        consents: Number(held?.consents ?? 0),
+        held: {
+          codes,
+          families: Number(holdings?.families ?? 0),
+          consents: Number(holdings?.consents ?? 0),
+          questions: Number(holdings?.questions ?? 0),
+          deferrals: Number(holdings?.deferrals ?? 0),
+        },
         events: new Map(events.map(({ stream, waiting }) => [stream, Number(waiting)])),
       };
     },

@@ -1,4 +1,5 @@
 /** Pending consents, in both stores. */
+import type { PendingConsent } from "../../records.ts";
 import { toRow } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
 import { readRecords, sweepOf } from "./engine.ts";
@@ -14,22 +15,22 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
     )[0];
   return {
     open: async (pending, { nowSeconds: now, ...caps }) => {
-      const row = toRow(PENDING_CONSENT.columns, pending);
+      const row = rowOf(pending);
       const about = { asked: row.asked, now };
       const before = await living("asked", about);
       if (before !== undefined) return before;
       // Instances that add at the same time may together exceed the caps by a few. An expired row about the same may
       // still be there; a living one that another instance has just added stays.
       const added = await change(
-        `insert into pending_consent as p (asked, id, version, actor, subject, body, expires_at)
-         select :asked, :id, cast(:version as bigint), :actor, :subject, :body, cast(:expires_at as bigint)
+        `insert into pending_consent as p (asked, id, version, actor, subject, job_id, body, expires_at)
+         select :asked, :id, cast(:version as bigint), :actor, :subject, :job_id, :body, cast(:expires_at as bigint)
          where (select count(*) from pending_consent where actor = :actor and expires_at > :now) < :perActor
            and (select count(*) from pending_consent where subject = :subject and expires_at > :now) < :perSubject
            and (select count(*) from pending_consent
              where actor = :actor and subject = :subject and expires_at > :now) < :perPair
          on conflict (asked) do update
          set id = excluded.id, version = excluded.version, actor = excluded.actor, subject = excluded.subject,
-           body = excluded.body, expires_at = excluded.expires_at
+           job_id = excluded.job_id, body = excluded.body, expires_at = excluded.expires_at
          where p.expires_at <= :now`,
         { ...row, ...caps, now },
       );
@@ -44,12 +45,19 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
       ),
     replace: async (pending) => {
       const changed = await change(
-        `update pending_consent set version = :version, body = :body, expires_at = :expires_at
+        `update pending_consent set version = :version, job_id = :job_id, body = :body, expires_at = :expires_at
          where id = :id and version = :version - 1`,
-        toRow(PENDING_CONSENT.columns, pending),
+        rowOf(pending),
       );
       return changed === 1;
     },
     sweep: sweepOf(engine, "pending_consent", "asked"),
   };
+}
+
+/** The job of ours in which it is asked, as long as there is no answer. */
+function rowOf(pending: PendingConsent) {
+  const { ask, decided, closed } = pending;
+  const isOpen = !decided && !closed && ask.job?.iss === undefined;
+  return { ...toRow(PENDING_CONSENT.columns, pending), job_id: (isOpen ? ask.job?.id : undefined) ?? null };
 }

@@ -204,6 +204,7 @@ export const SHORT_LIVED = tableOf<ShortLived>()("short_lived", {
   key: asText("key"),
   version: asInteger("version"),
   browser: asText("holder?"),
+  job_id: asText("jobId?"),
   body: asJsonText("body"),
   expires_at: asInteger("expiresAtSeconds"),
 });

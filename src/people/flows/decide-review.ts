@@ -252,14 +252,15 @@ function codeRow(
     ...given,
     usableUntilSeconds: nowSeconds + CODE_SECONDS,
   });
-  const add = {
+  const add = defined<PeopleRow<"code">>({
     kind: "code",
     key: hash.sha256(code),
     version: 1,
     holder: userDigest(hash.sha256, session.origin),
+    jobId: given.jobId,
     body,
     expiresAtSeconds: nowSeconds + CODE_KEPT_SECONDS,
-  } as const;
+  });
   return { add, most: CODES_PER_USER_MAX };
 }
 

@@ -43,7 +43,15 @@ export async function defer(
     endingKeys: keysOf(ports, order, missing, link, nowSeconds),
   };
   const expiresAtSeconds = endsAtSeconds + DEFERRAL_KEPT_SECONDS;
-  const add: PeopleRow = { kind: "deferral", key: link, version: 1, body, expiresAtSeconds };
+  const add = defined<PeopleRow<"deferral">>({
+    kind: "deferral",
+    key: link,
+    version: 1,
+    // The job of another server is not among ours.
+    jobId: access.job?.iss === undefined ? access.job?.id : undefined,
+    body,
+    expiresAtSeconds,
+  });
   return {
     asked: { pending: hash.sha256(question.id) },
     deferral: {

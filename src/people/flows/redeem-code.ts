@@ -3,6 +3,7 @@
 import { describeRequest } from "../../flows/audit-fields.ts";
 import type { EndingPorts } from "../../flows/endings.ts";
 import { endTokens } from "../../flows/endings.ts";
+import { codeIssuerOf } from "../../flows/jobs.ts";
 import type {
   FamilyStep,
   Order,
@@ -121,7 +122,12 @@ const describeCode = (key: string, origin: Origin): Required<Pick<Known, "subjec
 });
 
 const guardOf = ({ settings }: Pick<PeoplePorts, "settings">, key: string, expiresAtSeconds: number) =>
-  ({ kind: "code_fresh", issuer: `${settings().issuer}/code`, jti: key, expiresAtSeconds }) satisfies Guard;
+  ({
+    kind: "code_fresh",
+    issuer: codeIssuerOf(settings().issuer),
+    jti: key,
+    expiresAtSeconds,
+  }) satisfies Guard;
 
 /**
  * The `jti` of the token that a code gives is derived from the code, so that a second use finds it; the code has 256

@@ -364,7 +364,7 @@ test(
     await sender.run();
     await until(() => recorded.some(({ type }) => type === "signal.refused"), "the refusal is recorded");
     const ended = (await store.jobs.find(JOB))?.ended ?? assert.fail();
-    const at = { nowSeconds: clock.nowSeconds(), ended };
+    const at = { nowSeconds: clock.nowSeconds(), codeIssuer: ISSUER, ended };
     assert.deepEqual((await store.jobs.remains(JOB, at)).events, new Map([["api", 1]]));
     await sender.run();
     assert.equal(pushed.length, 1);
@@ -397,7 +397,7 @@ test(
       [other, two],
     ] as const)
       assert.deepEqual(
-        (await store.jobs.remains(id, { nowSeconds, ended })).events,
+        (await store.jobs.remains(id, { nowSeconds, codeIssuer: ISSUER, ended })).events,
         new Map([
           ["api", 1],
           ["other", 1],

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { JOB_KEPT_SECONDS, JOBS_LISTED } from "../../../src/limits/jobs.ts";
+import { CODE_KEPT_SECONDS, CODE_SECONDS, DEFERRAL_KEPT_SECONDS } from "../../../src/limits/people.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../../src/limits/store.ts";
 import { buildEnding } from "../../../src/policy/endings.ts";
 import { jobKeys } from "../../../src/policy/jobs.ts";
@@ -10,10 +11,12 @@ import type { Guard, JobRecord } from "../../../src/records.ts";
 import { defined } from "../../../src/result.ts";
 import { endingOf } from "./endings.contract.ts";
 import { makeFamily } from "./families.contract.ts";
+import { CAPS, pending } from "./pending-consents.contract.ts";
 import type { Harness } from "./store.contract.ts";
 import { ISSUER, makeConsent, makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
 
 const US = "https://as.example";
+const CODES = `${US}/code`;
 const AGENT = "spiffe://td.example/agent";
 
 /** Its number of tokens is counted if it has a bound. */
@@ -209,8 +212,6 @@ export function testJobs({ name, create, shared }: Harness): void {
     await writer.token({ jobId: "job_2", audience: "a", ...until(60) });
     // Another server's job of the same id is another one.
     await writer.token({ jobId, jobIssuer: "https://partner.example", audience: "c", ...until(60) });
-    await writer.consent(makeConsent({ jobId }));
-    await writer.write({ family: { start: makeFamily({ jobId }), digest: "d" } });
     const ended = { eventId: "of the job", atMs: NOW_SECONDS * 1000 };
     const signal = { ...ended, body: "x", expiresAtSeconds: NOW_SECONDS + 60 };
     for (const [stream, jti] of [
@@ -232,15 +233,14 @@ export function testJobs({ name, create, shared }: Harness): void {
       { ...before, atMs: ended.atMs + 1, stream: "two", jti: "7" },
       { ...before, stream: "before", jti: "8" },
     ]);
-    const remains = await store.jobs.remains(jobId, { nowSeconds, ended });
+    const remains = await store.jobs.remains(jobId, { nowSeconds, codeIssuer: CODES, ended });
     assert.deepEqual(remains, {
       tokens: [
         { audience: "a", count: 2, recent: 3, untilSeconds: NOW_SECONDS + 90 },
         { audience: "b", count: 1, recent: 1, untilSeconds: NOW_SECONDS + 30 },
         { audience: "c", count: 0, recent: 1, untilSeconds: NOW_SECONDS + 1 - EXPIRED_GRACE_SECONDS },
       ],
-      families: 1,
-      consents: 1,
+      held: { codes: 0, families: 0, consents: 0, questions: 0, deferrals: 0 },
       events: new Map([
         ["one", 2],
         ["two", 0],
@@ -248,7 +248,7 @@ export function testJobs({ name, create, shared }: Harness): void {
         ["before", 1],
       ]),
     });
-    assert.deepEqual((await store.jobs.remains(jobId, { nowSeconds })).events, new Map());
+    assert.deepEqual((await store.jobs.remains(jobId, { nowSeconds, codeIssuer: CODES })).events, new Map());
     const listed = await store.jobs.tokens(jobId, NOW_SECONDS, 10);
     assert.deepEqual(
       listed.map(({ jti }) => jti),
@@ -256,6 +256,66 @@ export function testJobs({ name, create, shared }: Harness): void {
     );
     assert.equal((await store.jobs.tokens(jobId, NOW_SECONDS, 2)).length, 2);
     assert.deepEqual(await store.jobs.tokens("job_\u0000", NOW_SECONDS, 2), []);
+  });
+
+  test(`JOB-D-20 what is held for a job is what it could still give something for, and once it has ended what could until then (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const [jobId, nowSeconds] = ["job_1", NOW_SECONDS];
+    const until = (seconds: number) => ({ expiresAtSeconds: NOW_SECONDS + seconds });
+    for (const given of [{ jobId }, { jobId, ...until(1) }, { jobId, ...until(0) }, {}, { jobId: "job_2" }])
+      await writer.consent(makeConsent(given));
+    await writer.withdraw((await writer.consent(makeConsent({ jobId }))).id);
+    const job = makeJob({ id: jobId });
+    const families = [
+      makeFamily({ id: "lives" }),
+      makeFamily({ id: "ended" }),
+      makeFamily({ id: "idle", idleEndsAtSeconds: NOW_SECONDS }),
+      makeFamily({ id: "over", endsAtSeconds: NOW_SECONDS }),
+    ].map((family) => ({ ...family, jobId, endingKeys: [...job.endingKeys, ...family.endingKeys] }));
+    for (const start of [...families, makeFamily({ id: "of none" })])
+      await writer.write({ family: { start, digest: start.id } });
+    const ends = (selector: Parameters<typeof buildEnding>[1], atMs: number) =>
+      writer.write({ ending: buildEnding(hash.sha256, selector, atMs) });
+    await ends({ by: "grant", id: "ended" }, NOW_SECONDS * 1000 - 1);
+    const row = (kind: "code" | "deferral", key: string, of: object, kept: number) =>
+      store.shortLived.add({ kind, key, version: 1, body: { jobId }, ...until(kept), ...of });
+    const unused = CODE_KEPT_SECONDS - CODE_SECONDS;
+    await row("code", "lives", { jobId }, unused + 1);
+    await row("code", "over", { jobId }, unused);
+    await row("code", "used", { jobId }, unused + 60);
+    await row("code", "of none", {}, unused + 60);
+    const used: Guard = { kind: "code_fresh", issuer: CODES, jti: "used", ...until(60) };
+    assert.deepEqual(await writer.write({ guards: [used] }), []);
+    await row("deferral", "waits", { jobId }, DEFERRAL_KEPT_SECONDS + 1);
+    await row("deferral", "over", { jobId }, DEFERRAL_KEPT_SECONDS);
+    const within = { id: jobId, bounds: { notAfterSeconds: NOW_SECONDS + 60 } };
+    const question = async (id: string, extra: object = {}, asking: object = { job: within }) => {
+      const asked = pending(id, extra);
+      const { ask } = asked;
+      const open = { ...asked, ask: { ...ask, ...asking } };
+      assert.equal((await store.pendingConsents.open(open, CAPS))?.id, id);
+      return open;
+    };
+    const decided = await question("decided");
+    assert.ok(await store.pendingConsents.replace({ ...decided, version: 2, decided: true }));
+    const closed = await question("closed");
+    assert.ok(await store.pendingConsents.replace({ ...closed, version: 2, closed: true }));
+    const renewed = await question("renewed");
+    assert.ok(await store.pendingConsents.replace({ ...renewed, version: 2, renewals: 1 }));
+    await question("open");
+    await question("over", until(0));
+    await question("of none", {}, {});
+    await question("of another server", {}, { job: { ...within, iss: "https://partner.example" } });
+    const held = async (at = {}) =>
+      (await store.jobs.remains(jobId, { nowSeconds, codeIssuer: CODES, ...at })).held;
+    const all = { codes: 1, families: 1, consents: 2, questions: 2, deferrals: 1 };
+    assert.deepEqual(await held(), all);
+    await writer.write(adding(job));
+    await ends({ by: "job", iss: US, id: jobId }, NOW_SECONDS * 1000);
+    const { ended } = (await store.jobs.find(jobId)) ?? {};
+    assert.ok(ended);
+    assert.deepEqual(await held({ ended }), all);
   });
 
   test(`jobs are listed the newest first, by user and by agent, page by page (${name})`, async (t) => {

@@ -5,9 +5,9 @@ import type { PendingConsent } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
 import { NOW_SECONDS } from "./store.contract.ts";
 
-const CAPS = { perActor: 9, perSubject: 9, perPair: 9, nowSeconds: NOW_SECONDS };
+export const CAPS = { perActor: 9, perSubject: 9, perPair: 9, nowSeconds: NOW_SECONDS };
 
-const pending = (id: string, extra: Partial<PendingConsent> = {}): PendingConsent => ({
+export const pending = (id: string, extra: Partial<PendingConsent> = {}): PendingConsent => ({
   id,
   version: 1,
   asked: `about-${id}`,

@@ -1,6 +1,7 @@
 /** Agents that wait for their users in a job, for a job, and when the job ends meanwhile. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { readStatus } from "../../../src/flows/jobs.ts";
 import type { Ports } from "../../../src/ports.ts";
 import type { Service as StartedService } from "../../../src/start/service.ts";
 import { asOperator, exchange, TRIPS } from "../../support/asking-agents.ts";
@@ -96,6 +97,23 @@ test("DTR-11.7-1, DTR-D-15, JOB-D-12 the end of the job ends the wait of what is
     await end(job);
     assert.equal(outcome(await poll(service, waiting, { path })), "access_denied");
   }
+});
+
+test("JOB-D-20 the report of a job counts its open question and the client that waits, until the user has answered: then the consent", async () => {
+  const { access_token: own, job_id: job } = await approved("dina", "A job that is counted");
+  const held = async () =>
+    (await readStatus(service.ports, (await service.ports.jobs.find(String(job))) ?? assert.fail())).held;
+  const before = { codes: 0, families: 0, consents: 1, questions: 0, deferrals: 0 };
+  assert.deepEqual(await held(), before);
+  const path = "agents/booking";
+  const asked = { own, path, target: "https://api.example", scope: "trips.read" };
+  const waiting = await waitFor(service, provider, asked);
+  assert.deepEqual(await held(), { ...before, questions: 1, deferrals: 1 });
+  const { browser, page } = await pageOf(service, provider, waiting.link, "dina");
+  await browser.decide(page);
+  assert.deepEqual(await held(), { ...before, consents: 2, deferrals: 1 });
+  assert.equal(outcome(await poll(service, waiting, { path })), "token");
+  assert.deepEqual(await held(), { ...before, consents: 2 });
 });
 
 test("DTR-11.7-1, JOB-D-9 the end of a job that the request chose ends its wait", async () => {

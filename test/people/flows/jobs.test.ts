@@ -282,6 +282,18 @@ for (const pushed of [false, true]) {
   });
 }
 
+test("JOB-D-20 the report counts an unused code and what was given for it, before the stop and as refused after it", async () => {
+  const { code, verifier } = await give({ title: "work that is counted" }, "walt", false);
+  const { id } = (await last("job.approved")).job as { id: string };
+  const held = async (): Promise<unknown> => (await asOperator(service, `/jobs/${id}`)).body.held;
+  const all = { codes: 1, families: 0, consents: 1, questions: 0, deferrals: 0 };
+  assert.deepEqual(await held(), all);
+  await redeem(service, code, verifier);
+  assert.deepEqual(await held(), { ...all, codes: 0, families: 1 });
+  const ended = await end(id);
+  assert.deepEqual((ended.body.job as JsonObject).held, { ...all, codes: 0, families: 1 });
+});
+
 test("JOB-D-13 a client that could also act as a workload ends the job that its user approved for it", async () => {
   const { code, verifier } = await give({ title: "work that is done" }, "wanda", false);
   const first = await redeem(service, code, verifier);

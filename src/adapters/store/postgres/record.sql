@@ -93,7 +93,7 @@ counted_in as (select * from json_to_recordset($28::text::json) as i
 issued_in as (select * from json_to_recordset($29::text::json) as i
   (entry int, id text, count bigint)),
 short_lived_in as (select * from json_to_recordset($30::text::json) as i
-  (entry int, kind text, key text, version bigint, browser text, body text, expires_at bigint)),
+  (entry int, kind text, key text, version bigint, browser text, job_id text, body text, expires_at bigint)),
 holder_in as (select * from json_to_recordset($31::text::json) as i
   (entry int, kind text, browser text, kept bigint)),
 gone_in as (select * from json_to_recordset($32::text::json) as i
@@ -547,8 +547,8 @@ dropped_out as (
 ),
 short_lived_out as (
   insert into short_lived
-    (kind, key, version, browser, body, expires_at)
-  select i.kind, i.key, i.version, i.browser, i.body, i.expires_at
+    (kind, key, version, browser, job_id, body, expires_at)
+  select i.kind, i.key, i.version, i.browser, i.job_id, i.body, i.expires_at
   from short_lived_in i
   where not exists (select from failed)
 ),
