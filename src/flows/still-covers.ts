@@ -7,7 +7,7 @@ import { MODES } from "../modes.ts";
 import { demandOfClient, isUnbound, meets } from "../policy/binding.ts";
 import { checkConforms, isWithin } from "../policy/details.ts";
 import { workloadOf } from "../policy/endings.ts";
-import { limitsOf, NO_TYPES } from "../policy/narrow-details.ts";
+import { limitsOf } from "../policy/narrow-details.ts";
 import type { Caller, Rule, Target } from "../policy/rules.ts";
 import { candidates, hasSubject, hopsMaxOf } from "../policy/rules.ts";
 import type { StoredConsent, TokenRecord } from "../records.ts";
@@ -58,8 +58,7 @@ export function stillCovers(
   const { scopes } = target;
   if (!scopesOf(record).every((one) => scopes.includes(one))) return err("token_target_narrowed");
   // RAR-D-11: a type or field that is gone, or a value that is not taken any more, limits nothing at the target.
-  if (!checkConforms(target.details ?? NO_TYPES, record.details ?? []).ok)
-    return err("token_target_narrowed");
+  if (!checkConforms(target.details, record.details ?? []).ok) return err("token_target_narrowed");
   // RFC9449-5-1, RFC8705-3-1: what a target demands from now on, it also demands of the tokens that were issued before.
   const { confirmation } = record;
   if (!meets(target.binding, confirmation)) return err("token_target_narrowed");
@@ -197,7 +196,7 @@ function allows(
   const ofClient = origin.sub === clientId || isBroughtGrant(record);
   if (!namesCaller(rule, record, client, target, limits)) return false;
   if (!scopesOf(record).every((one) => rule.scopes.includes(one))) return false;
-  const { details: types = NO_TYPES } = target;
+  const { details: types } = target;
   const limit = rule.details?.filter(({ type }) => types.has(type));
   if (!isWithin(types, record.details, limit)) return false;
   const isMissing = (type: string): boolean => !record.details?.some((one) => one.type === type);
@@ -250,6 +249,6 @@ function checkConsent(
   const covers =
     targets.some((name) => policy.targets.get(name) === target) &&
     scopesOf(record).every((one) => scopes.includes(one)) &&
-    isWithin(target.details ?? NO_TYPES, record.details, limitsOf(policy, consent, target));
+    isWithin(target.details, record.details, limitsOf(policy, consent, target));
   return covers ? STANDS : err("token_consent_narrowed");
 }

@@ -79,7 +79,7 @@ export function parseConsent(
   if (meaningless) return err({ kind: "consent_scope_unknown" });
   const limits = sent === undefined ? ok(undefined) : readDetails(sent);
   // RAR-D-10: each object is of a type that one of its targets declares.
-  const types = new Map(known.flatMap(({ details = [] }) => [...details]));
+  const types = new Map(known.flatMap(({ details }) => [...details]));
   if (!limits.ok || !checkConforms(types, limits.value ?? []).ok) {
     return err({ kind: "consent_details_refused" });
   }

@@ -20,48 +20,47 @@ import type {
 } from "./access.ts";
 import type { Judged } from "./judge.ts";
 import { fitsJob, holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
-import { detailsRefuse, governedScopes } from "./narrow-details.ts";
+import { detailsRefuse, withGovernedScopes } from "./narrow-details.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
 import { asksUser, candidates, consentOf, kindsFor } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
+
+const unlessEmpty = <T>(list: readonly T[] = []): readonly T[] | undefined =>
+  list.length > 0 ? list : undefined;
 
 const deny = (kind: Denied["kind"], reason: Denied["reason"], trace: Trace = []) =>
   err({ kind, reason, trace });
 
 export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed, Denied> {
-  let access = asked;
-  const { subject } = access;
-  if (MODES[access.mode].chain === "grows" && access.workload === undefined) {
+  const { subject } = asked;
+  if (MODES[asked.mode].chain === "grows" && asked.workload === undefined) {
     return deny("policy_denied", "actor_without_workload"); // PROD-2.6-3
   }
   if (subject !== undefined) {
-    const refused = subjectRefuses(policy, access, subject);
+    const refused = subjectRefuses(policy, asked, subject);
     if (refused !== undefined) return deny("policy_denied", refused);
   }
-  const aimed = aim(policy, access);
+  const aimed = aim(policy, asked);
   if (!aimed.ok) return aimed;
   const { audience, target } = aimed.value;
-  const product = productOf(access, target);
+  const product = productOf(asked, target);
   if (!product.ok) return product;
-  if (access.details !== undefined) {
-    const refused = detailsRefuse(access, target);
-    if (refused !== undefined) return deny(refused.kind, refused.reason);
-    const scope = access.scope ?? governedScopes(access, target);
-    access = defined<AccessRequest>({ ...access, scope });
-  }
+  const refused = detailsRefuse(asked, target);
+  if (refused !== undefined) return deny(refused.kind, refused.reason);
+  const access = withGovernedScopes(asked, target);
 
   const judged = candidates(policy, access, target).map((rule) => judge(policy, access, rule, target));
-  const trace: Trace = judged.map(({ rule, failed, fallen = [], fallenDetails = [] }) =>
+  const trace: Trace = judged.map(({ rule, failed, fallen, narrowed }) =>
     defined({
       rule: rule.id,
       failed,
-      fallen: fallen.length > 0 ? fallen : undefined,
-      fallenDetails: fallenDetails.length > 0 ? fallenDetails : undefined,
+      fallen: unlessEmpty(fallen),
+      fallenDetails: unlessEmpty(narrowed?.fallen),
     }),
   );
   const best = judged.filter((one) => one.failed === undefined).reduce<Judged | undefined>(better, undefined);
   if (best !== undefined) {
-    const { rule, scope, details, lapsed = [], consent, expiresAtSeconds, bound } = best;
+    const { rule, scope, narrowed, consent, expiresAtSeconds, bound } = best;
     return ok(
       defined<Allowed>({
         rule,
@@ -69,8 +68,8 @@ export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed,
         product: product.value,
         audience,
         scope,
-        details,
-        lapsed: lapsed.length > 0 ? lapsed : undefined,
+        details: narrowed?.details,
+        lapsed: unlessEmpty(narrowed?.lapsed),
         expiresAtSeconds,
         consent,
         demand: bound?.demand ?? "none",
@@ -86,9 +85,9 @@ export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed,
 /** The refusal where no rule allows the request at its target: the caller is told what would help it most. */
 function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judged[], trace: Trace) {
   if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
-  const narrowed = judged.filter((one) => one.failed === "details");
-  if (narrowed.length > 0) {
-    const fell = narrowed.some(({ fallenDetails }) => fallenDetails !== undefined);
+  const emptied = judged.filter((one) => one.failed === "details");
+  if (emptied.length > 0) {
+    const fell = emptied.some(({ narrowed }) => narrowed?.fallen !== undefined);
     return deny("details_refused", fell ? "details_empty" : "details_demanded", trace);
   }
   if (judged.some((one) => one.failed === "details_type")) {
@@ -141,11 +140,12 @@ function missingConsent(
     .filter(({ failed }) => failed === undefined)
     .reduce<Judged | undefined>(better, undefined);
   return (
-    best && defined<MissingConsent>({ rule: best.rule, target, scope: best.scope, details: best.details })
+    best &&
+    defined<MissingConsent>({ rule: best.rule, target, scope: best.scope, details: best.narrowed?.details })
   );
 }
 
-/** What more of the user's consent could change. */
+/** The conditions that a consent of the user could meet. */
 const ASKABLE: readonly Condition[] = ["consent", "scope", "details"];
 
 const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
@@ -211,7 +211,7 @@ function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: strin
   const fitting = [...allowed].filter(
     (target) =>
       (scope?.some((one) => target.scopes.includes(one)) ?? true) &&
-      (details?.every(({ type }) => target.details?.has(type)) ?? true),
+      (details?.every(({ type }) => target.details.has(type)) ?? true),
   );
   const [target, another] = fitting;
   if (another !== undefined) {
@@ -259,7 +259,7 @@ const fitsKind = ({ requestedType = "jwt" }: AccessRequest, { partner }: Target)
 function better(best: Judged | undefined, one: Judged): Judged {
   if (best === undefined || one.scope.length > best.scope.length) return one;
   const isAlike = one.scope.length === best.scope.length;
-  return isAlike && best.cutsDetails && !one.cutsDetails ? one : best;
+  return isAlike && best.narrowed?.isCut && !one.narrowed?.isCut ? one : best;
 }
 
 /**

@@ -9,7 +9,7 @@ const quote = (text: string): string => JSON.stringify(text);
 export function* findDetailProblems(policy: PolicySet, rule: Rule): Generator<string> {
   const { details = [], demands = [] } = rule;
   const targets = targetsOf(policy, rule);
-  const types = new Map(targets.flatMap((one) => [...(one.details ?? [])]));
+  const types = new Map(targets.flatMap((one) => [...one.details]));
   for (const one of details) {
     const conforms = checkConforms(types, [one]);
     if (conforms.ok) continue;
@@ -32,13 +32,13 @@ const WRONG = {
 export function* warnOfDetails(policy: PolicySet, rule: Rule): Generator<string> {
   const targets = targetsOf(policy, rule);
   for (const target of targets) {
-    const lacking = rule.demands?.find((type) => !target.details?.has(type));
+    const lacking = rule.demands?.find((type) => !target.details.has(type));
     if (lacking === undefined) continue;
     yield `grants nothing at the target ${quote(target.names[0] ?? "")}, which does not declare the type ${quote(lacking)} that it demands`;
   }
   for (const type of lapsesOf(rule)) {
     // RAR-D-6: the token for such a target is not limited any more by what its subject token was.
-    yield targets.every(({ details }) => details?.has(type))
+    yield targets.every(({ details }) => details.has(type))
       ? `has ${quote(type)} in "lapses" without effect: all of its targets declare the type`
       : `lets details of the type ${quote(type)} lapse: tokens for targets that do not declare it are not limited by them`;
   }

@@ -196,7 +196,7 @@ type Kept = { detail: Detail; index: number };
  * RAR-D-2: what all sides allow, object by object: within one object of each side, never within two together. A side
  * without an object of a type sets no limit by it. RAR-D-3: an error says that nothing is left of a type, or too much.
  */
-export function intersect(
+export function intersectDetails(
   types: DetailTypes,
   sides: Sides,
 ): Result<

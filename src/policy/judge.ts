@@ -8,7 +8,6 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Condition, Consent, Fallen, Subject } from "./access.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
-import type { FallenDetail } from "./details.ts";
 import type { NarrowedDetails } from "./narrow-details.ts";
 import { narrowDetails } from "./narrow-details.ts";
 import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
@@ -29,11 +28,8 @@ export type Judged = {
   failed?: Condition;
   scope: readonly string[];
   fallen?: readonly Fallen[];
-  details?: NarrowedDetails["details"];
-  lapsed?: NarrowedDetails["lapsed"];
-  fallenDetails?: readonly FallenDetail[];
-  /** Whether it leaves less of the requested details than was asked for. */
-  cutsDetails?: boolean;
+  /** What it leaves of the details; absent where that was not asked. */
+  narrowed?: NarrowedDetails;
   consent?: { id: string; version: number };
   expiresAtSeconds: number;
   /** Present if the rule allows the request. */
@@ -71,7 +67,7 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
   if (expiresAtSeconds - access.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
 
   const grants = fitting.map((consent) => {
-    const { scope, fallen } = intersect(access, rule, target, consent);
+    const { scope, fallen } = intersectScopes(access, rule, target, consent);
     const narrowed = narrowDetails(policy, access, rule, target, consent, scope);
     return { consent, scope, fallen, narrowed };
   });
@@ -80,17 +76,13 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
     return defined<Judged>({ ...fail("scope"), fallen: grant?.fallen });
   }
   const { consent, scope, fallen, narrowed } = grant;
-  const { failed: lacks, fallen: fallenDetails, details, lapsed, isCut } = narrowed;
-  if (lacks !== undefined) return defined<Judged>({ ...fail(lacks), fallen, fallenDetails });
+  if (narrowed.failed !== undefined) return defined<Judged>({ ...fail(narrowed.failed), fallen, narrowed });
   const under = consent && { id: consent.id, version: consent.version };
   return defined<Judged>({
     rule,
     scope,
     fallen,
-    details,
-    lapsed,
-    fallenDetails,
-    cutsDetails: isCut,
+    narrowed,
     expiresAtSeconds,
     consent: under,
     bound: bound.value,
@@ -268,7 +260,7 @@ function covers(
 }
 
 /** PROD-2.6-6, PROD-8.2-1: the scope is requested ∩ subject token ∩ client ∩ rule ∩ target ∩ job ∩ consent. */
-function intersect(
+function intersectScopes(
   { scope, subject, clientScopes, job }: AccessRequest,
   rule: Rule,
   target: Target,

@@ -4,20 +4,17 @@
  */
 import type { Detail } from "../spec/rfc9396.ts";
 import type { AccessRequest, Condition, Consent, Denied } from "./access.ts";
-import type { DetailType, FallenDetail, Sides } from "./details.ts";
-import { areCovered, checkConforms, intersect } from "./details.ts";
+import type { FallenDetail, Sides } from "./details.ts";
+import { areCovered, checkConforms, intersectDetails } from "./details.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
 import { lapsesOf } from "./rules.ts";
-
-export const NO_TYPES: ReadonlyMap<string, DetailType> = new Map();
 
 /** Why the requested details are refused, whatever the rules allow. */
 export function detailsRefuse(
   { details, clientDetails, subject, pushed }: AccessRequest,
-  target: Target,
+  { details: types }: Target,
 ): Pick<Denied, "kind" | "reason"> | undefined {
   if (details === undefined) return undefined;
-  const { details: types = NO_TYPES } = target;
   // RFC9396-10-2: a client that registered types uses these and no others.
   if (!details.every(({ type }) => clientDetails?.includes(type) ?? true)) {
     return { kind: "details_refused", reason: "details_type_not_registered" };
@@ -33,10 +30,12 @@ export function detailsRefuse(
   return isOpen ? { kind: "policy_denied", reason: "request_not_pushed" } : undefined;
 }
 
-/** RAR-D-4: the scopes that the requested details govern, for a request that names no scope. */
-export function governedScopes({ details }: AccessRequest, target: Target): readonly string[] | undefined {
-  const governed = details?.flatMap(({ type }) => target.details?.get(type)?.governs ?? []);
-  return governed && [...new Set(governed)].filter((scope) => target.scopes.includes(scope));
+/** RAR-D-4: a request with details that names no scope asks for the scopes that they govern. */
+export function withGovernedScopes(access: AccessRequest, target: Target): AccessRequest {
+  const { details, scope } = access;
+  if (details === undefined || scope !== undefined) return access;
+  const governed = details.flatMap(({ type }) => target.details.get(type)?.governs ?? []);
+  return { ...access, scope: [...new Set(governed)].filter((one) => target.scopes.includes(one)) };
 }
 
 export type NarrowedDetails = {
@@ -48,7 +47,7 @@ export type NarrowedDetails = {
   isCut: boolean;
 };
 
-const NOTHING: NarrowedDetails = { isCut: false };
+const UNLIMITED: NarrowedDetails = { isCut: false };
 
 /** What is left beside these scopes. */
 export function narrowDetails(
@@ -60,16 +59,16 @@ export function narrowDetails(
   scope: readonly string[],
 ): NarrowedDetails {
   const held = subject?.details;
-  const isLimited = asked ?? held ?? rule.details ?? rule.demands ?? consent?.details ?? job?.bounds.details;
-  if (isLimited === undefined) return NOTHING;
-  const { details: types = NO_TYPES } = target;
+  const first = asked ?? held ?? rule.details ?? rule.demands ?? consent?.details ?? job?.bounds.details;
+  if (first === undefined) return UNLIMITED;
+  const { details: types } = target;
   const isHere = ({ type }: Detail): boolean => types.has(type);
   // RAR-D-6, RAR-D-8: a limit that the target does not understand does not get lost, unless the rule says so.
   const unknown = new Set(held?.filter((one) => !isHere(one)).map(({ type }) => type));
   const lapsed = [...unknown].filter((type) => lapsesOf(rule).includes(type));
   if (lapsed.length < unknown.size) return { failed: "details_type", isCut: false };
 
-  const left = intersect(types, [
+  const left = intersectDetails(types, [
     { at: "request", details: asked },
     { at: "subject_token", details: held?.filter(isHere) },
     { at: "rule", details: rule.details?.filter(isHere) },
@@ -97,8 +96,8 @@ export function narrowDetails(
 export const limitsOf = (
   { targets: all }: PolicySet,
   { details, targets = [...all.keys()] }: Partial<Pick<Consent, "details" | "targets">>,
-  { details: types = NO_TYPES }: Target,
+  { details: types }: Target,
 ): readonly Detail[] | undefined =>
   details?.filter(
-    ({ type }) => types.has(type) || !targets.some((name) => all.get(name)?.details?.has(type) ?? false),
+    ({ type }) => types.has(type) || !targets.some((name) => all.get(name)?.details.has(type) ?? false),
   );

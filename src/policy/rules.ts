@@ -150,8 +150,8 @@ export type TargetFile = v.InferOutput<typeof Target>;
 /** A target in force; `partner` is present for an authorization server of another domain. */
 export type Target = Omit<v.InferOutput<typeof ResourceServer>, "details"> & {
   partner?: Partner;
-  /** The types of details that it declares; absent for none. */
-  details?: DetailTypes;
+  /** The types of details that it declares. */
+  details: DetailTypes;
 };
 
 // --- the set in force -------------------------------------------------------------------------------------------
@@ -205,11 +205,11 @@ export function compilePolicy(
   const types = compileTypes(targets);
   problems.push(...types.problems);
   for (const file of targets) {
-    const { details, ...rest } = file;
+    const { details = {}, ...rest } = file;
     const target = defined<Target>({
       ...rest,
       partner: "partner" in file ? readPartner(file.partner) : undefined,
-      details: details && new Map([...types.all].filter(([type]) => Object.hasOwn(details, type))),
+      details: new Map([...types.all].filter(([type]) => Object.hasOwn(details, type))),
     });
     for (const name of target.names) {
       // RFC8693-2.1-11, RFC9068-5-2: a name identifies one target.
@@ -341,7 +341,7 @@ function whoAsks({ clientId, workload, registrationClass }: Caller): readonly Wh
   return keys;
 }
 
-/** Whether the rule lets a type of details lapse for targets that do not declare it. */
+/** RAR-D-6: the types of details that the rule lets lapse for targets that do not declare them. */
 export const lapsesOf = (rule: Rule): readonly string[] => ("lapses" in rule ? (rule.lapses ?? []) : []);
 
 /** The targets that the rule names, each once. */

@@ -90,9 +90,7 @@ test("RAR-D-11 a token keeps its details only while type, rule and consent still
     typesOf(v.parse(declaredTypes, { file: { governs: ["read"], fields } }) ?? {});
   const path = { path: { is: "string", narrows: "prefix" } };
   const judge = (details: readonly Detail[] | undefined, limits: object, fields: object | undefined) => {
-    const now = {
-      ...defined<Target>({ ...target, details: fields && types(fields) }),
-    };
+    const now: Target = { ...target, details: fields === undefined ? new Map() : types(fields) };
     const policy = {
       ...settings.policy,
       targets: new Map([[record.audience, now]]),

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { declaredTypes, schemaOf, typesOf } from "../../src/policy/detail-types.ts";
 import type { Sides } from "../../src/policy/details.ts";
-import { areCovered, checkConforms, intersect, isWithin } from "../../src/policy/details.ts";
+import { areCovered, checkConforms, intersectDetails, isWithin } from "../../src/policy/details.ts";
 import type { Detail, DetailValue } from "../../src/spec/rfc9396.ts";
 import type { Prng } from "../support/prng.ts";
 import { prng } from "../support/prng.ts";
@@ -190,7 +190,7 @@ const sidesOf = (...sides: readonly (readonly Detail[] | undefined)[]): Sides =>
   }));
 
 const left = (...sides: readonly (readonly Detail[] | undefined)[]) => {
-  const found = intersect(TYPES, sidesOf(...sides));
+  const found = intersectDetails(TYPES, sidesOf(...sides));
   return found.ok ? found.value.details : undefined;
 };
 
@@ -216,7 +216,7 @@ test("RAR-D-2, RFC9396-2.2-1 what is left has the limits of all sides", () => {
 });
 
 test("RAR-D-3 two sides without a common object leave nothing, which is refused", () => {
-  const found = intersect(
+  const found = intersectDetails(
     TYPES,
     sidesOf([invoice({ identifier: "inv-1" }), file({})], undefined, undefined, [
       invoice({ identifier: "inv-2" }),
@@ -241,7 +241,10 @@ test("RAR-D-13 what falls is told with the side at which it fell, and the rest s
     file({ path: "/a" }),
     file({ path: "/c" }),
   ];
-  const found = intersect(TYPES, sidesOf(asked, undefined, [file({ path: "/a" }), file({ path: "/c" })]));
+  const found = intersectDetails(
+    TYPES,
+    sidesOf(asked, undefined, [file({ path: "/a" }), file({ path: "/c" })]),
+  );
   assert.ok(found.ok);
   assert.deepEqual(found.value.fallen, [{ type: "files", index: 0, at: "rule" }]);
   assert.deepEqual(found.value.details, asked.slice(1));
@@ -301,7 +304,7 @@ test("RAR-D-12 sides of which each pair of objects leaves another one are refuse
     }));
   const sides = sidesOf(side(), side(), side(), side());
   const before = performance.now();
-  assert.ok(!intersect(types, sides).ok);
+  assert.ok(!intersectDetails(types, sides).ok);
   assert.ok(performance.now() - before < 100);
 });
 
@@ -404,7 +407,7 @@ test("RAR-D-2, RAR-D-3 10,000 random narrowings allow exactly what every side al
     const sides = Array.from({ length: 1 + random.below(4) }, () =>
       random.below(5) === 0 ? undefined : Array.from({ length: 1 + random.below(4) }, () => detailOf(random)),
     );
-    const found = intersect(TYPES, sidesOf(...sides));
+    const found = intersectDetails(TYPES, sidesOf(...sides));
     const uses = Array.from({ length: 16 }, () => useOf(random));
     const told = (): string => JSON.stringify({ sides, found });
     if (!found.ok) {
@@ -427,7 +430,7 @@ test("RAR-D-2, RAR-D-3 10,000 random narrowings allow exactly what every side al
       else narrowed++;
     }
     // What is within a result is covered by every side, and a second narrowing changes nothing.
-    const again = intersect(TYPES, sidesOf(details, ...sides));
+    const again = intersectDetails(TYPES, sidesOf(details, ...sides));
     assert.deepEqual(again.ok && again.value.details, details, told());
   }
   // The run has met each case often enough to mean something.

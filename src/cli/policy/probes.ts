@@ -128,7 +128,7 @@ const withJob = (variant: Variant, { jobs }: Rule): readonly Variant[] =>
 
 /** RAR-D-5: the same without details, and with those of the rule that its target declares. */
 function withDetails(variant: Variant, { details = [] }: Rule, target: Target): readonly Variant[] {
-  const here = details.filter(({ type }) => target.details?.has(type));
+  const here = details.filter(({ type }) => target.details.has(type));
   if (here.length === 0) return [variant];
   const asked: Variant = {
     label: `${variant.label} with details`,

@@ -6,7 +6,6 @@ import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import { checkConforms } from "../../policy/details.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import { parseProposal, proposedBounds } from "../../policy/jobs.ts";
-import { NO_TYPES } from "../../policy/narrow-details.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -151,7 +150,7 @@ function aim(
   const target = policy.targets.get(name);
   if (!target?.people) return err("target_unknown");
   // RFC9396-5-1, RFC9396-10-2
-  const conforms = checkConforms(target.details ?? NO_TYPES, details);
+  const conforms = checkConforms(target.details, details);
   if (!conforms.ok) return err(conforms.error.kind);
   if (!details.every(({ type }) => detailTypes?.includes(type) ?? true)) {
     return err("details_type_not_registered");
@@ -169,7 +168,7 @@ function implied(
 ): Target | undefined {
   const fitting = targets.filter(
     ({ scopes, details: types }) =>
-      (scope?.some((one) => scopes.includes(one)) ?? true) && details.every(({ type }) => types?.has(type)),
+      (scope?.some((one) => scopes.includes(one)) ?? true) && details.every(({ type }) => types.has(type)),
   );
   return fitting.length === 1 ? fitting[0] : undefined;
 }

@@ -53,7 +53,7 @@ export const shownDetails = (
   details: readonly Detail[] = [],
 ): readonly DetailView[] =>
   details.map((one) => {
-    const type = target?.details?.get(one.type);
+    const type = target?.details.get(one.type);
     const fields = Object.entries(one)
       .filter(([name]) => name !== "type")
       .map(([name, value]) => {

@@ -121,7 +121,7 @@ async function start(t: TestContext, waitingMax: number) {
 }
 
 const JOB = "job_0123456789abcdefghijkl";
-const { details: _, ...TARGET } = v.parse(ResourceServer, { names: [API], scopes: ["a"] });
+const TARGET = { ...v.parse(ResourceServer, { names: [API], scopes: ["a"] }), details: new Map() };
 
 for (const [how, shown] of Object.entries({
   shown: () => [{ format: "complex", session: { format: "opaque", id: JOB } }],
