@@ -79,7 +79,7 @@ export async function createJob(
   };
   const ordered = readJobOrder(json, ports.clock.nowSeconds());
   if (!ordered.ok) return refuse(ordered.error.kind, ...ordered.error.problems);
-  const { client: clientId, agent, subject, proposal } = ordered.value;
+  const { client: clientId, agent, subject, title, ...written } = ordered.value;
   const client = await ports.clients.find(clientId);
   if (client === undefined && !isWorkloadName(clientId) && !isDocumentUrl(clientId))
     return refuse(
@@ -94,7 +94,7 @@ export async function createJob(
       `subject: ${origin.iss} is neither in trustedIssuers nor this server's issuer`,
     );
   const actor = agent ?? client?.workload ?? clientId;
-  const bounds = boundsFrom(proposal, ports.clock.nowSeconds());
+  const bounds = boundsFrom(written, ports.clock.nowSeconds());
   const unknown = bounds.targets?.find((name) => !policy.targets.has(name));
   if (unknown !== undefined)
     return refuse("job_target_unknown", `targets: ${unknown} is not a name in targets`);
@@ -102,7 +102,7 @@ export async function createJob(
   if (!conforms.ok) return refuse("job_request_malformed", `details: ${REASONS[conforms.error.kind]}`);
   if (await hasTooMany(ports, origin, actor))
     return refuse("jobs_too_many", `agent: ${REASONS.jobs_too_many}`);
-  const job = buildJob(ports, { origin, clientId, actor, title: proposal.title, bounds, approvedBy });
+  const job = buildJob(ports, { origin, clientId, actor, title, bounds, approvedBy });
   await ports.journal.record({
     event: { ...event, ...approvalOf(ports, job, event.detail), policy: { digest: policy.digest } },
     job: { add: job, consents: [] },

@@ -62,7 +62,7 @@ export type Ending = {
 };
 
 /** The SHA-256 of a text, in base64url. */
-type TextDigest = (text: string) => string;
+export type TextDigest = (text: string) => string;
 
 /** A key has 128 bits of the digest, because the row of a token holds many keys, and names may be long. */
 const KEY_CHARS = 22;

@@ -17,11 +17,11 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { bytesOf, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { detailsJson } from "../spec/rfc9396.ts";
 import type { AccessRequest, JobBounds, JobInForce, Origin } from "./access.ts";
 import { detailObjects } from "./detail-types.ts";
-import type { EndingKey } from "./endings.ts";
+import type { EndingKey, TextDigest } from "./endings.ts";
 import { foreignKeys, selectorKey } from "./endings.ts";
 import { describeIssue } from "./messages.ts";
 import type { Target } from "./rules.ts";
@@ -48,7 +48,7 @@ export const isJobId = (text: string): boolean => /^job_[\w-]{22}$/.test(text);
 
 /** The keys by which the job is ended, each with since when what it names exists. */
 export function jobKeys(
-  sha256: (text: string) => string,
+  sha256: TextDigest,
   us: string,
   { id, origin, clientId, createdAtSeconds }: Pick<Job, "id" | "origin" | "clientId" | "createdAtSeconds">,
 ): readonly EndingKey[] {
@@ -61,7 +61,7 @@ export function jobKeys(
 }
 
 /** JOB-D-12: the key holds the server whose job it is, so that no partner ends one of ours. */
-export const jobKey = (sha256: (text: string) => string, iss: string, id: string): EndingKey => ({
+export const jobKey = (sha256: TextDigest, iss: string, id: string): EndingKey => ({
   key: selectorKey(sha256, { by: "job", iss, id }),
   sinceMs: 0,
 });
@@ -85,11 +85,26 @@ export const WrittenBounds = v.strictObject({
 });
 type WrittenBounds = v.InferOutput<typeof WrittenBounds>;
 
-/** JOB-D-3: the words of the asker, without characters that hide or reorder others. */
-const Ordered = v.strictObject({ title: shownText(JOB_TITLE_CHARS_MAX), ...WrittenBounds.entries });
+const Asked = {
+  /** JOB-D-3: the words of the asker, without characters that hide or reorder others. */
+  title: shownText(JOB_TITLE_CHARS_MAX),
+  ...WrittenBounds.entries,
+};
 /** A client sends details beside it, as those of the request. */
-const Proposal = v.omit(Ordered, ["details"]);
-export type JobProposal = v.InferOutput<typeof Ordered>;
+const Proposal = v.omit(v.strictObject(Asked), ["details"]);
+export type JobProposal = v.InferOutput<typeof Proposal>;
+
+const party = v.pipe(name, v.excludes("\0"));
+/** The order of an operator: who works for whom, beside what a client would ask for. */
+const JobOrder = v.strictObject({
+  /** The client that works, and its workload where that is the agent. */
+  client: party,
+  agent: v.optional(party),
+  /** Without it the client works for itself. */
+  subject: v.optional(v.strictObject({ iss: party, sub: party })),
+  ...Asked,
+});
+type JobOrder = v.InferOutput<typeof JobOrder>;
 
 /** The job of what is presented; of another server's, with its issuer and its end. */
 export type PresentedJob = { id: string; iss?: string; endsAtSeconds?: number };
@@ -105,10 +120,12 @@ export type ProposalFailure = {
 
 /** The parameter `job_request`. A bound that it does not know is refused, because it would be none. */
 export function parseProposal(text: string, nowSeconds: number): Result<JobProposal, ProposalFailure> {
-  if (text.length > JOB_REQUEST_BYTES_MAX) return malformed([]);
-  const json = parseJson(text, 2);
-  return json.ok ? readProposal(Proposal, json.value, nowSeconds) : malformed([]);
+  const json = bytesOf(text) > JOB_REQUEST_BYTES_MAX ? undefined : parseJson(text, 2);
+  return json?.ok ? readAsked(Proposal, json.value, nowSeconds) : malformed([]);
 }
+
+export const readJobOrder = (json: Json, nowSeconds: number): Result<JobOrder, ProposalFailure> =>
+  readAsked(JobOrder, json, nowSeconds);
 
 const malformed = (issues: readonly v.BaseIssue<unknown>[]): Result<never, ProposalFailure> =>
   err({
@@ -116,11 +133,11 @@ const malformed = (issues: readonly v.BaseIssue<unknown>[]): Result<never, Propo
     problems: issues.map((issue) => describeIssue(issue, "the job")),
   });
 
-function readProposal(
-  schema: typeof Proposal | typeof Ordered,
+function readAsked<S extends typeof Proposal | typeof JobOrder>(
+  schema: S,
   json: Json,
   nowSeconds: number,
-): Result<JobProposal, ProposalFailure> {
+): Result<v.InferOutput<S>, ProposalFailure> {
   const parsed = v.safeParse(schema, json);
   if (!parsed.success) return malformed(parsed.issues);
   const { notAfter = nowSeconds + JOB_SECONDS } = parsed.output;
@@ -131,26 +148,6 @@ function readProposal(
     kind: "job_request_time_refused",
     problems: [`notAfter: is past, or more than ${most} away`],
   });
-}
-
-const party = v.pipe(name, v.excludes("\0"));
-const Parties = v.object({
-  /** The client that works, and its workload where that is the agent. */
-  client: party,
-  agent: v.optional(party),
-  /** Without it the client works for itself. */
-  subject: v.optional(v.strictObject({ iss: party, sub: party })),
-});
-
-type JobOrder = v.InferOutput<typeof Parties> & { proposal: JobProposal };
-
-/** Reads the order of an operator: who works for whom, beside what a client would ask for. */
-export function readJobOrder(json: Json, nowSeconds: number): Result<JobOrder, ProposalFailure> {
-  const parties = v.safeParse(Parties, json);
-  if (!parties.success || !isJsonObject(json)) return malformed(parties.issues ?? []);
-  const { client: _, agent: __, subject: ___, ...asked } = json;
-  const proposal = readProposal(Ordered, asked, nowSeconds);
-  return proposal.ok ? ok({ ...parties.output, proposal: proposal.value }) : proposal;
 }
 
 /** The bounds in force of those that are written, from a time on. */
@@ -212,7 +209,7 @@ export const buildJobId = (random: string): string => `job_${random.slice(0, ID_
  * that we know of it, which is the one that it gave us.
  */
 export function jobIdAt(
-  sha256: (text: string) => string,
+  sha256: TextDigest,
   { job: shown, partner, names: [first = ""] }: Pick<Target, "job" | "partner" | "names">,
   { id, iss, salt = "" }: Pick<JobInForce, "id" | "iss" | "salt">,
 ): string | undefined {

@@ -2,7 +2,7 @@
 import { SIGNAL_TOKENS_MAX } from "../limits/signals.ts";
 import type { SubjectIdentifier } from "../spec/rfc8417.ts";
 import type { Origin } from "./access.ts";
-import type { Ending, EndingKey, EndingSelector } from "./endings.ts";
+import type { Ending, EndingKey, EndingSelector, TextDigest } from "./endings.ts";
 import { cutOffShown, selectorKey } from "./endings.ts";
 import { jobIdAt } from "./jobs.ts";
 import type { PolicySet } from "./rules.ts";
@@ -41,7 +41,7 @@ export type ReachedToken = {
 /** What is the same for all that is told. */
 export type Teller = {
   issuer: string;
-  sha256: (text: string) => string;
+  sha256: TextDigest;
   policy: Pick<PolicySet, "targets">;
 };
 

@@ -22,6 +22,9 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** How long a text is in UTF-8. */
+export const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** RFC8725-3.7-v1, RFC8725-3.7-v2: UTF-8 only; a byte order mark is refused, because it would be a second spelling. */

@@ -20,7 +20,7 @@ import {
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Json } from "./rfc8259.ts";
-import { isJsonObject, parseJson } from "./rfc8259.ts";
+import { bytesOf, isJsonObject, parseJson } from "./rfc8259.ts";
 import { canonicalize } from "./rfc8785.ts";
 
 export type DetailValue = string | number | boolean | readonly string[];
@@ -41,8 +41,6 @@ const outsideOfStrings = (json: string): string =>
     .split('"')
     .filter((_, index) => index % 2 === 0)
     .join(" ");
-
-const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
 /** Reads the parameter (RFC9396-3-1). */
 export function parseDetails(text: string): Result<readonly Detail[], DetailsFailure> {

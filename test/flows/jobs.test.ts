@@ -437,7 +437,7 @@ const BAD: Readonly<Record<string, string>> = {
   "a title of a line end": '{"title":"a\\nb"}',
   "a title that is too long": JSON.stringify({ title: "x".repeat(201) }),
   "a title of spaces": '{"title":"   "}',
-  "too large a text": JSON.stringify({ title: "x", targets: ["y".repeat(5000)] }),
+  "too large a text": JSON.stringify({ title: "x", targets: ["é".repeat(1500), "è".repeat(1500)] }),
   "a list in a list": '{"title":"a","targets":[["b"]]}',
   "no agents": '{"title":"a","agents":[]}',
   "a count of none": '{"title":"a","maxTokens":0}',

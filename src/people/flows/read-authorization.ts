@@ -14,6 +14,7 @@ import type { Client } from "../../settings/settings.ts";
 import { canWait } from "../../spec/deferred-token-response.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { isAccepted } from "../../spec/rfc8252.ts";
+import { bytesOf } from "../../spec/rfc8259.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { Detail } from "../../spec/rfc9396.ts";
 import type { AskingClientPorts } from "../ports.ts";
@@ -106,8 +107,7 @@ export async function readAuthorizationRequest(
     renewals: 0,
     expiresAtSeconds: nowSeconds + REQUEST_SECONDS,
   });
-  const { length } = new TextEncoder().encode(JSON.stringify(request));
-  if (length > WAITING_BYTES_MAX) return tell("request_too_long");
+  if (bytesOf(JSON.stringify(request)) > WAITING_BYTES_MAX) return tell("request_too_long");
   return ok({ client, request });
 }
 
