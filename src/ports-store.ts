@@ -31,9 +31,9 @@ export interface EndingReach {
   /** Whether an ending on record reaches one of the keys. */
   isEnded(keys: readonly EndingKey[]): Promise<boolean>;
   /**
-   * The next stretch of tokens after `afterJti`, ordered by `jti`: those that have not expired and carry the key since
-   * the cut-off or earlier, ended ones too; of a job's key, those of the job alone are looked at. `lastJti` is where the
-   * next stretch begins; absent after the last one.
+   * The next tokens that have not expired and carry the key since the cut-off or earlier, ended ones too, in the order
+   * in which they expire: from the beginning, from the one after `afterJti`, or from the `place` that the answer before
+   * gave, which is absent in the last; of a job's key, those of the job alone are looked at.
    */
   next(filter: {
     key: string;
@@ -41,8 +41,12 @@ export interface EndingReach {
     cutOffMs: number;
     nowSeconds: number;
     afterJti?: string;
-  }): Promise<{ tokens: readonly TokenFacts[]; lastJti?: string }>;
+    place?: TokenPlace;
+  }): Promise<{ tokens: readonly TokenFacts[]; place?: TokenPlace }>;
 }
+
+/** A place in the order in which tokens expire: that of a token, or before all of a second. */
+export type TokenPlace = { expiresAtSeconds: number; jti: string };
 
 export interface Registrations {
   /** A client that registered itself and was not removed. */

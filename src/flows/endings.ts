@@ -30,7 +30,7 @@ export type Preview = {
   count: number;
   /** Whether counting took too long, so that there may be more than `count`. */
   more?: true;
-  /** The first tokens of them, ordered by `jti`. */
+  /** The first tokens of them, in the order in which they expire. */
   tokens: readonly TokenRecord[];
 };
 
@@ -196,15 +196,15 @@ async function reach(
   const tokens: TokenRecord[] = [];
   const job = selector.by === "job" ? selector.id : undefined;
   let count = 0;
-  for (let from = afterJti; ; ) {
-    const stretch = await endings.next(defined<Filter>({ key, job, cutOffMs, nowSeconds, afterJti: from }));
-    for (const facts of stretch.tokens) {
+  for (let place: Filter["place"]; ; ) {
+    const found = await endings.next(defined<Filter>({ key, job, cutOffMs, nowSeconds, afterJti, place }));
+    for (const facts of found.tokens) {
       if (!counts(facts) || !(await within(judging, facts, nowSeconds)).ok) continue;
       count++;
       if (tokens.length < limit) tokens.push(facts.record);
     }
-    from = stretch.lastJti;
-    if (from === undefined) return { count, tokens };
+    place = found.place;
+    if (place === undefined) return { count, tokens };
     // The page is complete, and the caller only has to know that another one follows.
     if (count > limit && clock.monotonicMs() >= endMs) return { count, tokens, more: true };
   }

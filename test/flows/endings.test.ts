@@ -269,7 +269,7 @@ test("an ending whose tokens take too long to count says that there may be more,
       // A stretch that takes long, and is not the last.
       async next(filter: Parameters<typeof ports.endings.next>[0]) {
         monotonicMs += ENDING_COUNT_MS;
-        return { ...(await ports.endings.next(filter)), lastJti: rest };
+        return { ...(await ports.endings.next(filter)), place: { expiresAtSeconds: 0, jti: rest } };
       },
     },
   };

@@ -4,7 +4,9 @@ import { SIGNALS_MADE_MAX } from "../../limits/signals.ts";
 import type { ReachedToken, RecordedEnding, Teller, ToldEnding } from "../../policy/signals.ts";
 import { Telling } from "../../policy/signals.ts";
 import type { Clock, Hash, Signer } from "../../ports.ts";
+import type { TokenPlace } from "../../ports-store.ts";
 import type { Signal } from "../../records.ts";
+import { defined } from "../../result.ts";
 import type { Settings, StreamSettings } from "../../settings/settings.ts";
 import type { SecurityEvent } from "../../spec/rfc8417.ts";
 import { buildSecurityEvent, SECURITY_EVENT } from "../../spec/rfc8417.ts";
@@ -77,6 +79,8 @@ export async function tellEndings<To extends Queue>(
   return left;
 }
 
+type Filter = Parameters<Store["signals"]["tokens"]>[0];
+
 async function* tokensOf(
   { signals }: TellOptions["store"],
   streams: readonly StreamSettings[],
@@ -86,13 +90,13 @@ async function* tokensOf(
   const audiences = [...new Set(streams.flatMap(({ targets }) => [...targets]))];
   const expireAfterSeconds = nowSeconds - Math.max(0, ...streams.map(({ afterSeconds }) => afterSeconds));
   if (audiences.length === 0) return;
-  for (let afterJti = ""; ; ) {
-    const { tokens, lastJti } = await signals.tokens({ keys, audiences, expireAfterSeconds, afterJti });
-    yield* tokens;
-    if (lastJti === undefined) return;
+  for (let place: TokenPlace | undefined; ; ) {
+    const found = await signals.tokens(defined<Filter>({ keys, audiences, expireAfterSeconds, place }));
+    yield* found.tokens;
+    if (found.place === undefined) return;
     // The embedded store answers within the turn, so that requests would wait for all pages.
     await turn();
-    afterJti = lastJti;
+    place = found.place;
   }
 }
 

@@ -33,7 +33,15 @@ export type Dialect = {
   insertEach(table: Table<unknown>): string;
   /** A condition that meets every token with one of the ending keys in this JSON array, and maybe others. */
   carries(list: string): string;
+  /**
+   * Selects the `jti` of those tokens, and of those without keys, at most `:limit` and some of them twice, by an index.
+   * A database that has none leaves it out.
+   */
+  carriers?(list: string): string;
 };
+
+/** So many keys are looked for in the text of each token; with more of them, every token is returned sooner. */
+export const KEYS_LOOKED_FOR_MAX = 8;
 
 export type Values = Readonly<Record<string, string | number | null>>;
 

@@ -1,13 +1,13 @@
 /** Security events that wait for their receivers, and what they are made of, in both stores. */
 import type { ReachedToken } from "../../policy/signals.ts";
 import { defined } from "../../result.ts";
+import { beginAfter, findCarriers } from "./carriers.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, pick, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords } from "./engine.ts";
 import type { SignalRows } from "./store.ts";
 import { ENDING, SIGNAL, TOKEN } from "./tables.ts";
-import { readStretch } from "./token-facts.ts";
 
 const RECORDED = { ...ENDING, columns: pick(ENDING, "key", "cut_off", "event_id", "at_ms", "reason") };
 const REACHED = {
@@ -34,13 +34,15 @@ export function signalRows(engine: Engine): SignalRows {
         since,
         limit,
       }),
-    tokens: async ({ keys, audiences, expireAfterSeconds: from, afterJti: after = "" }) => {
-      const { found, ...end } = await readStretch<FoundToken>(
-        engine,
-        `${selected(REACHED)}, ${FOUND_JOB}`,
-        `expires_at > :from and ${among("audience", "texts_of(:audiences)")} and ${carries(":keys")}`,
-        { after, from, audiences: JSON.stringify(audiences), keys: JSON.stringify(keys) },
-      );
+    tokens: async ({ keys, audiences, expireAfterSeconds, place }) => {
+      const { found, ...end } = await findCarriers<FoundToken>(engine, {
+        columns: `${selected(REACHED)}, ${FOUND_JOB}`,
+        keys,
+        after: place ?? beginAfter(expireAfterSeconds),
+        goesOn: place !== undefined,
+        where: `${among("audience", "texts_of(:audiences)")} and ${carries(":keys")}`,
+        values: { audiences: JSON.stringify(audiences) },
+      });
       return { tokens: found.map(reachedOf), ...end };
     },
     known: async (stream, jtis) => {

@@ -6,7 +6,15 @@
 import type { ReachedToken, RecordedEnding } from "../../policy/signals.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, Rechecks, Sessions, ShortLivedRows } from "../../ports-people.ts";
-import type { AuditTrail, Consents, EndingReach, Facts, Jobs, Registrations } from "../../ports-store.ts";
+import type {
+  AuditTrail,
+  Consents,
+  EndingReach,
+  Facts,
+  Jobs,
+  Registrations,
+  TokenPlace,
+} from "../../ports-store.ts";
 import type {
   CheckpointRow,
   Entry,
@@ -307,13 +315,13 @@ export interface PendingConsentStore extends PendingConsents, Expiring {}
 export interface SignalRows {
   /** Endings that were recorded since then, the oldest first. */
   endings(sinceMs: number, limit: number): Promise<readonly RecordedEnding[]>;
-  /** Of the next tokens at least those that carry one of the keys, for these audiences, and expire later; `lastJti` is absent after the last. */
+  /** Of the tokens that expire later the next ones for these audiences that carry one of the keys, and maybe others; `place` as of an ending. */
   tokens(filter: {
     keys: readonly string[];
     audiences: readonly string[];
     expireAfterSeconds: number;
-    afterJti?: string;
-  }): Promise<{ tokens: readonly ReachedToken[]; lastJti?: string }>;
+    place?: TokenPlace;
+  }): Promise<{ tokens: readonly ReachedToken[]; place?: TokenPlace }>;
   /** Those of the ids under which the stream has an event. */
   known(stream: string, jtis: readonly string[]): Promise<ReadonlySet<string>>;
   /** Adds the events, except where their stream has one with this id; returns their number. */

@@ -1,6 +1,5 @@
 /** What a store knows of tokens: their rows and those behind them, put together as in both stores. */
 import { hash } from "node:crypto";
-import { ENDING_STRETCH_MAX } from "../../limits/store.ts";
 import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
 import { buildEnding, endingKeys } from "../../policy/endings.ts";
 import type { Job } from "../../policy/jobs.ts";
@@ -8,9 +7,10 @@ import type { EndingReach, Facts } from "../../ports-store.ts";
 import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
 import type { Awaitable } from "../../result.ts";
 import { allOf, defined, whenReady } from "../../result.ts";
+import { beginAfter, findCarriers } from "./carriers.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
-import type { Engine, Values } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import type { StoreEntry } from "./store.ts";
 import { JOB, STORED_CONSENT, TOKEN } from "./tables.ts";
 
@@ -42,12 +42,21 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
       const pairs = TOKEN.columns.ending_keys.write(keys);
       return whenReady(rows<EndedRow>(first, { pairs }), ([found]) => found);
     },
-    stretch: ({ key, job, nowSeconds: now, afterJti: after = "" }) => {
-      const carried = `expires_at > :now and (ending_keys is null or ${engine.carries(":keys")})`;
-      const values = { keys: JSON.stringify([key]), now, after };
-      return job === undefined
-        ? readStretch(engine, "jti", carried, values)
-        : readStretch(engine, "jti", carried, { ...values, job }, "and job_id = :job");
+    carriers: async ({ key, job = null, nowSeconds, afterJti = "", place }) => {
+      const [page] = await rows<{ end: number }>(
+        "select expires_at as end from token where jti = :afterJti and expires_at > :now",
+        { afterJti, now: nowSeconds },
+      );
+      const first = page ? { expiresAtSeconds: page.end, jti: afterJti } : beginAfter(nowSeconds);
+      return findCarriers(engine, {
+        columns: "jti, expires_at",
+        keys: [key],
+        after: place ?? first,
+        goesOn: place !== undefined,
+        where: `(ending_keys is null or ${engine.carries(":keys")})`,
+        values: { job },
+        ofWhich: job === null ? "true" : "job_id = :job",
+      });
     },
   };
   return {
@@ -64,34 +73,11 @@ type TokenQueries = {
   rows(jtis: readonly string[]): Awaitable<readonly FoundToken[]>;
   /** Finds the first ending that reaches one of the keys. */
   firstEnding(keys: readonly EndingKey[]): Awaitable<EndedRow | undefined>;
-  /** Of the next tokens in order of `jti`, those that have not expired and may carry the key. */
-  stretch(filter: ReachFilter): Promise<{ found: readonly { jti: string }[]; lastJti?: string }>;
+  /** Of the tokens that have not expired, the next that may carry the key. */
+  carriers(filter: ReachFilter): ReturnType<typeof findCarriers<{ jti: string }>>;
 };
 
 type ReachFilter = Parameters<EndingReach["next"]>[0];
-
-/**
- * Of the next tokens in order of `jti`, all or those of `ofWhich`, these columns of those that meet the condition; `lastJti` is absent after the last
- * stretch. The database looks through all of them: an index of their keys would find them at once, but would cost each
- * exchange a fifth of its time.
- */
-export async function readStretch<Row extends { jti: string }>(
-  { rows }: Engine,
-  columns: string,
-  condition: string,
-  { after = "", ...values }: Values,
-  ofWhich = "",
-): Promise<{ found: readonly Row[]; lastJti?: string }> {
-  const all = await rows<{ last: string | null; count: number; jti: string | null } & Row>(
-    `with stretch as (select * from token where jti > :after ${ofWhich} order by jti limit ${ENDING_STRETCH_MAX})
-     select e.last, e.count, t.* from (select max(jti) as last, count(*) as count from stretch) e
-     left join (select ${columns} from stretch where ${condition}) t on true order by t.jti`,
-    { after, ...values },
-  );
-  const [{ last = null, count = 0 } = {}] = all;
-  const found = all.filter(({ jti }) => jti !== null);
-  return last === null || Number(count) < ENDING_STRETCH_MAX ? { found } : { found, lastJti: last };
-}
 
 /** Reads the facts of tokens in the order in which they were asked for; tokens that were never written are left out. */
 function readTokenFacts(queries: TokenQueries, jtis: readonly string[]): Awaitable<readonly TokenFacts[]> {
@@ -144,7 +130,7 @@ function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
 }
 
 async function findReached(queries: TokenQueries, filter: ReachFilter): ReturnType<EndingReach["next"]> {
-  const { found, ...end } = await queries.stretch(filter);
+  const { found, ...end } = await queries.carriers(filter);
   const jtis = found.map(({ jti }) => jti);
   const tokens = (await readTokenFacts(queries, jtis)).filter(({ record }) =>
     record.endingKeys.some(({ key, sinceMs }) => key === filter.key && sinceMs <= filter.cutOffMs),

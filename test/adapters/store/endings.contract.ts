@@ -8,6 +8,7 @@ import { ENDING_STRETCH_MAX } from "../../../src/limits/store.ts";
 import { ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../../src/limits/tokens.ts";
 import type { Ending, EndingSelector } from "../../../src/policy/endings.ts";
 import { buildEnding, disabledKey, endingKeys, liftDisabled } from "../../../src/policy/endings.ts";
+import type { TokenPlace } from "../../../src/ports-store.ts";
 import type { TokenRecord } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
 import { ISSUER, isLive, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
@@ -74,7 +75,7 @@ const SELECTORS: readonly (readonly [
   ["everything up to the first's root", { by: "everything", upToMs: NOW_MS - 60_000 }, ["first", "second"]],
 ];
 
-export function testEndings({ name, create, shared }: Harness): void {
+export function testEndings({ name, create, shared, sql }: Harness): void {
   const check = (title: string, body: (store: Store, t: TestContext) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body(await (await create(t)).open(), t));
 
@@ -198,40 +199,51 @@ export function testEndings({ name, create, shared }: Harness): void {
     },
   );
 
-  check("finds what an ending would reach and has reached, stretch by stretch", async (store) => {
-    const count = ENDING_STRETCH_MAX + 300;
-    const tokens = Array.from({ length: count }, (_, index) =>
+  test(`STORE-D-5 what an ending would reach and has reached is found in the order of expiry: few by their keys where there is an index, many stretch by stretch (${name})`, async (t) => {
+    const store = await (await create(t)).open();
+    const tokens = Array.from({ length: 2 * ENDING_STRETCH_MAX + 600 }, (_, index) =>
       makeToken({
-        jti: `t-${String(index).padStart(5, "0")}`,
-        clientId: `c-${index % 2}`,
-        expiresAtSeconds: NOW_SECONDS + (index % 3 === 0 ? 0 : 300),
+        ...{ clientId: `c-${index % 2}`, ruleId: index % 100 === 1 ? "few" : "many" },
+        expiresAtSeconds: NOW_SECONDS + (index % 3 === 0 ? 0 : 300 - (index % 7)),
       }),
     );
     await store.log.append(tokens.map((token, seq) => ({ event: makeEvent("as-1", seq), token })));
-    const want = tokens.filter((_, index) => index % 2 === 1 && index % 3 !== 0).map(({ jti }) => jti);
-    const ending = endingOf({ by: "client", clientId: "c-1" });
-    const find = async (cutOffMs: number) => {
+    const inOrder = tokens
+      .filter(({ expiresAtSeconds }) => expiresAtSeconds > NOW_SECONDS)
+      .toSorted((a, b) => a.expiresAtSeconds - b.expiresAtSeconds || (a.jti < b.jti ? -1 : 1));
+    const find = async ({ key }: Ending, cutOffMs: number, page: { afterJti?: string } = {}) => {
       const found: string[] = [];
-      let afterJti = "";
-      let stretches = 0;
-      for (let more = true; more; stretches++) {
-        const next = await store.endings.next({
-          key: ending.key,
-          cutOffMs,
-          nowSeconds: NOW_SECONDS,
-          afterJti,
-        });
+      let answers = 0;
+      for (let place: TokenPlace | undefined; ; ) {
+        const filter = { key, cutOffMs, nowSeconds: NOW_SECONDS, ...page, ...(place && { place }) };
+        const next = await store.endings.next(filter);
         found.push(...next.tokens.map(({ record }) => record.jti));
-        afterJti = next.lastJti ?? "";
-        more = next.lastJti !== undefined;
+        answers++;
+        place = next.place;
+        if (place === undefined) return { found, answers };
       }
-      assert.equal(stretches, 2);
-      return found;
     };
-    assert.deepEqual(await find(ending.cutOffMs), want);
-    assert.deepEqual(await find(NOW_MS - 1), []);
-    await store.log.append([{ event: makeEvent("as-1", count), ending }]);
-    assert.deepEqual(await find(ending.cutOffMs), want);
+    const many = inOrder.filter(({ clientId }) => clientId === "c-1").map(({ jti }) => jti);
+    const few = inOrder.filter(({ ruleId }) => ruleId === "few").map(({ jti }) => jti);
+    const [ofMany, ofFew] = [
+      endingOf({ by: "client", clientId: "c-1" }),
+      endingOf({ by: "rule", id: "few" }),
+    ];
+    assert.deepEqual(await find(ofMany, NOW_MS), { found: many, answers: 2 });
+    assert.deepEqual(await find(ofFew, NOW_MS), { found: few, answers: sql === "postgres" ? 1 : 2 });
+    assert.deepEqual((await find(ofMany, NOW_MS - 1)).found, []);
+    for (const [one, all] of [
+      [ofMany, many],
+      [ofFew, few],
+    ] as const) {
+      const afterJti = all[9] ?? "";
+      assert.deepEqual((await find(one, NOW_MS, { afterJti })).found, all.slice(10));
+    }
+    // A token that has expired since comes before all that live.
+    const afterJti = tokens[0]?.jti ?? "";
+    assert.deepEqual((await find(ofFew, NOW_MS, { afterJti })).found, few);
+    await store.log.append([{ event: makeEvent("as-1", tokens.length), ending: ofFew }]);
+    assert.deepEqual((await find(ofFew, NOW_MS)).found, few);
   });
 
   check("an ending is removed when nothing is left that it could reach", async (store) => {

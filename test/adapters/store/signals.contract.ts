@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ENDING_STRETCH_MAX } from "../../../src/limits/store.ts";
 import type { ReachedToken } from "../../../src/policy/signals.ts";
+import type { TokenPlace } from "../../../src/ports-store.ts";
 import type { Signal } from "../../../src/records.ts";
 import { endingOf } from "./endings.contract.ts";
 import type { Harness } from "./store.contract.ts";
@@ -15,7 +16,7 @@ const signal = (jti: string, extra: Partial<Signal> = {}): Signal => ({
   ...extra,
 });
 
-export function testSignals({ name, create }: Harness): void {
+export function testSignals({ name, create, sql }: Harness): void {
   test(`${name}: SSF-D-1 endings are listed since a time, the oldest first, each with its event and reason`, async (t) => {
     const store = await (await create(t)).open();
     const writer = new Writer(store);
@@ -34,7 +35,7 @@ export function testSignals({ name, create }: Harness): void {
     assert.equal((await store.signals.endings(NOW_MS, 2)).length, 2);
   });
 
-  test(`${name}: SSF-9-1 tokens are listed that carry one of the keys, for the audiences that are named, stretch by stretch, until they expire`, async (t) => {
+  test(`${name}: SSF-9-1 tokens are listed that carry one of the keys, for the audiences that are named, until they expire`, async (t) => {
     const store = await (await create(t)).open();
     const audience = "https://booking.example";
     const wanted = ["a", "b", "a"].map((ruleId) => makeToken({ audience, ruleId }));
@@ -49,18 +50,19 @@ export function testSignals({ name, create }: Harness): void {
     const list = async (keys: readonly string[]) => {
       const found: ReachedToken[] = [];
       let stretches = 0;
-      for (let afterJti = ""; ; ) {
-        const filter = { keys, audiences: [audience, "b'; --"], expireAfterSeconds: NOW_SECONDS, afterJti };
-        const { tokens, lastJti } = await store.signals.tokens(filter);
-        found.push(...tokens);
+      for (let place: TokenPlace | undefined; ; ) {
+        const filter = { keys, audiences: [audience, "b'; --"], expireAfterSeconds: NOW_SECONDS };
+        const next = await store.signals.tokens({ ...filter, ...(place && { place }) });
+        found.push(...next.tokens);
         stretches++;
-        if (lastJti === undefined) return { found, stretches };
-        afterJti = lastJti;
+        place = next.place;
+        if (place === undefined) return { found, stretches };
       }
     };
     const jtis = (tokens: readonly { jti: string }[]) => tokens.map(({ jti }) => jti).toSorted();
     const { found, stretches } = await list(keys);
-    assert.equal(stretches, 2);
+    // Few tokens are found by the index of their keys, where there is one.
+    assert.equal(stretches, sql === "postgres" ? 1 : 2);
     assert.deepEqual(jtis(found), jtis(wanted));
     // With many keys, others may be among them, which are told apart by their own keys.
     const { found: ofMany } = await list([...Array.from({ length: 20 }, (_, at) => `none-${at}`), ...keys]);

@@ -1284,6 +1284,8 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       // Migration 17 fills its own column and takes an index away, without which the version before is only slower.
       const FASTER =
         /^(update (ending|sqlite_schema) set|(create|drop) function reason_of_event|pragma writable_schema|drop index event_by_id$|alter table event drop constraint event_id_key$)/;
+      // Migration 29 makes an index in whose order that of the version before is contained.
+      const REPLACED = /^drop index token_by_expiry$/;
       // Migration 23 lets the table have keys of one purpose more, which the version before leaves alone.
       const WIDER =
         /^(alter table signing_key(_before)? (rename|drop constraint|add constraint)|drop table signing_key_before$)/;
@@ -1294,8 +1296,9 @@ export function testStore({ name, create, shared, sql }: Harness): void {
           const filled = !/not null/.test(statement) || /default/.test(statement);
           const adds = ADDS.test(statement) && (!column || filled);
           const isFaster = number === 17 && FASTER.test(statement);
+          const isReplaced = number === 29 && REPLACED.test(statement);
           const isWider = number === 23 && WIDER.test(statement);
-          assert.ok(!additive || adds || isFaster || isWider, `${number}: ${statement}`);
+          assert.ok(!additive || adds || isFaster || isReplaced || isWider, `${number}: ${statement}`);
         }
       }
     });

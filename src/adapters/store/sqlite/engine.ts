@@ -1,7 +1,7 @@
 /** Statements on node:sqlite, prepared once. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Dialect, Engine, Values } from "../engine.ts";
-import { canBeHeld, numbered } from "../engine.ts";
+import { canBeHeld, KEYS_LOOKED_FOR_MAX, numbered } from "../engine.ts";
 import type { Database } from "./database.ts";
 
 export const SQLITE: Dialect = {
@@ -30,7 +30,8 @@ export const SQLITE: Dialect = {
     return `insert into ${name} (${names.join(", ")}) select ${values} from json_each(:rows) where true`;
   },
   carries: (list) =>
-    `exists (select true from json_each(ending_keys) k where k.key in (select value from json_each(${list})))`,
+    `case when json_array_length(${list}) > ${KEYS_LOOKED_FOR_MAX} then ending_keys is not null
+       else exists (select true from json_each(${list}) k where instr(ending_keys, k.value) > 0) end`,
 };
 
 export function sqliteEngine({ db, run, remove }: Database): Engine {
