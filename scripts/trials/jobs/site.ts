@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -71,6 +71,10 @@ export type Site = {
   provider: TestProvider;
   instances: readonly ServerProcess[];
   partner: ServerProcess;
+  /** Like an instance, but alone and on SQLite. */
+  alone: ServerProcess;
+  /** Ends an instance as a crash would, and starts it again. */
+  kill(index: number): Promise<void>;
   ask(at: ServerProcess, path: string, sent?: Partial<Sent>): Promise<Answer>;
   /** A request of the operator's desk. */
   manage(at: ServerProcess, path: string, body?: object): Promise<Record<string, unknown>>;
@@ -104,15 +108,17 @@ export async function openJobSite(): Promise<Site> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const instances: ServerProcess[] = [];
   const lines: Line[] = [];
-  for (let one = 1; one <= INSTANCES; one++) {
-    const environment = { [INSTANCE]: `one-${one}`, [DATABASE]: database.serving };
-    instances.push(await startServer(here.configFile, { environment }));
-  }
+  const start = (index: number): Promise<ServerProcess> =>
+    startServer(here.configFile, {
+      environment: { [INSTANCE]: `one-${index + 1}`, [DATABASE]: database.serving },
+    });
+  for (let index = 0; index < INSTANCES; index++) instances.push(await start(index));
   const [first = assert.fail()] = instances;
   const ask: Site["ask"] = (at, path, sent = {}) =>
     send(`${ISSUER}${path}`, { ...sent, ca: here.ca, agent, connect: { host: "127.0.0.1", port: at.port } });
   writeFileSync(join(there.folder, "home.json"), (await ask(first, "/jwks")).text);
   const partner = await startServer(there.configFile);
+  const alone = await startServer(onSqlite(here), { environment: { [INSTANCE]: "alone" } });
   const svids = new Map<AgentName, string>();
   for (const one of AGENTS) svids.set(one, await here.svid(one, { expSeconds: PROOF_SECONDS }));
   const secretOf = (client: ClientName): string => basic(idOf(client), secrets[client] ?? "");
@@ -121,20 +127,25 @@ export async function openJobSite(): Promise<Site> {
     const proof = { client_assertion_type: JWT_SPIFFE, client_assertion: svid };
     return makeCall(new URL(`${ISSUER}/token`), { ...proof, ...form });
   };
-  const tokenOfDesk = async (): Promise<string> => {
+  const tokenOfDesk = async (at: ServerProcess): Promise<string> => {
     const form: Form = { grant_type: "client_credentials", audience: `${ISSUER}/api` };
     const headers = {
       authorization: secretOf("desk"),
       "content-type": "application/x-www-form-urlencoded",
     };
-    const { body, text } = await ask(first, "/token", { method: "POST", body: encodeForm(form), headers });
+    const { body, text } = await ask(at, "/token", { method: "POST", body: encodeForm(form), headers });
     return `Bearer ${body.access_token ?? assert.fail(text)}`;
   };
-  const authorization = await tokenOfDesk();
+  const desks = { instances: await tokenOfDesk(first), alone: await tokenOfDesk(alone) };
   const ca = { [PARTNER]: there.ca, [ISSUER]: here.ca };
   return {
-    ...{ provider, instances, partner, ask, byAgent },
+    ...{ provider, instances, partner, alone, ask, byAgent },
+    async kill(index) {
+      await instances[index]?.stop("SIGKILL");
+      instances[index] = await start(index);
+    },
     async manage(at, path, body) {
+      const authorization = at === alone ? desks.alone : desks.instances;
       const headers = { authorization, "content-type": "application/json" };
       const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
       const answer = await ask(at, path, { ...sent, headers });
@@ -174,13 +185,21 @@ export async function openJobSite(): Promise<Site> {
       (await owner<{ jti: string }[]>`select jti from token where job_id = ${job}`).map(({ jti }) => jti),
     async close() {
       agent.destroy();
-      await Promise.all([...instances, partner].map((server) => server.stop("SIGKILL")));
+      await Promise.all([...instances, alone, partner].map((server) => server.stop("SIGKILL")));
       await owner.end();
       await removeAll([here, there]);
       await database.end();
       await provider.close();
     },
   };
+}
+
+/** The configuration of one that shares no store, and so tells no partner. */
+function onSqlite({ folder, configFile }: Surroundings): string {
+  const { signals: _, ...base } = JSON.parse(readFileSync(configFile, "utf8"));
+  const file = join(folder, "alone.json");
+  writeFileSync(file, JSON.stringify({ ...base, store: { sqlite: "alone.sqlite" } }));
+  return file;
 }
 
 const removeAll = (all: readonly Surroundings[]) => Promise.all(all.map((one) => one.remove()));

@@ -8,14 +8,14 @@ import type { Parts, Site } from "./site.ts";
 import { AGENTS, ENDS, PARTNER } from "./site.ts";
 
 /** What was given, as the list of the trial has it. */
-export type Given = { jti: string; token: string; target: string; expiresAtSeconds: number };
+export type Taken = { jti: string; token: string; target: string; expiresAtSeconds: number };
 
 export type Work = {
   job: string;
   user: { users: string };
   /** By how many agents it was passed on: what each of them exchanges. */
   roots: readonly ({ users: string } | { own: string })[];
-  given: Given[];
+  given: Taken[];
   /** Grants for the partner. */
   grants: string[];
   /** What the partner gave for a grant. */
@@ -24,24 +24,30 @@ export type Work = {
 
 export type Sent = { status: number; body: Record<string, unknown> };
 
-export const givenBy = ({ status, body }: Sent): Given => {
+export const givenBy = ({ status, body }: Sent): Taken => {
   assert.equal(status, 200, JSON.stringify(body));
   const token = String(body.access_token);
   const { jti, aud, exp } = claimsOf(token);
   return { jti: String(jti), token, target: String(aud), expiresAtSeconds: Number(exp) };
 };
 
-/** Sends all calls, over these lines at once, in order on each. */
+/** Sends all calls, over these lines at once, in order on each; without `onLost`, a lost answer is a fault. */
 export async function sendAll<T>(
   lines: readonly Line[],
   calls: Iterable<T>,
   callOf: (one: T) => Call,
   onAnswer: (sent: Sent, one: T) => void,
+  onLost?: () => void,
 ): Promise<void> {
   const left = calls[Symbol.iterator]();
   const run = async (line: Line): Promise<void> => {
     for (let next = left.next(); !next.done; next = left.next()) {
-      const { status, body } = await line.send(callOf(next.value));
+      const answer = await line.send(callOf(next.value)).catch((fault: unknown) => {
+        if (onLost === undefined) throw fault;
+        onLost();
+      });
+      if (!answer) continue;
+      const { status, body } = answer;
       onAnswer({ status, body: body.startsWith("{") ? JSON.parse(body) : {} }, next.value);
     }
   };
@@ -52,8 +58,12 @@ export async function sendAll<T>(
 export const openLines = (site: Site, servers: readonly ServerProcess[], each: number): Line[] =>
   servers.flatMap((server) => Array.from({ length: each }, () => site.line(server)));
 
-export async function makeJob(site: Site, sub: string, bounds: object = {}): Promise<string> {
-  const [at = assert.fail()] = site.instances;
+export async function makeJob(
+  site: Site,
+  sub: string,
+  bounds: object = {},
+  [at = assert.fail()] = site.instances,
+): Promise<string> {
   const subject = { iss: site.provider.issuer, sub };
   const order = { client: workload("planner"), subject, title: `Work for ${sub}`, ...bounds };
   return String((await site.manage(at, "/jobs", order)).id);
@@ -75,8 +85,7 @@ export async function makeWork(
   const roots: Work["roots"][number][] = [user];
   const work: Work = { job, user, roots, given: [], grants: [], there: [] };
   const partsOf = (depth: number): Parts => (depth === 0 ? { job } : {});
-  const take = (sent: Sent): Given => {
-    assert.equal(sent.body.job_id, job);
+  const take = (sent: Sent): Taken => {
     const given = givenBy(sent);
     work.given.push(given);
     return given;
@@ -98,6 +107,11 @@ export async function makeWork(
     Array(grants).keys(),
     () => grant,
     (sent) => void work.grants.push(givenBy(sent).token),
+  );
+  const recorded = new Set(await site.recorded(job));
+  assert.ok(
+    work.given.every(({ jti }) => recorded.has(jti)),
+    "each token is on record as one of the job",
   );
   const first = work.grants.shift();
   if (first !== undefined) {
