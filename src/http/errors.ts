@@ -56,8 +56,8 @@ const OAUTH_ERRORS: Readonly<
   client_unauthorized: [400, "unauthorized_client", "the client may not use this grant_type"], // RFC6749-5.2-7
   grant_type_unsupported: [400, "unsupported_grant_type", "the grant_type is not supported"], // RFC6749-5.2-8
   // RFC8693-2.2.2-1, RFC8693-2.2.2-2: a bad token and a policy denial share this code and its text.
-  token_refused: [400, "invalid_request", "the exchange is not allowed"],
-  policy_denied: [400, "invalid_request", "the exchange is not allowed"],
+  token_refused: [400, "invalid_request", "the request is not allowed"],
+  policy_denied: [400, "invalid_request", "the request is not allowed"],
   grant_refused: [400, "invalid_grant", "the grant is not accepted"], // RFC7523-3.1-2, IDC-2.4.2-5
   // WAG-7-1, WAG-7-2, PLAT-D-14: the holder of a signed token is told which side has to act, and no more.
   platform_refused: [

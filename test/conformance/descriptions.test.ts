@@ -243,13 +243,13 @@ const authenticated: readonly Case[] = [
     "for a target that is not there",
     { ...EX, actor_token: "t", actor_token_type: JWT, audience: "not-there" },
     "invalid_request",
-    "the exchange is not allowed",
+    "the request is not allowed",
   ],
   [
     "with a subject token that is none",
     { ...EX, subject_token_type: ACCESS_TOKEN },
     "invalid_request",
-    "the exchange is not allowed",
+    "the request is not allowed",
   ],
 ];
 

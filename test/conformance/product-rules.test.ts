@@ -473,7 +473,7 @@ const alike: readonly [string, string, readonly (() => Promise<Form>)[]][] = [
   ],
   [
     "exchange",
-    "the exchange is not allowed",
+    "the request is not allowed",
     [
       () => delegation({ subject_token: "<script>" }),
       () => delegation({ actor_token: "e30.e30.e30" }),

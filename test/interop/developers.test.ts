@@ -224,7 +224,7 @@ for (const [language, ending, skip] of languages) {
     });
     const [code] = await once(child, "close");
     assert.equal(code, 1);
-    assert.match(errors.join("\n"), /invalid_request: the exchange is not allowed \(request [\w-]+\)/);
+    assert.match(errors.join("\n"), /invalid_request: the request is not allowed \(request [\w-]+\)/);
   });
 
   test(`the API in ${language} takes a token for itself with the scope; any other is refused`, {
