@@ -235,6 +235,7 @@ export const POLICY_REASONS = {
   job_request_time_refused: "notAfter of job_request is past or too far away",
   job_target_unknown: "job_request names a target that is not known here",
   job_request_in_job: "job_request comes beside a job",
+  job_out_of_place: "job comes with an authorization request, which chooses no job that there is",
   job_request_out_of_place: "job_request comes with a grant type that asks no user",
   job_party_unknown: "client or subject of the job is not known here",
   jobs_too_many: "as many jobs of the agent live as there may be, for this subject or in all",

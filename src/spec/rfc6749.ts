@@ -110,6 +110,7 @@ export const AUTHORIZATION_PARAMETERS = [
   "authorization_details",
   "dpop_jkt",
   "reason",
+  "job",
   "job_request",
   "completion_mode",
 ] as const;

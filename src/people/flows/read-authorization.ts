@@ -87,7 +87,7 @@ export async function readAuthorizationRequest(
   if (!aimed.ok) return tell(aimed.error);
   const nowSeconds = ports.clock.nowSeconds();
   const asked = defined<Asked>({ ...aimed.value, details });
-  const job = readJob(policy, clientId, form.job_request, asked, nowSeconds);
+  const job = readJob(policy, form, asked, nowSeconds);
   if (!job.ok) return tell(job.error);
   const request = defined<PendingRequest>({
     id: ports.random.id(),
@@ -111,14 +111,17 @@ export async function readAuthorizationRequest(
   return ok({ client, request });
 }
 
-/** JOB-D-4: a job that the client asks for; what it does not name is bounded by the request. */
+/**
+ * JOB-D-4: a job that the client asks for; what it does not name is bounded by the request. JOB-D-9: one that exists is
+ * chosen in an exchange alone, so that a client that names one here would get more than it meant to.
+ */
 function readJob(
   { targets }: PolicySet,
-  clientId: string,
-  text: string | undefined,
+  { client_id: clientId = "", job, job_request: text }: AuthorizationForm,
   { target, scope, details }: Asked,
   nowSeconds: number,
 ): Result<ProposedJob | undefined, ToldReason> {
+  if (job !== undefined) return err("job_out_of_place");
   if (text === undefined) return ok(undefined);
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return err(parsed.error.kind);

@@ -346,3 +346,9 @@ for (const [what, text] of Object.entries(WRONG)) {
     assert.equal(error, "invalid_request", locationOf(answer));
   });
 }
+
+test("JOB-D-9 an authorization request that chooses a job is refused, because what it gave would be outside of it", async () => {
+  const browser = new Browser(service, provider);
+  const answer = await browser.authorize(request(verifierOf(), { job: "job_0123456789012345678901" }));
+  assert.equal(parametersOf(await browser.follow(answer)).error, "invalid_request", locationOf(answer));
+});
