@@ -57,12 +57,20 @@ function findPresented(
     return ok({ ...order, access: { ...order.access, job }, jobKeys: [jobKey(ports.hash.ofName, iss, id)] });
   }
   return whenReady(jobOnRecord === undefined ? ports.jobs.find(id) : { job: jobOnRecord }, (found) => {
-    const reason = whyNot(ports, found);
-    return found === undefined || reason !== undefined
-      ? err(failureOf(order, reason ?? "job_unknown"))
-      : ok(inJob(order, found.job));
+    const living = inJob(ports, order, found);
+    return living.ok ? living : err(failureOf(order, living.error));
   });
 }
+
+const isSame = (one: PresentedJob, other: PresentedJob): boolean =>
+  one.id === other.id && one.iss === other.iss;
+
+/** JOB-D-8: tokens of two jobs are not put together. */
+const differs = (order: Order) => err(toFailure(order, { kind: "token_refused", reason: "job_differs" }));
+
+const refused = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
+
+// --- beside what has no job -------------------------------------------------------------------------------------
 
 function findBesideNone(ports: FindJobPorts, { job, job_request: text }: Asked, order: Order): Found {
   const { access, actorJob } = order;
@@ -81,30 +89,19 @@ function findBesideNone(ports: FindJobPorts, { job, job_request: text }: Asked, 
     : findProposed(ports, text, order);
 }
 
-const refused = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
-
-const isSame = (one: PresentedJob, other: PresentedJob): boolean =>
-  one.id === other.id && one.iss === other.iss;
-
-/** JOB-D-8: tokens of two jobs are not put together. */
-const differs = (order: Order) => err(toFailure(order, { kind: "token_refused", reason: "job_differs" }));
-
 /** JOB-D-9: an unknown job, another's, and one that has ended or is over: one look-up, and one answer. */
 function findChosen(ports: FindJobPorts, id: string, order: Order): Found {
   return whenReady(ports.jobs.find(id), (found) => {
-    const { access } = order;
-    const reason =
-      found !== undefined && !isFor(found.job, originOf(ports, order), access.workload ?? access.clientId)
-        ? "job_of_another"
-        : whyNot(ports, found);
-    return found === undefined || reason !== undefined
-      ? err(toFailure(order, { kind: "token_refused", reason: reason ?? "job_unknown" }))
-      : ok(inJob(order, found.job));
+    const isAnothers = found !== undefined && !isFor(found.job, originOf(ports, order), agentOf(order));
+    const living = isAnothers ? err("job_of_another" as const) : inJob(ports, order, found);
+    return living.ok ? living : err(toFailure(order, { kind: "token_refused", reason: living.error }));
   });
 }
 
 const originOf = ({ settings }: FindJobPorts, { access, sub }: Order): Origin =>
   access.subject?.origin ?? { iss: settings().issuer, sub };
+
+const agentOf = ({ access }: Order): string => access.workload ?? access.clientId;
 
 const isFor = ({ origin, actor }: JobRecord, { iss, sub }: Origin, agent: string): boolean =>
   origin.iss === iss && origin.sub === sub && actor === agent;
@@ -122,13 +119,11 @@ function findProposed(ports: FindJobPorts, text: string, order: Order): Found {
 }
 
 function findApproved(ports: FindJobPorts, proposedJob: ProposedJob, order: Order): Found {
-  const { access } = order;
   const { asked = "" } = proposedJob;
   return whenReady(ports.jobs.made(asked, ports.clock.nowSeconds()), (found): Found => {
-    if (found !== undefined && whyNot(ports, found) === undefined)
-      return ok(defined<Order>({ ...inJob(order, found.job), proposedJob: undefined }));
-    const tooMany = hasTooMany(ports, originOf(ports, order), access.workload ?? access.clientId);
-    return whenReady(tooMany, (isFull) =>
+    const living = inJob(ports, order, found);
+    if (living.ok) return ok(defined<Order>({ ...living.value, proposedJob: undefined }));
+    return whenReady(hasTooMany(ports, originOf(ports, order), agentOf(order)), (isFull) =>
       isFull ? err({ kind: "policy_denied", reason: "jobs_too_many" }) : ok({ ...order, proposedJob }),
     );
   });
@@ -142,33 +137,28 @@ const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): str
   );
 };
 
-/** Why nothing is issued for the job any more. */
-function whyNot(
+// --- what is found ----------------------------------------------------------------------------------------------
+
+/** The order in this job, or why nothing is issued for the job any more. */
+function inJob(
   ports: FindJobPorts,
+  { jobOnRecord: _, ...order }: Order,
   found: OnRecord | undefined,
-): "job_unknown" | "job_ended" | "job_expired" | undefined {
-  if (found === undefined) return "job_unknown";
-  if (found.ended !== undefined) return "job_ended";
-  return isOver(ports, found.job.bounds.notAfterSeconds) ? "job_expired" : undefined;
+): Result<Order, "job_unknown" | "job_ended" | "job_expired"> {
+  if (found === undefined) return err("job_unknown");
+  if (found.ended !== undefined) return err("job_ended");
+  const { id, bounds, salt, actor, endingKeys: jobKeys } = found.job;
+  if (isOver(ports, bounds.notAfterSeconds)) return err("job_expired");
+  const { access } = order;
+  const isJobsAgent = actor === access.workload || actor === access.clientId;
+  return ok(
+    defined<Order>({ ...order, access: { ...access, job: { id, bounds, salt } }, jobKeys, isJobsAgent }),
+  );
 }
 
 /** JOB-D-10: what would live for less than the shortest token is not issued. */
 const isOver = ({ clock }: FindJobPorts, notAfterSeconds: number): boolean =>
   notAfterSeconds - clock.nowSeconds() < TOKEN_SECONDS_MIN;
-
-function inJob(
-  { jobOnRecord: _, ...order }: Order,
-  { id, bounds, salt, actor, endingKeys: jobKeys }: OnRecord["job"],
-): Order {
-  const { workload, clientId } = order.access;
-  const isJobsAgent = actor === workload || actor === clientId;
-  return defined<Order>({
-    ...order,
-    access: { ...order.access, job: { id, bounds, salt } },
-    jobKeys,
-    isJobsAgent,
-  });
-}
 
 const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhausted" } as const;
 

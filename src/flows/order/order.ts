@@ -156,7 +156,7 @@ export type Order = {
   jobOnRecord?: Job;
   /** The job of an actor token of ours. */
   actorJob?: PresentedJob;
-  /** What ends the job that the policy decides about. */
+  /** What ends the job that the policy decides about; absent where a token of it is the root, which has these keys. */
   jobKeys?: readonly EndingKey[];
   /** The caller is the agent that the job was made for, which knows its id. */
   isJobsAgent?: boolean;
