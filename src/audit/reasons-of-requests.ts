@@ -153,11 +153,11 @@ export const PEOPLE_REASONS = {
   logout_nonce: "the logout token has a nonce, as ID tokens have",
   logout_subject_missing: "the logout token names neither a subject nor a session",
   logout_token_replayed: "the logout token was used before",
-  provider_confirmed: "the provider of the user, asked before a refresh, stands by the sign-in",
+  provider_confirmed: "the provider of the user, asked before a token is given, stands by the sign-in",
   provider_denies_user:
-    "the provider of the user, asked before a refresh, does not know the sign-in any more",
+    "the provider of the user, asked before a token is given, does not know the sign-in any more",
   provider_wants_user:
-    "the provider of the user, asked before a refresh, wants them to sign in anew or to do something more there",
+    "the provider of the user, asked before a token is given, wants them to sign in anew or to do something more there",
   provider_silent:
     "the provider of the user could not be asked for longer than signIn.recheckGraceSeconds says",
   sign_in_too_old:

@@ -111,6 +111,21 @@ export async function openQuestion(
   return { refused: "pending_consents_too_many" };
 }
 
+/** Changes a question as long as it is there, also where others change it at the same time. */
+export async function changeQuestion(
+  { pendingConsents, clock }: Pick<PeoplePorts, "pendingConsents" | "clock">,
+  id: string,
+  changed: (found: PendingConsent, nowSeconds: number) => PendingConsent,
+): Promise<void> {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const nowSeconds = clock.nowSeconds();
+    const found = await pendingConsents.find(id, nowSeconds);
+    if (found === undefined) return;
+    const next = { ...changed(found, nowSeconds), version: found.version + 1 };
+    if (await pendingConsents.replace(next)) return;
+  }
+}
+
 /** The question as one more request of the agent leaves it; undefined where that changes nothing. */
 function join(
   found: PendingConsent,

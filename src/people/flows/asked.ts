@@ -14,6 +14,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
+import { changeQuestion } from "./ask-user.ts";
 import { recordConsent } from "./consent.ts";
 import type { Decision, DecisionPage, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer, withoutJob } from "./decision.ts";
@@ -40,7 +41,7 @@ type Found = Waits & { pending: PendingConsent; offer: AskedOffer };
 
 export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents">;
 
-/** A page is looked at, or its form is sent, when its link may have ended with the code that it belongs to. */
+/** Whether a page is looked at or its form is sent: the link of a code ends with the code, an open page goes on. */
 type Way = "look" | "form";
 
 export async function openAsked(
@@ -156,8 +157,7 @@ export async function openQuestions(
       const offer = await offerOf(ports, pending, origin);
       if (!offer.ok) return [];
       const waits = { about: id, place: { page: "ask", id }, session } as const;
-      const { rule: _rule, target: _target, scope: _scope, ...more } = offer.value;
-      const onItsPage = Object.keys(more).length > 0;
+      const onItsPage = offer.value.details !== undefined || offer.value.job !== undefined;
       return [{ ...showOffer(ports, waits, offer.value, pending), actor, onItsPage }];
     }),
   );
@@ -229,25 +229,19 @@ const undecided = ({ id, startedAtSeconds, expiresAtSeconds }: PendingConsent): 
   expiresAtSeconds: Math.max(expiresAtSeconds, startedAtSeconds) + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
 });
 
-/**
- * The row remembers the decision while it lives; the write is tried twice, in case the user got more time meanwhile.
- */
+/** The row remembers the decision while it lives. */
 async function settled(
   ports: AskedPorts,
   id: string,
   kind: "ask_allowed" | "ask_refused",
   reason: Reason,
 ): Promise<Outcome> {
-  for (let attempt = 0; attempt < 2; attempt++) {
-    const nowSeconds = ports.clock.nowSeconds();
-    const pending = await ports.pendingConsents.find(id, nowSeconds);
-    if (pending === undefined) break;
-    const version = pending.version + 1;
+  await changeQuestion(ports, id, (pending, nowSeconds) => {
     // DTR-D-9: a client that waited for the answer does not get this question asked again for a while.
     const waited = kind === "ask_refused" && pending.codes !== undefined;
     const expiresAtSeconds = Math.max(pending.expiresAtSeconds, waited ? nowSeconds + REFUSED_SECONDS : 0);
-    if (await ports.pendingConsents.replace({ ...pending, version, decided: true, expiresAtSeconds })) break;
-  }
+    return { ...pending, decided: true, expiresAtSeconds };
+  });
   return notice(kind, reason);
 }
 

@@ -7,15 +7,13 @@ import { CANCELS_MAX, REFUSED_SECONDS } from "../../limits/people.ts";
 import type { PendingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
+import { changeQuestion } from "./ask-user.ts";
 import { endsBy, findDeferral, linkOf, threadOf } from "./deferrals.ts";
 
 type CancelPorts = Pick<
   PeoplePorts,
   "settings" | "clock" | "hash" | "journal" | "shortLived" | "pendingConsents"
 >;
-
-/** A question that others change at the same time is read anew so often. */
-const ATTEMPTS_MAX = 4;
 
 export async function cancelDeferral(
   ports: CancelPorts,
@@ -58,21 +56,15 @@ export async function cancelDeferral(
 }
 
 /** DTR-D-14: the question is closed with the last code that waits for it, unless an agent that asks again has its link. */
-async function leaveQuestion(ports: CancelPorts, id: string, link: string): Promise<void> {
-  const nowSeconds = ports.clock.nowSeconds();
-  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const found = await ports.pendingConsents.find(id, nowSeconds);
-    if (found === undefined) return;
+const leaveQuestion = (ports: CancelPorts, id: string, link: string): Promise<void> =>
+  changeQuestion(ports, id, (found, nowSeconds) => {
     const { codes = [], cancelledAtSeconds = [] } = found;
     const others = codes.filter((one) => one.link !== link && one.endsAtSeconds > nowSeconds);
-    const left = defined<PendingConsent>({
+    return defined<PendingConsent>({
       ...found,
-      version: found.version + 1,
       codes: others,
       cancelledAtSeconds: [...cancelledAtSeconds, nowSeconds].slice(-CANCELS_MAX),
       closed: found.unlinked && others.length === 0 ? true : undefined,
       expiresAtSeconds: Math.max(found.expiresAtSeconds, nowSeconds + REFUSED_SECONDS),
     });
-    if (await ports.pendingConsents.replace(left)) return;
-  }
-}
+  });

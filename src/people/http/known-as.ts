@@ -64,8 +64,7 @@ export const shownDetails = (
   });
 
 function shownValue(is: FieldForm | undefined, value: DetailValue): DetailView["fields"][number]["value"] {
-  if (typeof value === "boolean") return value;
-  if (typeof value === "object") return value;
+  if (typeof value === "boolean" || typeof value === "object") return value;
   return is === "seconds" ? { atSeconds: Number(value) } : [String(value)];
 }
 
