@@ -1,7 +1,7 @@
 /**
  * Token buckets in this process: failed authentication by source and by (source, client), requests by client, security
- * events by issuer, registrations by source. What failed is told to wait; a valid proof is not, because the failures of others at its
- * address are not its own (RFC6749-2.3.1-8, PROD-8.3-1). Buckets run on the monotonic clock.
+ * events by issuer, registrations by source. What failed is told to wait; a valid proof is not, because the failures of
+ * others at its address are not its own (RFC6749-2.3.1-8, PROD-8.3-1). Buckets run on the monotonic clock.
  */
 import { hash } from "node:crypto";
 import { SIGNALS_AT_ONCE, SIGNALS_PER_SECOND } from "../limits/signals.ts";

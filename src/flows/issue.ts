@@ -112,7 +112,8 @@ export function issue(
       return refuse(failure, trace);
     if (order.resumes !== undefined)
       return whenReady(order.resumes.waits(), (waits) => (waits ? err(waits) : refuse(failure, trace)));
-    // DTR-5-1, DTR-6.3-1, DTR-D-3: only the consent is missing, and a client is told to wait, or to ask again, as it said itself.
+    // DTR-5-1, DTR-6.3-1, DTR-D-3: only the consent is missing, and a client is told to wait, or to ask again, as it said
+    // itself.
     if (ports.settings().deferral !== undefined && canWait(request.form)) {
       return whenReady(
         people.defer(ports, request, order, missing, nowSeconds),

@@ -20,7 +20,7 @@ export type Consent = {
   actor: string;
   targets: readonly string[];
   scopes: readonly string[];
-  /** What it is limited to; of a type that is not among them, to nothing (RAR-D-10). */
+  /** What it is limited to; it sets no limit by objects of other types (RAR-D-2, RAR-D-10). */
   details?: readonly Detail[];
   expiresAtSeconds?: number;
   /** JOB-D-6: the job inside which alone it counts. */

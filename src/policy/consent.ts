@@ -28,7 +28,7 @@ const Body = v.strictObject({
   actor: text,
   targets: v.pipe(v.array(text), v.minLength(1), v.maxLength(ENTRIES_MAX)),
   scope: text,
-  /** What it is limited to (RFC 9396); of a type that is not among them, to nothing. */
+  /** What it is limited to (RFC 9396); it sets no limit by objects of other types. */
   authorization_details: v.optional(v.custom<Json>(() => true)),
   expires_at: v.optional(v.pipe(v.number(), v.safeInteger())),
 });

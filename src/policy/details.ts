@@ -278,7 +278,10 @@ export function areCovered(types: DetailTypes, inner: readonly Detail[], outer: 
   );
 }
 
-/** Whether the objects conform, and allow nothing that the limit does not: a type of the limit that they lack would be without limit. */
+/**
+ * Whether the objects conform, and allow nothing that the limit does not: a type of the limit that they lack would be
+ * without limit.
+ */
 export function isWithin(
   types: DetailTypes,
   inner: readonly Detail[] = [],

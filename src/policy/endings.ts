@@ -268,8 +268,9 @@ const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
  * The record that ends what the selector names. A token, the refresh tokens of a click, a job, a sign-in or a key ends
- * for good; of anything else it ends what exists up to a cut-off. That reaches the time of one write into the future, because what
- * another instance writes at this moment may not see the record yet; what is issued within that time is ended too.
+ * for good; of anything else it ends what exists up to a cut-off. That reaches the time of one write into the future,
+ * because what another instance writes at this moment may not see the record yet; what is issued within that time is ended
+ * too.
  */
 export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs: number): Ending {
   return {
