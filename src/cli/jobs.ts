@@ -207,5 +207,9 @@ function closureLines({ state, settled, open, partners, outside }: JobStatus): r
       (id) =>
         `Beside the job: refresh tokens of the grant ${word(id)} (mandate tokens end --grant ${word(id)}).`,
     ),
+    ...outside.rules.map(
+      ({ id, targets }) =>
+        `Beside the job: the rule ${word(id)} for ${words(targets)}, which asks no user (remove it, or let it demand "jobs": "required").`,
+    ),
   ];
 }

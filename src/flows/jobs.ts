@@ -1,14 +1,16 @@
 /** Jobs as they are told of: what one is, what there is of it, and what its end leaves (JOB-D-20 to JOB-D-23). */
 import type { Closure } from "../policy/closure.ts";
-import { buildClosure } from "../policy/closure.ts";
+import { buildClosure, unaskedRules } from "../policy/closure.ts";
 import type { EndingSelector } from "../policy/endings.ts";
+import type { SubjectRule } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import type { JobHoldings } from "../ports-store.ts";
-import type { JobFacts } from "../records.ts";
+import type { FamilyFacts, JobFacts } from "../records.ts";
 import { defined } from "../result.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { EndingEvent } from "./endings.ts";
 
-export type JobPorts = Pick<Ports, "settings" | "clock" | "jobs" | "facts" | "families">;
+export type JobPorts = Pick<Ports, "settings" | "clock" | "clients" | "jobs" | "facts" | "families">;
 
 /** A job, and what is left of it by now. */
 export type JobStatus = JobFacts &
@@ -19,8 +21,15 @@ export type JobStatus = JobFacts &
     outside: Outside;
   };
 
-/** JOB-D-23: what the agent holds of the same user beyond the job, each with a stop of its own. */
-export type Outside = { consents: readonly string[]; grants: readonly string[] };
+/**
+ * JOB-D-23: what the agent holds of the same user beyond the job, each with a stop of its own. `rules` need no consent, so
+ * that an operator alone stops them.
+ */
+export type Outside = {
+  consents: readonly string[];
+  grants: readonly string[];
+  rules: readonly Pick<SubjectRule, "id" | "targets" | "scopes">[];
+};
 
 export async function readStatus(ports: JobPorts, facts: JobFacts): Promise<JobStatus> {
   const { clock, jobs, settings } = ports;
@@ -50,26 +59,35 @@ export async function readStatus(ports: JobPorts, facts: JobFacts): Promise<JobS
   return { ...facts, ...closure, state: isLiving ? "living" : state, asOfSeconds: nowSeconds, held, outside };
 }
 
-async function readOutside(
-  { facts, families, settings }: JobPorts,
-  { job: { origin, actor, clientId } }: JobFacts,
-  nowSeconds: number,
-): Promise<Outside> {
-  if (origin.iss === settings().issuer) return { consents: [], grants: [] };
-  const [standing, given] = await Promise.all([
+async function readOutside(ports: JobPorts, { job }: JobFacts, nowSeconds: number): Promise<Outside> {
+  const { facts, families, settings } = ports;
+  const { origin, actor, clientId } = job;
+  if (origin.iss === settings().issuer) return { consents: [], grants: [], rules: [] };
+  const [standing, given, rules] = await Promise.all([
     facts.consents(origin, actor, nowSeconds),
     families.list(origin),
+    rulesBeside(ports, job),
   ]);
+  const goesOn = ({ family, ended }: FamilyFacts): boolean =>
+    family.clientId === clientId && family.jobId === undefined && ended === undefined;
   return {
     consents: standing.filter(({ jobId }) => jobId === undefined).map(({ id }) => id),
     grants: given
-      .filter(
-        ({ family, ended }) =>
-          family.clientId === clientId && family.jobId === undefined && ended === undefined,
-      )
-      .filter(({ family }) => family.endsAtSeconds > nowSeconds)
+      .filter((one) => goesOn(one) && one.family.endsAtSeconds > nowSeconds)
       .map(({ family }) => family.id),
+    rules,
   };
+}
+
+/** The rules by which the agent of the job goes on without it, and without its user being asked. */
+export async function rulesBeside(
+  { clients, settings }: Pick<Ports, "clients" | "settings">,
+  { origin, actor, clientId }: JobFacts["job"],
+): Promise<readonly SubjectRule[]> {
+  const { registrationClass, workload = isWorkloadName(actor) ? actor : undefined } =
+    (await clients.find(clientId)) ?? {};
+  const caller = defined<Parameters<typeof unaskedRules>[2]>({ clientId, workload, registrationClass });
+  return unaskedRules(settings().policy, origin, caller);
 }
 
 /** Codes that were used are on record under this name. */

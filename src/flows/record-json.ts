@@ -134,6 +134,10 @@ export function jobJson(of: JobStatus): JsonObject {
       until: untilSeconds,
       told,
     })),
-    outside: { consents: [...outside.consents], grants: [...outside.grants] },
+    outside: {
+      consents: [...outside.consents],
+      grants: [...outside.grants],
+      rules: outside.rules.map(({ id, targets, scopes }) => ({ id, targets, scope: scopes.join(" ") })),
+    },
   });
 }

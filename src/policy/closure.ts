@@ -3,7 +3,11 @@
  * until when, since a server that verifies offline is told, asks, or learns nothing. Nothing unresolved reads as closed.
  */
 import { STORE_TIMEOUT_MS } from "../limits/store.ts";
-import type { PolicySet, Target } from "./rules.ts";
+import { MODE_NAMES } from "../modes.ts";
+import { matchesPattern } from "../spec/spiffe/id.ts";
+import type { Origin } from "./access.ts";
+import type { Caller, PolicySet, SubjectRule, Target } from "./rules.ts";
+import { candidates, hasSubject } from "./rules.ts";
 
 /**
  * The tokens of the job for one audience that have not expired, ended ones too; `recent` has those beside them that
@@ -70,3 +74,25 @@ function toldOf(target: Target | undefined, audience: string, streams: readonly 
 /** The targets that the job could reach: its grants are on record for a while only. */
 const reached = (targets: PolicySet["targets"], names: readonly string[] | undefined): readonly Target[] =>
   names === undefined ? [...targets.values()] : names.flatMap((name) => targets.get(name) ?? []);
+
+/**
+ * JOB-D-23: the rules by which the agent goes on for this subject without a job, and without a consent that anyone could
+ * withdraw: an operator alone ends that.
+ */
+export function unaskedRules(
+  policy: PolicySet,
+  { iss, sub }: Origin,
+  caller: Omit<Caller, "mode">,
+): readonly SubjectRule[] {
+  const { workload = "" } = caller;
+  return MODE_NAMES.flatMap((mode) => candidates(policy, { ...caller, mode }))
+    .filter(hasSubject)
+    .filter(
+      ({ consent, jobs, actors, subjects: { issuers, subs } }) =>
+        consent === "implied" &&
+        jobs !== "required" &&
+        actors?.some((one) => matchesPattern(one, workload)) !== false &&
+        issuers.includes(iss) &&
+        subs?.includes(sub) !== false,
+    );
+}

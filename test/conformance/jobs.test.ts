@@ -46,6 +46,11 @@ before(async () => {
           ...{ subjectToken: { audiences: ["self"] }, targets: ["booking"], scopes },
           ...{ consent: "implied", acknowledge: "subjects-not-asked" },
         },
+        {
+          ...{ id: "unasked", allow: "delegation", actors: [planner] },
+          ...{ subjects: { issuers: [IDP], subs: ["bob"] }, subjectToken: { audiences: ["self"] } },
+          ...{ targets: ["booking"], scopes, consent: "implied", acknowledge: "subjects-not-asked" },
+        },
       ],
     },
     { inFile: true },
@@ -232,9 +237,31 @@ test("JOB-D-23 the report names what the same agent holds of the user beside the
   const made = await asDesk("POST", "/jobs", "job:manage", order);
   assert.equal(made.status, 201, made.text);
   const ended = await asDesk("POST", "/revocations", "token:revoke", { job: made.body.id });
-  assert.deepEqual((ended.body.job as { outside: object }).outside, { consents: [consent], grants: [] });
+  assert.deepEqual((ended.body.job as { outside: object }).outside, {
+    consents: [consent],
+    grants: [],
+    rules: [],
+  });
   const shown = await admin("jobs", "show", String(made.body.id));
   assert.ok(shown.out.includes(`Beside the job: consent ${consent} (mandate consents withdraw ${consent}).`));
+});
+
+test("JOB-D-23 the report names the rule by which the same agent goes on without a consent, and what ends it", async () => {
+  const made = await create(
+    ...["--client", planner, "--issuer", IDP, "--subject", "bob", "--title", "Book a trip"],
+  );
+  const id = made.out.trim();
+  const shown = await admin("jobs", "show", id);
+  assert.ok(
+    shown.out.includes(
+      'Beside the job: the rule unasked for booking, which asks no user (remove it, or let it demand "jobs": "required").',
+    ),
+    shown.out,
+  );
+  const ended = await asDesk("POST", "/revocations", "token:revoke", { job: id, dryRun: true });
+  assert.deepEqual((ended.body.job as { outside: object }).outside, {
+    ...{ consents: [], grants: [], rules: [{ id: "unasked", targets: ["booking"], scope: "trips.read" }] },
+  });
 });
 
 test("a job that is not on record is refused by the commands, and so is half a subject", async () => {

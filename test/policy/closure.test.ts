@@ -4,8 +4,8 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { STORE_TIMEOUT_MS } from "../../src/limits/store.ts";
 import type { ClosureFacts } from "../../src/policy/closure.ts";
-import { buildClosure } from "../../src/policy/closure.ts";
-import { compilePolicy, Target } from "../../src/policy/rules.ts";
+import { buildClosure, unaskedRules } from "../../src/policy/closure.ts";
+import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 
 const NOW = 1_790_000_000;
 const API = "https://api.example";
@@ -102,3 +102,46 @@ test("JOB-D-20: what time ended is settled at once", () => {
   const { endedMs: _, ...over } = facts({ nowMs: NOW * 1000 });
   assert.equal(buildClosure(compiled, over).settled, true);
 });
+
+const IDP = "https://idp.example";
+const PLANNER = "spiffe://td.example/crew/planner";
+const unasked = {
+  allow: "delegation",
+  actors: ["spiffe://td.example/crew/*"],
+  subjectToken: { audiences: ["self"] },
+};
+const implied = { consent: "implied", acknowledge: "subjects-not-asked" };
+const ruled = compilePolicy(
+  [
+    { ...unasked, ...implied, id: "goes-on", subjects: { issuers: [IDP] } },
+    { ...unasked, ...implied, id: "one-of-them", subjects: { issuers: [IDP], subs: ["alice"] } },
+    { ...unasked, ...implied, id: "in-a-job", subjects: { issuers: [IDP] }, jobs: "required" },
+    { ...unasked, ...implied, id: "of-others", subjects: { issuers: ["https://other.example"] } },
+    { ...unasked, consent: "record", id: "asks", subjects: { issuers: [IDP] } },
+    { ...implied, id: "of-a-class", allow: "redemption", classes: ["apps"], subjects: { issuers: [IDP] } },
+  ].map((rule) => v.parse(Rule, { targets: [API], scopes: ["read"], ...rule })),
+  [v.parse(Target, { names: [API], scopes: ["read"] })],
+  "https://as.example",
+  "digest",
+);
+
+for (const [of, sub, caller, want] of [
+  ["an agent", "bob", { clientId: PLANNER, workload: PLANNER }, ["goes-on"]],
+  [
+    "an agent with a rule for one user",
+    "alice",
+    { clientId: "app", workload: PLANNER },
+    ["goes-on", "one-of-them"],
+  ],
+  ["another agent", "bob", { clientId: "app", workload: "spiffe://td.example/other" }, []],
+  ["a client of a class", "bob", { clientId: "app", registrationClass: "apps" }, ["of-a-class"]],
+] as const) {
+  test(`JOB-D-23: the rules of ${of} that need neither job nor consent for the subject are named, and no others`, () => {
+    assert.ok(ruled.ok);
+    const found = unaskedRules(ruled.value, { iss: IDP, sub }, caller);
+    assert.deepEqual(
+      found.map(({ id }) => id),
+      want,
+    );
+  });
+}

@@ -151,6 +151,12 @@ export const ACCOUNT: AccountView = {
         },
       ],
       untilSeconds: 1_795_000_000,
+      beside: [
+        {
+          target: { title: "Weather", host: "weather.example" },
+          sentences: ["read the weather where you are"],
+        },
+      ],
     },
   ],
   moreAllowed: `${ISSUER}/account?after=4`,
@@ -336,6 +342,12 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
       maxTokens: 50,
       maxDepth: 3,
       without: [{ target: CONSENT.target, sentences: CONSENT.scopes.map(({ sentence }) => sentence) }],
+      beside: [
+        {
+          target: { title: "Weather", host: "weather.example" },
+          sentences: ["read the weather where you are"],
+        },
+      ],
       goOn: [{ title: "Partner", host: "as.partner.example" }],
     },
   }),

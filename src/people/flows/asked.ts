@@ -61,7 +61,7 @@ export async function openAsked(
     clientId: ask.clientId,
     chain: ask.subject?.chain ?? [],
     reason: ask.reason,
-    without: await withoutJob(ports, found.session, actor, pending.job),
+    without: await withoutJob(ports, found.session, actor, ask, pending.job),
   });
 }
 

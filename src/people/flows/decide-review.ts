@@ -48,7 +48,7 @@ export async function openReview(
   if (longer !== undefined) return { next: "place", place: { page: "review", id: seal(longer) } };
   const offer = offerTo(ports, client, request, session);
   if (offer.ok) {
-    const without = await withoutJob(ports, session, client.clientId, request.job);
+    const without = await withoutJob(ports, session, client.clientId, client, request.job);
     return defined<Review>({ ...showReview(ports, found, offer.value), without });
   }
   const demanded = demandSignIn(ports, request, offer.error);

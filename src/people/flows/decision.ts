@@ -4,8 +4,9 @@ import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { Consent } from "../../policy/access.ts";
+import { unaskedRules } from "../../policy/closure.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
-import type { Target } from "../../policy/rules.ts";
+import type { Caller, SubjectRule, Target } from "../../policy/rules.ts";
 import type { Result } from "../../result.ts";
 import { defined } from "../../result.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
@@ -46,6 +47,9 @@ export type Given = { scopes: readonly string[]; details?: readonly Detail[] };
 /** What waits for a decision of this session: `about` is the id that its form tokens are bound to. */
 export type Waits = { about: string; place: PagePlace & { id: string }; session: OpenSession };
 
+/** The rules ask no user. */
+export type Without = { consents: readonly Consent[]; rules: readonly SubjectRule[] };
+
 /** What a page shows on which a user decides. */
 export type DecisionPage<O extends Offered> = {
   next: "page";
@@ -55,8 +59,8 @@ export type DecisionPage<O extends Offered> = {
   offer: O;
   /** The form token, which is bound to session and request, and to what the page shows (PAGE-D-5). */
   formToken: string;
-  /** JOB-D-5: beside a job, the consents by which its agent may act without it. */
-  without?: readonly Consent[];
+  /** JOB-D-5: beside a job, the consents and the rules by which its agent may act without it. */
+  without?: Without;
   /** The form token of a sign-out. */
   signOutToken: string;
   expiresAtSeconds: number;
@@ -102,14 +106,18 @@ const shownOn = (
 
 /** What the agent may do without the job that it asks for, which a stop of the job does not end (JOB-D-5). */
 export async function withoutJob(
-  { facts, clock }: Pick<PeoplePorts, "facts" | "clock">,
+  { facts, clock, settings }: Pick<PeoplePorts, "facts" | "clock" | "settings">,
   { origin }: OpenSession,
   actor: string,
+  caller: Omit<Caller, "mode">,
   job: ProposedJob | undefined,
-): Promise<readonly Consent[] | undefined> {
+): Promise<Without | undefined> {
   if (job === undefined) return undefined;
   const standing = await facts.consents(origin, actor, clock.nowSeconds());
-  return standing.filter(({ jobId }) => jobId === undefined);
+  return {
+    consents: standing.filter(({ jobId }) => jobId === undefined),
+    rules: unaskedRules(settings().policy, origin, caller),
+  };
 }
 
 /** WCAG-2.2.1-1: gives the user as much time again, a limited number of times; undefined after the last of them. */

@@ -1,28 +1,37 @@
 /** The jobs of a user on the account page: those that go on, and how the user stops one and nothing else (JOB-D-13). */
 import { recordEnding } from "../../flows/endings.ts";
-import { stopOf } from "../../flows/jobs.ts";
+import { rulesBeside, stopOf } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
+import type { SubjectRule } from "../../policy/rules.ts";
 import type { JobFacts } from "../../records.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
 import type { OpenSession } from "./session.ts";
 import { describeUser } from "./session.ts";
 
-export type OwnJob = JobFacts["job"] & { formToken: string };
+/** `beside` are the rules by which its agent goes on without it (JOB-D-23). */
+export type OwnJob = JobFacts["job"] & { formToken: string; beside: readonly SubjectRule[] };
 
-export type OwnJobPorts = DecisionPorts & Pick<PeoplePorts, "jobs">;
+export type OwnJobPorts = DecisionPorts & Pick<PeoplePorts, "jobs" | "clients">;
 
 /** What the form token of a stop is about. */
 export const stopSubject = (id: string): string => `stop-job ${id}`;
 
 export async function livingJobs(
-  { jobs, clock, formTokens }: OwnJobPorts,
+  ports: OwnJobPorts,
   { origin, key }: OpenSession,
 ): Promise<readonly OwnJob[]> {
+  const { jobs, clock, formTokens } = ports;
   const nowSeconds = clock.nowSeconds();
   const found = await jobs.list({ origin });
-  return found
-    .filter(({ job, ended }) => ended === undefined && job.bounds.notAfterSeconds > nowSeconds)
-    .map(({ job }) => ({ ...job, formToken: formTokens.of(key, stopSubject(job.id)) }));
+  const living = found.filter(
+    ({ job, ended }) => ended === undefined && job.bounds.notAfterSeconds > nowSeconds,
+  );
+  return Promise.all(
+    living.map(async ({ job }) => {
+      const formToken = formTokens.of(key, stopSubject(job.id));
+      return { ...job, formToken, beside: await rulesBeside(ports, job) };
+    }),
+  );
 }
 
 /** One durable write, after which every instance refuses what was issued for the job; false where there is no such job. */

@@ -2,7 +2,6 @@
 
 import { readFormText } from "../../http/body.ts";
 import type { Handler, HttpRequest } from "../../http/handler.ts";
-import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -13,7 +12,7 @@ import { openAccount, takeBack } from "../flows/account.ts";
 import type { OpenQuestion } from "../flows/asked.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { OwnJob } from "../flows/own-jobs.ts";
-import type { EventView, PermissionView } from "../pages/account-events.ts";
+import type { EventView } from "../pages/account-events.ts";
 import type { AccountView, AllowedView, OwnJobView, QuestionView } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import type { ShownParty } from "../pages/parties.ts";
@@ -21,10 +20,10 @@ import type { PagePorts } from "../ports.ts";
 import type { Session } from "../records.ts";
 import { minutesUntil } from "./decision-form.ts";
 import {
-  sentenceOf,
+  permissionsBy,
+  permissionView,
   shownDetails,
   shownParty,
-  shownTarget,
   shownUser,
   toldParty,
   zoneOf,
@@ -185,6 +184,7 @@ function jobView({ settings }: BasePorts, { clients }: Account, job: OwnJob): Ow
     party: partyView(agents, clients, { id: job.actor }),
     permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
     untilSeconds: notAfterSeconds,
+    beside: permissionsBy(policy, job.beside),
   };
 }
 
@@ -207,13 +207,6 @@ function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEven
     parties: agents.map((agent) => partyView(named, clients, agent)),
     permissions: shown.map((name) => permissionView(policy.targets.get(name), name, scopes)),
   };
-}
-
-/** The scopes that the target knows, in the operator's words; of a target that is no more, all as they are. */
-function permissionView(target: Target | undefined, name: string, scopes: readonly string[]): PermissionView {
-  const known = scopes.filter((scope) => target?.scopes.includes(scope) ?? true);
-  const sentences = known.map((scope) => sentenceOf(target, scope));
-  return { target: shownTarget(target, name), sentences };
 }
 
 const partyView = (agents: Agents, clients: Account["clients"], { id, toldBy }: OwnAgent): ShownParty =>

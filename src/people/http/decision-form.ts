@@ -2,16 +2,24 @@
 
 import { readFormText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
-import type { Consent } from "../../policy/access.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { Decision, DecisionPage, Offered, Visitor } from "../flows/decision.ts";
+import type { Decision, DecisionPage, Offered, Visitor, Without } from "../flows/decision.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
 import type { JobView } from "../pages/job-part.ts";
 import type { PeoplePorts } from "../ports.ts";
-import { sentenceOf, shownDetails, shownParty, shownTarget, shownUser, zoneOf } from "./known-as.ts";
+import {
+  permissionsBy,
+  permissionView,
+  sentenceOf,
+  shownDetails,
+  shownParty,
+  shownTarget,
+  shownUser,
+  zoneOf,
+} from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
 
 export const MALFORMED = {
@@ -60,7 +68,7 @@ function jobView(
   { title, bounds }: ProposedJob,
   scope: readonly string[],
   lastsUntil: number,
-  without: readonly Consent[] = [],
+  without: Without = { consents: [], rules: [] },
 ): JobView {
   const { policy, agents } = settings();
   const targets = (bounds.targets ?? []).map((name) => ({ name, target: policy.targets.get(name) }));
@@ -77,12 +85,10 @@ function jobView(
     agents: (bounds.agents ?? []).map((id) => shownParty(agents, id)),
     maxTokens: bounds.maxTokens,
     maxDepth: bounds.maxDepth,
-    without: without.flatMap(({ targets: names, scopes }) =>
-      names.map((name) => {
-        const target = policy.targets.get(name);
-        return { target: shownTarget(target, name), sentences: scopes.map((one) => sentenceOf(target, one)) };
-      }),
+    without: without.consents.flatMap(({ targets: names, scopes }) =>
+      names.map((name) => permissionView(policy.targets.get(name), name, scopes)),
     ),
+    beside: permissionsBy(policy, without.rules),
     goOn: shown.filter((_, index) => targets[index]?.target?.partner?.jobs === "ignores"),
   });
 }

@@ -1,6 +1,6 @@
 /** How pages name a party, a user and a target: by what a user may rely on, never by what a party says of itself alone. */
 import type { FieldForm } from "../../policy/details.ts";
-import type { Target } from "../../policy/rules.ts";
+import type { PolicySet, SubjectRule, Target } from "../../policy/rules.ts";
 import type { Worded } from "../../policy/worded.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
@@ -10,8 +10,9 @@ import type { Client } from "../../settings/settings.ts";
 import { zoneNamed } from "../../settings/time-zone.ts";
 import { isDocumentUrl } from "../../spec/cimd.ts";
 import type { Detail, DetailValue } from "../../spec/rfc9396.ts";
+
 import type { DetailView } from "../pages/detail-sentences.ts";
-import type { ShownTarget, ShownUser } from "../pages/display-names.ts";
+import type { PermissionView, ShownTarget, ShownUser } from "../pages/display-names.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { Session } from "../records.ts";
 import { hostOf } from "./page-answers.ts";
@@ -71,3 +72,28 @@ function shownValue(is: FieldForm | undefined, value: DetailValue): DetailView["
 /** The operator's words for what a client with this scope may do. */
 export const sentenceOf = (target: Target | undefined, scope: string): Worded =>
   new Map(Object.entries(target?.sentences ?? {})).get(scope) ?? scope;
+
+/** The scopes that the target knows, in the operator's words; of a target that is no more, all as they are. */
+export function permissionView(
+  target: Target | undefined,
+  name: string,
+  scopes: readonly string[],
+): PermissionView {
+  const known = scopes.filter((scope) => target?.scopes.includes(scope) ?? true);
+  const sentences = known.map((scope) => sentenceOf(target, scope));
+  return { target: shownTarget(target, name), sentences };
+}
+
+/** What these rules allow, each target once. */
+export function permissionsBy(
+  { targets }: Pick<PolicySet, "targets">,
+  rules: readonly Pick<SubjectRule, "targets" | "scopes">[],
+): readonly PermissionView[] {
+  const scopesAt = new Map<string, Set<string>>();
+  for (const { targets: names, scopes } of rules)
+    for (const name of names) {
+      const at = scopesAt.getOrInsertComputed(targets.get(name)?.names[0] ?? name, () => new Set());
+      for (const scope of scopes) at.add(scope);
+    }
+  return [...scopesAt].map(([name, scopes]) => permissionView(targets.get(name), name, [...scopes]));
+}

@@ -1,9 +1,8 @@
 /** What was done in a user's name, by day and within a day by agent, with the way that led to each act. */
-import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { OwnEventKind } from "../audit/own-events.ts";
 import { fact } from "./decision-parts.ts";
-import type { ShownTarget } from "./display-names.ts";
+import type { PermissionView } from "./display-names.ts";
 import { shownId, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -11,8 +10,6 @@ import { dayOf, minuteOf, momentOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { chain, partyHeading, partyName } from "./parties.ts";
 import type { DoneSort, Texts } from "./texts.ts";
-
-export type PermissionView = { target: ShownTarget; sentences: readonly Worded[] };
 
 export type EventView = {
   kind: OwnEventKind;

@@ -1,15 +1,16 @@
 /** The page on which a user reads what they allowed and what was done in their name, and takes it back (PAGE-D-15). */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { EventView, PermissionView } from "./account-events.ts";
+import type { EventView } from "./account-events.ts";
 import { days } from "./account-events.ts";
 import { choices, fact, furtherParties, hidden, signedInAs } from "./decision-parts.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
-import type { ShownUser } from "./display-names.ts";
+import type { PermissionView, ShownUser } from "./display-names.ts";
 import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
+import { besideIt } from "./job-part.ts";
 import { dayOf, inZone } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
@@ -51,6 +52,8 @@ export type OwnJobView = {
   party: ShownParty;
   permissions: readonly PermissionView[];
   untilSeconds: number;
+  /** What its agent may do without it because of rules that ask no user. */
+  beside: readonly PermissionView[];
 };
 
 /** An open question to the user, which they answer here or on its own page. */
@@ -135,6 +138,7 @@ function jobCard(job: OwnJobView, index: number, { base }: AccountView, texts: T
 <p>${texts.jobBy(partyName(party, texts))}</p>
 ${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}</dl>`}
 <p class="hint">${texts.jobUntil(dayOf(untilSeconds, texts))}</p>
+${besideIt(job.beside, texts)}
 <details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
 <form method="post" action="${base}/account/withdraw">
 ${hidden("token", formToken)}${hidden("job", id)}

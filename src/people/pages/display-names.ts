@@ -14,6 +14,9 @@ export type ShownUser = { id: string; name?: string };
 
 export type ShownTarget = { title: Worded; host?: string };
 
+/** What is allowed at a target, in the operator's words. */
+export type PermissionView = { target: ShownTarget; sentences: readonly Worded[] };
+
 /** A name stands in quotation marks on our pages, and must not seem to end them. */
 export const QUOTES =
   /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f\u301d-\u301f\uff02]/gu;

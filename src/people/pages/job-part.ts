@@ -2,7 +2,8 @@
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { ShownTarget } from "./display-names.ts";
+
+import type { PermissionView, ShownTarget } from "./display-names.ts";
 import { isolated, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -21,8 +22,10 @@ export type JobView = {
   agents: readonly ShownParty[];
   maxTokens?: number;
   maxDepth?: number;
-  /** What the agent may do without the job. */
-  without: readonly { target: ShownTarget; sentences: readonly Worded[] }[];
+  /** JOB-D-5: what the agent may do without the job, which a stop of it does not end. */
+  without: readonly PermissionView[];
+  /** What it may do without it because of rules that ask no user. */
+  beside: readonly PermissionView[];
   /** Partners that go on with what they have when the job has ended (JOB-D-16). */
   goOn: readonly ShownTarget[];
 };
@@ -47,15 +50,20 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
   return html`<p>${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(title))}</h2>
 <ul>${bounds}</ul>
-${withoutIt(job, texts)}`;
+${job.without.length === 0 ? undefined : html`<p>${texts.jobWithout}</p>${listOf(job.without, texts)}`}
+${besideIt(job.beside, texts)}`;
 }
 
-/** JOB-D-5: a stop of the job does not end it. */
-function withoutIt({ without }: JobView, texts: Texts): Html | undefined {
-  if (without.length === 0) return undefined;
-  const items = without.map(({ target, sentences }) => {
+/** JOB-D-23: what goes on when the job is stopped, and that the operator alone ends it. */
+export const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>
+  beside.length === 0
+    ? undefined
+    : html`<p>${texts.jobBeside}</p>${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
+
+const listOf = (permissions: readonly PermissionView[], texts: Texts): Html => {
+  const items = permissions.map(({ target, sentences }) => {
     const may = sentences.map((one) => html`<li>${inLanguage(one, [texts.language])}</li>`);
     return html`<li>${targetName(target, texts)}<ul>${may}</ul></li>`;
   });
-  return html`<p>${texts.jobWithout}</p><ul>${items}</ul>`;
-}
+  return html`<ul>${items}</ul>`;
+};

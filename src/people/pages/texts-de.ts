@@ -76,6 +76,9 @@ export const de: Texts = {
   jobDepth: (most) =>
     `Höchstens ${most} Agenten hintereinander geben es weiter, soweit dieser Server das sieht.`,
   jobWithout: "Auch ohne diesen Auftrag und nach ihm darf dasselbe Programm schon:",
+  jobBeside: "Auch ohne diesen Auftrag und nach ihm darf dasselbe Programm dies, ohne Sie zu fragen:",
+  jobBesideEnds:
+    "Das haben die Betreiber dieses Dienstes so eingestellt. Wenden Sie sich an sie, wenn es enden soll.",
   jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weitermachen.`,
   jobBy: (agent) => html`Ausgeführt von ${agent}, von dort stammt der Name`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,

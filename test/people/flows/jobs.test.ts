@@ -30,7 +30,7 @@ import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Event, Service } from "../../support/world.ts";
-import { claimsOf } from "../../support/world.ts";
+import { claimsOf, ISSUER, workload } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;
@@ -45,9 +45,19 @@ before(async () => {
         ...base.clients,
         [PRIVATE]: { ...base.clients[PRIVATE], grantTypes: ["authorization_code", "refresh_token"] },
       },
-      policies: base.policies.map((rule) =>
-        rule.id === "apps-for-people" ? { ...rule, refresh: true } : rule,
-      ),
+      policies: [
+        ...base.policies.map((rule) => (rule.id === "apps-for-people" ? { ...rule, refresh: true } : rule)),
+        {
+          ...{ id: "unasked", allow: "delegation", actors: [workload("crew/weather")] },
+          ...{ subjects: { issuers: [provider.issuer], subs: ["rita"] } },
+          ...{
+            subjectToken: { audiences: [ISSUER] },
+            targets: ["https://api.example"],
+            scopes: ["trips.read"],
+          },
+          ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+        },
+      ],
     },
     { files: files(provider) },
   );
@@ -186,6 +196,25 @@ test("JOB-D-5 the page of a job says what its agent may do without it", async ()
   );
   const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
   assert.ok(!shownBy(none.text).includes("Without this job"));
+});
+
+test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent goes on without job and consent, and who ends that", async () => {
+  const asked = { user: "rita", path: "crew/weather", scope: "trips.book" };
+  const { browser, page } = await pageOf(await asking({ title: "Watch the weather" }, asked), "rita");
+  const words =
+    /Without this job, and after it, the same program may do this too, without asking you: .*api\.example.* trips\.read The operator of this service set that up\. Ask them/;
+  assert.match(shownBy(page.text), words);
+  await browser.decide(page);
+  assert.match(shownBy((await browser.get("/account")).text), words);
+  const { id } = (await last("job.approved")).job as { id: string };
+  const ended = await end(id);
+  assert.deepEqual(((ended.body.job as JsonObject).outside as JsonObject).rules, [
+    { id: "unasked", targets: ["https://api.example"], scope: "trips.read" },
+  ]);
+  const goesOn = { ...asked, target: "https://api.example", scope: "trips.read" };
+  assert.equal((await ask(goesOn)).status, 200);
+  const { page: none } = await pageOf(await asking({ title: "x" }, { ...asked, user: "sven" }), "sven");
+  assert.ok(!shownBy(none.text).includes("without asking you"));
 });
 
 test("JOB-D-6 of two clicks on one link one makes a job", async () => {
