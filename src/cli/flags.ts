@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 export const PROGRAM = resolve(import.meta.dirname, "../..");
 
 /** The files and folders that are read, and the folders that are written to, which are read as well. */
-export type Touched = { reads: readonly string[]; writes: readonly string[] };
+type Touched = { reads: readonly string[]; writes: readonly string[] };
 
 /** What a server touches of the files of its configuration, apart from its own program. */
 export function touchedBy(configFile: string, { files, fixed, settings }: Config): Touched {

@@ -16,7 +16,7 @@ import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.
 import type { Order } from "./order/order.ts";
 
 /** RFC8725-3.11-v1: each kind has its `typ`; RFC8693-2.2.1-4: only an access token is used as one. */
-export type TokenKind = { typ: string; tokenType: TokenAnswer["token_type"]; issuedTokenType: string };
+type TokenKind = { typ: string; tokenType: TokenAnswer["token_type"]; issuedTokenType: string };
 
 const KINDS = {
   access_token: { typ: AT_JWT, tokenType: "Bearer", issuedTokenType: ACCESS_TOKEN },

@@ -4,7 +4,7 @@
  */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
-import type { JobInForce, Trace } from "../policy/access.ts";
+import type { JobInForce, MissingConsent, Trace } from "../policy/access.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
@@ -20,7 +20,7 @@ import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
-import type { Asking, Deferral, PeopleGrants } from "./people.ts";
+import type { Asking, PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "./refusal.ts";
 import {
   assertionReplayed,
@@ -85,11 +85,13 @@ type Issued = Result<TokenAnswer, RefusedRequest | Unrecorded>;
 
 export type IssuePorts = BasePorts & Pick<Ports, "endings" | "facts" | "journal" | "signer" | "grantSigner">;
 
+type Asks = Pick<PeopleGrants, "askUser" | "defer">;
+
 export function issue(
   ports: IssuePorts,
   asking: TokenRequest,
   order: Order,
-  people: Pick<PeopleGrants, "askUser" | "defer"> | undefined,
+  people: Asks | undefined,
 ): Awaitable<Issued> {
   const request = order.access.forWorkload ? withWorkload(asking, order) : asking;
   const { digest } = ports.settings().policy;
@@ -108,42 +110,37 @@ export function issue(
     err(refusal(failure, trace, asked));
   const deny = (denied: OrderDenied, decisions: number): Awaitable<Issued> => {
     const { failure, trace, missing } = denied;
-    if (missing === undefined || row.asks !== "by_link" || people === undefined)
-      return refuse(failure, trace);
-    if (order.resumes !== undefined)
-      return whenReady(order.resumes.waits(), (waits) => (waits ? err(waits) : refuse(failure, trace)));
-    // DTR-5-1, DTR-6.3-1, DTR-D-3: only the consent is missing, and a client is told to wait, or to ask again, as it said
-    // itself.
-    if (ports.settings().deferral !== undefined && canWait(request.form)) {
-      return whenReady(
-        people.defer(ports, request, order, missing, nowSeconds),
-        ({ asked, deferral }): Awaitable<Issued> =>
-          deferral === undefined
-            ? refuse(failure, trace, asked)
-            : defer(
-                deferral,
-                refusal({ ...failure, ...deferral.told, kind: WAITS }, trace, asked),
-                decisions,
-              ),
-      );
-    }
-    const { access, proposedJob } = order;
-    const asking = defined<Asking>({ access, proposedJob, reason: reasonIn(request.form) });
-    return whenReady(people.askUser(ports, asking, missing, nowSeconds), ({ errorUri, asked }) =>
-      refuse(defined<Failure>({ ...failure, errorUri }), trace, asked),
-    );
+    return missing === undefined || row.asks !== "by_link" || people === undefined
+      ? refuse(failure, trace)
+      : ask(people, denied, missing, decisions);
   };
-  const defer = (
-    { rows, endingKeys: keys, thread }: Deferral,
-    { failure, event: denied }: RefusedRequest,
+  /** Only the consent of the user is missing. */
+  const ask = async (
+    { askUser, defer }: Asks,
+    { failure, trace }: OrderDenied,
+    missing: MissingConsent,
     decisions: number,
-  ): Awaitable<Issued> => {
-    const event: AuditEvent = { ...denied, type: "deferral.opened", detail: { deferral: thread } };
+  ): Promise<Issued> => {
+    if (order.resumes !== undefined) {
+      const waits = await order.resumes.waits();
+      return waits === undefined ? refuse(failure, trace) : err(waits);
+    }
+    // DTR-5-1, DTR-6.3-1, DTR-D-3: a client is told to wait, or to ask again, as it said itself.
+    if (ports.settings().deferral === undefined || !canWait(request.form)) {
+      const { access, proposedJob } = order;
+      const asking = defined<Asking>({ access, proposedJob, reason: reasonIn(request.form) });
+      const { errorUri, asked } = await askUser(ports, asking, missing, nowSeconds);
+      return refuse(defined<Failure>({ ...failure, errorUri }), trace, asked);
+    }
+    const { asked, deferral } = await defer(ports, request, order, missing, nowSeconds);
+    if (deferral === undefined) return refuse(failure, trace, asked);
+    const { told, rows, endingKeys: keys, thread } = deferral;
+    const refused = refusal({ ...failure, ...told, kind: WAITS }, trace, asked);
+    const event: AuditEvent = { ...refused.event, type: "deferral.opened", detail: { deferral: thread } };
     // DTR-D-7: what is valid once is used up by the answer that lets the client wait.
     const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentBy(request, order)];
-    return whenReady(ports.journal.record({ event, guards, rows }), (recorded) =>
-      recorded.ok ? err({ failure }) : lost(recorded.error, event, decisions),
-    );
+    const recorded = await ports.journal.record({ event, guards, rows });
+    return recorded.ok ? err({ failure: refused.failure }) : lost(recorded.error, event, decisions);
   };
   const decideAndWrite = (decisions: number): Awaitable<Issued> =>
     whenReady(decideOrder(ports, order, nowSeconds), (decided) => {

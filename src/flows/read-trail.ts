@@ -9,7 +9,7 @@ import type { AuditQuery, AuditRecord } from "../records.ts";
 import { defined } from "../result.ts";
 
 /** `next`: the position after which the listing continues; absent at its end. It may come with few events, or none. */
-export type TrailPage = { shown: readonly AuditRecord[]; next?: AuditPosition };
+type TrailPage = { shown: readonly AuditRecord[]; next?: AuditPosition };
 
 /** `turn` lets other work of the process go first. */
 type TrailPorts = { audit: Pick<AuditTrail, "find">; turn: () => Promise<unknown> };

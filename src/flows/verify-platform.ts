@@ -29,7 +29,7 @@ import { noCredentials } from "./verifier.ts";
  * PLAT-D-14: before the signature holds there is one answer for every cause; after it, the answer says whether the
  * platform or the administrator of this server has to act.
  */
-export type PlatformRefused = { reason: TokenReason } & Required<Pick<FetchRefused, "as">> &
+type PlatformRefused = { reason: TokenReason } & Required<Pick<FetchRefused, "as">> &
   Pick<FetchRefused, "registrations">;
 
 type Verified = Awaitable<Result<PlatformProof, PlatformRefused>>;

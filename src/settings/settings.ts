@@ -213,7 +213,7 @@ export type SignInSettings = {
 };
 
 /** When a user's provider is asked whether it still stands by them, and what follows. */
-export type RecheckSettings = {
+type RecheckSettings = {
   /** How old its last word is when a refresh asks it. */
   seconds: number;
   /** For how much longer that word serves while it does not answer. */

@@ -56,7 +56,7 @@ export function buildSecurityEvent(event: SecurityEvent): JsonObject {
   });
 }
 
-export type SecurityEventFailure =
+type SecurityEventFailure =
   | JwtTypeFailure
   | ClaimFailure
   | AudienceFailure
@@ -72,7 +72,7 @@ export type ReceivedEvent = {
   payload: JsonObject;
 };
 
-export type EventRule = {
+type EventRule = {
   audiences: readonly string[];
   nowSeconds: number;
   futureSecondsMax: number;

@@ -80,7 +80,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
 };
 
 /** A user, one sign-in of a user by its `sid`, one token, or one job, which is a session without a user (JOB-D-19). */
-export type SignalSubject = { sub: string; sid?: string } | { jti: string } | { job: string };
+type SignalSubject = { sub: string; sid?: string } | { jti: string } | { job: string };
 
 /** `atSeconds`: when it happened, as the event tells. SSF-D-8: only a user as a whole can be enabled. */
 export type ReceivedSignal =
@@ -88,7 +88,7 @@ export type ReceivedSignal =
   | { meaning: "enables"; sub: string; atSeconds: number }
   | { meaning: "ends" | "disables"; subject: SignalSubject; atSeconds: number };
 
-export type SignalIgnored = {
+type SignalIgnored = {
   kind: "event_unknown" | "event_ends_nothing" | "event_subject_unsupported" | "event_subject_foreign";
 };
 

@@ -85,7 +85,7 @@ export type PlatformRegistration = {
 
 export type Match = { registration: PlatformRegistration; matched: JsonObject };
 
-export type NoMatch = { kind: "workload_not_registered" } | { kind: "workload_ambiguous"; names: string[] };
+type NoMatch = { kind: "workload_not_registered" } | { kind: "workload_ambiguous"; names: string[] };
 
 /**
  * WAG-6.1-2, PLAT-D-4: the one registration that the claims match; `registrations` are those of the issuer, which was
@@ -167,7 +167,7 @@ export type CheckedWorkload = {
   boundTo?: BoundTo;
 };
 
-export type WorkloadFailure =
+type WorkloadFailure =
   | JwtTypeFailure
   | ClaimFailure
   | AudienceFailure

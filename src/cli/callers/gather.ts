@@ -54,7 +54,7 @@ export type ListedCaller = {
 export type Look = { spans: readonly Span[]; sinceMs: number; nowSeconds: number; eventsMax: number };
 
 /** `seen`: how many events were read for callers that nothing names, and the time of the oldest of them. */
-export type Gathered = { callers: readonly ListedCaller[]; seen: { events: number; fromMs: number } };
+type Gathered = { callers: readonly ListedCaller[]; seen: { events: number; fromMs: number } };
 
 export async function gatherCallers(store: Store, settings: Settings, look: Look): Promise<Gathered> {
   const { uses, rest, ...seen } = await readNewest(store, look);

@@ -121,7 +121,7 @@ type GrantOfUser = {
 };
 
 /** A request that waited for its user, and that a poll goes on with: what of it is not in the order. */
-export type Resumed = {
+type Resumed = {
   /** For the audit trail: the parameters of the first request, and the thread of its events. */
   known: Pick<AuditEvent, "requested" | "detail">;
   asked: AskedUser;

@@ -158,7 +158,7 @@ function readParameters(
 }
 
 /** RFC9396-3-1, RFC9396-5-1: the objects of a parameter, each of a type that some target declares. */
-export function readDetailsOf(
+function readDetailsOf(
   sent: string,
   { details: types }: Pick<PolicySet, "details">,
 ): Result<readonly Detail[], DetailsFailure | ConformFailure> {

@@ -28,7 +28,7 @@ const PREFIX = "page-";
 /** The write is tried twice, in case the same consent is changed by another request at the same time. */
 const ATTEMPTS_MAX = 2;
 
-export type ConsentGiven = {
+type ConsentGiven = {
   session: OpenSession;
   /** The client, or the SPIFFE ID of the agent, that the consent is for. */
   actor: string;
