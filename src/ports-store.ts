@@ -74,12 +74,13 @@ export interface Jobs {
   /** The newest job that was made of what this digest stands for, and is not over. */
   made(asked: string, nowSeconds: number): Promise<JobFacts | undefined>;
   /**
-   * Lists a page of jobs, the newest first: of one subject, of one agent, or all; `before` is the last one of the page
-   * before.
+   * Lists a page of jobs, the newest first: of one subject, of one agent, or all, or of these only what lives at a time;
+   * `before` is the last one of the page before.
    */
   list(page?: {
     origin?: Origin;
     actor?: string;
+    livingAtSeconds?: number;
     before?: Pick<Job, "id" | "createdAtSeconds">;
   }): Promise<readonly JobFacts[]>;
   /** JOB-D-24: how many jobs of the agent live, and how many of these for this subject, up to the most of each. */

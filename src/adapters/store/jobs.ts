@@ -48,6 +48,7 @@ export function jobRows(engine: Engine): JobRows {
     heldFor("questions", "pending_consent", "h.expires_at > :now"),
     heldFor("deferrals", "short_lived", "h.kind = 'deferral' and h.expires_at > :waiting"),
   ].join(", ")}`;
+  const lives = `j.created_at >= :oldest and j.not_after > :now and (select 1 ${firstEnding("j.ending_keys")}) is null`;
   const found = `select ${selected(JOB, "j.")}, (${firstEnded(engine, "j.ending_keys")}) as ended from job j`;
   const unusedCodes = async (id: string, issuer: string, now: number): Promise<number> => {
     const codes = await rows<{ key: string }>(
@@ -71,24 +72,31 @@ export function jobRows(engine: Engine): JobRows {
       );
       return row && factsOf(row);
     },
-    list: async ({ origin, actor, before } = {}) => {
+    list: async ({ origin, actor, livingAtSeconds: now = 0, before } = {}) => {
       const those = [
         ...(origin === undefined ? [] : ["j.origin_iss = :iss and j.origin_sub = :sub"]),
         ...(actor === undefined ? [] : ["j.actor = :actor"]),
+        ...(now === 0 ? [] : [lives]),
         ...(before === undefined ? [] : ["(j.created_at, j.id) < (cast(:at as bigint), :id)"]),
       ];
       // The limit is a constant, by which PostgreSQL plans.
       const all = await rows<FoundJob>(
         `${found} where ${those.join(" and ") || "true"}
          order by j.created_at desc, j.id desc limit ${JOBS_LISTED}`,
-        { ...origin, actor: actor ?? null, at: before?.createdAtSeconds ?? null, id: before?.id ?? null },
+        {
+          ...origin,
+          actor: actor ?? null,
+          now,
+          oldest: now - JOB_SECONDS_MAX,
+          at: before?.createdAtSeconds ?? null,
+          id: before?.id ?? null,
+        },
       );
       return all.map(factsOf);
     },
     living: async ({ iss, sub }, actor, now) => {
       const counted = (whose: string, most: number): string => `(select count(*) from (select 1 from job j
-        where ${whose} j.actor = :actor and j.created_at >= :oldest and j.not_after > :now
-          and (select 1 ${firstEnding("j.ending_keys")}) is null limit ${most}) c)`;
+        where ${whose} j.actor = :actor and ${lives} limit ${most}) c)`;
       const ofPair = counted(
         "j.origin_iss = :iss and j.origin_sub = :sub and",
         JOBS_PER_AGENT_AND_SUBJECT_MAX,

@@ -2,8 +2,10 @@
 import { recordEnding } from "../../flows/endings.ts";
 import { rulesBeside, stopOf } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
+import { JOBS_LISTED } from "../../limits/jobs.ts";
 import type { SubjectRule } from "../../policy/rules.ts";
 import type { JobFacts } from "../../records.ts";
+import { defined } from "../../result.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
 import type { OpenSession } from "./session.ts";
 import { describeUser } from "./session.ts";
@@ -21,17 +23,17 @@ export async function livingJobs(
   { origin, key }: OpenSession,
 ): Promise<readonly OwnJob[]> {
   const { jobs, clock, formTokens } = ports;
-  const nowSeconds = clock.nowSeconds();
-  const found = await jobs.list({ origin });
-  const living = found.filter(
-    ({ job, ended }) => ended === undefined && job.bounds.notAfterSeconds > nowSeconds,
-  );
-  return Promise.all(
-    living.map(async ({ job }) => {
+  const livingAtSeconds = clock.nowSeconds();
+  const living: OwnJob[] = [];
+  for (let before: OwnJob | undefined; ; before = living.at(-1)) {
+    const page = await jobs.list(defined({ origin, livingAtSeconds, before }));
+    const shown = page.map(async ({ job }) => {
       const formToken = formTokens.of(key, stopSubject(job.id));
       return { ...job, formToken, beside: await rulesBeside(ports, job) };
-    }),
-  );
+    });
+    living.push(...(await Promise.all(shown)));
+    if (page.length < JOBS_LISTED) return living;
+  }
 }
 
 /** One durable write, after which every instance refuses what was issued for the job; false where there is no such job. */

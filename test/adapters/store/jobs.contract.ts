@@ -343,7 +343,7 @@ export function testJobs({ name, create, shared }: Harness): void {
     assert.equal((await list()).length, JOBS_LISTED);
   });
 
-  test(`jobs that live are counted, without those that are over or ended (${name})`, async (t) => {
+  test(`jobs that live are counted and listed, without those that are over or ended (${name})`, async (t) => {
     const store = await (await create(t)).open();
     const writer = new Writer(store);
     for (const [index, sub] of ["alice", "bob", "alice"].entries())
@@ -354,6 +354,9 @@ export function testJobs({ name, create, shared }: Harness): void {
     const ends = { by: "job", iss: US, id: "job_2" } as const;
     await writer.write({ ending: buildEnding(hash.sha256, ends, NOW_SECONDS * 1000) });
     assert.deepEqual(await living(), { ofPair: 1, ofActor: 2 });
+    const listed = async (livingAtSeconds: number) =>
+      (await store.jobs.list({ origin: alice, livingAtSeconds })).map(({ job }) => job.id);
+    assert.deepEqual([await listed(NOW_SECONDS), await listed(NOW_SECONDS + 3600)], [["job_0"], []]);
     assert.deepEqual(await living(NOW_SECONDS + 3600), { ofPair: 0, ofActor: 0 });
   });
 

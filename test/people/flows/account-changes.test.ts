@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { JOBS_LISTED } from "../../../src/limits/jobs.ts";
 import { ACCOUNT_EVENTS } from "../../../src/limits/people.ts";
 import { makeFormTokens } from "../../../src/people/adapters/form-tokens.ts";
 import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
@@ -110,4 +111,26 @@ test("JOB-D-13, JOB-D-14 a user stops one job of theirs on the account page, or 
   const all = { formToken: takeAllToken, all: true, confirmed: true } as const;
   assert.deepEqual(await takeBack(flow.ports, NOTE, key, all), here);
   assert.deepEqual(await Promise.all([...left, "job_bob"].map(isEnded)), [true, true, false]);
+});
+
+test("JOB-D-13 a job is shown and stopped behind more newer ones than a page of a list has, ended or living", async (t) => {
+  const flow = await openRefresh(t);
+  const key = await signIn(flow, "one");
+  const createdAtSeconds = flow.ports.clock.nowSeconds();
+  const add = async (id: string, seconds: number, lasts = 3600): Promise<void> => {
+    const bounds = { notAfterSeconds: createdAtSeconds + lasts };
+    const job = makeJob({ id, origin: ALICE, createdAtSeconds: createdAtSeconds + seconds, bounds });
+    const event = { type: "job.approved", outcome: "allow", reason: "by_subject" } as const;
+    assert.ok((await flow.ports.journal.record({ event, job: { add: job, consents: [] } })).ok);
+  };
+  await add("job_old", -60);
+  for (let one = 0; one < JOBS_LISTED; one++) await add(`job_over_${one}`, -1, 0);
+  const shown = async () => (await open(flow.ports, key)).jobs.map(({ id }) => id);
+  assert.deepEqual(await shown(), ["job_old"]);
+  for (let one = 0; one < JOBS_LISTED; one++) await add(`job_${one}`, -1);
+  assert.equal((await shown()).length, JOBS_LISTED + 1);
+  const { takeAllToken } = await open(flow.ports, key);
+  await takeBack(flow.ports, NOTE, key, { formToken: takeAllToken, all: true, confirmed: true });
+  assert.deepEqual(await shown(), []);
+  assert.ok((await flow.ports.jobs.find("job_old"))?.ended);
 });
