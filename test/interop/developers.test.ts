@@ -36,10 +36,26 @@ let world: World;
 let issuer: string;
 /** The APIs and the MCP server: their origins. */
 let api: { ts: string; py: string };
+/** The same for the APIs that enforce details. */
+let ledger: { ts: string; py: string };
 let mcp: string;
 /** An API that takes tokens bound to a certificate alone, and where those are issued. */
 let bound: { api: string; issuer: string };
 let page: Programs;
+
+const PAYING = ["invoices.read", "invoices.pay"];
+const [INVOICE, OTHER] = ["https://ledger.example/rar/invoice", "https://ledger.example/rar/other"] as const;
+const text = { is: "string", narrows: "equal" };
+const invoice = {
+  governs: PAYING,
+  needs: ["actions"],
+  fields: {
+    actions: { is: "strings", narrows: "subset", from: ["read", "pay"] },
+    identifier: text,
+    max_amount: { is: "decimal", narrows: "max", unit: "currency" },
+    currency: text,
+  },
+};
 
 /** What an operator configures for the programs of the page. */
 const configuration = (targets: readonly string[], mcpUrl: string) => {
@@ -53,6 +69,12 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
     targets: [
       ...targets.map((name) => ({ names: [name], owners: [workload("api")], scopes: SCOPES })),
       { names: [mcpUrl], owners: [workload("mcp")], scopes: SCOPES },
+      {
+        names: [ledger.ts, ledger.py],
+        owners: [workload("api")],
+        scopes: PAYING,
+        details: { [INVOICE]: invoice, [OTHER]: { ...invoice } },
+      },
       { names: [bound.api], owners: [workload("api")], scopes: SCOPES, binding: "certificate" },
     ],
     policies: [
@@ -85,6 +107,13 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
         targets: [...targets, bound.api],
         scopes: SCOPES,
       },
+      {
+        id: "clerk-pays",
+        allow: "client_credentials",
+        actors: [workload("agents/clerk")],
+        targets: [ledger.ts],
+        scopes: PAYING,
+      },
     ],
     drafts: [SPIFFE_DRAFT],
     // So that the programs are told to wait.
@@ -94,9 +123,11 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
 
 before(async () => {
   provider = await startProvider();
-  const [port = 0, mtls = 0, ts = 0, py = 0, mcpPort = 0, boundPort = 0] = await freePorts(6);
+  const ports = await freePorts(8);
+  const [port = 0, mtls = 0, ts = 0, py = 0, mcpPort = 0, boundPort = 0, ledgerTs = 0, ledgerPy = 0] = ports;
   issuer = `https://localhost:${port}`;
   api = { ts: `https://localhost:${ts}`, py: `https://localhost:${py}` };
+  ledger = { ts: `https://localhost:${ledgerTs}`, py: `https://localhost:${ledgerPy}` };
   mcp = `https://localhost:${mcpPort}/mcp`;
   bound = { api: `https://localhost:${boundPort}`, issuer: `https://localhost:${mtls}` };
   const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
@@ -112,6 +143,8 @@ before(async () => {
   await start("api.ts", "api", { AUDIENCE: api.ts, PORT: String(ts) });
   await start("api.ts", "api", { AUDIENCE: bound.api, PORT: String(boundPort) });
   if (NO_PYTHON === false) await start("api.py", "api", { AUDIENCE: api.py, PORT: String(py) });
+  await start("ledger.ts", "api", { AUDIENCE: ledger.ts, PORT: String(ledgerTs) });
+  if (NO_PYTHON === false) await start("ledger.py", "api", { AUDIENCE: ledger.py, PORT: String(ledgerPy) });
   await start("mcp.ts", "mcp", { AUDIENCE: mcp, API: api.ts, PORT: String(mcpPort) });
 });
 after(() => stop(page, world, provider));
@@ -250,6 +283,61 @@ for (const [language, ending, skip] of languages) {
   });
 }
 
+for (const [language, ending, skip] of languages) {
+  test(`RAR-D-14, PRM-D-5 the API in ${language} that enforces details names their types; a payment beyond those of the token is refused`, {
+    skip,
+  }, async () => {
+    const origin = ledger[ending];
+    const resource = await send(`${origin}/.well-known/oauth-protected-resource`, { ca: world.ca });
+    assert.deepEqual(resource.body, {
+      ...{ resource: origin, authorization_servers: [issuer], scopes_supported: PAYING },
+      authorization_details_types_supported: [INVOICE],
+    });
+    const token = async (details: object[] | undefined, scope = "invoices.pay"): Promise<string> => {
+      const asked = details && { authorization_details: JSON.stringify(details) };
+      const own = { grant_type: "client_credentials", audience: origin, scope, ...asked };
+      const body = encodeForm({ ...world.as(await svidOf("agents/clerk")), ...own });
+      const answer = await send(`${issuer}/token`, { method: "POST", ca: world.ca, headers: FORM, body });
+      assert.equal(answer.status, 200, answer.text);
+      return String(answer.body.access_token);
+    };
+    const pays = async (authorization: string, payment: Record<string, string>): Promise<number> =>
+      (
+        await send(`${origin}/pay?${new URLSearchParams(payment)}`, {
+          ca: world.ca,
+          headers: { authorization: `Bearer ${authorization}` },
+        })
+      ).status;
+    const one = {
+      type: INVOICE,
+      actions: ["pay"],
+      identifier: "inv-1",
+      max_amount: "120.10",
+      currency: "EUR",
+    };
+    const limited = await token([one, { ...one, identifier: "inv-2", max_amount: "9" }]);
+    const payment = { identifier: "inv-1", amount: "120.10", currency: "EUR" };
+    for (const [asked, status] of [
+      [payment, 200],
+      [{ ...payment, amount: "120.100000000000000001" }, 403],
+      [{ ...payment, identifier: "inv-2" }, 403],
+      [{ ...payment, identifier: "inv-2", amount: "9.00" }, 200],
+      [{ ...payment, identifier: "inv-3" }, 403],
+      [{ ...payment, currency: "USD" }, 403],
+      [{ ...payment, amount: "-1" }, 400],
+      [{ ...payment, amount: "NaN" }, 400],
+      [{ ...payment, amount: "" }, 400],
+    ] as const)
+      assert.equal(await pays(limited, asked), status, JSON.stringify(asked));
+    const reading = await token([{ ...one, actions: ["read"] }]);
+    assert.equal(await pays(reading, payment), 403);
+    assert.equal(await pays(await token(undefined), { ...payment, amount: "99999" }), 200);
+    assert.equal(await pays(await token(undefined, "invoices.read"), payment), 403);
+    // The API does not know this type, though the operator declared it.
+    assert.equal(await pays(await token([{ ...one, type: OTHER }]), payment), 401);
+  });
+}
+
 /** An operator ends the token on the host. */
 async function end(jti: string): Promise<void> {
   const command = ["src/main.ts", "tokens", "end", "--jti", jti, "--config", world.configFile];
@@ -372,6 +460,8 @@ test("each program of the page is one of these", () => {
     "agent.ts",
     "api.py",
     "api.ts",
+    "ledger.py",
+    "ledger.ts",
     "mcp.ts",
     "offline.py",
     "plan.py",
