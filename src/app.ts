@@ -12,7 +12,7 @@ import {
 import { makeCors } from "./http/cors.ts";
 import { documentsOf } from "./http/discovery.ts";
 import { explainEndpoint } from "./http/explain.ts";
-import type { Handler } from "./http/handler.ts";
+import type { Handler, Peer } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
 import { createJobEndpoint, jobEndpoint, jobsEndpoint } from "./http/jobs.ts";
 import type { People, PeopleEndpoint } from "./http/people.ts";
@@ -106,25 +106,39 @@ function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handl
     const settings = ports.settings();
     const journal: Journal = { record: (entry) => ports.journal.record(entry, peer.deadline) };
     const proofs: ProofQueue = { verify: (source, work) => ports.proofs.verify(source, work, peer) };
-    let fetched: AbortSignal | undefined;
-    const until: KeyWait = {
-      deadline: peer.deadline,
-      // MCPC-D-21: the time runs from the first fetch on, for as long as one fetch may take, so that clients do not
-      // give up first.
-      get fetched() {
-        fetched ??= AbortSignal.timeout(FETCH_TIMEOUT_MS);
-        return fetched;
-      },
-      get gone() {
-        return peer.gone;
-      },
-      get suspect() {
-        return ports.throttle.failedLately(peer.address);
-      },
-    };
-    const keys = keysUntil(ports, until);
+    const keys = keysUntil(ports, new RequestWait(ports, peer));
     return endpoint({ ...ports, ...keys, journal, proofs, settings: () => settings })(request, peer);
   };
+}
+
+/** How long a request waits for keys. */
+class RequestWait implements KeyWait {
+  readonly #ports: Pick<Ports, "throttle">;
+  readonly #peer: Peer;
+  #fetched: AbortSignal | undefined;
+
+  constructor(ports: Pick<Ports, "throttle">, peer: Peer) {
+    this.#ports = ports;
+    this.#peer = peer;
+  }
+
+  get deadline(): AbortSignal {
+    return this.#peer.deadline;
+  }
+
+  /** MCPC-D-21: the time runs from the first fetch on, for as long as one may take, so that clients do not give up first. */
+  get fetched(): AbortSignal {
+    this.#fetched ??= AbortSignal.timeout(FETCH_TIMEOUT_MS);
+    return this.#fetched;
+  }
+
+  get gone(): Peer["gone"] {
+    return this.#peer.gone;
+  }
+
+  get suspect(): boolean {
+    return this.#ports.throttle.failedLately(this.#peer.address);
+  }
 }
 
 /** The sources of keys, for a request that waits for an unknown one until this. */

@@ -56,23 +56,36 @@ export function behindProxy(
     }
     // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
     const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
-    return { ...(await handler(request, clientOf(peer, address, certificates))), clientAddress: told };
+    return { ...(await handler(request, new ProxiedPeer(peer, address, certificates))), clientAddress: told };
   };
 }
 
-const clientOf = (peer: Peer, address: string, certificates: Peer["certificates"]): Peer => ({
-  address,
-  requestId: peer.requestId,
-  trace: peer.trace,
-  deadline: peer.deadline,
-  certificates,
-  get leaf() {
-    return leafOf(certificates);
-  },
-  get gone() {
-    return peer.gone;
-  },
-});
+/** The client of a proxy: its own address and certificates, and the deadline of the proxy's request. */
+class ProxiedPeer implements Peer {
+  readonly address: string;
+  readonly certificates: Peer["certificates"];
+  readonly requestId: string;
+  readonly trace: Peer["trace"];
+  readonly deadline: AbortSignal;
+  readonly #proxy: Peer;
+
+  constructor(proxy: Peer, address: string, certificates: Peer["certificates"]) {
+    this.address = address;
+    this.certificates = certificates;
+    this.requestId = proxy.requestId;
+    this.trace = proxy.trace;
+    this.deadline = proxy.deadline;
+    this.#proxy = proxy;
+  }
+
+  get leaf(): Peer["leaf"] {
+    return leafOf(this.certificates);
+  }
+
+  get gone(): Peer["gone"] {
+    return this.#proxy.gone;
+  }
+}
 
 /**
  * RFC7239-8.1-1: the address is told by the proxy that has proven itself, and by no other peer. It is undefined where

@@ -77,7 +77,7 @@ export function makeResponder(options: ResponderOptions): Responder {
       const whole = toRequest(request, body.value, options.origin, pathIn(request));
       if (!whole.ok) return refused(whole.error);
       const answer = await inTime(limit.answerTimeoutMs, (deadline) =>
-        handler(whole.value, peerOf(connection, request, response, trace, deadline)),
+        handler(whole.value, new ConnectedPeer(connection, request, response, trace, deadline)),
       );
       answered(answer);
     } catch (fault) {
@@ -162,36 +162,51 @@ const turnOf = (connection: Connection): Promise<void> =>
 
 /**
  * The certificates are read, and the leaf is parsed, when the handler asks for them and once for the connection; and
- * few requests wait so long that it matters whether the peer has left.
+ * few requests wait so long that it matters whether the peer has left. A literal with getters would keep the whole
+ * request until the next full collection, because V8 makes a hidden class for each that refers to its functions.
  */
-function peerOf(
-  connection: Connection,
-  { socket }: IncomingMessage,
-  response: ServerResponse,
-  trace: RequestTrace,
-  deadline: AbortSignal,
-): Peer {
-  return {
-    address: connection.address,
-    requestId: trace.requestId,
-    trace: trace.context,
-    deadline,
-    get certificates() {
-      connection.certificates ??= presented(socket as TLSSocket);
-      return connection.certificates;
-    },
-    get leaf() {
-      connection.leaf ??= leafOf(this.certificates);
-      return connection.leaf;
-    },
-    get gone() {
-      const controller = new AbortController();
-      const abort = (): void => controller.abort(new PeerGone("the peer left before its answer"));
-      if (response.destroyed) abort();
-      else response.once("close", abort);
-      return controller.signal;
-    },
-  };
+class ConnectedPeer implements Peer {
+  readonly address: string;
+  readonly requestId: string;
+  readonly trace: Peer["trace"];
+  readonly deadline: AbortSignal;
+  readonly #connection: Connection;
+  readonly #socket: TLSSocket;
+  readonly #response: ServerResponse;
+
+  constructor(
+    connection: Connection,
+    { socket }: IncomingMessage,
+    response: ServerResponse,
+    { requestId, context }: RequestTrace,
+    deadline: AbortSignal,
+  ) {
+    this.address = connection.address;
+    this.requestId = requestId;
+    this.trace = context;
+    this.deadline = deadline;
+    this.#connection = connection;
+    this.#socket = socket as TLSSocket;
+    this.#response = response;
+  }
+
+  get certificates(): Peer["certificates"] {
+    this.#connection.certificates ??= presented(this.#socket);
+    return this.#connection.certificates;
+  }
+
+  get leaf(): Peer["leaf"] {
+    this.#connection.leaf ??= leafOf(this.certificates);
+    return this.#connection.leaf;
+  }
+
+  get gone(): AbortSignal {
+    const controller = new AbortController();
+    const abort = (): void => controller.abort(new PeerGone("the peer left before its answer"));
+    if (this.#response.destroyed) abort();
+    else this.#response.once("close", abort);
+    return controller.signal;
+  }
 }
 
 /**
