@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { encodeForm } from "../../../scripts/http-client.ts";
-import { forAskingAgents } from "../../support/asking-agents.ts";
+import { exchange, forAskingAgents, TRIPS } from "../../support/asking-agents.ts";
 import {
   AS_WEB,
   Browser,
@@ -99,6 +99,34 @@ test("OIDCB-2.6-4, OIDCB-D-2 a logout with a sid ends what was given in that ses
   assert.deepEqual([await phone.signedIn(), await phone.refresh()], [true, "none"]);
   assert.equal((await send(await provider.logoutToken({ sid: "phone" }))).status, 200);
   assert.deepEqual([await phone.signedIn(), await phone.refresh()], [false, "invalid_grant"]);
+});
+
+test("OIDCB-2.6-4, OIDCB-2.1-2 a logout with a sid ends what agents exchanged of that session's tokens, at an issuer that sends no events", async (t) => {
+  const base = forAskingAgents(provider);
+  const policies = base.policies.map((rule) =>
+    rule.id === "agents-ask"
+      ? { ...rule, askUser: false, consent: "implied", acknowledge: "subjects-not-asked" }
+      : rule,
+  );
+  const agents = await makeService({ ...base, policies }, { files: files(provider) });
+  t.after(() => agents.stop());
+  const tokenOf = (sid: string) => provider.userToken("carol", ISSUER, { sid, scope: TRIPS.join(" ") });
+  const [desk, phone] = [await tokenOf("desk"), await tokenOf("phone")];
+  const given = async (token: string) =>
+    String((await exchange(agents, provider, { token })).body.access_token ?? "nothing");
+  const onward = async (own: string) =>
+    (await exchange(agents, provider, { own, path: "agents/booking", target: "https://api.example" })).status;
+  const [ofDesk, ofPhone] = [await given(desk), await given(phone)];
+  assert.deepEqual([await onward(ofDesk), await onward(ofPhone)], [200, 200]);
+  const logoutToken = await provider.logoutToken({ sub: "carol", sid: "desk" });
+  const answer = await agents.get("/backchannel-logout/company", {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: encodeForm({ logout_token: logoutToken }),
+  });
+  assert.equal(answer.status, 200, answer.text);
+  assert.deepEqual([await onward(ofDesk), await onward(ofPhone)], [400, 200]);
+  assert.deepEqual([await given(desk), (await given(phone)) === "nothing"], ["nothing", false]);
 });
 
 test("OIDCB-D-2 a logout of a session that is not known here is accepted", async () => {
