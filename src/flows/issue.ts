@@ -4,21 +4,20 @@
  */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
-import type { JobInForce, MissingConsent, Trace } from "../policy/access.ts";
-import type { Endable } from "../policy/endings.ts";
-import { endingKeys, selectorKey } from "../policy/endings.ts";
+import type { MissingConsent, Trace } from "../policy/access.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
-import type { Entry, Guard, Precondition, TokenRecord } from "../records.ts";
+import type { Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
 import { canWait } from "../spec/deferred-token-response.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { describeClient, describeDetails, describeRequest, reasonIn } from "./audit-fields.ts";
+import { reasonIn } from "./audit-fields.ts";
+import { codeSpentBy, issuedEntry, knownOf, spentWith } from "./issued-entry.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
-import type { FamilyStep, Order } from "./order/order.ts";
+import type { Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { Asking, PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "./refusal.ts";
@@ -31,7 +30,7 @@ import {
   proofReplayed,
   REFRESH_RACED,
 } from "./refusal.ts";
-import type { Known, TokenRequest } from "./token-request.ts";
+import type { TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
 /** Facts may change between a decision and its writing; it is then decided anew once, and refused after that. */
@@ -138,7 +137,7 @@ export function issue(
     const refused = refusal({ ...failure, ...told, kind: WAITS }, trace, asked);
     const event: AuditEvent = { ...refused.event, type: "deferral.opened", detail: { deferral: thread } };
     // DTR-D-7: what is valid once is used up by the answer that lets the client wait.
-    const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentBy(request, order)];
+    const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentWith(request, order)];
     const recorded = await ports.journal.record({ event, guards, rows });
     return recorded.ok ? err({ failure: refused.failure }) : lost(recorded.error, event, decisions);
   };
@@ -153,22 +152,17 @@ export function issue(
     });
   const write = (decided: Decided, signer: Signer, key: SigningKey, decisions: number): Awaitable<Issued> => {
     const { kind, payload } = decided.token;
-    const token = rowOf(ports, order, decided, key, nowSeconds);
     const step = order.grant?.step(decided.allowed);
-    const event = eventOf(ports, request, order, decided, token, key, step);
-    const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)];
+    const entry = issuedEntry(ports, request, order, decided, key, step, nowSeconds);
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
-    const isUse = request.client.source === "registration";
-    const rows = order.resumes?.ends("granted");
-    const entry = defined<Entry>({ event, token, isUse, guards, family: step?.family, rows });
     return whenReady(
       ports.journal.record(entry),
       (recorded): Awaitable<Issued> =>
         recorded.ok
           ? whenReady(signer.sign(key, kind.typ, payload), (signed) =>
-              ok(answer(order, decided, signed, token, step?.gives)),
+              ok(answer(order, decided, signed, entry.token, step?.gives)),
             )
-          : lost(recorded.error, event, decisions, signer),
+          : lost(recorded.error, entry.event, decisions, signer),
     );
   };
   const lost = (
@@ -202,150 +196,6 @@ const withWorkload = (
   ...request,
   client: defined<TokenRequest["client"]>({ ...client, workload, platform }),
 });
-
-/** A refusal uses up the code that came with the request. */
-export const codeSpentBy = ({ access, spends }: Order): Guard | undefined =>
-  MODES[access.mode].brings === "code" ? spends : undefined;
-
-/** What is known of the request for the audit trail, whatever the decision. */
-export const knownOf = (
-  { form }: TokenRequest,
-  { access: { mode, job }, presentedJob, parties, grant, resumes }: Order,
-): Known => {
-  const { id, iss } = job ?? presentedJob ?? {};
-  return defined<Known>({
-    mode,
-    requested: describeRequest(form),
-    ...resumes?.known,
-    ...parties,
-    job: id === undefined ? undefined : defined({ id, iss }),
-    grant: grant && defined({ id: grant.id, generation: grant.generation }),
-  });
-};
-
-function rowOf(
-  { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, chain, ancestors, root, actorJti, jobKeys, platforms }: Order,
-  {
-    allowed: { rule, audience, scope, details, consent, confirmation, expiresAtSeconds },
-    token: { jti, mayAct },
-  }: Decided,
-  { kid }: SigningKey,
-  nowSeconds: number,
-): TokenRecord {
-  const { issuer } = settings();
-  const row = defined<Omit<TokenRecord, "endingKeys">>({
-    jti,
-    clientId: access.clientId,
-    workload: access.workload,
-    subject: sub,
-    origin: access.subject?.origin ?? { iss: issuer, sub },
-    audience,
-    scope: scope.join(" "),
-    details,
-    chain,
-    ancestors,
-    ruleId: rule.id,
-    issuedAtSeconds: nowSeconds,
-    expiresAtSeconds,
-    mayAct,
-    consentId: consent?.id,
-    ...rowOfJob(access.job),
-    confirmation,
-  });
-  const issued = defined<Endable>({ ...row, actorJti, jobKeys, kid, platforms });
-  return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
-}
-
-/** JOB-D-8: the row has the id itself, whatever the target sees of it. */
-function rowOfJob(
-  job: JobInForce | undefined,
-): Pick<TokenRecord, "jobId" | "jobIssuer" | "jobEndsAtSeconds"> {
-  if (job?.iss === undefined) return defined({ jobId: job?.id });
-  return { jobId: job.id, jobIssuer: job.iss, jobEndsAtSeconds: job.bounds.notAfterSeconds };
-}
-
-/** Another instance may have withdrawn the key since this one read it. */
-const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: SigningKey, nowSeconds: number): Guard => ({
-  kind: "key_stands",
-  keys: [{ key: selectorKey(hash.ofName, { by: "key", kid }), sinceMs: nowSeconds * 1000 }],
-});
-
-/** What must still hold when the token is written, and what it uses up. */
-function guardsOf(
-  request: TokenRequest,
-  order: Order,
-  { allowed: { consent } }: Decided,
-  { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
-): readonly Guard[] {
-  const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentBy(request, order)];
-  if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
-  const { job } = order.access;
-  const most = job?.bounds.maxTokens;
-  if (job !== undefined && most !== undefined) guards.push({ kind: "job_below", id: job.id, most });
-  return guards;
-}
-
-/**
- * RFC7523-3-14: the assertion by which the client authenticated is spent, where it is of single use (a JWT-SVID and a
- * reusable assertion are not); IDC-5.5-2: so is the grant that it redeems; RFC9449-11.1-2: so is the proof of the key.
- * PLAT-D-6: a platform's token is spent once for all its roles in one request.
- */
-function spentBy(
-  { client, spends: proof }: TokenRequest,
-  { spends: grant, platforms }: Order,
-): readonly Guard[] {
-  const spent: Guard[] = [];
-  for (const one of new Set([client.spends, grant, proof, ...platforms.map(({ spends }) => spends)])) {
-    if (one !== undefined) spent.push(one);
-  }
-  return spent;
-}
-
-function eventOf(
-  { settings, hash }: Pick<Ports, "settings" | "hash">,
-  request: TokenRequest,
-  order: Order,
-  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind } }: Decided,
-  { jti, scope, details, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
-  { kid }: SigningKey,
-  step: FamilyStep | undefined,
-): AuditEvent {
-  const { digest, details: types } = settings().policy;
-  return defined<AuditEvent>({
-    ...knownOf(request, order),
-    // DTR-D-15
-    type: order.resumes ? "deferral.granted" : (step?.type ?? MODES[order.access.mode].issued),
-    grant: order.grant && defined({ id: order.grant.id, generation: step?.generation }),
-    outcome: "allow",
-    reason: "rule_match",
-    request: request.request,
-    client: describeClient(request.client),
-    policy: defined({
-      digest,
-      rule_id: rule.id,
-      consent: consent?.id,
-      lapsed,
-      asked: order.resumes?.asked,
-      acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
-      unbound: order.access.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
-    }),
-    granted: defined({
-      jti,
-      issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined,
-      token_type: kind.tokenType,
-      sub: String(claims.sub),
-      aud: audience,
-      scope,
-      authorization_details: details && describeDetails(hash, types, details),
-      exp: expiresAtSeconds,
-      act_depth: chain.length,
-      kid,
-      cnf: confirmation,
-      parent_jti: ancestors,
-    }),
-  });
-}
 
 /** RFC6749-5.1-2, RFC6749-5.1-4: the answer always has lifetime and scope, both from what was written. */
 function answer(

@@ -6,7 +6,7 @@
  * 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/order/decide-order.ts, flows/order/grant.ts, flows/order/order.ts,
  * http/errors.ts, spec/rfc7523.ts; IDC 2.5 flows/build-token.ts, policy/targets.ts; IDC 3 http/discovery.ts,
  * spec/rfc8414.ts; IDC 5.3 policy/judge.ts; IDC 5.5 adapters/audit/journal.ts, adapters/store/journal-statements.ts,
- * flows/issue.ts, flows/order/grant.ts, flows/refusal.ts, policy/rule-members.ts, records.ts, spec/rfc7523.ts.
+ * flows/issued-entry.ts, flows/order/grant.ts, flows/refusal.ts, policy/rule-members.ts, records.ts, spec/rfc7523.ts.
  */
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";

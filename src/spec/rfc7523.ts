@@ -3,11 +3,11 @@
  * with its update RFC 10070, https://www.rfc-editor.org/rfc/rfc10070.html. Covers 2.1, 2.2 and 3, for client assertions and for authorization
  * grants; the further rules for an ID-JAG are in id-jag.ts.
  * Elsewhere: 2.1 flows/redeem-grant.ts; 2.2 flows/verify-assertion.ts; 3 adapters/audit/journal.ts,
- * adapters/store/encoding.ts, adapters/store/journal-statements.ts, flows/issue.ts, flows/redeem-grant.ts,
+ * adapters/store/encoding.ts, adapters/store/journal-statements.ts, flows/issued-entry.ts, flows/redeem-grant.ts,
  * flows/refusal.ts, flows/spend-proof.ts, flows/still-covers.ts, flows/verify-assertion.ts, records.ts,
  * settings/settings.ts, spec/rfc7515.ts, spec/rfc7517.ts, spec/rfc7519.ts; 3.1 http/errors.ts; 3.2 http/errors.ts; 5
- * config/clients.ts, settings/settings.ts, spec/rfc8725.ts; B7523 4 config/schema.ts, spec/rfc7519.ts,
- * spec/rfc8725.ts; B7523 D config/config.ts.
+ * config/clients.ts, settings/settings.ts, spec/rfc8725.ts; B7523 4 config/schema.ts, spec/rfc7519.ts, spec/rfc8725.ts;
+ * B7523 D config/config.ts.
  */
 
 import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";

@@ -1,0 +1,177 @@
+/** What is written of an issued token, as one entry: its event, its row, and what must still hold and is used up then. */
+import type { AuditEvent } from "../audit/event.ts";
+import { exchanges, MODES } from "../modes.ts";
+import type { JobInForce } from "../policy/access.ts";
+import type { Endable } from "../policy/endings.ts";
+import { endingKeys, selectorKey } from "../policy/endings.ts";
+import type { Ports, SigningKey } from "../ports.ts";
+import type { Entry, Guard, TokenRecord } from "../records.ts";
+import { defined } from "../result.ts";
+import { describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
+import type { Decided } from "./order/decide-order.ts";
+import type { FamilyStep, Order } from "./order/order.ts";
+import type { Known, TokenRequest } from "./token-request.ts";
+
+export function issuedEntry(
+  ports: Pick<Ports, "settings" | "hash">,
+  request: TokenRequest,
+  order: Order,
+  decided: Decided,
+  key: SigningKey,
+  step: FamilyStep | undefined,
+  nowSeconds: number,
+): Entry & { token: TokenRecord } {
+  const token = rowOf(ports, order, decided, key, nowSeconds);
+  return defined<Entry & { token: TokenRecord }>({
+    event: eventOf(ports, request, order, decided, token, key, step),
+    token,
+    isUse: request.client.source === "registration",
+    guards: [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)],
+    family: step?.family,
+    rows: order.resumes?.ends("granted"),
+  });
+}
+
+/** A refusal uses up the code that came with the request. */
+export const codeSpentBy = ({ access, spends }: Order): Guard | undefined =>
+  MODES[access.mode].brings === "code" ? spends : undefined;
+
+/** What is known of the request for the audit trail, whatever the decision. */
+export const knownOf = (
+  { form }: TokenRequest,
+  { access: { mode, job }, presentedJob, parties, grant, resumes }: Order,
+): Known => {
+  const { id, iss } = job ?? presentedJob ?? {};
+  return defined<Known>({
+    mode,
+    requested: describeRequest(form),
+    ...resumes?.known,
+    ...parties,
+    job: id === undefined ? undefined : defined({ id, iss }),
+    grant: grant && defined({ id: grant.id, generation: grant.generation }),
+  });
+};
+
+function rowOf(
+  { settings, hash }: Pick<Ports, "settings" | "hash">,
+  { access, sub, chain, ancestors, root, actorJti, jobKeys, platforms }: Order,
+  {
+    allowed: { rule, audience, scope, details, consent, confirmation, expiresAtSeconds },
+    token: { jti, mayAct },
+  }: Decided,
+  { kid }: SigningKey,
+  nowSeconds: number,
+): TokenRecord {
+  const { issuer } = settings();
+  const row = defined<Omit<TokenRecord, "endingKeys">>({
+    jti,
+    clientId: access.clientId,
+    workload: access.workload,
+    subject: sub,
+    origin: access.subject?.origin ?? { iss: issuer, sub },
+    audience,
+    scope: scope.join(" "),
+    details,
+    chain,
+    ancestors,
+    ruleId: rule.id,
+    issuedAtSeconds: nowSeconds,
+    expiresAtSeconds,
+    mayAct,
+    consentId: consent?.id,
+    ...rowOfJob(access.job),
+    confirmation,
+  });
+  const issued = defined<Endable>({ ...row, actorJti, jobKeys, kid, platforms });
+  return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
+}
+
+/** JOB-D-8: the row has the id itself, whatever the target sees of it. */
+function rowOfJob(
+  job: JobInForce | undefined,
+): Pick<TokenRecord, "jobId" | "jobIssuer" | "jobEndsAtSeconds"> {
+  if (job?.iss === undefined) return defined({ jobId: job?.id });
+  return { jobId: job.id, jobIssuer: job.iss, jobEndsAtSeconds: job.bounds.notAfterSeconds };
+}
+
+/** Another instance may have withdrawn the key since this one read it. */
+const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: SigningKey, nowSeconds: number): Guard => ({
+  kind: "key_stands",
+  keys: [{ key: selectorKey(hash.ofName, { by: "key", kid }), sinceMs: nowSeconds * 1000 }],
+});
+
+/** What must still hold when the token is written, and what it uses up. */
+function guardsOf(
+  request: TokenRequest,
+  order: Order,
+  { allowed: { consent } }: Decided,
+  { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
+): readonly Guard[] {
+  const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentWith(request, order)];
+  if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
+  const { job } = order.access;
+  const most = job?.bounds.maxTokens;
+  if (job !== undefined && most !== undefined) guards.push({ kind: "job_below", id: job.id, most });
+  return guards;
+}
+
+/**
+ * RFC7523-3-14: the assertion by which the client authenticated is spent, where it is of single use (a JWT-SVID and a
+ * reusable assertion are not); IDC-5.5-2: so is the grant that it redeems; RFC9449-11.1-2: so is the proof of the key.
+ * PLAT-D-6: a platform's token is spent once for all its roles in one request.
+ */
+export function spentWith(
+  { client, spends: proof }: TokenRequest,
+  { spends: grant, platforms }: Order,
+): readonly Guard[] {
+  const spent: Guard[] = [];
+  for (const one of new Set([client.spends, grant, proof, ...platforms.map(({ spends }) => spends)])) {
+    if (one !== undefined) spent.push(one);
+  }
+  return spent;
+}
+
+function eventOf(
+  { settings, hash }: Pick<Ports, "settings" | "hash">,
+  request: TokenRequest,
+  order: Order,
+  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind } }: Decided,
+  { jti, scope, details, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
+  { kid }: SigningKey,
+  step: FamilyStep | undefined,
+): AuditEvent {
+  const { digest, details: types } = settings().policy;
+  return defined<AuditEvent>({
+    ...knownOf(request, order),
+    // DTR-D-15
+    type: order.resumes ? "deferral.granted" : (step?.type ?? MODES[order.access.mode].issued),
+    grant: order.grant && defined({ id: order.grant.id, generation: step?.generation }),
+    outcome: "allow",
+    reason: "rule_match",
+    request: request.request,
+    client: describeClient(request.client),
+    policy: defined({
+      digest,
+      rule_id: rule.id,
+      consent: consent?.id,
+      lapsed,
+      asked: order.resumes?.asked,
+      acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
+      unbound: order.access.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
+    }),
+    granted: defined({
+      jti,
+      issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined,
+      token_type: kind.tokenType,
+      sub: String(claims.sub),
+      aud: audience,
+      scope,
+      authorization_details: details && describeDetails(hash, types, details),
+      exp: expiresAtSeconds,
+      act_depth: chain.length,
+      kid,
+      cnf: confirmation,
+      parent_jti: ancestors,
+    }),
+  });
+}
