@@ -18,8 +18,9 @@ export type ConsentJson = {
   authorization_details?: readonly Detail[];
   expires_at?: number;
   withdrawn_at?: number;
-  /** The job inside which alone it counts. */
+  /** The job inside which alone it counts; of another server's, with its issuer. */
   job?: string;
+  job_issuer?: string;
 };
 
 export function consentJson(consent: StoredConsent): ConsentJson {
@@ -36,6 +37,7 @@ export function consentJson(consent: StoredConsent): ConsentJson {
     expires_at: expiresAtSeconds,
     withdrawn_at: withdrawnAtSeconds,
     job: consent.jobId,
+    job_issuer: consent.jobIssuer,
   });
 }
 

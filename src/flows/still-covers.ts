@@ -243,7 +243,8 @@ function checkConsent(
     return lacks ? err("token_rule_narrowed") : STANDS;
   }
   if (consent === undefined || consent.withdrawnAtSeconds !== undefined) return err("token_consent_gone");
-  if (consent.jobId !== undefined && consent.jobId !== record.jobId) return err("token_consent_narrowed");
+  const isOfJob = consent.jobId === record.jobId && consent.jobIssuer === record.jobIssuer;
+  if (consent.jobId !== undefined && !isOfJob) return err("token_consent_narrowed");
   const { targets, scopes, expiresAtSeconds = Number.POSITIVE_INFINITY } = consent;
   if (expiresAtSeconds <= nowSeconds) return err("token_consent_gone");
   const covers =

@@ -23,8 +23,9 @@ export type Consent = {
   /** What it is limited to; it sets no limit by objects of other types (RAR-D-2, RAR-D-10). */
   details?: readonly Detail[];
   expiresAtSeconds?: number;
-  /** JOB-D-6: the job inside which alone it counts. */
+  /** JOB-D-6: the job inside which alone it counts; of another server's, with its issuer. */
   jobId?: string;
+  jobIssuer?: string;
 };
 
 /** JOB-D-2: what is absent is not limited by the job; it always ends. */

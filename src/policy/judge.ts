@@ -253,7 +253,7 @@ function covers(
     consent.origin.sub === subject.origin.sub &&
     consent.actor === (workload ?? clientId) &&
     // JOB-D-6: what was given for one job counts in no other, and not without it.
-    (consent.jobId === undefined || (consent.jobId === job?.id && job.iss === undefined)) &&
+    (consent.jobId === undefined || (consent.jobId === job?.id && consent.jobIssuer === job.iss)) &&
     consent.targets.some((name) => policy.targets.get(name) === target) &&
     (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) > nowSeconds
   );

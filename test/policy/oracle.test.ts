@@ -59,9 +59,11 @@ type ConsentFile = {
   scopes: string[];
   expiresAtSeconds?: number;
   jobId?: string;
+  jobIssuer?: string;
 };
 type JobFile = {
   id: string;
+  iss?: string;
   bounds: {
     notAfterSeconds: number;
     targets?: string[];
@@ -233,7 +235,8 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
       const { origin, actor, expiresAtSeconds = Number.MAX_SAFE_INTEGER } = consent;
       if (origin.iss !== subject?.origin.iss || origin.sub !== subject.origin.sub) continue;
       if (actor !== (workload ?? clientId) || expiresAtSeconds <= nowSeconds) continue;
-      if (consent.jobId !== undefined && consent.jobId !== job?.id) continue;
+      const isOfJob = consent.jobId === job?.id && consent.jobIssuer === job?.iss;
+      if (consent.jobId !== undefined && !isOfJob) continue;
       if (!consent.targets.some((name) => called(name) === target)) continue;
       grants.push({ ...common, scope: left([consent.scopes]), consent: consent.id });
     }
@@ -494,11 +497,14 @@ function describeProduct(product: Product): string {
 // --- in jobs ------------------------------------------------------------------------------------------------------
 
 const ofJobs = generator(3631);
+/** Its jobs may have the ids of ours. */
+const PARTNER_OF_JOBS = "https://partner.example";
 
 const makeJob = (): JobFile => {
   const { some, maybe } = ofJobs;
   return {
     id: ofJobs.random.pick(["j1", "j2"]),
+    ...maybe(40, "iss", () => PARTNER_OF_JOBS),
     bounds: {
       notAfterSeconds: now + ofJobs.random.pick([4, 5, 30, 100, 1000]),
       ...maybe(40, "targets", () => some(targetNames, 70)),
@@ -522,6 +528,7 @@ const inJobs = samples.flatMap(({ files, asks }) => {
     const consents = ask.consents.map((one) => ({
       ...one,
       ...maybe(40, "jobId", () => chooses.pick(["j1", "j2"])),
+      ...maybe(40, "jobIssuer", () => PARTNER_OF_JOBS),
     }));
     const requests: Question[] = [{ ...ask, consents }];
     for (let each = 0; each < 2; each++) requests.push({ ...ask, consents, job: makeJob() });
@@ -533,7 +540,7 @@ const inJobs = samples.flatMap(({ files, asks }) => {
   });
 });
 
-test("JOB-D-7, JOB-D-10 a decision in a job is that of the oracle", () => {
+test("JOB-D-6, JOB-D-7, JOB-D-10 a decision in a job is that of the oracle", () => {
   let allowed = 0;
   for (const { files, request, got } of inJobs) {
     const want = oracle(files, targetFiles, request);

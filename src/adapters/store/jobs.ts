@@ -43,7 +43,7 @@ export function jobRows(engine: Engine): JobRows {
     heldFor(
       "consents",
       "consent",
-      "h.withdrawn_at is null and (h.expires_at is null or h.expires_at > :now)",
+      "h.job_iss is null and h.withdrawn_at is null and (h.expires_at is null or h.expires_at > :now)",
     ),
     heldFor("questions", "pending_consent", "h.expires_at > :now"),
     heldFor("deferrals", "short_lived", "h.kind = 'deferral' and h.expires_at > :waiting"),

@@ -118,6 +118,7 @@ export const CONSENT = tableOf<Consent>()("consent", {
   details: asJsonText("details?"),
   expires_at: asInteger("expiresAtSeconds?"),
   job_id: asText("jobId?"),
+  job_iss: asText("jobIssuer?"),
 });
 
 export const STORED_CONSENT = tableOf<StoredConsent>()("consent", {

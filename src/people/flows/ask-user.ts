@@ -75,6 +75,7 @@ export async function openQuestion(
   // JOB-D-6: what is given in a job counts there alone, and what is given for a job is that job.
   const job = proposedJob?.asked ?? access.job?.id;
   if (job !== undefined) about.push(`job ${job}`);
+  if (access.job?.iss !== undefined) about.push(`of ${access.job.iss}`);
   const requested = new Set(access.details?.map(({ type }) => type));
   const fresh = defined<PendingConsent>({
     id: random.id(),

@@ -198,7 +198,7 @@ export async function decideAsked(
       const { ask } = pending;
       const recorded = await recordConsent(ports, {
         job: job && { ...job, clientId: ask.clientId },
-        jobId: ask.job?.iss === undefined ? ask.job?.id : undefined,
+        inJob: ask.job,
         session,
         actor: pending.actor,
         target,

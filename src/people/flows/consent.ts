@@ -6,7 +6,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
 import { approvalOf, buildJob } from "../../flows/create-job.ts";
 import { WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
-import type { Consent, JobBounds, Origin } from "../../policy/access.ts";
+import type { Consent, JobBounds, JobInForce, Origin } from "../../policy/access.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
@@ -40,7 +40,7 @@ type ConsentGiven = {
   /** The job that the user approves with it, of this client. */
   job?: (ProposedJob & { clientId: string }) | undefined;
   /** The job inside which alone it counts, where there is one already. */
-  jobId?: string | undefined;
+  inJob?: JobInForce | undefined;
   /** Why the client or agent asked, in its own words. */
   reason: string | undefined;
   /** What the audit trail says beside the consent itself. */
@@ -69,7 +69,7 @@ async function recordOne(
     asked,
     given,
     consentSeconds,
-    jobId,
+    inJob,
     reason,
     event,
     guards = [],
@@ -82,9 +82,10 @@ async function recordOne(
     const nowSeconds = ports.clock.nowSeconds();
     const standing = await ports.facts.consents(session.origin, actor, nowSeconds);
     const before = standing.find(
-      ({ id, targets, details: before, jobId: inJob }) =>
+      ({ id, targets, details: before, jobId, jobIssuer }) =>
         id.startsWith(PREFIX) &&
-        inJob === jobId &&
+        jobId === inJob?.id &&
+        jobIssuer === inJob?.iss &&
         targets.every((name) => policy.targets.get(name) === target) &&
         // RAR-D-10: scopes that were given within other limits, or within none, would be wider under these.
         isSameDetails(detailsJson(before), details),
@@ -93,7 +94,10 @@ async function recordOne(
     // answered.
     const kept = before?.scopes.filter((one) => !asked.includes(one)) ?? [];
     // PAGE-D-6: no scope lasts longer than the page said when it was given, so what is kept sets the end of the record.
-    const ends = nowSeconds + consentSeconds;
+    const ends = Math.min(
+      nowSeconds + consentSeconds,
+      inJob?.bounds.notAfterSeconds ?? Number.POSITIVE_INFINITY,
+    );
     const keptUntil = kept.length > 0 ? before?.expiresAtSeconds : undefined;
     const consent = defined<Consent>({
       id: before?.id ?? `${PREFIX}${ports.random.id()}`,
@@ -103,14 +107,15 @@ async function recordOne(
       targets: target.names.slice(0, 1),
       scopes: [...kept, ...given.scopes],
       details,
-      jobId,
+      jobId: inJob?.id,
+      jobIssuer: inJob?.iss,
       expiresAtSeconds: Math.min(ends, keptUntil ?? ends),
     });
     const { id, version, targets, scopes, expiresAtSeconds } = consent;
     const recorded = await ports.journal.record({
       event: defined<AuditEvent>({
         ...event,
-        job: jobId === undefined ? undefined : { id: jobId },
+        job: inJob && defined<NonNullable<AuditEvent["job"]>>({ id: inJob.id, iss: inJob.iss }),
         type: "consent.recorded",
         outcome: "allow",
         reason: "by_subject",

@@ -126,14 +126,15 @@ export function testJobs({ name, create, shared }: Harness): void {
     const writer = new Writer(store);
     const jobId = "job_1";
     const theirs = { jobId, jobIssuer: "https://partner.example", jobEndsAtSeconds: NOW_SECONDS + 60 };
-    const consent = await writer.consent(makeConsent({ jobId }));
+    const { jobIssuer } = theirs;
+    const consent = await writer.consent(makeConsent({ jobId, jobIssuer }));
     const jti = await writer.token({ consentId: consent.id, ...theirs });
     await writer.write({ family: { start: makeFamily({ jobId }), digest: "d" } });
     const facts = (await store.facts.token(jti)) ?? assert.fail();
     assert.equal(facts.record.jobId, jobId);
     assert.equal(facts.record.jobIssuer, theirs.jobIssuer);
     assert.equal(facts.record.jobEndsAtSeconds, theirs.jobEndsAtSeconds);
-    assert.equal(facts.consents[0]?.jobId, jobId);
+    assert.deepEqual([facts.consents[0]?.jobId, facts.consents[0]?.jobIssuer], [jobId, jobIssuer]);
     assert.equal((await store.families.find("d"))?.family.jobId, jobId);
     assert.equal((await store.facts.consents(consent.origin, consent.actor, NOW_SECONDS))[0]?.jobId, jobId);
   });
@@ -263,7 +264,14 @@ export function testJobs({ name, create, shared }: Harness): void {
     const writer = new Writer(store);
     const [jobId, nowSeconds] = ["job_1", NOW_SECONDS];
     const until = (seconds: number) => ({ expiresAtSeconds: NOW_SECONDS + seconds });
-    for (const given of [{ jobId }, { jobId, ...until(1) }, { jobId, ...until(0) }, {}, { jobId: "job_2" }])
+    for (const given of [
+      { jobId, jobIssuer: "https://partner.example" },
+      { jobId },
+      { jobId, ...until(1) },
+      { jobId, ...until(0) },
+      {},
+      { jobId: "job_2" },
+    ])
       await writer.consent(makeConsent(given));
     await writer.withdraw((await writer.consent(makeConsent({ jobId }))).id);
     const job = makeJob({ id: jobId });

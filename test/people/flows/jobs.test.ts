@@ -41,6 +41,7 @@ before(async () => {
   service = await makeService(
     {
       ...base,
+      trustedIssuers: provider.trusted({ acceptAs: ["id_token", "jwt"], jobs: true }),
       clients: {
         ...base.clients,
         [PRIVATE]: { ...base.clients[PRIVATE], grantTypes: ["authorization_code", "refresh_token"] },
@@ -252,6 +253,29 @@ test("JOB-D-6 a consent that an agent lacks within a job counts in this job alon
     scope: "trips.read",
   });
   assert.equal(without.status, 400);
+});
+
+test("JOB-D-6 a consent that an agent lacks within a job of another server counts in that job alone, and no longer than it", async () => {
+  const asked = { user: "olga", scope: "trips.read" };
+  const inJob = async (id: string): Promise<Exchanging> => {
+    const job = { id, exp: nowSeconds() + 600 };
+    return { ...asked, token: await provider.userToken("olga", ISSUER, { scope: "trips.read", job }) };
+  };
+  const lacks = await ask(await inJob("theirs-1"));
+  assert.equal(lacks.status, 400, lacks.text);
+  const { browser, page } = await pageOf(lacks, "olga");
+  await browser.decide(page);
+  const given = await last("consent.recorded");
+  assert.deepEqual(given.job, { id: "theirs-1", iss: provider.issuer });
+  assert.ok(Number((given.detail as JsonObject).expires_at) <= nowSeconds() + 600);
+  const answer = await ask(await inJob("theirs-1"));
+  assert.equal(answer.status, 200, answer.text);
+  const other = await ask(await inJob("theirs-2"));
+  assert.equal(other.status, 400);
+  assert.notEqual(linkIn(other), linkIn(lacks));
+  assert.equal((await ask(asked)).status, 400);
+  const listed = await asOperator(service, `/consents?iss=${encodeURIComponent(provider.issuer)}&sub=olga`);
+  assert.ok(listed.text.includes(`"job":"theirs-1","job_issuer":"${provider.issuer}"`), listed.text);
 });
 
 // --- a client of people -----------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ lifted_in as (select * from json_to_recordset($10::text::json) as i
   (entry int, key text, cut_off bigint, at_ms bigint, expires_at bigint)),
 added_in as (select * from json_to_recordset($11::text::json) as i
   (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
-   scopes text, details text, expires_at bigint, job_id text, given_at bigint)),
+   scopes text, details text, expires_at bigint, job_id text, job_iss text, given_at bigint)),
 replaced_in as (select * from json_to_recordset($12::text::json) as i
   (entry int, id text, version bigint, targets text, scopes text, expires_at bigint)),
 withdrawn_in as (select * from json_to_recordset($13::text::json) as i
@@ -305,9 +305,10 @@ spent_out as (
 ),
 added_out as (
   insert into consent
-    (id, version, origin_iss, origin_sub, actor, targets, scopes, details, expires_at, job_id, given_at)
+    (id, version, origin_iss, origin_sub, actor, targets, scopes, details, expires_at, job_id, job_iss,
+     given_at)
   select i.id, i.version, i.origin_iss, i.origin_sub, i.actor, i.targets::json, i.scopes::json, i.details,
-    i.expires_at, i.job_id, i.given_at
+    i.expires_at, i.job_id, i.job_iss, i.given_at
   from added_in i
   where not exists (select from failed)
 ),
