@@ -58,7 +58,7 @@ ${besideIt(job.beside, texts)}`;
 export const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>
   beside.length === 0
     ? undefined
-    : html`<p>${texts.jobBeside}</p>${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
+    : html`<details><summary>${texts.jobBeside}</summary>${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p></details>`;
 
 const listOf = (permissions: readonly PermissionView[], texts: Texts): Html => {
   const items = permissions.map(({ target, sentences }) => {

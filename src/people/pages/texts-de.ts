@@ -75,10 +75,10 @@ export const de: Texts = {
   jobTokens: (most) => `Insgesamt bekommt es höchstens ${most}-mal Zugriff.`,
   jobDepth: (most) =>
     `Höchstens ${most} Agenten hintereinander geben es weiter, soweit dieser Server das sieht.`,
-  jobWithout: "Auch ohne diesen Auftrag und nach ihm darf dasselbe Programm schon:",
-  jobBeside: "Auch ohne diesen Auftrag und nach ihm darf dasselbe Programm dies, ohne Sie zu fragen:",
+  jobWithout: "Auch ohne diesen Auftrag darf es schon:",
+  jobBeside: "Was es ohne diesen Auftrag darf, ohne Sie zu fragen",
   jobBesideEnds:
-    "Das haben die Betreiber dieses Dienstes so eingestellt. Wenden Sie sich an sie, wenn es enden soll.",
+    "Das haben die Betreiber dieses Dienstes so eingestellt, und es endet nicht mit dem Auftrag. Wenden Sie sich an sie, wenn es enden soll.",
   jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weitermachen.`,
   jobBy: (agent) => html`Ausgeführt von ${agent}, von dort stammt der Name`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,

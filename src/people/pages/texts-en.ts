@@ -78,9 +78,10 @@ export const en = {
   jobAgents: "Only these may take part:",
   jobTokens: (most: number) => `It gets access at most ${most} times in all.`,
   jobDepth: (most: number) => `At most ${most} agents may act one for another, as far as this server sees.`,
-  jobWithout: "Without this job, and after it, the same program may already:",
-  jobBeside: "Without this job, and after it, the same program may do this too, without asking you:",
-  jobBesideEnds: "The operator of this service set that up. Ask them if you want it to end.",
+  jobWithout: "Without this job, too, it may already:",
+  jobBeside: "What it may do without this job, without asking you",
+  jobBesideEnds:
+    "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
   jobGoesOn: (target: Html) => html`When the job ends, ${target} may go on with what it was given.`,
   jobBy: (agent: Html) => html`Done by ${agent}, which calls it so`,
   jobUntil: (date: string) => `Ends by itself on ${date}.`,

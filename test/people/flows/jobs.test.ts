@@ -191,10 +191,7 @@ test("JOB-D-5 the page of a job says what its agent may do without it", async ()
   const asked = { user: "tess", scope: "trips.book" };
   const { page } = await pageOf(await asking({ title: "book" }, asked), "tess");
   const shown = shownBy(page.text);
-  assert.match(
-    shown,
-    /Without this job, and after it, the same program may already: the booking agent read your trips/,
-  );
+  assert.match(shown, /Without this job, too, it may already: the booking agent read your trips/);
   const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
   assert.ok(!shownBy(none.text).includes("Without this job"));
 });
@@ -203,7 +200,7 @@ test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent go
   const asked = { user: "rita", path: "crew/weather", scope: "trips.book" };
   const { browser, page } = await pageOf(await asking({ title: "Watch the weather" }, asked), "rita");
   const words =
-    /Without this job, and after it, the same program may do this too, without asking you: .*api\.example.* trips\.read The operator of this service set that up\. Ask them/;
+    /What it may do without this job, without asking you .*api\.example.* trips\.read The operator of this service set that up, and it does not end with the job\./;
   assert.match(shownBy(page.text), words);
   await browser.decide(page);
   assert.match(shownBy((await browser.get("/account")).text), words);
