@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Exchanging } from "../support/asking-agents.ts";
 import { exchange, forAskingAgents, linkIn, PLANNER } from "../support/asking-agents.ts";
+import { pageOf } from "../support/deferral.ts";
 import { shownBy } from "../support/markup.ts";
-import { Browser, files } from "../support/people.ts";
+import { files } from "../support/people.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { TestProvider } from "../support/provider.ts";
@@ -25,11 +26,6 @@ after(() => stop(provider, database));
 const worldWith = (options: WorldOptions): Promise<World> =>
   makeWorld(forAskingAgents(provider), { files: files(provider), ...options });
 
-async function pageOf(world: World, link: string, user: string) {
-  const browser = new Browser(world, provider);
-  return { browser, page: await browser.signIn(await browser.get(link), user) };
-}
-
 describe("on PostgreSQL", () => {
   let world: World;
   before(async () => {
@@ -42,7 +38,7 @@ describe("on PostgreSQL", () => {
     assert.equal(refused.status, 400);
     assert.equal(refused.headers["cache-control"], "no-store");
     assert.equal(linkIn(await exchange(world, provider, { user: "anna" })), linkIn(refused));
-    const { browser, page } = await pageOf(world, linkIn(refused), "anna");
+    const { browser, page } = await pageOf(world, provider, linkIn(refused), "anna");
     assert.equal((await browser.decide(page)).status, 200);
     const { sub, act } = claimsOf((await exchange(world, provider, { user: "anna" })).body.access_token);
     assert.deepEqual([sub, act], ["company:anna", { sub: PLANNER }]);
@@ -52,7 +48,12 @@ describe("on PostgreSQL", () => {
   test("PAGE-D-23 of an allowing and a refusing form at the same time one decides", async () => {
     for (let round = 0; round < 5; round++) {
       const user = `user-${round}`;
-      const { browser, page } = await pageOf(world, linkIn(await exchange(world, provider, { user })), user);
+      const { browser, page } = await pageOf(
+        world,
+        provider,
+        linkIn(await exchange(world, provider, { user })),
+        user,
+      );
       const both = await Promise.all([
         browser.decide(page),
         browser.decide(page, { decision: "refuse" }),
@@ -83,8 +84,8 @@ describe("with other rules meanwhile, and with time", () => {
 
   test("PAGE-D-23 the user is asked for no more than the agent was refused, and for nothing that no rule gives", async () => {
     await rules((rule) => ({ ...rule, scopes: ["trips.read"] }));
-    const { browser, page } = await pageOf(world, linkIn(await ask({ user: "anna" })), "anna");
-    const whole = await pageOf(world, linkIn(await ask({ user: "bert" })), "bert");
+    const { browser, page } = await pageOf(world, provider, linkIn(await ask({ user: "anna" })), "anna");
+    const whole = await pageOf(world, provider, linkIn(await ask({ user: "bert" })), "bert");
     await rules((rule) => ({ ...rule, scopes: ["trips.read", "trips.book"] }));
     // The box that takes all.
     await browser.decide(page);
@@ -106,8 +107,8 @@ describe("with other rules meanwhile, and with time", () => {
     await rules((rule) => ({ ...rule, askUser: true }));
     const link = linkIn(await ask({ user: "dora" }));
     const renewed = linkIn(await ask({ user: "emil" }));
-    const { browser, page } = await pageOf(world, link, "dora");
-    const { browser: emil } = await pageOf(world, renewed, "emil");
+    const { browser, page } = await pageOf(world, provider, link, "dora");
+    const { browser: emil } = await pageOf(world, provider, renewed, "emil");
     const renew = async () => (await emil.get(`${renewed}&renew=1`)).status;
     for (let round = 1; round < 10; round++) await renew();
     world.pass(300);

@@ -15,7 +15,7 @@ import type { RowOf } from "./columns.ts";
 import { fromRow } from "./columns.ts";
 import { spentJti } from "./encoding.ts";
 import type { Engine } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { readRecords, sweepOf } from "./engine.ts";
 import type { EndedRow } from "./rows.ts";
 import { endedOf, firstEnded } from "./rows.ts";
 import type { JobRows } from "./store.ts";
@@ -30,7 +30,8 @@ const heldFor = (name: Exclude<keyof JobHoldings, "codes">, table: string, where
   `(select count(*) from ${table} h where h.job_id = :id and ${where}) as ${name}`;
 
 export function jobRows(engine: Engine): JobRows {
-  const { rows, remove, selected, some, among, firstEnding } = engine;
+  const { rows, selected, among, firstEnding } = engine;
+  const removeOver = sweepOf(engine, "job", "id", "not_after < :before");
   const endedFirst = `(select e.event_id ${firstEnding("h.ending_keys")})`;
   const held = `select ${[
     // One that ended before the job did is not there any more.
@@ -153,11 +154,7 @@ export function jobRows(engine: Engine): JobRows {
         events: new Map(events.map(({ stream, waiting }) => [stream, Number(waiting)])),
       };
     },
-    sweep: async (before, limit) =>
-      remove(`delete from job where ${some("job", "id", "not_after < :before")}`, {
-        before: before - JOB_KEPT_SECONDS,
-        limit,
-      }),
+    sweep: (before, limit) => removeOver(before - JOB_KEPT_SECONDS, limit),
   };
 }
 
