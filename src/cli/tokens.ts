@@ -107,7 +107,7 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
     return EXIT.done;
   }
   const upTo = cutOffMs === undefined ? "" : `, and every token that is issued up to ${time(cutOffMs)}`;
-  const valid = count === 1 ? "1 token that was" : `${more ? "more than " : ""}${count} tokens that were`;
+  const valid = `${more ? "at least " : ""}${count === 1 ? "1 token that was" : `${count} tokens that were`}`;
   admin.print(`Ended ${endedText({ ...selector })}: ${valid} still valid${upTo}.`);
   if (held !== undefined)
     admin.print(

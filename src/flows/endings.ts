@@ -205,8 +205,8 @@ async function reach(
     }
     place = found.place;
     if (place === undefined) return { count, tokens };
-    // The page is complete, and the caller only has to know that another one follows.
-    if (count > limit && clock.monotonicMs() >= endMs) return { count, tokens, more: true };
+    // No page is asked for, or it is complete, and the caller only has to know that another one follows.
+    if ((limit === 0 || count > limit) && clock.monotonicMs() >= endMs) return { count, tokens, more: true };
   }
 }
 

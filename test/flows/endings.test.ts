@@ -278,5 +278,18 @@ test("an ending whose tokens take too long to count says that there may be more,
   assert.deepEqual([page.count, page.tokens.length, page.more], [3, 2, true]);
   const { count, more } = await endTokens(slow, selector, BY);
   assert.deepEqual([count, more], [3, true]);
+  let looks = 0;
+  const never = {
+    ...slow,
+    endings: {
+      ...slow.endings,
+      async next(filter: Parameters<typeof ports.endings.next>[0]) {
+        assert.ok(looks++ < 9, "the count of what no token carries has no end");
+        return slow.endings.next(filter);
+      },
+    },
+  };
+  const none = await endTokens(never, { by: "client", clientId: "of no token" }, BY);
+  assert.deepEqual([none.count, none.more], [0, true]);
   for (const one of tokens) assert.equal(await tried(one), "subject_token_revoked");
 });
