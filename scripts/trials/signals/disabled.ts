@@ -17,7 +17,7 @@ const TRIED_MS = 2_500;
 const BEFORE_MS = 300;
 const PAUSE_MS = 25;
 /** Repetitions at the same time, each with a user of its own. */
-const AT_ONCE = 3;
+const AT_ONCE = 6;
 const LIVING = 1_000;
 const IN_PARALLEL = 24;
 

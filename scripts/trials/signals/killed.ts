@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { claimsOf } from "../../../test/support/world.ts";
 import type { Receivers } from "./receivers.ts";
-import type { Site } from "./site.ts";
+import type { Instance, Site } from "./site.ts";
 
 /** An instance looks for endings twice a second, so that most are killed before they sent. */
 const DELAY_MS_MAX = 400;
@@ -14,19 +14,22 @@ const TOLD_MS = 90_000;
 export async function killBetween(site: Site, receivers: Receivers, rounds: number): Promise<string> {
   const ended = new Set<string>();
   receivers.fail(FAILING);
-  let unsent = 0;
-  for (let round = 0; round < rounds; round++) {
-    const at = site.instances[round % site.instances.length] ?? assert.fail();
-    const { status, body, text } = await site.exchange(at, await site.userToken(`killed-${round}`));
-    assert.equal(status, 200, text);
-    const jti = String(claimsOf(body.access_token).jti);
-    await site.end(at, { token: jti });
-    ended.add(jti);
-    await sleep(Math.random() * DELAY_MS_MAX);
-    at.server.child.kill("SIGKILL");
-    if (!receivers.healthy.some((stream) => isTold(receivers, stream, jti))) unsent++;
-    await site.restart(at);
-  }
+  let [round, unsent] = [0, 0];
+  const killAgain = async (at: Instance): Promise<void> => {
+    while (round < rounds) {
+      const sub = `killed-${round++}`;
+      const { status, body, text } = await site.exchange(at, await site.userToken(sub));
+      assert.equal(status, 200, text);
+      const jti = String(claimsOf(body.access_token).jti);
+      await site.end(at, { token: jti });
+      ended.add(jti);
+      await sleep(Math.random() * DELAY_MS_MAX);
+      at.server.child.kill("SIGKILL");
+      if (!receivers.healthy.some((stream) => isTold(receivers, stream, jti))) unsent++;
+      await site.restart(at);
+    }
+  };
+  await Promise.all(site.instances.map(killAgain));
   receivers.fail(0);
   const untilMs = performance.now() + TOLD_MS;
   const missing = (): number =>

@@ -34,6 +34,8 @@ const DATABASE = "MANDATE_TRIAL_DATABASE";
 const INSTANCE = "MANDATE_TRIAL_INSTANCE";
 /** Longer than a trial takes. */
 const PROOF_SECONDS = 3_000;
+/** Of a token, by default. */
+const LIFE_SECONDS = 300;
 const DISABLED = "https://schemas.openid.net/secevent/risc/event-type/account-disabled";
 
 export type StoreKind = "PostgreSQL" | "SQLite";
@@ -187,8 +189,14 @@ export async function openSite(kind: StoreKind, count: number): Promise<Site> {
       const columns = await sql<{ name: string }[]>`
         select attname as name from pg_attribute
         where attrelid = 'token'::regclass and attnum > 0 and not attisdropped and attname <> 'jti'`;
-      const names = columns.map(({ name }) => name).join(", ");
-      await sql.unsafe(`insert into token (jti, ${names}) select substr(md5(i::text), 1, 22), ${names}
+      const names = columns.map(({ name }) => name);
+      // Their first key is their own; the others they share. They expire one after the other.
+      const values = names.map((name) => {
+        if (name === "ending_keys")
+          return `regexp_replace(ending_keys::text, '"[^"]+"', '"' || left(md5('key' || i), 22) || '"')::json`;
+        return name === "expires_at" ? `expires_at - i % ${LIFE_SECONDS}` : name;
+      });
+      await sql.unsafe(`insert into token (jti, ${names.join(", ")}) select left(md5(i::text), 22), ${values.join(", ")}
         from (select * from token order by issued_at desc limit 1) t cross join generate_series(1, ${count}) i`);
       await sql.unsafe("analyze token");
       await sql.end();

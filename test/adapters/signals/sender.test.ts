@@ -243,6 +243,31 @@ test(
 );
 
 test(
+  "SSF-D-11 a stream has been told of an ending once nothing that is as old waits for it",
+  sending(async ({ token, write, end, sender, clock, receives, got }) => {
+    const state = () => sender.states().get("api") ?? assert.fail();
+    const [first, second] = [token(), token()];
+    await write([first, second]);
+    receives.status = 503;
+    await end({ by: "token", jti: first.jti });
+    await sender.run();
+    await until(() => state().waiting === 1, "it waits");
+    clock.pass(70_000);
+    await end({ by: "token", jti: second.jti });
+    await sender.run();
+    await until(() => state().waiting === 2, "both wait");
+    assert.ok(state().oldestSeconds >= 70, `${state().oldestSeconds}`);
+    receives.status = 202;
+    await until(async () => {
+      clock.pass(70_000);
+      await sender.run();
+      return state().waiting === 0;
+    }, "none waits");
+    assert.deepEqual([state().oldestSeconds, got().length], [0, 2]);
+  }),
+);
+
+test(
   "SSF-D-3 of more endings than are looked for one by one, each is told of its own tokens alone",
   sending(async ({ token, write, end, sender, got }) => {
     const rules = Array.from({ length: 12 }, (_, at) => `rule-${at}`);
