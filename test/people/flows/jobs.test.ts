@@ -275,6 +275,23 @@ test("JOB-D-6 a consent that an agent lacks within a job of another server count
   assert.ok(listed.text.includes(`"job":"theirs-1","job_issuer":"${provider.issuer}"`), listed.text);
 });
 
+test("JOB-D-6, JOB-D-18 a job of another server with the id of one of ours is another question, and what is given in it counts not in ours", async () => {
+  const asked = { user: "oskar", scope: "trips.read" };
+  const job = { title: "ours", targets: ["booking-agent", "https://api.example"], scopes: ["trips.read"] };
+  const first = await pageOf(await asking(job, asked), "oskar");
+  await first.browser.decide(first.page);
+  const { access_token: own, job_id: id } = (await asking(job, asked)).body;
+  const next = { path: "agents/booking", target: "https://api.example", scope: "trips.read" };
+  const claims = { scope: "trips.read", job: { id, exp: nowSeconds() + 600 } };
+  const theirs = { ...next, token: await provider.userToken("oskar", ISSUER, claims) };
+  const [inOurs, inTheirs] = [await ask({ ...next, own }), await ask(theirs)];
+  assert.notEqual(linkIn(inOurs), linkIn(inTheirs));
+  const second = await pageOf(inTheirs, "oskar");
+  await second.browser.decide(second.page);
+  assert.equal((await ask(theirs)).status, 200);
+  assert.equal((await ask({ ...next, own })).status, 400);
+});
+
 // --- a client of people -----------------------------------------------------------------------------------------
 
 const refresh = (token: unknown, extra: Record<string, string> = {}): Promise<Answer> =>
