@@ -33,7 +33,7 @@ export type PendingRequest = {
   offline?: boolean;
   /** Why the client asks, in its own words. */
   reason?: string;
-  /** The job that it asks for. */
+  /** The job that it asks for, but for the details, which are those of the request. */
   job?: ProposedJob;
   /** DTR-5.2-2: the client said that it can wait, and says so again when it brings the code. */
   canWait?: boolean;

@@ -1,5 +1,5 @@
 /** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
-import type { AccessRequest, Allowed, Consent, Denied } from "../../policy/access.ts";
+import type { AccessRequest, Allowed, Consent, Denied, JobBounds } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { proposedJob } from "../../policy/jobs.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
@@ -22,6 +22,8 @@ export function offerTo(
   { origin, authTimeSeconds, acr }: Session,
 ): Result<ReviewOffer, Denied> {
   const { policy } = settings();
+  // The request waits with its details once: those of the job are the same.
+  const proposed = job && { ...job, bounds: defined<JobBounds>({ ...job.bounds, details }) };
   const nowSeconds = clock.nowSeconds();
   const scopes = scope ?? policy.targets.get(name)?.scopes ?? [];
   const consent: Consent = { id: "", version: 0, origin, actor: client.clientId, targets: [name], scopes };
@@ -45,14 +47,14 @@ export function offerTo(
     details,
     clientDetails: client.detailTypes,
     pushed,
-    job: job && proposedJob(job.bounds),
+    job: proposed && proposedJob(proposed.bounds),
     consents: [consent],
     // A key is seen to be proven only when the client redeems the code.
     keys: "assumed",
     nowSeconds,
   });
   const decided = decide(policy, access);
-  return decided.ok ? ok(defined<ReviewOffer>({ ...decided.value, job })) : decided;
+  return decided.ok ? ok(defined<ReviewOffer>({ ...decided.value, job: proposed })) : decided;
 }
 
 /** REFRESH-D-1: whether refresh tokens come of it, so that the user is told for how long. */

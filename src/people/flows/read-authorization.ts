@@ -118,7 +118,7 @@ export async function readAuthorizationRequest(
 function readJob(
   { targets }: PolicySet,
   { client_id: clientId = "", job, job_request: text }: AuthorizationForm,
-  { target, scope, details }: Asked,
+  { target, scope }: Asked,
   nowSeconds: number,
 ): Result<ProposedJob | undefined, ToldReason> {
   if (job !== undefined) return err("job_out_of_place");
@@ -126,7 +126,7 @@ function readJob(
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return err(parsed.error.kind);
   if (parsed.value.targets?.every((name) => targets.has(name)) === false) return err("job_target_unknown");
-  const access = defined<Parameters<typeof proposedBounds>[1]>({ clientId, target, scope, details });
+  const access = defined<Parameters<typeof proposedBounds>[1]>({ clientId, target, scope });
   return ok({ title: parsed.value.title, bounds: proposedBounds(parsed.value, access, nowSeconds) });
 }
 

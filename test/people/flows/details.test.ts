@@ -397,6 +397,22 @@ test("RAR-D-9 a job that a user approves is limited to the objects that they lef
   assert.equal(typeof answer.body.job_id, "string");
 });
 
+test("JOB-D-4, RAR-D-12 a request for a job with details that fill more than half of what may wait is asked, bounded by them", async () => {
+  const details = Array.from({ length: 4 }, (_, index) =>
+    plan({ path: "/team", name: `${index}`.repeat(400) }),
+  );
+  const asked = { job_request: JSON.stringify({ title: "Long names" }) };
+  const [browser, verifier] = [browse(), verifierOf()];
+  const page = await browser.review(asking(verifier, details, asked), "jobst");
+  assert.equal(page.status, 200, page.text);
+  const { code = "" } = parametersOf(await browser.decide(page, { detail: ["0", "2"] }));
+  const answer = await redeem(service, code, verifier);
+  assert.deepEqual(of(answer), [details[0], details[2]]);
+  const { title, bounds } = ((await lastOf("job.approved"))?.detail ?? {}) as Record<string, unknown>;
+  assert.equal(title, "Long names");
+  assert.deepEqual((bounds as { details: unknown }).details, of(answer));
+});
+
 test("RAR-D-9 a job_request with details of its own, which no page would show, is refused", async () => {
   const job_request = JSON.stringify({ title: "Trips", details: [trip({ city: "Rome" })] });
   const answer = await exchange(service, provider, {
