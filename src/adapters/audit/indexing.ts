@@ -25,7 +25,8 @@ import type { Clock, Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
 import { TIMES, termKeys, termsOfBody } from "../store/encoding.ts";
-import type { Segment, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { Segment } from "../store/trail.ts";
 import type { OpenJournal, Written } from "./journal.ts";
 
 type IndexingOptions = {

@@ -16,7 +16,7 @@ import {
 import type { AuditQuery, AuditRecord } from "../../records.ts";
 import { TIMES, termKey, termsOfBody } from "./encoding.ts";
 import { boundsOf } from "./rows.ts";
-import type { Segment, StoredList, StoredSegment } from "./store.ts";
+import type { Segment, StoredList, StoredSegment } from "./trail.ts";
 
 /** The reads of a search; every call is one short step. */
 export interface TrailRows {

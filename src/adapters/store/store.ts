@@ -6,15 +6,7 @@
 import type { ReachedToken, RecordedEnding } from "../../policy/signals.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, Rechecks, Sessions, ShortLivedRows } from "../../ports-people.ts";
-import type {
-  AuditTrail,
-  Consents,
-  EndingReach,
-  Facts,
-  Jobs,
-  Registrations,
-  TokenPlace,
-} from "../../ports-store.ts";
+import type { Consents, EndingReach, Facts, Jobs, Registrations, TokenPlace } from "../../ports-store.ts";
 import type {
   CheckpointRow,
   Entry,
@@ -27,6 +19,7 @@ import type { Awaitable, Result } from "../../result.ts";
 import type { KeyFacts, KeyState } from "../../settings/key-life.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 import type { Ceiling } from "../../spec/rfc7591.ts";
+import type { AuditRows } from "./trail.ts";
 
 /** The position in the chain is taken: another process writes this log, or an earlier write of our own arrived late. */
 export class LogConflict extends Error {
@@ -129,41 +122,6 @@ export interface EventLog {
   read(filter: { log: string; afterSeq?: number; limit: number }): Promise<readonly StoredEvent[]>;
   /** The names of all logs in this store. */
   logs(): Promise<readonly string[]>;
-}
-
-/** Successive events of one log that the index covers, with the smallest and the largest of their times. */
-export type Segment = { log: string; fromSeq: number; toSeq: number; fromMs: number; toMs: number };
-
-/** A segment by the number that the store gave it. */
-export type StoredSegment = Segment & { id: number };
-
-/** What a segment lists under a term (audit/indexing.ts). */
-type TermList = { term: number; numbers: readonly number[] };
-export type StoredList = Pick<TermList, "numbers"> & { segment: number };
-
-/** The index of the trail, which is built after the events. */
-export interface TrailIndex {
-  /** Finds the last event of a log that a segment covers; -1 if there is none. */
-  indexedTo(log: string): Promise<number>;
-  /** Adds a segment with all of its lists, unless there is a segment with this beginning. */
-  addSegment(segment: Segment, lists: readonly TermList[]): Promise<void>;
-  /**
-   * Removes a part of the index that older versions wrote: at most `limit` terms, or one block. Returns false if
-   * there was none, or if a block has an event of `sinceMs` or later, because then an older version may still run.
-   */
-  forgetOlderIndex(sinceMs: number, limit: number): Promise<boolean>;
-}
-
-/** The audit trail and its retention. Rows are removed in small batches, which any instance may do at any time. */
-export interface AuditRows extends AuditTrail, TrailIndex {
-  /** Finds the largest checkpoint of a log that was signed at `atMostMs` or earlier. */
-  checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
-  /**
-   * Removes at most `limit` of the oldest events below `belowSeq`, with their segments; returns the number of events.
-   */
-  prune(log: string, belowSeq: number, limit: number): Promise<number>;
-  /** Removes tokens, used `jti` and endings that expired before, at most `limit` of each; returns their number. */
-  sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
 export type KeyRow = KeyFacts & {

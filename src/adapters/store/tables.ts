@@ -27,7 +27,8 @@ import {
   asTexts,
   tableOf,
 } from "./columns.ts";
-import type { KeyRow, PolledRow, SecretClient, Segment, StoredEvent, StoredSegment } from "./store.ts";
+import type { KeyRow, PolledRow, SecretClient, StoredEvent } from "./store.ts";
+import type { Segment, StoredSegment } from "./trail.ts";
 
 export const EVENT = tableOf<StoredEvent>()("event", {
   log: asText("log"),

@@ -7,8 +7,8 @@ import { readRecords } from "./engine.ts";
 import type { AuditRow } from "./rows.ts";
 import { fromAuditRow } from "./rows.ts";
 import type { TrailRows } from "./search.ts";
-import type { AuditRows, TrailIndex } from "./store.ts";
 import { CHECKPOINT, SEGMENT, STORED_SEGMENT } from "./tables.ts";
+import type { AuditRows, TrailIndex } from "./trail.ts";
 
 /** The statements that differ between the two databases. */
 export type TrailDialect = {
