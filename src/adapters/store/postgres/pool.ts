@@ -33,6 +33,8 @@ type Connection = {
   cut: AbortController;
   /** Resolves when it is cut. */
   ended: Promise<void>;
+  /** Called when it is cut, for the call that it serves. */
+  lose(): void;
   state: "connecting" | "idle" | "busy" | "leaving";
   /** Leaves when its call has ended. */
   isStale: boolean;
@@ -111,8 +113,11 @@ export function openConnections(options: DatabaseOptions): Database {
       connection.cut.abort(new StoreUnavailable(LATE));
       renew();
     }, timeoutMs + STORE_GRACE_MS);
-    const lose = () => call.refuse(toConnectFault(connection.cut.signal.reason));
-    const answer = await Promise.race([call.run(connection), connection.ended.then(() => lose)]);
+    const { promise, resolve } = Promise.withResolvers<() => void>();
+    // A race with `ended` would keep what each call got for as long as the connection lives.
+    connection.lose = () => resolve(() => call.refuse(toConnectFault(connection.cut.signal.reason)));
+    void call.run(connection).then(resolve);
+    const answer = await promise;
     clearTimeout(lost);
     if (connection.isStale) leave(connection);
     else connection.state = "idle";
@@ -184,11 +189,12 @@ export function openConnections(options: DatabaseOptions): Database {
       },
     };
     const sql: Sql = postgres(options.url, driven);
-    const connection: Connection = { sql, cut, ended, state: "connecting", isStale: false };
+    const connection: Connection = { sql, cut, ended, lose() {}, state: "connecting", isStale: false };
     connections.add(connection);
     cut.signal.addEventListener("abort", () => {
       connections.delete(connection);
       resolve();
+      connection.lose();
       // An attempt that fails, and a call that ends, are followed by it anyway.
       if (connection.state === "idle" || connection.state === "leaving") serveWaiting();
     });

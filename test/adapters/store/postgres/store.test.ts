@@ -2,13 +2,16 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
+import v8 from "node:v8";
+import { runInNewContext } from "node:vm";
 import postgres from "postgres";
 import { spentJti } from "../../../../src/adapters/store/encoding.ts";
 import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit.ts";
+import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { LogConflict, NotStorable } from "../../../../src/adapters/store/store.ts";
 import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits/store.ts";
@@ -54,6 +57,9 @@ async function openSql(t: TestContext, url: string) {
   t.after(() => sql.end({ timeout: 1 }));
   return sql;
 }
+
+v8.setFlagsFromString("--expose-gc");
+const collect: () => void = runInNewContext("gc");
 
 const statements = new Set<string>();
 const emptied = keepSchema(statements);
@@ -101,6 +107,24 @@ test("the time of the clock of the database is told", async (t) => {
   const beforeMs = Date.now();
   const toldMs = await nowMs();
   assert.ok(toldMs >= beforeMs - 1 && toldMs <= Date.now() + 1, `${toldMs - beforeMs}`);
+});
+
+test("a call is garbage once it is answered, however long its connection lives", async (t) => {
+  const { url } = await emptied();
+  const limits = { timeoutMs: TIMEOUT_MS, connectionsMax: 1, attempts: makeAttempts() };
+  const database = openConnections({ url, tls: undefined, ...limits });
+  t.after(() => database.close());
+  const calls: WeakRef<(sql: Sql) => Promise<unknown>>[] = [];
+  for (let number = 0; number < 100; number++) {
+    const call = async (sql: Sql) => sql`select ${number}::int`;
+    calls.push(new WeakRef(call));
+    await database.call(call);
+  }
+  // A weak reference keeps its object until the end of the turn.
+  await setImmediate();
+  collect();
+  const kept = calls.filter((one) => one.deref() !== undefined).length;
+  assert.ok(kept < 5, `${kept} calls are kept`);
 });
 
 testStatements(() => server, statements);
