@@ -24,6 +24,10 @@ export const STORE_GRACE_MS = 1_000;
 /** Pause before connections to a server that does not write are all replaced again. */
 export const STORE_RENEW_MS = 2_000;
 export const MIGRATION_TIMEOUT_MS = 60_000;
+/** How long a migration waits for a table; the pause before it tries again, and how often it does. */
+export const MIGRATION_LOCK_MS = 500;
+export const MIGRATION_PAUSE_MS = 200;
+export const MIGRATION_TRIES_MAX = 60;
 /** How often a server looks whether its store has lost records. */
 export const STORE_LOOK_MS = 1_000;
 /**

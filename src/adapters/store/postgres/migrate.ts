@@ -2,17 +2,22 @@
  * The tables of this server in the database: made and changed by a role that may do that, and only looked at for any
  * other. They are in one schema, the first of `search_path`, whatever has the same names elsewhere.
  */
+import { setTimeout as sleep } from "node:timers/promises";
+import { MIGRATION_LOCK_MS, MIGRATION_PAUSE_MS, MIGRATION_TRIES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { Migration } from "../migrations.ts";
 import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
 import type { RoleFacts } from "../store.ts";
 import { NO_DATABASE, NoTables, StoreMisplaced } from "../store.ts";
-import { isUniqueViolation } from "./faults.ts";
+import { isPostgresError, isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
 import { EVERY_RIGHT, RIGHTS } from "./rights.ts";
 
 /** An arbitrary number for the advisory lock, the same in every instance. */
 const MIGRATION_LOCK = 7_220_863;
+const LOCK_NOT_AVAILABLE = "55P03";
+const IN_USE =
+  "a migration did not get its table, which others use: end long transactions, such as a backup, and start again";
 
 type Place = {
   /** As they are written in a statement. */
@@ -65,21 +70,36 @@ export async function migrate(
   if (mustExist && place.tables.length === 0) throw new NoTables(NO_DATABASE);
   if (mustBeCurrent) refuseOlder(known - pending.length, known);
   for (const migration of pending) {
-    await call(async (sql) => {
-      try {
-        await sql.unsafe(scriptOf(migration));
-      } catch (error) {
-        if (!isUniqueViolation(error) || error.constraint_name !== "migration_pkey") throw error;
-      }
-    });
+    for (let tries = 1; !(await isDone(call, migration)); tries++) {
+      if (tries === MIGRATION_TRIES_MAX) throw new StoreUnavailable(IN_USE);
+      await sleep(MIGRATION_PAUSE_MS);
+    }
   }
   refuseMissing(pending.length > 0 ? await lookAtPlace(call) : place);
 }
 
+/** False where others used a table for too long. */
+const isDone = (call: Call, migration: Migration): Promise<boolean> =>
+  call(async (sql) => {
+    try {
+      await sql.unsafe(scriptOf(migration));
+      return true;
+    } catch (error) {
+      if (isPostgresError(error) && error.code === LOCK_NOT_AVAILABLE) return false;
+      if (!isUniqueViolation(error) || error.constraint_name !== "migration_pkey") throw error;
+      return true;
+    }
+  });
+
+/**
+ * STORE-D-6: the version before serves on meanwhile. A migration that waits for a table keeps all others waiting behind it,
+ * and may be in a deadlock with one of them, for which PostgreSQL looks after a second: before that it gives up.
+ */
 function scriptOf(migration: Migration): string {
   const make =
     migration.number === 1 ? "create table if not exists migration (number bigint primary key); " : "";
-  return `select pg_advisory_xact_lock(${MIGRATION_LOCK}); ${make}${noteDone(migration)};\n${migration.text}`;
+  const turn = `select pg_advisory_xact_lock(${MIGRATION_LOCK}); set local lock_timeout = ${MIGRATION_LOCK_MS};`;
+  return `${turn} ${make}${noteDone(migration)};\n${migration.text}`;
 }
 
 async function pendingAt(call: Call, { tables }: Place): Promise<readonly Migration[]> {

@@ -109,6 +109,25 @@ test("the time of the clock of the database is told", async (t) => {
   assert.ok(toldMs >= beforeMs - 1 && toldMs <= Date.now() + 1, `${toldMs - beforeMs}`);
 });
 
+test("STORE-D-6 while a migration waits for a table that others use, requests to it are answered", async (t) => {
+  const url = await freshSchema(server);
+  await (await openStore({ postgres: url })).close();
+  const sql = await openSql(t, url);
+  await sql`delete from migration where number = 31`;
+  await sql`create index token_by_expiry on token (expires_at)`;
+  const held = await openSql(t, url);
+  await held`begin`;
+  await held`lock table token in access share mode`;
+  const opening = openStore({ postgres: url });
+  const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%drop index token_by_expiry%'`;
+  await until(async () => (await sql.unsafe(waits)).length > 0, "a migration that waits");
+  await sql.unsafe(`set statement_timeout = ${TIMEOUT_MS}`);
+  await sql`select count(*) from token`;
+  await held`rollback`;
+  await (await opening).close();
+  assert.deepEqual([...(await sql`select from pg_indexes where indexname = 'token_by_expiry'`)], []);
+});
+
 test("a call is garbage once it is answered, however long its connection lives", async (t) => {
   const { url } = await emptied();
   const limits = { timeoutMs: TIMEOUT_MS, connectionsMax: 1, attempts: makeAttempts() };
