@@ -14,7 +14,7 @@ import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit
 import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { LogConflict, NotStorable } from "../../../../src/adapters/store/store.ts";
-import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits/store.ts";
+import { MIGRATION_LOCK_MS, STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
@@ -121,7 +121,7 @@ test("STORE-D-6 while a migration waits for a table that others use, requests to
   const opening = openStore({ postgres: url });
   const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%drop index token_by_expiry%'`;
   await until(async () => (await sql.unsafe(waits)).length > 0, "a migration that waits");
-  await sql.unsafe(`set statement_timeout = ${TIMEOUT_MS}`);
+  await sql.unsafe(`set statement_timeout = ${10 * MIGRATION_LOCK_MS}`);
   await sql`select count(*) from token`;
   await held`rollback`;
   await (await opening).close();
