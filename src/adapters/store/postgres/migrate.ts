@@ -70,7 +70,7 @@ export async function migrate(
   if (mustExist && place.tables.length === 0) throw new NoTables(NO_DATABASE);
   if (mustBeCurrent) refuseOlder(known - pending.length, known);
   for (const migration of pending) {
-    for (let tries = 1; !(await isDone(call, migration)); tries++) {
+    for (let tries = 1; !(await tryMigration(call, migration)); tries++) {
       if (tries === MIGRATION_TRIES_MAX) throw new StoreUnavailable(IN_USE);
       await sleep(MIGRATION_PAUSE_MS);
     }
@@ -78,8 +78,8 @@ export async function migrate(
   refuseMissing(pending.length > 0 ? await lookAtPlace(call) : place);
 }
 
-/** False where others used a table for too long. */
-const isDone = (call: Call, migration: Migration): Promise<boolean> =>
+/** Does one migration, unless another instance has done it; false where others used a table for too long. */
+const tryMigration = (call: Call, migration: Migration): Promise<boolean> =>
   call(async (sql) => {
     try {
       await sql.unsafe(scriptOf(migration));
