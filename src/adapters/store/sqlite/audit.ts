@@ -60,10 +60,11 @@ export function sqliteAuditRows(database: Database): AuditRows {
 
 function prepareAll(db: DatabaseSync) {
   return {
+    // Without `cross`, SQLite reads each event, to have them in order of the log.
     heads: db.prepare(
       `${logNames("event")}
        select e.log, e.seq, e.hash, e.type from name n
-       join event e on e.log = n.log and e.seq = (select max(m.seq) from event m where m.log = n.log)
+       cross join event e on e.log = n.log and e.seq = (select max(m.seq) from event m where m.log = n.log)
        order by e.log`,
     ),
     checkpoints: db.prepare(

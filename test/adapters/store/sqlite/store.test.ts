@@ -42,6 +42,9 @@ import { testShortLived } from "../short-lived.contract.ts";
 import { testSignals } from "../signals.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { makeEvent, makeToken, testStore } from "../store.contract.ts";
+import { watchStatements } from "./plans.ts";
+
+const testPlans = watchStatements();
 
 const KEY: KeyRow = {
   kid: "k",
@@ -394,3 +397,5 @@ test("AUDIT-D-11 a name is in use on every path that leads to the file", async (
   );
   for (const one of taken) if (one.ok) await one.value.release();
 });
+
+testPlans();
