@@ -101,8 +101,11 @@ export const asTexts = columnOf<readonly string[], string>({
 export const asEndingKeys = columnOf<readonly EndingKey[], string>({
   type: "text",
   isJson: true,
-  // Neither way makes an object, because one with digests as names would have a new shape for each token.
-  write: (keys) => `{${keys.map(({ key, sinceMs }) => `"${plain(key)}":${safe(sinceMs)}`).join(",")}}`,
+  write(keys) {
+    // The list of a token is written twice: in its row, and in the guard that none of them is ended.
+    if (keys !== written.keys) written = { keys, text: keysText(keys) };
+    return written.text;
+  },
   read(held) {
     const members: readonly unknown[] = JSON.parse(`[${held.slice(1, -1).replaceAll(":", ",")}]`);
     const keys: EndingKey[] = [];
@@ -111,6 +114,16 @@ export const asEndingKeys = columnOf<readonly EndingKey[], string>({
     return keys;
   },
 });
+
+let written: { keys: readonly EndingKey[]; text: string } = { keys: [], text: "{}" };
+
+/** Neither way makes an object, because one with digests as names would have a new shape for each token. */
+function keysText(keys: readonly EndingKey[]): string {
+  const members = keys.map(({ key, sinceMs }) => `"${key}":${safe(sinceMs)}`).join();
+  if (!/^(?:"[\w-]+":-?\d+(?:,|$))*$/.test(members)) throw new Error("an ending key is not in base64url");
+  return `{${members}}`;
+}
+
 /** The record as JSON, without these members. It comes first in a table, because the other columns are newer. */
 export const asRecordWithout = (...members: readonly string[]): Column<"*", object, string> =>
   columnOf<object, string>({
@@ -176,23 +189,38 @@ export const tableOf =
 
 type Loose = Record<string, unknown>;
 
+/** The values of a row, in the order of its columns. */
+export type RowValues = readonly (Held | null)[];
+
+/** Writes the members of the record into the values of a row. */
+export function toValues(columns: readonly Column[], record: unknown): RowValues {
+  const from = record as Loose;
+  const values: (Held | null)[] = [];
+  for (const { member, outer, inner, write } of columns) {
+    const value = member === "*" ? from : inner === undefined ? from[outer] : (from[outer] as Loose)[inner];
+    values.push(value === undefined ? null : write(value));
+  }
+  return values;
+}
+
+/** The same values by the names of the columns. */
+export function named(names: readonly string[], values: RowValues): Record<string, Held | null> {
+  const row: Record<string, Held | null> = {};
+  for (const [place, name] of names.entries()) row[name] = values[place] ?? null;
+  return row;
+}
+
+/** Writes the members of the record into a row. */
+export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C> {
+  return named(Object.keys(columns), toValues(Object.values(columns), record)) as RowOf<C>;
+}
+
 const known = new WeakMap<Columns, readonly [name: string, column: Column][]>();
 
 function listed(columns: Columns): readonly [name: string, column: Column][] {
   const list = known.get(columns) ?? Object.entries(columns);
   known.set(columns, list);
   return list;
-}
-
-/** Writes the members of the record into a row. */
-export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C> {
-  const from = record as Loose;
-  const row: Loose = {};
-  for (const [name, { member, outer, inner, write }] of listed(columns)) {
-    const value = member === "*" ? from : inner === undefined ? from[outer] : (from[outer] as Loose)[inner];
-    row[name] = value === undefined ? null : write(value);
-  }
-  return row as RowOf<C>;
 }
 
 /** Reads a record from a row; a member is absent if its column is null or was not selected. */

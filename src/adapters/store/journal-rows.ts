@@ -4,8 +4,8 @@
  */
 import type { ConsentChange, FamilyChange, Guard, RegistrationChange } from "../../records.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
-import type { Columns, RecordOf } from "./columns.ts";
-import { asInteger, asJsonText, asKey, asText, asTexts, pick, toRow } from "./columns.ts";
+import type { Columns, RecordOf, RowValues } from "./columns.ts";
+import { asEndingKeys, asInteger, asJsonText, asText, asTexts, pick, toValues } from "./columns.ts";
 import { isFreshGuard, spentJti } from "./encoding.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 import { NotStorable } from "./store.ts";
@@ -46,6 +46,7 @@ const listOf = <S extends Columns, B extends Columns>(part: StatementPart, store
   part,
   stored,
   columns: { ...stored, ...beside },
+  inOrder: Object.values<Columns[string]>({ ...stored, ...beside }),
 });
 
 const NONE = {} as const;
@@ -63,11 +64,7 @@ export const LISTS = {
     issued_at: asInteger("issuedAtSeconds"),
   }),
   fresh: listOf("spent ids", SPENT_JTI.columns, { guard: asText("kind") }),
-  standing: listOf("tokens", NONE, {
-    guard: asText("kind"),
-    key: asKey("key"),
-    since: asInteger("sinceMs"),
-  }),
+  standing: listOf("tokens", NONE, { guard: asText("kind"), keys: asEndingKeys("keys") }),
   current: listOf("held consents", NONE, {
     id: asText("id"),
     version: asInteger("version"),
@@ -162,8 +159,8 @@ export const LISTS = {
 
 export type ListName = keyof typeof LISTS;
 
-/** `entry` is the place of its entry in the batch. */
-export type JournalRow = Readonly<Record<string, string | number | null>> & { readonly entry: number };
+/** `entry` is the place of its entry in the batch; the values are in the order of the columns of the list. */
+export type JournalRow = { readonly entry: number; readonly values: RowValues };
 export type JournalRows = Readonly<Record<ListName, readonly JournalRow[]>>;
 
 type Add = <N extends ListName>(name: N, record: RecordOf<(typeof LISTS)[N]["columns"]>) => void;
@@ -175,8 +172,7 @@ export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
   const addFor =
     (entry: number): Add =>
     (name, record) => {
-      const row = toRow<Columns>(LISTS[name].columns, record as Record<string, unknown>);
-      rows[name].push(Object.assign(row, { entry }));
+      rows[name].push({ entry, values: toValues(LISTS[name].inOrder, record) });
     };
   for (const [entry, each] of batch.entries()) {
     try {
@@ -246,9 +242,7 @@ function addGuard(add: Add, guard: Guard, eventId: string): void {
     add("fresh", { ...guard, jti: spentJti(guard.jti), expiresAtSeconds, eventId });
   } else if (guard.kind === "consent_current") {
     add("current", { ...guard, nowSeconds: Math.floor(guard.nowSeconds) });
-  } else if (guard.kind !== "job_below") {
-    for (const key of guard.keys) add("standing", { kind: guard.kind, ...key });
-  }
+  } else if (guard.kind !== "job_below") add("standing", guard);
 }
 
 /** JOB-D-11: the tokens of one job in a batch are summed, because a statement changes a row only once. */

@@ -1,7 +1,7 @@
 /**
  * What the journal asks of the store and what it writes, said once for both databases, in the words of engine.ts. A
  * condition names the row of the list by colons (`:jti`) and is one look-up by a key; `t` is the row that is changed.
- * SQLite does each for each row in turn (sqlite/append.ts), and those `by` two columns for all rows in one statement;
+ * SQLite does each for each row in turn (sqlite/append.ts), and that of the ending keys for all rows in one statement;
  * PostgreSQL does all in one statement (postgres/record.ts).
  */
 import { LAST_TOKEN_LAG_SECONDS } from "../../limits/clients.ts";
@@ -13,8 +13,10 @@ export type JournalGuard = {
   guard?: StorePrecondition | "gap";
   list: ListName;
   why?: string;
-} /** `by`: the two columns that the condition names, a key and a number, where an entry has many such rows. */ & (
-  | { fails: string; by?: readonly [key: string, number: string] }
+} & (
+  | { fails: string }
+  /** The guard fails for a row if an ending reaches one of the keys in this column. */
+  | { endedBy: string }
   /**
    * The row of this key has to be as `where` says. It is locked, so that the second of two concurrent changes sees what
    * the first changed.
@@ -34,11 +36,7 @@ export const GUARDS: readonly JournalGuard[] = [
     why: "RFC7523-3-14, IDC-5.5-2, RFC9449-11.1-2: what was used is not used again.",
     fails: "(select true from spent_jti where issuer = :issuer and jti = :jti)",
   },
-  {
-    list: "standing",
-    fails: "(select true from ending where key = :key and cut_off >= :since limit 1)",
-    by: ["key", "since"],
-  },
+  { list: "standing", endedBy: "keys" },
   {
     guard: "consent_current",
     list: "current",

@@ -1,11 +1,12 @@
 /** Writes the journal on PostgreSQL by the one statement of record.ts. */
-import type { StatementPart } from "../journal-rows.ts";
-import { rowsOf } from "../journal-rows.ts";
+import { named } from "../columns.ts";
+import type { JournalRow, ListName, StatementPart } from "../journal-rows.ts";
+import { LISTS, rowsOf } from "../journal-rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
-import { combinationOf, listsOf, partsOf, recordStatement } from "./record.ts";
+import { combinationOf, listsOf, NAMES, partsOf, recordStatement } from "./record.ts";
 
 /**
  * Guards and writes see the same snapshot. A conflict with what another instance commits after it violates a unique
@@ -17,11 +18,16 @@ export async function appendBatch(
 ): Promise<readonly GuardFailure[]> {
   const rows = rowsOf(batch);
   const parts = combinationOf(partsOf(rows));
-  const lists = listsOf(parts).map((name) => JSON.stringify(rows[name]));
+  const lists = listsOf(parts).map((name) => toJson(name, rows[name]));
   return call((sql) =>
     writeOrNameConflict(() => sql.unsafe<Found[]>(statementOf(parts), lists, { prepare: true })),
   );
 }
+
+const COLUMNS = Object.fromEntries(NAMES.map((name) => [name, Object.keys(LISTS[name].columns)]));
+
+export const toJson = (list: ListName, rows: readonly JournalRow[]): string =>
+  JSON.stringify(rows.map(({ entry, values }) => ({ entry, ...named(COLUMNS[list] ?? [], values) })));
 
 async function writeOrNameConflict(write: () => Promise<Found[]>): Promise<readonly GuardFailure[]> {
   try {

@@ -38,7 +38,7 @@ used_in as (select * from json_to_recordset($5::text::json) as i
 fresh_in as (select * from json_to_recordset($6::text::json) as i
   (entry int, issuer text, jti text, expires_at bigint, event_id text, guard text)),
 standing_in as (select * from json_to_recordset($7::text::json) as i
-  (entry int, guard text, key text, since bigint)),
+  (entry int, guard text, keys text)),
 current_in as (select * from json_to_recordset($8::text::json) as i
   (entry int, id text, version bigint, now_seconds bigint)),
 ending_in as (select * from json_to_recordset($9::text::json) as i
@@ -191,7 +191,8 @@ failed as (
     where (select true from spent_jti where issuer = i.issuer and jti = i.jti)
   union
   select i.entry, i.guard as guard from standing_in i
-    where (select true from ending where key = i.key and cut_off >= i.since limit 1)
+    where (select true from json_each_text(i.keys::json) k
+      where (select true from ending where key = k.key and cut_off >= k.value::bigint limit 1) limit 1)
   union
   select i.entry, 'consent_current' as guard from current_in i
     where (select true from consent where id = i.id and version = i.version and withdrawn_at is null

@@ -105,6 +105,10 @@ function failureOf(guard: JournalGuard): string {
   const begin = (reason?: string): string =>
     `${said(reason, "  ")}select i.entry, ${name} as guard from ${list}_in i`;
   if ("fails" in guard) return `${begin(why)}\n    where ${about(list, guard.fails)}`;
+  if ("endedBy" in guard)
+    return `${begin(why)}
+    where (select true from json_each_text(${about(list, `:${guard.endedBy}`)}) k
+      where (select true from ending where key = k.key and cut_off >= k.value::bigint limit 1) limit 1)`;
   const { key } = guard;
   return `${begin()}
     where (select true from ${list}_locked l where l.entry = i.entry and l.${key} = i.${key}) is null`;

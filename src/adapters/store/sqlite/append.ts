@@ -1,40 +1,46 @@
 /** Writes the journal on node:sqlite: the guards and writes of a batch in one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
-import type { JournalRow } from "../journal-rows.ts";
+import type { RowValues } from "../columns.ts";
+import { numbered } from "../engine.ts";
+import type { JournalRow, ListName } from "../journal-rows.ts";
 import { LISTS, rowsOf } from "../journal-rows.ts";
 import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
 import { GUARDS, WRITES } from "../journal-statements.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { isKeyTaken } from "./database.ts";
-import { prepareOn } from "./engine.ts";
+import { SQLITE } from "./engine.ts";
 
 type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 
 /** The returned function writes one batch and has to run inside a transaction, under the write lock of the file. */
 export function appendOn(db: DatabaseSync): Append {
-  const asked = GUARDS.map((guard) => ({ ...guard, failing: failingOn(db, guard) }));
-  const written = WRITES.map((write) => ({ ...write, ...prepareOn(db, textOf(write)) }));
+  const asked = GUARDS.map((guard) => ({
+    ...guard,
+    ...failingOn(db, guard),
+    nameAt: placeOf(guard.list, "guard"),
+  }));
+  const written = WRITES.map((write) => ({ ...write, ...prepareFor(db, write.list, textOf(write)) }));
   return (batch) => {
     const rows = rowsOf(batch);
     const failures = new Map<string, GuardFailure>();
-    for (const { list, guard, failing } of asked) {
+    for (const { list, guard, failing, nameAt } of asked) {
       if (rows[list].length === 0) continue;
-      for (const row of failing(rows[list])) {
-        const { entry } = row;
-        const name = guard ?? (row.guard as GuardFailure["guard"]);
+      for (const { entry, values } of failing(rows[list])) {
+        const name = guard ?? (values[nameAt] as GuardFailure["guard"]);
         if (name === "gap") throw new LogConflict("the record before is missing");
         failures.set(`${entry} ${name}`, { entry, guard: name });
       }
     }
     if (failures.size > 0) return [...failures.values()].sort((a, b) => a.entry - b.entry);
     for (const { list, run } of written) {
-      for (const row of rows[list]) {
+      for (const { values } of rows[list]) {
         try {
-          run(row);
+          run(values);
         } catch (error) {
           if (list !== "event" || !isKeyTaken(error)) throw error;
-          throw new LogConflict(`the log ${row.log} already has a record ${row.seq}`);
+          const [log, seq] = ["log", "seq"].map((name) => values[placeOf(list, name)]);
+          throw new LogConflict(`the log ${log} already has a record ${seq}`);
         }
       }
     }
@@ -42,30 +48,51 @@ export function appendOn(db: DatabaseSync): Append {
   };
 }
 
+const placeOf = (list: ListName, column: string): number => Object.keys(LISTS[list].columns).indexOf(column);
+
+/** Values are passed by position, because the platform looks up the name of a parameter anew for each row. */
+function prepareFor(db: DatabaseSync, list: ListName, named: string) {
+  const { text, names } = numbered(SQLITE.inWords(named), (number) => `?${number}`);
+  const statement = db.prepare(text);
+  const places = names.map((name) => placeOf(list, name));
+  if (places.includes(-1)) throw new Error(`${list} has not all of ${names}`);
+  const isWhole = places.length === LISTS[list].inOrder.length && places.every((place, at) => place === at);
+  const inOrder = isWhole
+    ? (values: RowValues) => values
+    : (values: RowValues) => places.map((place) => values[place] ?? null);
+  return {
+    isFound: (values: RowValues): boolean => statement.get(...inOrder(values)) !== undefined,
+    run: (values: RowValues): void => void statement.run(...inOrder(values)),
+  };
+}
+
 /** Makes what finds the rows of a list for which the guard fails. */
 function failingOn(
   db: DatabaseSync,
   guard: JournalGuard,
-): (rows: readonly JournalRow[]) => readonly JournalRow[] {
-  if ("fails" in guard && guard.by !== undefined) return failingPairsOn(db, guard.fails, guard.by);
-  const { get } = prepareOn(db, `select 1 where ${conditionOf(guard)}`);
-  return (rows) => rows.filter((row) => get(row) !== undefined);
+): { failing: (rows: readonly JournalRow[]) => readonly JournalRow[] } {
+  if ("endedBy" in guard) return { failing: endedOn(db, placeOf(guard.list, guard.endedBy)) };
+  const { isFound } = prepareFor(db, guard.list, `select 1 where ${conditionOf(guard)}`);
+  return { failing: (rows) => rows.filter(({ values }) => isFound(values)) };
 }
 
-/** Makes the same as one statement, which gets an object with a member for each row. */
-function failingPairsOn(db: DatabaseSync, fails: string, [key, number]: readonly [string, string]) {
-  const condition = fails.replaceAll(`:${key}`, "i.key").replaceAll(`:${number}`, "i.value");
-  const { all } = prepareOn(db, `select i.key, i.value from json_each(:pairs) i where ${condition}`);
+/** Looks for the keys of all rows at once; they are in this place of each. */
+function endedOn(db: DatabaseSync, place: number) {
+  const ended = db.prepare(`select k.key, k.value as since from json_each(?) k
+    where (select true from ending where key = k.key and cut_off >= k.value limit 1)`);
+  const keysOf = ({ values }: JournalRow): string => String(values[place]);
   return (rows: readonly JournalRow[]): readonly JournalRow[] => {
-    const pairOf = (row: JournalRow): string => `"${row[key]}":${row[number]}`;
-    const failed = all({ pairs: `{${rows.map(pairOf).join()}}` });
-    if (failed.length === 0) return [];
-    const pairs = new Set(failed.map((one) => `"${one.key}":${one.value}`));
-    return rows.filter((row) => pairs.has(pairOf(row)));
+    const members = rows.map((row) => keysOf(row).slice(1, -1)).filter((list) => list !== "");
+    const found = ended.all(`{${members.join()}}`);
+    if (found.length === 0) return [];
+    const pairs = new Set(found.map(({ key, since }) => `${key} ${since}`));
+    return rows.filter((row) =>
+      Object.entries(JSON.parse(keysOf(row))).some((pair) => pairs.has(pair.join(" "))),
+    );
   };
 }
 
-function conditionOf(guard: JournalGuard): string {
+function conditionOf(guard: Exclude<JournalGuard, { endedBy: string }>): string {
   if ("fails" in guard) return guard.fails;
   const { table, key, where } = guard;
   return `(select true from ${table} where ${key} = :${key} and ${where}) is null`;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { rowsOf } from "../../../../src/adapters/store/journal-rows.ts";
 import { openStore } from "../../../../src/adapters/store/open.ts";
+import { toJson } from "../../../../src/adapters/store/postgres/append.ts";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import {
@@ -109,7 +110,7 @@ async function openBare() {
     run: (parts: typeof PARTS, batch: readonly StoreEntry[]) =>
       call((sql) => {
         const rows = rowsOf(batch);
-        const lists = listsOf(parts).map((name) => JSON.stringify(rows[name]));
+        const lists = listsOf(parts).map((name) => toJson(name, rows[name]));
         return sql.unsafe(recordStatement(parts), lists).then((failures) => [...failures]);
       }),
     content: () =>
