@@ -53,8 +53,14 @@ export function defined<T extends object = never>(members: NoInfer<Loose<T>>): T
   return kept as T;
 }
 
+/**
+ * The members as they are, for what is written as JSON or as a row, where one that is undefined is as good as absent, or
+ * is only read by its names.
+ */
+export const sparse = <T extends object = never>(members: NoInfer<Loose<T>>): T => members as unknown as T;
+
 /** Optional members, and those of an index signature, may be undefined; required ones may not. */
-type Loose<T> = T extends unknown
+export type Loose<T> = T extends unknown
   ? { [K in keyof T]: string extends K ? T[K] | undefined : LooseMember<T, K> }
   : never;
 type LooseMember<T, K extends keyof T> = Pick<T, K> extends Required<Pick<T, K>> ? T[K] : T[K] | undefined;

@@ -37,15 +37,15 @@ type Work = { promises: number; statements: number; digests: number; jsonTexts: 
 /**
  * Begin and commit of a transaction are not among the statements, which are those with rows. A promise that is awaited
  * counts twice, because the platform makes a second one for what counts them; 21 are those of a commit, which the requests
- * of one turn share.
+ * of one turn share. The event is a JSON text, because its members are built in order.
  */
 const MOST: Readonly<Record<string, Work>> = {
-  "a secret": { promises: 38, statements: 4, digests: 3, jsonTexts: 11, timers: 2 },
-  "a JWT-SVID": { promises: 38, statements: 4, digests: 3, jsonTexts: 13, timers: 2 },
-  "a delegation": { promises: 38, statements: 6, digests: 6, jsonTexts: 16, timers: 2 },
-  "the same delegation again": { promises: 38, statements: 6, digests: 4, jsonTexts: 16, timers: 2 },
-  "an exchange": { promises: 38, statements: 7, digests: 4, jsonTexts: 12, timers: 2 },
-  "an exchange in a job": { promises: 38, statements: 7, digests: 4, jsonTexts: 12, timers: 2 },
+  "a secret": { promises: 38, statements: 4, digests: 3, jsonTexts: 12, timers: 2 },
+  "a JWT-SVID": { promises: 38, statements: 4, digests: 3, jsonTexts: 14, timers: 2 },
+  "a delegation": { promises: 38, statements: 6, digests: 6, jsonTexts: 17, timers: 2 },
+  "the same delegation again": { promises: 38, statements: 6, digests: 4, jsonTexts: 17, timers: 2 },
+  "an exchange": { promises: 38, statements: 7, digests: 4, jsonTexts: 13, timers: 2 },
+  "an exchange in a job": { promises: 38, statements: 7, digests: 4, jsonTexts: 13, timers: 2 },
   introspection: { promises: 20, statements: 1, digests: 2, jsonTexts: 2, timers: 1 },
 };
 

@@ -4,6 +4,7 @@
  */
 
 import type { Mode } from "../modes.ts";
+import type { Loose } from "../result.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
@@ -223,8 +224,39 @@ export const GENESIS_PREV = "0".repeat(64);
  * The exact text that is stored and hashed: hash = SHA-256(0x00 || UTF-8 of this text), hex (RFC9162-2.1.1-1,
  * RFC8785-3.2.3-1). `prev` is the hash of the previous event of the same log.
  */
-export function sealEvent(event: AuditEvent, position: LogPosition): string {
-  const { log, seq, id, timeMs, prev } = position;
+export function sealEvent(event: AuditEvent, { log, seq, id, timeMs, prev }: LogPosition): string {
+  const { actor, chain, client, count, detail, error, grant, granted, job, may_act, mode } = event;
+  const { outcome, policy, reason, request, requested, subject, type } = event;
   const time = new Date(timeMs).toISOString();
-  return canonicalize({ ...event, v: 1, log, seq, id, time, prev } as unknown as Json);
+  // In order, so that there is nothing to sort.
+  const record: Required<Loose<Sealed>> = {
+    actor,
+    chain,
+    client,
+    count,
+    detail,
+    error,
+    grant,
+    granted,
+    id,
+    job,
+    log,
+    may_act,
+    mode,
+    outcome,
+    policy,
+    prev,
+    reason,
+    request,
+    requested,
+    seq,
+    subject,
+    time,
+    type,
+    v: 1,
+  };
+  return canonicalize(record as unknown as Json);
 }
+
+/** The members of an event in its log. */
+type Sealed = AuditEvent & Omit<LogPosition, "timeMs"> & { time: string; v: 1 };

@@ -6,7 +6,7 @@ import type { Subject } from "../policy/access.ts";
 import type { DetailTypes } from "../policy/details.ts";
 import type { Ports } from "../ports.ts";
 import type { Family } from "../records.ts";
-import { defined } from "../result.ts";
+import { sparse } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
@@ -15,6 +15,8 @@ import type { Authenticated } from "./authenticate-client.ts";
 import type { Parties, RequestingClient } from "./order/order.ts";
 import { audienceList } from "./order/subject.ts";
 import { jktOf } from "./prove-keys.ts";
+
+// Members stand in order of their names, so that the event has none to sort.
 
 export function describeClient({
   clientId,
@@ -25,35 +27,43 @@ export function describeClient({
   proof,
   keys,
 }: Authenticated & RequestingClient): NonNullable<AuditEvent["client"]> {
-  return defined({
-    client_id: clientId,
+  return sparse<NonNullable<AuditEvent["client"]>>({
+    aud: proof?.aud,
     auth_method: method,
+    client_id: clientId,
+    jkt: jktOf(keys),
+    jti: proof?.jti,
+    kid: proof?.kid,
+    platform: platform && describePlatform(platform),
     source,
     workload,
-    platform:
-      platform &&
-      defined({
-        registration: platform.registration.name,
-        ...platform.origin,
-        claims: platform.matched,
-        fingerprint: platform.fingerprint,
-        ignored_client_id: platform.ignoredClientId,
-      }),
-    kid: proof?.kid,
-    aud: proof?.aud,
-    jti: proof?.jti,
     x5t: proof?.x5t,
-    jkt: jktOf(keys),
   });
 }
 
+const describePlatform = ({
+  registration: { name: registration },
+  origin: { iss, sub },
+  matched: claims,
+  fingerprint,
+  ignoredClientId: ignored_client_id,
+}: NonNullable<RequestingClient["platform"]>) =>
+  sparse<NonNullable<AuditEvent["client"]>["platform"] & object>({
+    claims,
+    fingerprint,
+    ignored_client_id,
+    iss,
+    registration,
+    sub,
+  });
+
 export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]> {
-  return defined({
+  return sparse<NonNullable<AuditEvent["requested"]>>({
     audience: form.audience,
+    reason: reasonIn(form),
+    requested_token_type: form.requested_token_type,
     resource: form.resource,
     scope: form.scope,
-    requested_token_type: form.requested_token_type,
-    reason: reasonIn(form),
   });
 }
 
@@ -82,13 +92,14 @@ export function describeSubject(
   token: AuditedToken,
 ): Parties {
   // PROD-1-1: only a client of ours that acts for itself has us as its origin.
-  const kind = origin.iss === issuer ? "workload" : "user";
-  return defined<Parties>({ subject: { ...origin, kind, token }, chain, may_act: mayAct });
+  const { iss, sub } = origin;
+  const kind = iss === issuer ? "workload" : "user";
+  return sparse<Parties>({ subject: { iss, kind, sub, token }, chain, may_act: mayAct });
 }
 
 /** The user of a family; its id stands for the refresh token, of which nothing is recorded (REFRESH-D-19). */
-export const describeFamily = ({ id, origin }: Family): Required<Pick<Parties, "subject">> => ({
-  subject: { ...origin, kind: "user", token: { type: "refresh_token", fingerprint: id } },
+export const describeFamily = ({ id, origin: { iss, sub } }: Family): Required<Pick<Parties, "subject">> => ({
+  subject: { iss, kind: "user", sub, token: { fingerprint: id, type: "refresh_token" } },
 });
 
 /** AUDIT-D-3: these members are enough to find the token again, and none could be used as a token. */
@@ -99,15 +110,15 @@ export function describeToken(
 ): AuditedToken {
   const { jti, iat, exp, scope, client_id: clientId } = claims;
   const aud = audienceList(claims);
-  return defined({
-    type,
-    fingerprint: ports.hash.sha256(signingInput),
-    jti: typeof jti === "string" ? jti : undefined,
-    iat: typeof iat === "number" ? iat : undefined,
-    exp: typeof exp === "number" ? exp : undefined,
+  return sparse<AuditedToken>({
     aud: aud.length > 0 ? aud : undefined,
-    scope: typeof scope === "string" ? scope : undefined,
     client_id: typeof clientId === "string" ? clientId : undefined,
     cnf: readConfirmation(claims),
+    exp: typeof exp === "number" ? exp : undefined,
+    fingerprint: ports.hash.sha256(signingInput),
+    iat: typeof iat === "number" ? iat : undefined,
+    jti: typeof jti === "string" ? jti : undefined,
+    scope: typeof scope === "string" ? scope : undefined,
+    type,
   });
 }

@@ -6,7 +6,7 @@ import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
 import type { Ports, SigningKey } from "../ports.ts";
 import type { Entry, Guard, TokenRecord } from "../records.ts";
-import { defined } from "../result.ts";
+import { sparse } from "../result.ts";
 import { describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
 import type { Decided } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
@@ -22,7 +22,7 @@ export function issuedEntry(
   nowSeconds: number,
 ): Entry & { token: TokenRecord } {
   const token = rowOf(ports, order, decided, key, nowSeconds);
-  return defined<Entry & { token: TokenRecord }>({
+  return sparse<Entry & { token: TokenRecord }>({
     event: eventOf(ports, request, order, decided, token, key, step),
     token,
     isUse: request.client.source === "registration",
@@ -42,15 +42,18 @@ export const knownOf = (
   { access: { mode, job }, presentedJob, parties, grant, resumes }: Order,
 ): Known => {
   const { id, iss } = job ?? presentedJob ?? {};
-  return defined<Known>({
+  return sparse<Known>({
     mode,
     requested: describeRequest(form),
     ...resumes?.known,
     ...parties,
-    job: id === undefined ? undefined : defined({ id, iss }),
-    grant: grant && defined({ id: grant.id, generation: grant.generation }),
+    job: id === undefined ? undefined : sparse<NonNullable<Known["job"]>>({ id, iss }),
+    grant: grant && describeGrant(grant.id, grant.generation),
   });
 };
+
+const describeGrant = (id: string, generation: number | undefined) =>
+  sparse<NonNullable<AuditEvent["grant"]>>({ generation, id });
 
 function rowOf(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
@@ -63,7 +66,7 @@ function rowOf(
   nowSeconds: number,
 ): TokenRecord {
   const { issuer } = settings();
-  const row = defined<Omit<TokenRecord, "endingKeys">>({
+  const row = sparse<Omit<TokenRecord, "endingKeys">>({
     jti,
     clientId: access.clientId,
     workload: access.workload,
@@ -82,7 +85,7 @@ function rowOf(
     ...rowOfJob(access.job),
     confirmation,
   });
-  const issued = defined<Endable>({ ...row, actorJti, jobKeys, kid, platforms });
+  const issued = sparse<Endable>({ ...row, actorJti, jobKeys, kid, platforms });
   return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
 }
 
@@ -90,7 +93,7 @@ function rowOf(
 function rowOfJob(
   job: JobInForce | undefined,
 ): Pick<TokenRecord, "jobId" | "jobIssuer" | "jobEndsAtSeconds"> {
-  if (job?.iss === undefined) return defined({ jobId: job?.id });
+  if (job?.iss === undefined) return sparse({ jobId: job?.id });
   return { jobId: job.id, jobIssuer: job.iss, jobEndsAtSeconds: job.bounds.notAfterSeconds };
 }
 
@@ -141,37 +144,37 @@ function eventOf(
   step: FamilyStep | undefined,
 ): AuditEvent {
   const { digest, details: types } = settings().policy;
-  return defined<AuditEvent>({
+  return sparse<AuditEvent>({
     ...knownOf(request, order),
     // DTR-D-15
     type: order.resumes ? "deferral.granted" : (step?.type ?? MODES[order.access.mode].issued),
-    grant: order.grant && defined({ id: order.grant.id, generation: step?.generation }),
+    grant: order.grant && describeGrant(order.grant.id, step?.generation),
     outcome: "allow",
     reason: "rule_match",
     request: request.request,
     client: describeClient(request.client),
-    policy: defined({
-      digest,
-      rule_id: rule.id,
-      consent: consent?.id,
-      lapsed,
-      asked: order.resumes?.asked,
+    policy: sparse<NonNullable<AuditEvent["policy"]>>({
       acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
+      asked: order.resumes?.asked,
+      consent: consent?.id,
+      digest,
+      lapsed,
+      rule_id: rule.id,
       unbound: order.access.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
     }),
-    granted: defined({
-      jti,
-      issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined,
-      token_type: kind.tokenType,
-      sub: String(claims.sub),
-      aud: audience,
-      scope,
-      authorization_details: details && describeDetails(hash, types, details),
-      exp: expiresAtSeconds,
+    granted: sparse<NonNullable<AuditEvent["granted"]>>({
       act_depth: chain.length,
-      kid,
+      aud: audience,
+      authorization_details: details && describeDetails(hash, types, details),
       cnf: confirmation,
+      exp: expiresAtSeconds,
+      issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined,
+      jti,
+      kid,
       parent_jti: ancestors,
+      scope,
+      sub: String(claims.sub),
+      token_type: kind.tokenType,
     }),
   });
 }

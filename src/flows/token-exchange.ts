@@ -4,7 +4,7 @@ import { isProven } from "../policy/binding.ts";
 import { apiNames } from "../policy/own-target.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
-import { defined, err, ok, whenOk } from "../result.ts";
+import { defined, err, ok, sparse, whenOk } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, parseExchange } from "../spec/rfc8693.ts";
@@ -35,7 +35,7 @@ export function readExchange(
   const { actor, requestedType } = exchange;
   // PROD-3-2, PROD-3-3, PROD-3-7: the request alone chooses the mode.
   const mode = actor === undefined ? "impersonation" : "delegation";
-  const evidence: Evidence = defined({
+  const evidence = sparse<Evidence>({
     subject: () => verifySubject(ports, exchange, client),
     actor: actor && (() => verifyActor(ports, client, actor)),
   });
@@ -68,7 +68,7 @@ function actorByPlatform(
 ): Verified {
   return whenOk(verifyPlatformTokenOf(ports, token, "actor", keys), (actor) => {
     const same = actor.compact === platform?.compact;
-    const audited = { type: "jwt", fingerprint: actor.fingerprint };
+    const audited = { fingerprint: actor.fingerprint, type: "jwt" };
     return ok(defined<ResolvedActor>({ sub: actor.id, token: audited, platform: same ? undefined : actor }));
   });
 }
@@ -78,7 +78,7 @@ function actorBySvid(ports: ExchangePorts, { svid }: Authenticated, token: strin
   const actor = svid?.compact === token ? ok(svid) : verifySvid(ports, token);
   return whenOk(actor, ({ spiffeId, jws }) => {
     const fingerprint = ports.hash.sha256(jws.signingInput);
-    return ok({ sub: spiffeId, token: { type: "jwt-svid", fingerprint } });
+    return ok({ sub: spiffeId, token: { fingerprint, type: "jwt-svid" } });
   });
 }
 

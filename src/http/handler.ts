@@ -6,7 +6,7 @@
 import type { Reason } from "../audit/reasons.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { Awaitable, Result } from "../result.ts";
-import { defined } from "../result.ts";
+import { sparse } from "../result.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import type { TraceContext } from "./trace-context.ts";
 
@@ -66,11 +66,11 @@ export type Peer = {
 
 /** The request as an event records it. */
 export function auditedRequest({ requestId, address, trace }: Peer, endpoint: string): AuditedRequest {
-  return defined<AuditedRequest>({
-    id: requestId,
+  return sparse<AuditedRequest>({
     endpoint,
+    id: requestId,
     source_ip: address,
-    trace: trace && { trace_id: trace.traceId, parent_id: trace.parentId },
+    trace: trace && { parent_id: trace.parentId, trace_id: trace.traceId },
   });
 }
 

@@ -1,7 +1,7 @@
 /** What is known of a request from its first byte on, and the log entry that it leads to. */
 import { randomUUID } from "node:crypto";
 import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
-import { defined } from "../result.ts";
+import { sparse } from "../result.ts";
 import type { HttpResponse } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { describeFault } from "./log.ts";
@@ -42,7 +42,7 @@ export function entryOf(
     clientAddress,
   }: { fault?: unknown } & Pick<HttpResponse, "grant" | "refused" | "clientAddress"> = {},
 ): LogEntry {
-  return defined({
+  return sparse<LogEntry>({
     time: new Date().toISOString(),
     level: fault === undefined ? "info" : "error",
     event: "request",

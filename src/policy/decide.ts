@@ -6,7 +6,7 @@
 
 import { exchanges, MODES, redeems } from "../modes.ts";
 import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, sparse } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
 import type {
   AccessRequest,
@@ -62,7 +62,7 @@ export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed,
   if (best !== undefined) {
     const { rule, scope, narrowed, consent, expiresAtSeconds, bound } = best;
     return ok(
-      defined<Allowed>({
+      sparse<Allowed>({
         rule,
         target,
         product: product.value,

@@ -133,7 +133,7 @@ export function parseAct(act: Json | undefined, issuer: string, us: string): Res
     }
     // RFC8693-4.1-3, RFC8693-4.1-4: only the identity of a hop counts; other members are ignored.
     const authenticated = issuer === us && level.iss === undefined;
-    chain.push(authenticated ? { sub, iss } : { sub, iss, claimed: true });
+    chain.push(authenticated ? { iss, sub } : { claimed: true, iss, sub });
     if (chain.length > ACT_HOPS_MAX) return err({ kind: "act_too_deep" });
     level = next;
   }

@@ -5,35 +5,50 @@
  */
 import type { Json } from "./rfc8259.ts";
 
-/** For values that this server built itself: throws for a value without a canonical form, because that is a bug. */
+/**
+ * For values that this server built itself: throws for a value without a canonical form, because that is a bug. A member
+ * that is undefined is as good as absent.
+ */
 export function canonicalize(value: Json): string {
+  return isInOrder(value) ? JSON.stringify(value) : sortedText(value);
+}
+
+/**
+ * Whether the platform writes the value in its canonical form: RFC8785-3.2.2-1 describes just that but for what has no JSON
+ * form, and RFC8785-3.2.3-1 holds where the members have been put in order.
+ */
+function isInOrder(value: Json | undefined): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return value !== undefined;
+  if (Array.isArray(value)) {
+    for (const element of value) if (!isInOrder(element)) return false;
+    return true;
+  }
+  let before = "";
+  for (const name in value) {
+    const member = value[name];
+    if (member !== undefined && (name < before || !name.isWellFormed() || !isInOrder(member))) return false;
+    before = name;
+  }
+  return true;
+}
+
+function sortedText(value: Json): string {
   // RFC8785-3.2-1: no white space. RFC8785-3.2.3-1: array elements keep their order.
-  if (Array.isArray(value)) return `[${value.map(canonicalize).join(",")}]`;
+  if (Array.isArray(value)) return `[${value.map(sortedText).join(",")}]`;
   if (typeof value === "object" && value !== null) {
     let members = "";
     // RFC8785-3.2.3-1: members are sorted by UTF-16 code units, as texts are compared.
-    for (const name of sorted(Object.keys(value))) {
-      members += `${members === "" ? "" : ","}${scalar(name)}:${canonicalize(value[name] as Json)}`;
+    for (const name of Object.keys(value).sort()) {
+      const member = value[name];
+      if (member !== undefined)
+        members += `${members === "" ? "" : ","}${scalar(name)}:${sortedText(member)}`;
     }
     return `{${members}}`;
   }
   return scalar(value);
 }
-
-/** Most objects have few members, which are put in order where they are: the platform's sort would copy them. */
-function sorted(names: string[]): readonly string[] {
-  if (names.length > FEW) return names.sort();
-  for (let next = 1; next < names.length; next++) {
-    const name = names[next] as string;
-    let at = next;
-    for (let before = names[at - 1]; before !== undefined && before > name; before = names[at - 1])
-      names[at--] = before;
-    names[at] = name;
-  }
-  return names;
-}
-
-const FEW = 32;
 
 /** These characters need no escape: printable ASCII but quotation mark and backslash. */
 const UNESCAPED = /^[ !#-[\]-~]*$/;

@@ -46,7 +46,8 @@ const faults: readonly (readonly [string, Json])[] = [
   ["RFC8785-3.2.2-1 on a lone surrogate in a name an exception is thrown", { "\ude00": 1 }],
   ["RFC8785-3.2.2-1 on NaN an exception is thrown", { a: Number.NaN }],
   ["RFC8785-3.2.2-1 on infinity an exception is thrown", [Number.POSITIVE_INFINITY]],
-  ["RFC8785-3.1-1 on a member without value an exception is thrown", { a: undefined } as unknown as Json],
+  ["RFC8785-3.1-1 on an element without a value an exception is thrown", [undefined] as unknown as Json],
+  ["RFC8785-3.1-1 on no value an exception is thrown", undefined as unknown as Json],
 ];
 
 for (const [name, value] of faults) test(name, () => assert.throws(() => canonicalize(value), TypeError));
@@ -65,14 +66,40 @@ test("RFC8785-3.2.4-1 the hashes of a chain of audit events are reproduced", () 
   assert.equal(next, "56deb23184532e27f2a185d9bef6ac5323a934853d8a521ee9b6477037461c87");
 });
 
-test("RFC8785-3.2.3-1 few names and many are sorted alike, by UTF-16 code units", () => {
-  // From both sides of every length at which they are sorted in another way.
+test("RFC8785-3.2.3-1 at each depth, members in order and others are written alike", () => {
+  const inner = [
+    { a: [{ b: 1, c: "x" }], d: null },
+    { d: null, a: [{ c: "x", b: 1 }] },
+  ] as const;
+  for (const one of inner) {
+    for (const value of [
+      { a: one, e: { f: 1 } },
+      { e: { f: 1 }, a: one },
+    ])
+      assert.equal(
+        canonicalize(value as unknown as Json),
+        '{"a":{"a":[{"b":1,"c":"x"}],"d":null},"e":{"f":1}}',
+      );
+  }
+});
+
+test("a member that is undefined is as good as absent, in order or not", () => {
+  for (const value of [
+    { a: 1, b: undefined, c: { d: undefined } },
+    { c: { d: undefined }, b: undefined, a: 1 },
+  ])
+    assert.equal(canonicalize(value as unknown as Json), '{"a":1,"c":{}}');
+});
+
+test("RFC8785-3.2.3-1 few names and many, in order or not, are sorted alike, by UTF-16 code units", () => {
   for (let count = 0; count <= 70; count++) {
     const names = Array.from({ length: count }, (_, index) =>
       `${(index * 37) % 64}\ufb33😀`.slice(index % 3),
     );
-    const value = Object.fromEntries(names.map((name) => [name, 0]));
     const want = [...new Set(names)].sort().map((name) => `${JSON.stringify(name)}:0`);
-    assert.equal(canonicalize(value), `{${want.join()}}`);
+    for (const given of [names, names.toSorted()]) {
+      const value = Object.fromEntries(given.map((name) => [name, 0]));
+      assert.equal(canonicalize(value), `{${want.join()}}`);
+    }
   }
 });
