@@ -39,31 +39,44 @@ export const subjectTerm = (iss: string, sub: string): Term => ({ name: "subject
 
 /** The search terms of an event, without duplicates. */
 export function termsOf(event: AuditEvent): readonly Term[] {
-  const { client, subject, actor, chain = [], requested, policy, granted, detail = {} } = event;
+  const { client, subject, actor, chain, requested, policy, granted, detail } = event;
   const terms: Term[] = [];
-  const add = (name: TermName, ...values: readonly (string | undefined)[]): void => {
-    for (const value of values) {
-      if (value === undefined || terms.some((one) => one.name === name && one.value === value)) continue;
-      terms.push({ name, value });
-    }
-  };
-  add("type", event.type);
-  add("outcome", event.outcome);
+  add(terms, "type", event.type);
+  add(terms, "outcome", event.outcome);
   // AUDIT-D-9: a count of failures names some of its requests in `detail`.
-  add("request", event.request?.id, ...(Array.isArray(detail.requests) ? detail.requests.map(text) : []));
+  add(terms, "request", event.request?.id);
+  if (Array.isArray(detail?.requests)) for (const id of detail.requests) add(terms, "request", text(id));
   // Events about consents and about clients name them in `detail`.
-  add("client", client?.client_id, text(detail.client_id));
-  add("actor", actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor));
-  add("subject", pair(subject?.iss, subject?.sub), pair(text(detail.iss), text(detail.sub)));
-  const targets = [granted?.aud, ...(requested?.audience ?? []), ...(requested?.resource ?? [])];
-  add("target", ...[...new Set(targets)].filter((target) => target !== undefined).slice(0, TARGETS_MAX));
-  add("rule", policy?.rule_id);
-  add("granted", granted?.jti);
-  add("presented", subject?.token.jti, actor?.token.jti, text(detail.jti), text(detail.deferral));
-  add("ancestor", ...(granted?.parent_jti ?? []), event.grant?.id);
-  if (event.job?.iss === undefined) add("job", event.job?.id);
-  for (const [name, value] of endsOf(detail)) add(name, value);
+  add(terms, "client", client?.client_id);
+  add(terms, "client", text(detail?.client_id));
+  add(terms, "actor", actor?.sub);
+  add(terms, "actor", client?.workload);
+  for (const { sub } of chain ?? []) add(terms, "actor", sub);
+  add(terms, "actor", text(detail?.actor));
+  add(terms, "subject", pair(subject?.iss, subject?.sub));
+  add(terms, "subject", pair(text(detail?.iss), text(detail?.sub)));
+  const others = terms.length;
+  add(terms, "target", granted?.aud);
+  for (const list of [requested?.audience, requested?.resource]) {
+    for (const target of list ?? []) if (terms.length < others + TARGETS_MAX) add(terms, "target", target);
+  }
+  add(terms, "rule", policy?.rule_id);
+  add(terms, "granted", granted?.jti);
+  add(terms, "presented", subject?.token.jti);
+  add(terms, "presented", actor?.token.jti);
+  add(terms, "presented", text(detail?.jti));
+  add(terms, "presented", text(detail?.deferral));
+  for (const jti of granted?.parent_jti ?? []) add(terms, "ancestor", jti);
+  add(terms, "ancestor", event.grant?.id);
+  if (event.job?.iss === undefined) add(terms, "job", event.job?.id);
+  if (detail !== undefined) for (const [name, value] of endsOf(detail)) add(terms, name, value);
   return terms;
+}
+
+function add(terms: Term[], name: TermName, value: string | undefined): void {
+  if (value === undefined) return;
+  for (const one of terms) if (one.name === name && one.value === value) return;
+  terms.push({ name, value });
 }
 
 /** The thing that an ending names (`ends` of its event), under the name of a term. */

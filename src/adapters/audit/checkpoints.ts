@@ -3,7 +3,7 @@
  * number of records or seconds its root is signed, recorded, stored and sent to the witness. A log that does not match
  * its last checkpoint gets no further one.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import {
@@ -25,7 +25,7 @@ import { checkRecord } from "./chain.ts";
 import type { OpenJournal } from "./journal.ts";
 import type { Witness } from "./witness.ts";
 
-export const sha256: Sha256 = (data) => createHash("sha256").update(data).digest();
+export const sha256: Sha256 = (data) => hash("sha256", data, "buffer");
 
 export type CheckpointOptions = {
   log: string;

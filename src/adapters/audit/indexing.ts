@@ -117,7 +117,12 @@ export async function buildSegment(
   const add = (seq: number, timeMs: number, keys: readonly number[]): void => {
     const number = seq - fromSeq;
     times.set(number, timeMs);
-    for (const key of keys) lists.getOrInsertComputed(key, () => []).push(number);
+    for (const key of keys) {
+      const list = lists.get(key);
+      // Most lists are of one number, for which a list that grows would keep much more room.
+      if (list === undefined) lists.set(key, [number]);
+      else list.push(number);
+    }
   };
   const keysOf = termKeys();
   for (let seq = fromSeq; seq <= toSeq; ) {

@@ -38,13 +38,19 @@ export function termKey({ name, value }: Term): number {
   return Number.parseInt(hash("sha256", JSON.stringify([name, value]), "hex").slice(0, 8), 16) >>> 1;
 }
 
-/** Makes a function that keys terms and remembers the keys, because most terms of a segment come again. */
+/** Terms whose values hardly come again: to remember their keys would only take memory. */
+const ONCE: readonly Term["name"][] = ["request", "granted", "presented"];
+
+/** Makes a function that keys terms and remembers the keys, because the others of a segment come again. */
 export function termKeys(): (terms: readonly Term[]) => readonly number[] {
   const known = new Map<string, number>();
   return (terms) =>
     terms.map((term) => {
+      if (ONCE.includes(term.name)) return termKey(term);
       const text = `${term.name} ${term.value}`;
-      const key = known.get(text) ?? termKey(term);
+      const remembered = known.get(text);
+      if (remembered !== undefined) return remembered;
+      const key = termKey(term);
       if (known.size === TERM_KEYS_MAX) known.clear();
       known.set(text, key);
       return key;
