@@ -15,21 +15,21 @@ export type HandshakeCertificates = Pick<Peer, "certificates" | "leaf">;
 export type Connection = {
   readonly address: string;
   readonly startMs: number;
-  certificates?: Peer["certificates"];
-  leaf?: Peer["leaf"];
+  certificates: Peer["certificates"] | undefined;
+  leaf: Peer["leaf"];
   requests: number;
   /** Requests that were begun and not yet answered to the end. */
   open: number;
   /** The last request that was begun, while its body is still coming in. */
-  reading?: RequestTrace;
+  reading: RequestTrace | undefined;
   /** The last request that was begun. */
-  latest?: { readonly complete: boolean };
+  latest: { readonly complete: boolean } | undefined;
   /** Begins the request that came in one piece with the end of the one before, once that is answered. */
-  next?: () => void;
+  next: (() => void) | undefined;
   /** Passes waiting input on to the parser, unless a request is at work. */
-  proceed?: () => void;
+  proceed: (() => void) | undefined;
   /** Refuses what the parser gave up on, once the requests before it are answered. */
-  ending?: () => void;
+  ending: (() => void) | undefined;
   /** The last request of the connection was taken; what follows is ignored. */
   last: boolean;
   /** A raw answer was written, so no other one will be. */
@@ -115,8 +115,15 @@ export function makeConnections(
       const connection: Connection = {
         address,
         startMs,
+        certificates: undefined,
+        leaf: undefined,
         requests: 0,
         open: 0,
+        reading: undefined,
+        latest: undefined,
+        next: undefined,
+        proceed: undefined,
+        ending: undefined,
         last: false,
         refused: false,
       };

@@ -14,11 +14,11 @@ const HEAD_END = "\r\n\r\n";
 type Work = {
   readonly open: number;
   /** The last request that was begun. */
-  readonly latest?: { readonly complete: boolean };
+  readonly latest: { readonly complete: boolean } | undefined;
   readonly last: boolean;
   readonly refused: boolean;
   /** Refuses what the parser gave up on, when no request is at work any more. */
-  readonly ending?: () => void;
+  readonly ending: (() => void) | undefined;
 };
 
 /**

@@ -138,9 +138,10 @@ export function readBody(
         resolve(err("body_too_large"));
       }
     });
-    request.once("end", () => resolve(ok(joined(chunks))));
-    request.once("error", () => resolve(err("peer_gone")));
-    request.once("close", () => resolve(err("peer_gone")));
+    const leave = (): void => resolve(err("peer_gone"));
+    request.on("end", () => resolve(ok(joined(chunks))));
+    request.on("error", leave);
+    request.on("close", leave);
   });
 }
 

@@ -67,7 +67,7 @@ export function makeResponder(options: ResponderOptions): Responder {
       connection.reading = trace;
       const body = await readBody(request, limit.bodyBytesMax);
       // A pipelined request may have taken the place of this one meanwhile.
-      if (connection.reading === trace) delete connection.reading;
+      if (connection.reading === trace) connection.reading = undefined;
       await untilAllAreRead();
       // The request was refused meanwhile, because it was too slow or because of what follows it, so no handler may act
       // on it any more.
@@ -142,13 +142,13 @@ function begin(
     connection.requests >= limit.requestsPerConnectionMax ||
     performance.now() - connection.startMs > limit.connectionAgeMaxMs ||
     request.httpVersion !== "1.1";
-  response.once("close", () => {
+  response.on("close", () => {
     connection.open -= 1;
     // A connection is not cut while it drains: its answer may have been written before that, and then does not say that
     // the connection ends.
     if (connections.ended && connection.open === 0) request.socket.destroySoon();
     connection.next?.();
-    delete connection.next;
+    connection.next = undefined;
     if (connection.open === 0) connection.ending?.();
     connection.proceed?.();
   });

@@ -68,37 +68,38 @@ export type TextDigest = (text: string) => string;
 const KEY_CHARS = 22;
 
 export const selectorKey = (sha256: TextDigest, selector: EndingSelector): string =>
-  sha256(JSON.stringify([selector.by, ...valuesOf(selector)])).slice(0, KEY_CHARS);
+  sha256(JSON.stringify(nameOf(selector))).slice(0, KEY_CHARS);
 
-function valuesOf(selector: EndingSelector): readonly string[] {
-  switch (selector.by) {
+function nameOf(selector: EndingSelector): readonly string[] {
+  const { by } = selector;
+  switch (by) {
     case "token":
-      return [selector.jti];
+      return [by, selector.jti];
     case "subject":
-      return [selector.iss, selector.sub];
+      return [by, selector.iss, selector.sub];
     case "sign_in":
-      return [selector.iss, selector.sid];
+      return [by, selector.iss, selector.sid];
     case "foreign_token":
-      return [selector.iss, selector.jti];
+      return [by, selector.iss, selector.jti];
     case "actor":
-      return [selector.spiffeId];
+      return [by, selector.spiffeId];
     case "client":
-      return [selector.clientId];
+      return [by, selector.clientId];
     case "trust_domain":
-      return [selector.name];
+      return [by, selector.name];
     case "issuer":
-      return [selector.issuer];
+      return [by, selector.issuer];
     case "rule":
     case "consent":
     case "grant":
-      return [selector.id];
+      return [by, selector.id];
     case "job":
-      return [selector.iss, selector.id];
+      return [by, selector.iss, selector.id];
     case "key":
-      return [selector.kid];
+      return [by, selector.kid];
     case "everything":
     case "every_grant":
-      return [];
+      return [by];
   }
 }
 
@@ -145,9 +146,12 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
   const writtenMs = issued.issuedAtSeconds * 1000;
   const keys: EndingKey[] = [];
   const carry = (key: string, sinceMs: number): void => {
-    const known = keys.find((one) => one.key === key);
-    if (known === undefined) keys.push({ key, sinceMs });
-    else known.sinceMs = Math.min(known.sinceMs, sinceMs);
+    for (const known of keys) {
+      if (known.key !== key) continue;
+      known.sinceMs = Math.min(known.sinceMs, sinceMs);
+      return;
+    }
+    keys.push({ key, sinceMs });
   };
   const add = (selector: EndingSelector, sinceMs: number): void =>
     carry(selectorKey(sha256, selector), sinceMs);
@@ -176,7 +180,8 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
     "keys" in root
       ? root.keys
       : foreignKeys(sha256, origin, Math.min(root.issuedAtSeconds, issued.issuedAtSeconds));
-  for (const { key, sinceMs } of [...behind, ...(issued.jobKeys ?? [])]) carry(key, sinceMs);
+  for (const { key, sinceMs } of behind) carry(key, sinceMs);
+  for (const { key, sinceMs } of issued.jobKeys ?? []) carry(key, sinceMs);
   if ("token" in root && root.token !== undefined) add({ by: "foreign_token", ...root.token }, writtenMs);
   if ("session" in root && root.session !== undefined) add({ by: "sign_in", ...root.session }, writtenMs);
   return keys;
