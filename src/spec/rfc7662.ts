@@ -5,7 +5,6 @@
  * http/introspect.ts; 4 flows/introspect.ts, http/introspect.ts; 5 flows/introspect.ts.
  */
 
-import { defined } from "../result.ts";
 import { readConfirmation } from "./rfc7800.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
@@ -35,8 +34,13 @@ const SHOWN = [
 
 /** RFC7662-2.2-1: the answer about an active access token with these claims. */
 export function buildActiveAnswer(claims: JsonObject): JsonObject {
-  const shown = Object.fromEntries(SHOWN.map((name) => [name, claims[name]]));
+  const answer: JsonObject = { active: true };
+  for (const name of SHOWN) {
+    const value = claims[name];
+    if (value !== undefined) answer[name] = value;
+  }
   const boundTo = readConfirmation(claims);
   const byProof = boundTo !== undefined && boundTo !== "unknown" && "jkt" in boundTo;
-  return defined<JsonObject>({ active: true, ...shown, token_type: byProof ? "DPoP" : "Bearer" }); // RFC9449-6.2-2
+  answer.token_type = byProof ? "DPoP" : "Bearer"; // RFC9449-6.2-2
+  return answer;
 }

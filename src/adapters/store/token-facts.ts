@@ -26,17 +26,28 @@ type FoundToken = RowOf<typeof TOKEN.columns> & Record<"consent" | "ended" | "jo
 
 type EndedRow = { event_id: string; at_ms: number };
 
-/** The statement that finds the rows of `:jtis`, a JSON array, or of the one `:jti`. */
-export type FindTokens = (isOne: boolean) => string;
+/**
+ * The statements that find the rows of the one `:jti`, or of `:jtis`, a JSON array. They find those behind them too, unless
+ * there is a statement `behind`, which does that for the `jti` of these.
+ */
+export type FindTokens = { one: string; several: string; behind?: string };
 
 export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["token"]; endings: EndingReach } {
   const { rows, json, firstEnding } = engine;
   const first = `select e.event_id, e.at_ms ${firstEnding(json(":pairs"))}`;
-  const [one, several] = [find(true), find(false)];
+  const { one, several, behind } = find;
   const queries: TokenQueries = {
     rows: (jtis) => {
       const [jti = ""] = jtis;
-      return jtis.length === 1 ? rows(one, { jti }) : rows(several, { jtis: JSON.stringify(jtis) });
+      const asked: Awaitable<readonly FoundToken[]> =
+        jtis.length === 1 ? rows(one, { jti }) : rows(several, { jtis: JSON.stringify(jtis) });
+      if (behind === undefined) return asked;
+      return whenReady(asked, (found): Awaitable<readonly FoundToken[]> => {
+        const others = [...new Set(found.flatMap((row): readonly string[] => JSON.parse(row.ancestors)))];
+        if (others.length === 0) return found;
+        const added = rows<FoundToken>(behind, { jtis: JSON.stringify(others) });
+        return whenReady(added, (more) => [...found, ...more]);
+      });
     },
     firstEnding: (keys) => {
       const pairs = TOKEN.columns.ending_keys.write(keys);

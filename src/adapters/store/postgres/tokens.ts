@@ -14,13 +14,13 @@ const elements = (list: string): string => `unnest(array(texts_of(${list})))`;
  * Each token is looked up in a lateral subquery with a limit, which is a look-up by the key whatever the planner knows.
  * Nearly always it is one, and the planner is to know.
  */
-export const findPostgresTokens: FindTokens = (isOne) => `
+const found = (jtis: string): string => `
   with own as (
     select t.*, (
       select json_build_object('event_id', e.event_id, 'at_ms', e.at_ms)::text
       ${POSTGRES.firstEnding("t.ending_keys")}
     ) as ended, (select j.body from job j where j.id = t.job_id and t.job_iss is null) as job
-    from (select ${isOne ? ":jti::text" : elements(":jtis")} as jti) q
+    from (select ${jtis} as jti) q
     cross join lateral (select * from token where token.jti = q.jti limit 1) t
   ),
   found as (
@@ -36,3 +36,5 @@ export const findPostgresTokens: FindTokens = (isOne) => `
       from consent c where c.id = f.consent_id
     ) as consent
   from found f`;
+
+export const findPostgresTokens: FindTokens = { one: found(":jti::text"), several: found(elements(":jtis")) };

@@ -4,17 +4,20 @@ import { STORED_CONSENT } from "../tables.ts";
 import type { FindTokens } from "../token-facts.ts";
 import { SQLITE } from "./engine.ts";
 
-/** One query for those that were asked for and one for those behind them, of which nothing is sorted or kept. */
-export const findSqliteTokens: FindTokens = (isOne) => {
-  const asked = isOne ? "(select :jti as jti)" : "(select value as jti from json_each(:jtis))";
-  const behind = `(select distinct a.value as jti
-    from ${asked} q cross join token o cross join json_each(o.ancestors) a where o.jti = q.jti)`;
-  const firstEnding = `(select json_object('event_id', e.event_id, 'at_ms', e.at_ms)
-    ${SQLITE.firstEnding("t.ending_keys")})`;
-  const job = "(select j.body from job j where j.id = t.job_id and t.job_iss is null)";
-  const found = (jtis: string, ofAsked: readonly [ended: string, job: string]): string => `
-    select t.*, ${ofAsked[0]} as ended, ${ofAsked[1]} as job,
-      (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent
-    from ${jtis} q cross join token t where t.jti = q.jti`;
-  return `${found(asked, [firstEnding, job])} union all ${found(behind, ["null", "null"])}`;
+const firstEnding = `(select json_object('event_id', e.event_id, 'at_ms', e.at_ms)
+  ${SQLITE.firstEnding("t.ending_keys")})`;
+const job = "(select j.body from job j where j.id = t.job_id and t.job_iss is null)";
+
+const found = (jtis: string, ended: string, job: string): string => `
+  select t.*, ${ended} as ended, ${job} as job,
+    (select json_object(${pairsOf(STORED_CONSENT, "c.")}) from consent c where c.id = t.consent_id) as consent
+  from (${jtis}) q cross join token t where t.jti = q.jti`;
+
+const several = "select value as jti from json_each(:jtis)";
+
+/** Most tokens have none behind them, and a statement costs no round trip here. */
+export const findSqliteTokens: FindTokens = {
+  one: found("select :jti as jti", firstEnding, job),
+  several: found(several, firstEnding, job),
+  behind: found(several, "null", "null"),
 };
