@@ -15,6 +15,7 @@ const POLL_MS = 5;
 export const Usage = v.object({
   cpuMicros: v.number(),
   residentBytes: v.number(),
+  allocatedBytes: v.number(),
   loopDelayMs: v.number(),
   stallMs: v.number(),
   stallCpuMs: v.number(),

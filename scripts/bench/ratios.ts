@@ -4,7 +4,7 @@ import type { Starts } from "./starts.ts";
 
 export type Ratio = { name: string; target: string; value: number; met: boolean };
 
-type Numbers = { cpu(name: string): number; events(name: string): number };
+type Numbers = Record<"cpu" | "kilobytes" | "events", (name: string) => number>;
 
 const MOST: readonly [name: string, target: number, of: (rows: Numbers) => number][] = [
   ["secret: CPU to the skeleton", 2, ({ cpu }) => cpu("secret") / cpu("skeleton secret")],
@@ -14,6 +14,8 @@ const MOST: readonly [name: string, target: number, of: (rows: Numbers) => numbe
     2.3,
     ({ cpu }) => cpu("secret, beside a busy process") / cpu("skeleton secret, beside a busy process"),
   ],
+  ["secret: allocated, KB", 60, ({ kilobytes }) => kilobytes("secret")],
+  ["delegation: allocated, KB", 110, ({ kilobytes }) => kilobytes("delegation")],
   ["delegation: CPU of the same tokens again", 0.6, ({ cpu }) => cpu("delegation-warm") / cpu("delegation")],
   ["introspection: CPU to a secret", 0.6, ({ cpu }) => cpu("introspection") / cpu("secret")],
   [
@@ -58,6 +60,7 @@ export function toRatios(rows: readonly Row[], starts?: Starts): readonly Ratio[
   const named = new Map(rows.map((row) => [row.name, row]));
   const numbers: Numbers = {
     cpu: (name) => named.get(name)?.serverCpuMicros ?? Number.NaN,
+    kilobytes: (name) => named.get(name)?.allocatedKilobytes ?? Number.NaN,
     events: (name) => named.get(name)?.eventsPerCommit ?? Number.NaN,
   };
   const most = MOST.map(([name, target, of]) => atMost(name, target, of(numbers)));

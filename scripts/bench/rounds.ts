@@ -33,6 +33,8 @@ export type Row = {
   p99Ms: number;
   serverCpuMicros: number;
   clientCpuMicros: number;
+  /** What the server allocated on the heap of V8. */
+  allocatedKilobytes: number;
   /** 99 of 100 delays of the server's event loop are shorter. */
   loopDelayMs: number;
   residentMegabytes: number;
@@ -117,6 +119,7 @@ async function measure(load: ChildProcess, job: Job, count: number): Promise<Sam
     p99Ms,
     serverCpuMicros: (after.cpuMicros - before.cpuMicros) / count,
     clientCpuMicros: cpuMicros / count,
+    allocatedKilobytes: (after.allocatedBytes - before.allocatedBytes) / count / 1000,
     loopDelayMs: after.loopDelayMs,
     residentMegabytes: after.residentBytes / 1e6,
     eventsPerCommit:
@@ -136,6 +139,7 @@ function toRow(name: string, samples: readonly Sample[]): Row {
     p99Ms: middle((one) => one.p99Ms),
     serverCpuMicros: middle((one) => one.serverCpuMicros),
     clientCpuMicros: middle((one) => one.clientCpuMicros),
+    allocatedKilobytes: middle((one) => one.allocatedKilobytes),
     loopDelayMs: middle((one) => one.loopDelayMs),
     residentMegabytes: middle((one) => one.residentMegabytes),
     eventsPerCommit: middle((one) => one.eventsPerCommit),

@@ -1,9 +1,10 @@
 /**
- * Preloaded into a measured server: answers every message with the CPU time of all threads since the start, the
- * resident memory, and how late the event loop was since the last answer: 99 of 100 delays are shorter, the longest, and
+ * Preloaded into a measured server: answers every message with the CPU time of all threads and what was allocated on the
+ * heap since the start, the resident memory, and how late the event loop was since the last answer: 99 of 100 delays are shorter, the longest, and
  * the most processor time between two looks, in which the disk and other processes do not count.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { getHeapStatistics } from "node:v8";
 
 const RESOLUTION_MS = 5;
 const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
@@ -26,6 +27,7 @@ process.on("message", () => {
   process.send?.({
     cpuMicros: user + system,
     residentBytes: process.memoryUsage.rss(),
+    allocatedBytes: getHeapStatistics().total_allocated_bytes,
     loopDelayMs,
     stallMs,
     stallCpuMs,

@@ -75,7 +75,7 @@ test("every row is measured on both stores, and every ratio but that of the peer
   assertRows(report.rows, [...SCENARIOS, ...beside, ...skeleton, ...database]);
   for (const { name, eventsPerCommit } of report.rows)
     assert.equal(eventsPerCommit >= 1, !WRITES_NOTHING.test(name), `${name}: ${eventsPerCommit}`);
-  assert.equal(report.ratios.length, 20);
+  assert.equal(report.ratios.length, 22);
   for (const { name, value } of report.ratios) assert.ok(value > 0, name);
   const [rows = "", ratios = ""] = formatReport(report).split("\n\n");
   for (const table of [rows, ratios]) {
@@ -146,6 +146,7 @@ test("a ratio is judged by its target, and left out without its rows", () => {
     p99Ms: 1,
     serverCpuMicros,
     clientCpuMicros: 1,
+    allocatedKilobytes: 61,
     loopDelayMs: 0,
     residentMegabytes: 1,
     eventsPerCommit: 1,
@@ -157,10 +158,12 @@ test("a ratio is judged by its target, and left out without its rows", () => {
     );
   assert.deepEqual(verdicts(150), [
     [1.5, true],
+    [61, false],
     [1.6, true],
   ]);
   assert.deepEqual(verdicts(240), [
     [2.4, false],
+    [61, false],
     [1, false],
   ]);
 });
