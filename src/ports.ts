@@ -43,8 +43,8 @@ export interface Random {
 export interface Hash {
   /** SHA-256 of bytes, or of a text in UTF-8; base64url. */
   sha256(data: string | Uint8Array): string;
-  /** The same of a name that comes again, as that of a client or a rule: a digest that is kept is not computed again. */
-  ofName(name: string): string;
+  /** The same of a name, as that of a client or a rule: unless it comes but once, its digest is kept. */
+  ofName(name: string, once?: boolean): string;
   /** Compares two digests in constant time. */
   equal(a: string, b: string): boolean;
 }

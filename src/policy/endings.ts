@@ -61,14 +61,14 @@ export type Ending = {
   expiresAtSeconds: number;
 };
 
-/** The SHA-256 of a text, in base64url. */
-export type TextDigest = (text: string) => string;
+/** The SHA-256 of a text, in base64url; `once` says that the text hardly comes again, so that it need not be kept. */
+export type TextDigest = (text: string, once?: boolean) => string;
 
 /** A key has 128 bits of the digest, because the row of a token holds many keys, and names may be long. */
 const KEY_CHARS = 22;
 
 export const selectorKey = (sha256: TextDigest, selector: EndingSelector): string =>
-  sha256(JSON.stringify(nameOf(selector))).slice(0, KEY_CHARS);
+  sha256(JSON.stringify(nameOf(selector)), selector.by === "token").slice(0, KEY_CHARS);
 
 function nameOf(selector: EndingSelector): readonly string[] {
   const { by } = selector;
