@@ -17,7 +17,7 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { bytesOf, isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { fitsBytes, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { detailsJson } from "../spec/rfc9396.ts";
 import type { AccessRequest, JobBounds, JobInForce, Origin } from "./access.ts";
 import { detailObjects } from "./detail-types.ts";
@@ -120,7 +120,7 @@ export type ProposalFailure = {
 
 /** The parameter `job_request`. A bound that it does not know is refused, because it would be none. */
 export function parseProposal(text: string, nowSeconds: number): Result<JobProposal, ProposalFailure> {
-  const json = bytesOf(text) > JOB_REQUEST_BYTES_MAX ? undefined : parseJson(text, 2);
+  const json = fitsBytes(text, JOB_REQUEST_BYTES_MAX) ? parseJson(text, 2) : undefined;
   return json?.ok ? readAsked(Proposal, json.value, nowSeconds) : malformed([]);
 }
 

@@ -14,7 +14,7 @@ import { CLAIM_VALUES_MAX } from "../limits/tokens.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
-import { bytesOf } from "./rfc8259.ts";
+import { fitsBytes } from "./rfc8259.ts";
 import { buildAct } from "./rfc8693.ts";
 import type { AccessToken } from "./rfc9068.ts";
 import { detailsJson } from "./rfc9396.ts";
@@ -107,7 +107,7 @@ function isSimple(value: Json): boolean {
 }
 
 const isShortString = (value: Json): boolean =>
-  typeof value === "string" && bytesOf(value) <= STRING_BYTES_MAX;
+  typeof value === "string" && fitsBytes(value, STRING_BYTES_MAX);
 
 /** How our `sub` is turned into the `sub` that the same user has at the other server. */
 export type SubjectThere = "keep" | { prefix: string } | { table: ReadonlyMap<string, string> };

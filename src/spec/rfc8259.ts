@@ -22,8 +22,11 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** How long a text is in UTF-8. */
-export const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+const ENCODER = new TextEncoder();
+
+/** Whether a text has at most so many bytes in UTF-8; a unit of UTF-16 takes three at most. */
+export const fitsBytes = (text: string, bytesMax: number): boolean =>
+  3 * text.length <= bytesMax || ENCODER.encode(text).length <= bytesMax;
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -15,7 +15,7 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
-import { bytesOf, isJsonObject } from "./rfc8259.ts";
+import { fitsBytes, isJsonObject } from "./rfc8259.ts";
 import { isPlatformName } from "./workload-grant.ts";
 
 /** RFC8693-2.1-1: the `grant_type` of a token exchange. */
@@ -145,7 +145,7 @@ export function parseAct(act: Json | undefined, issuer: string, us: string): Res
  */
 export function fitsAct(chain: Chain): boolean {
   const hops = chain.map(({ sub, iss }) => ({ sub, iss }));
-  return bytesOf(JSON.stringify(hops)) <= ACT_BYTES_MAX;
+  return fitsBytes(JSON.stringify(hops), ACT_BYTES_MAX);
 }
 
 /**

@@ -7,7 +7,7 @@
 import { STRING_BYTES_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { bytesOf } from "./rfc8259.ts";
+import { fitsBytes } from "./rfc8259.ts";
 
 export type TargetFailure =
   | { kind: "resource_malformed" }
@@ -16,7 +16,7 @@ export type TargetFailure =
 
 const ABSOLUTE_URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+$/;
 
-const fits = (name: string): boolean => bytesOf(name) <= STRING_BYTES_MAX;
+const fits = (name: string): boolean => fitsBytes(name, STRING_BYTES_MAX);
 
 /**
  * RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: a resource is an absolute URI without fragment and without

@@ -11,7 +11,7 @@ import { ISSUED_TOKEN_BYTES_MAX } from "../limits/tokens.ts";
 import { defined } from "../result.ts";
 import type { Confirmation } from "./rfc7800.ts";
 import type { JsonObject } from "./rfc8259.ts";
-import { bytesOf } from "./rfc8259.ts";
+import { fitsBytes } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
 import type { Detail } from "./rfc9396.ts";
@@ -69,6 +69,5 @@ const PAYLOAD_BYTES_MAX = Math.floor(((ISSUED_TOKEN_BYTES_MAX - HEADER_AND_SIGNA
 
 /** Whether a token with these claims, as JSON, stays within our size limit; an estimate made before signing. */
 export function fitsIssuedSize(claims: string): boolean {
-  // A character of UTF-16 has three bytes at most, so that most claims need not be encoded for this.
-  return 3 * claims.length <= PAYLOAD_BYTES_MAX || bytesOf(claims) <= PAYLOAD_BYTES_MAX;
+  return fitsBytes(claims, PAYLOAD_BYTES_MAX);
 }

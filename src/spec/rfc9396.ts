@@ -20,7 +20,7 @@ import {
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Json } from "./rfc8259.ts";
-import { bytesOf, isJsonObject, parseJson } from "./rfc8259.ts";
+import { fitsBytes, isJsonObject, parseJson } from "./rfc8259.ts";
 import { canonicalize } from "./rfc8785.ts";
 
 export type DetailValue = string | number | boolean | readonly string[];
@@ -44,7 +44,7 @@ const outsideOfStrings = (json: string): string =>
 
 /** Reads the parameter (RFC9396-3-1). */
 export function parseDetails(text: string): Result<readonly Detail[], DetailsFailure> {
-  if (bytesOf(text) > DETAILS_BYTES_MAX) return err({ kind: "details_too_large" });
+  if (!fitsBytes(text, DETAILS_BYTES_MAX)) return err({ kind: "details_too_large" });
   const json = parseJson(text, DETAILS_DEPTH_MAX);
   if (!json.ok || ODD_NUMBER.test(outsideOfStrings(text))) return err({ kind: "details_malformed" });
   return readDetails(json.value);
@@ -82,7 +82,7 @@ function isValue(json: Json): json is string | number | boolean | string[] {
 }
 
 const isText = (json: Json | undefined): json is string =>
-  typeof json === "string" && json !== "" && bytesOf(json) <= DETAIL_VALUE_BYTES_MAX;
+  typeof json === "string" && json !== "" && fitsBytes(json, DETAIL_VALUE_BYTES_MAX);
 
 /** As a member of a JSON object. */
 export const detailsJson = (details: readonly Detail[] | undefined): Json | undefined =>
@@ -96,4 +96,4 @@ export const isSameDetails = (claim: Json | undefined, details: readonly Detail[
 
 /** RAR-D-12: whether these are few and short enough to be kept, shown and put into a token. */
 export const fitsDetails = (details: readonly Detail[]): boolean =>
-  details.length <= DETAIL_OBJECTS_MAX && bytesOf(JSON.stringify(details)) <= DETAILS_BYTES_MAX;
+  details.length <= DETAIL_OBJECTS_MAX && fitsBytes(JSON.stringify(details), DETAILS_BYTES_MAX);

@@ -14,7 +14,7 @@ import type { Client } from "../../settings/settings.ts";
 import { canWait } from "../../spec/deferred-token-response.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { isAccepted } from "../../spec/rfc8252.ts";
-import { bytesOf } from "../../spec/rfc8259.ts";
+import { fitsBytes } from "../../spec/rfc8259.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { Detail } from "../../spec/rfc9396.ts";
 import type { AskingClientPorts } from "../ports.ts";
@@ -107,7 +107,7 @@ export async function readAuthorizationRequest(
     renewals: 0,
     expiresAtSeconds: nowSeconds + REQUEST_SECONDS,
   });
-  if (bytesOf(JSON.stringify(request)) > WAITING_BYTES_MAX) return tell("request_too_long");
+  if (!fitsBytes(JSON.stringify(request), WAITING_BYTES_MAX)) return tell("request_too_long");
   return ok({ client, request });
 }
 

@@ -7,7 +7,7 @@ import { STATE_BYTES_MAX } from "../../limits/people.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import { AUTHORIZATION_PARAMETERS, decodeFormText, parseScope } from "../../spec/rfc6749.ts";
-import { bytesOf } from "../../spec/rfc8259.ts";
+import { fitsBytes } from "../../spec/rfc8259.ts";
 import type { TargetFailure } from "../../spec/rfc8707.ts";
 import { checkResources } from "../../spec/rfc8707.ts";
 import type { Detail, DetailsFailure } from "../../spec/rfc9396.ts";
@@ -191,7 +191,7 @@ export function readAuthorization(
 }
 
 /** MCPC-D-15: a state of any text up to 2 KiB is given back as it was. */
-export const isState = (state: string): boolean => bytesOf(state) <= STATE_BYTES_MAX;
+export const isState = (state: string): boolean => fitsBytes(state, STATE_BYTES_MAX);
 
 function readWishes({
   prompt,
