@@ -203,16 +203,16 @@ export function toValues(columns: readonly Column[], record: unknown): RowValues
   return values;
 }
 
-/** The same values by the names of the columns. */
-export function named(names: readonly string[], values: RowValues): Record<string, Held | null> {
-  const row: Record<string, Held | null> = {};
-  for (const [place, name] of names.entries()) row[name] = values[place] ?? null;
+/** The same values by the names of the columns, added to what the row has already. */
+export function named<R extends object>(row: R, names: readonly string[], values: RowValues): R {
+  let place = 0;
+  for (const name of names) (row as Loose)[name] = values[place++] ?? null;
   return row;
 }
 
 /** Writes the members of the record into a row. */
 export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C> {
-  return named(Object.keys(columns), toValues(Object.values(columns), record)) as RowOf<C>;
+  return named({}, Object.keys(columns), toValues(Object.values(columns), record)) as RowOf<C>;
 }
 
 const known = new WeakMap<Columns, readonly [name: string, column: Column][]>();

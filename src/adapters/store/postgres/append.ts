@@ -6,7 +6,7 @@ import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
-import { combinationOf, listsOf, NAMES, partsOf, recordStatement } from "./record.ts";
+import { combinationOf, listsOf, partsOf, recordStatement } from "./record.ts";
 
 /**
  * Guards and writes see the same snapshot. A conflict with what another instance commits after it violates a unique
@@ -24,10 +24,10 @@ export async function appendBatch(
   );
 }
 
-const COLUMNS = Object.fromEntries(NAMES.map((name) => [name, Object.keys(LISTS[name].columns)]));
-
-export const toJson = (list: ListName, rows: readonly JournalRow[]): string =>
-  JSON.stringify(rows.map(({ entry, values }) => ({ entry, ...named(COLUMNS[list] ?? [], values) })));
+export function toJson(list: ListName, rows: readonly JournalRow[]): string {
+  const names = Object.keys(LISTS[list].columns);
+  return JSON.stringify(rows.map(({ entry, values }) => named({ entry }, names, values)));
+}
 
 async function writeOrNameConflict(write: () => Promise<Found[]>): Promise<readonly GuardFailure[]> {
   try {
