@@ -128,8 +128,8 @@ export function spentWith(
   { spends: grant, platforms }: Order,
 ): readonly Guard[] {
   const spent: Guard[] = [];
-  for (const one of new Set([client.spends, grant, proof, ...platforms.map(({ spends }) => spends)])) {
-    if (one !== undefined) spent.push(one);
+  for (const one of [client.spends, grant, proof, ...platforms.map(({ spends }) => spends)]) {
+    if (one !== undefined && !spent.includes(one)) spent.push(one);
   }
   return spent;
 }

@@ -195,12 +195,10 @@ export type RowValues = readonly (Held | null)[];
 /** Writes the members of the record into the values of a row. */
 export function toValues(columns: readonly Column[], record: unknown): RowValues {
   const from = record as Loose;
-  const values: (Held | null)[] = [];
-  for (const { member, outer, inner, write } of columns) {
+  return columns.map(({ member, outer, inner, write }) => {
     const value = member === "*" ? from : inner === undefined ? from[outer] : (from[outer] as Loose)[inner];
-    values.push(value === undefined ? null : write(value));
-  }
-  return values;
+    return value === undefined ? null : write(value);
+  });
 }
 
 /** The same values by the names of the columns, added to what the row has already. */
