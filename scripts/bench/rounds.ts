@@ -47,14 +47,18 @@ export type Row = {
 type Sample = Omit<Row, "name" | "rounds">;
 type Loaded = Omit<Extract<Outcome, { elapsedMs: number }>, "problem">;
 
-/** The platform compiles what is called often, in steps that end after some thousand requests. */
-const WARM_UP_CALLS = 1000;
-const WARM_UPS_MIN = 3;
-const WARM_UPS_MAX = 6;
+/**
+ * The platform compiles what is called often, in steps that end after some ten thousand requests: those after the first
+ * 12,000 still cost a tenth more than those after 24,000.
+ */
+const WARM_UP_CALLS = 1_000;
+const WARM_UP_CALLS_MAX = 4_000;
+const WARM_UPS_MIN = 4;
+const WARM_UPS_MAX = 7;
 /** So short a measurement only shows that it works: it needs no warm-up, and makes one request for each connection. */
 const BRIEF_SECONDS = 0.5;
-/** Warm-up ends when a stretch of it costs at most this much less than the one before. */
-const STABLE = 0.95;
+/** Warm-up ends when a stretch of it, about a second long, costs at most this much less than the one before. */
+const STABLE = 0.97;
 
 export function startLoad(): ChildProcess {
   // The flags of this process do not apply to the child: they may be those of the test runner.
@@ -89,11 +93,13 @@ export async function measureRounds(
 /** Until the CPU time of a request falls no further; returns the rate, or 0 if none is needed. */
 async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promise<number> {
   if (secondsEach < BRIEF_SECONDS) return 0;
+  let calls = WARM_UP_CALLS;
   for (let times = 1, before = Number.POSITIVE_INFINITY; ; times++) {
-    const { serverCpuMicros, requestsPerSecond } = await measure(load, job, WARM_UP_CALLS);
+    const { serverCpuMicros, requestsPerSecond } = await measure(load, job, calls);
     const isStable = times >= WARM_UPS_MIN && serverCpuMicros > STABLE * before;
     if (isStable || times === WARM_UPS_MAX) return requestsPerSecond;
     before = serverCpuMicros;
+    calls = Math.min(Math.max(WARM_UP_CALLS, Math.round(requestsPerSecond)), WARM_UP_CALLS_MAX);
   }
 }
 
