@@ -68,6 +68,8 @@ export type DatabaseOptions = {
   attempts: Attempts;
 };
 
+const NOTHING = (): void => {};
+
 /** Connects with the first call. Throws for a URL that the driver cannot read. */
 export function openConnections(options: DatabaseOptions): Database {
   const { timeoutMs, connectionsMax, attempts } = options;
@@ -119,6 +121,8 @@ export function openConnections(options: DatabaseOptions): Database {
     void call.run(connection).then(resolve);
     const answer = await promise;
     clearTimeout(lost);
+    // An idle connection would keep the rows of its last batch.
+    connection.lose = NOTHING;
     if (connection.isStale) leave(connection);
     else connection.state = "idle";
     answer();
@@ -189,7 +193,7 @@ export function openConnections(options: DatabaseOptions): Database {
       },
     };
     const sql: Sql = postgres(options.url, driven);
-    const connection: Connection = { sql, cut, ended, lose() {}, state: "connecting", isStale: false };
+    const connection: Connection = { sql, cut, ended, lose: NOTHING, state: "connecting", isStale: false };
     connections.add(connection);
     cut.signal.addEventListener("abort", () => {
       connections.delete(connection);
