@@ -9,7 +9,7 @@ import { ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../../src/limits/tokens
 import type { Ending, EndingSelector } from "../../../src/policy/endings.ts";
 import { buildEnding, disabledKey, endingKeys, liftDisabled } from "../../../src/policy/endings.ts";
 import type { TokenPlace } from "../../../src/ports-store.ts";
-import type { TokenRecord } from "../../../src/records.ts";
+import type { Guard, TokenRecord } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
 import { ISSUER, isLive, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
 
@@ -152,6 +152,38 @@ export function testEndings({ name, create, shared, sql }: Harness): void {
         { entry: 2, guard: "key_stands" },
         { entry: 3, guard: "not_ended" },
       ]);
+    },
+  );
+
+  check(
+    "a guard holds for each of its keys, and one that cannot be written refuses its own entry",
+    async (store) => {
+      const ending = { ...endingOf({ by: "rule", id: "gone" }), cutOffMs: 50 };
+      assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), ending }]), []);
+      const standing = (...keys: readonly (readonly [key: string, sinceMs: number])[]): Guard => ({
+        kind: "not_ended",
+        keys: keys.map(([key, sinceMs]) => ({ key, sinceMs })),
+      });
+      const { key } = ending;
+      const guards = [
+        standing([key, 51]),
+        standing([key, 5], [key, 51]),
+        standing([key, 51], ["other", 5], [key, 50]),
+        standing(),
+        standing(["other", 5]),
+      ];
+      const batch = guards.map((guard, at) => ({ event: makeEvent("as-1", at + 1), guards: [guard] }));
+      assert.deepEqual(
+        (await store.log.append(batch)).map(({ entry }) => entry),
+        [1, 2],
+      );
+      for (const malformed of [standing(['x":1,"k', 5]), { kind: "not_ended" } as unknown as Guard]) {
+        const entries = [standing(), malformed].map((guard, at) => ({
+          event: makeEvent("as-1", at + 1),
+          guards: [guard],
+        }));
+        await assert.rejects(async () => store.log.append(entries), { name: "NotStorable", entry: 1 });
+      }
     },
   );
 

@@ -76,19 +76,15 @@ function failingOn(
   return { failing: (rows) => rows.filter(({ values }) => isFound(values)) };
 }
 
-/** Looks for the keys of all rows at once; they are in this place of each. */
+/** Looks for the keys of all rows at once, and for those of each only if one is ended; they are in this place. */
 function endedOn(db: DatabaseSync, place: number) {
-  const ended = db.prepare(`select k.key, k.value as since from json_each(?) k
+  const ended = db.prepare(`select 1 from json_each(?) k
     where (select true from ending where key = k.key and cut_off >= k.value limit 1)`);
   const keysOf = ({ values }: JournalRow): string => String(values[place]);
   return (rows: readonly JournalRow[]): readonly JournalRow[] => {
     const members = rows.map((row) => keysOf(row).slice(1, -1)).filter((list) => list !== "");
-    const found = ended.all(`{${members.join()}}`);
-    if (found.length === 0) return [];
-    const pairs = new Set(found.map(({ key, since }) => `${key} ${since}`));
-    return rows.filter((row) =>
-      Object.entries(JSON.parse(keysOf(row))).some((pair) => pairs.has(pair.join(" "))),
-    );
+    if (ended.get(`{${members.join()}}`) === undefined) return [];
+    return rows.filter((row) => ended.get(keysOf(row)) !== undefined);
   };
 }
 
