@@ -51,7 +51,12 @@ export function launchServer(
   // Without these, the platform writes no coverage.
   const coverage = process.env.NODE_V8_COVERAGE;
   if (coverage !== undefined) permissions.push("--allow-inspector", `--allow-fs-write=${coverage}/*`);
-  const flags = ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=8", ...permissions];
+  const flags = [
+    "--disable-warning=ExperimentalWarning",
+    "--max-semi-space-size=16",
+    "--max-old-space-size=512",
+    ...permissions,
+  ];
   const limited = filesMax === undefined ? [] : ["sh", "-c", `ulimit -n ${filesMax}; exec "$0" "$@"`];
   const [program = "", ...words] = [...limited, process.execPath, ...flags];
   const child = spawn(program, [...words, join(ROOT, "src/main.ts"), "--config", configFile], {

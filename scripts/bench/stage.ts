@@ -157,7 +157,8 @@ export async function startAt(
     environment: { ...environment, NODE_COMPILE_CACHE: kept },
     flags: [
       "--disable-warning=ExperimentalWarning",
-      "--max-semi-space-size=8",
+      "--max-semi-space-size=16",
+      "--max-old-space-size=512",
       "--permission",
       "--allow-net",
       "--allow-fs-read=.",

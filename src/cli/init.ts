@@ -173,7 +173,7 @@ function nextSteps(
     "Next:",
     `  1. Put the certificate for ${new URL(issuer).host} with its chain into ${join(at, "tls/cert.pem")}, its key into ${join(at, "tls/key.pem")}.`,
     `  2. '${process.execPath}' '${join(PROGRAM, "src/main.ts")}' check --config '${configFile}'`,
-    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning --max-semi-space-size=8 ${flags} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
+    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning --max-semi-space-size=16 --max-old-space-size=512 ${flags} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
     ...(secrets.includes(administrator)
       ? [`  4. ${curl} -d scope=audit:read --data-urlencode audience=${apiAudience(issuer)} ${issuer}/token`]
       : []),

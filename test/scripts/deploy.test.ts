@@ -49,12 +49,11 @@ test("image and units start the server with the same arguments", () => {
   assert.deepEqual(ofTemplate, ofImage);
 });
 
-test("image, page and npm start give V8 the same young generation", () => {
-  const [flag = assert.fail("no flag")] = entrypoint().filter((one) =>
-    one.startsWith("--max-semi-space-size="),
-  );
+test("image, page and npm start give V8 the same heap", () => {
+  const flags = entrypoint().filter((one) => /^--max-(?:semi|old)-space-size=/.test(one));
+  assert.equal(flags.length, 2);
   for (const text of [recipe("README.md"), readFileSync(join(ROOT, "package.json"), "utf8")]) {
-    assert.ok(text.includes(`${flag} --permission --allow-net`));
+    assert.ok(text.includes(`${flags.join(" ")} --permission --allow-net`));
   }
 });
 
