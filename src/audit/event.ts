@@ -8,7 +8,7 @@ import type { Loose } from "../result.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
-import { canonicalize } from "../spec/rfc8785.ts";
+import { canonicalizeSparse } from "../spec/rfc8785.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import type { Reason } from "./reasons.ts";
 
@@ -255,7 +255,7 @@ export function sealEvent(event: AuditEvent, { log, seq, id, timeMs, prev }: Log
     type,
     v: 1,
   };
-  return canonicalize(record as unknown as Json);
+  return canonicalizeSparse(record as unknown as Json);
 }
 
 /** The members of an event in its log. */

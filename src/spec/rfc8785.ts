@@ -5,45 +5,47 @@
  */
 import type { Json } from "./rfc8259.ts";
 
-/**
- * For values that this server built itself: throws for a value without a canonical form, because that is a bug. A member
- * that is undefined is as good as absent.
- */
-export function canonicalize(value: Json): string {
-  return isInOrder(value) ? JSON.stringify(value) : sortedText(value);
-}
+/** For values that this server built itself: throws for a value without a canonical form, because that is a bug. */
+export const canonicalize = (value: Json): string => textOf(value, false);
+
+/** The same of a record with optional members: one that is undefined is as good as absent. */
+export const canonicalizeSparse = (value: Json): string => textOf(value, true);
+
+const textOf = (value: Json, isSparse: boolean): string =>
+  isInOrder(value, isSparse) ? JSON.stringify(value) : sortedText(value, isSparse);
 
 /**
  * Whether the platform writes the value in its canonical form: RFC8785-3.2.2-1 describes just that but for what has no JSON
  * form, and RFC8785-3.2.3-1 holds where the members have been put in order.
  */
-function isInOrder(value: Json | undefined): boolean {
+function isInOrder(value: Json | undefined, isSparse: boolean): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null) return value !== undefined;
   if (Array.isArray(value)) {
-    for (const element of value) if (!isInOrder(element)) return false;
+    for (const element of value) if (!isInOrder(element, isSparse)) return false;
     return true;
   }
   let before = "";
   for (const name in value) {
     const member = value[name];
-    if (member !== undefined && (name < before || !name.isWellFormed() || !isInOrder(member))) return false;
+    if (member === undefined && isSparse) continue;
+    if (name < before || !name.isWellFormed() || !isInOrder(member, isSparse)) return false;
     before = name;
   }
   return true;
 }
 
-function sortedText(value: Json): string {
+function sortedText(value: Json, isSparse: boolean): string {
   // RFC8785-3.2-1: no white space. RFC8785-3.2.3-1: array elements keep their order.
-  if (Array.isArray(value)) return `[${value.map(sortedText).join(",")}]`;
+  if (Array.isArray(value)) return `[${value.map((element) => sortedText(element, isSparse)).join(",")}]`;
   if (typeof value === "object" && value !== null) {
     let members = "";
     // RFC8785-3.2.3-1: members are sorted by UTF-16 code units, as texts are compared.
     for (const name of Object.keys(value).sort()) {
-      const member = value[name];
-      if (member !== undefined)
-        members += `${members === "" ? "" : ","}${scalar(name)}:${sortedText(member)}`;
+      if (value[name] === undefined && isSparse) continue;
+      const text = sortedText(value[name] as Json, isSparse);
+      members += `${members === "" ? "" : ","}${scalar(name)}:${text}`;
     }
     return `{${members}}`;
   }
