@@ -1,7 +1,6 @@
 /** Writes the journal on node:sqlite: the guards and writes of a batch in one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
 import type { RowValues } from "../columns.ts";
-import { numbered } from "../engine.ts";
 import type { JournalRow, ListName } from "../journal-rows.ts";
 import { LISTS, rowsOf } from "../journal-rows.ts";
 import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
@@ -9,7 +8,7 @@ import { GUARDS, WRITES } from "../journal-statements.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { isKeyTaken } from "./database.ts";
-import { SQLITE } from "./engine.ts";
+import { positioned } from "./engine.ts";
 
 type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 
@@ -50,10 +49,9 @@ export function appendOn(db: DatabaseSync): Append {
 
 const placeOf = (list: ListName, column: string): number => Object.keys(LISTS[list].columns).indexOf(column);
 
-/** Values are passed by position, because the platform looks up the name of a parameter anew for each row. */
+/** Takes the values of a row as they are in the list. */
 function prepareFor(db: DatabaseSync, list: ListName, named: string) {
-  const { text, names } = numbered(SQLITE.inWords(named), (number) => `?${number}`);
-  const statement = db.prepare(text);
+  const { statement, names } = positioned(db, named);
   const places = names.map((name) => placeOf(list, name));
   if (places.includes(-1)) throw new Error(`${list} has not all of ${names}`);
   const isWhole = places.length === LISTS[list].inOrder.length && places.every((place, at) => place === at);

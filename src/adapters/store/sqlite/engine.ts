@@ -51,9 +51,13 @@ export function sqliteEngine({ db, run, remove }: Database): Engine {
 }
 
 /** Values are passed by position, because the platform looks up the name of a parameter anew for each row. */
-export function prepareOn(db: DatabaseSync, named: string) {
+export function positioned(db: DatabaseSync, named: string) {
   const { text, names } = numbered(SQLITE.inWords(named), (number) => `?${number}`);
-  const statement = db.prepare(text);
+  return { statement: db.prepare(text), names };
+}
+
+export function prepareOn(db: DatabaseSync, named: string) {
+  const { statement, names } = positioned(db, named);
   const inOrder = (values: Values) => names.map((name) => values[name] ?? null);
   return {
     get: (values: Values) => statement.get(...inOrder(values)),
