@@ -358,6 +358,27 @@ const WALLS: readonly [name: string, where: RegExp, found: readonly RegExp[], li
     [/\bimport\((?!\s*")/],
     ["await import(name);", "await import(`./page.ts`);", "await import(\n  name\n);"],
   ],
+  [
+    // V8 makes it among its old objects, where it keeps all that it refers to until the next full collection.
+    "no function is written where it is assigned to a member",
+    /^/,
+    [
+      // The type of a constant may look like a member.
+      /(?<!(?:const|let) [^=;)\n]*)(?:\.[#$]?\w+|[\w)\]!]\[[^[\]]+\])!? (?:\?\?|\|\||&&)?=\s+\(*(?:async )?(?:<[^=;()]*>)?(?:function\b|\w+ =>|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)(?:: [^=;]+)? =>)/,
+    ],
+    [
+      "connection.lose = () => resolve(fault);",
+      "this.#joined = (): void => {",
+      "socket.next ??=\n  async (one) => one;",
+      "one.read = text => text;",
+      "one.end = function () {",
+      "one.$read = (() => x);",
+      "one.read = (value = read()) => value;",
+      "one.read = (then: (value: string) => void): { at: number } => then(at);",
+      "one.read = <T>(one: T) => one;",
+      "if (a) this.ends[at] ||= () => end(at);",
+    ],
+  ],
   ["only config reads the environment", /^(?!config)/, [/process\.env/], ["const port = process.env.PORT;"]],
 ];
 

@@ -34,7 +34,8 @@ export function refuseRaw(
   }
   // A request is at work, and its client would take this for the answer to it.
   if (isBusy(connection)) {
-    connection.ending ??= () => refuseRaw(socket, connection, refusal, log);
+    const ending = (): void => refuseRaw(socket, connection, refusal, log);
+    connection.ending ??= ending;
     return;
   }
   connection.refused = true;

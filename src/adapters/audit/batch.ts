@@ -93,11 +93,12 @@ export class Company {
   #untilMet(): Promise<void> {
     return new Promise((resolve) => {
       const late = setTimeout(resolve, this.#lateMs);
-      this.#joined = () => {
+      const joined = (): void => {
         if (!this.#isMet()) return;
         clearTimeout(late);
         resolve();
       };
+      this.#joined = joined;
     });
   }
 }

@@ -117,7 +117,8 @@ export function openConnections(options: DatabaseOptions): Database {
     }, timeoutMs + STORE_GRACE_MS);
     const { promise, resolve } = Promise.withResolvers<() => void>();
     // A race with `ended` would keep what each call got for as long as the connection lives.
-    connection.lose = () => resolve(() => call.refuse(toConnectFault(connection.cut.signal.reason)));
+    const lose = (): void => resolve(() => call.refuse(toConnectFault(connection.cut.signal.reason)));
+    connection.lose = lose;
     void call.run(connection).then(resolve);
     const answer = await promise;
     clearTimeout(lost);
