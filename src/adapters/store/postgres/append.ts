@@ -4,6 +4,7 @@ import type { JournalRow, ListName, StatementPart } from "../journal-rows.ts";
 import { LISTS, rowsOf } from "../journal-rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
+import { runPrepared } from "./engine.ts";
 import { isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
 import { combinationOf, listsOf, partsOf, recordStatement } from "./record.ts";
@@ -19,9 +20,7 @@ export async function appendBatch(
   const rows = rowsOf(batch);
   const parts = combinationOf(partsOf(rows));
   const lists = listsOf(parts).map((name) => toJson(name, rows[name]));
-  return call((sql) =>
-    writeOrNameConflict(() => sql.unsafe<Found[]>(statementOf(parts), lists, { prepare: true })),
-  );
+  return call((sql) => writeOrNameConflict(() => runPrepared<Found>(sql, statementOf(parts), lists)));
 }
 
 export function toJson(list: ListName, rows: readonly JournalRow[]): string {
@@ -29,7 +28,7 @@ export function toJson(list: ListName, rows: readonly JournalRow[]): string {
   return JSON.stringify(rows.map(({ entry, values }) => named({ entry }, names, values)));
 }
 
-async function writeOrNameConflict(write: () => Promise<Found[]>): Promise<readonly GuardFailure[]> {
+async function writeOrNameConflict(write: () => Promise<readonly Found[]>): Promise<readonly GuardFailure[]> {
   try {
     return failuresOf(await write());
   } catch (error) {

@@ -1,8 +1,9 @@
 /** Statements on PostgreSQL, each a unit of work, prepared once on each connection. */
+import type { RowList } from "postgres";
 import type { Dialect, Engine, Values } from "../engine.ts";
 import { canBeHeld, KEYS_LOOKED_FOR_MAX, numbered } from "../engine.ts";
 import { inTurns } from "./look-ups.ts";
-import type { Call } from "./pool.ts";
+import type { Call, Sql } from "./pool.ts";
 
 /** What the index of tokens by their ending keys consists of, as in its migration. */
 const INDEXED_KEYS = `jsonb_path_query_array(coalesce(ending_keys, '{"": 0}')::jsonb, '$.keyvalue().key')`;
@@ -52,19 +53,31 @@ export const POSTGRES: Dialect = {
 /** Without values the driver would not prepare a statement. */
 const PREPARED = { prepare: true, simple: false };
 
+/**
+ * Runs a statement, and takes its values from the driver's query, which V8 keeps until its next full collection: two
+ * functions of the query are written where they are assigned to it, and such a function is made among the old objects.
+ */
+export async function runPrepared<Row extends object>(
+  sql: Sql,
+  text: string,
+  values: readonly (string | number | null)[],
+): Promise<RowList<Row[]>> {
+  const query = sql.unsafe<Row[]>(text, [...values], PREPARED);
+  try {
+    return await query;
+  } finally {
+    Object.assign(query, { args: [], parameters: [] });
+  }
+}
+
 export function postgresEngine(call: Call): Engine {
   const known = new Map<string, ReturnType<typeof numbered>>();
   const run = <Row extends object>(named: string, values: Values = {}) => {
     const statement = known.get(named) ?? numbered(POSTGRES.inWords(named), (number) => `$${number}`);
     known.set(named, statement);
     const { text, names } = statement;
-    return call((sql) =>
-      sql.unsafe<Row[]>(
-        text,
-        names.map((name) => values[name] ?? null),
-        PREPARED,
-      ),
-    );
+    const inOrder = names.map((name) => values[name] ?? null);
+    return call((sql) => runPrepared<Row>(sql, text, inOrder));
   };
   const read = inTurns(run);
   const change = async (text: string, values: Values) => (await run(text, values)).count;

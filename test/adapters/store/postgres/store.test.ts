@@ -11,6 +11,7 @@ import { spentJti } from "../../../../src/adapters/store/encoding.ts";
 import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit.ts";
+import { postgresEngine } from "../../../../src/adapters/store/postgres/engine.ts";
 import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { LogConflict, NotStorable } from "../../../../src/adapters/store/store.ts";
@@ -59,7 +60,7 @@ async function openSql(t: TestContext, url: string) {
 }
 
 v8.setFlagsFromString("--expose-gc");
-const collect: () => void = runInNewContext("gc");
+const collect: (options?: { type: "minor" }) => void = runInNewContext("gc");
 
 const statements = new Set<string>();
 const emptied = keepSchema(statements);
@@ -153,6 +154,31 @@ test("a call is garbage once it is answered, however long its connection lives",
     [],
   );
 });
+
+test("what a statement was given is garbage at the next small collection, and does not wait for a full one", async (t) => {
+  const { url } = await emptied();
+  const limits = { timeoutMs: TIMEOUT_MS, connectionsMax: 1, attempts: makeAttempts() };
+  const database = openConnections({ url, tls: undefined, ...limits });
+  t.after(() => database.close());
+  const engine = postgresEngine(database.call);
+  const ask = async (times: number): Promise<void> => {
+    for (let time = 0; time < times; time++) {
+      await engine.change("select length(:text::text)", { text: `${time}`.padEnd(GIVEN_BYTES) });
+      if (time % 50 === 0) collect({ type: "minor" });
+    }
+  };
+  await ask(100);
+  collect();
+  const before = oldBytes();
+  await ask(300);
+  const keptBytes = (oldBytes() - before) / 300;
+  assert.ok(keptBytes < GIVEN_BYTES / 2, `${keptBytes} bytes of each are left in the old generation`);
+});
+
+/** The driver leaves some 4,000 bytes of its own. */
+const GIVEN_BYTES = 20_000;
+const oldBytes = (): number =>
+  v8.getHeapSpaceStatistics().find((one) => one.space_name === "old_space")?.space_used_size ?? Number.NaN;
 
 testStatements(() => server, statements);
 
