@@ -215,6 +215,12 @@ test("each panel of the dashboard is made of metrics and labels that there are",
   for (const { targets } of panels) for (const { expr } of targets) assertKnown(expr);
 });
 
+test("a pod may have the heap that the container gives the server, and a third of that for all else", () => {
+  const [, heap] = /--max-old-space-size=(\d+)/.exec(recipe("Containerfile")) ?? assert.fail();
+  const [, limit] = /limits: \{ memory: (\d+)Mi \}/.exec(recipe("kubernetes.yaml")) ?? assert.fail();
+  assert.ok(Number(limit) >= (4 / 3) * Number(heap), `${limit} MiB for a heap of ${heap}`);
+});
+
 test("kubectl reads the manifest, where it is", (t) => {
   const manifest = recipe("kubernetes.yaml");
   for (const line of ["readOnlyRootFilesystem: true", "runAsNonRoot: true", "path: /readyz"]) {
