@@ -15,10 +15,11 @@ const CHANGES = /^\s*(?:insert|update|delete)\b/;
 
 /** Answers reads as `read` does, at the end of the turn in which they are asked for. */
 export function inTurns(read: Read): Read {
-  const waiting = new Map<string, Asked[]>();
+  // A new one for each turn, because a map that is cleared keeps what was in it until the next full collection.
+  let waiting = new Map<string, Asked[]>();
   const answerAll = (): void => {
-    const turn = [...waiting];
-    waiting.clear();
+    const turn = waiting;
+    waiting = new Map();
     for (const [text, asked] of turn) void answer(read, text, asked);
   };
   return (text, values) => {

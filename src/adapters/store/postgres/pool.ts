@@ -75,7 +75,8 @@ export function openConnections(options: DatabaseOptions): Database {
   const { timeoutMs, connectionsMax, attempts } = options;
   const address = readAddress(options);
   const connections = new Set<Connection>();
-  const waiting = new Set<Waiting>();
+  /** A list: of a set, V8 keeps each table that it grew out of, with all that was in it, until the next full collection. */
+  let waiting: Waiting[] = [];
   let renewedMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -89,15 +90,13 @@ export function openConnections(options: DatabaseOptions): Database {
    */
   function serveWaiting(): void {
     clearTimeout(timer);
-    const idle = inState("idle");
-    for (const each of waiting) {
-      const connection = idle.pop();
-      if (connection === undefined) break;
-      waiting.delete(each);
-      void serve(connection, each);
+    for (const connection of inState("idle").reverse()) {
+      const next = waiting.shift();
+      if (next === undefined) break;
+      void serve(connection, next);
     }
     // After a failed attempt one at a time is enough to see when the server is back.
-    const wanted = Math.min(waiting.size, attempts.failure === undefined ? connectionsMax : 1);
+    const wanted = Math.min(waiting.length, attempts.failure === undefined ? connectionsMax : 1);
     while (inState("connecting").length < wanted && connections.size < connectionsMax) {
       const waitMs = attempts.waitMs();
       if (waitMs > 0) {
@@ -156,7 +155,7 @@ export function openConnections(options: DatabaseOptions): Database {
 
   function refuseWaiting(fault: unknown): void {
     for (const { refuse } of waiting) refuse(fault);
-    waiting.clear();
+    waiting = [];
   }
 
   function connect(): Connection {
@@ -253,10 +252,10 @@ export function openConnections(options: DatabaseOptions): Database {
         },
       };
       const late = setTimeout(() => {
-        waiting.delete(call);
+        waiting = waiting.filter((one) => one !== call);
         reject(attempts.failure ?? new StoreUnavailable(LATE));
       }, timeoutMs);
-      waiting.add(call);
+      waiting.push(call);
       serveWaiting();
       try {
         return await promise;
@@ -267,7 +266,7 @@ export function openConnections(options: DatabaseOptions): Database {
     state: () => ({
       in_use: connections.size - inState("idle").length,
       idle: inState("idle").length,
-      waiting: waiting.size,
+      waiting: waiting.length,
     }),
     async close() {
       isClosed = true;
