@@ -20,7 +20,9 @@ export async function appendBatch(
   const rows = rowsOf(batch);
   const parts = combinationOf(partsOf(rows));
   const lists = listsOf(parts).map((name) => toJson(name, rows[name]));
-  return call((sql) => writeOrNameConflict(() => runPrepared<Found>(sql, statementOf(parts), lists)));
+  return call((sql) =>
+    writeOrNameConflict(async () => (await runPrepared<Found>(sql, statementOf(parts), lists)).rows),
+  );
 }
 
 export function toJson(list: ListName, rows: readonly JournalRow[]): string {

@@ -1,5 +1,4 @@
 /** Statements on PostgreSQL, each a unit of work, prepared once on each connection. */
-import type { RowList } from "postgres";
 import type { Dialect, Engine, Values } from "../engine.ts";
 import { canBeHeld, KEYS_LOOKED_FOR_MAX, numbered } from "../engine.ts";
 import { inTurns } from "./look-ups.ts";
@@ -54,17 +53,18 @@ export const POSTGRES: Dialect = {
 const PREPARED = { prepare: true, simple: false };
 
 /**
- * Runs a statement, and takes its values from the driver's query, which V8 keeps until its next full collection: two
+ * Runs a statement, and takes values and rows from the driver's query, which V8 keeps until its next full collection: two
  * functions of the query are written where they are assigned to it, and such a function is made among the old objects.
  */
 export async function runPrepared<Row extends object>(
   sql: Sql,
   text: string,
   values: readonly (string | number | null)[],
-): Promise<RowList<Row[]>> {
+): Promise<{ rows: readonly Row[]; count: number }> {
   const query = sql.unsafe<Row[]>(text, [...values], PREPARED);
   try {
-    return await query;
+    const found = await query;
+    return { rows: found.splice(0), count: found.count };
   } finally {
     Object.assign(query, { args: [], parameters: [] });
   }
@@ -79,7 +79,7 @@ export function postgresEngine(call: Call): Engine {
     const inOrder = names.map((name) => values[name] ?? null);
     return call((sql) => runPrepared<Row>(sql, text, inOrder));
   };
-  const read = inTurns(run);
+  const read = inTurns(async (text, values) => (await run(text, values)).rows);
   const change = async (text: string, values: Values) => (await run(text, values)).count;
   return {
     ...POSTGRES,
