@@ -48,13 +48,13 @@ type Sample = Omit<Row, "name" | "rounds">;
 type Loaded = Omit<Extract<Outcome, { elapsedMs: number }>, "problem">;
 
 /**
- * The platform compiles what is called often, in steps that end after some ten thousand requests: those after the first
- * 12,000 still cost a tenth more than those after 24,000.
+ * The platform compiles what is called often, in steps: a server's requests from 20,000 to 40,000 cost more than those
+ * before, and those from 60,000 on a seventh less. So the first row of a server has a longer warm-up, or a server with few
+ * rows would be measured while it compiles. A stretch of it takes about a second.
  */
 const WARM_UP_CALLS = 1_000;
 const WARM_UP_CALLS_MAX = 4_000;
-const WARM_UPS_MIN = 4;
-const WARM_UPS_MAX = 7;
+const WARM_UPS = { ofServer: { min: 16, max: 16 }, ofRow: { min: 4, max: 7 } };
 /** So short a measurement only shows that it works: it needs no warm-up, and makes one request for each connection. */
 const BRIEF_SECONDS = 0.5;
 /** Warm-up ends when a stretch of it, about a second long, costs at most this much less than the one before. */
@@ -78,8 +78,10 @@ export async function measureRounds(
   { rounds, secondsEach }: { rounds: number; secondsEach: number },
 ): Promise<Row[]> {
   const measured = new Map<Job, { count: number; samples: Sample[] }>();
+  const warm = new Set<Side>();
   for (const job of jobs) {
-    const perSecond = await warmUp(load, job, secondsEach);
+    const perSecond = await warmUp(load, job, secondsEach, warm.has(job.side) ? "ofRow" : "ofServer");
+    warm.add(job.side);
     measured.set(job, { count: Math.max(job.connections, Math.round(perSecond * secondsEach)), samples: [] });
   }
   for (let round = 0; round < rounds; round++) {
@@ -91,13 +93,19 @@ export async function measureRounds(
 }
 
 /** Until the CPU time of a request falls no further; returns the rate, or 0 if none is needed. */
-async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promise<number> {
+async function warmUp(
+  load: ChildProcess,
+  job: Job,
+  secondsEach: number,
+  kind: keyof typeof WARM_UPS,
+): Promise<number> {
   if (secondsEach < BRIEF_SECONDS) return 0;
+  const { min, max } = WARM_UPS[kind];
   let calls = WARM_UP_CALLS;
   for (let times = 1, before = Number.POSITIVE_INFINITY; ; times++) {
     const { serverCpuMicros, requestsPerSecond } = await measure(load, job, calls);
-    const isStable = times >= WARM_UPS_MIN && serverCpuMicros > STABLE * before;
-    if (isStable || times === WARM_UPS_MAX) return requestsPerSecond;
+    const isStable = times >= min && serverCpuMicros > STABLE * before;
+    if (isStable || times === max) return requestsPerSecond;
     before = serverCpuMicros;
     calls = Math.min(Math.max(WARM_UP_CALLS, Math.round(requestsPerSecond)), WARM_UP_CALLS_MAX);
   }
