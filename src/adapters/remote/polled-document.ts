@@ -10,7 +10,7 @@ import type { Clock, KeyWait, SourceState, Timers } from "../../ports.ts";
 import type { Awaitable } from "../../result.ts";
 import { defined, whenReady } from "../../result.ts";
 import type { ClockReading } from "./clock-reading.ts";
-import { clocksDisagree, readClocks } from "./clock-reading.ts";
+import { clocksDisagree, msSince, readClocks } from "./clock-reading.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
 
@@ -20,7 +20,7 @@ export type Loaded<T> = { value: T; text: string; refreshSeconds: number };
 /** `loadedAtMs` is by the wall clock, since it outlives this process. */
 export type Copy<T> = { value: T; loadedAtMs: number };
 
-/** `bornMs` is when the copy was loaded, by the monotonic clock. */
+/** `bornMs` is when the copy was asked for, by the monotonic clock. */
 type Held<T> = { value: T; bornMs: number };
 
 export type Change = { state: "updated" | "failed"; reason?: string };
@@ -155,7 +155,7 @@ class PolledDocument<T> {
     if (latest !== undefined && clocksDisagree(clock, begun)) this.#limit(latest);
     let nextSeconds = latest === undefined ? FIRST_RETRY_SECONDS : RETRY_SECONDS;
     if (typeof loaded !== "string" && (latest === undefined || accepts(latest.value, loaded.value))) {
-      this.#take(loaded);
+      this.#take(loaded, begun);
       // The next load is at the latest after half of the time that the copy may be served, so that there is time to try
       // again.
       nextSeconds = Math.min(loaded.refreshSeconds, lastGoodSeconds / 2);
@@ -168,14 +168,15 @@ class PolledDocument<T> {
     this.#cancel = timers.after(nextSeconds * 1000 * (0.9 + 0.1 * Math.random()), () => this.#poll());
   }
 
-  #take(loaded: Loaded<T>): void {
+  /** Its age counts from when it was asked for, so that a slow answer does not count as younger than it is. */
+  #take(loaded: Loaded<T>, begun: ClockReading): void {
     const { same, onChange, clock, memory } = this.#options;
     const { value } = loaded;
     const changed = this.#copy === undefined || this.#state !== "good" || !same(this.#copy.value, value);
-    this.#copy = { value, bornMs: clock.monotonicMs() };
+    this.#copy = { value, bornMs: begun.monotonicMs };
     this.#state = "good";
     if (changed) onChange({ state: "updated" });
-    memory?.remember(loaded, clock.nowMs()).catch(() => undefined);
+    memory?.remember(loaded, clock.nowMs() - msSince(clock, begun)).catch(() => undefined);
   }
 
   #adopt(stored: Held<T>): void {

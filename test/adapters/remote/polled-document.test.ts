@@ -170,6 +170,18 @@ test("the limit counts from the last successful load, even of the same copy", as
   assert.equal(await source.kept.current(), undefined);
 });
 
+test("SFD-4.2-1 the limit counts from when the copy was asked for, however late it comes, here and in the store", async (t) => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const source = new Source(t, [1], 3600, gate);
+  await setImmediate();
+  source.time.nowMs += LAST_GOOD_SECONDS * 1000;
+  open();
+  assert.equal(await source.kept.current(), 1);
+  assert.deepEqual(source.store.copy, { value: 1, loadedAtMs: NOW_MS });
+  source.time.nowMs += 1;
+  assert.equal(await source.kept.current(), undefined);
+});
+
 test("that the copy is too old is reported once, and the end of that once", async (t) => {
   const source = new Source(t, [1, new Error(DOWN), new Error(DOWN), new Error(DOWN), 1]);
   await source.kept.current();
