@@ -55,6 +55,8 @@ const RETRY_SECONDS = REFETCH_SECONDS;
 /** The pause is shorter until the first copy, because the other server may have started after this one. */
 const FIRST_RETRY_SECONDS = 5;
 
+const wholeSeconds = (ms: number): number => Math.floor(ms / 1000);
+
 /** Starts polling at once and goes on until it is stopped. */
 export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   return new PolledDocument(options);
@@ -73,6 +75,8 @@ class PolledDocument<T> {
   #cancel = (): void => {};
   #stopped = false;
   #clocksAgreed: ClockReading;
+  /** The stored copy as it was met last, by the whole second of its loading: no clock that is set makes it younger. */
+  #met = { loadedAtSeconds: Number.NaN, bornMs: 0 };
 
   constructor(options: PollOptions<T>) {
     const { clock, timers, lastGoodSeconds } = options;
@@ -173,10 +177,11 @@ class PolledDocument<T> {
     const { same, onChange, clock, memory } = this.#options;
     const { value } = loaded;
     const changed = this.#copy === undefined || this.#state !== "good" || !same(this.#copy.value, value);
-    this.#copy = { value, bornMs: begun.monotonicMs };
+    const loadedAtMs = clock.nowMs() - msSince(clock, begun);
+    this.#copy = { value, bornMs: this.#meet(loadedAtMs, begun.monotonicMs) };
     this.#state = "good";
     if (changed) onChange({ state: "updated" });
-    memory?.remember(loaded, clock.nowMs() - msSince(clock, begun)).catch(() => undefined);
+    memory?.remember(loaded, loadedAtMs).catch(() => undefined);
   }
 
   #adopt(stored: Held<T>): void {
@@ -222,7 +227,14 @@ class PolledDocument<T> {
       : Math.max(this.#unknownAgeMs, this.#copy === undefined ? 0 : this.#ageMs(this.#copy));
     // Without this a later process would take the time for a past one as soon as the clock has reached it.
     if (!known) memory?.redate(loadedAtMs, clock.nowMs() - heldAgeMs).catch(() => undefined);
-    return { value, bornMs: clock.monotonicMs() - heldAgeMs };
+    const bornMs = clock.monotonicMs() - heldAgeMs;
+    const before = this.#met.loadedAtSeconds === wholeSeconds(loadedAtMs) ? this.#met.bornMs : bornMs;
+    return { value, bornMs: this.#meet(loadedAtMs, Math.min(bornMs, before)) };
+  }
+
+  #meet(loadedAtMs: number, bornMs: number): number {
+    this.#met = { loadedAtSeconds: wholeSeconds(loadedAtMs), bornMs };
+    return bornMs;
   }
 
   /** A clock that was set makes the age unknown: the document is fetched anew at once. */

@@ -390,6 +390,25 @@ test(`CONF-D-17 a stored copy from the future is served for ${UNKNOWN_AGE_SECOND
   }
 });
 
+test("SFD-4.2-1 a stored copy that was met before becomes no younger by a clock that is set back, whoever stored it", async (t) => {
+  for (const store of [{}, { copy: { value: 1, loadedAtMs: NOW_MS } }]) {
+    const source = new Source(
+      t,
+      "copy" in store ? [new Error(DOWN)] : [1, new Error(DOWN)],
+      3600,
+      undefined,
+      store,
+    );
+    assert.equal(await source.kept.current(), 1);
+    const goneMs = LAST_GOOD_SECONDS * 1000 + 1;
+    source.time.nowMs += goneMs;
+    source.time.wallAheadMs -= goneMs;
+    await source.kept.refresh();
+    await source.kept.refresh();
+    assert.equal(await source.kept.current(), undefined);
+  }
+});
+
 test("a stored copy from the future does not make a copy of unknown age younger", async (t) => {
   const source = new Source(t, [1, new Error(DOWN)]);
   await source.kept.current();
