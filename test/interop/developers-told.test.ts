@@ -190,7 +190,9 @@ test("the receiver in Python ends the token, the subject and the job that events
   const told = [claimsOf(one).jti, "two", job];
   await until(
     () =>
-      told.every((name) => ofEndings().some((set) => JSON.stringify(claimsOf(set)).includes(String(name)))),
+      told.every((name) =>
+        ofEndings().some((set) => JSON.stringify(claimsOf(set)).includes(JSON.stringify(name))),
+      ),
     "all three events",
   );
   const text = `import json, os, told
