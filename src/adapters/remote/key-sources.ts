@@ -18,7 +18,7 @@ import { FetchFailed } from "./fetch-failed.ts";
 import type { FetchResult } from "./fetch-timer.ts";
 import { timeFetch } from "./fetch-timer.ts";
 import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
-import { pollDocument } from "./polled-document.ts";
+import { pollDocument, wholeSeconds } from "./polled-document.ts";
 
 type SourceChange = (name: string, change: Change) => void;
 
@@ -195,14 +195,12 @@ function memoryOf<T>(
       return { value: value.value, loadedAtMs: row.loadedAtSeconds * 1000 };
     },
     async remember({ value, text }, loadedAtMs) {
-      const row = { kind, name, location, body: text, loadedAtSeconds: secondsOf(loadedAtMs) };
+      const row = { kind, name, location, body: text, loadedAtSeconds: wholeSeconds(loadedAtMs) };
       await rows.save(defined<PolledRow>({ ...row, sequence: sequence(value) }));
     },
-    redate: (loadedAtMs, nextMs) => rows.redate(kind, name, secondsOf(loadedAtMs), secondsOf(nextMs)),
+    redate: (loadedAtMs, nextMs) => rows.redate(kind, name, wholeSeconds(loadedAtMs), wholeSeconds(nextMs)),
   };
 }
-
-const secondsOf = (ms: number): number => Math.floor(ms / 1000);
 
 /** Everything that identifies the source: the URL, and how the server at it is authenticated. */
 function locationOf({ privateNetworks: _, ...where }: Remote): string {

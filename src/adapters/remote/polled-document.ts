@@ -55,7 +55,8 @@ const RETRY_SECONDS = REFETCH_SECONDS;
 /** The pause is shorter until the first copy, because the other server may have started after this one. */
 const FIRST_RETRY_SECONDS = 5;
 
-const wholeSeconds = (ms: number): number => Math.floor(ms / 1000);
+/** As the store has it. */
+export const wholeSeconds = (ms: number): number => Math.floor(ms / 1000);
 
 /** Starts polling at once and goes on until it is stopped. */
 export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
@@ -75,7 +76,7 @@ class PolledDocument<T> {
   #cancel = (): void => {};
   #stopped = false;
   #clocksAgreed: ClockReading;
-  /** The stored copy as it was met last, by the whole second of its loading: no clock that is set makes it younger. */
+  /** The stored copy as it was first met, by the whole second of its loading: no clock that is set makes it younger. */
   #met = { loadedAtSeconds: Number.NaN, bornMs: 0 };
 
   constructor(options: PollOptions<T>) {
@@ -228,8 +229,8 @@ class PolledDocument<T> {
     // Without this a later process would take the time for a past one as soon as the clock has reached it.
     if (!known) memory?.redate(loadedAtMs, clock.nowMs() - heldAgeMs).catch(() => undefined);
     const bornMs = clock.monotonicMs() - heldAgeMs;
-    const before = this.#met.loadedAtSeconds === wholeSeconds(loadedAtMs) ? this.#met.bornMs : bornMs;
-    return { value, bornMs: this.#meet(loadedAtMs, Math.min(bornMs, before)) };
+    const isMet = this.#met.loadedAtSeconds === wholeSeconds(loadedAtMs);
+    return { value, bornMs: Math.min(bornMs, isMet ? this.#met.bornMs : this.#meet(loadedAtMs, bornMs)) };
   }
 
   #meet(loadedAtMs: number, bornMs: number): number {

@@ -409,6 +409,20 @@ test("SFD-4.2-1 a stored copy that was met before becomes no younger by a clock 
   }
 });
 
+test("a stored copy is as old as before once a clock that was set ahead is set right again", async (t) => {
+  const source = new Source(t, [1, new Error(DOWN)]);
+  assert.equal(await source.kept.current(), 1);
+  for (const wallAheadMs of [2 * LAST_GOOD_SECONDS * 1000, 0]) {
+    source.time.wallAheadMs = wallAheadMs;
+    await source.kept.current();
+    await source.kept.refresh();
+  }
+  source.time.nowMs += LAST_GOOD_SECONDS * 1000;
+  assert.equal(await source.kept.current(), 1);
+  source.time.nowMs += 1;
+  assert.equal(await source.kept.current(), undefined);
+});
+
 test("a stored copy from the future does not make a copy of unknown age younger", async (t) => {
   const source = new Source(t, [1, new Error(DOWN)]);
   await source.kept.current();
