@@ -1,5 +1,5 @@
 /**
- * The APIs of src/http/developers.md, as printed there, behind a hostile issuer: it signs tokens that this server never
+ * The APIs of src/http/developers-apis.md, as printed there, behind a hostile issuer: it signs tokens that this server never
  * would, each wrong in one place, and its introspection says what a test wants.
  */
 import assert from "node:assert/strict";

@@ -1,6 +1,7 @@
 /**
- * The programs of src/http/developers.md, as printed there: an agent that acts for a user, APIs and an MCP server, in
- * TypeScript and in Python, against a server in the production profile, over TLS and in processes of their own.
+ * The programs of src/http/developers.md and developers-apis.md, as printed there: an agent that acts for a user, APIs
+ * and an MCP server, in TypeScript and in Python, against a server in the production profile, over TLS and in processes
+ * of their own.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

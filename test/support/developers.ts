@@ -16,9 +16,13 @@ export const NO_PYJWT = python("-c", "import jwt, cryptography") ? false : 'pyth
 
 /** By their names. */
 export function programs(): Map<string, string> {
-  const pages = ["http/developers", "http/signals", "people/README", "policy/details"].map((page) =>
-    readFileSync(join(ROOT, `src/${page}.md`), "utf8"),
-  );
+  const pages = [
+    "http/developers",
+    "http/developers-apis",
+    "http/signals",
+    "people/README",
+    "policy/details",
+  ].map((page) => readFileSync(join(ROOT, `src/${page}.md`), "utf8"));
   const blocks = [...pages.join("\n").matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
   return new Map(blocks.map(([, name = "", text = ""]) => [name, text]));
 }
