@@ -1,6 +1,7 @@
 /** The texts of the pages in German. */
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
+import { timed } from "./texts-en.ts";
 
 const count = (number: number, one: string, several: string): string =>
   `${number} ${number === 1 ? one : several}`;
@@ -32,6 +33,13 @@ export const de: Texts = {
   moreTime: "Mehr Zeit",
   details: "Einzelheiten: wie lange, wohin, technische Namen",
   lastsUntil: "Gilt bis",
+  nearDays: new Map([
+    [-1, "gestern"],
+    [0, "heute"],
+    [1, "morgen"],
+  ]),
+  inDays: (days) => `in ${count(days, "Tag", "Tagen")}`,
+  inTime: (hours, minutes) => `in ${[...timed(hours, "Std."), ...timed(minutes, "Min.")].join(" ")}`,
   goesOnFor: "Arbeitet ohne neue Frage weiter für",
   hours: inHours,
   goOnWithoutMe: ({ days, idleDays, hours, visitHours }) =>

@@ -6,6 +6,10 @@ import { html } from "./html.ts";
 
 const count = (number: number, unit: string): string => `${number} ${unit}${number === 1 ? "" : "s"}`;
 
+/** A part of a time in the short form of its unit, which has no plural; none of it says nothing. */
+export const timed = (number: number, unit: string): readonly string[] =>
+  number === 0 ? [] : [`${number} ${unit}`];
+
 /** How long a client goes on; `visitHours`: how often its user has to sign in here for that. */
 export type ShownTimes = { days: number; idleDays: number; hours: number; visitHours?: number };
 
@@ -36,6 +40,15 @@ export const en = {
   moreTime: "Give me more time",
   details: "Details: how long, where to, technical ids",
   lastsUntil: "Lasts until",
+  /** The days that have a name, by how many they are from today. */
+  nearDays: new Map([
+    [-1, "yesterday"],
+    [0, "today"],
+    [1, "tomorrow"],
+  ]),
+  inDays: (days: number) => `in ${count(days, "day")}`,
+  inTime: (hours: number, minutes: number) =>
+    `in ${[...timed(hours, "h"), ...timed(minutes, "min")].join(" ")}`,
   /** For how long the client goes on without the user. */
   goesOnFor: "Without asking you again it goes on for",
   hours: (hours: number) => count(hours, "hour"),

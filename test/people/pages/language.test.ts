@@ -1,7 +1,7 @@
 /** The catalogue, and in which of its languages a page is. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dayOf, LANGUAGES, textsFor } from "../../../src/people/pages/language.ts";
+import { dayOf, inZone, LANGUAGES, textsFor, untilOf, whenOf } from "../../../src/people/pages/language.ts";
 
 const cases = [
   ["nothing is said", undefined, null, "en"],
@@ -54,3 +54,51 @@ test("HTTP-D-46, PAGE-D-17 dates are written as the language does", () => {
     ["February 19, 2027", "19. Februar 2027"],
   );
 });
+
+const now = Date.UTC(2026, 10, 28, 13, 40) / 1000;
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const ends = [
+  ["in two hours", 2 * HOUR, "today, 16:40; in 2 h", "heute, 16:40; in 2 Std."],
+  ["in a second", 1, "today, 14:40; in 1 min", "heute, 14:40; in 1 Min."],
+  [
+    "in an hour and a part of a minute",
+    HOUR + 61,
+    "today, 15:41; in 1 h 2 min",
+    "heute, 15:41; in 1 Std. 2 Min.",
+  ],
+  ["after midnight", 10 * HOUR, "tomorrow, 00:40; in 10 h", "morgen, 00:40; in 10 Std."],
+  ["tomorrow night", 32.5 * HOUR, "tomorrow, 23:10; in 33 h", "morgen, 23:10; in 33 Std."],
+  ["in three days", 3 * DAY, "December 1, 2026, 14:40; in 3 days", "1. Dezember 2026, 14:40; in 3 Tagen"],
+  ["in 90 days", 90 * DAY, "February 26, 2027", "26. Februar 2027"],
+  ["before now", -HOUR, "today, 13:40", "heute, 13:40"],
+] as const;
+for (const [name, seconds, english, german] of ends) {
+  test(`PAGE-D-32 an end ${name} is told as "${english}"`, () => {
+    const told = LANGUAGES.map((texts) => untilOf(now + seconds, now, inZone(texts, "Europe/Berlin")));
+    assert.deepEqual(told.map(textOf), [english, german]);
+  });
+}
+
+test("PAGE-D-32 a point in time is told from its day in the zone of the reader, and without one in UTC", () => {
+  const [english] = LANGUAGES;
+  assert.ok(english);
+  const told = (zone: string | undefined, seconds: number): string =>
+    textOf(whenOf(now + seconds, now, inZone(english, zone)));
+  assert.deepEqual(
+    [told("Europe/Berlin", -15 * HOUR), told("Asia/Tokyo", -15 * HOUR), told(undefined, -14 * HOUR)],
+    ["yesterday, 23:40", "today, 07:40", "yesterday, 23:40 UTC"],
+  );
+  assert.equal(told("Europe/Berlin", -7 * DAY), "November 21, 2026");
+});
+
+test("PAGE-D-32 an end is told across the hour that the clocks of the reader skip", () => {
+  const [english] = LANGUAGES;
+  assert.ok(english);
+  const before = Date.UTC(2027, 2, 27, 23, 30) / 1000;
+  const told = untilOf(before + 3 * HOUR, before, inZone(english, "Europe/Berlin"));
+  assert.equal(textOf(told), "today, 04:30; in 3 h");
+  assert.match(String(told), /^<time datetime="2027-03-28T02:30:00.000Z" title="2027-03-28T02:30:00.000Z">/);
+});
+
+const textOf = (markup: unknown): string => String(markup).replace(/<[^>]+>/g, "");
