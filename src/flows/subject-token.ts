@@ -22,7 +22,7 @@ import {
   readWorkloadSubject,
   subjectIssuer,
 } from "./order/subject.ts";
-import { verifyOwnToken } from "./verify-own-token.ts";
+import { isOwn, verifyOwnToken } from "./verify-own-token.ts";
 import { verifyPlatformTokenOf } from "./verify-platform.ts";
 
 type Refused = { reason: TokenReason; isOfEndedJob?: true };
@@ -38,8 +38,10 @@ export function verifySubject(
   const { claims } = jws.value;
   const tokenType = FOREIGN_TYPES[subjectTokenType];
   // RFC8693-3-3: an access token is ours, unless the entry of its issuer says that its own come under this type too.
-  if (tokenType === "access_token" && !isForeignAccessToken(ports, claims))
-    return verifyOwn(ports, jws.value);
+  // RFC8693-D-1: ours is a JWT as well, and libraries call it one.
+  const isOurs =
+    isOwn(ports, jws.value) || (tokenType === "access_token" && !isForeignAccessToken(ports, claims));
+  if (isOurs && tokenType !== "id_token") return verifyOwn(ports, jws.value);
   if (tokenType === "jwt" && isWorkloadSubject(ports.settings(), claims)) {
     return whenOk(verifyPlatformTokenOf(ports, subjectToken, "subject", keys), (platform) => {
       const token = describeToken(ports, jws.value, "jwt");

@@ -5,17 +5,16 @@ import { apiNames } from "../policy/own-target.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, sparse, whenOk } from "../result.ts";
-import { parseJws } from "../spec/rfc7515.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
-import { ACCESS_TOKEN, parseExchange } from "../spec/rfc8693.ts";
+import { ACCESS_TOKEN, JWT, parseExchange } from "../spec/rfc8693.ts";
 import { describeRequest, describeToken } from "./audit-fields.ts";
-import type { Authenticated } from "./authenticate-client.ts";
 import type { Evidence, Order, Requested, ResolvedActor } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { jobOf, verifySubject } from "./subject-token.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
-import { verifyOwnToken } from "./verify-own-token.ts";
+import type { VerifiedSvid } from "./verifier.ts";
+import { isOwn, verifyOwnToken } from "./verify-own-token.ts";
 import { verifyPlatformTokenOf } from "./verify-platform.ts";
 import { verifySvid } from "./verify-svid.ts";
 
@@ -54,9 +53,16 @@ function verifyActor(
   client: TokenRequest["client"],
   { token, type }: NonNullable<Exchange["actor"]>,
 ): Verified {
-  if (type === ACCESS_TOKEN) return actorByOwnToken(ports, client, token);
-  return client.platform === undefined
-    ? actorBySvid(ports, client, token)
+  const { svid, platform } = client;
+  // PROD-4.1v5-5: the same JWT in both places is verified once.
+  if (type === JWT && svid?.compact === token) return actorOf(ports, svid);
+  const jws = ports.verifier.parse(token);
+  // RFC8693-D-1: our own access token is one under either type, and a JWT of others is none.
+  if (type === ACCESS_TOKEN || (jws.ok && isOwn(ports, jws.value))) {
+    return actorByOwnToken(ports, client, jws);
+  }
+  return platform === undefined
+    ? whenOk(verifySvid(ports, jws), (proven) => actorOf(ports, proven))
     : actorByPlatform(ports, client, token);
 }
 
@@ -73,23 +79,20 @@ function actorByPlatform(
   });
 }
 
-function actorBySvid(ports: ExchangePorts, { svid }: Authenticated, token: string): Verified {
-  // PROD-4.1v5-5: the same JWT in both places is verified once.
-  const actor = svid?.compact === token ? ok(svid) : verifySvid(ports, token);
-  return whenOk(actor, ({ spiffeId, jws }) => {
-    const fingerprint = ports.hash.sha256(jws.signingInput);
-    return ok({ sub: spiffeId, token: { fingerprint, type: "jwt-svid" } });
-  });
+function actorOf(
+  { hash }: Pick<Ports, "hash">,
+  { spiffeId, jws }: VerifiedSvid,
+): Result<ResolvedActor, never> {
+  return ok({ sub: spiffeId, token: { fingerprint: hash.sha256(jws.signingInput), type: "jwt-svid" } });
 }
 
 /** A client without a SPIFFE ID of its own acts as the workload that the operator gave it, where that is allowed too. */
 function actorByOwnToken(
   ports: OwnTokenPorts,
   { clientId, workload, actorAccessToken = false, keys = {} }: TokenRequest["client"],
-  token: string,
+  jws: ReturnType<Ports["verifier"]["parse"]>,
 ): Verified {
   if (!actorAccessToken || workload === undefined) return err({ reason: "access_token_not_allowed" });
-  const jws = parseJws(token);
   if (!jws.ok) return err({ reason: jws.error.kind });
   return whenOk(verifyOwnToken(ports, jws.value), ({ record }): Verified => {
     const { issuer } = ports.settings();

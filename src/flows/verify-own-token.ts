@@ -26,16 +26,20 @@ export function verifyOwnToken(
   );
 }
 
+/** RFC8693-D-1: whether a JWT says that we issued it, so that it is judged as an access token of ours and as nothing else. */
+export const isOwn = ({ settings }: Pick<Ports, "settings">, { claims }: Pick<Jws, "claims">): boolean =>
+  claims.iss === settings().issuer;
+
 /** The key of ours that must have signed this access token, if it claims to be one of ours. */
 export function findOwnKey(
-  ports: Pick<OwnTokenPorts, "settings" | "signer">,
+  { settings, signer }: Pick<OwnTokenPorts, "settings" | "signer">,
   { header, claims }: Jws,
 ): Result<Jwk, { reason: TokenReason }> {
   // RFC9068-4-6, RFC8725-3.12-1: of all the kinds of JWT that we sign, only this one is an access token.
   const type = checkType(header, JWT_TYPES.accessToken);
   if (!type.ok) return err({ reason: type.error.kind });
-  if (claims.iss !== ports.settings().issuer) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
-  const key = ports.signer.own(header);
+  if (!isOwn({ settings }, { claims })) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
+  const key = signer.own(header);
   return key === undefined ? err({ reason: "key_unknown" }) : ok(key); // RFC9068-4-12
 }
 

@@ -12,30 +12,30 @@ import type { MethodVerifier, Proof, Proven, VerifiedSvid } from "./verifier.ts"
 
 export function verifySvid(
   ports: BasePorts & Pick<Ports, "bundles" | "verifier">,
-  compact: string,
+  parsed: ReturnType<Ports["verifier"]["parse"]>,
 ): Awaitable<Result<VerifiedSvid, { reason: TokenReason }>> {
   const settings = ports.settings();
-  const jws = ports.verifier.parse(compact);
-  if (!jws.ok) return err({ reason: jws.error.kind });
-  const named = parseJwtSvid(jws.value);
+  if (!parsed.ok) return err({ reason: parsed.error.kind });
+  const jws = parsed.value;
+  const named = parseJwtSvid(jws);
   if (!named.ok) return err({ reason: named.error.kind });
   const { trustDomain } = named.value;
   const spiffeId = named.value.spiffeId.id;
   // SPCA-5-1, PROD-2.1-8: only a configured trust domain counts, with its own bundle (PROD-2.3-13) and never with keys
   // found through `iss` (SPCA-8.1-1, SPCA-8.1-2).
   if (!settings.trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
-  return whenReady(ports.bundles.key(trustDomain, jws.value.header), (key) => {
+  return whenReady(ports.bundles.key(trustDomain, jws.header), (key) => {
     if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });
     // SID-3.2-1: the SPIFFE ID above is part of what is signed.
-    if (!ports.verifier.verifyRepeated(jws.value, key.value)) return err({ reason: "signature_invalid" });
+    if (!ports.verifier.verifyRepeated(jws, key.value)) return err({ reason: "signature_invalid" });
     // SPCA-8.1-4: audience and expiry, by the rules for JWT-SVIDs.
-    const checked = checkJwtSvid(jws.value, {
+    const checked = checkJwtSvid(jws, {
       audiences: assertionAudiences(settings),
       nowSeconds: ports.clock.nowSeconds(),
       skewSeconds: settings.clockSkewSeconds,
     });
     if (!checked.ok) return err({ reason: checked.error.kind });
-    return ok({ compact, spiffeId, trustDomain, audience: checked.value.audience, jws: jws.value });
+    return ok({ compact: jws.compact, spiffeId, trustDomain, audience: checked.value.audience, jws });
   });
 }
 
@@ -45,19 +45,22 @@ export const verifySvidAssertion: MethodVerifier<PresentedAssertion> = (
   { assertion, clientId: requested },
   { address },
 ) =>
-  whenOk(verifySvid(ports, assertion), (svid): Awaitable<Result<Proven, FetchRefused>> => {
-    const { spiffeId, trustDomain, audience, jws } = svid;
-    const proof = defined<Proof>({ aud: audience, kid: jws.header.kid });
-    const proven = { method: "spiffe_jwt", workload: spiffeId, svid, proof } as const;
-    if (requested !== undefined && !requested.startsWith("spiffe://")) {
-      return whenOk(findClient(ports, requested, address), (client) => {
-        if (client.auth.method !== proven.method) return err({ reason: "method_not_registered" });
-        const associated = checkAssociation(ports, client, spiffeId, trustDomain);
-        return associated.ok ? ok({ clientId: client.clientId, record: client, ...proven }) : associated;
-      });
-    }
-    const domain = ports.settings().trustDomains.get(trustDomain);
-    if (domain === undefined) return err({ reason: "trust_domain_unknown" });
-    const clientId = resolveClient(spiffeId, requested, domain);
-    return clientId.ok ? ok({ clientId: clientId.value, ...proven }) : err({ reason: clientId.error.kind });
-  });
+  whenOk(
+    verifySvid(ports, ports.verifier.parse(assertion)),
+    (svid): Awaitable<Result<Proven, FetchRefused>> => {
+      const { spiffeId, trustDomain, audience, jws } = svid;
+      const proof = defined<Proof>({ aud: audience, kid: jws.header.kid });
+      const proven = { method: "spiffe_jwt", workload: spiffeId, svid, proof } as const;
+      if (requested !== undefined && !requested.startsWith("spiffe://")) {
+        return whenOk(findClient(ports, requested, address), (client) => {
+          if (client.auth.method !== proven.method) return err({ reason: "method_not_registered" });
+          const associated = checkAssociation(ports, client, spiffeId, trustDomain);
+          return associated.ok ? ok({ clientId: client.clientId, record: client, ...proven }) : associated;
+        });
+      }
+      const domain = ports.settings().trustDomains.get(trustDomain);
+      if (domain === undefined) return err({ reason: "trust_domain_unknown" });
+      const clientId = resolveClient(spiffeId, requested, domain);
+      return clientId.ok ? ok({ clientId: clientId.value, ...proven }) : err({ reason: clientId.error.kind });
+    },
+  );

@@ -167,15 +167,37 @@ test("RFC8693-3-3, RFC8693-2.1-20 a token is verified only as the type that is d
   const foreign = await delegate({ subject_token_type: ACCESS_TOKEN });
   await assertRefused(foreign, "invalid_request", "subject_jwt_type_refused");
   const own = await delegate({ audience: "desk-two" });
-  const subject = { subject_token: String(own.body.access_token) };
-  const asJwt = await delegate({ ...subject, subject_token_type: JWT }, "two");
-  await assertRefused(asJwt, "invalid_request", "subject_issuer_unknown");
-  const asOwn = await delegate(
-    { ...subject, subject_token_type: ACCESS_TOKEN, audience: "desk-three" },
-    "two",
-  );
-  assert.equal(asOwn.status, 200, asOwn.text);
+  const subject = { subject_token: String(own.body.access_token), subject_token_type: ID_TOKEN };
+  await assertRefused(await delegate(subject, "two"), "invalid_request", "subject_issuer_unknown");
 });
+
+for (const [name, type] of [
+  ["an access token", ACCESS_TOKEN],
+  ["a JWT", JWT],
+] as const) {
+  test(`RFC8693-D-1 our own access token that is called ${name} is exchanged by the same checks`, async () => {
+    const own = await delegate({ audience: "desk-two" });
+    const subject = { subject_token: String(own.body.access_token), subject_token_type: type };
+    const answer = await delegate({ ...subject, audience: "desk-three" }, "two");
+    assert.equal(answer.status, 200, answer.text);
+    const claims = claimsOf(answer.body.access_token);
+    assert.deepEqual([claims.sub, claims.act], ["u-1", { sub: hop("two"), act: { sub: hop("one") } }]);
+    const event = (await world.events()).find(({ granted }) => granted?.jti === claims.jti);
+    const recorded = event?.subject as { token: { type: string; jti: string } } | undefined;
+    assert.deepEqual(
+      [recorded?.token.type, recorded?.token.jti],
+      ["access_token", claimsOf(own.body.access_token).jti],
+    );
+    const stolen = await delegate({ ...subject, audience: "desk-four" }, "three");
+    await assertRefused(stolen, "invalid_request", "not_meant_for_caller");
+    const forOwn = await machineToken("portal", { audience: `${ISSUER}/api`, scope: "policy:explain" });
+    await assertRefused(
+      await delegate({ ...subject, subject_token: forOwn }, "two"),
+      "invalid_request",
+      "subject_token_for_own_endpoints",
+    );
+  });
+}
 
 test("RFC8693-2.1-20 a JWT-SVID is refused as a subject token", async () => {
   const svid = await world.svid("hops/two");
@@ -210,13 +232,13 @@ const machineToken = async (client: string, form: Form = {}): Promise<string> =>
   return String(answer.body.access_token);
 };
 
-async function actAs(client: string, actorToken: string): Promise<Answer> {
+async function actAs(client: string, actorToken: string, type = ACCESS_TOKEN): Promise<Answer> {
   const form = {
     grant_type: EXCHANGE,
     subject_token: await user(),
     subject_token_type: JWT,
     actor_token: actorToken,
-    actor_token_type: ACCESS_TOKEN,
+    actor_token_type: type,
     audience: API,
   };
   return world.token(form, { authorization: basic(client, SECRET) });
@@ -273,6 +295,24 @@ test("RFC8693-2.1-21 only the client's own access token from its own credentials
   ];
   for (const [reason, token] of cases) {
     await assertRefused(await actAs("portal", token), "invalid_request", `actor_${reason}`);
+  }
+});
+
+test("RFC8693-D-1 a client's own access token that is called a JWT is its actor token where the configuration permits it, and passes the same checks", async () => {
+  const answer = await actAs("portal", await machineToken("portal"), JWT);
+  assert.equal(answer.status, 200, answer.text);
+  assert.deepEqual(claimsOf(answer.body.access_token).act, { sub: portal });
+  const cases: [string, string, string][] = [
+    ["kiosk", await machineToken("kiosk"), "access_token_not_allowed"],
+    ["portal", await machineToken("twin"), "not_the_caller"],
+    [
+      "portal",
+      await machineToken("portal", { audience: `${ISSUER}/api`, scope: "policy:explain" }),
+      "token_for_own_endpoints",
+    ],
+  ];
+  for (const [client, token, reason] of cases) {
+    await assertRefused(await actAs(client, token, JWT), "invalid_request", `actor_${reason}`);
   }
 });
 
