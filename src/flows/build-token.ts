@@ -85,7 +85,12 @@ export function buildToken(
   if (product.kind === "access_token" || partner === undefined) {
     const token = defined<AccessToken>({ ...common, ...signIn, subject: sub, clientId: access.clientId });
     const byProof = confirmation !== undefined && "jkt" in confirmation;
-    return sized(buildAccessTokenClaims(token), byProof ? KINDS.dpop_access_token : KINDS.access_token);
+    const kind = byProof ? KINDS.dpop_access_token : KINDS.access_token;
+    // RFC9068-D-1
+    return sized(
+      buildAccessTokenClaims(token),
+      target.typ === kind.typ ? kind : { ...kind, typ: target.typ },
+    );
   }
   // IDC-2.5-3, IDJAG-5-2: the grant names the subject as the partner knows it.
   const there = mapSubjectThere(sub, partner.subjects);

@@ -7,7 +7,8 @@ import { err, ok, whenReady } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
-import { checkType, JWT_TYPES } from "../spec/rfc8725.ts";
+import { checkType } from "../spec/rfc8725.ts";
+import { AT_JWT } from "../spec/rfc9068.ts";
 import { standing } from "./standing.ts";
 
 export function verifyOwnToken(
@@ -21,9 +22,11 @@ export function verifyOwnToken(
   if (!times.ok) return times;
   const jti = stringClaim(jws.claims, "jti");
   if (!jti.ok) return err({ reason: jti.error.kind });
-  return whenReady(standing(ports, jti.value, ports.clock.nowSeconds()), (found) =>
-    found.ok ? found : err({ reason: found.error }),
-  );
+  return whenReady(standing(ports, jti.value, ports.clock.nowSeconds()), (found) => {
+    if (!found.ok) return err({ reason: found.error });
+    // RFC8693-D-1: the row tells whose token it is, so that its type is the one of that target.
+    return found.value.record.audience === jws.claims.aud ? found : err({ reason: "token_unknown" });
+  });
 }
 
 /** RFC8693-D-1: whether a JWT says that we issued it, so that it is judged as an access token of ours and as nothing else. */
@@ -35,8 +38,9 @@ export function findOwnKey(
   { settings, signer }: Pick<OwnTokenPorts, "settings" | "signer">,
   { header, claims }: Jws,
 ): Result<Jwk, { reason: TokenReason }> {
-  // RFC9068-4-6, RFC8725-3.12-1: of all the kinds of JWT that we sign, only this one is an access token.
-  const type = checkType(header, JWT_TYPES.accessToken);
+  // RFC9068-4-6, RFC9068-D-1: the access tokens of a target have one type, and no other kind that we sign has a target.
+  const target = typeof claims.aud === "string" ? settings().policy.targets.get(claims.aud) : undefined;
+  const type = checkType(header, [target?.typ ?? AT_JWT]);
   if (!type.ok) return err({ reason: type.error.kind });
   if (!isOwn({ settings }, { claims })) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
   const key = signer.own(header);

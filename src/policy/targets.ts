@@ -13,6 +13,7 @@ import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { isScopeToken, OFFLINE_ACCESS } from "../spec/rfc6749.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
+import { AT_JWT } from "../spec/rfc9068.ts";
 import { isWorkloadName, isWorkloadPattern } from "../spec/workload-grant.ts";
 import { declaredTypes } from "./detail-types.ts";
 import { notCanonical } from "./nearest.ts";
@@ -94,6 +95,10 @@ export const ResourceServer = v.strictObject({
   binding: setting(
     v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
     'What its tokens must be bound by: "none" (the default), "certificate", "dpop", or "any" of the two.',
+  ),
+  typ: setting(
+    v.optional(v.picklist([AT_JWT, "JWT"]), AT_JWT),
+    'The `typ` of its tokens: "at+jwt" (the default, RFC 9068), or "JWT" for a library that takes no other.',
   ),
   checks: setting(
     v.optional(v.picklist(["offline", "introspection"]), "offline"),
@@ -204,6 +209,7 @@ export const PartnerServer = v.pipe(
     owners: [],
     introspectors: [],
     binding: "none" as const,
+    typ: AT_JWT as typeof AT_JWT,
     checks: "offline" as const,
     people: false,
     partner: { issuer, clients, subjects, claims, resources, jobs },

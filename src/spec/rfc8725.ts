@@ -7,9 +7,10 @@
  * spec/rfc7519.ts, spec/rfc9068.ts; 3.10 adapters/remote/early-looks.ts, adapters/remote/fetched-keys.ts,
  * adapters/remote/key-sources.ts, spec/rfc7515.ts; 3.11 audit/checkpoint.ts, flows/build-token.ts,
  * spec/identity-chaining.ts; 3.12 config/issuers.ts, flows/redeem-grant.ts, flows/software-statement.ts,
- * flows/subject-token.ts, flows/verify-own-token.ts, spec/rfc7523.ts; B8725 3.1 flows/subject-token.ts,
- * spec/rfc7517.ts; B8725 3.3 spec/rfc7515.ts; B8725 3.9 spec/rfc9068.ts; B8725 3.10 adapters/remote/checked-agent.ts,
- * adapters/remote/key-sources.ts; B8725 3.13 spec/rfc7515.ts; B8725 3.14 spec/rfc7515.ts; B8725 3.15 spec/rfc7515.ts.
+ * flows/subject-token.ts, spec/rfc7523.ts; B8725 3.1 flows/subject-token.ts, spec/rfc7517.ts; B8725 3.3
+ * spec/rfc7515.ts; B8725 3.9 spec/rfc9068.ts; B8725 3.10 adapters/remote/checked-agent.ts,
+ * adapters/remote/key-sources.ts; B8725 3.13 spec/rfc7515.ts; B8725 3.14 spec/rfc7515.ts; B8725 3.15
+ * spec/rfc7515.ts.
  */
 
 import type { Result } from "../result.ts";
@@ -28,7 +29,8 @@ export type JwtAlgorithmFailure = { kind: "jwt_algorithm_refused"; alg: string }
  * no `typ`. Kinds that share a value differ in their keys and required claims.
  */
 export const JWT_TYPES = {
-  // RFC9068-4-6: no JWT of another type is an access token, whatever key signed it.
+  // RFC9068-4-6: no JWT of another type is an access token, whatever key signed it; RFC9068-D-1: unless it is for a target
+  // of ours that has the other type.
   accessToken: ["at+jwt"],
   // B7523-4-9: an assertion without a type is accepted; B8725-3.11-2: one of another type is refused.
   clientAssertion: [undefined, "JWT", CLIENT_AUTHENTICATION],

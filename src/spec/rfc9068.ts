@@ -4,7 +4,8 @@
  * Elsewhere: 2.1 adapters/crypto/signer.ts, spec/rfc8725.ts; 2.2 flows/order/read-order.ts; 2.2.1
  * people/flows/refresh.ts; 3 policy/decide.ts, spec/rfc8707.ts; 4 config/keys.ts, flows/authorize-api.ts,
  * flows/verify-own-token.ts, http/bearer.ts, policy/own-target.ts, spec/rfc8414.ts, spec/rfc8725.ts; 5
- * config/issuers.ts, flows/order/subject.ts, policy/rules.ts.
+ * config/issuers.ts, flows/order/subject.ts, policy/rules.ts; D flows/build-token.ts, flows/verify-own-token.ts,
+ * spec/rfc8725.ts.
  */
 
 import { ISSUED_TOKEN_BYTES_MAX } from "../limits/tokens.ts";
