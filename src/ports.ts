@@ -140,8 +140,15 @@ export type FetchRefused = {
   reason: Reason;
   waitSeconds?: number;
   unreachable?: true;
-  /** How the refusal of a platform's grant is told. */
-  as?: "client_refused" | "grant_refused" | "platform_refused" | "workload_not_admitted";
+  /** How the refusal of a platform's token is told, which came as grant or as the subject token of an exchange. */
+  as?:
+    | "client_refused"
+    | "grant_refused"
+    | "platform_refused"
+    | "workload_not_admitted"
+    | "token_refused"
+    | "exchange_platform_refused"
+    | "exchange_not_admitted";
   /** The registrations that match the same token. */
   registrations?: readonly string[];
 };

@@ -75,7 +75,8 @@ export const REQUEST_REASONS = {
   resource_malformed: "a resource is not an absolute URI, or has a fragment or a user name",
   target_malformed: "a resource or audience is too long",
   targets_several: "the request names more than one target by resource and audience",
-  grant_replayed: "the grant was redeemed before",
+  grant_replayed:
+    "the grant was redeemed before; where a workload's client sends one token file again for each token, as those of clouds do, its registration has to be reusable",
   grant_resource_unknown: "the grant names an API that is no target of this server",
   grant_resources_several: "the grant names several APIs, and the request does not choose one",
   grant_resource_differs: "the request names an API that the grant does not name",

@@ -46,6 +46,7 @@ async function look(configFile: string, config: Config): Promise<readonly Findin
     flags,
     ...datesOf(config, clock.nowSeconds()),
     ...certificatesOf(config),
+    ...workloadsOf(config),
     ...store,
     ...outside.flat(),
     ...placesOf(config),
@@ -68,6 +69,16 @@ function flagsOf(configFile: string, config: Config): Finding {
     says: `a server with this configuration needs ${flagsFor(touched).join(" ")}`,
   };
 }
+
+/** FEDC-D-7: how often a platform's token is accepted decides which clients can bring it. */
+const workloadsOf = ({ settings }: Config): readonly Finding[] =>
+  [...settings.platforms.values()].map(({ issuer, name, reusable, maxAgeSeconds }) => ({
+    level: "ok",
+    where: `trustedIssuers.${issuer}.workloads.${name}`,
+    says: reusable
+      ? `a token is accepted again until it is ${maxAgeSeconds} seconds old`
+      : "each token is accepted once; clients that send one token file again, as those of clouds do, need reusable",
+  }));
 
 /** A text of the configuration's reader begins with its path. */
 function problem(text: string): Finding {

@@ -3,7 +3,7 @@
  * the first time, and the key was not withdrawn; then the token is signed.
  */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
-import { exchanges, MODES } from "../modes.ts";
+import { MODES } from "../modes.ts";
 import type { MissingConsent, Trace } from "../policy/access.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Guard, Precondition, TokenRecord } from "../records.ts";
@@ -13,7 +13,7 @@ import { canWait } from "../spec/deferred-token-response.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { reasonIn } from "./audit-fields.ts";
-import { codeSpentBy, issuedEntry, knownOf, spentWith } from "./issued-entry.ts";
+import { codeSpentBy, isExchange, issuedEntry, knownOf, spentWith } from "./issued-entry.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
@@ -61,8 +61,7 @@ const LOST: Record<Condition, Lost> = {
     replayed: (event, { spends }) => defined<RefusedRequest>({ ...codeReplayed(event), spends }),
   },
   grant_fresh: {
-    replayed: (event, { access }) =>
-      exchanges(access.mode) ? exchangeReplayed(event) : grantReplayed(event),
+    replayed: (event, order) => (isExchange(order) ? exchangeReplayed(event) : grantReplayed(event)),
   },
   proof_fresh: { replayed: proofReplayed },
   key_stands: { renewsKey: true },
@@ -210,7 +209,7 @@ function answer(
   const id = order.isJobsAgent ? job?.id : jobId;
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
-    issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3
+    issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3, FEDC-D-2
     token_type: kind.tokenType, // RFC8693-2.2.1-4
     expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
     scope: token.scope, // IDJAG-4.3.4-2

@@ -32,6 +32,10 @@ export function issuedEntry(
   });
 }
 
+/** Whether the request is a token exchange, with whatever mode it is decided. */
+export const isExchange = ({ access, sentAs }: Order): boolean =>
+  exchanges(access.mode) || sentAs === "exchange";
+
 /** A refusal uses up the code that came with the request. */
 export const codeSpentBy = ({ access, spends }: Order): Guard | undefined =>
   MODES[access.mode].brings === "code" ? spends : undefined;
@@ -168,7 +172,7 @@ function eventOf(
       authorization_details: details && describeDetails(hash, types, details),
       cnf: confirmation,
       exp: expiresAtSeconds,
-      issued_token_type: exchanges(order.access.mode) ? kind.issuedTokenType : undefined,
+      issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined,
       jti,
       kid,
       parent_jti: ancestors,

@@ -40,7 +40,7 @@ export function readRedemption(
 }
 
 /** PLAT-D-8: a workload that proved itself by its grant asks for a token of its own. */
-const OF_WORKLOAD = { mode: "client_credentials", byGrant: true } as const;
+const OF_WORKLOAD = { mode: "client_credentials", sentAs: "grant" } as const;
 
 /** PLAT-D-1: what proved the client as its assertion is a grant too only where the registration says so. */
 function readOwnGrant(

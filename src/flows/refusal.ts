@@ -24,6 +24,9 @@ export type Failure = {
     | "platform_refused"
     /** The same, and it is for the operator to admit its workload. */
     | "workload_not_admitted"
+    /** The same two where the token came as the subject token of an exchange. */
+    | "exchange_platform_refused"
+    | "exchange_not_admitted"
     | "token_of_another"
     | "token_type_unsupported"
     | "policy_denied"
@@ -87,7 +90,7 @@ export function grantReplayed(event: AuditEvent): RefusedRequest {
   return replayed(event, { kind: "grant_refused", reason: GRANT_REPLAYED });
 }
 
-/** The same for a token of a platform that came as subject or actor. */
+/** RFC8693-2.2.2-2: the same for a token of a platform that came as subject or actor. */
 export function exchangeReplayed(event: AuditEvent): RefusedRequest {
   return replayed(event, { kind: "token_refused", reason: GRANT_REPLAYED });
 }

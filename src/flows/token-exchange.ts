@@ -32,6 +32,7 @@ export function readExchange(
   }
   const exchange = parsed.value;
   const { actor, requestedType } = exchange;
+  if (client.platform?.use === "exchange") return readWorkloadExchange(ports, request, requestedType);
   // PROD-3-2, PROD-3-3, PROD-3-7: the request alone chooses the mode.
   const mode = actor === undefined ? "impersonation" : "delegation";
   const evidence = sparse<Evidence>({
@@ -39,6 +40,21 @@ export function readExchange(
     actor: actor && (() => verifyActor(ports, client, actor)),
   });
   return readRequest(ports, request, defined<Wanted>({ mode, requestedType }), evidence);
+}
+
+/**
+ * FEDC-D-1, FEDC-D-2: the subject token proved its workload, which asks for a token of its own as it would by a grant. A
+ * JWT is what it gets, and an ID-JAG needs a user.
+ */
+function readWorkloadExchange(
+  ports: ExchangePorts,
+  request: TokenRequest,
+  requestedType: Exchange["requestedType"],
+): Awaitable<Result<Order, RefusedRequest>> {
+  const mode = "client_credentials";
+  if (requestedType !== "id-jag") return readRequest(ports, request, { mode, sentAs: "exchange" });
+  const failure = { kind: "request_malformed", reason: "requested_token_type_unsupported" } as const;
+  return refuseRequest(request, failure, { mode, requested: describeRequest(request.form) });
 }
 
 type Wanted = Pick<Requested, "mode" | "requestedType">;

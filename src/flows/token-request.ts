@@ -25,12 +25,12 @@ export type TokenRequest = {
 export function readRequest(
   ports: Pick<Ports, "settings">,
   request: TokenRequest,
-  { mode, byGrant, requestedType }: Pick<Requested, "mode" | "byGrant" | "requestedType">,
+  { mode, sentAs, requestedType }: Pick<Requested, "mode" | "sentAs" | "requestedType">,
   evidence?: Evidence,
 ): Awaitable<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const { audience, resource, scope, authorization_details: details } = form;
-  const requested = defined<Requested>({ mode, byGrant, audience, resource, scope, details, requestedType });
+  const requested = defined<Requested>({ mode, sentAs, audience, resource, scope, details, requestedType });
   return whenReady(readOrder(ports, client, requested, evidence), (order) => {
     if (order.ok) return order;
     const { failure, parties } = order.error;

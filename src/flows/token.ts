@@ -25,7 +25,7 @@ import { DEFERRAL_RACED, REFRESH_RACED } from "./refusal.ts";
 import { readExchange } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
-import { provesKey } from "./verify-platform.ts";
+import { keyNotProven, provesKey } from "./verify-platform.ts";
 
 type Readers<T extends GrantType> = Readonly<Record<T, ReadGrant>>;
 
@@ -55,8 +55,7 @@ export async function answerTokenRequest(
   const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });
   const { platform } = request.client;
   if (platform !== undefined && !provesKey(platform, keys)) {
-    const kind = platform.use === "grant" ? "platform_refused" : "client_refused";
-    return refuseRequest(request, { kind, reason: "key_not_proven" });
+    return refuseRequest(request, keyNotProven(platform));
   }
   const grantType = checkGrantType(ports.settings(), request.client, request.form);
   if (!grantType.ok) return refuseRequest(request, grantType.error);

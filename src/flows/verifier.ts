@@ -49,9 +49,12 @@ export type VerifiedSvid = {
   jws: Jws;
 };
 
+/** FEDC-D-1: a grant may also come as the subject token of an exchange. */
+export type PlatformUse = WorkloadUse | "exchange";
+
 /** What a platform's token proves, which came in this role. */
 export type PlatformProof = CheckedWorkload & {
-  use: WorkloadUse;
+  use: PlatformUse;
   compact: string;
   /** The name of the workload here. */
   id: string;

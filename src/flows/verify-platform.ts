@@ -22,15 +22,26 @@ import {
   platformId,
 } from "../spec/workload-grant.ts";
 import { isDisabled } from "./endings.ts";
-import type { MethodVerifier, PlatformProof, Proof, Proven } from "./verifier.ts";
+import type { Failure } from "./refusal.ts";
+import type { MethodVerifier, PlatformProof, PlatformUse, Proof, Proven } from "./verifier.ts";
 import { noCredentials } from "./verifier.ts";
 
 /**
  * PLAT-D-14: before the signature holds there is one answer for every cause; after it, the answer says whether the
  * platform or the administrator of this server has to act.
  */
-type PlatformRefused = { reason: TokenReason } & Required<Pick<FetchRefused, "as">> &
-  Pick<FetchRefused, "registrations">;
+type PlatformRefused = { reason: TokenReason; as: keyof typeof OF_EXCHANGE } & Pick<
+  FetchRefused,
+  "registrations"
+>;
+
+/** RFC8693-2.2.2-2: where the token came as the subject token of an exchange, the same is told by the code of that. */
+const OF_EXCHANGE = {
+  client_refused: "client_refused",
+  grant_refused: "token_refused",
+  platform_refused: "exchange_platform_refused",
+  workload_not_admitted: "exchange_not_admitted",
+} as const satisfies Record<string, FetchRefused["as"]>;
 
 type Verified = Awaitable<Result<PlatformProof, PlatformRefused>>;
 
@@ -44,7 +55,7 @@ const issuerOf = (
 const hasWorkloads = (issuer: TrustedIssuer | undefined): issuer is TrustedIssuer =>
   issuer !== undefined && issuer.workloads.length > 0;
 
-type Place = "client assertion" | "grant" | "grant without client";
+type Place = "client assertion" | "grant" | "grant without client" | "exchange without client";
 
 /** Whether a JWT that is no workload's may be another's in this place. */
 const MAY_BE_OTHERS: Readonly<Record<Place, (issuer: TrustedIssuer | undefined) => boolean>> = {
@@ -53,6 +64,8 @@ const MAY_BE_OTHERS: Readonly<Record<Place, (issuer: TrustedIssuer | undefined) 
   // RFC6749-4.4-1: a grant of an issuer that is trusted for those of users still needs its client. PLAT-D-14: where it has
   // workloads too, the signature is verified first, or the answer would tell which subjects are those of workloads.
   "grant without client": (issuer) => issuer?.grants !== undefined && !hasWorkloads(issuer),
+  // FEDC-D-1: any other subject token still needs a client that authenticates.
+  "exchange without client": (issuer) => !hasWorkloads(issuer),
 };
 
 /** PLAT-D-15: whether a JWT is a workload's is decided by the registrations of its issuer and never by the request. */
@@ -66,7 +79,7 @@ export function isOfPlatform(
 }
 
 /** PLAT-D-4: size, form, issuer, algorithm, key, signature; then one registration, and the claims by its rules. */
-function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: WorkloadUse): Verified {
+function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: PlatformUse): Verified {
   const jws = ports.verifier.parse(compact);
   if (!jws.ok) return refuse("grant_refused", jws.error.kind);
   const { header, claims } = jws.value;
@@ -94,21 +107,23 @@ function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: Wor
 
 /** Whether the registrations admit a workload, whose JWT is signed, in this role. */
 function admit(
-  { grants, disabledSubjects }: TrustedIssuer,
+  { grants, acceptAs, disabledSubjects }: TrustedIssuer,
   match: ReturnType<typeof matchRegistration>,
   { sub }: JsonObject,
-  use: WorkloadUse,
+  use: PlatformUse,
 ): Result<Match, PlatformRefused> {
   if (!match.ok) {
     const { kind: reason } = match.error;
-    const isOfUser = reason === "workload_not_registered" && grants !== undefined;
-    if (isOfUser && use === "grant") return refuse("client_refused", reason);
+    const mayBeOfUser =
+      (use === "grant" && grants !== undefined) || (use === "exchange" && acceptAs.length > 0);
+    // FEDC-D-3: the JWT of a user needs a client that authenticates.
+    if (reason === "workload_not_registered" && mayBeOfUser) return refuse("client_refused", reason);
     const registrations = "names" in match.error ? match.error.names : undefined;
     return err(defined<PlatformRefused>({ as: "workload_not_admitted", reason, registrations }));
   }
   const disabled = typeof sub === "string" && disabledSubjects.has(sub);
   if (disabled) return refuse("workload_not_admitted", "subject_disabled");
-  const isOfRole = match.value.registration.uses.includes(use);
+  const isOfRole = match.value.registration.uses.includes(use === "exchange" ? "grant" : use);
   return isOfRole ? match : refuse("workload_not_admitted", "workload_use_refused");
 }
 
@@ -117,7 +132,7 @@ function readProof(
   compact: string,
   jws: Parameters<typeof checkWorkload>[0] & { signingInput: string },
   { registration, matched }: Match,
-  use: WorkloadUse,
+  use: PlatformUse,
 ): Result<PlatformProof, PlatformRefused> {
   const inForce = settings();
   const { clockSkewSeconds: skewSeconds, trustDomains } = inForce;
@@ -172,6 +187,17 @@ export const verifyPlatformTokenOf = (
     provesKey(proof, keys) ? ok(proof) : refuse("platform_refused", "key_not_proven"),
   );
 
+const NOT_PROVEN: Partial<Record<PlatformUse, Failure["kind"]>> = {
+  grant: "platform_refused",
+  exchange: "exchange_platform_refused",
+};
+
+/** A bound token whose key the request does not prove, told as its role has it. */
+export const keyNotProven = ({ use }: Pick<PlatformProof, "use">): Failure => ({
+  kind: NOT_PROVEN[use] ?? "client_refused",
+  reason: "key_not_proven",
+});
+
 // --- the client of a request ------------------------------------------------------------------------------------
 
 /** WAG-3-1, WAG-5-1, PLAT-D-1: a workload of a registration is a client without an entry of its own. */
@@ -197,17 +223,22 @@ export const verifyPlatformAssertion: MethodVerifier<PresentedAssertion> = (
     return differs ? err({ reason: "client_id_differs" }) : ok(provenBy(verified.value));
   });
 
-/** WAG-5-2, WIF-T-1: a grant without client authentication, which proves the workload that is its client. */
+/** The JWT that is the only proof of a request, as its grant or as its subject token. */
+export type JwtAlone = { token: string; use: Extract<PlatformUse, "grant" | "exchange"> };
+
+/** WAG-5-2, WIF-T-1, FEDC-D-1: a JWT without client authentication, which proves the workload that is its client. */
 export function verifyPlatformGrant(
   ports: ForeignTokenPorts,
-  assertion: string,
+  { token, use }: JwtAlone,
   clientId: string | undefined,
 ): Awaitable<Result<Proven, FetchRefused>> {
   type Answer = Awaitable<Result<Proven, FetchRefused>>;
-  return whenReady(verifyPlatformToken(ports, assertion, "grant"), (verified): Answer => {
+  return whenReady(verifyPlatformToken(ports, token, use), (verified): Answer => {
     // RFC6749-4.4-1: it is the grant of a user, whose client did not authenticate.
     if (!verified.ok) {
-      return verified.error.as === "client_refused" ? err({ reason: noCredentials(ports) }) : verified;
+      const { as } = verified.error;
+      if (as === "client_refused") return err({ reason: noCredentials(ports) });
+      return use === "grant" ? verified : err({ ...verified.error, as: OF_EXCHANGE[as] });
     }
     const platform = verified.value;
     // PLAT-D-10: a registration with clients makes a stolen assertion worthless alone.

@@ -70,6 +70,17 @@ const OAUTH_ERRORS: Readonly<
     "invalid_grant",
     "the grant is not accepted: the administrator of this server has not admitted the workload",
   ],
+  // FEDC-D-1, RFC8693-2.2.2-2: the same of a subject token, with the code of an exchange.
+  exchange_platform_refused: [
+    400,
+    "invalid_request",
+    "the request is not allowed: the platform has to issue another subject token",
+  ],
+  exchange_not_admitted: [
+    400,
+    "invalid_request",
+    "the request is not allowed: the administrator of this server has not admitted the workload",
+  ],
   token_of_another: [400, "invalid_grant", "the token was issued to another client"], // RFC7009-2.1-7
   // RFC7009-2.2.1-2
   token_type_unsupported: [400, "unsupported_token_type", "tokens of this kind cannot be revoked here"],

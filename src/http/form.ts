@@ -10,6 +10,7 @@ import {
   assertionReplayed,
   CODE_REPLAYED,
   codeReplayed,
+  exchangeReplayed,
   GRANT_REPLAYED,
   grantReplayed,
 } from "../flows/refusal.ts";
@@ -103,7 +104,8 @@ export async function recordRefusal(
     // Another poll of the same code was refused first.
     if (recorded.error.includes("row_new")) return recordRefusal(ports, rest, spends);
     const isCode = code !== undefined && recorded.error.includes("code_fresh");
-    const replayed = recorded.error.includes("grant_fresh") ? grantReplayed : assertionReplayed;
+    const ofGrant = event.type === "token_exchange.denied" ? exchangeReplayed : grantReplayed;
+    const replayed = recorded.error.includes("grant_fresh") ? ofGrant : assertionReplayed;
     if (!isCode) return recordRefusal(ports, replayed(event), undefined);
     return recordRefusal(ports, { ...codeReplayed(event), spends: code }, spends);
   }

@@ -76,6 +76,9 @@ const REPEATABLE = ["resource", "audience"] as const;
 type Single = (typeof SINGLE)[number];
 type Repeatable = (typeof REPEATABLE)[number];
 
+/** The parameters whose values stand in files of workloads. */
+const LINES: readonly string[] = ["subject_token", "actor_token", "assertion", "client_assertion"];
+
 /** The parameters that we know of a request to the token, revocation or introspection endpoint, each value decoded once. */
 export type Form = Readonly<Partial<Record<Single, string>>> &
   Readonly<Record<Repeatable, readonly string[]>>;
@@ -128,7 +131,7 @@ export function parseForm(body: string): Result<Form, FormFailure> {
     if (pair === "") continue;
     const equals = pair.indexOf("=");
     const name = decodeFormText(equals < 0 ? pair : pair.slice(0, equals));
-    const value = decodeFormText(equals < 0 ? "" : pair.slice(equals + 1));
+    let value = decodeFormText(equals < 0 ? "" : pair.slice(equals + 1));
     if (name === undefined || value === undefined) return err({ kind: "form_encoding_malformed" });
     const repeatable = isRepeatable(name);
     if (!repeatable && !isSingle(name)) {
@@ -146,7 +149,12 @@ export function parseForm(body: string): Result<Form, FormFailure> {
     // RFC6749-3.2-5: a parameter without a value counts as omitted, so it is no repetition either.
     if (value === "") continue;
     // RFC6749-10.14-1: no known parameter may hold control characters.
-    if (hasControl(value)) return err({ kind: "parameter_malformed", parameter: name });
+    if (hasControl(value)) {
+      // FEDC-D-5: federation clients send a token file as it is, with the line break at its end.
+      const cut = LINES.includes(name) ? value.replace(/\r?\n$/, "") : value;
+      if (cut === "" || hasControl(cut)) return err({ kind: "parameter_malformed", parameter: name });
+      value = cut;
+    }
     // RFC6749-3.2-7, RFC8707-2-5, PROD-4.1-29: only resource and audience may come twice.
     if (repeatable) repeated[name].push(value);
     else if (single[name] !== undefined) return err({ kind: "parameter_repeated", parameter: name });

@@ -32,7 +32,10 @@ import { datesOf } from "../../src/cli/check/dates.ts";
 import type { Finding } from "../../src/cli/check/finding.ts";
 import { portsOf } from "../../src/cli/check/ports.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
+import { makePlatform } from "../support/platforms.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { startProvider } from "../support/provider.ts";
 import { openSigner } from "../support/signer.ts";
@@ -195,6 +198,29 @@ test("bundles and keys are opened, and a failure names its place", async () => {
   assert.equal(code, 3);
   const found = at(findings, "trustDomains.dev.example.bundle");
   assert.match(found.says, /^cannot be used \(.*\): correct the URL, its ca or its privateNetworks$/);
+});
+
+test("FEDC-D-7 of each registration of workloads it is told whether a token is accepted again", async () => {
+  const issuer = "https://cloud.example";
+  const cloud = makePlatform(issuer);
+  writeFileSync(join(folder, "cloud.json"), cloud.jwks);
+  const dedicated = { tenancy: "dedicated" };
+  const { findings } = await check({
+    drafts: [SPIFFE_DRAFT, DRAFT],
+    trustedIssuers: {
+      [issuer]: {
+        keys: { file: "cloud.json" },
+        workloads: {
+          once: { ...dedicated, subjects: ["once/*"] },
+          file: { ...dedicated, subjects: ["file/*"], reusable: true, maxAgeSeconds: 3600 },
+        },
+      },
+    },
+  });
+  const told = (name: string) => at(findings, `trustedIssuers.${issuer}.workloads.${name}`);
+  assert.deepEqual([told("once").level, told("file").level], ["ok", "ok"]);
+  assert.match(told("once").says, /accepted once.*need reusable/);
+  assert.match(told("file").says, /accepted again until it is 3600 seconds old/);
 });
 
 test("certificates are warned of 14 days before their end, and are errors afterwards", () => {

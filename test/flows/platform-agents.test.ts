@@ -113,7 +113,7 @@ async function open(t: Parameters<typeof openFlow>[0]): Promise<Agent> {
     assertion,
     async own(claims) {
       const grant = await assertion(claims);
-      const proven = await verifyPlatformGrant(flow.ports, grant, undefined);
+      const proven = await verifyPlatformGrant(flow.ports, { token: grant, use: "grant" }, undefined);
       assert.ok(proven.ok, JSON.stringify(proven));
       return ask(proven.value, byGrant(grant, { resource: API }) as Record<string, string>);
     },

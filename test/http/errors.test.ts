@@ -19,6 +19,8 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   grant_refused: [400, "invalid_grant"],
   platform_refused: [400, "invalid_grant"],
   workload_not_admitted: [400, "invalid_grant"],
+  exchange_platform_refused: [400, "invalid_request"],
+  exchange_not_admitted: [400, "invalid_request"],
   token_of_another: [400, "invalid_grant"],
   token_type_unsupported: [400, "unsupported_token_type"],
   policy_denied: [400, "invalid_request"],

@@ -78,15 +78,15 @@ export function toFailure(
   {
     access: { mode },
     targetFromGrant,
-    byGrant,
+    sentAs,
     resumes,
-  }: Pick<Order, "access" | "targetFromGrant" | "byGrant" | "resumes">,
+  }: Pick<Order, "access" | "targetFromGrant" | "sentAs" | "resumes">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
 ): Failure {
   // DTR-11.7-1: what the first request could have does not hold any more.
   if (resumes !== undefined) return { kind: "deferral_ended", reason };
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
-  if (MODES[mode].brings === "nothing" && !byGrant && reason === "no_rule")
+  if (MODES[mode].brings === "nothing" && sentAs === undefined && reason === "no_rule")
     return { kind: "client_unauthorized", reason };
   // IDC-2.4.2-5: a denial by the policy is an invalid grant; EMA-7.6.2-1: so is a target that only the grant names.
   // IDJAG-9.9-6: so is a missing proof; a proof that the target excludes is not the grant's fault.
@@ -94,5 +94,5 @@ export function toFailure(
   const ofGrant = kind === "target_refused" ? targetFromGrant : !others;
   // RFC6749-5.2-6: so is a code whose consent or rule is gone since it was issued.
   // WAG-7-1: and so is the grant of a workload to which no rule gives anything.
-  return { kind: (redeems(mode) || byGrant) && ofGrant ? "grant_refused" : kind, reason };
+  return { kind: (redeems(mode) || sentAs === "grant") && ofGrant ? "grant_refused" : kind, reason };
 }

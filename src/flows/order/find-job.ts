@@ -164,7 +164,7 @@ const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhau
 
 /** The client that presented what the job gave is told why it gives nothing any more; no other client is. */
 export function failureOf(
-  order: Pick<Order, "access" | "targetFromGrant" | "byGrant" | "presentedJob">,
+  order: Pick<Order, "access" | "targetFromGrant" | "sentAs" | "presentedJob">,
   reason: keyof typeof TOLD | "job_unknown",
 ): Failure {
   const failure = toFailure(order, { kind: "token_refused", reason });

@@ -20,8 +20,8 @@ import type { PlatformProof } from "../verifier.ts";
 /** The parameters that ask for something, as sent. */
 export type Requested = {
   mode: Mode;
-  /** The request brings the grant of a platform's workload, which is the subject. */
-  byGrant?: true;
+  /** How the request brings the token of a platform's workload, which is the subject. */
+  sentAs?: "grant" | "exchange";
   audience: readonly string[];
   resource: readonly string[];
   scope?: string;
@@ -168,7 +168,7 @@ export type Order = {
   tellsResource: boolean;
   /** Whether the target is named by the grant alone. */
   targetFromGrant: boolean;
-  byGrant?: true;
+  sentAs?: Requested["sentAs"];
   /** Present if the request waited for its user. */
   resumes?: Resumed;
   parties: Parties;

@@ -86,12 +86,12 @@ function orderOf(
     scope,
     details,
   });
-  const { byGrant } = requested;
+  const { sentAs } = requested;
   const platforms = [client.platform, subject?.platform, actor?.value.platform].filter(
     (one) => one !== undefined,
   );
   const order = buildOrder(issuer, access, named !== undefined, subject, actor?.value);
-  return ok(defined<Order>({ ...order, byGrant, platforms, parties }));
+  return ok(defined<Order>({ ...order, sentAs, platforms, parties }));
 }
 
 /** What an access request says of its caller, as it proves itself in this very request; what is absent is undefined. */
@@ -114,10 +114,10 @@ function buildOrder(
   targetRequested: boolean,
   subject: ResolvedSubject | undefined,
   actor: ResolvedActor | undefined,
-): Omit<Order, "parties" | "byGrant" | "platforms"> {
+): Omit<Order, "parties" | "sentAs" | "platforms"> {
   const { resources = [] } = subject ?? {};
   const { clientId, workload = clientId, forWorkload } = access;
-  return defined<Omit<Order, "parties" | "byGrant" | "platforms">>({
+  return defined<Omit<Order, "parties" | "sentAs" | "platforms">>({
     access,
     // RFC9068-2.2-6, PROD-3-4, PROD-3-8; PLAT-D-10: a client that brings the grant of a workload is not the subject.
     sub: subject?.sub ?? (forWorkload ? workload : clientId),
