@@ -139,22 +139,28 @@ export type FamilyFacts = {
   retriedElsewhere?: true;
 };
 
+/**
+ * The token of this generation was replaced at this time of the store. `by` is the digest of the source, if the version
+ * that rotated it noted one.
+ */
+export type FamilyRotation = { generation: number; atMs: number; by?: string };
+
 /** A family by one of its tokens, which is the one of generation `presented`. */
 export type PresentedFamily = FamilyFacts & {
   presented: number;
   /**
-   * The last rotation: how long ago it was by the clock of the store, how often the token before was sent again, and the
-   * digest of the source, if the version that rotated it noted one.
+   * The last rotation, and those of a moment before it, the newest first, with the time of the store now. `sealed` is the
+   * current token as the one before opens it.
    */
-  rotated?: { agoMs: number; retries: number; sealed?: string; by?: string };
+  rotated?: { latest: readonly FamilyRotation[]; nowMs: number; sealed?: string };
   /** Absent for a user who has not signed in since an earlier version served. */
   recheck?: Recheck;
 };
 
 /**
  * Starts a family with its first token, or uses it: by its current token, which `next` then replaces, or `again` by the
- * token before that. Fails as `family_current` where the presented token is not that one, and where the time or the
- * number of retries is used up, that of a retry `elsewhere` by one; the clock of the store decides.
+ * token before that. Fails as `family_current` where the presented token is not that one, and where the time is over by
+ * the clock of the store, or a retry `elsewhere` is the second one. `earlier` are rotations that stay known.
  */
 export type FamilyChange =
   | { start: Family; digest: string }
@@ -163,8 +169,8 @@ export type FamilyChange =
       presented: number;
       atSeconds: number;
       idleEndsAtSeconds?: number;
-      next?: { digest: string; sealed: string; by: string };
-      again?: { windowMs: number; retriesMax: number; elsewhere: boolean };
+      next?: { digest: string; sealed: string; by: string; earlier: readonly FamilyRotation[] };
+      again?: { windowMs: number; elsewhere: boolean };
     };
 
 /** A job on record; `issued` is the number of its tokens, where that is bounded. */

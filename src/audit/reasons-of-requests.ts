@@ -190,6 +190,8 @@ export const PEOPLE_REASONS = {
   refresh_key_not_proven: "the request does not prove the key that the refresh token is bound to",
   refresh_method_changed: "the client has become public, or is public no longer",
   refresh_target_differs: "the resource is not that of the grant",
+  refresh_token_replaced: "the refresh token was replaced a moment ago, and so was the next one",
+  refreshes_too_many: "refresh tokens of one grant were replaced too often within the time of their retries",
   refresh_raced: "other requests with the same refresh token came first, again and again",
   scope_exceeds_grant: "the scope is more than the user gave",
   families_too_many: "the user gave the same to this client too often; what was used longest ago ended",

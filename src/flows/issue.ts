@@ -3,6 +3,7 @@
  * the first time, and the key was not withdrawn; then the token is signed.
  */
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
+import { REFRESH_WAIT_SECONDS } from "../limits/people.ts";
 import { MODES } from "../modes.ts";
 import type { MissingConsent, Trace } from "../policy/access.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
@@ -54,6 +55,8 @@ type Lost =
 /** The conditions of an entry that issues a token. */
 type Condition = Exclude<Guard["kind"], "decision_fresh"> | "family_current" | "row_new";
 
+const RACED = { kind: "throttled", waitSeconds: REFRESH_WAIT_SECONDS } as const;
+
 /** Where several conditions did not hold, the first of these decides what follows. */
 const LOST: Record<Condition, Lost> = {
   jti_fresh: { replayed: assertionReplayed },
@@ -65,8 +68,9 @@ const LOST: Record<Condition, Lost> = {
   },
   proof_fresh: { replayed: proofReplayed },
   key_stands: { renewsKey: true },
-  family_current: { failure: { kind: "grant_refused", reason: REFRESH_RACED } },
-  row_new: { failure: { kind: "grant_refused", reason: DEFERRAL_RACED } },
+  // REFRESH-D-5: what another request changed meanwhile says nothing of this one, so it may come again.
+  family_current: { failure: { ...RACED, reason: REFRESH_RACED } },
+  row_new: { failure: { ...RACED, reason: DEFERRAL_RACED } },
   // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
   not_ended: { isEnded: true },
   // JOB-D-11: neither would it lower a count.

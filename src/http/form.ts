@@ -123,9 +123,13 @@ export async function recordRefusalOf(
   refused: RefusedRequest,
   audited: AuditedRequest,
 ): Promise<Failure> {
+  const { failure, event } = refused;
   const changes = refused.spends !== undefined || refused.ending !== undefined;
   if (method !== "none" || changes) return recordRefusal(ports, refused, spends);
-  const { failure, event } = refused;
+  if (failure.kind === "throttled") {
+    ports.authFailures.note(audited, failure.reason);
+    return failure;
+  }
   const waitSeconds = ports.throttle.failed(audited.source_ip, clientId);
   if (event.grant !== undefined && waitSeconds === 0) return recordRefusal(ports, refused, spends);
   ports.authFailures.note(audited, failure.reason);

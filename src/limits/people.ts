@@ -45,10 +45,13 @@ export const REFRESH_IDLE_DAYS = 7;
 /** How long other refresh tokens last, from the click. */
 export const REFRESH_HOURS = 12;
 export const REFRESH_HOURS_MAX = 24;
-/** How long after a rotation the token before it still gives the same successor, and how often. */
+/** How long after a rotation the token before it still gives the same successor. */
 export const REFRESH_RETRY_SECONDS = 10;
 export const REFRESH_RETRY_SECONDS_MAX = 60;
-export const REFRESH_RETRIES_MAX = 5;
+/** The most rotations of one family within that time, since each is noted; after that the family waits. */
+export const REFRESH_ROTATIONS_MAX = 64;
+/** After this time a refresh may come again whose token was replaced a moment ago, or that lost to others. */
+export const REFRESH_WAIT_SECONDS = 1;
 /** How often successors are looked for that were kept and whose window is over. */
 export const REFRESH_FORGET_MS = 30_000;
 /** The most families of one user for one client and target; beyond it the one that was used longest ago ends. */

@@ -53,12 +53,13 @@ export async function makeService(
   const { signal: deadline } = new AbortController();
   let requests = 0;
   const send = async (path: string, sent: Partial<Sent> = {}): Promise<Answer> => {
-    const { method = "GET", headers = {}, body, cert } = sent;
+    const { method = "GET", headers = {}, body, cert, agent } = sent;
+    const address = agent?.options.localAddress ?? "127.0.0.1";
     const requestId = `r-${++requests}`;
     const request = new Request(`${surroundings.issuer}${path}`, { method, headers, body: body ?? null });
     const certificates = derOf(cert ?? "");
     const leaf = leafOf(certificates);
-    const response = await handle(request, { address: "127.0.0.1", certificates, leaf, requestId, deadline });
+    const response = await handle(request, { address, certificates, leaf, requestId, deadline });
     const fields = Object.entries(response.headers).map(([name, value]) => [name.toLowerCase(), value]);
     const answered: Record<string, string> = Object.fromEntries(fields);
     const isJson = /[/+]json/.test(answered["content-type"] ?? "");

@@ -1,5 +1,5 @@
 /** Families of refresh tokens, in both stores; the journal starts and uses them. */
-import type { FamilyFacts, PresentedFamily } from "../../records.ts";
+import type { FamilyFacts, FamilyRotation, PresentedFamily } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, pairsOf } from "./columns.ts";
@@ -15,8 +15,8 @@ type Rotated = NonNullable<PresentedFamily["rotated"]>;
 
 type FoundByToken = FoundFamily & {
   presented: number;
-  ago_ms: number | null;
-  retries: number;
+  now_ms: number;
+  rotated_ms: number | null;
   sealed: string | null;
   rotated_by: string | null;
   /** A row as JSON. */
@@ -29,8 +29,8 @@ export function familyRows({ rows, change, remove, ...dialect }: Engine): Family
   return {
     find: async (digest) => {
       const [row] = await rows<FoundByToken>(
-        `select ${found}, t.generation as presented, now_ms() - f.rotated_ms as ago_ms, f.retries, f.sealed,
-           f.rotated_by, (select ${object(pairsOf(RECHECK, "r."))} from recheck r
+        `select ${found}, t.generation as presented, now_ms() as now_ms, f.rotated_ms, f.sealed, f.rotated_by,
+           (select ${object(pairsOf(RECHECK, "r."))} from recheck r
              where r.origin_iss = f.origin_iss and r.origin_sub = f.origin_sub) as recheck
          from refresh_token t join refresh_family f on f.id = t.family_id where t.digest = :digest`,
         { digest },
@@ -87,11 +87,32 @@ function factsOf(row: FoundFamily): FamilyFacts {
   });
 }
 
-function rotatedOf({ generation, ago_ms: agoMs, retries, sealed, rotated_by }: FoundByToken) {
-  if (agoMs === null) return {};
+const ROTATION_PARTS = 3;
+
+/**
+ * The rotations as one text: generation and source of the last one, then generation, source and time of each before it.
+ * The version before reads the first two, and writes them alone.
+ */
+export const textOfRotations = (
+  generation: number,
+  { by, earlier }: { by: string; earlier: readonly FamilyRotation[] },
+): string =>
+  [generation, by, ...earlier.flatMap((one) => [one.generation, one.by ?? "", one.atMs])].join(" ");
+
+function rotatedOf({ generation, now_ms: nowMs, rotated_ms: atMs, sealed, rotated_by }: FoundByToken) {
+  if (atMs === null) return {};
+  const [replaced, by, ...rest] = rotated_by?.split(" ") ?? [];
+  const last = { generation: generation - 1, atMs };
+  const latest: FamilyRotation[] = [last];
   // A version that does not note the source leaves the column unchanged, so it may belong to an earlier rotation.
-  const [replaced, by] = rotated_by?.split(" ") ?? [];
-  const isOfThis = replaced === String(generation - 1);
-  const source = isOfThis ? by : undefined;
-  return { rotated: defined<Rotated>({ agoMs, retries, sealed: sealed ?? undefined, by: source }) };
+  if (replaced === String(generation - 1)) {
+    latest[0] = defined<FamilyRotation>({ ...last, by });
+    for (let at = 0; at < rest.length; at += ROTATION_PARTS) {
+      const [earlier, source, ms] = rest.slice(at, at + ROTATION_PARTS);
+      latest.push(
+        defined<FamilyRotation>({ generation: Number(earlier), by: source || undefined, atMs: Number(ms) }),
+      );
+    }
+  }
+  return { rotated: defined<Rotated>({ latest, nowMs, sealed: sealed ?? undefined }) };
 }

@@ -7,6 +7,7 @@ import type { SecretDigest } from "../../settings/settings.ts";
 import type { Columns, RecordOf, RowValues } from "./columns.ts";
 import { asEndingKeys, asInteger, asJsonText, asText, asTexts, pick, toValues } from "./columns.ts";
 import { isFreshGuard, spentJti } from "./encoding.ts";
+import { textOfRotations } from "./families.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 import { NotStorable } from "./store.ts";
 import {
@@ -131,10 +132,9 @@ export const LISTS = {
     idle_ends_at: asInteger("idleEndsAtSeconds?"),
     rotates: asInteger("rotates"),
     sealed: asText("sealed?"),
-    /** The source of the rotation, with the generation that it replaced. */
+    /** The source of the rotation, with the generation that it replaced; then each earlier one, with its time. */
     rotated_by: asText("rotatedBy?"),
     window_ms: asInteger("windowMs?"),
-    retries_max: asInteger("retriesMax?"),
     /** It is 1 for a retry from another source than that of the rotation. */
     elsewhere: asInteger("elsewhere"),
   }),
@@ -317,7 +317,7 @@ function addFamily(add: Add, change: FamilyChange): void {
   }
   const { use: familyId, presented, next, again } = change;
   const current = again === undefined ? presented : presented + 1;
-  const rotatedBy = next && `${presented} ${next.by}`;
+  const rotatedBy = next && textOfRotations(presented, next);
   const elsewhere = again?.elsewhere ? 1 : 0;
   add("family_use", {
     ...change,

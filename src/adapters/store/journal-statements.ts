@@ -133,8 +133,7 @@ export const GUARDS: readonly JournalGuard[] = [
     table: "refresh_family",
     key: "id",
     where: `generation = :current and elsewhere + :elsewhere <= 1
-      and (:window_ms is null
-        or (retries < :retries_max and now_ms() - rotated_ms <= :window_ms))`,
+      and (:window_ms is null or now_ms() - rotated_ms <= :window_ms)`,
   },
 
   {
@@ -317,6 +316,7 @@ export const WRITES: readonly JournalWrite[] = [
   {
     name: "family_use_out",
     list: "family_use",
+    why: "The version before counts retries, and serves beside this one during an upgrade.",
     table: "refresh_family",
     key: ["id"],
     set: {
@@ -324,7 +324,7 @@ export const WRITES: readonly JournalWrite[] = [
       idle_ends_at: "case when :idle_ends_at > t.idle_ends_at then :idle_ends_at else t.idle_ends_at end",
       generation: "t.generation + :rotates",
       rotated_ms: "case when :rotates = 1 then now_ms() else t.rotated_ms end",
-      retries: "case when :rotates = 1 then 0 when :window_ms is null then t.retries else t.retries + 1 end",
+      retries: "0",
       elsewhere: "t.elsewhere + :elsewhere",
       sealed: "case when :rotates = 1 then :sealed else t.sealed end",
       rotated_by: "case when :rotates = 1 then :rotated_by else t.rotated_by end",

@@ -1,7 +1,7 @@
 /** Whether a refresh token that was presented gives anything, by the state of its family; pure. */
 import type { Reason } from "../../audit/reasons.ts";
-import { REFRESH_RETRIES_MAX } from "../../limits/people.ts";
-import type { Family, PresentedFamily } from "../../records.ts";
+import { REFRESH_ROTATIONS_MAX, REFRESH_WAIT_SECONDS } from "../../limits/people.ts";
+import type { Family, FamilyRotation, PresentedFamily } from "../../records.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
 
 export type Presenter = {
@@ -15,15 +15,21 @@ export type Presenter = {
 };
 
 export type JudgedRefresh =
-  /** The current token was presented: a public client gets the next one. */
-  | { use: "rotate" | "keep" }
+  | { use: "keep" }
+  /** The current token was presented: a public client gets the next one; the `earlier` rotations stay known. */
+  | { use: "rotate"; earlier: readonly FamilyRotation[] }
   /** The token before was presented: the client did not get the answer, or several of its processes asked at once. */
   | { use: "again"; sealed: string; elsewhere: boolean }
-  /** Nothing is given; `ends` says that the family ends. */
-  | { refused: Reason; ends: boolean };
+  /** Nothing is given; `ends` says that the family ends, and `waitSeconds` that the client may come again. */
+  | { refused: Reason; ends: boolean; waitSeconds?: number };
 
 const refuse = (refused: Reason): JudgedRefresh => ({ refused, ends: false });
 const end = (refused: Reason): JudgedRefresh => ({ refused, ends: true });
+const wait = (refused: Reason): JudgedRefresh => ({
+  refused,
+  ends: false,
+  waitSeconds: REFRESH_WAIT_SECONDS,
+});
 
 export function judgeRefresh(
   { family, ended, presented, rotated, retriedElsewhere }: PresentedFamily,
@@ -40,16 +46,26 @@ export function judgeRefresh(
   // RFC9449-5-6, RFC9449-5-7, REFRESH-D-8: the key is checked before anything that a token without its key could
   // change.
   if (family.jkt !== undefined && family.jkt !== jkt) return refuse("refresh_key_not_proven");
-  if (presented === family.generation) return { use: family.rotates ? "rotate" : "keep" };
+  const { latest = [], nowMs = 0, sealed } = rotated ?? {};
+  const recent = latest.filter(({ atMs }) => nowMs - atMs <= settings.retryMs);
+  if (presented === family.generation) {
+    if (!family.rotates) return { use: "keep" };
+    // REFRESH-D-5: no rotation is forgotten within the window, so that none looks like a reuse.
+    return recent.length < REFRESH_ROTATIONS_MAX
+      ? { use: "rotate", earlier: recent }
+      : wait("refreshes_too_many");
+  }
   // REFRESH-D-5, FAPI2-5.3.2-1
-  const { agoMs = Number.POSITIVE_INFINITY, retries = 0, sealed, by } = rotated ?? {};
-  const isBefore = presented === family.generation - 1;
-  const inTime = agoMs <= settings.retryMs && retries < REFRESH_RETRIES_MAX;
+  const own = recent.find(({ generation }) => generation === presented);
   // REFRESH-D-21: a client may change its network once between two requests; a thief cannot follow it for longer.
   // A version that noted no source, and serves beside this one during an upgrade, took a retry from anywhere.
-  const elsewhere = family.jkt === undefined && by !== undefined && by !== source;
-  const isRetry = isBefore && inTime && !(elsewhere && retriedElsewhere);
-  if (isRetry && sealed !== undefined) return { use: "again", sealed, elsewhere };
+  const elsewhere = family.jkt === undefined && own?.by !== undefined && own.by !== source;
+  const isBefore = own !== undefined && presented === family.generation - 1;
+  if (isBefore && sealed !== undefined && !(elsewhere && retriedElsewhere))
+    return { use: "again", sealed, elsewhere };
+  // REFRESH-D-5: processes that share a token may be late by more than one rotation; the next token is used by now, so
+  // its holder tells it to them, and this server tells it to no one.
+  if (own !== undefined && !elsewhere) return wait("refresh_token_replaced");
   // REFRESH-D-7, RFC6749-10.4-5, RFC9700-4.14.2-3, OAUTH21-4.3.1-2: two parties have the token, so one of them has it
   // without right.
   return family.jkt === undefined ? end("refresh_token_reused") : refuse("refresh_token_old");

@@ -9,7 +9,6 @@ import type { Failure, RefusedRequest } from "../../flows/refusal.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
-import { REFRESH_RETRIES_MAX } from "../../limits/people.ts";
 import type { Subject } from "../../policy/access.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import type { PolicySet } from "../../policy/rules.ts";
@@ -136,9 +135,10 @@ function refuseRefresh(
   { hash, clock }: Pick<PeoplePorts, "hash" | "clock">,
   request: TokenRequest,
   about: About,
-  { refused: reason, ends }: Extract<JudgedRefresh, { refused: Reason }>,
+  { refused: reason, ends, waitSeconds }: Extract<JudgedRefresh, { refused: Reason }>,
 ): { ok: false; error: RefusedRequest } {
-  const refusal = refuseRequest(request, { kind: "grant_refused", reason }, about);
+  const kind = waitSeconds === undefined ? "grant_refused" : "throttled";
+  const refusal = refuseRequest(request, defined<Failure>({ kind, reason, waitSeconds }), about);
   if (!ends) return refusal;
   const { event } = refusal.error;
   const type = reason === "refresh_token_reused" ? "refresh.reuse_detected" : "refresh.ended";
@@ -207,7 +207,7 @@ function stepOf(
   if (judged.use === "keep") return { type: "token.refreshed", generation: presented, family: used };
   if (judged.use === "again") {
     const { sealed, elsewhere } = judged;
-    const again = { windowMs, retriesMax: REFRESH_RETRIES_MAX, elsewhere };
+    const again = { windowMs, elsewhere };
     return {
       type: elsewhere ? "refresh.retried_elsewhere" : "refresh.retried",
       generation: presented,
@@ -218,6 +218,7 @@ function stepOf(
   // RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3: a public client gets the next refresh token, with all that the family
   // has (RFC6749-6-7).
   const gives = buildRefreshToken(random.secret());
-  const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source };
+  const { earlier } = judged;
+  const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source, earlier };
   return { type: "token.refreshed", generation: presented, family: { ...used, next }, gives };
 }

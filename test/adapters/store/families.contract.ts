@@ -6,10 +6,11 @@ import { hash } from "../../../src/adapters/crypto/hash.ts";
 import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { buildEnding, grantKeys } from "../../../src/policy/endings.ts";
 import type { Family, FamilyChange } from "../../../src/records.ts";
+import { defined } from "../../../src/result.ts";
 import type { Harness, Opened } from "./store.contract.ts";
 import { ISSUER, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
 
-export const WINDOW = { windowMs: 60_000, retriesMax: 2, elsewhere: false };
+export const WINDOW = { windowMs: 60_000, elsewhere: false };
 
 export function makeFamily(values: Partial<Family> = {}): Family {
   const family = {
@@ -42,9 +43,11 @@ const use = (presented: number, values: Partial<Use> = {}): FamilyChange => ({
   ...values,
 });
 
+const next = (digest: string, by: string) => ({ digest, sealed: digest, by, earlier: [] });
+
 export const rotation = (presented: number): FamilyChange =>
   use(presented, {
-    next: { digest: `digest-${presented + 1}`, sealed: `sealed-${presented + 1}`, by: `by-${presented}` },
+    next: { ...next(`digest-${presented + 1}`, `by-${presented}`), sealed: `sealed-${presented + 1}` },
     idleEndsAtSeconds: NOW_SECONDS + 604_800 + presented,
   });
 
@@ -74,11 +77,13 @@ export function testFamilies({ name, create }: Harness): void {
       idleEndsAtSeconds: NOW_SECONDS + 604_801,
     };
     const old = await store.families.find("digest-1");
-    const { agoMs = -1, ...rotated } = old?.rotated ?? {};
+    const { latest: [last] = [], nowMs = 0, sealed } = old?.rotated ?? {};
+    const { atMs = 0, ...rotated } = last ?? {};
     assert.deepEqual(
-      [old?.family, old?.presented, rotated],
-      [now, 1, { retries: 0, sealed: "sealed-2", by: "by-1" }],
+      [old?.family, old?.presented, rotated, sealed],
+      [now, 1, { generation: 1, by: "by-1" }, "sealed-2"],
     );
+    const agoMs = nowMs - atMs;
     assert.ok(agoMs >= -1_000 && agoMs < 60_000, `${agoMs} ms ago`);
     assert.equal((await store.families.find("digest-2"))?.presented, 2);
   });
@@ -101,84 +106,91 @@ export function testFamilies({ name, create }: Harness): void {
       ["as-2", "as-3", "as-4"].map(async (log) => new Writer(await opened.open(), log)),
     );
     for (let generation = 1; generation <= 10; generation++) {
-      const next = (log: number) => ({ digest: `${generation + 1}-${log}`, sealed: `${log}`, by: "here" });
+      const digest = (log: number): string => `${generation + 1}-${log}`;
+      const rotations = writers.map((_, log) => use(generation, { next: next(digest(log), "here") }));
       const made = await Promise.all(
-        writers.map((writer, log) => writer.write({ family: use(generation, { next: next(log) }) })),
+        writers.map((writer, log) => writer.write(defined({ family: rotations[log] }))),
       );
       assert.equal(made.filter((failed) => failed.length === 0).length, 1, JSON.stringify(made));
-      const found = await Promise.all([0, 1, 2].map((log) => store.families.find(next(log).digest)));
+      const found = await Promise.all([0, 1, 2].map((log) => store.families.find(digest(log))));
       assert.equal(found.filter((one) => one !== undefined).length, 1);
     }
   });
 
-  test(`the token before is sent again within its time and number, until the next is used (${name})`, async (t) => {
+  test(`REFRESH-D-5 the token before is sent again within its time, however often, until the next is used (${name})`, async (t) => {
     const { store, writer } = await started(t);
     assert.deepEqual(await writer.write({ family: retry(1) }), ["family_current"]);
     assert.deepEqual(await writer.write({ family: rotation(1) }), []);
     assert.deepEqual(await writer.write({ family: retry(1, { ...WINDOW, windowMs: -1_000 }) }), [
       "family_current",
     ]);
-    for (const failed of [[], [], ["family_current"]]) {
-      assert.deepEqual(await writer.write({ family: retry(1) }), failed);
-    }
-    assert.equal((await store.families.find("digest-1"))?.rotated?.retries, 2);
+    for (let count = 0; count < 50; count++) assert.deepEqual(await writer.write({ family: retry(1) }), []);
     assert.deepEqual(await writer.write({ family: rotation(2) }), []);
     assert.deepEqual(await writer.write({ family: retry(1) }), ["family_current"]);
-    assert.deepEqual(
-      await writer.write({ family: retry(2) }),
-      [],
-      "each rotation has its own number of retries",
-    );
+    assert.deepEqual(await writer.write({ family: retry(2) }), []);
     assert.equal((await store.families.find("digest-2"))?.rotated?.sealed, "sealed-3");
   });
 
-  test(`retries at several instances at the same time are counted together (${name})`, async (t) => {
-    const { opened, store, writer } = await started(t);
+  test(`REFRESH-D-5 fifty retries at several instances at the same time are all written (${name})`, async (t) => {
+    const { opened, writer } = await started(t);
     assert.deepEqual(await writer.write({ family: rotation(1) }), []);
-    const writers = await Promise.all(
-      ["as-2", "as-3", "as-4", "as-5", "as-6"].map(async (log) => new Writer(await opened.open(), log)),
+    const logs = Array.from({ length: 10 }, (_, index) => `as-${index + 2}`);
+    const writers = await Promise.all(logs.map(async (log) => new Writer(await opened.open(), log)));
+    for (let round = 0; round < 5; round++) {
+      const made = await Promise.all(writers.map((one) => one.write({ family: retry(1) })));
+      assert.deepEqual(made.flat(), []);
+    }
+  });
+
+  test(`REFRESH-D-5 the rotations of a moment before stay known with the last one, and go with it (${name})`, async (t) => {
+    const { store, writer } = await started(t);
+    const first = { generation: 7, atMs: 1_764_300_000_123 };
+    const earlier = [{ generation: 8, by: "of-8", atMs: 1_764_300_000_456 }, first];
+    assert.deepEqual(
+      await writer.write({ family: use(1, { next: { ...next("digest-2", "by-1"), earlier } }) }),
+      [],
     );
-    const made = await Promise.all(writers.map((one) => one.write({ family: retry(1) })));
-    assert.equal(
-      made.filter((failed) => failed.length === 0).length,
-      WINDOW.retriesMax,
-      JSON.stringify(made),
+    const { latest: [last, ...others] = [] } = (await store.families.find("digest-1"))?.rotated ?? {};
+    assert.deepEqual([last?.generation, last?.by, others], [1, "by-1", earlier]);
+    assert.equal(await store.families.forgetSuccessors(-1_000, 10), 1);
+    const after = (await store.families.find("digest-1"))?.rotated?.latest;
+    assert.deepEqual(
+      after?.map(({ generation, by }) => [generation, by]),
+      [[1, undefined]],
     );
-    assert.equal((await store.families.find("digest-1"))?.rotated?.retries, WINDOW.retriesMax);
   });
 
   test(`REFRESH-D-21 the token before is sent again from elsewhere once in the life of a family, at whatever instances (${name})`, async (t) => {
     const { opened, store, writer } = await started(t);
-    const again = { ...WINDOW, retriesMax: 9 };
-    const elsewhere = retry(1, { ...again, elsewhere: true });
+    const elsewhere = retry(1, { ...WINDOW, elsewhere: true });
     assert.deepEqual(await writer.write({ family: rotation(1) }), []);
-    assert.deepEqual(await writer.write({ family: retry(1, again) }), []);
+    assert.deepEqual(await writer.write({ family: retry(1) }), []);
     assert.equal((await store.families.find("digest-1"))?.retriedElsewhere, undefined);
     const writers = await Promise.all(
       ["as-2", "as-3", "as-4", "as-5"].map(async (log) => new Writer(await opened.open(), log)),
     );
     const made = await Promise.all(writers.map((one) => one.write({ family: elsewhere })));
     assert.equal(made.filter((failed) => failed.length === 0).length, 1, JSON.stringify(made));
-    assert.deepEqual(await writer.write({ family: retry(1, again) }), [], "the first source goes on");
+    assert.deepEqual(await writer.write({ family: retry(1) }), [], "the first source goes on");
     assert.deepEqual(await writer.write({ family: rotation(2) }), []);
-    const later = retry(2, { ...again, elsewhere: true });
+    const later = retry(2, { ...WINDOW, elsewhere: true });
     assert.deepEqual(await writer.write({ family: later }), ["family_current"]);
     const found = await store.families.find("digest-2");
-    assert.deepEqual([found?.retriedElsewhere, found?.rotated?.by], [true, "by-2"]);
+    assert.deepEqual([found?.retriedElsewhere, found?.rotated?.latest[0]?.by], [true, "by-2"]);
     assert.equal((await store.families.list(makeFamily().origin))[0]?.retriedElsewhere, true);
   });
 
   test(`REFRESH-D-21 of a rotation by a version that notes no source, none is found (${name})`, async (t) => {
     const { opened, store, writer } = await started(t);
     assert.deepEqual(await writer.write({ family: rotation(1) }), []);
-    assert.equal((await store.families.find("digest-1"))?.rotated?.by, "by-1");
+    assert.equal((await store.families.find("digest-1"))?.rotated?.latest[0]?.by, "by-1");
     if (opened.execute === undefined) return;
     await opened.execute("update refresh_family set generation = 3, sealed = 'sealed-3', retries = 0");
     await opened.execute("insert into refresh_token values ('digest-3', 'grant-1', 3)");
-    const { sealed, by } = (await store.families.find("digest-2"))?.rotated ?? {};
-    assert.deepEqual([sealed, by], ["sealed-3", undefined]);
+    const { sealed, latest = [] } = (await store.families.find("digest-2"))?.rotated ?? {};
+    assert.deepEqual([sealed, latest.length, latest[0]?.by], ["sealed-3", 1, undefined]);
     assert.deepEqual(await writer.write({ family: rotation(3) }), []);
-    assert.equal((await store.families.find("digest-3"))?.rotated?.by, "by-3");
+    assert.equal((await store.families.find("digest-3"))?.rotated?.latest[0]?.by, "by-3");
   });
 
   test(`batches that use the same families in another order do not block each other (${name})`, async (t) => {
@@ -267,8 +279,8 @@ export function testFamilies({ name, create }: Harness): void {
     assert.equal(await store.families.forgetSuccessors(60_000, 10), 0);
     assert.equal((await store.families.find("digest-1"))?.rotated?.sealed, "sealed-2");
     assert.equal(await store.families.forgetSuccessors(-1_000, 10), 1);
-    const { sealed, by, retries } = (await store.families.find("digest-1"))?.rotated ?? {};
-    assert.deepEqual([sealed, by, retries], [undefined, undefined, 0]);
+    const { sealed, latest: [last] = [] } = (await store.families.find("digest-1"))?.rotated ?? {};
+    assert.deepEqual([sealed, last?.by], [undefined, undefined]);
     assert.equal(await store.families.sweep(family.endsAtSeconds, 10), 0);
     let removed = 0;
     for (let last = -1; last !== 0; removed += last)

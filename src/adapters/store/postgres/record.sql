@@ -84,7 +84,7 @@ refresh_token_in as (select * from json_to_recordset($25::text::json) as i
   (entry int, digest text, family_id text, generation bigint)),
 family_use_in as (select * from json_to_recordset($26::text::json) as i
   (entry int, id text, current bigint, used_at bigint, idle_ends_at bigint, rotates bigint, sealed text,
-   rotated_by text, window_ms bigint, retries_max bigint, elsewhere bigint)),
+   rotated_by text, window_ms bigint, elsewhere bigint)),
 job_in as (select * from json_to_recordset($27::text::json) as i
   (entry int, body text, id text, origin_iss text, origin_sub text, client_id text, actor text, asked text,
    created_at bigint, not_after bigint, issued bigint, ending_keys text)),
@@ -167,8 +167,7 @@ family_use_locked as (
   cross join lateral (
     select id from refresh_family
     where id = i.id and generation = i.current and elsewhere + i.elsewhere <= 1
-      and (i.window_ms is null
-        or (retries < i.retries_max and (extract(epoch from clock_timestamp()) * 1000)::bigint - rotated_ms <= i.window_ms))
+      and (i.window_ms is null or (extract(epoch from clock_timestamp()) * 1000)::bigint - rotated_ms <= i.window_ms)
     for update
   ) r
 ),
@@ -497,13 +496,13 @@ refresh_token_out as (
   from refresh_token_in i
   where not exists (select from failed)
 ),
+-- The version before counts retries, and serves beside this one during an upgrade.
 family_use_out as (
   update refresh_family t
   set (used_at, idle_ends_at, generation, rotated_ms, retries, elsewhere, sealed, rotated_by) = (
     select case when t.used_at > i.used_at then t.used_at else i.used_at end,
     case when i.idle_ends_at > t.idle_ends_at then i.idle_ends_at else t.idle_ends_at end,
-    t.generation + i.rotates, case when i.rotates = 1 then (extract(epoch from clock_timestamp()) * 1000)::bigint else t.rotated_ms end,
-    case when i.rotates = 1 then 0 when i.window_ms is null then t.retries else t.retries + 1 end,
+    t.generation + i.rotates, case when i.rotates = 1 then (extract(epoch from clock_timestamp()) * 1000)::bigint else t.rotated_ms end, 0,
     t.elsewhere + i.elsewhere, case when i.rotates = 1 then i.sealed else t.sealed end,
     case when i.rotates = 1 then i.rotated_by else t.rotated_by end
     from family_use_in i where i.id = t.id
