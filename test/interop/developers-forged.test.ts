@@ -3,7 +3,10 @@
  * would, each wrong in one place, and its introspection says what a test wants.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -12,6 +15,7 @@ import { send } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
 import type { Programs } from "../support/developers.ts";
 import { layPrograms, NO_PYTHON } from "../support/developers.ts";
+import { athOf, makeProver } from "../support/dpop.ts";
 import type { Forgery } from "../support/forge.ts";
 import { flipped, forge, makeKey, seconds } from "../support/forge.ts";
 import { stop } from "../support/stop.ts";
@@ -21,6 +25,8 @@ import { startWebServer } from "../support/web.ts";
 const parent = mkdtempSync(join(tmpdir(), "mandate-developers-"));
 const key = { ...makeKey("ES256", "k1"), typ: "at+jwt" };
 const other = { ...makeKey("EdDSA", "k2"), typ: "at+jwt" };
+/** Those that the server lists by default for proofs. */
+const ALGORITHMS = ["ES256", "ES384", "PS256", "EdDSA", "Ed25519"];
 let issuer: WebServer;
 let api: { ca: string; ts: string; py: string };
 let page: Programs;
@@ -29,6 +35,8 @@ let told: object | undefined;
 
 before(async () => {
   issuer = await startWebServer((request) => {
+    if (request.url.endsWith("/.well-known/openid-configuration"))
+      return Response.json({ dpop_signing_alg_values_supported: ALGORITHMS });
     if (request.url.endsWith("/jwks")) return Response.json({ keys: [key.jwk, other.jwk] });
     return told === undefined ? new Response("{}", { status: 500 }) : Response.json(told);
   });
@@ -108,6 +116,100 @@ test("the API in TypeScript is told by introspection that the token has ended, o
     assert.equal(answer.status, 401, answer.text);
   }
 });
+
+// --- proofs (RFC 9449) -------------------------------------------------------------------------------------------
+
+type Proven = { htu?: string; claims?: object; target?: string; alg?: string; scheme?: string };
+
+/** GET of this request target, byte for byte, with a bound token and a proof that is good but for what is changed. */
+async function proven(changes: Proven = {}) {
+  told = { active: true };
+  const { alg = "ES256", target = "/trips", scheme = "DPoP" } = changes;
+  const prover = await makeProver(alg);
+  const token = forge(key, good(api.ts), { claims: { cnf: { jkt: prover.jkt } } });
+  const claims = { htm: "GET", ath: athOf(token), ...changes.claims };
+  const dpop = prover.prove(changes.htu ?? `${api.ts}/trips`, { claims });
+  const { hostname, port } = new URL(api.ts);
+  const headers = { authorization: `${scheme} ${token}`, dpop };
+  const sent = request({ hostname, port, path: target, headers, ca: api.ca, agent: false }).end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  answer.resume();
+  return { status: answer.statusCode, challenge: String(answer.headers["www-authenticate"]) };
+}
+
+const otherHost = "https://other.example/trips";
+const wrongProofs: readonly (readonly [string, () => Proven])[] = [
+  ["for another server, at the absolute form of its URL", () => ({ htu: otherHost, target: otherHost })],
+  [
+    "for another server, at a target of two slashes",
+    () => ({ htu: otherHost, target: "//other.example/trips" }),
+  ],
+  [
+    "for another server, at a target of a slash and a backslash",
+    () => ({ htu: otherHost, target: "/\\other.example/trips" }),
+  ],
+  ["for another path", () => ({ htu: `${api.ts}/other` })],
+  ["for another host", () => ({ htu: otherHost })],
+  ["for http", () => ({ htu: `${api.ts}/trips`.replace("https", "http") })],
+  ["with a user name in its URL", () => ({ htu: `${api.ts}/trips`.replace("://", "://a@") })],
+  ["for another method", () => ({ claims: { htm: "POST" } })],
+  ["of an algorithm that the metadata do not list", () => ({ alg: "RS256" })],
+  ["that is older than a minute", () => ({ claims: { iat: seconds() - 65 } })],
+  ["that is further ahead than 30 s", () => ({ claims: { iat: seconds() + 60 } })],
+  ["whose time is a text", () => ({ claims: { iat: String(seconds()) } })],
+  ["without a time", () => ({ claims: { iat: undefined } })],
+  ["without an id", () => ({ claims: { jti: undefined } })],
+  ["with an id of 300 characters", () => ({ claims: { jti: "x".repeat(300) } })],
+  ["for another token", () => ({ claims: { ath: athOf("another") } })],
+];
+
+for (const [what, wrong] of wrongProofs) {
+  test(`RFC9449-7.1-2, RFC9449-4.3-9 the API in TypeScript is sent a proof ${what}, which is refused with the challenge of DPoP`, async () => {
+    const { status, challenge } = await proven(wrong());
+    assert.deepEqual(
+      [status, challenge],
+      [
+        401,
+        `Bearer realm="api", DPoP realm="api", algs="${ALGORITHMS.join(" ")}", error="invalid_dpop_proof"`,
+      ],
+    );
+  });
+}
+
+const goodProofs: readonly (readonly [string, () => Proven])[] = [
+  ...ALGORITHMS.map((alg) => [`of ${alg}`, () => ({ alg })] as const),
+  ["of a clock that is 3 s ahead", () => ({ claims: { iat: seconds() + 3 } })],
+  ["of a clock that is 25 s ahead", () => ({ claims: { iat: seconds() + 25 } })],
+  ["whose URL has the query", () => ({ htu: `${api.ts}/trips?day=1`, target: "/trips?day=1" })],
+  ["whose URL has a query that is ignored", () => ({ htu: `${api.ts}/trips?day=2#x` })],
+  [
+    "whose URL has the host in capitals",
+    () => ({ htu: `${api.ts}/trips`.replace("localhost", "LOCALHOST") }),
+  ],
+  ["whose URL has a letter in percent-encoding", () => ({ htu: `${api.ts}/%74rips` })],
+  ["whose URL has a dot segment", () => ({ htu: `${api.ts}/a/../trips` })],
+];
+
+for (const [what, right] of goodProofs) {
+  test(`RFC9449-4.3-13, RFC9449-11.1-4 the API in TypeScript is sent a proof ${what}, which is taken`, async () => {
+    const { status, challenge } = await proven(right());
+    assert.equal(status, 200, challenge);
+  });
+}
+
+test("RFC9449-7.2-1, RFC9449-7.2-3 the API in TypeScript is sent a bound token as Bearer, which is refused in that scheme", async () => {
+  const { status, challenge } = await proven({ scheme: "Bearer" });
+  assert.equal(status, 401);
+  assert.match(challenge, /^Bearer realm="api", error="invalid_token", DPoP realm="api", algs="[^"]+"$/);
+});
+
+test("RFC6750-3.1-5 a request without a token gets no error code from the API in TypeScript", async () => {
+  const { status, headers } = await send(`${api.ts}/trips`, { ca: api.ca });
+  assert.equal(status, 401);
+  assert.doesNotMatch(String(headers["www-authenticate"]), /error/);
+});
+
+// --- introspection ----------------------------------------------------------------------------------------------
 
 const introspected: readonly (readonly [string, number, object])[] = [
   ["an active token for it, which is taken", 200, {}],

@@ -275,7 +275,9 @@ for (const [language, ending, skip] of languages) {
     assert.equal((await trips(origin, `Bearer ${await tokenFor(other, "trips.read")}`)).status, 401);
     for (const wrong of ["", "Bearer", "Bearer abc", `Bearer ${token}x`, `DPoP ${token}`]) {
       const { status, headers } = await trips(origin, wrong);
-      assert.deepEqual([status, headers["www-authenticate"]], [401, 'Bearer error="invalid_token"'], wrong);
+      assert.equal(status, 401, wrong);
+      const told = /error="invalid_token"/.test(headers["www-authenticate"] ?? "");
+      assert.equal(told, wrong !== "", wrong);
     }
     // The user's own token is of another issuer.
     assert.equal((await trips(origin, `Bearer ${await userToken(user)}`)).status, 401);

@@ -23,7 +23,9 @@ const PAIRS: Record<string, () => { privateKey: KeyObject; publicKey: KeyObject 
   ES384: () => generateKeyPairSync("ec", { namedCurve: "P-384" }),
   ES512: () => generateKeyPairSync("ec", { namedCurve: "P-521" }),
   EdDSA: () => generateKeyPairSync("ed25519"),
+  Ed25519: () => generateKeyPairSync("ed25519"),
   RS256: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
+  PS256: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
 };
 
 export function makeKey(alg: string, kid: string): Key {
@@ -52,7 +54,7 @@ export function forge(key: Key, good: object, { header = {}, claims = {}, signat
 }
 
 export function signedBy({ alg, privateKey }: Pick<Key, "alg" | "privateKey">, input: Buffer): Buffer {
-  if (alg === "EdDSA") return sign(null, input, privateKey);
+  if (alg.startsWith("Ed")) return sign(null, input, privateKey);
   const { RSA_PKCS1_PSS_PADDING, RSA_PSS_SALTLEN_DIGEST: saltLength } = constants;
   const how = alg.startsWith("PS") ? { padding: RSA_PKCS1_PSS_PADDING, saltLength } : {};
   return sign(`sha${alg.slice(2)}`, input, { key: privateKey, dsaEncoding: "ieee-p1363", ...how });
