@@ -40,6 +40,10 @@ let api: { ts: string; py: string };
 /** The same for the APIs that enforce details. */
 let ledger: { ts: string; py: string };
 let mcp: string;
+/** Agents that work for other agents, before the API in TypeScript. */
+let booking: { ts: string; py: string };
+/** An API that takes tokens bound to a key of the caller's own alone. */
+let keyed: string;
 /** An API that takes tokens bound to a certificate alone, and where those are issued. */
 let bound: { api: string; issuer: string };
 let page: Programs;
@@ -70,6 +74,8 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
     targets: [
       ...targets.map((name) => ({ names: [name], owners: [workload("api")], scopes: SCOPES })),
       { names: [mcpUrl], owners: [workload("mcp")], scopes: SCOPES },
+      { names: [booking.ts, booking.py], owners: [workload("booking")], scopes: SCOPES },
+      { names: [keyed], owners: [workload("api")], scopes: SCOPES, binding: "dpop" },
       {
         names: [ledger.ts, ledger.py],
         owners: [workload("api")],
@@ -87,13 +93,13 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
         subjectToken: { audiences: [issuer] },
         consent: "record",
         askUser: true,
-        targets: [...targets, mcpUrl],
+        targets: [...targets, mcpUrl, booking.ts, booking.py, keyed],
         scopes: SCOPES,
       },
       {
         id: "mcp-for-users",
         allow: "delegation",
-        actors: [workload("mcp")],
+        actors: [workload("mcp"), workload("booking")],
         subjects,
         subjectToken: { audiences: ["self"] },
         consent: "implied",
@@ -124,8 +130,11 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
 
 before(async () => {
   provider = await startProvider();
-  const ports = await freePorts(8);
+  const ports = await freePorts(11);
   const [port = 0, mtls = 0, ts = 0, py = 0, mcpPort = 0, boundPort = 0, ledgerTs = 0, ledgerPy = 0] = ports;
+  const [bookingTs = 0, bookingPy = 0, keyedPort = 0] = ports.slice(8);
+  booking = { ts: `https://localhost:${bookingTs}`, py: `https://localhost:${bookingPy}` };
+  keyed = `https://localhost:${keyedPort}`;
   issuer = `https://localhost:${port}`;
   api = { ts: `https://localhost:${ts}`, py: `https://localhost:${py}` };
   ledger = { ts: `https://localhost:${ledgerTs}`, py: `https://localhost:${ledgerPy}` };
@@ -146,6 +155,11 @@ before(async () => {
   if (NO_PYTHON === false) await start("api.py", "api", { AUDIENCE: api.py, PORT: String(py) });
   await start("ledger.ts", "api", { AUDIENCE: ledger.ts, PORT: String(ledgerTs) });
   if (NO_PYTHON === false) await start("ledger.py", "api", { AUDIENCE: ledger.py, PORT: String(ledgerPy) });
+  await start("api.ts", "api", { AUDIENCE: keyed, PORT: String(keyedPort) });
+  for (const [name, origin] of [["booking.ts", booking.ts] as const, ["booking.py", booking.py] as const]) {
+    const own = { AUDIENCE: origin, API: api.ts, PORT: new URL(origin).port };
+    if (name.endsWith(".ts") || NO_PYTHON === false) await start(name, "booking", own);
+  }
   await start("mcp.ts", "mcp", { AUDIENCE: mcp, API: api.ts, PORT: String(mcpPort) });
 });
 after(() => stop(page, world, provider));
@@ -287,6 +301,49 @@ for (const [language, ending, skip] of languages) {
 }
 
 for (const [language, ending, skip] of languages) {
+  const withKey = { ts: 'import "./dpop.ts"; await import("./plan.ts");', py: "import dpop, plan" }[ending];
+  test(`RFC9449-5-1 the agent in ${language} with a key of its own gets a bound token, and an API that takes no other serves it`, {
+    skip: ending === "py" ? NO_PYJWT : skip,
+  }, async () => {
+    const user = `owner-by-${ending}`;
+    writeFileSync(join(page.folder, `keyed.${ending}`), withKey);
+    const environment = { API: keyed, USER_TOKEN: await userToken(user) };
+    const { next } = await run(`keyed.${ending}`, `agents/keyed-${ending}`, environment);
+    await allow(/^Please open (\S+)$/.exec(await next())?.[1] ?? assert.fail(), user);
+    assert.equal(JSON.parse(await next()).for, `company:${user}`);
+  });
+
+  test(`JOB-D-4, JOB-D-13 the agent in ${language} does a job that its user approved, and ends it with the work`, {
+    skip,
+  }, async () => {
+    const user = `principal-of-${ending}`;
+    const environment = { API: api.ts, USER_TOKEN: await userToken(user) };
+    const { child, next } = await run(`job.${ending}`, `agents/job-${ending}`, environment);
+    await allow(/^Please open (\S+)$/.exec(await next())?.[1] ?? assert.fail(), user);
+    assert.equal(JSON.parse(await next()).for, `company:${user}`);
+    if (child.exitCode === null) await once(child, "exit");
+    assert.equal(child.exitCode, 0);
+    const ended = (await world.events()).findLast(({ type }) => type === "job.ended");
+    assert.deepEqual(
+      [ended?.reason, (ended?.detail as { actor?: string } | undefined)?.actor],
+      ["by_client", workload(`agents/job-${ending}`)],
+    );
+  });
+
+  test(`two hops in ${language}: the agent that works for another one goes on with a token of its own, and both stand in the chain`, {
+    skip,
+  }, async () => {
+    const user = `traveller-${ending}`;
+    const environment = { API: booking[ending], USER_TOKEN: await userToken(user) };
+    const { next } = await run(`plan.${ending}`, `agents/first-${ending}`, environment);
+    await allow(/^Please open (\S+)$/.exec(await next())?.[1] ?? assert.fail(), user);
+    assert.deepEqual(JSON.parse(await next()), {
+      ...{ trips: [], for: `company:${user}`, by: workload("booking") },
+      before: [workload(`agents/first-${ending}`)],
+    });
+    assert.equal((await trips(booking[ending], `Bearer ${await userToken(user)}`)).status, 401);
+  });
+
   test(`RAR-D-14, PRM-D-5 the API in ${language} that enforces details names their types; a payment beyond those of the token is refused`, {
     skip,
   }, async () => {
@@ -463,6 +520,12 @@ test("each program of the page is one of these", () => {
     "agent.ts",
     "api.py",
     "api.ts",
+    "booking.py",
+    "booking.ts",
+    "dpop.py",
+    "dpop.ts",
+    "job.py",
+    "job.ts",
     "ledger.py",
     "ledger.ts",
     "mcp.ts",
@@ -473,6 +536,5 @@ test("each program of the page is one of these", () => {
     "told.py",
     "told.ts",
     "verify.ts",
-    "wait.ts",
   ]);
 });

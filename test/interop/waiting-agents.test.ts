@@ -1,14 +1,9 @@
-/** A library that we did not write waits for a user, by the program of the page, as it is printed there. */
+/** A library that we did not write waits for a user: its grants alone, in a loop as a program would have it. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { pathToFileURL } from "node:url";
 import * as openid from "openid-client";
 import { PLANNER, TRIPS } from "../support/asking-agents.ts";
 import { answerLink, forDeferral } from "../support/deferral.ts";
-import { layPrograms } from "../support/developers.ts";
 import { files } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
@@ -17,26 +12,38 @@ import { fetchAt } from "../support/web.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, JWT, makeWorld } from "../support/world.ts";
 
-type Waits = (
+const GRANT = "urn:ietf:params:oauth:grant-type";
+
+/** The token of an exchange; `show` is told where the user can allow it. */
+async function exchange(
   config: openid.Configuration,
   form: Record<string, string>,
   show: (link: string) => void,
   pause: (ms: number) => Promise<void>,
-) => Promise<openid.TokenEndpointResponse>;
+): Promise<openid.TokenEndpointResponse> {
+  let [grant, requested] = [`${GRANT}:token-exchange`, { ...form, completion_mode: "deferred" } as object];
+  for (let seconds = 10; ; await pause(seconds * 1000)) {
+    try {
+      return await openid.genericGrantRequest(config, grant, requested as Record<string, string>);
+    } catch (fault) {
+      const answer = fault instanceof openid.ResponseBodyError ? fault.cause : { error: "" };
+      if (answer.error !== "interaction_required") throw fault;
+      if (answer.deferral_code === undefined) continue;
+      show(String(answer.interaction_uri));
+      seconds = Number(answer.interval);
+      [grant, requested] = [`${GRANT}:deferred`, { deferral_code: String(answer.deferral_code) }];
+    }
+  }
+}
 
 let provider: TestProvider;
 let world: World;
-let folder: string;
-let exchange: Waits;
 
 before(async () => {
   provider = await startProvider();
   world = await makeWorld(forDeferral(provider), { files: files(provider), clock: true });
-  folder = mkdtempSync(join(tmpdir(), "mandate waits "));
-  const programs = layPrograms(join(folder, "programs"));
-  ({ exchange } = await import(pathToFileURL(join(programs.folder, "wait.ts")).href));
 });
-after(() => stop(world, provider, () => rmSync(folder, { recursive: true })));
+after(() => stop(world, provider));
 
 /** The library as the planner, and its exchange of a token of this user. */
 async function asPlanner(user: string) {
