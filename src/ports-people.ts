@@ -63,6 +63,11 @@ export interface PendingConsents {
   find(id: string, nowSeconds: number): Promise<PendingConsent | undefined>;
   /** Those of one user, by the digest of the user, the one that ends first before the others. */
   list(subject: string, nowSeconds: number): Promise<readonly PendingConsent[]>;
-  /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
+  /**
+   * Replaces the version before this one, but for the number of polls. False where that is not the current one: of two
+   * changes one is made.
+   */
   replace(pending: PendingConsent): Promise<boolean>;
+  /** Counts one poll more. False where this version is not the current one, or has expired. */
+  poll(pending: PendingConsent, nowSeconds: number): Promise<boolean>;
 }

@@ -334,6 +334,10 @@ export type PendingConsent = {
   /** When such a client last cancelled; with the last of them the question is closed. */
   cancelledAtSeconds?: readonly number[];
   closed?: true;
+  /** How often it was asked again while it was open, when last, and how many of these times an event tells. */
+  polls: number;
+  polledAtSeconds?: number;
+  pollsRecorded: number;
   expiresAtSeconds: number;
 };
 

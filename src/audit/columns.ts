@@ -32,7 +32,13 @@ const Body = v.object({
       reason: v.optional(v.string()),
     }),
   ),
-  policy: v.optional(v.object({ rule_id: v.optional(v.string()), consent: v.optional(v.string()) })),
+  policy: v.optional(
+    v.object({
+      rule_id: v.optional(v.string()),
+      consent: v.optional(v.string()),
+      asked: v.optional(v.object({ count: v.optional(v.number()) })),
+    }),
+  ),
   granted: v.optional(v.object({ jti: v.string(), aud: v.string(), scope: v.string(), parent_jti: list })),
   count: v.optional(v.number()),
   detail: v.optional(v.custom<JsonObject>((value) => typeof value === "object" && value !== null)),
@@ -95,7 +101,7 @@ export const EVENT_COLUMNS: readonly EventColumn[] = [
   { name: "rule", valuesOf: ({ policy }) => oneValue(policy?.rule_id) },
   { name: "consent", valuesOf: ({ policy }) => oneValue(policy?.consent) },
   { name: "said", valuesOf: ({ requested }) => oneValue(requested?.reason) },
-  { name: "count", valuesOf: ({ count }) => oneValue(count?.toString()) },
+  { name: "count", valuesOf: ({ count, policy }) => oneValue((count ?? policy?.asked?.count)?.toString()) },
 ];
 
 /** What a row of CSV has behind those. */

@@ -51,6 +51,7 @@ export const EVENT_TYPES = [
   "job.approved",
   "job.refused",
   "authorization.denied",
+  "authorization.expired",
   "user.signed_in",
   "user.signin_failed",
   "user.signed_out",
@@ -100,9 +101,13 @@ export type AuditedToken = {
   fingerprint: string;
 };
 
-/** Whether the caller got a link to its user, by the digest of the pending consent's id, or why it got none. */
+/**
+ * Whether the caller got a link to its user, by the digest of the pending consent's id, or why it got none;
+ * `answered` where the user had decided before. The event that ends the pending consent has how often it was asked again
+ * meanwhile, and when last (AUDIT-D-13).
+ */
 export type AskedUser =
-  | { pending: string }
+  | { pending: string; answered?: true; count?: number; last?: string }
   | {
       refused:
         | "pending_consents_too_many"
@@ -111,6 +116,17 @@ export type AskedUser =
         | "deferrals_cancelled"
         | "deferral_too_short";
     };
+
+/** What the event that ends a pending consent has of it; polls that an earlier event told are not told again. */
+export function askedUntilNow(
+  pending: string,
+  { polls, polledAtSeconds = 0, pollsRecorded }: Polled,
+): AskedUser {
+  const count = polls - pollsRecorded;
+  return count > 0 ? { pending, count, last: new Date(polledAtSeconds * 1000).toISOString() } : { pending };
+}
+
+type Polled = { polls: number; polledAtSeconds?: number; pollsRecorded: number };
 
 export type AuditEvent = {
   type: EventType;

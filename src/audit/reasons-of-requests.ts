@@ -126,6 +126,8 @@ export const PEOPLE_REASONS = {
   deferral_raced: "another request used the same deferral_code first",
   deferral_key_not_proven: "the request does not prove the key to which the deferral_code is bound",
   consent_pending: "the user has not decided",
+  unanswered: "what a user was asked for has expired, and the user had not decided",
+  asked_after_answer: "a client asked again while the user decided, or the client cancelled",
   polled_too_soon: "the client polls more often than it was told",
   ask_unknown: "the link is that of no pending consent, or has expired",
   ask_of_another: "the link asks another user",

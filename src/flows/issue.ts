@@ -31,6 +31,7 @@ import {
   proofReplayed,
   REFRESH_RACED,
 } from "./refusal.ts";
+import { spendProof } from "./spend-proof.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
@@ -131,8 +132,13 @@ export function issue(
     if (ports.settings().deferral === undefined || !canWait(request.form)) {
       const { access, proposedJob } = order;
       const asking = defined<Asking>({ access, proposedJob, reason: reasonIn(request.form) });
-      const { errorUri, asked } = await askUser(ports, asking, missing, nowSeconds);
-      return refuse(defined<Failure>({ ...failure, errorUri }), trace, asked);
+      const { errorUri, asked, count } = await askUser(ports, asking, missing, nowSeconds);
+      const told = defined<Failure>({ ...failure, errorUri });
+      if (count === undefined) return refuse(told, trace, asked);
+      const spent = await spendProof(ports, request.client, request.request);
+      if (!spent.ok) return spent;
+      // AUDIT-D-13: the question is told by the event that opened it and by the one that ends it.
+      return (await count()) ? err({ failure: told }) : refuse(told, trace, asked);
     }
     const { asked, deferral } = await defer(ports, request, order, missing, nowSeconds);
     if (deferral === undefined) return refuse(failure, trace, asked);

@@ -22,8 +22,11 @@ export type ReadGrant = (
   request: TokenRequest,
 ) => Awaitable<Result<Order, RefusedRequest | Unrecorded>>;
 
-/** The link for the agent, which is absent where too many are pending, and what the audit trail has of it. */
-export type Link = { errorUri?: string; asked: AskedUser };
+/**
+ * The link for the agent, which is absent where too many are pending, and what the audit trail has of it. `count` is there
+ * for one more request about an open question: it counts the request there, unless the question has changed.
+ */
+export type Link = { errorUri?: string; asked: AskedUser; count?: () => Promise<boolean> };
 
 /** The order that lacks a consent or a job, and why the agent asks, in its own words. */
 export type Asking = Pick<Order, "access" | "proposedJob"> & { reason?: string };

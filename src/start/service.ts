@@ -309,7 +309,7 @@ function timed(log: EventLog, counters: Counters): EventLog {
 /** Starts what runs by the clock: checkpoints of the audit trail, and the removal of what has expired. */
 function startPeriodicWork(
   { settings: { issuer }, fixed }: Config,
-  trail: Omit<RetentionOptions, "days"> & { store: Store; witness: Witness | undefined },
+  trail: Omit<RetentionOptions, "days" | "digest" | "hash"> & { store: Store; witness: Witness | undefined },
   settings: () => Settings,
   log: Log,
 ) {
@@ -318,7 +318,7 @@ function startPeriodicWork(
   return {
     checkpoints: startCheckpoints(defined<CheckpointOptions>(options)),
     indexing: startIndexing({ ...trail, log: instance }),
-    retention: startRetention({ ...trail, days }),
+    retention: startRetention({ ...trail, days, hash, digest: () => settings().policy.digest }),
     registrations: startIdleRegistrations({ ...trail, settings }),
     ceilings: startKeptCeilings({ ...trail, settings }),
     forgetting: startForgetting(trail.store, trail.timers, trail.onFault),

@@ -11,6 +11,7 @@ import { runCommandLine } from "../../scripts/command-line.ts";
 import { eventHash } from "../../src/adapters/audit/chain.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
 import { KeysUnusable, sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { GENESIS_PREV } from "../../src/audit/event.ts";
@@ -428,7 +429,18 @@ test("AUDIT-D-8 records removed by retention are not missing, and the rest is pr
   await checkpoints.write();
   await record(journal, 3);
   const onFault = (words: string): void => void faults.push(words);
-  const retention = startRetention({ store, journal, signer, verifier, clock, timers, days: 9, onFault });
+  const retention = startRetention({
+    store,
+    journal,
+    signer,
+    verifier,
+    clock,
+    timers,
+    hash,
+    digest: () => "",
+    days: 9,
+    onFault,
+  });
   await retention.run();
   await retention.close();
   await checkpoints.close();

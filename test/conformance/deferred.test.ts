@@ -80,7 +80,8 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       const [opened] = await ofType(world, "deferral.opened");
       const [given] = await ofType(world, "deferral.granted");
       const [consent] = await ofType(world, "consent.recorded");
-      const asked = (event: unknown) => (event as { policy: { asked: object } }).policy.asked;
+      const asked = (event: unknown) =>
+        (event as { policy: { asked: { pending: string } } }).policy.asked.pending;
       assert.deepEqual(opened?.detail, given?.detail);
       assert.deepEqual([asked(opened), asked(consent)], [asked(given), asked(given)]);
       assert.deepEqual(given?.requested, opened?.requested);

@@ -14,12 +14,11 @@ import type { Store } from "../store/store.ts";
 import { eventHash } from "./chain.ts";
 import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
+import type { EndOptions } from "./pending-ends.ts";
+import { endPendingConsents } from "./pending-ends.ts";
 
-export type RetentionOptions = {
-  store: Pick<
-    Store,
-    "log" | "audit" | "shortLived" | "families" | "jobs" | "pendingConsents" | "rechecks" | "sliceMs"
-  >;
+export type RetentionOptions = EndOptions & {
+  store: Pick<Store, "log" | "audit" | "shortLived" | "families" | "jobs" | "rechecks" | "sliceMs">;
   journal: OpenJournal;
   /** The keys of this server, among them those for checkpoints. */
   signer: Signer;
@@ -41,7 +40,8 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
-    const { audit, shortLived, families, jobs, pendingConsents, rechecks } = store;
+    const { audit, shortLived, families, jobs, rechecks } = store;
+    const pendingConsents = { sweep: endPendingConsents(options) };
     for (const rows of [audit, shortLived, families, jobs, pendingConsents, rechecks]) {
       await removePaced(store, closing, (limit) => rows.sweep(before, limit));
     }

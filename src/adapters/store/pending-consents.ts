@@ -2,12 +2,12 @@
 import type { PendingConsent } from "../../records.ts";
 import { toRow } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
-import { readRecords, sweepOf } from "./engine.ts";
+import { readRecords } from "./engine.ts";
 import type { PendingConsentStore } from "./store.ts";
 import { PENDING_CONSENT } from "./tables.ts";
 
 export function pendingConsents(engine: Engine): PendingConsentStore {
-  const { change } = engine;
+  const { change, remove } = engine;
   const read = readRecords(engine);
   const living = async (by: "id" | "asked", values: Values) =>
     (
@@ -19,19 +19,20 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
       const about = { asked: row.asked, now };
       const before = await living("asked", about);
       if (before !== undefined) return before;
-      // Instances that add at the same time may together exceed the caps by a few. An expired row about the same may
-      // still be there; a living one that another instance has just added stays.
+      // An expired row about the same keeps what it counted until an event tells it, under a key of its own.
+      await change(
+        "update pending_consent set asked = asked || ' ' || id where asked = :asked and expires_at <= :now",
+        about,
+      );
+      // Instances that add at the same time may together exceed the caps by a few.
       const added = await change(
-        `insert into pending_consent as p (asked, id, version, actor, subject, job_id, body, expires_at)
+        `insert into pending_consent (asked, id, version, actor, subject, job_id, body, expires_at)
          select :asked, :id, cast(:version as bigint), :actor, :subject, :job_id, :body, cast(:expires_at as bigint)
          where (select count(*) from pending_consent where actor = :actor and expires_at > :now) < :perActor
            and (select count(*) from pending_consent where subject = :subject and expires_at > :now) < :perSubject
            and (select count(*) from pending_consent
              where actor = :actor and subject = :subject and expires_at > :now) < :perPair
-         on conflict (asked) do update
-         set id = excluded.id, version = excluded.version, actor = excluded.actor, subject = excluded.subject,
-           job_id = excluded.job_id, body = excluded.body, expires_at = excluded.expires_at
-         where p.expires_at <= :now`,
+         on conflict (asked) do nothing`,
         { ...row, ...caps, now },
       );
       return added === 1 ? pending : living("asked", about);
@@ -45,13 +46,32 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
       ),
     replace: async (pending) => {
       const changed = await change(
-        `update pending_consent set version = :version, job_id = :job_id, body = :body, expires_at = :expires_at
+        `update pending_consent set version = :version, job_id = :job_id, body = :body, expires_at = :expires_at,
+           polls_recorded = :polls_recorded
          where id = :id and version = :version - 1`,
         rowOf(pending),
       );
       return changed === 1;
     },
-    sweep: sweepOf(engine, "pending_consent", "asked"),
+    poll: async ({ id, version }, now) => {
+      const counted = await change(
+        `update pending_consent set polls = polls + 1, polled_at = cast(:now as bigint)
+         where id = :id and version = :version and expires_at > :now`,
+        { id, version, now },
+      );
+      return counted === 1;
+    },
+    over: async (before, limit) =>
+      read(
+        PENDING_CONSENT,
+        "from pending_consent where expires_at < :before order by expires_at limit :limit",
+        {
+          before,
+          limit,
+        },
+      ),
+    remove: async ({ id }, before) =>
+      remove("delete from pending_consent where id = :id and expires_at < :before", { id, before }),
   };
 }
 

@@ -11,6 +11,7 @@ import type {
   CheckpointRow,
   Entry,
   InitialToken,
+  PendingConsent,
   Precondition,
   RegisteredClient,
   Signal,
@@ -267,7 +268,12 @@ export interface JobRows extends Jobs, Expiring {}
 
 export interface RecheckRows extends Rechecks, Expiring {}
 
-export interface PendingConsentStore extends PendingConsents, Expiring {}
+export interface PendingConsentStore extends PendingConsents {
+  /** At most `limit` of those whose end was before. */
+  over(beforeSeconds: number, limit: number): Promise<readonly PendingConsent[]>;
+  /** Removes one whose end was before; returns the number of rows. */
+  remove(pending: PendingConsent, beforeSeconds: number): Promise<number>;
+}
 
 /** Security events that wait for their receivers, and those that were delivered, until they expire. */
 export interface SignalRows {

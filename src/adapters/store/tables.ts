@@ -212,12 +212,25 @@ export const SHORT_LIVED = tableOf<ShortLived>()("short_lived", {
 });
 
 export const PENDING_CONSENT = tableOf<PendingConsent>()("pending_consent", {
-  body: asRecordWithout("asked", "id", "version", "actor", "subject", "expiresAtSeconds"),
+  body: asRecordWithout(
+    "asked",
+    "id",
+    "version",
+    "actor",
+    "subject",
+    "polls",
+    "polledAtSeconds",
+    "pollsRecorded",
+    "expiresAtSeconds",
+  ),
   asked: asText("asked"),
   id: asText("id"),
   version: asInteger("version"),
   actor: asText("actor"),
   subject: asText("subject"),
+  polls: asInteger("polls"),
+  polled_at: asInteger("polledAtSeconds?"),
+  polls_recorded: asInteger("pollsRecorded"),
   expires_at: asInteger("expiresAtSeconds"),
 });
 

@@ -80,6 +80,7 @@ const TOKEN_EVENT_TYPES: readonly string[] = [
 const text = v.string();
 const list = v.optional(v.array(text), []);
 
+const Asked = v.object({ pending: v.optional(text), answered: v.optional(v.literal(true)) });
 const Body = v.object({
   type: text,
   time: v.pipe(text, v.isoTimestamp()),
@@ -88,7 +89,7 @@ const Body = v.object({
   subject: v.optional(v.object({ token: v.object({ client_id: v.optional(text) }) })),
   chain: v.optional(v.array(v.object({ sub: text, iss: text, claimed: v.optional(v.literal(true)) })), []),
   requested: v.optional(v.object({ audience: list, resource: list, scope: v.optional(text) })),
-  policy: v.optional(v.object({ consent: v.optional(text) })),
+  policy: v.optional(v.object({ consent: v.optional(text), asked: v.optional(Asked) })),
   granted: v.optional(v.object({ aud: text, scope: text })),
   detail: v.optional(v.object({ actor: v.optional(text), targets: list, scope: v.optional(text) }), {}),
 });
@@ -133,10 +134,12 @@ const REFUSED_BY_SUBJECT: readonly string[] = ["user_refused", "nothing_ticked"]
 /** PAGE-D-24: the user opened a link that asks another user, and learns nothing more of it here. */
 const OF_ANOTHER: Reason = "ask_of_another";
 
-function kindOf({ type, reason }: Body): OwnEventKind | undefined {
+function kindOf({ type, reason, policy }: Body): OwnEventKind | undefined {
   if (reason === OF_ANOTHER) return undefined;
   const kind = KINDS[type as EventType];
   if (kind === "refused" && REFUSED_BY_SUBJECT.includes(reason)) return "you_refused";
+  // DTR-D-13: what the user has yet to decide is not refused, and stands among the open questions.
+  if (kind === "refused" && policy?.asked?.pending !== undefined && !policy.asked.answered) return undefined;
   if (reason === BY_SUBJECT) return kind;
   if (kind === "allowed") return "allowed_by_others";
   return kind === "taken_back" ? "taken_back_by_others" : kind;

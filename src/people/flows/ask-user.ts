@@ -55,7 +55,27 @@ export async function askUser(
 ): Promise<Link> {
   const question = await openQuestion(ports, asking, missing, nowSeconds);
   if ("refused" in question) return { asked: question };
-  return { errorUri: linkTo(ports, question.id), asked: { pending: ports.hash.sha256(question.id) } };
+  const { id, isPoll, decided } = question;
+  return defined<Link>({
+    errorUri: linkTo(ports, id),
+    asked: defined<AskedUser>({ pending: ports.hash.sha256(id), answered: decided ? true : undefined }),
+    count: isPoll && !decided ? () => countPoll(ports, question, nowSeconds) : undefined,
+  });
+}
+
+/** AUDIT-D-13: whether the poll is counted; it is not where the question is not open any more. */
+export async function countPoll(
+  { pendingConsents }: Pick<PeoplePorts, "pendingConsents">,
+  pending: PendingConsent,
+  nowSeconds: number,
+): Promise<boolean> {
+  let found: PendingConsent | undefined = pending;
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    if (found === undefined || found.decided || found.closed) return false;
+    if (await pendingConsents.poll(found, nowSeconds)) return true;
+    found = await pendingConsents.find(found.id, nowSeconds);
+  }
+  return false;
 }
 
 /** DTR-D-2: one question for all that ask the same, whether they ask again or wait. */
@@ -65,7 +85,7 @@ export async function openQuestion(
   { target, scope, details }: MissingConsent,
   nowSeconds: number,
   waiting?: Waiting,
-): Promise<PendingConsent | NotAsked> {
+): Promise<(PendingConsent & { isPoll?: true }) | NotAsked> {
   const { subject, workload, clientId } = access;
   const actor = workload ?? clientId;
   const user = subject?.origin;
@@ -95,6 +115,8 @@ export async function openQuestion(
     renewals: 0,
     codes: waiting && [waiting],
     unlinked: waiting && true,
+    polls: 0,
+    pollsRecorded: 0,
     expiresAtSeconds: Math.max(nowSeconds + REQUEST_SECONDS, waiting?.endsAtSeconds ?? 0),
   });
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
@@ -105,26 +127,27 @@ export async function openQuestion(
     const ended =
       user !== undefined && (await endings.isEnded(foreignKeys(hash.sha256, user, found.startedAtSeconds)));
     const next = join(found, fresh, ended, waiting);
-    if (next === undefined) return found;
+    if (next === undefined) return { ...found, isPoll: true };
     if ("refused" in next) return next;
     if (await pendingConsents.replace(next)) return next;
   }
   return { refused: "pending_consents_too_many" };
 }
 
-/** Changes a question as long as it is there, also where others change it at the same time. */
+/** Changes a question as long as it is there, also where others change it at the same time; returns what it was. */
 export async function changeQuestion(
   { pendingConsents, clock }: Pick<PeoplePorts, "pendingConsents" | "clock">,
   id: string,
   changed: (found: PendingConsent, nowSeconds: number) => PendingConsent,
-): Promise<void> {
+): Promise<{ before: PendingConsent; after: PendingConsent } | undefined> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const nowSeconds = clock.nowSeconds();
     const found = await pendingConsents.find(id, nowSeconds);
-    if (found === undefined) return;
-    const next = { ...changed(found, nowSeconds), version: found.version + 1 };
-    if (await pendingConsents.replace(next)) return;
+    if (found === undefined) return undefined;
+    const after = { ...changed(found, nowSeconds), version: found.version + 1 };
+    if (await pendingConsents.replace(after)) return { before: found, after };
   }
+  return undefined;
 }
 
 /** The question as one more request of the agent leaves it; undefined where that changes nothing. */

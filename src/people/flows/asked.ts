@@ -1,5 +1,6 @@
 /** The page behind the link of ask-user.ts: the user who is asked gives the consent that an agent lacks, or refuses. */
 import type { AuditEvent } from "../../audit/event.ts";
+import { askedUntilNow } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { REFUSED_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
@@ -87,7 +88,8 @@ async function find(
   if (session === undefined) return { next: "sign_in", place };
   if (session.origin.iss !== origin.iss || session.origin.sub !== origin.sub) {
     // The record of this user has nothing of what the link asks; the digest of the link leads the auditor there.
-    const { requested: _, detail: __, ...event } = denial(ports, audited, session, pending, "ask_of_another");
+    const asked = { ...pending, pollsRecorded: pending.polls };
+    const { requested: _, detail: __, ...event } = denial(ports, audited, session, asked, "ask_of_another");
     await ports.journal.record({ event });
     return notice("ask_gone", "ask_of_another");
   }
@@ -192,7 +194,7 @@ export async function decideAsked(
     async refuse(reason) {
       const event = denial(ports, audited, session, pending, reason);
       const recorded = await ports.journal.record({ event, guards: [undecided(pending)] });
-      return recorded.ok ? settled(ports, pending.id, "ask_refused", reason) : ALREADY_DECIDED;
+      return recorded.ok ? settled(ports, pending, "ask_refused", reason) : ALREADY_DECIDED;
     },
     async give({ target, rule, scope, job }, given) {
       const { ask } = pending;
@@ -214,7 +216,7 @@ export async function decideAsked(
         },
         guards: [undecided(pending)],
       });
-      return recorded ? settled(ports, pending.id, "ask_allowed", "by_subject") : ALREADY_DECIDED;
+      return recorded ? settled(ports, pending, "ask_allowed", "by_subject") : ALREADY_DECIDED;
     },
   });
 }
@@ -232,7 +234,7 @@ const undecided = ({ id, startedAtSeconds, expiresAtSeconds }: PendingConsent): 
 /** The row remembers the decision while it lives. */
 async function settled(
   ports: AskedPorts,
-  id: string,
+  { id, polls }: PendingConsent,
   kind: "ask_allowed" | "ask_refused",
   reason: Reason,
 ): Promise<Outcome> {
@@ -240,14 +242,15 @@ async function settled(
     // DTR-D-9: a client that waited for the answer does not get this question asked again for a while.
     const waited = kind === "ask_refused" && pending.codes !== undefined;
     const expiresAtSeconds = Math.max(pending.expiresAtSeconds, waited ? nowSeconds + REFUSED_SECONDS : 0);
-    return { ...pending, decided: true, expiresAtSeconds };
+    return { ...pending, decided: true, pollsRecorded: polls, expiresAtSeconds };
   });
   return notice(kind, reason);
 }
 
-const policyOf = ({ settings, hash }: BasePorts, { id }: PendingConsent) => ({
+/** AUDIT-D-13: what the event has that ends the question. */
+const policyOf = ({ settings, hash }: BasePorts, pending: PendingConsent) => ({
   digest: settings().policy.digest,
-  asked: { pending: hash.sha256(id) },
+  asked: askedUntilNow(hash.sha256(pending.id), pending),
 });
 
 function denial(

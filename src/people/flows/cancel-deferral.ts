@@ -1,5 +1,6 @@
 /** A client that waits for its user cancels its code (DTR-8.2); where no other waits, the question is closed. */
 import type { AuditEvent } from "../../audit/event.ts";
+import { askedUntilNow } from "../../audit/event.ts";
 import { describeClient } from "../../flows/audit-fields.ts";
 import type { Cancelled } from "../../flows/people.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
@@ -29,7 +30,8 @@ export async function cancelDeferral(
   }
   const deferral = found.value;
   // The question goes first: after a fault between the two, nothing is given for a question that is closed.
-  await leaveQuestion(ports, deferral.question, link);
+  const left = await leaveQuestion(ports, deferral.question, link);
+  const pending = ports.hash.sha256(deferral.question);
   const event = defined<AuditEvent>({
     ...deferral.facts.parties,
     type: "deferral.cancelled",
@@ -41,7 +43,8 @@ export async function cancelDeferral(
     requested: deferral.requested,
     policy: {
       digest: ports.settings().policy.digest,
-      asked: { pending: ports.hash.sha256(deferral.question) },
+      // AUDIT-D-13: this event ends the question where it closed it.
+      asked: left?.after.closed ? askedUntilNow(pending, left.before) : { pending },
     },
     detail: { deferral: threadOf(ports.hash, link) },
   });
@@ -56,15 +59,17 @@ export async function cancelDeferral(
 }
 
 /** DTR-D-14: the question is closed with the last code that waits for it, unless an agent that asks again has its link. */
-const leaveQuestion = (ports: CancelPorts, id: string, link: string): Promise<void> =>
+const leaveQuestion = (ports: CancelPorts, id: string, link: string) =>
   changeQuestion(ports, id, (found, nowSeconds) => {
     const { codes = [], cancelledAtSeconds = [] } = found;
     const others = codes.filter((one) => one.link !== link && one.endsAtSeconds > nowSeconds);
+    const closes = found.unlinked === true && others.length === 0;
     return defined<PendingConsent>({
       ...found,
       codes: others,
       cancelledAtSeconds: [...cancelledAtSeconds, nowSeconds].slice(-CANCELS_MAX),
-      closed: found.unlinked && others.length === 0 ? true : undefined,
+      closed: closes ? true : undefined,
+      pollsRecorded: closes ? found.polls : found.pollsRecorded,
       expiresAtSeconds: Math.max(found.expiresAtSeconds, nowSeconds + REFUSED_SECONDS),
     });
   });

@@ -6,7 +6,7 @@ import type { Reason } from "../../audit/reasons.ts";
 import type { Order } from "../../flows/order/order.ts";
 import { callerOf } from "../../flows/order/read-order.ts";
 import type { ReadGrant } from "../../flows/people.ts";
-import type { RefusedRequest, Unrecorded } from "../../flows/refusal.ts";
+import type { Failure, RefusedRequest, Unrecorded } from "../../flows/refusal.ts";
 import { spendProof } from "../../flows/spend-proof.ts";
 import type { StandingPorts } from "../../flows/standing.ts";
 import { standing } from "../../flows/standing.ts";
@@ -19,7 +19,7 @@ import { defined, err, ok } from "../../result.ts";
 import { parsePoll } from "../../spec/deferred-token-response.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { DeferralRecord } from "../records.ts";
-import { linkTo } from "./ask-user.ts";
+import { countPoll, linkTo } from "./ask-user.ts";
 import { endsBy, findDeferral, linkOf, threadOf } from "./deferrals.ts";
 
 type PollPorts = StandingPorts &
@@ -67,33 +67,39 @@ function resume(
 ): Order {
   const { platform } = request.client;
   const { access, facts, endingKeys, requested } = deferral;
+  const known = defined<Known>({ requested, detail: { deferral: threadOf(ports.hash, link) } });
   return defined<Order>({
     ...facts,
     access: defined<Order["access"]>({ ...access, ...callerOf(request.client) }),
     root: { keys: endingKeys },
     platforms: platform === undefined ? [] : [platform],
     resumes: {
-      known: defined<Known>({ requested, detail: { deferral: threadOf(ports.hash, link) } }),
+      known,
       asked: { pending: ports.hash.sha256(deferral.question) },
       ends: (by) => endsBy(by, link, deferral),
-      waits: () => waits(ports, request, link, deferral, question),
+      waits: () => waits(ports, request, link, deferral, question, known),
     },
   });
 }
 
 async function waits(
   ports: PollPorts,
-  { client, request }: TokenRequest,
+  request: TokenRequest,
   link: string,
   { endingKeys }: DeferralRecord,
   question: PendingConsent | undefined,
+  known: Known,
 ): Promise<RefusedRequest | Unrecorded | undefined> {
-  const isOpen = !question?.decided && question?.codes?.some((one) => one.link === link) && !question.closed;
-  if (!isOpen || (await ports.endings.isEnded(endingKeys))) return undefined;
-  const spent = await spendProof(ports, client, request);
+  if (question === undefined || question.decided || question.closed) return undefined;
+  if (!question.codes?.some((one) => one.link === link) || (await ports.endings.isEnded(endingKeys)))
+    return undefined;
+  const spent = await spendProof(ports, request.client, request.request);
   if (!spent.ok) return spent.error;
   const interactionUri = linkTo(ports, link);
-  return { failure: { kind: "interaction_required", reason: "consent_pending", interactionUri } };
+  const failure: Failure = { kind: "interaction_required", reason: "consent_pending", interactionUri };
+  // DTR-D-10, AUDIT-D-13
+  const isCounted = await countPoll(ports, question, ports.clock.nowSeconds());
+  return isCounted ? { failure } : refuseRequest(request, failure, known).error;
 }
 
 /** DTR-11.7-1: why what the first request brought does not stand any more; endings are looked up when it is written. */

@@ -11,6 +11,7 @@ import type { JournalEntry, OpenJournal } from "../../../src/adapters/audit/jour
 import { startRetention } from "../../../src/adapters/audit/retention.ts";
 import type { Witness } from "../../../src/adapters/audit/witness.ts";
 import { openWitness } from "../../../src/adapters/audit/witness.ts";
+import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import type { StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { Checkpoint } from "../../../src/audit/checkpoint.ts";
@@ -392,7 +393,18 @@ async function makeOld(t: TestContext, file?: string) {
   await record(journal, 2);
   const { store, signer, clock, timers, faults } = trail;
   const onFault = (words: string): void => void faults.push(words);
-  const retention = startRetention({ store, journal, signer, verifier, clock, timers, days: 10, onFault });
+  const retention = startRetention({
+    store,
+    journal,
+    signer,
+    verifier,
+    clock,
+    timers,
+    hash,
+    digest: () => "",
+    days: 10,
+    onFault,
+  });
   t.after(() => retention.close());
   const seqs = async (log: string) => (await eventsOf(trail, log)).map(({ seq }) => seq);
   return { trail, journal, checkpoints, retention, seqs };
@@ -434,7 +446,18 @@ test("several instances prune at the same time without conflict", async (t) => {
   const { store, signer, clock, timers, faults } = trail;
   const journal = await trail.journal("as-2");
   const onFault = (words: string): void => void faults.push(words);
-  const other = startRetention({ store, journal, signer, verifier, clock, timers, days: 10, onFault });
+  const other = startRetention({
+    store,
+    journal,
+    signer,
+    verifier,
+    clock,
+    timers,
+    hash,
+    digest: () => "",
+    days: 10,
+    onFault,
+  });
   clock.set(clock.nowMs() + 11 * DAY_MS);
   await Promise.all([retention.run(), other.run()]);
   await other.close();

@@ -28,6 +28,8 @@ export const pending = (id: string, extra: Partial<PendingConsent> = {}): Pendin
   },
   startedAtSeconds: NOW_SECONDS,
   renewals: 0,
+  polls: 0,
+  pollsRecorded: 0,
   expiresAtSeconds: NOW_SECONDS + 60,
   ...extra,
 });
@@ -106,13 +108,52 @@ export function testPendingConsents({ name, create }: Harness): void {
     });
   }
 
-  test(`${name}: pending consents that have expired are removed in bounded batches`, async (t) => {
+  test(`${name}: AUDIT-D-13 polls of all instances are counted in the row, and a change of the row keeps their number`, async (t) => {
+    const opened = await create(t);
+    const stores = [(await opened.open()).pendingConsents, (await opened.open()).pendingConsents];
+    const [rows = assert.fail()] = stores;
+    const first = await rows.open(pending("a"), CAPS);
+    assert.ok(first);
+    const polled = await Promise.all(
+      Array.from({ length: 20 }, async (_, n) => stores[n % 2]?.poll(first, NOW_SECONDS + n)),
+    );
+    assert.ok(polled.every(Boolean));
+    const found = await rows.find("a", NOW_SECONDS);
+    assert.deepEqual([found?.polls, found?.pollsRecorded], [20, 0]);
+    // What was read before does not lower the number, and what changed meanwhile is not polled.
+    assert.ok(await rows.replace({ ...first, version: 2, decided: true, pollsRecorded: 20 }));
+    assert.equal(await rows.poll(first, NOW_SECONDS), false);
+    const changed = await rows.find("a", NOW_SECONDS);
+    assert.deepEqual([changed?.polls, changed?.pollsRecorded, changed?.decided], [20, 20, true]);
+    assert.equal(await rows.poll({ ...first, version: 2 }, NOW_SECONDS + 60), false);
+  });
+
+  test(`${name}: AUDIT-D-13 one that takes the place of an expired one leaves what that counted`, async (t) => {
+    const { pendingConsents: rows } = await (await create(t)).open();
+    const asked = "about";
+    const first = (await rows.open(pending("a", { asked }), CAPS)) ?? assert.fail();
+    assert.ok(await rows.poll(first, NOW_SECONDS));
+    const nowSeconds = NOW_SECONDS + 60;
+    const next = pending("b", { asked, expiresAtSeconds: nowSeconds + 60 });
+    assert.deepEqual(await rows.open(next, { ...CAPS, nowSeconds }), next);
+    const over = await rows.over(nowSeconds + 1, 9);
+    assert.deepEqual(
+      over.map(({ id, polls }) => [id, polls]),
+      [["a", 1]],
+    );
+  });
+
+  test(`${name}: pending consents that have expired are found in bounded batches, and removed`, async (t) => {
     const { pendingConsents: rows } = await (await create(t)).open();
     for (const id of ["a", "b", "c"]) await rows.open(pending(id), CAPS);
     await rows.open(pending("d", { expiresAtSeconds: NOW_SECONDS + 90 }), CAPS);
-    assert.equal(await rows.sweep(NOW_SECONDS + 60, 10), 0);
-    assert.equal(await rows.sweep(NOW_SECONDS + 61, 2), 2);
-    assert.equal(await rows.sweep(NOW_SECONDS + 61, 2), 1);
+    assert.deepEqual(await rows.over(NOW_SECONDS + 60, 10), []);
+    const over = await rows.over(NOW_SECONDS + 61, 2);
+    assert.equal(over.length, 2);
+    const [one = assert.fail()] = over;
+    assert.equal(await rows.remove(one, NOW_SECONDS + 60), 0);
+    assert.equal(await rows.remove(one, NOW_SECONDS + 61), 1);
+    assert.equal((await rows.over(NOW_SECONDS + 61, 9)).length, 2);
     assert.equal((await rows.find("d", NOW_SECONDS))?.id, "d");
   });
 }

@@ -33,3 +33,14 @@ test("a use of a refresh token is a use of the consent, and no line of its own",
     assert.equal(readOwnEvent(bodyOf(type)), undefined);
   }
 });
+
+const ASKED = [
+  ["opens a question is no refusal yet", { pending: "q" }, undefined],
+  ["comes after the user's answer is a refusal", { pending: "q", answered: true }, "refused"],
+  ["got no link is a refusal", { refused: "pending_consents_too_many" }, "refused"],
+] as const;
+for (const [name, asked, kind] of ASKED)
+  test(`AUDIT-D-13 on the account page a request that ${name}`, () => {
+    const body = { ...JSON.parse(bodyOf("token_exchange.denied")), policy: { asked }, granted: undefined };
+    assert.equal(readOwnEvent(JSON.stringify(body))?.kind, kind);
+  });

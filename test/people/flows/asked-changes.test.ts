@@ -78,6 +78,8 @@ for (const [what, before, after, refused] of changes) {
       ask,
       startedAtSeconds: nowSeconds,
       renewals: 0,
+      polls: 0,
+      pollsRecorded: 0,
     };
     assert.ok(await ports.pendingConsents.open(pending, { ...CAPS, nowSeconds }));
     const click = async () => {

@@ -84,7 +84,8 @@ async function signInAt(at: string, browser: Browser, answer: Answer, user: stri
 
 const last = async (type: string): Promise<Event> =>
   (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
-const askedOf = ({ policy }: Event) => (policy as { asked?: { pending?: string; refused?: string } }).asked;
+const askedOf = ({ policy }: Event) =>
+  (policy as { asked?: { pending?: string; refused?: string; last?: string } }).asked;
 
 // --- the way --------------------------------------------------------------------------------------------------------
 
@@ -283,13 +284,17 @@ test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refu
   await browser.decide(page);
   const second = await browser.get(linkIn(await ask({ user: "tom", path: "agents/booking" })));
   await browser.decide(second, { decision: "refuse" });
+  const refused = "Wanted to act in your name, and was refused.";
+  // AUDIT-D-13: what was asked is told by what the user answered, and what comes after a refusal is refused.
+  assert.ok(!shownBy((await browser.get("/account")).text).includes(refused));
+  await ask({ user: "tom", path: "agents/booking" });
   const account = shownBy((await browser.get("/account")).text);
   for (const part of [
     `${workload("agents/booking")} ×`,
     "You refused it.",
     `${PLANNER} +`,
     "You gave it permission.",
-    "Wanted to act in your name, and was refused.",
+    refused,
     "At the booking agent: read your trips; book trips for you",
   ]) {
     assert.ok(account.includes(part), `${part}: ${account}`);
@@ -336,6 +341,36 @@ test("PAGE-D-23 users who do not sign in here are not asked", async () => {
   assert.equal(linkIn(refused), "");
   assert.notEqual(linkIn(await exchange(service, other, { user: "fred" })), "");
 });
+
+for (const decision of ["allow", "refuse"] as const) {
+  test(`AUDIT-D-13 nine requests about an open question are one refusal, and the event of its end (${decision}) counts the others`, async () => {
+    const user = `nina-${decision}`;
+    const ofUser = async () =>
+      (await service.events()).filter(({ subject }) => (subject as { sub?: string })?.sub === user);
+    const links = [];
+    for (let round = 0; round < 9; round++) links.push(linkIn(await ask({ user })));
+    assert.equal(new Set(links).size, 1);
+    const refused = (await ofUser()).filter(({ outcome }) => outcome === "deny");
+    assert.deepEqual(
+      refused.map(({ type, reason }) => [type, reason]),
+      [["token_exchange.denied", "consent_missing"]],
+    );
+    // To look at the page ends nothing, and neither does another user.
+    const stray = await pageOf(links[0] ?? "", "olga");
+    assert.equal(stray.page.status, 400);
+    const { pending } = askedOf(refused[0] ?? assert.fail()) ?? {};
+    assert.deepEqual(askedOf(await last("authorization.denied")), { pending });
+    const { browser, page } = await pageOf(links[0] ?? "", user);
+    assert.equal((await browser.decide(page, { decision })).status, 200);
+    const ended = askedOf(await last(decision === "allow" ? "consent.recorded" : "authorization.denied"));
+    assert.deepEqual({ ...ended, last: "" }, { pending, count: 8, last: "" });
+    assert.ok(Math.abs(Date.parse(ended?.last ?? "") - Date.now()) < 600_000);
+    // What follows a refusal is refused, and recorded.
+    const before = (await service.events()).length;
+    assert.equal((await ask({ user })).status, decision === "allow" ? 200 : 400);
+    assert.ok((await service.events()).length > before);
+  });
+}
 
 test("PAGE-D-23 an agent that floods a user is refused without a link, and others still get one", async () => {
   const wishes = ["booking-agent", "https://api.example"].flatMap((target) =>

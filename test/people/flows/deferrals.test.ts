@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import type { AuditEvent } from "../../../src/audit/event.ts";
 import type { Authenticated } from "../../../src/flows/authenticate-client.ts";
 import type { KeyEvidence } from "../../../src/flows/prove-keys.ts";
 import { answerTokenRequest } from "../../../src/flows/token.ts";
@@ -153,6 +154,43 @@ test("DTR-D-7, DTR-D-10 an assertion that is valid once is spent by the wait, an
   const before = (await events()).length;
   assert.equal((await poll(code)).kind, "interaction_required");
   assert.equal((await events()).length, before);
+});
+
+test("DTR-D-10, AUDIT-D-13 polls are counted in the row of the question, which a cancellation tells with their number", async (t) => {
+  const { wait, poll, ports, client, events } = await openWaiting(t);
+  const code = await wait();
+  const before = (await events()).length;
+  for (let round = 0; round < 3; round++) assert.equal((await poll(code)).kind, "interaction_required");
+  assert.equal((await events()).length, before);
+  const pollsOf = async () =>
+    (await ports.pendingConsents.list(ports.hash.sha256(JSON.stringify([LOGIN, "alice"])), 0)).map(
+      ({ polls, pollsRecorded }) => [polls, pollsRecorded],
+    );
+  assert.deepEqual(await pollsOf(), [[3, 0]]);
+  const request = { id: "r", endpoint: "/revoke", source_ip: "192.0.2.1" };
+  assert.ok("cancelled" in (await cancelDeferral(ports, { client: client(planner), request }, code)));
+  const { type, policy } = (await events()).at(-1) as AuditEvent;
+  const { asked } = (policy ?? {}) as { asked?: { count: number; last: string } };
+  assert.deepEqual([type, asked?.count], ["deferral.cancelled", 3]);
+  assert.ok(Date.parse(asked?.last ?? "") > 0);
+  assert.deepEqual(await pollsOf(), [[3, 3]]);
+});
+
+test("AUDIT-D-13 a poll of a question that changes in the same moment is an event", async (t) => {
+  const { wait, poll, ports, events } = await openWaiting(t);
+  const code = await wait();
+  const { pendingConsents } = ports;
+  // Another instance changes the row each time before the poll is counted.
+  const counts = pendingConsents.poll.bind(pendingConsents);
+  pendingConsents.poll = async (pending, now) => {
+    await pendingConsents.replace({ ...pending, version: pending.version + 1 });
+    return counts(pending, now);
+  };
+  assert.equal((await poll(code)).kind, "interaction_required");
+  const [type, reason] = [(await events()).at(-1)?.type, (await events()).at(-1)?.reason];
+  assert.deepEqual([type, reason], ["deferral.refused", "consent_pending"]);
+  pendingConsents.poll = counts;
+  assert.equal((await poll(code)).kind, "interaction_required");
 });
 
 test("DTR-4.1-1, DTR-12.2-1 a grant for a partner has what the first request could have, and no other claim is kept", async (t) => {

@@ -35,7 +35,7 @@ import { testFamilies } from "../families.contract.ts";
 import { testJobs } from "../jobs.contract.ts";
 import { testKeys } from "../keys.contract.ts";
 import { testNames } from "../names.contract.ts";
-import { testPendingConsents } from "../pending-consents.contract.ts";
+import { pending, testPendingConsents } from "../pending-consents.contract.ts";
 import { testRechecks } from "../rechecks.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import { testShortLived } from "../short-lived.contract.ts";
@@ -233,10 +233,10 @@ test("no removal of expired rows waits for the disk", async (t) => {
     sqliteAuditRows(watched),
     clientRows(engine).registrations,
     familyRows(engine),
-    pendingConsents(engine),
     shortLivedRows(engine, EXPIRED),
   ];
   for (const rows of tables) assert.equal(await rows.sweep(0, 1), 0);
+  assert.equal(await pendingConsents(engine).remove(pending("gone"), 0), 0);
 });
 
 async function fastestMs(work: () => unknown): Promise<number> {
