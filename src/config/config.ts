@@ -225,7 +225,15 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       "file" in domain.bundle
         ? readBundleFile(name, domain.bundle.file, reader)
         : readBundleEndpoint(name, domain.bundle, reader);
-    trustDomains.set(name, { ...domain, name, bundle });
+    // SPCA-D-1: the same claims would name an SVID, and a client or workload by the keys of that issuer.
+    const { workloads = {}, vouches } = config.trustedIssuers[domain.jwtIssuer ?? ""] ?? {};
+    if (vouches !== undefined || Object.keys(workloads).length > 0) {
+      problem(
+        `${path}.jwtIssuer`,
+        `is an issuer of trustedIssuers with "workloads" or "vouches": a JWT of it would have two readings`,
+      );
+    }
+    trustDomains.set(name, defined<TrustDomain>({ ...domain, name, bundle }));
   }
   // PROD-9.2-11: the configuration lists each draft in use with the revision that it expects.
   if (trustDomains.size > 0 && !config.drafts.includes(SPIFFE_DRAFT)) {

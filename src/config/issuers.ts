@@ -21,7 +21,7 @@ const GRANT_JWT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
 
 /** The enabled issuers by their identifier. */
 export function readIssuers(
-  { issuer, trustedIssuers, signIn }: ConfigFile,
+  { issuer, trustDomains, trustedIssuers, signIn }: ConfigFile,
   reader: Reader,
 ): ReadonlyMap<string, TrustedIssuer> {
   const { problem, problems } = reader;
@@ -36,7 +36,7 @@ export function readIssuers(
     }
     if (name === issuer) problem(path, "is this server's own issuer identifier");
     const signsIn = Object.values(signIn?.providers ?? {}).some((one) => one.issuer === name);
-    const workloads = readWorkloads(name, from.workloads, reader);
+    const workloads = readWorkloads(name, from.workloads, trustDomains, reader);
     for (const one of workloads) {
       // WAG-4-2: a name belongs to one registration, or two platforms could give the same agent.
       if (registered.has(one.name)) problem(`${path}.workloads.${one.name}`, "is a name that is given twice");

@@ -47,6 +47,10 @@ export const TrustDomainFile = v.strictObject({
     'The workloads that are clients without an entry in `clients`: "all" (the default), "none", or SPIFFE IDs and prefixes that end in /*.',
   ),
   requireClientId: flag("Whether client_id is required beside a JWT-SVID"),
+  jwtIssuer: maybe(
+    text,
+    "The `iss` of its JWT-SVIDs, as SPIRE's jwt_issuer; by it, one that a client sends as a plain client assertion (jwt-bearer) is told from others. Without it, only one without `iss` is.",
+  ),
 });
 
 const discovery = v.strictObject({

@@ -4,6 +4,7 @@ import type { TrustedIssuer } from "../settings/settings.ts";
 import { mediaType } from "../spec/rfc7515.ts";
 import { SECURITY_EVENT } from "../spec/rfc8417.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
+import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { PlatformRegistration } from "../spec/workload-grant.ts";
 import { isRegistrationName } from "../spec/workload-grant.ts";
 import type { Reader } from "./reader.ts";
@@ -43,15 +44,19 @@ const OWNER_BY_ID = /^repo:[^/@]+@\d+\//;
 export function readWorkloads(
   issuer: string,
   workloads: Readonly<Record<string, WorkloadsFile>>,
+  trustDomains: object,
   reader: Reader,
 ): TrustedIssuer["workloads"] {
-  return Object.entries(workloads).map(([name, from]) => readRegistration(issuer, name, from, reader));
+  return Object.entries(workloads).map(([name, from]) =>
+    readRegistration(issuer, name, from, trustDomains, reader),
+  );
 }
 
 function readRegistration(
   issuer: string,
   name: string,
   { tenancy, ...from }: WorkloadsFile,
+  trustDomains: object,
   { problem, warnings }: Reader,
 ): PlatformRegistration {
   const path = `trustedIssuers.${issuer}.workloads.${name}`;
@@ -80,6 +85,14 @@ function readRegistration(
       problem(
         `${path}.subjects`,
         `${one} is neither exact nor a prefix that ends in a star after a slash or a colon${one === "*" ? "; all subjects need a dedicated issuer" : ""}`,
+      );
+    }
+    const id = parseSpiffeId(one.replace(/\/\*$/, ""));
+    // SPCA-D-1, PLAT-D-7: a workload of that domain proves itself by its SVID.
+    if (id.ok && Object.hasOwn(trustDomains, id.value.trustDomain)) {
+      problem(
+        `${path}.subjects`,
+        `${one} is of ${id.value.trustDomain}, which trustDomains has: its workloads would have two names`,
       );
     }
     if (issuer === GITHUB && !isPinned && one.startsWith("repo:") && !OWNER_BY_ID.test(one)) {

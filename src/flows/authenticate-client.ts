@@ -110,7 +110,10 @@ export function throttleUnnamedClient(
   return waitSeconds > 0 ? { kind: "throttled", reason: "failures_too_many", waitSeconds } : undefined;
 }
 
-/** PROD-4.1-26: the type of the assertion decides, compared exactly, and never the content of the assertion. */
+/**
+ * PROD-4.1-26: the type of the assertion decides, compared exactly. SPCA-D-1: of the content, only that it is a JWT-SVID
+ * counts beside it.
+ */
 const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: MethodVerifier<PresentedAssertion> } = {
   [JWT_BEARER]: verifyAssertion,
   [JWT_SPIFFE]: verifySvidAssertion,

@@ -14,10 +14,12 @@ import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import type { AssertionRule } from "../spec/rfc7523.ts";
 import { checkClientAssertion, JWT_BEARER, parseClientAssertion } from "../spec/rfc7523.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import { isSvidOf } from "../spec/spiffe/jwt-svid.ts";
 import { isDisabled } from "./endings.ts";
 import { findClient } from "./find-client.ts";
 import type { MethodVerifier, Proof, Proven } from "./verifier.ts";
 import { isOfPlatform, verifyPlatformAssertion } from "./verify-platform.ts";
+import { verifySvidAssertion } from "./verify-svid.ts";
 
 type Refused = FetchRefused;
 
@@ -28,6 +30,10 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
   // RFC7523-2.2-2: the parameter is exactly one compact JWS.
   const jws = parseJws(assertion);
   if (!jws.ok) return err({ reason: jws.error.kind });
+  // SPCA-D-1: the SDKs of MCP name each assertion so. It is decided before any other reading, so that no JWT has two.
+  if (isSvidOf(jws.value.claims, settings.trustDomains)) {
+    return verifySvidAssertion(ports, presented, from, paths);
+  }
   // PLAT-D-15: a workload of a platform, unless the issuer vouches for clients and no registration matches.
   if (isOfPlatform(settings, jws.value.claims, "client assertion")) {
     return verifyPlatformAssertion(ports, presented, from, paths);

@@ -72,6 +72,8 @@ export type TrustDomain = {
   /** Which SPIFFE IDs are clients without registration: all, those under a pattern, or none. */
   admit: "all" | "none" | readonly string[];
   requireClientId: boolean;
+  /** The `iss` of its JWT-SVIDs, beside the domain's own SPIFFE ID. */
+  jwtIssuer?: string;
   bundle: { file: string } | RemoteDocument | SpiffeEndpoint;
 };
 

@@ -213,3 +213,29 @@ test("PLAT-D-8 a rule may name a registration that is there, and is warned of ab
     assert.equal(config.value.warnings.filter((one) => one.includes("can never match")).length, count);
   }
 });
+
+test("SPCA-D-1, PLAT-D-7 a registration of a domain that trustDomains has is refused, and so is one whose issuer is that of its SVIDs", () => {
+  const bundle = { file: "bundle.json" };
+  writeFileSync(join(parent, "data", "bundle.json"), JSON.stringify({ keys: [] }));
+  const here = (jwtIssuer?: string) => ({ trustDomains: { "td.example": { bundle, jwtIssuer } } });
+  const svid = (...subjects: string[]) => of({ acme: { ...good, subjects, svid: true } });
+  for (const subject of ["spiffe://td.example/a/*", "spiffe://td.example/a"]) {
+    assert.match(
+      problemsOf(svid(subject), here()).join(),
+      /subjects: spiffe:\/\/td\.example\/a.* would have two names/,
+    );
+  }
+  assert.deepEqual(problemsOf(svid("spiffe://td.example.org/a/*"), here()), []);
+  for (const more of [
+    of({ acme: good }),
+    { [ACME]: { keys: { discover: true }, subjects: "keep", vouches: {} } },
+  ]) {
+    assert.match(
+      problemsOf(more, here(ACME)).join(),
+      /trustDomains\.td\.example\.jwtIssuer: .* two readings/,
+    );
+    assert.deepEqual(problemsOf(more, here("https://oidc.td.example")), []);
+  }
+  const users = { [ACME]: { keys: { discover: true }, subjects: "keep" } };
+  assert.deepEqual(problemsOf(users, here(ACME)), []);
+});

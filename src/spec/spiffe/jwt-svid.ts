@@ -56,6 +56,20 @@ export function parseJwtSvid({ header, claims }: Jws): Result<JwtSvid, JwtSvidFa
   return ok({ spiffeId: id.value, trustDomain: id.value.trustDomain });
 }
 
+/**
+ * SPCA-D-1: whether the claims are those of a JWT-SVID of a trust domain that is configured, whatever the assertion is
+ * called: `sub` is a SPIFFE ID of it, and there is no `iss`, or one of that domain. No other JWT is read so.
+ */
+export function isSvidOf(
+  { sub, iss }: Jws["claims"],
+  trustDomains: ReadonlyMap<string, { jwtIssuer?: string }>,
+): boolean {
+  const id = typeof sub === "string" ? parseSpiffeId(sub) : undefined;
+  const domain = id?.ok ? trustDomains.get(id.value.trustDomain) : undefined;
+  if (!id?.ok || domain === undefined) return false;
+  return iss === undefined || iss === `spiffe://${id.value.trustDomain}` || iss === domain.jwtIssuer;
+}
+
 /** To be called only after the signature was verified with a key of the SVID's own trust domain (SID-3-1). */
 export function checkJwtSvid(
   { claims }: Jws,
