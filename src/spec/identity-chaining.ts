@@ -2,11 +2,12 @@
  * OAuth Identity and Authorization Chaining Across Domains, draft-ietf-oauth-identity-chaining-17.
  * Covers 2.3 the grant for another domain, 2.5 the claims and subjects it carries. A grant from another domain (2.4) is
  * checked by the criteria of RFC 7523 section 3: rfc7523.ts.
- * Elsewhere: IDC 2.3.1 flows/order/read-order.ts, policy/question.ts; IDC 2.3.3 flows/issue.ts, policy/decide.ts; IDC
- * 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/order/decide-order.ts, flows/order/grant.ts, flows/order/order.ts,
- * http/errors.ts, spec/rfc7523.ts; IDC 2.5 flows/build-token.ts, policy/targets.ts; IDC 3 http/discovery.ts,
- * spec/rfc8414.ts; IDC 5.3 policy/judge.ts; IDC 5.5 adapters/audit/journal.ts, adapters/store/journal-statements.ts,
- * flows/issued-entry.ts, flows/order/grant.ts, flows/refusal.ts, policy/rule-members.ts, records.ts, spec/rfc7523.ts.
+ * Elsewhere: IDC 2.3.1 flows/order/read-order.ts, policy/question.ts; IDC 2.3.3 flows/issue.ts, policy/decide.ts,
+ * spec/rfc9068.ts; IDC 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/order/decide-order.ts, flows/order/grant.ts,
+ * flows/order/order.ts, http/errors.ts, spec/rfc7523.ts; IDC 2.5 flows/build-token.ts, policy/targets.ts; IDC 3
+ * http/discovery.ts, spec/rfc8414.ts; IDC 5.3 policy/judge.ts; IDC 5.5 adapters/audit/journal.ts,
+ * adapters/store/journal-statements.ts, flows/issued-entry.ts, flows/order/grant.ts, flows/refusal.ts,
+ * policy/rule-members.ts, records.ts, spec/rfc7523.ts.
  */
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";
@@ -15,9 +16,8 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { fitsBytes } from "./rfc8259.ts";
-import { buildAct } from "./rfc8693.ts";
-import type { AccessToken } from "./rfc9068.ts";
-import { detailsJson } from "./rfc9396.ts";
+import type { AccessToken, Stated } from "./rfc9068.ts";
+import { claimNames, claimsBuilder } from "./rfc9068.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-chaining-17";
 
@@ -34,24 +34,11 @@ export type Grant = Omit<AccessToken, "clientId" | "authTimeSeconds" | "acr"> & 
   claims: JsonObject;
 };
 
+const buildOwnClaims = claimsBuilder("inGrant");
+
 /** The claims of a grant, in the same order as those of an access token. */
 export function buildGrantClaims(grant: Grant): JsonObject {
-  const own = defined<JsonObject>({
-    iss: grant.issuer, // RFC7521-5.1-5
-    sub: grant.subject, // PROD-3-4
-    act: buildAct(grant.chain, grant.issuer), // PROD-4.1v8-2
-    // RFC8693-4.4-2: `may_act` is carried over, because dropping it would lift the restriction in the other domain.
-    may_act: grant.mayAct,
-    aud: grant.audience, // IDC-2.3.3-2, IDC-2.3.3-3: one server, so that it cannot pass the grant on
-    client_id: grant.clientIdThere,
-    scope: grant.scope.join(" "), // RFC8693-4.2-1
-    authorization_details: detailsJson(grant.details), // RFC9396-9.1-1
-    iat: grant.issuedAtSeconds,
-    exp: grant.expiresAtSeconds,
-    jti: grant.jti,
-    cnf: grant.confirmation, // IDJAG-9.9-2
-    job: grant.job,
-  });
+  const own = buildOwnClaims(defined<Stated>({ ...grant, clientId: grant.clientIdThere }));
   // IDC-2.5-2: claims carried over come last and never replace our own.
   return { ...own, ...grant.claims, ...own };
 }
@@ -60,21 +47,9 @@ export function buildGrantClaims(grant: Grant): JsonObject {
 
 /** Claims with a meaning between servers, or by which kinds of JWT are told apart; they are never carried over. */
 export const OWN_CLAIMS: ReadonlySet<string> = new Set([
-  "iss",
-  "sub",
-  "aud",
-  "exp",
+  ...claimNames("inGrant"),
   "nbf",
-  "iat",
-  "jti",
-  "client_id",
-  "scope",
-  "act",
-  "may_act",
   "resource",
-  "authorization_details",
-  "cnf",
-  "job",
   "requested_cnf",
   "sub_id",
   "aud_sub",

@@ -2,8 +2,8 @@
  * RFC 7521, Assertion Framework for OAuth 2.0 Client Authentication: https://www.rfc-editor.org/rfc/rfc7521.html
  * Covers 4.2 assertions as client authentication, and with RFC 6749 2.3 that a request uses one mechanism.
  * Elsewhere: 3 adapters/crypto/verifier.ts; 4.1 policy/judge.ts; 4.2 flows/verify-assertion.ts,
- * flows/verify-platform.ts, spec/spiffe/client-auth.ts; 4.2.1 http/errors.ts; 5.1 spec/identity-chaining.ts,
- * spec/rfc7519.ts; 6.2 spec/rfc7523.ts.
+ * flows/verify-platform.ts, spec/spiffe/client-auth.ts; 4.2.1 http/errors.ts; 5.1 spec/rfc7519.ts, spec/rfc9068.ts;
+ * 6.2 spec/rfc7523.ts.
  */
 
 import type { Result } from "../result.ts";

@@ -6,9 +6,9 @@
  * policy/decide.ts, policy/own-target.ts, policy/rules.ts, spec/rfc8707.ts, spec/rfc9068.ts; 2.1.1 spec/rfc8707.ts;
  * 2.2.1 flows/build-token.ts, flows/issue.ts, spec/rfc6749.ts; 2.2.2 flows/refusal.ts, flows/verify-platform.ts,
  * http/errors.ts, policy/decide.ts; 3 flows/subject-token.ts; 4.1 flows/consents.ts, flows/order/grant.ts,
- * flows/order/read-order.ts, spec/rfc7662.ts; 4.2 flows/order/subject.ts, spec/identity-chaining.ts, spec/rfc7523.ts,
- * spec/rfc9068.ts; 4.3 spec/rfc9068.ts; 4.4 policy/decide.ts, policy/judge.ts, spec/identity-chaining.ts,
- * spec/rfc7662.ts; D flows/subject-token.ts, flows/token-exchange.ts, flows/verify-own-token.ts.
+ * flows/order/read-order.ts, spec/rfc9068.ts; 4.2 flows/order/subject.ts, spec/rfc7523.ts, spec/rfc9068.ts; 4.3
+ * spec/rfc9068.ts; 4.4 policy/decide.ts, policy/judge.ts, spec/rfc9068.ts; D flows/subject-token.ts,
+ * flows/token-exchange.ts, flows/verify-own-token.ts.
  */
 
 import { ACT_BYTES_MAX, ACT_HOPS_MAX } from "../limits/tokens.ts";

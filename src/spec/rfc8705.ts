@@ -7,11 +7,11 @@
  * spec/rfc4514.ts, spec/rfc5280-names.ts, spec/rfc7591.ts; 2.2 flows/verify-certificate.ts, settings/client.ts,
  * spec/rfc7591-members.ts; 2.2.2 spec/rfc7591-members.ts; 3 flows/authorize-api.ts, flows/still-covers.ts,
  * flows/token-exchange.ts, http/message.ts, policy/judge.ts; 3.1 flows/prove-keys.ts, flows/verify-certificate.ts,
- * spec/rfc7800.ts, spec/rfc9068.ts; 3.2 spec/rfc7662.ts; 3.3 spec/rfc8414.ts; 3.4 config/client-schema.ts,
+ * spec/rfc7800.ts, spec/rfc9068.ts; 3.2 spec/rfc9068.ts; 3.3 spec/rfc8414.ts; 3.4 config/client-schema.ts,
  * flows/still-covers.ts, http/errors.ts, policy/binding.ts, policy/decide.ts, settings/client-metadata.ts,
  * settings/client.ts, settings/settings.ts, spec/rfc7591-members.ts; 5 settings/audiences.ts, settings/settings.ts,
- * spec/rfc8414.ts, start/listeners.ts; 6.1 flows/prove-keys.ts, http/handler.ts, http/serve.ts; 6.2 flows/prove-keys.ts; 6.3
- * policy/binding.ts; 7.3 http/tls.ts; 7.5 spec/rfc4514.ts, spec/x690.ts.
+ * spec/rfc8414.ts, start/listeners.ts; 6.1 flows/prove-keys.ts, http/handler.ts, http/serve.ts; 6.2
+ * flows/prove-keys.ts; 6.3 policy/binding.ts; 7.3 http/tls.ts; 7.5 spec/rfc4514.ts, spec/x690.ts.
  */
 
 import ipaddr from "ipaddr.js";

@@ -9,9 +9,8 @@
  */
 
 import { ISSUED_TOKEN_BYTES_MAX } from "../limits/tokens.ts";
-import { defined } from "../result.ts";
 import type { Confirmation } from "./rfc7800.ts";
-import type { JsonObject } from "./rfc8259.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
 import { fitsBytes } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
@@ -44,26 +43,70 @@ export type AccessToken = {
   job?: JsonObject | undefined;
 };
 
-/** The claims of an access token, in the order of the clauses PROD-2.5, and no others (RFC9068-6-2, RFC7519-12-v1). */
-export function buildAccessTokenClaims(token: AccessToken): JsonObject {
-  return defined<JsonObject>({
-    iss: token.issuer, // RFC9068-2.2-1, PROD-2.5-2
-    sub: token.subject, // RFC9068-2.2-4, PROD-2.5-3
-    act: buildAct(token.chain, token.issuer), // RFC8693-1.1-3, PROD-2.5-5
-    may_act: token.mayAct,
-    aud: token.audience, // RFC9068-2.2-3, RFC8725-3.9-1, PROD-2.5-8, RFC8725-3.9-v1, B8725-3.9-1
-    client_id: token.clientId, // RFC9068-2.2-7, RFC8693-4.3-1, PROD-2.5-12, RFC8693-1-1
-    scope: token.scope.join(" "), // RFC9068-2.2.3-1, RFC8693-4.2-1
-    authorization_details: detailsJson(token.details), // RFC9396-9.1-1
-    iat: token.issuedAtSeconds, // RFC9068-2.2-8
-    exp: token.expiresAtSeconds, // RFC9068-2.2-2; RFC8693-2.1-23: does not change when the subject token expires
-    jti: token.jti, // RFC9068-2.2-9
-    cnf: token.confirmation, // PROD-2.5-13, RFC8705-3.1-1, RFC9449-6.1-1
-    auth_time: token.authTimeSeconds,
-    acr: token.acr,
-    job: token.job,
-  });
+/** What an access token or a grant says; a grant has a client only where that has a name at its audience. */
+export type Stated = Omit<AccessToken, "clientId"> & Partial<Pick<AccessToken, "clientId">>;
+
+/** A claim: what it is made from, and where it stands. A new one answers for all three places, or does not compile. */
+type Claim = {
+  from: (stated: Stated) => Json | undefined;
+  inToken: boolean;
+  /** RFC7662-2.2-2: whether introspection repeats it, with its type. */
+  atIntrospection: boolean;
+  inGrant: boolean;
+};
+
+const everywhere = { inToken: true, atIntrospection: true, inGrant: true } as const;
+/** The word of the user's provider about their sign-in: a grant has it only by agreement with its partner. */
+const ofSignIn = { inToken: true, atIntrospection: true, inGrant: false } as const;
+
+/** The claims of all that we issue, in the order of the clauses PROD-2.5, and no others (RFC9068-6-2, RFC7519-12-v1). */
+const CLAIMS = {
+  iss: { from: (one) => one.issuer, ...everywhere }, // RFC9068-2.2-1, PROD-2.5-2, RFC7521-5.1-5
+  sub: { from: (one) => one.subject, ...everywhere }, // RFC9068-2.2-4, PROD-2.5-3, PROD-3-4
+  // RFC8693-1.1-3, PROD-2.5-5, PROD-4.1v8-2; RFC8693-4.1-8: introspection shows it as issued, with the part of the chain
+  // that the target may see.
+  act: { from: (one) => buildAct(one.chain, one.issuer), ...everywhere },
+  // RFC8693-4.4-2: `may_act` is carried over, because dropping it would lift the restriction in the other domain;
+  // RFC8693-4.4-4.
+  may_act: { from: (one) => one.mayAct, ...everywhere },
+  // RFC9068-2.2-3, RFC8725-3.9-1, PROD-2.5-8, RFC8725-3.9-v1, B8725-3.9-1; IDC-2.3.3-2, IDC-2.3.3-3: one server, so that
+  // it cannot pass a grant on.
+  aud: { from: (one) => one.audience, ...everywhere },
+  client_id: { from: (one) => one.clientId, ...everywhere }, // RFC9068-2.2-7, RFC8693-4.3-1, PROD-2.5-12, RFC8693-1-1
+  scope: { from: (one) => one.scope.join(" "), ...everywhere }, // RFC9068-2.2.3-1, RFC8693-4.2-1
+  authorization_details: { from: (one) => detailsJson(one.details), ...everywhere }, // RFC9396-9.1-1, RFC9396-9.2-1
+  iat: { from: (one) => one.issuedAtSeconds, ...everywhere }, // RFC9068-2.2-8
+  // RFC9068-2.2-2, RFC7662-4-14; RFC8693-2.1-23: does not change when the subject token expires.
+  exp: { from: (one) => one.expiresAtSeconds, ...everywhere },
+  jti: { from: (one) => one.jti, ...everywhere }, // RFC9068-2.2-9
+  // PROD-2.5-13, RFC8705-3.1-1, RFC9449-6.1-1, RFC9449-6.2-1, RFC8705-3.2-1, IDJAG-9.9-2
+  cnf: { from: (one) => one.confirmation, ...everywhere },
+  auth_time: { from: (one) => one.authTimeSeconds, ...ofSignIn }, // RFC9470-6.1-1, RFC9470-6.2-1
+  acr: { from: (one) => one.acr, ...ofSignIn }, // RFC9470-6.1-1, RFC9470-6.2-1
+  job: { from: (one) => one.job, ...everywhere },
+} as const satisfies Record<string, Claim>;
+
+type Place = "inToken" | "atIntrospection" | "inGrant";
+
+const rowsOf = (place: Place) => Object.entries<Claim>(CLAIMS).filter(([, row]) => row[place]);
+
+/** The names of the claims that stand in this place. */
+export const claimNames = (place: Place): readonly string[] => rowsOf(place).map(([name]) => name);
+
+/** Makes the claims of what is issued for one place. */
+export function claimsBuilder(place: Place): (stated: Stated) => JsonObject {
+  const rows = rowsOf(place).map(([name, { from }]) => [name, from] as const);
+  return (stated) => {
+    const claims: JsonObject = {};
+    for (const [name, from] of rows) {
+      const value = from(stated);
+      if (value !== undefined) claims[name] = value;
+    }
+    return claims;
+  };
 }
+
+export const buildAccessTokenClaims: (token: AccessToken) => JsonObject = claimsBuilder("inToken");
 
 const HEADER_AND_SIGNATURE_BYTES = 1024;
 const PAYLOAD_BYTES_MAX = Math.floor(((ISSUED_TOKEN_BYTES_MAX - HEADER_AND_SIGNATURE_BYTES) * 3) / 4);

@@ -27,7 +27,11 @@ for (const [name, member] of [
     "RFC8693-4.4-4 the party that may act is a member of its own, in the form of the token",
     { may_act: { sub: "b" } },
   ],
-  ["RFC7662-2.2-2 the begin of validity is an integer", { nbf: 1790000000 }],
+  ["RFC9470-6.2-1 the time of the user's sign-in is told, as in the token", { auth_time: 1790000000 }],
+  [
+    "RFC9470-6.2-1 the strength of the user's sign-in is told, as in the token",
+    { acr: "urn:example:strong" },
+  ],
 ] as const) {
   test(name, () => {
     const answer = buildActiveAnswer({ ...claims, ...member });
