@@ -66,6 +66,8 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
   // it.
   if (authorization && [...policy.rules.values()].some(allowsRefresh)) scopes.add(OFFLINE_ACCESS);
   const partners = targets.some((target) => target.partner !== undefined);
+  // RFC8414-D-1: RS256 is required in the list, and the others are those of access tokens.
+  const algorithms = new Set(["RS256", ...targets.flatMap(({ partner, alg }) => (partner ? [] : [alg]))]);
   const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
   return defined<Offer>({
     issuer,
@@ -87,7 +89,7 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
     authorization,
     deferral: settings.deferral && true,
     certificates: settings.takesCertificates,
-    strictOpenId: authorization && isOpenId,
+    openIdAlgorithms: isOpenId ? [...algorithms] : undefined,
   });
 }
 

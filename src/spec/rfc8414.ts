@@ -3,7 +3,7 @@
  * Covers 2 metadata, 3 where ours are published, where those of others are found and when they are accepted.
  * Elsewhere: 2 adapters/crypto/key-ring.ts, policy/targets.ts, settings/authentication-methods.ts; 3
  * adapters/remote/key-sets.ts, config/issuers.ts; 3.3 adapters/remote/key-sets.ts, settings/settings.ts; 6.1
- * adapters/remote/checked-agent.ts.
+ * adapters/remote/checked-agent.ts; D http/discovery.ts.
  */
 
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
@@ -46,8 +46,11 @@ export type Offer = {
   deferral?: boolean;
   /** Whether certificates of clients are taken. */
   certificates: boolean;
-  /** Whether the document is for readers of OpenID Connect Discovery 1.0, which require more members. */
-  strictOpenId?: boolean;
+  /**
+   * The algorithms of what is signed here, in the document for readers of OpenID Connect Discovery 1.0, which require more
+   * members.
+   */
+  openIdAlgorithms?: readonly string[];
 };
 
 /** PROD-4.4-12: only what is enabled is published; the caller derives the offer from what it dispatches. */
@@ -88,9 +91,10 @@ export function buildMetadata(offer: Offer): JsonObject {
     authorization_grant_profiles_supported: listed(offer.grantProfiles), // IDJAG-7.2-1, EMA-6-1
     dpop_signing_alg_values_supported: listed(offer.proofAlgorithms), // RFC9449-5.1-1, MDP-3-1
     tls_client_certificate_bound_access_tokens: offer.certificates, // RFC8705-3.3-1
-    // Strict readers of OpenID metadata do not start without these members; no ID token is ever issued.
-    subject_types_supported: offer.strictOpenId ? ["public"] : undefined,
-    id_token_signing_alg_values_supported: offer.strictOpenId ? ["RS256"] : undefined,
+    // Strict readers of OpenID metadata do not start without these members; no ID token is ever issued. RFC8414-D-1: some
+    // take the second one for the algorithms of all JWTs of this issuer.
+    subject_types_supported: offer.openIdAlgorithms && ["public"],
+    id_token_signing_alg_values_supported: offer.openIdAlgorithms && [...offer.openIdAlgorithms],
     deferred_token_response_supported: offer.deferral, // DTR-5.1-2
     revocation_endpoint_token_type_values_supported: offer.deferral ? [DEFERRAL_CODE] : undefined, // DTR-8.4-1
     // RFC8705-5-2: the aliases name every endpoint that authenticates clients.

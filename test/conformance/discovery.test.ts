@@ -139,12 +139,18 @@ before(async () => {
 
 after(() => stop(world, below));
 
-/** The metadata, which must be the same at both well-known paths. */
+/** What readers of OpenID Connect require beside the metadata. */
+const forOpenId = (...others: string[]) => ({
+  subject_types_supported: ["public"],
+  id_token_signing_alg_values_supported: ["RS256", ...others],
+});
+
+/** The metadata, which must be the same at both well-known paths, but for what readers of OpenID Connect require. */
 async function readMetadata(from = world, path = ""): Promise<Record<string, unknown>> {
   const [answer, other] = await Promise.all(PATHS.map((one) => from.get(`${one}${path}`)));
   assert.ok(answer && other);
   assert.deepEqual([answer.status, answer.headers["content-type"]], [200, "application/json"]);
-  assert.equal(other.text, answer.text);
+  assert.deepEqual(other.body, { ...answer.body, ...forOpenId("ES256") });
   return answer.body;
 }
 
@@ -347,22 +353,41 @@ test("RFC8414-3.1-2, MCP-D.3-2, PAGE-D-20 the same document is appended to the i
     [world, ""],
     [below, "/t1"],
   ] as const) {
-    const [plain] = await Promise.all(PATHS.map((place) => from.get(`${place}${base}`)));
-    const places = PATHS.flatMap((place) => [`${place}${base}/`, `${base}${place}`]);
-    for (const place of places) {
+    const places = PATHS.flatMap((path) =>
+      [`${path}${base}/`, `${base}${path}`].map((place) => ({ path, place })),
+    );
+    for (const { path, place } of places) {
+      const plain = await from.get(`${path}${base}`);
       const answer = await from.get(place);
       assert.deepEqual(
         [answer.status, answer.text, answer.headers.etag],
-        [200, plain?.text, plain?.headers.etag],
+        [200, plain.text, plain.headers.etag],
         place,
       );
       assert.equal(answer.headers["access-control-allow-origin"], "*");
-      assert.equal(answer.headers["cache-control"], plain?.headers["cache-control"]);
+      assert.equal(answer.headers["cache-control"], plain.headers["cache-control"]);
       const head = await from.get(place, { method: "HEAD" });
       assert.deepEqual([head.status, head.text, head.headers.etag], [200, "", answer.headers.etag], place);
       assert.equal((await from.get(place, { method: "OPTIONS" })).status, 204, place);
     }
   }
+});
+
+test("RFC8414-D-1 readers of OpenID Connect find RS256 and the algorithm of each target, so that a verifier takes its tokens", async () => {
+  const target = (name: string, alg: string) => ({
+    names: [`https://${name}.example`],
+    scopes: ["read"],
+    alg,
+  });
+  await reload({ targets: [target("one", "EdDSA"), target("two", "ES256"), target("three", "RS256")] });
+  const [plain, openId] = await Promise.all(PATHS.map((path) => world.get(path)));
+  assert.deepEqual(openId?.body, { ...plain?.body, ...forOpenId("EdDSA", "ES256") });
+  await reload(partner({ alg: "EdDSA" }));
+  assert.deepEqual(
+    (await world.get(PATHS[1] ?? "")).body.id_token_signing_alg_values_supported,
+    ["RS256", "ES256"],
+    "a partner gets no access token",
+  );
 });
 
 test("RFC8414-3.2-4, MCP-D.3-1 the well-known path of another issuer is not found", async () => {

@@ -205,7 +205,7 @@ describe("the pages of one server", () => {
     const { subject_types_supported, id_token_signing_alg_values_supported, ...same } = openId;
     assert.deepEqual(
       [subject_types_supported, id_token_signing_alg_values_supported],
-      [["public"], ["RS256"]],
+      [["public"], ["RS256", "ES256"]],
     );
     assert.deepEqual(same, body);
   });
