@@ -25,6 +25,7 @@ import {
   isClient,
   member,
   signsIn,
+  vouchesForClients,
   workloadsOf,
 } from "./parties.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
@@ -57,6 +58,7 @@ export function checkPolicy(
   const problems: string[] = [];
   const warnings: string[] = [];
   const bySubject = indexBySubject(rules);
+  const vouched = vouchesForClients(parties);
   const redeemed = new Set(rules.flatMap((one) => (isFor(one, "grant") ? one.subjects.issuers : [])));
   const owners = indexOwners(policy.targets.values());
   for (const rule of rules) {
@@ -73,7 +75,7 @@ export function checkPolicy(
       ...warnOfBinding(policy, rule),
       ...warnOfDetails(policy, rule),
     ];
-    const other = findWiderRule(policy, rule, bySubject);
+    const other = findWiderRule(policy, rule, bySubject, vouched);
     if (other !== undefined)
       warned.push(`is redundant: rule ${quote(other.id)} allows everything that it allows`);
     for (const warning of warned) warnings.push(`policies: rule ${quote(rule.id)} ${warning}`);

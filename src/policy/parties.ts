@@ -12,7 +12,7 @@ export type ConfiguredParties = {
     acceptAs?: readonly string[] | undefined;
     subjects?: "keep" | { prefix: string } | { table: ByName<string> } | undefined;
     /** The registrations of its workloads. */
-    workloads?: ByName<unknown>;
+    workloads?: ByName<{ clients?: readonly string[] | undefined }>;
     /** The types of `authorization_details` that are taken from its tokens. */
     details?: readonly string[] | undefined;
     /** If present, the issuer's JWT authorization grants are redeemed here. */
@@ -56,6 +56,12 @@ export function workloadsOf({ clients }: ConfiguredParties): ReadonlySet<string>
   const ids = Object.values(clients).flatMap(({ workload }) => workload ?? []);
   return new Set([...ids, ...ids.flatMap(prefixesOver)]);
 }
+
+/** Whether some platform says of a workload that it works beside a client. */
+export const vouchesForClients = ({ trustedIssuers }: ConfiguredParties): boolean =>
+  Object.values(trustedIssuers).some(({ workloads = {} }) =>
+    Object.values(workloads).some(({ clients = [] }) => clients.length > 0),
+  );
 
 /** PROD-2.1-2: SPIFFE IDs and URLs are client_ids without configuration, and the server makes those with its prefix. */
 export function isClient(name: string, parties: IndexedParties): boolean {

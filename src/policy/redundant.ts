@@ -21,8 +21,14 @@ import {
 
 /**
  * Finds a rule that makes `rule` redundant. Of two rules that allow the same, the one with the greater id is redundant.
+ * `vouched`: a platform vouches for clients, so that there are requests of a workload beside a client (PLAT-D-10).
  */
-export function findWiderRule(policy: PolicySet, rule: Rule, bySubject: BySubject): Rule | undefined {
+export function findWiderRule(
+  policy: PolicySet,
+  rule: Rule,
+  bySubject: BySubject,
+  vouched: boolean,
+): Rule | undefined {
   const [target] = targetsOf(policy, rule);
   const [workload] = rule.actors ?? [];
   const [registrationClass] = classesOf(rule) ?? [];
@@ -36,8 +42,8 @@ export function findWiderRule(policy: PolicySet, rule: Rule, bySubject: BySubjec
   const lists = [listsFor(policy, caller, target), listsOf(subjectsOf(rule), bySubject)];
   const [fewest = []] = lists.sort((a, b) => lengthOf(a) - lengthOf(b));
   for (const other of fewest.flat()) {
-    if (other === rule || !isWider(policy, other, rule)) continue;
-    if (other.id < rule.id || !isWider(policy, rule, other)) return other;
+    if (other === rule || !isWider(policy, other, rule, vouched)) continue;
+    if (other.id < rule.id || !isWider(policy, rule, other, vouched)) return other;
   }
   return undefined;
 }
@@ -65,7 +71,7 @@ const lengthOf = (lists: readonly (readonly Rule[])[]): number =>
   lists.reduce((sum, { length }) => sum + length, 0);
 
 /** Whether `wider` allows everything that `rule` allows. */
-function isWider(policy: PolicySet, wider: Rule, rule: Rule): boolean {
+function isWider(policy: PolicySet, wider: Rule, rule: Rule, vouched: boolean): boolean {
   const targets = targetsOf(policy, wider);
   const scopes = targetsOf(policy, rule).flatMap((target) =>
     rule.scopes.filter((scope) => target.scopes.includes(scope)),
@@ -80,7 +86,7 @@ function isWider(policy: PolicySet, wider: Rule, rule: Rule): boolean {
     within(wider.demands ?? [], rule.demands ?? []) &&
     within(lapsesOf(rule), lapsesOf(wider)) &&
     targetsOf(policy, rule).every((target) => targets.includes(target)) &&
-    hasWiderCallers(wider, rule)
+    hasWiderCallers(wider, rule, vouched)
   );
 }
 
@@ -114,7 +120,10 @@ const demandsNoMore = (wider: CodeRule, rule: CodeRule): boolean =>
     (wider.signInSecondsMax ?? Number.POSITIVE_INFINITY) &&
   (rule.pushed || !wider.pushed);
 
-function hasWiderCallers(wider: Rule, rule: Rule): boolean {
+function hasWiderCallers(wider: Rule, rule: Rule, vouched: boolean): boolean {
+  // PLAT-D-10: a workload beside a client is allowed only what a rule allows that names both.
+  const namesBoth = (one: Rule) => one.actors !== undefined && clientsOf(one) !== undefined;
+  if (vouched && namesBoth(rule) && !namesBoth(wider)) return false;
   const isForSome = (one: Rule) => clientsOf(one) !== undefined || classesOf(one) !== undefined;
   if (!withinPatterns(rule.actors, wider.actors)) return false;
   // A rule that names actors alone is for every client of these workloads.
