@@ -12,8 +12,9 @@ export type Invocation =
   | { kind: "help"; usage?: CommandUsage }
   | { kind: "wrong"; problem: string; usage?: CommandUsage };
 
-/** Without a command, the server is started; only --config may stand before one. */
+/** With --config alone, the server is started; only --config may stand before a command. */
 export function readCommandLine(args: readonly string[]): Invocation {
+  if (args.length === 0) return { kind: "help" };
   const at = args[0] === "--config" ? 2 : Number(args[0]?.startsWith("--config="));
   const name = args[at];
   if (name === undefined || name.startsWith("-")) {

@@ -6,10 +6,10 @@ import { JOBS } from "./jobs/usage.ts";
 import type { CommandUsage } from "./options.ts";
 import { CONFIG, namesOf } from "./options.ts";
 
-/** The command that runs without a name; main.ts runs it. */
+/** The command that --config alone means; main.ts runs it. */
 export const SERVE: CommandUsage = {
   name: "serve",
-  summary: "starts the server; what `mandate` does without a command",
+  summary: "starts the server; what `mandate --config FILE` does without a command",
   forms: {
     "[config]": "serves until SIGTERM or SIGINT; SIGHUP reloads",
   },

@@ -15,7 +15,7 @@ export function overview(emphasis: Emphasis): string {
   const usages = [SERVE, ...COMMANDS.map(({ usage }) => usage)];
   return [
     emphasis("Usage:"),
-    "  mandate [--config FILE]             starts the server",
+    "  mandate --config FILE               starts the server",
     "  mandate COMMAND [ARGUMENTS …]",
     "  mandate COMMAND --help",
     "  mandate --version",

@@ -15,7 +15,6 @@ import { parseCommand, spawnCommandLine } from "../support/host.ts";
 const run = (...words: string[]): Promise<HostRun> => runCommandLine(words);
 
 const served: readonly (readonly [words: string[], configFile: string])[] = [
-  [[], "data/config.json"],
   [["--config", "a.json"], "a.json"],
   [["--config=a.json"], "a.json"],
   [["serve"], "data/config.json"],
@@ -27,6 +26,11 @@ for (const [words, configFile] of served) {
     assert.deepEqual(readCommandLine(words), { kind: "serve", configFile });
   });
 }
+
+test("`mandate` alone prints the help of all commands", async () => {
+  assert.deepEqual(readCommandLine([]), { kind: "help" });
+  assert.deepEqual(await run(), await run("--help"));
+});
 
 test("every command has a row: its help names each option of its forms, and its example is accepted", async () => {
   for (const usage of [SERVE, ...COMMANDS.map((row) => row.usage)]) {
