@@ -102,9 +102,12 @@ function scriptOf(migration: Migration): string {
   return `${turn} ${make}${noteDone(migration)};\n${migration.text}`;
 }
 
-async function pendingAt(call: Call, { tables }: Place): Promise<readonly Migration[]> {
+async function pendingAt(call: Call, place: Place): Promise<readonly Migration[]> {
   const migrations = loadMigrations("postgres");
-  if (tables.length === 0) return migrations;
+  if (place.tables.length === 0) return migrations;
+  // A role that may not read the list of migrations is told all that it lacks.
+  const list = place.tables.find(({ name }) => name === "migration");
+  if (list?.missing.includes("select")) refuseMissing(place);
   const [row] = await call(
     (sql) => sql<{ done: number }[]>`select coalesce(max(number), 0) as done from migration`,
   );

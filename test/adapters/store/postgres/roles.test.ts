@@ -148,6 +148,11 @@ const wrongs: [what: string, (site: Site) => Promise<unknown>, says: RegExp][] =
     /^"Serves \S+" lacks rights, which the owner gives: grant select, insert on event to "Serves \S+"; grant update on token to "Serves \S+"$/,
   ],
   [
+    "every right is missing: each is named, with the statement that gives it",
+    ({ sql, role }) => sql`revoke all on all tables in schema mandate from ${sql(role)}`,
+    /^"Serves \S+" lacks rights, which the owner gives: grant .* on checkpoint to .*; grant select on migration to .*; grant .* on token to "Serves \S+"$/,
+  ],
+  [
     "the schema may not be used: told with the path",
     ({ sql, role }) => sql`revoke usage on schema mandate from ${sql(role)}`,
     /^no schema of search_path \("mandate"\) can be used: create it, or grant usage on it to "Serves \S+"$/,
