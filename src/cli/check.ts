@@ -11,6 +11,7 @@ import type { Finding } from "./check/finding.ts";
 import { LABELS } from "./check/finding.ts";
 import { placesOf, providersOf, sourcesOf, storeOf } from "./check/outside.ts";
 import { portsOf } from "./check/ports.ts";
+import { receiversOf } from "./check/receivers.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
 import { flagsFor, lackingHere, touchedBy } from "./flags.ts";
@@ -39,6 +40,7 @@ async function look(configFile: string, config: Config): Promise<readonly Findin
     portsOf(config),
     sourcesOf(config.settings),
     providersOf(config.settings),
+    receiversOf(config),
   ]);
   const warnings = config.warnings.map((text): Finding => ({ ...problem(text), level: "warning" }));
   return [

@@ -32,6 +32,7 @@ import { datesOf } from "../../src/cli/check/dates.ts";
 import type { Finding } from "../../src/cli/check/finding.ts";
 import { portsOf } from "../../src/cli/check/ports.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { EXIT } from "../../src/limits/process.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
@@ -39,6 +40,7 @@ import { makePlatform } from "../support/platforms.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { startProvider } from "../support/provider.ts";
 import { openSigner } from "../support/signer.ts";
+import { LOOPBACK, startWebServer } from "../support/web.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -497,6 +499,57 @@ test("a bundle and a key set without keys are warned of", async () => {
   }
 });
 
+test("what the server sends to is looked at: receivers of signals, the sink of checkpoints, the key service", async (t) => {
+  const requests: string[] = [];
+  const receiver = await startWebServer((request) => {
+    requests.push(`${request.method} ${new URL(request.url).pathname}`);
+    return new Response("", { status: request.url.endsWith("/gone") ? 404 : 405 });
+  });
+  t.after(receiver.stop);
+  writeFileSync(join(folder, "receiver.pem"), receiver.ca);
+  const at_ = (path: string, extra: object = {}) => ({
+    ...{ url: `${receiver.origin}/${path}`, ca: { file: "receiver.pem" }, privateNetworks: LOOPBACK },
+    ...extra,
+  });
+  const stream = (path: string, extra: object = {}) => ({
+    ...{ audience: "https://api.example", targets: ["https://api.example"] },
+    ...at_(path, extra),
+  });
+  const { code, findings } = await check({
+    signals: {
+      streams: {
+        good: stream("events"),
+        wrong: stream("gone"),
+        closed: stream("events", { privateNetworks: [] }),
+        untrusted: stream("events", { ca: undefined }),
+      },
+    },
+    audit: { instance: "development", witness: at_("checkpoints") },
+    keys: { encryptionKey: { file: "keys/encryption-key" }, service: at_("keys") },
+  });
+  assert.equal(code, EXIT.unavailable);
+  const said = (where: string) => [at(findings, where).level, at(findings, where).says];
+  const unseen = "whether it takes events is not checked";
+  assert.deepEqual(said("signals.streams.good"), ["ok", `answers; ${unseen}`]);
+  assert.deepEqual(said("signals.streams.wrong"), [
+    "warning",
+    `answers, but with status 404 to GET: look at the path of its URL, unless it knows POST alone; ${unseen}`,
+  ]);
+  for (const name of ["closed", "untrusted"]) {
+    const [level, says] = said(`signals.streams.${name}`);
+    assert.equal(level, "unreachable");
+    assert.match(says ?? "", /^cannot be reached \(.*\): correct the URL, its ca or its privateNetworks$/);
+  }
+  assert.deepEqual(said("audit.witness"), ["ok", "answers; whether it takes checkpoints is not checked"]);
+  assert.deepEqual(said("keys.service"), ["ok", "answers; whether it makes keys and signs is not checked"]);
+  assert.deepEqual([...new Set(requests)].sort(), [
+    "GET /checkpoints",
+    "GET /events",
+    "GET /gone",
+    "GET /keys",
+  ]);
+});
+
 test("the metadata of the providers are fetched, and one that does not answer is told", async (t) => {
   const provider = await startProvider();
   t.after(provider.close);
@@ -527,4 +580,14 @@ test("the metadata of the providers are fetched, and one that does not answer is
   );
   const unreachable = await found({ privateNetworks: [] });
   assert.equal(unreachable.level, "unreachable");
+  assert.equal((await found({ recheck: "introspection" })).level, "ok");
+  provider.lies.metadata = { introspection_endpoint: undefined };
+  const { level, says } = await found({ recheck: "introspection" });
+  assert.deepEqual(
+    [level, says],
+    [
+      "warning",
+      'its metadata name no introspection_endpoint, which "recheck": "introspection" asks about users: choose "refresh" or "visit"',
+    ],
+  );
 });

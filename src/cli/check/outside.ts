@@ -255,12 +255,6 @@ export function placesOf({ fixed }: Config): readonly Finding[] {
     const says = isWritable(path) ? `${path} can be written` : `${path} cannot be written: change its mode`;
     found.push({ level: isWritable(path) ? "ok" : "error", where: "audit.witness", says });
   }
-  if (typeof witness === "object" && "sink" in witness) {
-    found.push({ level: "unseen", where: "audit.witness", says: "whether it takes checkpoints" });
-  }
-  if (fixed.keys.service !== undefined) {
-    found.push({ level: "unseen", where: "keys.service", says: "whether it makes keys and signs" });
-  }
   return found;
 }
 
@@ -269,7 +263,13 @@ export async function providersOf({ signIn }: Settings): Promise<readonly Findin
   if (signIn === undefined) return [];
   const { lookAtProvider } = await import("../../people/door.ts");
   const providers = [...signIn.providers].map(async ([name, provider]) =>
-    finding(`signIn.providers.${name}`, false, await lookAtProvider(provider), ({ tokenEndpoint }) => {
+    finding(`signIn.providers.${name}`, false, await lookAtProvider(provider), (metadata) => {
+      const { tokenEndpoint, introspectionEndpoint } = metadata;
+      // Nothing would be asked then, and users would have to sign in again.
+      if (provider.recheck === "introspection" && introspectionEndpoint === undefined) {
+        const says = `its metadata name no introspection_endpoint, which "recheck": "introspection" asks about users: choose "refresh" or "visit"`;
+        return { warning: says };
+      }
       return `answers, and takes codes at ${tokenEndpoint}; whether it knows this client is not checked`;
     }),
   );
