@@ -2,18 +2,22 @@
 import { beginningOf } from "../audit/safe-text.ts";
 import { SHOWN_TEXT_CHARS_MAX, SPIFFE_ID_BYTES_MAX } from "../limits/input.ts";
 import { meant } from "../policy/nearest.ts";
-import { isActor } from "../policy/parties.ts";
+import type { ConfiguredParties } from "../policy/parties.ts";
+import { isActor, member } from "../policy/parties.ts";
 import { wordings } from "../policy/worded.ts";
 import type { Agents } from "../settings/agents.ts";
 import { compileAgents } from "../settings/agents.ts";
 import { skeleton } from "../settings/look-alike.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
-import { parseSpiffeId } from "../spec/spiffe/id.ts";
+import { matchesPattern, parseSpiffeId, prefixesOver } from "../spec/spiffe/id.ts";
 import { isPlatformName, isWorkloadPattern } from "../spec/workload-grant.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
+type Clients = ConfiguredParties["clients"];
+
 export function readAgents(config: ConfigFile, reader: Reader): Agents {
+  const named = workloadsIn(config);
   for (const id of Object.keys(config.agents)) {
     const path = `agents.${beginningOf(id, SHOWN_TEXT_CHARS_MAX)}`;
     if (!isName(id)) {
@@ -23,7 +27,7 @@ export function readAgents(config: ConfigFile, reader: Reader): Agents {
       );
       continue;
     }
-    const unused = namesNothing(id, config);
+    const unused = namesNothing(id, config, named);
     if (unused !== undefined) reader.warnings.push(`${path}: ${unused}`);
   }
   warnOfAlike(config, reader);
@@ -37,19 +41,38 @@ function isName(id: string): boolean {
   return id.length <= SPIFFE_ID_BYTES_MAX && /^[\x21-\x7e]+$/.test(id);
 }
 
-function namesNothing(id: string, config: ConfigFile): string | undefined {
+const UNNAMED = "is in no rule, target or client, so that it never acts here: correct or remove it";
+
+/** Workloads and prefixes that rules, targets and clients name; `over` has each prefix over one of them, too. */
+type Named = { ids: ReadonlySet<string>; over: ReadonlySet<string> };
+
+function workloadsIn(config: ConfigFile): Named {
+  const { policies, targets } = config;
+  const clients: Clients = config.clients;
+  const ids = [
+    ...policies.flatMap((rule) => rule.actors ?? []),
+    ...targets.flatMap((target) => ("partner" in target ? [] : target.owners)),
+    ...Object.values(clients).flatMap(({ workload, spiffeId }) => [workload, spiffeId]),
+  ].filter((one) => one !== undefined);
+  return { ids: new Set(ids), over: new Set([...ids, ...ids.flatMap(prefixesOver)]) };
+}
+
+const isNamed = (id: string, { ids, over }: Named): boolean =>
+  over.has(id) || prefixesOver(id).some((prefix) => ids.has(prefix));
+
+function namesNothing(id: string, config: ConfigFile, named: Named): string | undefined {
   const { clients, trustDomains, trustedIssuers, targets, clientMetadataDocuments } = config;
   const workload = parseSpiffeId(id.replace(/\/\*$/, ""));
   if (workload.ok) {
     const { trustDomain } = workload.value;
-    return Object.hasOwn(trustDomains, trustDomain)
-      ? undefined
-      : `names no workload: ${trustDomain} is none of trustDomains`;
+    if (!Object.hasOwn(trustDomains, trustDomain))
+      return `names no workload: ${trustDomain} is none of trustDomains`;
+    return isNamed(id, named) ? undefined : UNNAMED;
   }
   if (isPlatformName(id)) {
-    return isActor(id, { trustDomains, trustedIssuers, clients, workloads: new Set() })
-      ? undefined
-      : "names no workload: no issuer has such a registration in its workloads";
+    if (!isActor(id, { trustDomains, trustedIssuers, clients, workloads: new Set() }))
+      return "names no workload: no issuer has such a registration in its workloads";
+    return isNamed(id, named) ? undefined : UNNAMED;
   }
   const partners = targets.flatMap((target) => ("partner" in target ? target.names : []));
   const known = [...Object.keys(clients), ...Object.keys(trustedIssuers), ...partners];
@@ -61,18 +84,33 @@ function namesNothing(id: string, config: ConfigFile): string | undefined {
     : `names no client, issuer or partner that is configured${meant(id, known)}`;
 }
 
-/** One agent may have its title under several ids; two titles that only look alike are told apart by no reader. */
-function warnOfAlike({ agents }: ConfigFile, { warnings }: Reader): void {
-  const seen = new Map<string, string>();
+/** Two agents with one title, or with titles that only look alike, are told apart by no reader. */
+function warnOfAlike({ agents, clients }: ConfigFile, { warnings }: Reader): void {
+  const seen = new Map<string, { id: string; title: string }>();
   for (const [id, { title }] of Object.entries(agents)) {
     for (const one of wordings(title)) {
       const other = seen.get(skeleton(one));
-      if (other !== undefined && other !== one) {
+      if (other === undefined) {
+        seen.set(skeleton(one), { id, title: one });
+      } else if (other.title !== one) {
         warnings.push(
-          `agents.${id}.title: ${JSON.stringify(one)} looks like ${JSON.stringify(other)}, the title of another agent`,
+          `agents.${id}.title: ${JSON.stringify(one)} looks like ${JSON.stringify(other.title)}, the title of another agent`,
+        );
+      } else if (!isSameAgent(id, other.id, clients)) {
+        warnings.push(
+          `agents.${id}.title: ${JSON.stringify(one)} is also the title of ${other.id}: give each agent a title of its own`,
         );
       }
-      seen.set(skeleton(one), other ?? one);
     }
   }
+}
+
+/** One agent may have several ids: a client and its workload, or a prefix and one workload within it. */
+function isSameAgent(one: string, other: string, clients: Clients): boolean {
+  const isOf = (client: string, id: string): boolean => {
+    const { workload, spiffeId } = member(clients, client) ?? {};
+    return workload === id || spiffeId === id;
+  };
+  const within = matchesPattern(one, other) || matchesPattern(other, one);
+  return one === other || within || isOf(one, other) || isOf(other, one);
 }

@@ -87,11 +87,12 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
   if (!config.ok) return config;
   const reader = makeBlindReader();
   reader.warnings.push(...config.value.warnings);
-  const read = readSettings(config.value.file, reader);
+  const read = readSettings(config.value, reader);
   return read === undefined || reader.problems.length > 0 ? err(reader.problems) : ok(read);
 }
 
-type Read = { file: ConfigFile; warnings: readonly string[] };
+/** `written`: the sections that are in the file, and not there by default alone. */
+type Read = { file: ConfigFile; written: ReadonlySet<string>; warnings: readonly string[] };
 
 function readConfigFile(path: string): Result<Read, readonly string[]> {
   // Apart from readShape, so that the text of the file is not held while its shape is checked.
@@ -99,8 +100,9 @@ function readConfigFile(path: string): Result<Read, readonly string[]> {
   if (!json.ok) return err([json.error]);
   if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
   const warnings = respell(json.value);
+  const written = new Set(Object.keys(json.value));
   const file = readShape(json.value);
-  return file.ok ? ok({ file: file.value, warnings }) : err([...file.error, ...warnings]);
+  return file.ok ? ok({ file: file.value, written, warnings }) : err([...file.error, ...warnings]);
 }
 
 /** The sections whose members have names of the operator's choice. */
@@ -167,7 +169,7 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
   const encryptionKey = readEncryptionKey(config, reader);
   const service = readKeyService(config, reader);
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
-  const now = readSettings(config, reader);
+  const now = readSettings(read, reader);
 
   const store = readStore(config, folder, reader);
   const { reusePort, drainSeconds = DRAIN_SECONDS[config.profile] } = main;
@@ -209,7 +211,10 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
 }
 
 /** The settings that SIGHUP reloads; undefined without a valid policy. The reader collects every problem. */
-function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "settings" | "warnings"> | undefined {
+function readSettings(
+  { file: config, written }: Read,
+  reader: Reader,
+): Pick<Config, "settings" | "warnings"> | undefined {
   const { problems, problem } = reader;
   const { issuer } = config;
   const trustDomains = new Map<string, TrustDomain>();
@@ -252,7 +257,8 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   const takesCertificates = signIn === undefined || config.mtls !== undefined || config.proxy !== undefined;
   const documents = { clientDocuments, clientOrigins, trustDomains, signIn, takesCertificates };
   const clients = readClients(config, defined<DocumentSettings>(documents), reader);
-  if (config.assertionAudience !== "issuer") reader.advice("assertionAudience", TOKEN_ENDPOINTS);
+  if (!written.has("assertionAudience")) reader.advice("assertionAudience", TOKEN_ENDPOINTS);
+  if (written.has("deferral") && !mayDefer(config)) reader.warnings.push(`deferral: ${NOT_DEFERRED}`);
   const policy = readPolicy(config);
   if (!policy.ok) {
     problems.push(...policy.error);
@@ -279,8 +285,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       pageOrigins: new Set(config.cors.origins),
       production: config.profile === "production",
       signIn,
-      // DTR-5.1-1: off without the draft, and without users who could decide.
-      deferral: signIn && config.drafts.includes(DEFERRED_DRAFT) ? config.deferral : undefined,
+      deferral: mayDefer(config) ? config.deferral : undefined,
       redirects: readRedirects(config, reader),
       pages: { ...config.pages, operator: config.pages.operator ?? new URL(issuer).host },
       keys: readKeySchedule(config, reader),
@@ -291,6 +296,12 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   };
 }
 
+/** DTR-5.1-1: off without the draft, and without users who could decide. */
+const mayDefer = ({ signIn, drafts }: ConfigFile): boolean =>
+  signIn !== undefined && drafts.includes(DEFERRED_DRAFT);
+
+const NOT_DEFERRED = `has no effect, as no client may wait: list "${DEFERRED_DRAFT}" in drafts, and set signIn, or remove it`;
+
 function platformsOf(trusted: Settings["trustedIssuers"]): Settings["platforms"] {
   const all = [...trusted.values()].flatMap(({ workloads }) => workloads);
   return new Map(all.map((one) => [one.name, one]));
@@ -298,7 +309,7 @@ function platformsOf(trusted: Settings["trustedIssuers"]): Settings["platforms"]
 
 /** B7523-D-2: both are accepted, because PROD-2.3-4 asks for what RFC 10070 forbids. */
 const TOKEN_ENDPOINTS =
-  'accepts a token endpoint as well as the issuer as audience of an assertion, against RFC 10070: another server that names our token endpoint as its own could use here what a client sends it. Set "issuer" when every client names the issuer';
+  'accepts a token endpoint as well as the issuer as audience of an assertion, against RFC 10070: another server that names our token endpoint as its own could use here what a client sends it. Set "issuer" when every client names the issuer, or "issuer-or-token-endpoint" to keep it';
 
 /** The drafts in use for grants: a partner may get both kinds, an issuer sends the kinds that its `grants` name. */
 function draftsAcrossBorders({ targets, trustedIssuers }: ConfigFile): ConfigFile["drafts"] {

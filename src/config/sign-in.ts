@@ -44,6 +44,11 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
   }
   const consentSeconds = authorize.consentDays * DAY_SECONDS;
   const { recheckSeconds, recheckGraceSeconds, recheckUnaskedSeconds, goneEndsConsents } = signIn;
+  if (recheckGraceSeconds < recheckSeconds) {
+    reader.warnings.push(
+      `signIn.recheckGraceSeconds: is less than recheckSeconds, so that users have to sign in again once their provider has not answered for ${recheckGraceSeconds} s: raise it, unless that is intended`,
+    );
+  }
   const recheck = {
     seconds: recheckSeconds,
     graceSeconds: recheckGraceSeconds,

@@ -103,7 +103,7 @@ test("with the issuer alone, it writes a configuration that loads, for this user
   const { code, err, out, folder } = await run(ISSUER);
   assert.deepEqual([code, err], [0, ""]);
   const { settings, fixed, warnings } = await load(folder);
-  assert.deepEqual(pathsOf(warnings), ["assertionAudience"]);
+  assert.deepEqual(pathsOf(warnings), []);
   assert.deepEqual([fixed.profile, fixed.listen.host, fixed.listen.port], ["production", "0.0.0.0", 443]);
   assert.deepEqual(fixed.store, { sqlite: join(folder, "data/mandate.sqlite"), startSeconds: 60 });
   assert.ok(fixed.audit.witness !== undefined, "a witness shows later that a store was restored");
@@ -248,7 +248,7 @@ test("an administrator and an agent of a trust domain are workloads, and get no 
   ]);
   assert.deepEqual([code, err], [0, ""]);
   const { settings, warnings } = await load(folder);
-  assert.deepEqual([pathsOf(warnings), settings.clients.size], [["assertionAudience"], 0]);
+  assert.deepEqual([pathsOf(warnings), settings.clients.size], [[], 0]);
   assert.ok(!existsSync(join(folder, "clients")));
   assert.deepEqual([...settings.policy.rules.keys()].sort(), ["administrator", "agent-for-users"]);
 });

@@ -80,13 +80,26 @@ test("NAME-D-1, PLAT-D-8 a workload of a platform is named by its id, or all of 
     },
   };
   const agents = { "platform://acme/a%2Fb": { title: "One" }, "platform://acme/*": { title: "Any" } };
+  const rule = { id: "of-acme", allow: "client_credentials", actors: ["platform://acme/*"] };
   const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const policies = [...base.policies, { ...rule, targets: ["https://api.example"], scopes: ["trips.read"] }];
   const patch = { trustedIssuers: { ...base.trustedIssuers, ...trusted } };
-  assert.deepEqual(saidOf(agents, patch), []);
+  assert.deepEqual(saidOf(agents, { ...patch, policies }), []);
+  assert.deepEqual(saidOf(agents, patch), Object.keys(agents).map(unnamed));
   assert.deepEqual(saidOf(agents), [
     "agents.platform://acme/a%2Fb: names no workload: no issuer has such a registration in its workloads",
     "agents.platform://acme/*: names no workload: no issuer has such a registration in its workloads",
   ]);
+});
+
+const unnamed = (id: string): string =>
+  `agents.${id}: is in no rule, target or client, so that it never acts here: correct or remove it`;
+
+test("NAME-D-1 an agent of a configured trust domain that no rule, target or client names is warned of", () => {
+  const named = [PLANNER, workload("agents/*"), workload("crew/ana"), workload("*")];
+  const others = [workload("agents/plannner"), workload("crews/*")];
+  const agents = Object.fromEntries([...named, ...others].map((id) => [id, { title: `Agent ${id}` }]));
+  assert.deepEqual(saidOf(agents), others.map(unnamed));
 });
 
 test("NAME-D-1 what names nothing is warned of, with what is perhaps meant", () => {
@@ -101,12 +114,23 @@ test("NAME-D-1 what names nothing is warned of, with what is perhaps meant", () 
   ]);
 });
 
-test("NAME-D-3 titles of two agents that only look alike are warned of, and equal ones are not", () => {
+test("NAME-D-3 titles of two agents that are alike are warned of", () => {
   const [one, other] = [PLANNER, workload("agents/booking")];
   assert.deepEqual(saidOf({ [one]: { title: "Planner" }, [other]: { title: "PIanner" } }), [
     `agents.${other}.title: "PIanner" looks like "Planner", the title of another agent`,
   ]);
-  assert.deepEqual(saidOf({ [one]: { title: "Planner" }, [other]: { title: "Planner" } }), []);
+  assert.deepEqual(saidOf({ [one]: { title: "Planner" }, [other]: { title: "Planner" } }), [
+    `agents.${other}.title: "Planner" is also the title of ${one}: give each agent a title of its own`,
+  ]);
+});
+
+test("NAME-D-3 one agent under several ids is not warned of: a client and its workload, a prefix and what it names", () => {
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const secrets = ["inline-secret-of-forty-three-characters-0001"];
+  const clients = { ...base.clients, planner: { method: "client_secret", workload: PLANNER, secrets } };
+  const title = "Planner";
+  const agents = { [PLANNER]: { title }, planner: { title }, [workload("agents/*")]: { title } };
+  assert.deepEqual(saidOf(agents, { clients }), []);
 });
 
 const unseen = "has a character that is not shown, or that reorders others: leave out ";

@@ -205,12 +205,14 @@ test("AUDIT-D-4 the digest is that of the canonical text of all rules and target
   assert.equal(load({ policies }).settings.policy.digest, `sha256:${digest}`);
 });
 
-test("B7523-D-2 production alone warns that assertions may name a token endpoint, until only the issuer is accepted", () => {
+test("B7523-D-2 production alone warns that assertions may name a token endpoint, until the setting is written out", () => {
   const warned = (patch: Patch): boolean =>
     load(patch).warnings.some((one) => one.startsWith("assertionAudience: accepts a token endpoint"));
   const issuer = { assertionAudience: "issuer" };
-  assert.deepEqual([{}, issuer, DEVELOPMENT, { ...DEVELOPMENT, ...issuer }].map(warned), [
+  const both = { assertionAudience: "issuer-or-token-endpoint" };
+  assert.deepEqual([{}, issuer, both, DEVELOPMENT, { ...DEVELOPMENT, ...issuer }].map(warned), [
     true,
+    false,
     false,
     false,
     false,

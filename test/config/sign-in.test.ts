@@ -63,6 +63,22 @@ test("a provider has narrow defaults", () => {
   });
 });
 
+test("what can have no effect, or a harsh one, is warned of", () => {
+  const warned = (patch: object): readonly string[] => {
+    const loaded = load({ signIn: SIGN_IN, ...patch });
+    assert.ok(loaded.ok, JSON.stringify(loaded));
+    return loaded.value.warnings.filter((one) => /^(deferral|signIn\.recheck)/.test(one));
+  };
+  assert.deepEqual(warned({}), []);
+  assert.deepEqual(warned({ signIn: { ...SIGN_IN, recheckSeconds: 900, recheckGraceSeconds: 900 } }), []);
+  assert.deepEqual(warned({ signIn: { ...SIGN_IN, recheckSeconds: 900, recheckGraceSeconds: 60 } }), [
+    "signIn.recheckGraceSeconds: is less than recheckSeconds, so that users have to sign in again once their provider has not answered for 60 s: raise it, unless that is intended",
+  ]);
+  assert.deepEqual(warned({ deferral: { seconds: 600 } }), [
+    'deferral: has no effect, as no client may wait: list "draft-ietf-oauth-deferred-token-response-01" in drafts, and set signIn, or remove it',
+  ]);
+});
+
 test("REFRESH-D-13 refresh tokens last no longer than the consent", () => {
   const authorize = { consentDays: 3, refresh: { days: 90, idleDays: 90, hours: 24, retrySeconds: 0 } };
   const loaded = load({ signIn: SIGN_IN, authorize });

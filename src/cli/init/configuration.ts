@@ -45,6 +45,8 @@ export function plan(
     version: 1,
     profile: "production",
     issuer,
+    // RFC 10070; the other value is for clients that name the token endpoint.
+    assertionAudience: "issuer",
     listen: { ...place, tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } } },
     operations: { host: "127.0.0.1", port: operationsPort(place.port) },
     store: storeOf(answers.store, { folder, data }),
