@@ -617,6 +617,39 @@ test("AUDIT-D-7 audit export hides no truncation: a checkpoint that covers more 
   assert.match(verified.err, /^as-1: record 21 is missing: the log was truncated/m);
 });
 
+test("AUDIT-D-15 an export that is older than the witness is not called changed, and one that lost records since is", async (t) => {
+  const trail = await makeLongTrail(t);
+  const parent = scratch(t);
+  const folder = join(parent, "export");
+  assert.equal((await exportBy(trail, folder)).code, 0);
+  // A minute later the log has grown, and the witness has a checkpoint of all of it.
+  trail.clock.set(Date.now() + 60_000);
+  const journal = await trail.journal("as-1");
+  const witness = await openWitness({ file: join(parent, "witness") });
+  const checkpoints = trail.checkpoints("as-1", journal, { witness });
+  await record(journal, 5);
+  await checkpoints.close();
+  const words = ["--witness", join(parent, "witness")];
+  const older = await verifyFolder(folder, ...words);
+  assert.equal(older.code, 2, older.err);
+  assert.match(
+    older.err,
+    /^as-1: the witness's checkpoint of as-1 at \d+ is younger than the export, which ends before it$/m,
+  );
+  assert.match(older.err, /^Not decided: .* Export again, and verify that with the same witness\.$/m);
+  const events = join(folder, "events.ndjson");
+  const lines = readFileSync(events, "utf8").trimEnd().split("\n");
+  const last = lines.findLastIndex((line) => placeOf(line).startsWith("as-1/"));
+  writeFileSync(events, lines.toSpliced(last, 1).join("\n"));
+  const truncated = await verifyFolder(folder, ...words);
+  assert.equal(truncated.code, 1, truncated.err);
+  assert.match(truncated.err, /^as-1: record (\d+) is missing: the export was made of \d+ records$/m);
+  const again = join(parent, "again");
+  assert.equal((await exportBy(trail, again)).code, 0);
+  const complete = await verifyFolder(again, ...words);
+  assert.equal(complete.code, 0, complete.err);
+});
+
 test("AUDIT-D-7 a part of the trail is exported from a checkpoint on, and verified as a part", async (t) => {
   const trail = await makeLongTrail(t);
   const folder = join(scratch(t), "export");

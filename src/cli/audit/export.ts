@@ -9,7 +9,7 @@ import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../../audit/checkpoint.ts"
 import { LOG_END } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
-import { err } from "../../result.ts";
+import { defined, err } from "../../result.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
@@ -93,10 +93,10 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
         continue;
       }
       const checkpoint = read.value;
-      const { log, tree, hash, heads } = checkpoint;
+      const { log, tree, hash, heads, timeMs } = checkpoint;
       const by = `the ${source === "witness" ? "witness's checkpoint" : "checkpoint"} of ${word(log)} at ${tree.size}`;
-      add(log, { source, by, head: { size: tree.size, hash }, checkpoint });
-      for (const [name, head] of heads) add(name, { source, by, head });
+      add(log, { source, by, head: { size: tree.size, hash }, timeMs, checkpoint });
+      for (const [name, head] of heads) add(name, { source, by, head, timeMs });
     }
     if (torn.length > 0) {
       const which = torn.slice(0, TORN_NAMED_MAX).join(", ") + (torn.length > TORN_NAMED_MAX ? ", …" : "");
@@ -107,13 +107,19 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
     if (ignored > 0) lines.push(`${file}: ignored ${ignored} lines that are not checkpoints`);
   }
 
-  const { proofs, below } = await readExport(files.export, assertions, bad);
+  const { proofs, below, moment } = await readExport(files.export, assertions, bad);
   let records = 0;
+  let undecided = false;
   for (const [log, proof] of [...proofs].sort()) {
-    proof.end(below.get(log) ?? 0, files.partial);
+    const size = moment?.exported?.get(log) ?? 0;
+    proof.end(below.get(log) ?? 0, files.partial, moment && { timeMs: moment.timeMs, size });
     if (proof.failure !== undefined) {
       bad(`${word(log)}: ${proof.failure}`);
       continue;
+    }
+    if (proof.undecided !== undefined) {
+      undecided = true;
+      lines.push(`${word(log)}: ${proof.undecided}`);
     }
     records += proof.size - proof.start;
     if (files.partial && proof.size === 0) continue;
@@ -138,6 +144,10 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       "was recomputed with the signing keys. Pass --witness to verify it.",
     );
   }
+  if (code === 0 && undecided) {
+    lines.push(UNDECIDED);
+    return { code: 2, lines };
+  }
   lines.push(
     code === 0
       ? `No error found in ${records} records.`
@@ -145,6 +155,9 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
   );
   return { code, lines };
 }
+
+const UNDECIDED =
+  "Not decided: what these checkpoints cover may have been written after the export, or be gone. Export again, and verify that with the same witness.";
 
 /** The part of an intact log that no checkpoint covers. */
 function limitsOf(log: string, { size, proven, witnessed }: LogProof, files: Files): string[] {
@@ -161,12 +174,18 @@ async function readExport(
   file: string,
   assertions: Assertions,
   bad: (message: string) => void,
-): Promise<{ proofs: ReadonlyMap<string, LogProof>; below: ReadonlyMap<string, number> }> {
+): Promise<{
+  proofs: ReadonlyMap<string, LogProof>;
+  below: ReadonlyMap<string, number>;
+  moment: LogRecord | undefined;
+}> {
   // A log that a checkpoint names is expected, even if the export has no record of it.
   const proofs = new Map([...assertions].map(([log, ofLog]) => [log, new LogProof(ofLog)]));
   const before = new Map<string, LogRecord>();
   /** The first sequence number that retention kept of each log, as its events record it. */
   const below = new Map<string, number>();
+  /** The record of the export itself, which is the last one of its kind. */
+  let moment: LogRecord | undefined;
   let number = 0;
   for await (const line of readLines(file)) {
     number++;
@@ -189,9 +208,10 @@ async function readExport(
     }
     before.set(log, record);
     proof.take(record);
+    if (record.exported !== undefined) moment = record;
     for (const [name, seq] of record.below) below.set(name, Math.max(seq, below.get(name) ?? 0));
   }
-  return { proofs, below };
+  return { proofs, below, moment };
 }
 
 const HASH = /^[0-9a-f]{64}$/;
@@ -205,10 +225,12 @@ function readRecord(line: string): readonly [string, LogRecord] | undefined {
     return undefined;
   if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 0) return undefined;
   if (typeof prev !== "string" || !HASH.test(prev)) return undefined;
-  const below = type === "log.pruned" ? readBelow(json.value.detail) : [];
+  const { detail } = json.value;
+  const below = type === "log.pruned" ? readSizes(detail, "below") : [];
+  const isExport = type === "admin.access" && isJsonObject(detail) && detail.command === "audit export";
   return [
     log,
-    {
+    defined<LogRecord>({
       seq,
       prev,
       hash: eventHash(line),
@@ -216,13 +238,15 @@ function readRecord(line: string): readonly [string, LogRecord] | undefined {
       ended: type === LOG_END,
       timeMs,
       below,
-    },
+      exported: isExport ? new Map(readSizes(detail, "heads")) : undefined,
+    }),
   ];
 }
 
-function readBelow(detail: Json | undefined): [string, number][] {
-  const below = isJsonObject(detail) && isJsonObject(detail.below) ? detail.below : {};
-  return Object.entries(below).flatMap(([log, seq]) => (typeof seq === "number" ? [[log, seq]] : []));
+/** A number for each log, as a detail has them. */
+function readSizes(detail: Json | undefined, name: "below" | "heads"): [string, number][] {
+  const sizes = isJsonObject(detail) && isJsonObject(detail[name]) ? detail[name] : {};
+  return Object.entries(sizes).flatMap(([log, size]) => (typeof size === "number" ? [[log, size]] : []));
 }
 
 /** Prints the verdict; the exit code is its code. */

@@ -7,7 +7,14 @@ import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
 
 export type Source = "checkpoint" | "witness";
 /** What a checkpoint asserts of a log: its size and the hash of its last record. `by` names the checkpoint in messages. */
-export type Assertion = { source: Source; by: string; head: LogHead; checkpoint?: Checkpoint };
+export type Assertion = {
+  source: Source;
+  by: string;
+  head: LogHead;
+  /** When the checkpoint was made. */
+  timeMs: number;
+  checkpoint?: Checkpoint;
+};
 export type Assertions = ReadonlyMap<string, readonly Assertion[]>;
 
 export type LogRecord = {
@@ -19,7 +26,12 @@ export type LogRecord = {
   timeMs: number;
   /** The first sequence number that retention kept of each log, if the record is of type log.pruned. */
   below: readonly (readonly [log: string, seq: number])[];
+  /** The number of records of each log, if the record is that of an export. */
+  exported?: ReadonlyMap<string, number>;
 };
+
+/** When an export was made, and how many records of the log were there. */
+export type Moment = { timeMs: number; size: number };
 
 /** Verifies one log. Records are taken in any order and checked in the order of their sequence numbers. */
 export class LogProof {
@@ -38,6 +50,8 @@ export class LogProof {
   /** The number of records that a checkpoint in the witness covers. */
   witnessed = 0;
   failure: string | undefined;
+  /** Why nothing can be said, where what is missing may have been written after the export. */
+  undecided: string | undefined;
 
   constructor(assertions: readonly Assertion[]) {
     this.#assertions = assertions;
@@ -145,9 +159,10 @@ export class LogProof {
 
   /**
    * Called after the last record; `below` is the first sequence number that retention kept, by the log's own events. A
-   * part of a log begins at a checkpoint, and what is behind it is not looked for.
+   * part of a log begins at a checkpoint, and what is behind it is not looked for. What a checkpoint covers that is younger
+   * than the `moment` of the export is no sign of a change (AUDIT-D-15).
    */
-  end(below: number, isPart = false): undefined {
+  end(below: number, isPart = false, moment?: Moment): undefined {
     const begin = isPart && this.size === 0 ? this.#firstWaiting : below;
     if (this.failure === undefined && this.#waiting.size > 0 && this.size < begin) this.#restart(begin);
     if (this.failure !== undefined) return;
@@ -157,14 +172,22 @@ export class LogProof {
       const what = missing === last ? `record ${missing} is` : `records ${missing} to ${last} are`;
       return this.#fail(`${what} missing`);
     }
-    const further = this.#assertions.toSorted((a, b) => b.head.size - a.head.size)[0];
-    if (!isPart && further !== undefined && further.head.size > this.size) {
-      const { by, head } = further;
+    if (isPart) return;
+    if (moment !== undefined && moment.size > this.size) {
+      return this.#fail(`record ${this.size} is missing: the export was made of ${moment.size} records`);
+    }
+    const further = this.#assertions.filter(({ head }) => head.size > this.size);
+    const older = moment === undefined ? further : further.filter(({ timeMs }) => timeMs <= moment.timeMs);
+    const longest = older.toSorted((a, b) => b.head.size - a.head.size)[0];
+    if (longest !== undefined) {
+      const { by, head } = longest;
       this.#fail(
         this.size === 0
           ? `the whole log is missing: ${by} covers ${head.size} records`
           : `record ${this.size} is missing: the log was truncated, or the export is older than ${by}, which covers ${head.size} records`,
       );
+    } else if (further[0] !== undefined) {
+      this.undecided = `${further[0].by} is younger than the export, which ends before it`;
     }
   }
 }

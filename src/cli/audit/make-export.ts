@@ -45,7 +45,9 @@ export async function exportTrail(
     printError(`${word(to)} is not an empty folder, and nothing was written: give another name`);
     return EXIT.refused;
   }
-  await recordAccess(admin, { command: "audit export", folder, ...asked });
+  // AUDIT-D-15: the export has at least these records, so that it can be told from one that was truncated later.
+  const heads = Object.fromEntries((await store.audit.heads()).map(({ log, seq }) => [log, seq + 1]));
+  await recordAccess(admin, { command: "audit export", folder, heads, ...asked });
   const making = `${folder}.partial-${random.id()}`;
   mkdirSync(making, { mode: 0o700 });
   try {
