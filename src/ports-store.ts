@@ -10,6 +10,7 @@ import type {
   AuditRecord,
   CheckpointRow,
   InitialToken,
+  JobCaps,
   JobFacts,
   RegisteredClient,
   StandingConsent,
@@ -84,7 +85,12 @@ export interface Jobs {
     before?: Pick<Job, "id" | "createdAtSeconds">;
   }): Promise<readonly JobFacts[]>;
   /** JOB-D-24: how many jobs of the agent live, and how many of these for this subject, up to the most of each. */
-  living(origin: Origin, actor: string, nowSeconds: number): Promise<Record<"ofPair" | "ofActor", number>>;
+  living(
+    origin: Origin,
+    actor: string,
+    nowSeconds: number,
+    most: JobCaps,
+  ): Promise<Record<"ofPair" | "ofActor", number>>;
   /** Its tokens that have not expired, ended ones too, in the order in which they were issued. */
   tokens(id: string, nowSeconds: number, limit: number): Promise<readonly TokenRecord[]>;
   /** What there is of it; `ended` is what ended it, `codeIssuer` that of codes that were used. */

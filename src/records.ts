@@ -251,8 +251,8 @@ export type Entry = {
   guards?: readonly Guard[];
   consent?: ConsentChange;
   registration?: RegistrationChange;
-  /** A job that is new, and the consents that are given with it (JOB-D-6). */
-  job?: { add: JobRecord; consents: readonly Consent[] };
+  /** A job that is new, the consents that are given with it (JOB-D-6), and how many may live with it at most (JOB-D-24). */
+  job?: { add: JobRecord; consents: readonly Consent[]; most: JobCaps };
   family?: FamilyChange;
   rows?: readonly RowChange[];
   /** What a sign-in shows, in place of what the provider said of the user before. */
@@ -262,10 +262,14 @@ export type Entry = {
   lift?: Ending;
 };
 
+/** JOB-D-24: the most jobs of one agent that live at the same time, for one user and in all. */
+export type JobCaps = { ofPairMax: number; ofActorMax: number };
+
 /** A guard, or a condition of a change: it has to hold at the moment of writing. */
 export type Precondition =
   | Guard["kind"]
   | "family_current"
+  | "jobs_below"
   | "row_new"
   | "initial_token_usable"
   | "registrations_below"

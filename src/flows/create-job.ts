@@ -7,7 +7,7 @@ import { checkConforms } from "../policy/details.ts";
 import type { Job, ProposalFailure } from "../policy/jobs.ts";
 import { boundsFrom, buildJobId, jobKeys, readJobOrder, writtenBounds } from "../policy/jobs.ts";
 import type { BasePorts, Ports } from "../ports.ts";
-import type { JobRecord } from "../records.ts";
+import type { JobCaps, JobRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
@@ -25,14 +25,20 @@ export function buildJob({ settings, random, hash, clock }: BasePorts, values: N
   return defined<JobRecord>({ ...job, issued, endingKeys: jobKeys(hash.sha256, settings().issuer, job) });
 }
 
-/** JOB-D-24: instances that make jobs at the same time may together exceed the most by a few. */
+/** JOB-D-24 */
+export const JOB_CAPS: JobCaps = {
+  ofPairMax: JOBS_PER_AGENT_AND_SUBJECT_MAX,
+  ofActorMax: JOBS_PER_AGENT_MAX,
+};
+
+/** Whether one more would be refused when it is written, so that no user is asked about it. */
 export async function hasTooMany(
   { jobs, clock }: Pick<Ports, "jobs" | "clock">,
   origin: Origin,
   actor: string,
 ): Promise<boolean> {
-  const { ofPair, ofActor } = await jobs.living(origin, actor, clock.nowSeconds());
-  return ofPair >= JOBS_PER_AGENT_AND_SUBJECT_MAX || ofActor >= JOBS_PER_AGENT_MAX;
+  const { ofPair, ofActor } = await jobs.living(origin, actor, clock.nowSeconds(), JOB_CAPS);
+  return ofPair >= JOB_CAPS.ofPairMax || ofActor >= JOB_CAPS.ofActorMax;
 }
 
 /** JOB-D-5: the event has the bounds whole; `more` has a digest of what the user was shown. */
@@ -100,12 +106,10 @@ export async function createJob(
     return refuse("job_target_unknown", `targets: ${unknown} is not a name in targets`);
   const conforms = checkConforms(policy.details, bounds.details ?? []);
   if (!conforms.ok) return refuse("job_request_malformed", `details: ${REASONS[conforms.error.kind]}`);
-  if (await hasTooMany(ports, origin, actor))
-    return refuse("jobs_too_many", `agent: ${REASONS.jobs_too_many}`);
   const job = buildJob(ports, { origin, clientId, actor, title, bounds, approvedBy });
-  await ports.journal.record({
+  const recorded = await ports.journal.record({
     event: { ...event, ...approvalOf(ports, job, event.detail), policy: { digest: policy.digest } },
-    job: { add: job, consents: [] },
+    job: { add: job, consents: [], most: JOB_CAPS },
   });
-  return ok(job);
+  return recorded.ok ? ok(job) : refuse("jobs_too_many", `agent: ${REASONS.jobs_too_many}`);
 }

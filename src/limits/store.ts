@@ -44,6 +44,8 @@ export const LEASE_SECONDS_MAX = 60;
 export const NAME_RENEWALS = 4;
 /** Pause before a name that another process has is tried again. */
 export const NAME_RETRY_MS = 200;
+/** A statement whose unique key another instance takes each time is run so often. */
+export const STORE_RUNS_MAX = 100;
 /** Entries that the journal writes in one transaction. */
 export const JOURNAL_BATCH_MAX = 256;
 /** A batch waits for entries of other requests while turns of the event loop bring work, but at most for this time. */

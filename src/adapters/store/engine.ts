@@ -9,7 +9,8 @@ export type Dialect = {
   /**
    * Translates a statement for this database. In the common form, `now_ms()` is the time in milliseconds since 1970, by
    * the clock of the database, which is one for all instances; `texts_of(list)` and `numbers_of(list)` are subqueries
-   * for the elements of a JSON array; `no_limit` stands for no limit.
+   * for the elements of a JSON array, `pairs_of(object)` is the table of the members of a JSON object; `no_limit` stands
+   * for no limit.
    */
   inWords(text: string): string;
   /** Marks a value as JSON. */
@@ -51,6 +52,8 @@ export interface Engine extends Dialect {
   rows<Row>(text: string, values?: Values): Awaitable<readonly Row[]>;
   /** Returns the number of rows that were changed. */
   change(text: string, values: Values): Awaitable<number>;
+  /** The same for one that takes a turn: where another has just taken it, the statement runs again. */
+  changeInTurn(text: string, values: Values): Awaitable<number>;
   /** Removes expired rows. It need not be durable, because a removal that a power failure undoes is done again. */
   remove(text: string, values: Values): Awaitable<number>;
 }

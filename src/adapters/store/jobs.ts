@@ -1,11 +1,5 @@
 /** Jobs, in both stores; the journal adds them, and counts the tokens of those that have a bound for them. */
-import {
-  JOB_KEPT_SECONDS,
-  JOB_SECONDS_MAX,
-  JOBS_LISTED,
-  JOBS_PER_AGENT_AND_SUBJECT_MAX,
-  JOBS_PER_AGENT_MAX,
-} from "../../limits/jobs.ts";
+import { JOB_KEPT_SECONDS, JOB_SECONDS_MAX, JOBS_LISTED } from "../../limits/jobs.ts";
 import { CODE_KEPT_SECONDS, CODE_SECONDS, DEFERRAL_KEPT_SECONDS } from "../../limits/people.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
 import type { JobHoldings } from "../../ports-store.ts";
@@ -17,7 +11,7 @@ import { spentJti } from "./encoding.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords, sweepOf } from "./engine.ts";
 import type { EndedRow } from "./rows.ts";
-import { endedOf, firstEnded } from "./rows.ts";
+import { countOfLiving, endedOf, firstEnded } from "./rows.ts";
 import type { JobRows } from "./store.ts";
 import { JOB, TOKEN } from "./tables.ts";
 
@@ -95,16 +89,11 @@ export function jobRows(engine: Engine): JobRows {
       );
       return all.map(factsOf);
     },
-    living: async ({ iss, sub }, actor, now) => {
-      const counted = (whose: string, most: number): string => `(select count(*) from (select 1 from job j
-        where ${whose} j.actor = :actor and ${lives} limit ${most}) c)`;
-      const ofPair = counted(
-        "j.origin_iss = :iss and j.origin_sub = :sub and",
-        JOBS_PER_AGENT_AND_SUBJECT_MAX,
-      );
+    living: async ({ iss, sub }, actor, now, { ofPairMax, ofActorMax }) => {
+      const ofPair = countOfLiving("j.origin_iss = :iss and j.origin_sub = :sub and", ":now", ":pairs");
       const [row] = await rows<{ pair: number; actor: number }>(
-        `select ${ofPair} as pair, ${counted("", JOBS_PER_AGENT_MAX)} as actor`,
-        { iss, sub, actor, now, oldest: now - JOB_SECONDS_MAX },
+        `select ${ofPair} as pair, ${countOfLiving("", ":now", ":actors")} as actor`,
+        { iss, sub, actor, now, pairs: ofPairMax, actors: ofActorMax },
       );
       return { ofPair: row?.pair ?? 0, ofActor: row?.actor ?? 0 };
     },

@@ -140,6 +140,12 @@ export const LISTS = {
   }),
 
   job: listOf("jobs", JOB.columns, NONE),
+  /** Each new job with how many may live. */
+  job_room: listOf("jobs", NONE, {
+    ...pick(JOB, "origin_iss", "origin_sub", "actor", "created_at"),
+    pair_max: asInteger("ofPairMax"),
+    actor_max: asInteger("ofActorMax"),
+  }),
   /** Each token of a job whose number has a bound: which of those of the batch it is. */
   counted: listOf("jobs", NONE, { id: asText("id"), nth: asInteger("nth"), most: asInteger("most") }),
   /** The number of those tokens in the batch. */
@@ -221,6 +227,7 @@ function addEntry(add: Add, entry: StoreEntry, isFirst: boolean): void {
   for (const key of keys) add("key", key);
   if (entry.job !== undefined) {
     add("job", entry.job.add);
+    add("job_room", { ...entry.job.add, ...entry.job.most });
     for (const one of entry.job.consents) addConsent(add, { add: one }, nowSeconds);
   }
   if (entry.family !== undefined) addFamily(add, entry.family);

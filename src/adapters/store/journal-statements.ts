@@ -6,6 +6,7 @@
  */
 import { LAST_TOKEN_LAG_SECONDS } from "../../limits/clients.ts";
 import type { ListName } from "./journal-rows.ts";
+import { countOfLiving } from "./rows.ts";
 import type { StorePrecondition } from "./store.ts";
 
 /** Without `guard`, the column `guard` of the list has it; `gap` says that the record before the batch is missing. */
@@ -23,6 +24,8 @@ export type JournalGuard = {
    */
   | { table: string; key: string; where: string }
 );
+
+const OF_PAIR = "j.origin_iss = :origin_iss and j.origin_sub = :origin_sub and";
 
 export const GUARDS: readonly JournalGuard[] = [
   {
@@ -146,6 +149,14 @@ export const GUARDS: readonly JournalGuard[] = [
   },
 
   {
+    guard: "jobs_below",
+    list: "job_room",
+    why: "JOB-D-24: two instances that count at the same time take the same turn, which only one of them gets.",
+    fails: `:pair_max <= ${countOfLiving(OF_PAIR, ":created_at", ":pair_max")}
+      or :actor_max <= ${countOfLiving("", ":created_at", ":actor_max")}`,
+  },
+
+  {
     guard: "row_new",
     list: "short_lived",
     fails: "(select true from short_lived where kind = :kind and key = :key)",
@@ -158,6 +169,8 @@ export type JournalWrite = { name: string; list: ListName; why?: string } & (Ins
 /** Inserts the stored columns of the list, in this order, so that two instances cannot deadlock on the same rows. */
 type Insert = {
   into: string;
+  /** Columns beside the stored ones, with their values. */
+  made?: Readonly<Record<string, string>>;
   order?: readonly string[];
   where?: string;
   conflict?: `on conflict ${string}`;
@@ -331,7 +344,12 @@ export const WRITES: readonly JournalWrite[] = [
     },
   },
 
-  { name: "job_out", list: "job", into: "job" },
+  {
+    name: "job_out",
+    list: "job",
+    into: "job",
+    made: { turn: "(select coalesce(max(turn), 0) + 1 from job where actor = :actor)" },
+  },
   {
     name: "issued_out",
     list: "issued",

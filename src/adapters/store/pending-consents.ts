@@ -7,7 +7,7 @@ import type { PendingConsentStore } from "./store.ts";
 import { PENDING_CONSENT } from "./tables.ts";
 
 export function pendingConsents(engine: Engine): PendingConsentStore {
-  const { change, remove } = engine;
+  const { change, changeInTurn, remove } = engine;
   const read = readRecords(engine);
   const living = async (by: "id" | "asked", values: Values) =>
     (
@@ -24,10 +24,13 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
         "update pending_consent set asked = asked || ' ' || id where asked = :asked and expires_at <= :now",
         about,
       );
-      // Instances that add at the same time may together exceed the caps by a few.
-      const added = await change(
-        `insert into pending_consent (asked, id, version, actor, subject, job_id, body, expires_at)
-         select :asked, :id, cast(:version as bigint), :actor, :subject, :job_id, :body, cast(:expires_at as bigint)
+      // PAGE-D-23: two that count at the same time take the same turn, which only one of them gets.
+      const added = await changeInTurn(
+        `insert into pending_consent
+           (asked, id, version, actor, subject, job_id, body, expires_at, actor_turn, subject_turn)
+         select :asked, :id, cast(:version as bigint), :actor, :subject, :job_id, :body, cast(:expires_at as bigint),
+           (select coalesce(max(actor_turn), 0) + 1 from pending_consent where actor = :actor),
+           (select coalesce(max(subject_turn), 0) + 1 from pending_consent where subject = :subject)
          where (select count(*) from pending_consent where actor = :actor and expires_at > :now) < :perActor
            and (select count(*) from pending_consent where subject = :subject and expires_at > :now) < :perSubject
            and (select count(*) from pending_consent

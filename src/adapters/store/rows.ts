@@ -1,5 +1,7 @@
 /** Rows that are read in parts, as in both stores: rows have the names of columns, records our own. */
+
 import { LOG_END } from "../../audit/event.ts";
+import { JOB_SECONDS_MAX } from "../../limits/jobs.ts";
 import type { AuditQuery, AuditRecord, CheckpointRow, JobFacts } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
@@ -92,3 +94,11 @@ export function boundsOf({
 export type StoredCheckpointRow = RowOf<typeof CHECKPOINT.columns>;
 
 export const fromCheckpointRow = (row: StoredCheckpointRow): CheckpointRow => fromRow(CHECKPOINT, row);
+
+/** Counts living jobs of the agent, at most `most`; of one that ended, an ending reaches one of its keys. */
+export const countOfLiving = (whose: string, now: string, most: string): string =>
+  `(select count(*) from (select 1 from job j
+      where ${whose} j.actor = :actor and j.created_at >= cast(${now} as bigint) - ${JOB_SECONDS_MAX} and j.not_after > ${now}
+        and (select true from pairs_of(j.ending_keys) k
+          where (select true from ending where key = k.key and cut_off >= cast(k.value as bigint) limit 1) limit 1) is null
+      limit ${most}) c)`;

@@ -4,7 +4,7 @@
  */
 import type { AuditEvent } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
-import { approvalOf, buildJob } from "../../flows/create-job.ts";
+import { approvalOf, buildJob, JOB_CAPS } from "../../flows/create-job.ts";
 import { WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
 import type { Consent, JobBounds, JobInForce, Origin } from "../../policy/access.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
@@ -181,7 +181,7 @@ async function approveJob(
   const policy = defined<ConsentGiven["event"]["policy"]>({ ...event.policy, consent: own?.id });
   const recorded = await ports.journal.record({
     event: { ...event, ...approvalOf(ports, job, more), reason: "by_subject", policy },
-    job: { add: job, consents },
+    job: { add: job, consents, most: JOB_CAPS },
     guards,
     rows: rows?.(own?.id ?? "", job) ?? [],
   });

@@ -19,7 +19,7 @@ import type { Guard } from "../../../src/records.ts";
 import { assertChain, open, untilRecorded } from "../../support/journal.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { EVENT } from "../../support/trail.ts";
-import { makeJob } from "../store/jobs.contract.ts";
+import { adding, makeJob } from "../store/jobs.contract.ts";
 import { keepSchema } from "../store/postgres/schema.ts";
 import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
 import { ISSUER, isLive, makeConsent, makeToken, NOW_SECONDS, notEnded } from "../store/store.contract.ts";
@@ -190,7 +190,7 @@ for (const [name, create] of Object.entries(stores)) {
       const journal = await open(store.log);
       await untilRecorded(journal, { event: EVENT, guards: [fresh("spent")] });
       const job = makeJob({ bounds: { notAfterSeconds: NOW_SECONDS + 60, maxTokens: 2 } });
-      await untilRecorded(journal, { event: EVENT, job: { add: job, consents: [] } });
+      await untilRecorded(journal, { event: EVENT, ...adding(job) });
       const below: Guard = { kind: "job_below", id: job.id, most: 2 };
       const guards: readonly Guard[][] = [[below], [below, fresh("spent")], [below], [below]];
       const outcomes = await Promise.all(
@@ -280,6 +280,21 @@ for (const [name, create] of Object.entries(stores)) {
       );
       const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
       assert.deepEqual(lost, Array(7).fill(["registrations_below"]));
+    },
+  );
+
+  check(
+    "JOB-D-24 of many simultaneous jobs of one agent, only as many are made as may live",
+    async (store) => {
+      const journal = await open(store.log);
+      const most = { ofPairMax: 3, ofActorMax: 9 };
+      const outcomes = await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          journal.record({ event: EVENT, ...adding(makeJob({ id: `job_${index}` }), most) }),
+        ),
+      );
+      const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+      assert.deepEqual(lost, Array(7).fill(["jobs_below"]));
     },
   );
 

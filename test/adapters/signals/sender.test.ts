@@ -29,7 +29,7 @@ import { until } from "../../support/until.ts";
 import { startWebServer } from "../../support/web.ts";
 import { claimsOf } from "../../support/world.ts";
 import { endingOf } from "../store/endings.contract.ts";
-import { makeJob } from "../store/jobs.contract.ts";
+import { adding, makeJob } from "../store/jobs.contract.ts";
 import { makeToken } from "../store/store.contract.ts";
 
 /** A text that the receiver takes for nothing. */
@@ -142,7 +142,7 @@ for (const [how, shown] of Object.entries({
     sending(async ({ token, write, end, sender, got, targets, journal, clock }) => {
       targets.set(API, { ...TARGET, job: how as "shown" });
       const job = makeJob({ id: JOB, createdAtSeconds: clock.nowSeconds() });
-      assert.ok((await journal.record({ event: EVENT, job: { add: job, consents: [] } })).ok);
+      assert.ok((await journal.record({ event: EVENT, ...adding(job) })).ok);
       const of = { jobId: JOB, endingKeys: job.endingKeys };
       const tokens = Array.from({ length: SIGNAL_TOKENS_MAX + 1 }, () => token(of));
       await write([...tokens, token({ jobId: "job_of-the-same-subject" })]);
@@ -385,7 +385,7 @@ test(
   "JOB-D-20 an event of a job's end that its receiver refuses for good has told it nothing",
   sending(async ({ store, token, write, end, sender, pushed, recorded, receives, clock, journal }) => {
     const job = makeJob({ id: JOB, createdAtSeconds: clock.nowSeconds() });
-    assert.ok((await journal.record({ event: EVENT, job: { add: job, consents: [] } })).ok);
+    assert.ok((await journal.record({ event: EVENT, ...adding(job) })).ok);
     await write([token({ jobId: JOB, endingKeys: job.endingKeys })]);
     receives.status = 400;
     await end({ by: "job", iss: ISSUER, id: JOB });
@@ -405,8 +405,7 @@ test(
     const other = "job_0123456789abcdefghijkm";
     streams.set("other", { ...stream, name: "other" });
     const jobs = [JOB, other].map((id) => makeJob({ id, createdAtSeconds: clock.nowSeconds() }));
-    for (const add of jobs)
-      assert.ok((await journal.record({ event: EVENT, job: { add, consents: [] } })).ok);
+    for (const add of jobs) assert.ok((await journal.record({ event: EVENT, ...adding(add) })).ok);
     await write(jobs.map(({ id, endingKeys }) => token({ jobId: id, endingKeys })));
     receives.status = 503;
     const atMs = clock.nowMs();

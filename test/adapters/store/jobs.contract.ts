@@ -37,7 +37,8 @@ export function makeJob(values: Partial<JobRecord> = {}): JobRecord {
   return defined<JobRecord>({ issued, ...job, endingKeys: jobKeys(hash.sha256, US, job) });
 }
 
-export const adding = (job: JobRecord) => ({ job: { add: job, consents: [] } });
+const CAPS_OF_JOBS = { ofPairMax: 999, ofActorMax: 999 };
+export const adding = (job: JobRecord, most = CAPS_OF_JOBS) => ({ job: { add: job, consents: [], most } });
 
 const counted = (most: number): JobRecord =>
   makeJob({ bounds: { notAfterSeconds: NOW_SECONDS + 3600, maxTokens: most } });
@@ -184,7 +185,7 @@ export function testJobs({ name, create, shared }: Harness): void {
       const setUp = new Writer(first);
       const writers = stores.map((store, index) => new Writer(store, `racer-${index}`));
       for (let round = 0; round < 1_000; round++) {
-        const job = { ...counted(1), id: `job_${round}` };
+        const job = { ...counted(1), id: `job_${round}`, actor: `agent-${round}` };
         await setUp.write(adding(job));
         const failed = await Promise.all(
           writers.map((writer) =>
@@ -357,7 +358,7 @@ export function testJobs({ name, create, shared }: Harness): void {
     for (const [index, sub] of ["alice", "bob", "alice"].entries())
       await writer.write(adding(makeJob({ id: `job_${index}`, origin: { iss: ISSUER, sub } })));
     const alice = { iss: ISSUER, sub: "alice" };
-    const living = (now = NOW_SECONDS) => store.jobs.living(alice, AGENT, now);
+    const living = (now = NOW_SECONDS) => store.jobs.living(alice, AGENT, now, CAPS_OF_JOBS);
     assert.deepEqual(await living(), { ofPair: 2, ofActor: 3 });
     const ends = { by: "job", iss: US, id: "job_2" } as const;
     await writer.write({ ending: buildEnding(hash.sha256, ends, NOW_SECONDS * 1000) });
@@ -367,6 +368,48 @@ export function testJobs({ name, create, shared }: Harness): void {
     assert.deepEqual([await listed(NOW_SECONDS), await listed(NOW_SECONDS + 3600)], [["job_0"], []]);
     assert.deepEqual(await living(NOW_SECONDS + 3600), { ofPair: 0, ofActor: 0 });
   });
+
+  const caps = [
+    ["for one user", { ofPairMax: 2, ofActorMax: 9 }, { origin: { iss: ISSUER, sub: "bob" } }],
+    ["in all", { ofPairMax: 9, ofActorMax: 2 }, { actor: "spiffe://td.example/other" }],
+  ] as const;
+  for (const [which, most, beside] of caps) {
+    test(`JOB-D-24 no job is added beyond the most that may live of one agent ${which} (${name})`, async (t) => {
+      const store = await (await create(t)).open();
+      const writer = new Writer(store);
+      const add = (id: string, values: Partial<JobRecord> = {}) =>
+        writer.write(adding(makeJob({ id, ...values }), most));
+      // One that is over, and one that was stopped, take no room.
+      const over = { createdAtSeconds: NOW_SECONDS - 9, bounds: { notAfterSeconds: NOW_SECONDS } };
+      assert.deepEqual([await add("job_over", over), await add("job_stopped")], [[], []]);
+      const stop = { by: "job", iss: US, id: "job_stopped" } as const;
+      await writer.write({ ending: buildEnding(hash.sha256, stop, NOW_SECONDS * 1000) });
+      assert.deepEqual(
+        [await add("job_1"), await add("job_2"), await add("job_3")],
+        [[], [], ["jobs_below"]],
+      );
+      assert.deepEqual(await add("job_4", beside), []);
+      assert.equal(await store.jobs.find("job_3"), undefined);
+    });
+  }
+
+  if (shared)
+    test(`JOB-D-24 of jobs that three instances add at the same time no more live than there may be (${name})`, async (t) => {
+      const opened = await create(t);
+      const stores = await Promise.all([opened.open(), opened.open(), opened.open()]);
+      const writers = stores.map((store, index) => new Writer(store, `adder-${index}`));
+      for (let round = 0; round < 50; round++) {
+        const actor = `agent-${round}`;
+        const failed = await Promise.all(
+          writers.map((writer, index) =>
+            writer.write(
+              adding(makeJob({ id: `job_${round}_${index}`, actor }), { ofPairMax: 2, ofActorMax: 2 }),
+            ),
+          ),
+        );
+        assert.deepEqual(failed.flat(), ["jobs_below"], `round ${round}`);
+      }
+    });
 
   test(`a job is removed once nothing can be told of it any more (${name})`, async (t) => {
     const store = await (await create(t)).open();

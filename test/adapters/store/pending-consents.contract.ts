@@ -108,6 +108,29 @@ export function testPendingConsents({ name, create }: Harness): void {
     });
   }
 
+  for (const [which, cap, values] of [
+    ["of one agent", { perActor: 2 }, (subject: string) => ({ subject })],
+    ["of one user", { perSubject: 2 }, (actor: string) => ({ actor })],
+    ["of one agent for one user", { perPair: 2 }, () => ({})],
+  ] as const) {
+    test(`${name}: PAGE-D-23 of many that are opened at the same time no more are added than the cap ${which}`, async (t) => {
+      const opened = await create(t);
+      const stores = [await opened.open(), await opened.open(), await opened.open()];
+      for (let round = 0; round < 20; round++) {
+        const of = { actor: `agent-${round}`, subject: `user-${round}` };
+        const made = await Promise.all(
+          stores.flatMap(({ pendingConsents }, one) =>
+            ["a", "b"].map((id) => {
+              const row = pending(`${round}-${one}-${id}`, { ...of, ...values(`${round}-${one}-${id}`) });
+              return pendingConsents.open(row, { ...CAPS, ...NO_CAPS, ...cap });
+            }),
+          ),
+        );
+        assert.equal(made.filter((row) => row !== undefined).length, 2, `round ${round}`);
+      }
+    });
+  }
+
   test(`${name}: AUDIT-D-13 polls of all instances are counted in the row, and a change of the row keeps their number`, async (t) => {
     const opened = await create(t);
     const stores = [(await opened.open()).pendingConsents, (await opened.open()).pendingConsents];

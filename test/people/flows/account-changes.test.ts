@@ -11,7 +11,7 @@ import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
 import { stopOwnJob } from "../../../src/people/flows/own-jobs.ts";
 import { findSession } from "../../../src/people/flows/session.ts";
 import type { PeoplePorts } from "../../../src/people/ports.ts";
-import { makeJob } from "../../adapters/store/jobs.contract.ts";
+import { adding, makeJob } from "../../adapters/store/jobs.contract.ts";
 import type { RefreshFlow } from "../../support/refresh.ts";
 import { ALICE, openRefresh, withRefresh } from "../../support/refresh.ts";
 
@@ -88,7 +88,7 @@ test("JOB-D-13, JOB-D-14 a user stops one job of theirs on the account page, or 
     const bounds = { notAfterSeconds: createdAtSeconds + 3600 };
     const job = makeJob({ id, origin, createdAtSeconds, bounds });
     const event = { type: "job.approved", outcome: "allow", reason: "by_subject" } as const;
-    assert.ok((await flow.ports.journal.record({ event, job: { add: job, consents: [] } })).ok);
+    assert.ok((await flow.ports.journal.record({ event, ...adding(job) })).ok);
   };
   const isEnded = async (id: string) => (await flow.ports.jobs.find(id))?.ended !== undefined;
   const bob = { ...ALICE, sub: "bob" };
@@ -121,7 +121,7 @@ test("JOB-D-13 a job is shown and stopped behind more newer ones than a page of 
     const bounds = { notAfterSeconds: createdAtSeconds + lasts };
     const job = makeJob({ id, origin: ALICE, createdAtSeconds: createdAtSeconds + seconds, bounds });
     const event = { type: "job.approved", outcome: "allow", reason: "by_subject" } as const;
-    assert.ok((await flow.ports.journal.record({ event, job: { add: job, consents: [] } })).ok);
+    assert.ok((await flow.ports.journal.record({ event, ...adding(job) })).ok);
   };
   await add("job_old", -60);
   for (let one = 0; one < JOBS_LISTED; one++) await add(`job_over_${one}`, -1, 0);

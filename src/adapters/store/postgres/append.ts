@@ -5,13 +5,13 @@ import { LISTS, rowsOf } from "../journal-rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { runPrepared } from "./engine.ts";
-import { isUniqueViolation } from "./faults.ts";
+import { untilFree } from "./faults.ts";
 import type { Call } from "./pool.ts";
 import { combinationOf, listsOf, partsOf, recordStatement } from "./record.ts";
 
 /**
  * Guards and writes see the same snapshot. A conflict with what another instance commits after it violates a unique
- * key; then the statement runs once more, and its guards name the conflict.
+ * key; then the statement runs again, and its guards name the conflict.
  */
 export async function appendBatch(
   call: Call,
@@ -21,23 +21,13 @@ export async function appendBatch(
   const parts = combinationOf(partsOf(rows));
   const lists = listsOf(parts).map((name) => toJson(name, rows[name]));
   return call((sql) =>
-    writeOrNameConflict(async () => (await runPrepared<Found>(sql, statementOf(parts), lists)).rows),
+    untilFree(async () => failuresOf((await runPrepared<Found>(sql, statementOf(parts), lists)).rows)),
   );
 }
 
 export function toJson(list: ListName, rows: readonly JournalRow[]): string {
   const names = Object.keys(LISTS[list].columns);
   return JSON.stringify(rows.map(({ entry, values }) => named({ entry }, names, values)));
-}
-
-async function writeOrNameConflict(write: () => Promise<readonly Found[]>): Promise<readonly GuardFailure[]> {
-  try {
-    return failuresOf(await write());
-  } catch (error) {
-    if (!isUniqueViolation(error)) throw error;
-    if (error.constraint_name === "event_pkey") throw new LogConflict("a position in the log is taken");
-    return failuresOf(await write());
-  }
 }
 
 type Found = GuardFailure | { entry: number; guard: "gap" };

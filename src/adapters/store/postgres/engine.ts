@@ -1,6 +1,7 @@
 /** Statements on PostgreSQL, each a unit of work, prepared once on each connection. */
 import type { Dialect, Engine, Values } from "../engine.ts";
 import { canBeHeld, KEYS_LOOKED_FOR_MAX, numbered } from "../engine.ts";
+import { untilFree } from "./faults.ts";
 import { inTurns } from "./look-ups.ts";
 import type { Call, Sql } from "./pool.ts";
 
@@ -14,6 +15,7 @@ export const POSTGRES: Dialect = {
       .replaceAll("now_ms()", "(extract(epoch from clock_timestamp()) * 1000)::bigint")
       .replaceAll(/texts_of\(([^()]*)\)/g, "select json_array_elements_text($1::text::json)")
       .replaceAll(/numbers_of\(([^()]*)\)/g, "select json_array_elements_text($1::text::json)::bigint")
+      .replaceAll("pairs_of(", "json_each_text(")
       .replaceAll("no_limit", "all"),
   // The driver would turn a text that is JSON already into JSON.
   json: (value) => `${value}::text::json`,
@@ -70,14 +72,16 @@ export async function runPrepared<Row extends object>(
   }
 }
 
+const once = <T>(work: () => Promise<T>): Promise<T> => work();
+
 export function postgresEngine(call: Call): Engine {
   const known = new Map<string, ReturnType<typeof numbered>>();
-  const run = <Row extends object>(named: string, values: Values = {}) => {
+  const run = <Row extends object>(named: string, values: Values = {}, how = once) => {
     const statement = known.get(named) ?? numbered(POSTGRES.inWords(named), (number) => `$${number}`);
     known.set(named, statement);
     const { text, names } = statement;
     const inOrder = names.map((name) => values[name] ?? null);
-    return call((sql) => runPrepared<Row>(sql, text, inOrder));
+    return call((sql) => how(() => runPrepared<Row>(sql, text, inOrder)));
   };
   const read = inTurns(async (text, values) => (await run(text, values)).rows);
   const change = async (text: string, values: Values) => (await run(text, values)).count;
@@ -86,6 +90,7 @@ export function postgresEngine(call: Call): Engine {
     rows: async <Row>(text: string, values: Values = {}) =>
       canBeHeld(values) ? ((await read(text, values)) as readonly Row[]) : [],
     change,
+    changeInTurn: async (text, values) => (await run(text, values, untilFree)).count,
     remove: change,
   };
 }

@@ -1,5 +1,6 @@
 /** What the errors of the driver mean here. Only their code is kept, because they hold the statement and its parameters. */
 import postgres from "postgres";
+import { STORE_RUNS_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { mayUseNet, NO_NET } from "../../process.ts";
 import { describeCode } from "../fault-codes.ts";
@@ -19,6 +20,18 @@ export const isPostgresError = (error: unknown): error is postgres.PostgresError
 /** Whether a unique key was violated: the row exists already. */
 export function isUniqueViolation(error: unknown): error is postgres.PostgresError {
   return isPostgresError(error) && error.code === UNIQUE_VIOLATION;
+}
+
+/** Runs a statement again where another instance has just taken one of its unique keys, and so has gone on. */
+export async function untilFree<T>(work: () => Promise<T>): Promise<T> {
+  for (let run = 1; ; run++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isUniqueViolation(error) || run === STORE_RUNS_MAX) throw error;
+      if (error.constraint_name === "event_pkey") throw new LogConflict("a position in the log is taken");
+    }
+  }
 }
 
 export function toConnectFault(error: unknown): StoreUnavailable {

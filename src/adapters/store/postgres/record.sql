@@ -10,7 +10,7 @@
 --   clients: client, altered, secret, registered, registration, given, spent, initial, revoked
 --   keys: key
 --   families: family, refresh_token, family_use
---   jobs: job, counted, issued
+--   jobs: job, job_room, counted, issued
 --   short-lived rows: short_lived, holder, gone, recheck
 --
 -- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
@@ -88,17 +88,20 @@ family_use_in as (select * from json_to_recordset($26::text::json) as i
 job_in as (select * from json_to_recordset($27::text::json) as i
   (entry int, body text, id text, origin_iss text, origin_sub text, client_id text, actor text, asked text,
    created_at bigint, not_after bigint, issued bigint, ending_keys text)),
-counted_in as (select * from json_to_recordset($28::text::json) as i
+job_room_in as (select * from json_to_recordset($28::text::json) as i
+  (entry int, origin_iss text, origin_sub text, actor text, created_at bigint, pair_max bigint,
+   actor_max bigint)),
+counted_in as (select * from json_to_recordset($29::text::json) as i
   (entry int, id text, nth bigint, most bigint)),
-issued_in as (select * from json_to_recordset($29::text::json) as i
+issued_in as (select * from json_to_recordset($30::text::json) as i
   (entry int, id text, count bigint)),
-short_lived_in as (select * from json_to_recordset($30::text::json) as i
+short_lived_in as (select * from json_to_recordset($31::text::json) as i
   (entry int, kind text, key text, version bigint, browser text, job_id text, body text, expires_at bigint)),
-holder_in as (select * from json_to_recordset($31::text::json) as i
+holder_in as (select * from json_to_recordset($32::text::json) as i
   (entry int, kind text, browser text, kept bigint)),
-gone_in as (select * from json_to_recordset($32::text::json) as i
+gone_in as (select * from json_to_recordset($33::text::json) as i
   (entry int, kind text, key text)),
-recheck_in as (select * from json_to_recordset($33::text::json) as i
+recheck_in as (select * from json_to_recordset($34::text::json) as i
   (entry int, origin_iss text, origin_sub text, version bigint, provider text, confirmed_at bigint,
    asked_at bigint, sealed text, expires_at bigint)),
 replaced_locked as (
@@ -246,6 +249,19 @@ failed as (
   union
   select i.entry, 'job_below' as guard from counted_in i
     where (select true from counted_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  -- JOB-D-24: two instances that count at the same time take the same turn, which only one of them gets.
+  select i.entry, 'jobs_below' as guard from job_room_in i
+    where i.pair_max <= (select count(*) from (select 1 from job j
+      where j.origin_iss = i.origin_iss and j.origin_sub = i.origin_sub and j.actor = i.actor and j.created_at >= cast(i.created_at as bigint) - 2592000 and j.not_after > i.created_at
+        and (select true from json_each_text(j.ending_keys) k
+          where (select true from ending where key = k.key and cut_off >= cast(k.value as bigint) limit 1) limit 1) is null
+      limit i.pair_max) c)
+      or i.actor_max <= (select count(*) from (select 1 from job j
+      where  j.actor = i.actor and j.created_at >= cast(i.created_at as bigint) - 2592000 and j.not_after > i.created_at
+        and (select true from json_each_text(j.ending_keys) k
+          where (select true from ending where key = k.key and cut_off >= cast(k.value as bigint) limit 1) limit 1) is null
+      limit i.actor_max) c)
   union
   select i.entry, 'row_new' as guard from short_lived_in i
     where (select true from short_lived where kind = i.kind and key = i.key)
@@ -512,9 +528,10 @@ family_use_out as (
 ),
 job_out as (
   insert into job
-    (body, id, origin_iss, origin_sub, client_id, actor, asked, created_at, not_after, issued, ending_keys)
+    (body, id, origin_iss, origin_sub, client_id, actor, asked, created_at, not_after, issued, ending_keys,
+     turn)
   select i.body, i.id, i.origin_iss, i.origin_sub, i.client_id, i.actor, i.asked, i.created_at, i.not_after,
-    i.issued, i.ending_keys::json
+    i.issued, i.ending_keys::json, (select coalesce(max(turn), 0) + 1 from job where actor = i.actor)
   from job_in i
   where not exists (select from failed)
 ),

@@ -121,16 +121,20 @@ function writeOf(write: JournalWrite): string {
   return `${said(write.why)}${write.name} as (\n  ${"into" in write ? insertOf(write) : changeOf(write)}\n)`;
 }
 
-function insertOf({ list, into, order, where, conflict }: Extract<JournalWrite, { into: string }>): string {
+function insertOf({
+  list,
+  into,
+  made = {},
+  order,
+  where,
+  conflict,
+}: Extract<JournalWrite, { into: string }>): string {
   const { stored }: { stored: Columns } = LISTS[list];
   const names = Object.keys(stored);
   const conditions = [...(where === undefined ? [] : [about(list, where)]), IF_NONE_FAILED];
   const lines = [
-    `insert into ${into}\n    (${listed(names, "     ")})`,
-    `select ${valuesOf(
-      list,
-      names.map((name) => `:${name}`),
-    )}`,
+    `insert into ${into}\n    (${listed([...names, ...Object.keys(made)], "     ")})`,
+    `select ${valuesOf(list, [...names.map((name) => `:${name}`), ...Object.values(made)])}`,
     `from ${list}_in i`,
     `where ${conditions.join(" and ")}`,
     order &&

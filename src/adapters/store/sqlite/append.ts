@@ -94,9 +94,11 @@ function conditionOf(guard: Exclude<JournalGuard, { endedBy: string }>): string 
 
 function textOf(write: JournalWrite): string {
   if ("into" in write) {
-    const { list, into, where = "true", conflict = "" } = write;
-    const names = Object.keys(LISTS[list].stored);
-    return `insert into ${into} (${names.join()}) select ${names.map((name) => `:${name}`).join()} where ${where} ${conflict}`;
+    const { list, into, made = {}, where = "true", conflict = "" } = write;
+    const stored = Object.keys(LISTS[list].stored);
+    const names = [...stored, ...Object.keys(made)];
+    const values = [...stored.map((name) => `:${name}`), ...Object.values(made)];
+    return `insert into ${into} (${names.join()}) select ${values.join()} where ${where} ${conflict}`;
   }
   const { table, key, set } = write;
   const values = Object.entries(set ?? {}).map(([name, value]) => `${name} = ${value}`);

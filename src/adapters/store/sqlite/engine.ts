@@ -9,6 +9,7 @@ export const SQLITE: Dialect = {
     text
       .replaceAll("now_ms()", "cast(unixepoch('subsec') * 1000 as integer)")
       .replaceAll(/(?:texts|numbers)_of\(([^()]*)\)/g, "select value from json_each($1)")
+      .replaceAll("pairs_of(", "json_each(")
       .replaceAll("no_limit", "-1"),
   json: (value) => value,
   selected: ({ columns }, alias = "") =>
@@ -35,6 +36,7 @@ export const SQLITE: Dialect = {
 };
 
 export function sqliteEngine({ db, run, remove }: Database): Engine {
+  const change: Engine["change"] = (text, values) => run(() => statement(text).run(values));
   const prepared = new Map<string, ReturnType<typeof prepareOn>>();
   const statement = (text: string) => {
     const known = prepared.get(text) ?? prepareOn(db, text);
@@ -45,7 +47,9 @@ export function sqliteEngine({ db, run, remove }: Database): Engine {
     ...SQLITE,
     rows: <Row>(text: string, values: Values = {}) =>
       run(() => (canBeHeld(values) ? (statement(text).all(values) as Row[]) : [])),
-    change: (text, values) => run(() => statement(text).run(values)),
+    change,
+    // One process writes at a time.
+    changeInTurn: change,
     remove: (text, values) => remove(() => statement(text).run(values)),
   };
 }
