@@ -14,7 +14,7 @@ import { canWait } from "../spec/deferred-token-response.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { reasonIn } from "./audit-fields.ts";
-import { codeSpentBy, isExchange, issuedEntry, knownOf, spentWith } from "./issued-entry.ts";
+import { codeSpentBy, isExchange, issuedEntry, keysOfOrder, knownOf, spentWith } from "./issued-entry.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
@@ -111,6 +111,10 @@ export function issue(
   };
   const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Issued =>
     err(refusal(failure, trace, asked));
+  const refuseEnded = (trace: Trace): Awaitable<Issued> => {
+    const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
+    return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, trace));
+  };
   const deny = (denied: OrderDenied, decisions: number): Awaitable<Issued> => {
     const { failure, trace, missing } = denied;
     return missing === undefined || row.asks !== "by_link" || people === undefined
@@ -124,6 +128,9 @@ export function issue(
     missing: MissingConsent,
     decisions: number,
   ): Promise<Issued> => {
+    // PAGE-D-33: no user is asked for what an ending would refuse anyway.
+    if (await ports.endings.isEnded(keysOfOrder(ports, order, missing.rule, nowSeconds)))
+      return refuseEnded(trace);
     if (order.resumes !== undefined) {
       const waits = await order.resumes.waits();
       return waits === undefined ? refuse(failure, trace) : err(waits);
@@ -184,10 +191,7 @@ export function issue(
     if ("replayed" in lost) return err(lost.replayed(event, order));
     if ("failure" in lost) return refuse(lost.failure, []);
     if ("isExhausted" in lost) return refuse(failureOf(order, "job_exhausted"), []);
-    if ("isEnded" in lost) {
-      const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
-      return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, []));
-    }
+    if ("isEnded" in lost) return refuseEnded([]);
     return whenReady(lost.renewsKey ? signer?.renew() : undefined, () =>
       decisions < DECISIONS_MAX
         ? decideAndWrite(decisions + 1)

@@ -2,8 +2,9 @@
 import type { AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
 import type { JobInForce } from "../policy/access.ts";
-import type { Endable } from "../policy/endings.ts";
+import type { Endable, EndingKey } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
+import type { Rule } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
 import type { Entry, Guard, TokenRecord } from "../records.ts";
 import { sparse } from "../result.ts";
@@ -91,6 +92,21 @@ function rowOf(
   });
   const issued = sparse<Endable>({ ...row, actorJti, jobKeys, kid, platforms });
   return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
+}
+
+/** DTR-D-15: what ends the parties or what the request brought, before a token is made of it; `jti` names what waits. */
+export function keysOfOrder(
+  { settings, hash }: Pick<Ports, "settings" | "hash">,
+  { access, sub, chain, actorJti, jobKeys, platforms, root }: Order,
+  { id: ruleId }: Rule,
+  issuedAtSeconds: number,
+  jti = "",
+): readonly EndingKey[] {
+  const { clientId, workload, subject } = access;
+  const origin = subject?.origin ?? { iss: settings().issuer, sub };
+  const parties = { jti, clientId, workload, origin, chain, ruleId };
+  const endable = sparse<Endable>({ ...parties, actorJti, jobKeys, platforms, issuedAtSeconds });
+  return endingKeys(hash.ofName, endable, root);
 }
 
 /** JOB-D-8: the row has the id itself, whatever the target sees of it. */

@@ -1,7 +1,9 @@
 /** Jobs as they are told of: what one is, what there is of it, and what its end leaves (JOB-D-20 to JOB-D-23). */
+import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import type { Closure } from "../policy/closure.ts";
 import { buildClosure, unaskedRules } from "../policy/closure.ts";
 import type { EndingSelector } from "../policy/endings.ts";
+import type { Job } from "../policy/jobs.ts";
 import type { SubjectRule } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import type { JobHoldings } from "../ports-store.ts";
@@ -88,6 +90,18 @@ export async function rulesBeside(
     (await clients.find(clientId)) ?? {};
   const caller = defined<Parameters<typeof unaskedRules>[2]>({ clientId, workload, registrationClass });
   return unaskedRules(settings().policy, origin, caller);
+}
+
+/** JOB-D-10: why nothing is given for the job any more; what would live for less than the shortest token is not issued. */
+export function jobOver(
+  { clock }: Pick<Ports, "clock">,
+  found: (Pick<JobFacts, "ended"> & { job: Pick<Job, "bounds"> }) | undefined,
+): "job_unknown" | "job_ended" | "job_expired" | undefined {
+  if (found === undefined) return "job_unknown";
+  if (found.ended !== undefined) return "job_ended";
+  return found.job.bounds.notAfterSeconds - clock.nowSeconds() < TOKEN_SECONDS_MIN
+    ? "job_expired"
+    : undefined;
 }
 
 /** Codes that were used are on record under this name. */

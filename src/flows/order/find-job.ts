@@ -1,6 +1,5 @@
 /** The job of a token request: that of what is presented, or one that the client chooses or asks for where there is none. */
 import type { Reason } from "../../audit/reasons.ts";
-import { TOKEN_SECONDS_MIN } from "../../limits/tokens.ts";
 import { MODES } from "../../modes.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { Job, JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
@@ -11,6 +10,7 @@ import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenReady } from "../../result.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import { hasTooMany } from "../create-job.ts";
+import { jobOver } from "../jobs.ts";
 import type { Failure } from "../refusal.ts";
 import { toFailure } from "./decide-order.ts";
 import type { Order } from "./order.ts";
@@ -53,7 +53,7 @@ function findPresented(
   if (chosen !== undefined && chosen !== id) return differs(order);
   if (iss !== undefined) {
     const job = { id, iss, bounds: { notAfterSeconds: endsAtSeconds } };
-    if (isOver(ports, endsAtSeconds)) return err(failureOf(order, "job_expired"));
+    if (jobOver(ports, { job }) !== undefined) return err(failureOf(order, "job_expired"));
     return ok({ ...order, access: { ...order.access, job }, jobKeys: [jobKey(ports.hash.ofName, iss, id)] });
   }
   return whenReady(jobOnRecord === undefined ? ports.jobs.find(id) : { job: jobOnRecord }, (found) => {
@@ -144,21 +144,16 @@ function inJob(
   ports: FindJobPorts,
   { jobOnRecord: _, ...order }: Order,
   found: OnRecord | undefined,
-): Result<Order, "job_unknown" | "job_ended" | "job_expired"> {
-  if (found === undefined) return err("job_unknown");
-  if (found.ended !== undefined) return err("job_ended");
+): Result<Order, NonNullable<ReturnType<typeof jobOver>>> {
+  const over = jobOver(ports, found);
+  if (over !== undefined || found === undefined) return err(over ?? "job_unknown");
   const { id, bounds, salt, actor, endingKeys: jobKeys } = found.job;
-  if (isOver(ports, bounds.notAfterSeconds)) return err("job_expired");
   const { access } = order;
   const isJobsAgent = actor === access.workload || actor === access.clientId;
   return ok(
     defined<Order>({ ...order, access: { ...access, job: { id, bounds, salt } }, jobKeys, isJobsAgent }),
   );
 }
-
-/** JOB-D-10: what would live for less than the shortest token is not issued. */
-const isOver = ({ clock }: FindJobPorts, notAfterSeconds: number): boolean =>
-  notAfterSeconds - clock.nowSeconds() < TOKEN_SECONDS_MIN;
 
 const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhausted" } as const;
 

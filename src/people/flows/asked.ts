@@ -2,12 +2,13 @@
 import type { AuditEvent } from "../../audit/event.ts";
 import { askedUntilNow } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
+import { jobOver } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { REFUSED_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
 import type { MissingConsent, Origin } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { foreignKeys, userDigest } from "../../policy/endings.ts";
-import { proposedJob } from "../../policy/jobs.ts";
+import { jobKey, proposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Guard, PendingConsent } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -40,7 +41,7 @@ type AskedOffer = MissingConsent & Pick<PendingConsent, "job">;
 
 type Found = Waits & { pending: PendingConsent; offer: AskedOffer };
 
-export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents">;
+export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents" | "jobs">;
 
 /** Whether a page is looked at or its form is sent: the link of a code ends with the code, an open page goes on. */
 type Way = "look" | "form";
@@ -79,10 +80,6 @@ async function find(
   const origin = pending?.ask.subject?.origin;
   if (pending === undefined || origin === undefined)
     return countedNotice(ports, audited, "ask_gone", "ask_unknown");
-  // What ends a subject also ends what was asked of it before.
-  const { startedAtSeconds } = pending;
-  if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds)))
-    return countedNotice(ports, audited, "ask_gone", "ended");
   const place = { page: "ask", id } as const;
   const session = await findSession(ports, visitor.session);
   if (session === undefined) return { next: "sign_in", place };
@@ -93,11 +90,32 @@ async function find(
     await ports.journal.record({ event });
     return notice("ask_gone", "ask_of_another");
   }
+  const over = await questionOver(ports, pending, origin);
+  if (over !== undefined)
+    return countedNotice(ports, audited, over === "ended" ? "ask_gone" : "job_over", over);
   if (pending.decided) return countedNotice(ports, audited, "request_decided", "request_decided");
   const offer = await offerOf(ports, pending, origin);
   if (offer.ok) return { about: id, place, pending, offer: offer.value, session };
   const kind = offer.error === "request_decided" ? "request_decided" : "ask_gone";
   return countedNotice(ports, audited, kind, offer.error);
+}
+
+/** PAGE-D-33: why a click would give nothing, whatever it says: the subject comes first, and then the job. */
+async function questionOver(
+  ports: Pick<AskedPorts, "clock" | "hash" | "endings" | "jobs">,
+  { startedAtSeconds, ask, job: proposed }: PendingConsent,
+  origin: Origin,
+): Promise<"ended" | ReturnType<typeof jobOver>> {
+  // What ends a subject also ends what was asked of it before.
+  if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds))) return "ended";
+  const job = proposed ?? ask.job;
+  if (job === undefined) return undefined;
+  if (ask.job !== undefined && ask.job.iss === undefined)
+    return jobOver(ports, await ports.jobs.find(ask.job.id));
+  // The end of another server's job is told to this one, and a proposed job is not on record yet.
+  const { iss = "", id = "" } = ask.job ?? {};
+  if (await ports.endings.isEnded([jobKey(ports.hash.sha256, iss, id)])) return "job_ended";
+  return jobOver(ports, { job });
 }
 
 /** DTR-D-2, DTR-6.4-6: the link of a code ends with the code; a page that is open by then may still be answered. */
@@ -153,9 +171,8 @@ export async function openQuestions(
   );
   const found = await Promise.all(
     asked.map(async (pending): Promise<readonly OpenQuestion[]> => {
-      const { id, actor, decided, closed, startedAtSeconds } = pending;
-      if (decided || closed) return [];
-      if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds))) return [];
+      const { id, actor, decided, closed } = pending;
+      if (decided || closed || (await questionOver(ports, pending, origin)) !== undefined) return [];
       const offer = await offerOf(ports, pending, origin);
       if (!offer.ok) return [];
       const waits = { about: id, place: { page: "ask", id }, session } as const;

@@ -1,12 +1,11 @@
 /** Lets a client wait for its user (DTR-6.4): a code with which it polls, and a link of its own to the question. */
 import { describeRequest, reasonIn } from "../../flows/audit-fields.ts";
+import { keysOfOrder } from "../../flows/issued-entry.ts";
 import type { Order } from "../../flows/order/order.ts";
 import type { Asking, PeopleGrants } from "../../flows/people.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { DEFERRAL_KEPT_SECONDS, DEFERRAL_SECONDS_MIN } from "../../limits/people.ts";
 import type { JobInForce, MissingConsent } from "../../policy/access.ts";
-import type { Endable } from "../../policy/endings.ts";
-import { endingKeys } from "../../policy/endings.ts";
 import type { Target } from "../../policy/rules.ts";
 import { defined } from "../../result.ts";
 import { buildDeferralCode } from "../../spec/deferred-token-response.ts";
@@ -40,7 +39,7 @@ export async function defer(
     ...factsOf(order, missing.target),
     question: question.id,
     requested: describeRequest(form),
-    endingKeys: keysOf(ports, order, missing, link, nowSeconds),
+    endingKeys: keysOfOrder(ports, order, missing.rule, nowSeconds, link),
   };
   const expiresAtSeconds = endsAtSeconds + DEFERRAL_KEPT_SECONDS;
   const add = defined<PeopleRow<"deferral">>({
@@ -84,27 +83,3 @@ function factsOf(order: Order, { partner }: Target): Pick<DeferralRecord, "acces
 
 const unsalted = ({ id, iss, bounds }: JobInForce): DeferralRecord["access"]["job"] =>
   defined<Omit<JobInForce, "salt">>({ id, iss, bounds });
-
-/** DTR-D-15: what ends the parties or what the request brought, from now on ends the wait, and what would come of it. */
-function keysOf(
-  { settings, hash }: Pick<AskPorts, "settings" | "hash">,
-  { access, sub, chain, actorJti, jobKeys, platforms, root }: Order,
-  { rule }: MissingConsent,
-  link: string,
-  nowSeconds: number,
-): DeferralRecord["endingKeys"] {
-  const { clientId, workload, subject } = access;
-  const endable = defined<Endable>({
-    jti: link,
-    clientId,
-    workload,
-    origin: subject?.origin ?? { iss: settings().issuer, sub },
-    chain,
-    ruleId: rule.id,
-    actorJti,
-    jobKeys,
-    platforms,
-    issuedAtSeconds: nowSeconds,
-  });
-  return endingKeys(hash.ofName, endable, root);
-}

@@ -15,6 +15,7 @@ export type NoticeKind =
   | "request_decided"
   | "sign_in_failed"
   | "sign_in_used"
+  | "account_disabled"
   | "form_refused"
   | "session_over"
   | "taken_back_before"
@@ -22,6 +23,7 @@ export type NoticeKind =
   | "busy"
   | "unavailable"
   | "ask_gone"
+  | "job_over"
   | "ask_allowed"
   | "ask_refused";
 

@@ -77,7 +77,7 @@ function resume(
       known,
       asked: { pending: ports.hash.sha256(deferral.question) },
       ends: (by) => endsBy(by, link, deferral),
-      waits: () => waits(ports, request, link, deferral, question, known),
+      waits: () => waits(ports, request, link, question, known),
     },
   });
 }
@@ -86,13 +86,11 @@ async function waits(
   ports: PollPorts,
   request: TokenRequest,
   link: string,
-  { endingKeys }: DeferralRecord,
   question: PendingConsent | undefined,
   known: Known,
 ): Promise<RefusedRequest | Unrecorded | undefined> {
   if (question === undefined || question.decided || question.closed) return undefined;
-  if (!question.codes?.some((one) => one.link === link) || (await ports.endings.isEnded(endingKeys)))
-    return undefined;
+  if (!question.codes?.some((one) => one.link === link)) return undefined;
   const spent = await spendProof(ports, request.client, request.request);
   if (!spent.ok) return spent.error;
   const interactionUri = linkTo(ports, link);

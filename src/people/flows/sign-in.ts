@@ -2,6 +2,7 @@
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { describeToken } from "../../flows/audit-fields.ts";
+import { isDisabled } from "../../flows/endings.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { mapSubject, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
@@ -32,7 +33,7 @@ import {
 } from "../spec/oidc.ts";
 import type { SignInWishes } from "../spec/rfc6749-authorization.ts";
 import { tellClient } from "./authorize.ts";
-import type { Outcome } from "./outcome.ts";
+import type { NoticeFacts, NoticeKind, Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
 import type { Told } from "./read-authorization.ts";
 import { redirectOf } from "./read-authorization.ts";
@@ -189,9 +190,10 @@ async function failedSignIn(
   browser: string,
   { reason, said }: Failed,
 ): Promise<Outcome> {
-  const kind = reason === "provider_unavailable" ? "provider_down" : "sign_in_failed";
-  const onwards = placeOf(ports, place, browser);
-  const stay = { kind, reason, onwards } as const;
+  // PAGE-D-33: another try would come to the same; only a request of a client may go on with another user.
+  const isOver = reason === "subject_disabled" && place.page !== "review";
+  const onwards = isOver ? undefined : placeOf(ports, place, browser);
+  const stay = defined<NoticeFacts>({ kind: noticeOf(reason), reason, onwards });
   if (place.page !== "review") return { next: "notice", notice: stay };
   const { clientId, redirectUri, state } = place.request;
   const client = await findClient(ports, clientId, address);
@@ -200,6 +202,11 @@ async function failedSignIn(
   const error = errorOfSignIn(typeof said?.error === "string" ? said.error : undefined);
   if (reason === "provider_refused" && error !== undefined) return tellClient(ports, told, error, stay);
   return { next: "notice", notice: { ...stay, back: locationAtClient(ports, told, SIGN_IN_FAILED) } };
+}
+
+function noticeOf(reason: Reason): NoticeKind {
+  if (reason === "subject_disabled") return "account_disabled";
+  return reason === "provider_unavailable" ? "provider_down" : "sign_in_failed";
 }
 
 /** The session to be, and what it comes from. */
@@ -293,8 +300,10 @@ async function readIdToken(
   if (!mapped.ok) return mapped;
   const sid = sessionName(claims);
   // No session begins of a user who was disabled, or of a sign-in that the provider has ended.
-  const keys = signInKeys(ports.hash.sha256, defined({ origin: mapped.value.origin, sid }), nowSeconds);
-  if (await ports.endings.isEnded(keys)) return err({ reason: "ended" });
+  const { origin } = mapped.value;
+  const keys = signInKeys(ports.hash.sha256, defined({ origin, sid }), nowSeconds);
+  if (await ports.endings.isEnded(keys))
+    return err({ reason: (await isDisabled(ports, origin)) ? "subject_disabled" : "ended" });
   const session = defined<Session>({
     ...facts.value,
     ...mapped.value,

@@ -118,6 +118,7 @@ const STATUS: Record<NoticeKind, number> = {
   request_decided: 409,
   sign_in_failed: 400,
   sign_in_used: 409,
+  account_disabled: 403,
   form_refused: 403,
   session_over: 403,
   taken_back_before: 409,
@@ -125,6 +126,7 @@ const STATUS: Record<NoticeKind, number> = {
   busy: 503,
   unavailable: 503,
   ask_gone: 400,
+  job_over: 409,
   ask_allowed: 200,
   ask_refused: 200,
 };

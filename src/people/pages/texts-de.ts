@@ -199,6 +199,10 @@ export const de: Texts = {
       title: "Diese Anmeldung wurde schon benutzt",
       text: "Fahren Sie mit der Anfrage fort, oder beginnen Sie neu bei dem Programm, von dem Sie kommen.",
     },
+    account_disabled: {
+      title: "Ihr Konto ist hier gesperrt",
+      text: "Die Betreiber dieses Dienstes oder Ihre Firma haben es gesperrt. Kein Programm handelt hier für Sie, und Sie werden nichts gefragt. Wenn Sie das nicht erwarten, fragen Sie den Support Ihrer Firma, und nennen Sie die Nummer unten.",
+    },
     form_refused: {
       title: "Das Formular wurde nicht angenommen",
       text: "Es kam nicht von unserer Seite, oder die Seite war veraltet. Es wurde nichts erlaubt.",
@@ -230,6 +234,10 @@ export const de: Texts = {
     ask_gone: {
       title: "Hier ist nichts zu entscheiden",
       text: "Der Link ist für eine andere Person, oder seine Zeit ist um. Es wurde nichts erlaubt. Wenn Sie eine Frage erwarten, lassen Sie den Agenten es noch einmal versuchen, und melden Sie sich als die Person an, für die er arbeitet.",
+    },
+    job_over: {
+      title: "Dieser Auftrag ist beendet",
+      text: "Er wurde gestoppt, oder seine Zeit ist um, und für ihn kann nichts mehr erlaubt werden. Hier wurde nichts erlaubt. Sie müssen nichts weiter tun.",
     },
     ask_allowed: {
       title: "Sie haben es erlaubt",

@@ -211,6 +211,10 @@ export const en = {
       title: "This sign-in was used already",
       text: "Go on with the request, or start again at the program that sent you here.",
     },
+    account_disabled: {
+      title: "Your account is disabled here",
+      text: "The operator of this service or your company disabled it. No program acts for you here, and nothing is asked of you. If you did not expect that, ask the support of your company, and tell them the number below.",
+    },
     form_refused: {
       title: "The form was not accepted",
       text: "It did not come from our own page, or that page was out of date. Nothing was allowed.",
@@ -242,6 +246,10 @@ export const en = {
     ask_gone: {
       title: "There is nothing to decide here",
       text: "The link is for another person, or its time is over. Nothing was allowed. If you expected to be asked, let the agent try again, and sign in as the person for whom it works.",
+    },
+    job_over: {
+      title: "This job has ended",
+      text: "It was stopped, or its time is over, so nothing more can be allowed for it. Nothing was allowed here. You need to do nothing more.",
     },
     ask_allowed: {
       title: "You have allowed it",

@@ -1,6 +1,7 @@
 /** The page of ask-your-user, as a flow, while the operator changes settings between the page and the click. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { recordEnding } from "../../../src/flows/endings.ts";
 import { decideAsked, openAsked } from "../../../src/people/flows/asked.ts";
 import type { PeoplePorts } from "../../../src/people/ports.ts";
 import { NOTES, SCOPES } from "../../support/people.ts";
@@ -11,6 +12,7 @@ const NOTE = { id: "r-1", endpoint: "/ask", source_ip: "192.0.2.1" };
 const VISITOR = { browser: "browser", session: "session" };
 const ID = "link";
 const ACTOR = workload("agents/planner");
+const COUNTS = { renewals: 0, polls: 0, pollsRecorded: 0 };
 const CAPS = { perActor: 9, perSubject: 9, perPair: 9 };
 
 const withAsking = (scopes: readonly string[], consentDays = 30, names: readonly string[] = []) =>
@@ -33,6 +35,35 @@ const withAsking = (scopes: readonly string[], consentDays = 30, names: readonly
     ],
   }));
 
+/** A link that waits for alice, who is signed in; `more` is of the question, and `inJob` of what it asks. */
+async function openLink(ports: PeoplePorts, more: object = {}, inJob: object = {}): Promise<void> {
+  const nowSeconds = ports.clock.nowSeconds();
+  const session = { origin: ALICE, sub: "company:alice", provider: "company", startedAtSeconds: nowSeconds };
+  const row = { version: 1, expiresAtSeconds: nowSeconds + 600 };
+  await ports.shortLived.add({ ...row, kind: "session", key: VISITOR.session, body: session });
+  const subject = {
+    tokenType: "id_token",
+    origin: ALICE,
+    audiences: [ISSUER],
+    scopes: SCOPES,
+    expiresAtSeconds: nowSeconds + 300,
+    chain: [],
+    issuer: LOGIN,
+  } as const;
+  const asks = {
+    mode: "delegation",
+    clientId: ACTOR,
+    workload: ACTOR,
+    target: NOTES,
+    scope: SCOPES,
+  } as const;
+  const pending = {
+    ...{ ...row, id: ID, asked: "a", actor: ACTOR, subject: "s" },
+    ...{ ask: { ...asks, subject, ...inJob }, startedAtSeconds: nowSeconds, ...COUNTS, ...more },
+  };
+  assert.ok(await ports.pendingConsents.open(pending, { ...CAPS, nowSeconds }));
+}
+
 const changes = [
   ["a scope", withAsking(SCOPES.slice(0, 1)), withAsking(SCOPES), true],
   ["a longer time", withAsking(SCOPES, 30), withAsking(SCOPES, 60), true],
@@ -43,45 +74,7 @@ for (const [what, before, after, refused] of changes) {
   test(`PAGE-D-11, PAGE-D-23 a click gives an agent what its page showed: a reload in between adds ${what}`, async (t) => {
     const flow = await openRefresh(t, before);
     const ports: PeoplePorts = { ...flow.ports, authFailures: { note: () => undefined } };
-    const nowSeconds = ports.clock.nowSeconds();
-    const session = {
-      origin: ALICE,
-      sub: "company:alice",
-      provider: "company",
-      startedAtSeconds: nowSeconds,
-    };
-    const row = { version: 1, expiresAtSeconds: nowSeconds + 600 };
-    await ports.shortLived.add({ ...row, kind: "session", key: VISITOR.session, body: session });
-    const subject = {
-      tokenType: "id_token",
-      origin: ALICE,
-      audiences: [ISSUER],
-      scopes: SCOPES,
-      expiresAtSeconds: nowSeconds + 300,
-      chain: [],
-      issuer: LOGIN,
-    } as const;
-    const ask = {
-      mode: "delegation",
-      clientId: ACTOR,
-      workload: ACTOR,
-      subject,
-      target: NOTES,
-      scope: SCOPES,
-    } as const;
-    const pending = {
-      ...row,
-      id: ID,
-      asked: "a",
-      actor: ACTOR,
-      subject: "s",
-      ask,
-      startedAtSeconds: nowSeconds,
-      renewals: 0,
-      polls: 0,
-      pollsRecorded: 0,
-    };
-    assert.ok(await ports.pendingConsents.open(pending, { ...CAPS, nowSeconds }));
+    await openLink(ports);
     const click = async () => {
       const page = await openAsked(ports, NOTE, ID, VISITOR, false);
       assert.ok(page.next === "page", JSON.stringify(page));
@@ -100,5 +93,29 @@ for (const [what, before, after, refused] of changes) {
     assert.equal(await kindOf(first()), refused ? "form_refused" : "ask_allowed");
     // The link waits: the page that shows what holds now is decided as ever.
     if (refused) assert.equal(await kindOf((await click())()), "ask_allowed");
+  });
+}
+
+const LONG = { notAfterSeconds: 4_000_000_000 };
+const overs = [
+  ["asks for a job whose time is over", { job: { title: "t", bounds: { notAfterSeconds: 0 } } }, "job_over"],
+  ["asks for a job that has time left", { job: { title: "t", bounds: LONG } }, undefined],
+  ["is in a job that is not on record any more", { inJob: { id: "job_1", bounds: LONG } }, "job_over"],
+  ["is in a job of another server whose time is over", { inJob: foreignJob(0) }, "job_over"],
+  ["is in a job of another server that has time left", { inJob: foreignJob() }, undefined],
+  ["is in a job that another server has ended", { inJob: foreignJob(), ended: true }, "job_over"],
+] as const;
+function foreignJob(notAfterSeconds = LONG.notAfterSeconds) {
+  return { id: "job_2", iss: LOGIN, bounds: { notAfterSeconds } };
+}
+for (const [what, of, kind] of overs) {
+  test(`PAGE-D-33, JOB-D-10, JOB-D-19 a link that ${what}: ${kind ?? "the page"}`, async (t) => {
+    const flow = await openRefresh(t, withAsking(SCOPES));
+    const ports: PeoplePorts = { ...flow.ports, authFailures: { note: () => undefined } };
+    const { job, inJob, ended }: { job?: object; inJob?: object; ended?: true } = of;
+    await openLink(ports, { ...(job && { job }) }, { ...(inJob && { job: { salt: "", ...inJob } }) });
+    if (ended) await recordEnding(ports, { by: "job", iss: LOGIN, id: "job_2" }, { reason: "by_subject" });
+    const page = await openAsked(ports, NOTE, ID, VISITOR, false);
+    assert.equal(page.next === "notice" ? page.notice.kind : undefined, kind);
   });
 }

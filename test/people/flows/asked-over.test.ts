@@ -1,0 +1,94 @@
+/** A question is over with its subject or its job: the user is not asked, and the agent gets no link. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../../scripts/http-client.ts";
+import type { Exchanging } from "../../support/asking-agents.ts";
+import { asOperator, exchange, forAskingAgents, linkIn, PLANNER } from "../../support/asking-agents.ts";
+import { shownBy } from "../../support/markup.ts";
+import { Browser, files } from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
+import type { Service } from "../../support/world.ts";
+
+let provider: TestProvider;
+let service: Service;
+
+before(async () => {
+  provider = await startProvider();
+  service = await makeService(forAskingAgents(provider), { files: files(provider) });
+});
+after(() => stop(service, provider));
+
+const ask = (asked: Exchanging): Promise<Answer> => exchange(service, provider, asked);
+const revoke = async (body: object): Promise<void> => {
+  const answer = await asOperator(service, "/revocations", body);
+  assert.equal(answer.status, 200, answer.text);
+};
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+
+/** A job of an operator, which brings no consent, so that the user is asked inside it. */
+async function jobFor(sub: string, notAfter = nowSeconds() + 3600): Promise<string> {
+  const subject = { iss: provider.issuer, sub };
+  const targets = ["booking-agent"];
+  const made = await asOperator(service, "/jobs", {
+    ...{ client: PLANNER, subject, title: "Trip planner", notAfter, targets, scopes: ["trips.read"] },
+  });
+  assert.equal(made.status, 201, made.text);
+  return String(made.body.id);
+}
+
+async function signedIn(user: string, path: string) {
+  const browser = new Browser(service, provider);
+  return { browser, page: await browser.signIn(await browser.get(path), user) };
+}
+
+test("PAGE-D-33, JOB-D-14 the page of a job that was stopped asks nothing, an open one gives nothing, and the account does not ask", async () => {
+  const job = await jobFor("stan");
+  const link = linkIn(await ask({ user: "stan", scope: "trips.read", form: { job } }));
+  const { browser, page } = await signedIn("stan", link);
+  assert.match(shownBy(page.text), /asks to act for you/);
+  assert.match(shownBy((await browser.get("/account")).text), /What you are asked/);
+  await revoke({ job });
+  for (const over of [await browser.decide(page), await browser.get(link)]) {
+    assert.match(shownBy(over.text), /This job has ended/);
+    assert.equal(over.status, 409);
+  }
+  assert.ok(!shownBy((await browser.get("/account")).text).includes("What you are asked"));
+  assert.ok(!(await service.events()).some(({ type }) => type === "consent.recorded"));
+});
+
+test("PAGE-D-33, PAGE-D-24 another user, and a visitor who has not signed in, do not learn that a job was stopped", async () => {
+  const job = await jobFor("ursula");
+  const link = linkIn(await ask({ user: "ursula", scope: "trips.read", form: { job } }));
+  await revoke({ job });
+  assert.equal((await new Browser(service, provider).get(link)).status, 303);
+  const { page } = await signedIn("victor", link);
+  assert.match(shownBy(page.text), /There is nothing to decide here/);
+});
+
+test("PAGE-D-33, POLICY-D-20 a disabled user is asked nothing, the agent gets no link, and the page says what it is after the sign-in", async () => {
+  const subject = { iss: provider.issuer, sub: "wanda" };
+  const before = linkIn(await ask({ user: "wanda", scope: "trips.read" }));
+  const { browser, page } = await signedIn("wanda", before);
+  await revoke({ subject, disabled: true });
+  const job_request = JSON.stringify({ title: "a job" });
+  for (const form of [{}, { job_request }] as Record<string, string>[]) {
+    const refused = await ask({ user: "wanda", scope: "trips.book", form });
+    assert.deepEqual(Object.keys(refused.body), ["error", "error_description"]);
+    assert.equal(refused.body.error, "invalid_request");
+    const denied = (await service.events()).findLast(({ type }) => type === "token_exchange.denied");
+    assert.equal(denied?.reason, "subject_disabled");
+    assert.ok(!JSON.stringify(denied).includes("pending"));
+  }
+  // The session has ended, and the way leads to the sign-in.
+  const stale = await browser.decide(page);
+  assert.equal(stale.status, 303);
+  const told = await browser.signIn(await browser.get(before), "wanda");
+  assert.equal(told.status, 403);
+  assert.match(shownBy(told.text), /Your account is disabled here/);
+  assert.ok(!told.text.includes("Go on"));
+  const { page: others } = await signedIn("xaver", before);
+  assert.match(shownBy(others.text), /There is nothing to decide here/);
+});
