@@ -153,7 +153,6 @@ export const PEOPLE_REASONS = {
   logout_token_missing: "the request has no logout_token, or several",
   logout_issuer_differs: "the logout token is of another issuer than the provider at whose path it came",
   logout_event_missing: "the logout token does not have the event of a logout",
-  logout_nonce: "the logout token has a nonce, as ID tokens have",
   logout_subject_missing: "the logout token names neither a subject nor a session",
   logout_token_replayed: "the logout token was used before",
   provider_confirmed: "the provider of the user, asked before a token is given, stands by the sign-in",

@@ -20,6 +20,7 @@ import { parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience } from "../spec/rfc7519.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { checkKind } from "../spec/rfc8725.ts";
 import { detailsJson } from "../spec/rfc9396.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { describeDetails, describeToken } from "./audit-fields.ts";
@@ -33,7 +34,7 @@ import {
   mapSubject,
 } from "./order/subject.ts";
 import type { AuditedRequest } from "./refusal.ts";
-import { verifyForeignToken } from "./subject-token.ts";
+import { verifySigned } from "./subject-token.ts";
 
 /** The party that manages consents: a user, for their own consents, or an administrator, for all of them. */
 export type Manager =
@@ -82,7 +83,9 @@ async function readUser(ports: UserPorts, jws: Jws): Promise<Result<Origin, { re
   const issuer = findIssuer(ports, claims);
   const rule = issuer.ok ? consentIssuers.get(issuer.value.issuer) : undefined;
   if (!issuer.ok || rule === undefined) return err({ reason: "issuer_not_for_consents" });
-  const verified = await verifyForeignToken(ports, issuer.value, rule.types, jws);
+  const kind = checkKind(claims, "consentToken");
+  if (!kind.ok) return err({ reason: kind.error.kind });
+  const verified = await verifySigned(ports, issuer.value, rule.types, jws);
   if (!verified.ok) return verified;
   // The only audience is the consent endpoint, because with a token that can be exchanged too, its holder could
   // consent.

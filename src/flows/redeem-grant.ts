@@ -12,7 +12,7 @@ import { describeRequest, describeSubject, describeToken } from "./audit-fields.
 import { grantIssuer, readGrant } from "./order/grant.ts";
 import type { Order, Refused, ResolvedSubject } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
-import { verifyForeignToken } from "./subject-token.ts";
+import { verifySigned } from "./subject-token.ts";
 import type { Known, TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
 import type { PlatformProof } from "./verifier.ts";
@@ -103,7 +103,7 @@ function verifyGrant(
   const issuer = grantIssuer(ports, named.value);
   if (!issuer.ok) return issuer;
   const { profile } = named.value;
-  return whenOk(verifyForeignToken(ports, issuer.value, typesOf(issuer.value, profile), jws), () => {
+  return whenOk(verifySigned(ports, issuer.value, typesOf(issuer.value, profile), jws), () => {
     const token = describeToken(ports, jws, "grant");
     const reading = readGrant(ports, issuer.value, profile, jws.claims, clientId);
     return whenReady(reading, (read): Result<ResolvedSubject, Refused> => {

@@ -7,9 +7,9 @@ import type { TrustedIssuer } from "../settings/settings.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { checkAudienceContains, checkTimes } from "../spec/rfc7519.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { JWT_TYPES } from "../spec/rfc8725.ts";
+import { checkKind, JWT_TYPES } from "../spec/rfc8725.ts";
 import { findIssuer } from "./order/subject.ts";
-import { verifyForeignToken } from "./subject-token.ts";
+import { verifySigned } from "./subject-token.ts";
 
 export type StatementPorts = BasePorts & Pick<Ports, "issuers" | "verifier">;
 
@@ -36,7 +36,9 @@ export async function verifyStatement(
   if (!issuer.ok || !issuer.value.statements) {
     return err({ kind: "software_statement_unapproved", reason: "issuer_not_approved" });
   }
-  const verified = await verifyForeignToken(ports, issuer.value, JWT_TYPES.softwareStatement, jws.value);
+  const kind = checkKind(claims, "softwareStatement");
+  if (!kind.ok) return invalid(kind.error.kind);
+  const verified = await verifySigned(ports, issuer.value, JWT_TYPES.softwareStatement, jws.value);
   if (!verified.ok) return invalid(verified.error.reason);
   // RFC8725-3.12-v1: where other JWTs of the issuer are accepted too, `software_id` tells a statement from them.
   if (!isSoleUse(issuer.value) && typeof claims.software_id !== "string") return invalid("software_missing");

@@ -10,7 +10,7 @@ import type { Jws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
-import { checkAlgorithm, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
+import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
 import type { RequestingClient, ResolvedSubject } from "./order/order.ts";
 import type { ForeignToken, OwnSubject } from "./order/subject.ts";
@@ -123,9 +123,9 @@ function verifyForeign(
 ): Awaitable<Result<ResolvedSubject, Refused>> {
   const issuer = subjectIssuer(ports, presented);
   if (!issuer.ok) return issuer;
-  const kind = checkKind(jws, presented.tokenType);
+  const kind = checkSubjectKind(jws, presented.tokenType);
   if (!kind.ok) return kind;
-  return whenOk(verifyForeignToken(ports, issuer.value, issuer.value.types, jws), () =>
+  return whenOk(verifySigned(ports, issuer.value, issuer.value.types, jws), () =>
     whenOk(readForeignSubject(ports, issuer.value, presented), (read) => {
       const token = describeToken(ports, jws, presented.tokenType);
       return ok({ ...read, parties: describeSubject(ports.settings().issuer, read.subject, token) });
@@ -135,30 +135,14 @@ function verifyForeign(
 
 /**
  * RFC8725-3.12-v1: tells the kinds of JWT of one issuer apart. A JWT whose `typ` says that it is an access token is no
- * ID token. Without `typ`, one with a `nonce` is an ID token and nothing else.
+ * ID token.
  */
-function checkKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result<undefined, Refused> {
-  if (tokenType === "id_token" && checkType(header, JWT_TYPES.accessToken).ok) {
-    return err({ reason: "jwt_type_refused" });
-  }
-  if (header.typ !== undefined) return ok(undefined);
-  const isIdToken = claims.nonce !== undefined;
-  return isIdToken && tokenType !== "id_token" ? err({ reason: "untyped_id_token" }) : ok(undefined);
-}
-
-/**
- * Verifies a token of this issuer that speaks for someone. RFC8725-3.12-v1, CONF-D-7: a security event or a logout token
- * says what happened and not who may act, and providers type it as a plain JWT.
- */
-export function verifyForeignToken(
-  ports: Pick<Ports, "issuers" | "verifier">,
-  issuer: TrustedIssuer,
-  types: TrustedIssuer["types"],
-  jws: Jws,
-): Awaitable<Result<undefined, Refused>> {
-  return jws.claims.events === undefined
-    ? verifySigned(ports, issuer, types, jws)
-    : err({ reason: "untyped_event" });
+function checkSubjectKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result<undefined, Refused> {
+  const isTyped = checkType(header, JWT_TYPES.accessToken).ok;
+  const isIdToken = tokenType === "id_token";
+  if (isIdToken && isTyped) return err({ reason: "jwt_type_refused" });
+  const kind = checkKind(claims, isIdToken ? "idToken" : isTyped ? "typedAccessToken" : "subjectToken");
+  return kind.ok ? kind : err({ reason: kind.error.kind });
 }
 
 /** Verifies that this issuer signed the token, as one of these types. */

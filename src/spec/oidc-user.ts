@@ -4,8 +4,8 @@
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { ClaimFailure, TimeFailure } from "./rfc7519.ts";
-import { numberClaim, stringClaim } from "./rfc7519.ts";
+import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
+import { audiences, numberClaim, stringClaim } from "./rfc7519.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 /** What is kept of the sign-in: a claim that is absent stays absent (OIDC-D-7). */
@@ -26,6 +26,17 @@ export function checkIdTokenUser(claims: JsonObject): Result<undefined, IdTokenU
   if (!SUB.test(sub.value)) return err({ kind: "id_token_sub_refused" });
   const iat = numberClaim(claims, "iat");
   return iat.ok ? ok(undefined) : iat;
+}
+
+/** OIDC-D-10: the same of an ID token as subject token, whose further audiences are trusted too. */
+export function checkIdTokenOf(
+  claims: JsonObject,
+  trusted: readonly string[],
+): Result<undefined, IdTokenUserFailure | AudienceFailure | { kind: "jwt_audience_untrusted" }> {
+  const named = audiences(claims);
+  if (!named.ok) return named;
+  const isTrusted = named.value.every((one) => trusted.includes(one));
+  return isTrusted ? checkIdTokenUser(claims) : err({ kind: "jwt_audience_untrusted" });
 }
 
 /** OIDCB-2.1-2: what the provider calls its own session of the user, by which it may end that later. */

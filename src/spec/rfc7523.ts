@@ -17,11 +17,12 @@ import { parseScope } from "./rfc6749.ts";
 import type { Jws } from "./rfc7515.ts";
 import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
 import { checkSoleAudience, checkTimes, stringClaim, stringOrUriClaim } from "./rfc7519.ts";
-import type { JwtAlgorithmFailure, JwtTypeFailure } from "./rfc8725.ts";
+import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "./rfc8725.ts";
 import {
   ASSERTION_ALGORITHMS,
   CLIENT_AUTHENTICATION,
   checkAlgorithm,
+  checkKind,
   checkType,
   JWT_TYPES,
 } from "./rfc8725.ts";
@@ -34,7 +35,13 @@ export const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-beare
 /** The claims of an unverified assertion by which keys are selected. */
 type ClientAssertion = { issuer: string; subject: string };
 
-type AssertionFailure = JwtAlgorithmFailure | JwtTypeFailure | ClaimFailure | AudienceFailure | TimeFailure;
+type AssertionFailure =
+  | JwtAlgorithmFailure
+  | JwtTypeFailure
+  | JwtKindFailure
+  | ClaimFailure
+  | AudienceFailure
+  | TimeFailure;
 
 /** The result is unverified: it may only be used to select keys. */
 export function parseClientAssertion({ header, claims }: Jws): Result<ClientAssertion, AssertionFailure> {
@@ -43,6 +50,8 @@ export function parseClientAssertion({ header, claims }: Jws): Result<ClientAsse
   // B7523-4-9: `typ` may be absent, but must not be that of another kind of JWT (RFC8725-3.12-v1).
   const type = checkType(header, JWT_TYPES.clientAssertion);
   if (!type.ok) return type;
+  const kind = checkKind(claims, "clientAssertion");
+  if (!kind.ok) return kind;
   // RFC7523-3-3, RFC7523-3-5: `iss` and `sub` are required.
   const issuer = stringClaim(claims, "iss");
   if (!issuer.ok) return issuer;
@@ -128,6 +137,8 @@ export function parseGrant({ header, claims }: Jws, us: string): Result<NamedGra
   // RFC8725-3.12-v1: a JWT with any other type is not a grant.
   const type = checkType(header, [...JWT_TYPES.grant, ...JWT_TYPES.idJag]);
   if (!type.ok) return type;
+  const kind = checkKind(claims, "grant");
+  if (!kind.ok) return kind;
   // IDJAG-4.4.1-2: the type alone makes a grant an ID-JAG.
   const profile = checkType(header, JWT_TYPES.idJag).ok ? "id-jag" : "jwt";
   // RFC7523-3-3: `iss` is required.

@@ -3,7 +3,7 @@
  * Covers 2 the claims of a SET, 2.3 explicit typing, 4 what keeps it apart from other JWTs, for events that we make and
  * for those of others; with RFC 9493 subject identifiers 3.2.3 issuer and subject, 3.2.6 opaque, and the formats
  * jwt_id and complex of SSF 1.0, 3.
- * Elsewhere: 5.1 adapters/signals/tell.ts; 5.3 adapters/audit/chain.ts, cli/audit/export.ts.
+ * Elsewhere: 4 spec/rfc8725.ts; 5.1 adapters/signals/tell.ts; 5.3 adapters/audit/chain.ts, cli/audit/export.ts.
  */
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -12,8 +12,8 @@ import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
 import { checkAudienceContains, numberClaim, stringClaim } from "./rfc7519.ts";
 import type { JsonObject } from "./rfc8259.ts";
 import { isJsonObject } from "./rfc8259.ts";
-import type { JwtTypeFailure } from "./rfc8725.ts";
-import { checkType } from "./rfc8725.ts";
+import type { JwtKindFailure, JwtTypeFailure } from "./rfc8725.ts";
+import { checkKind, checkType } from "./rfc8725.ts";
 
 /** RFC8417-2.3-2: the `typ` of a SET; its media type is this with `application/` before it. */
 export const SECURITY_EVENT = "secevent+jwt";
@@ -58,6 +58,7 @@ export function buildSecurityEvent(event: SecurityEvent): JsonObject {
 
 type SecurityEventFailure =
   | JwtTypeFailure
+  | JwtKindFailure
   | ClaimFailure
   | AudienceFailure
   | TimeFailure
@@ -87,6 +88,8 @@ export function readSecurityEvent(
   // RFC8417-2.3-1, SSF-4-1: only the type tells that a JWT is an event.
   const type = checkType(header, [SECURITY_EVENT]);
   if (!type.ok) return type;
+  const kind = checkKind(claims, "securityEvent");
+  if (!kind.ok) return kind;
   const audience = checkAudienceContains(claims, audiences);
   if (!audience.ok) return audience;
   // RFC8417-4-1, SSF-4-3

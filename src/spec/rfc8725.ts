@@ -17,6 +17,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { JwsHeader } from "./rfc7515.ts";
 import { mediaType } from "./rfc7515.ts";
+import type { JsonObject } from "./rfc8259.ts";
 
 /** RFC 10070: the type of a JWT by which a client authenticates. */
 export const CLIENT_AUTHENTICATION = "client-authentication+jwt";
@@ -71,6 +72,56 @@ export const SVID_ALGORITHMS = [
 
 /** RFC9068-2.1-4, RFC9068-4-11: the algorithms that this server signs with, with one key each. */
 export const OWN_ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const;
+
+/**
+ * Members that make a JWT one of another kind, whatever its `typ` says: providers type all of these as a plain JWT, or not
+ * at all.
+ */
+const TELLING = {
+  events: "untyped_event", // RFC8417-4-1: a security event or a logout token says what happened, and not who may act
+  nonce: "untyped_id_token",
+  at_hash: "untyped_id_token",
+  c_hash: "untyped_id_token",
+  act: "jwt_of_actor",
+  may_act: "jwt_of_actor",
+} as const;
+type Telling = keyof typeof TELLING;
+const MEMBERS = Object.keys(TELLING) as Telling[];
+
+export type JwtKindFailure = { kind: (typeof TELLING)[Telling] };
+
+const ofActor = ["act", "may_act"] as const satisfies Telling[];
+const ofIdToken = ["nonce", "at_hash", "c_hash"] as const satisfies Telling[];
+
+/** RFC8725-3.12-v1, CONF-D-7: every place where a JWT of others is taken, with the telling members that are lawful there. */
+const PLACES = {
+  clientAssertion: [],
+  jwtSvid: [],
+  workload: [],
+  softwareStatement: [],
+  // What was exchanged comes with its actors.
+  grant: ofActor,
+  subjectToken: ofActor,
+  // The type of access tokens tells more than a member that some providers add to them.
+  typedAccessToken: [...ofActor, ...ofIdToken],
+  idToken: [...ofActor, ...ofIdToken],
+  // A token that was exchanged is refused there with a reason of its own.
+  consentToken: ofActor,
+  // OIDC-D-11: with `act` it is not the user who signs in.
+  signIn: ["may_act", ...ofIdToken],
+  logoutToken: ["events"],
+  securityEvent: ["events"],
+  dpopProof: ["nonce"],
+} as const satisfies Record<string, readonly Telling[]>;
+
+/** RFC8725-3.12-v1, CONF-D-7: no JWT of another kind is taken in this place. */
+export function checkKind(claims: JsonObject, place: keyof typeof PLACES): Result<undefined, JwtKindFailure> {
+  const lawful: readonly Telling[] = PLACES[place];
+  for (const member of MEMBERS) {
+    if (claims[member] !== undefined && !lawful.includes(member)) return err({ kind: TELLING[member] });
+  }
+  return ok(undefined);
+}
 
 /** RFC8725-3.11-v1, B8725-3.11-1: explicit typing, so that one kind of JWT is never accepted as another. */
 export function checkType(

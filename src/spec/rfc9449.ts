@@ -28,13 +28,14 @@ import { parseJwk, SECRET_MEMBERS } from "./rfc7517.ts";
 import type { ClaimFailure, TimeFailure } from "./rfc7519.ts";
 import { numberClaim, stringClaim } from "./rfc7519.ts";
 import { isJsonObject } from "./rfc8259.ts";
-import type { JwtAlgorithmFailure, JwtTypeFailure } from "./rfc8725.ts";
-import { checkAlgorithm, checkType, JWT_TYPES } from "./rfc8725.ts";
+import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "./rfc8725.ts";
+import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "./rfc8725.ts";
 
 type ProofFailure =
   | { kind: "repeated" }
   | JwsFailure
   | JwtTypeFailure
+  | JwtKindFailure
   | JwtAlgorithmFailure
   | JwkFailure
   | ClaimFailure
@@ -58,6 +59,8 @@ export function parseProof(value: string, algorithms: readonly string[]): Result
   // RFC9449-4.3-4, RFC9449-4.2-1, RFC9449-11.5-1: no other JWT that the client signed is a proof.
   const type = checkType(header, JWT_TYPES.dpopProof);
   if (!type.ok) return type;
+  const kind = checkKind(jws.value.claims, "dpopProof");
+  if (!kind.ok) return kind;
   // RFC9449-4.3-5, RFC9449-4.2-2, RFC9449-11.6-1, RFC9449-11.6-2: the algorithm is asymmetric and of our list.
   const algorithm = checkAlgorithm(header, algorithms);
   if (!algorithm.ok) return algorithm;

@@ -14,7 +14,7 @@ import { readConfirmation } from "./rfc7800.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { isJsonObject } from "./rfc8259.ts";
 import type { JwtTypeFailure } from "./rfc8725.ts";
-import { checkType } from "./rfc8725.ts";
+import { checkKind, checkType } from "./rfc8725.ts";
 import { parsePattern, parseSpiffeId } from "./spiffe/id.ts";
 
 export const DRAFT = "draft-carleton-workload-authz-grant-02";
@@ -188,12 +188,15 @@ export function checkWorkload(
   // PLAT-D-4: an access token, an ID-JAG or a security event of the same issuer is no workload's token.
   const type = checkType(header, registration.types);
   if (!type.ok) return type;
-  // PLAT-D-15: an ID token, a security event and a logout token are of users, with the type JWT or with none.
-  // RAR-D-7: details would have to limit what comes of it.
-  const { nonce, events, authorization_details: details } = claims;
-  if (nonce !== undefined || events !== undefined || details !== undefined) {
-    return err({ kind: "workload_token_of_another_kind" });
+  // PLAT-D-15: an ID token, a security event and a logout token are of users, with the type JWT or with none. PLAT-D-12: a
+  // workload speaks for itself alone.
+  const kind = checkKind(claims, "workload");
+  if (!kind.ok) {
+    const isOfActor = kind.error.kind === "jwt_of_actor";
+    return err({ kind: isOfActor ? "workload_acts_for_another" : "workload_token_of_another_kind" });
   }
+  // RAR-D-7: details would have to limit what comes of it.
+  if (claims.authorization_details !== undefined) return err({ kind: "workload_token_of_another_kind" });
   // PLAT-D-3, WAG-5.1-2: exactly one audience, one of those that are listed, byte for byte.
   const audience = checkSoleAudience(claims, registration.audiences ?? rule.audiences);
   if (!audience.ok) return audience;
@@ -207,10 +210,6 @@ export function checkWorkload(
     ageSecondsMax: registration.maxAgeSeconds,
   });
   if (!times.ok) return times;
-  // PLAT-D-12: a workload speaks for itself alone.
-  if (claims.act !== undefined || claims.may_act !== undefined) {
-    return err({ kind: "workload_acts_for_another" });
-  }
   const sub = stringClaim(claims, "sub");
   if (!sub.ok) return sub;
   if (!isWorkloadSub(sub.value, registration, rule.isTrustDomain))

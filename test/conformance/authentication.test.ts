@@ -279,7 +279,16 @@ const vouched = (): Record<string, unknown> => ({
   jti: "the same on every request",
 });
 
-test("RFC8725-3.8-1, PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer authenticates its client repeatedly", async () => {
+/** What makes a JWT an ID token, a security event, a logout token or the token of a delegation. */
+const OF_USERS = [
+  { nonce: "n" },
+  { at_hash: "kZ1f0" },
+  { events: { "https://schemas.openid.net/secevent/caep/event-type/session-revoked": {} } },
+  { events: { "http://schemas.openid.net/event/backchannel-logout": {} } },
+  { act: { sub: "system:proxy" } },
+];
+
+test("RFC8725-3.8-1, RFC8725-3.12-v1, PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer authenticates its client repeatedly", async () => {
   const server = await serveKeys([cluster.jwk]);
   try {
     await reload({ trustedIssuers: { [CLUSTER]: { ...(await clusterSettings()), keys: server.keys } } });
@@ -291,6 +300,10 @@ test("RFC8725-3.8-1, PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer authe
     assertRefused(await bearer(forge({ ...vouched(), iat: seconds() - 3700 }, { kid: "c1" }, cluster.pem)));
     assertRefused(await bearer(forge({ ...vouched(), aud: API }, { kid: "c1" }, cluster.pem)));
     assertRefused(await bearer(forge(vouched(), { kid: "c1" }, own.pem)));
+    // RFC8725-3.12-v1: what the issuer signs of its users authenticates no client, although it is typed as a plain JWT.
+    for (const more of OF_USERS) {
+      assertRefused(await bearer(forge({ ...vouched(), ...more }, { kid: "c1", typ: "JWT" }, cluster.pem)));
+    }
   } finally {
     await server.close();
   }

@@ -89,6 +89,30 @@ const cases: [name: string, token: () => string, type: string, want: string][] =
     JWT,
     "subject_untyped_id_token",
   ],
+  [
+    "CONF-D-7, RFC8725-3.12-v1 an ID token typed JWT, under another type",
+    () => tokenOf(IDP, { claims: { nonce: "n" }, header: { typ: "JWT" } }),
+    JWT,
+    "subject_untyped_id_token",
+  ],
+  [
+    "CONF-D-7 an access token that says so, with a nonce",
+    () => tokenOf(IDP, { claims: { nonce: "n" }, header: { typ: "at+jwt" } }),
+    JWT,
+    "issued",
+  ],
+  [
+    "OIDC-D-10 an ID token for us and for an audience that is not trusted",
+    () => tokenOf(IDP, { claims: { nonce: "n", aud: [ISSUER, "https://app.example"] } }),
+    ID_TOKEN,
+    "subject_jwt_audience_untrusted",
+  ],
+  [
+    "RFC7519-4.1.3-v1 another token for us and for an audience that is not ours",
+    () => tokenOf(IDP, { claims: { aud: [ISSUER, "https://app.example"] } }),
+    JWT,
+    "issued",
+  ],
   ["RFC8725-3.12-v1 an ID token as one", () => tokenOf(IDP, { claims: { nonce: "n" } }), ID_TOKEN, "issued"],
   ...[JWT, ID_TOKEN].flatMap((type) =>
     [undefined, "JWT"].map((typ): [string, () => string, string, string] => [

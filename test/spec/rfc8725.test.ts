@@ -236,6 +236,32 @@ const kinds: [string, Jws, string | undefined][] = [
   ["an ID token without type", jws(undefined, { ...idToken, jti: "j-1" }), undefined],
   ["a logout token", jws("logout+jwt", { ...ofIssuer, events: {} }), undefined],
   ["a security event", jws("secevent+jwt", { ...ofIssuer, client_id: clientId, events: {} }), undefined],
+  ...[undefined, "JWT"].flatMap((typ): [string, Jws, undefined][] =>
+    [
+      ["an ID token", { nonce: "n" }],
+      ["an ID token without nonce", { at_hash: "h" }],
+      ["a security event", { events: { e: {} } }],
+    ].flatMap(([what, more]): [string, Jws, undefined][] => [
+      [
+        `${what} for us, typed ${typ},`,
+        jws(typ, { ...ofIssuer, client_id: clientId, ...(more as object) }),
+        undefined,
+      ],
+      [
+        `${what} of a workload, typed ${typ},`,
+        jws(typ, { ...ofIssuer, sub: spiffeId, ...(more as object) }),
+        undefined,
+      ],
+    ]),
+  ),
+  ["the token of a delegation, typed JWT,", jws("JWT", { ...ofIssuer, act: { sub: "a" } }), undefined],
+  ["a grant with the ID token's nonce", jws(GRANT_TYP, { ...buildGrantClaims(toUs), nonce: "n" }), undefined],
+  ["a grant with actors", jws(GRANT_TYP, { ...buildGrantClaims(toUs), act: { sub: "a" } }), "a plain grant"],
+  [
+    "a JWT-SVID that acts for another",
+    jws("JWT", { sub: spiffeId, aud: us, act: { sub: "a" }, ...times }),
+    undefined,
+  ],
   ["an introspection answer", jws("token-introspection+jwt", { iss: idp, aud: us, iat: now }), undefined],
   ["a transaction token", jws("txntoken+jwt", { ...ofIssuer, client_id: clientId }), undefined],
   ["a checkpoint of the audit trail", jws("audit-checkpoint+jwt", { ...ofIssuer, iss: us }), undefined],

@@ -11,7 +11,7 @@ import { defined, err, ok, whenOk, whenReady } from "../../result.ts";
 import type { ForeignTokenType, Settings, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
-import { checkIdTokenUser, sessionName } from "../../spec/oidc-user.ts";
+import { checkIdTokenOf, sessionName } from "../../spec/oidc-user.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { TimeRule, Times } from "../../spec/rfc7519.ts";
 import {
@@ -132,7 +132,7 @@ export function readForeignSubject(
   if (!meant.ok) return err({ reason: meant.error.kind });
   const times = checkForeignTimes(ports, issuer, claims);
   if (!times.ok) return times;
-  const user = tokenType === "id_token" ? checkIdTokenUser(claims) : ok(undefined);
+  const user = tokenType === "id_token" ? checkIdTokenOf(claims, issuer.audiences) : ok(undefined);
   if (!user.ok) return err({ reason: user.error.kind });
   const foreign = subjectOf(issuer, claims);
   if (!foreign.ok) return err({ reason: foreign.error.kind });

@@ -12,8 +12,8 @@ import type { AudienceFailure, ClaimFailure, TimeFailure } from "../../spec/rfc7
 import { checkSoleAudience, checkTimes, numberClaim, stringClaim } from "../../spec/rfc7519.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
-import type { JwtAlgorithmFailure, JwtTypeFailure } from "../../spec/rfc8725.ts";
-import { checkAlgorithm, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
+import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "../../spec/rfc8725.ts";
+import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
 
 /** OIDCB-2.5-1: the one parameter of the request; others are not looked at. */
 export function parseLogoutForm(body: string): Result<string, { kind: "logout_token_missing" }> {
@@ -32,11 +32,12 @@ type LogoutRule = { issuer: string; clientId: string; nowSeconds: number };
 
 type LogoutFailure =
   | JwtTypeFailure
+  | JwtKindFailure
   | JwtAlgorithmFailure
   | TimeFailure
   | AudienceFailure
   | ClaimFailure
-  | { kind: "logout_issuer_differs" | "logout_event_missing" | "logout_nonce" | "logout_subject_missing" };
+  | { kind: "logout_issuer_differs" | "logout_event_missing" | "logout_subject_missing" };
 
 /** OIDCB-2.6-2, OIDCB-D-1: the header, before a key is looked for; an encrypted token was refused before it was parsed. */
 export function checkLogoutHeader(
@@ -70,7 +71,7 @@ export function checkLogoutToken(claims: JsonObject, rule: LogoutRule): Result<L
   const iat = numberClaim(claims, "iat");
   if (!iat.ok) return iat;
   // OIDCB-2.6-4
-  const { sub, sid, events, nonce } = claims;
+  const { sub, sid, events } = claims;
   if (sub === undefined && sid === undefined) return err({ kind: "logout_subject_missing" });
   const subject = sub === undefined ? ok(undefined) : stringClaim(claims, "sub");
   if (!subject.ok) return subject;
@@ -79,8 +80,9 @@ export function checkLogoutToken(claims: JsonObject, rule: LogoutRule): Result<L
   // OIDCB-2.6-5
   if (!isJsonObject(events) || !isJsonObject(events[LOGOUT_EVENT]))
     return err({ kind: "logout_event_missing" });
-  // OIDCB-2.6-6: an ID token of the code flow has one, so that it is never taken for a logout token.
-  if (nonce !== undefined) return err({ kind: "logout_nonce" });
+  // OIDCB-2.6-6: an ID token of the code flow has a nonce, so that it is never taken for a logout token.
+  const kind = checkKind(claims, "logoutToken");
+  if (!kind.ok) return kind;
   const jti = stringClaim(claims, "jti");
   if (!jti.ok) return jti;
   const logout = {

@@ -7,10 +7,11 @@
  * Elsewhere: OIDC 3.1.2.1 people/flows/sign-in.ts; OIDC 3.1.2.6 people/flows/sign-in.ts, people/flows/told.ts; OIDC
  * 3.1.2.7 people/flows/sign-in.ts; OIDC 3.1.3.1 people/adapters/providers.ts, people/ports.ts; OIDC 3.1.3.7
  * people/flows/sign-in.ts; OIDC 5.7 people/flows/sign-in.ts; OIDC 9 config/sign-in.ts, people/http/provider-keys.ts;
- * OIDC 12.2 people/flows/recheck.ts; OIDC D people/flows/review.ts, people/flows/session.ts, people/flows/sign-in.ts,
- * people/http/sign-in.ts, people/pages/decision-parts.ts, people/spec/rfc6749-authorization.ts, policy/judge.ts,
- * policy/rules.ts; OIDCD 4 people/adapters/providers.ts; OIDCD 4.2 people/adapters/providers.ts; OIDCD 7.1
- * people/adapters/providers.ts; OIDCL R3 people/http/sign-in.ts.
+ * OIDC 12.2 people/flows/recheck.ts; OIDC D people/flows/review.ts, people/flows/session.ts,
+ * people/flows/sign-in.ts, people/http/sign-in.ts, people/pages/decision-parts.ts,
+ * people/spec/rfc6749-authorization.ts, policy/judge.ts, policy/rules.ts, spec/rfc8725.ts; OIDCD 4
+ * people/adapters/providers.ts; OIDCD 4.2 people/adapters/providers.ts; OIDCD 7.1 people/adapters/providers.ts;
+ * OIDCL R3 people/http/sign-in.ts.
  */
 
 import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
@@ -27,7 +28,7 @@ import type { JwsHeader } from "../../spec/rfc7515.ts";
 import { audiences, checkTimes } from "../../spec/rfc7519.ts";
 import type { Json, JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
-import { checkAlgorithm, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
+import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
 import type { SignInWishes } from "./rfc6749-authorization.ts";
 
 // --- metadata of the provider (Discovery 3, 4) ------------------------------------------------------------------
@@ -268,6 +269,7 @@ export type IdTokenRule = {
 type IdTokenFailure =
   | (ReturnType<typeof checkType> & { ok: false })["error"]
   | (ReturnType<typeof checkAlgorithm> & { ok: false })["error"]
+  | (ReturnType<typeof checkKind> & { ok: false })["error"]
   | (ReturnType<typeof checkTimes> & { ok: false })["error"]
   | (ReturnType<typeof audiences> & { ok: false })["error"]
   | IdTokenUserFailure
@@ -300,6 +302,8 @@ export function checkIdTokenHeader(
 export function checkIdToken(claims: JsonObject, rule: IdTokenRule): Result<SignInFacts, IdTokenFailure> {
   const refused = (kind: (IdTokenFailure & { claim?: never; typ?: never; alg?: never })["kind"]) =>
     err({ kind } as IdTokenFailure);
+  const kind = checkKind(claims, "signIn");
+  if (!kind.ok) return kind;
   // OIDC-3.1.3.7-2, OIDCD-4.3-2
   if (claims.iss !== rule.issuer) return refused("id_token_issuer_differs");
   // OIDC-3.1.3.7-3: meant for us and for no other, as a string or as an array of one.

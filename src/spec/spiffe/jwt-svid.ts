@@ -12,8 +12,8 @@ import { err, ok } from "../../result.ts";
 import type { Jws } from "../rfc7515.ts";
 import type { AudienceFailure, TimeFailure, Times } from "../rfc7519.ts";
 import { checkSoleAudience, checkTimes } from "../rfc7519.ts";
-import type { JwtAlgorithmFailure, JwtTypeFailure } from "../rfc8725.ts";
-import { checkAlgorithm, checkType, JWT_TYPES, SVID_ALGORITHMS } from "../rfc8725.ts";
+import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "../rfc8725.ts";
+import { checkAlgorithm, checkKind, checkType, JWT_TYPES, SVID_ALGORITHMS } from "../rfc8725.ts";
 import type { SpiffeId } from "./id.ts";
 import { isWorkloadId, parseSpiffeId } from "./id.ts";
 
@@ -23,6 +23,7 @@ type JwtSvid = { spiffeId: SpiffeId; trustDomain: string };
 type JwtSvidFailure =
   | JwtAlgorithmFailure
   | JwtTypeFailure
+  | JwtKindFailure
   | { kind: "svid_header_refused"; member: string }
   | { kind: "svid_subject_malformed" };
 
@@ -49,6 +50,8 @@ export function parseJwtSvid({ header, claims }: Jws): Result<JwtSvid, JwtSvidFa
   // JSV-2.3-1: `typ` is absent, `JWT` or `JOSE`.
   const type = checkType(header, JWT_TYPES.jwtSvid);
   if (!type.ok) return type;
+  const kind = checkKind(claims, "jwtSvid");
+  if (!kind.ok) return kind;
   // JSV-3.1-1: `sub` is the SPIFFE ID of a workload, never that of the trust domain itself.
   if (typeof claims.sub !== "string") return err({ kind: "svid_subject_malformed" });
   const id = parseSpiffeId(claims.sub);

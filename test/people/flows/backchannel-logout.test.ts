@@ -175,6 +175,7 @@ const refused: readonly (readonly [what: string, claims: object, header?: object
   ["OIDCB-2.6-5 whose event is true", { events: { [EVENT]: true } }],
   ["OIDCB-2.6-5 whose events are a list", { events: [EVENT] }],
   ["OIDCB-2.6-6 with a nonce", { nonce: "n" }],
+  ["CONF-D-7 of one who acts for the user", { act: { sub: "support" } }],
   ["OIDCB-2.4-1 without a jti", { jti: undefined }],
   ["OIDCB-D-1 typed as an access token", {}, { typ: "at+jwt" }],
   ["OIDCB-D-1 typed as a security event", {}, { typ: "secevent+jwt" }],
@@ -251,7 +252,7 @@ test("OIDC-3.1.3.7-11, OIDCB-2.6-6 a logout token in place of the ID token is re
     const back = await browser.get(provider.signIn(toProvider, "frank"));
     assert.notEqual(back.status, 303, typ);
     const event = (await service.events()).findLast(({ type }) => type === "user.signin_failed");
-    assert.equal(event?.reason, typ === "JWT" ? "nonce_missing" : "jwt_type_refused");
+    assert.equal(event?.reason, typ === "JWT" ? "untyped_event" : "jwt_type_refused");
   }
 });
 
