@@ -1,6 +1,7 @@
 /** The `signals` section: the receivers that are told which tokens have ended. */
 import * as v from "valibot";
 import { EXPIRED_GRACE_SECONDS } from "../limits/store.ts";
+import { meant } from "../policy/nearest.ts";
 import type { PolicySet } from "../policy/rules.ts";
 import { defined } from "../result.ts";
 import { maybe, setting } from "../setting.ts";
@@ -44,7 +45,8 @@ export function readStreams(
       problem(path, "is not a name of a stream: 1 to 63 characters of a-z, 0-9 and -, the first not -");
     const found = from.targets.map((one) => targets.get(one));
     for (const [at, one] of from.targets.entries()) {
-      if (found[at] === undefined) problem(`${path}.targets.${at}`, `${one} is the name of no target`);
+      if (found[at] === undefined)
+        problem(`${path}.targets.${at}`, `${one} is the name of no target${meant(one, targets.keys())}`);
     }
     const isPartner = found.some((target) => target?.partner !== undefined);
     const authorization = from.authorization && readSecret(`${path}.authorization`, from.authorization);

@@ -15,6 +15,7 @@ import { isWorkloadName } from "../spec/workload-grant.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { findDetailProblems, warnOfDetails, warnOfForeignDetails } from "./detail-checks.ts";
 import { warnOfIdle } from "./idle-checks.ts";
+import { meant } from "./nearest.ts";
 import type { ConfiguredParties, IndexedParties } from "./parties.ts";
 import {
   canBe,
@@ -90,6 +91,11 @@ export function checkPolicy(
     for (const client of target.introspectors.filter((one) => !isClient(one, parties))) {
       warnings.push(
         `targets: ${quote(target.names[0] ?? "")} names the introspector ${quote(client)}, which is not configured: remove it or add it to clients`,
+      );
+    }
+    for (const scope of Object.keys(target.sentences).filter((one) => !target.scopes.includes(one))) {
+      warnings.push(
+        `targets: ${quote(target.names[0] ?? "")} has a sentence for ${quote(scope)}, which is none of its scopes${meant(scope, target.scopes)}`,
       );
     }
     const { issuer = "", clients = new Map<string, string>() } = target.partner ?? {};

@@ -1,5 +1,6 @@
 /** Checks of a policy (clauses PROD-2.6) on `authorization_details`: objects of no type, demands that no target meets, limits that lapse. */
 import { checkConforms } from "./details.ts";
+import { meant } from "./nearest.ts";
 import type { PolicySet, Rule } from "./rules.ts";
 import { lapsesOf, targetsOf } from "./rules.ts";
 
@@ -13,10 +14,10 @@ export function* findDetailProblems(policy: PolicySet, rule: Rule): Generator<st
   for (const one of details) {
     const conforms = checkConforms(types, [one]);
     if (conforms.ok) continue;
-    const { kind } = conforms.error;
+    const { kind, field = "" } = conforms.error;
     yield kind === "details_type_unknown"
       ? `has details of the type ${quote(one.type)}, which none of its targets declares`
-      : `has details that do not conform to their type ${quote(one.type)}: ${WRONG[kind]}`;
+      : `has details that do not conform to their type ${quote(one.type)}: ${quote(field)} ${WRONG[kind]}`;
   }
   for (const type of demands.filter((one) => !types.has(one))) {
     yield `can never grant anything: it demands details of the type ${quote(type)}, which none of its targets declares`;
@@ -24,9 +25,9 @@ export function* findDetailProblems(policy: PolicySet, rule: Rule): Generator<st
 }
 
 const WRONG = {
-  details_field_unknown: "a member is no field of it",
-  details_field_malformed: "a value is not what its field takes",
-  details_field_missing: "a field that it needs, or the unit of an amount, is missing",
+  details_field_unknown: "is no field of it",
+  details_field_malformed: "has a value that its field does not take",
+  details_field_missing: "is needed, and is missing",
 };
 
 export function* warnOfDetails(policy: PolicySet, rule: Rule): Generator<string> {
@@ -37,6 +38,10 @@ export function* warnOfDetails(policy: PolicySet, rule: Rule): Generator<string>
     yield `grants nothing at the target ${quote(target.names[0] ?? "")}, which does not declare the type ${quote(lacking)} that it demands`;
   }
   for (const type of lapsesOf(rule)) {
+    if (!policy.details.has(type)) {
+      yield `has ${quote(type)} in "lapses", which is no type that a target declares${meant(type, [...policy.details.keys()])}`;
+      continue;
+    }
     // RAR-D-6: the token for such a target is not limited any more by what its subject token was.
     yield targets.every(({ details }) => details.has(type))
       ? `has ${quote(type)} in "lapses" without effect: all of its targets declare the type`

@@ -14,6 +14,8 @@ import type { DetailField, DetailType, DetailTypes } from "./details.ts";
 import { FIELD_FORMS, isComparable, NARROWINGS } from "./details.ts";
 import { worded } from "./worded.ts";
 
+const quote = (text: string): string => JSON.stringify(text);
+
 const displayText = worded(SHOWN_TEXT_CHARS_MAX);
 
 /** RFC9396-2.1-1: ASCII that copies without ambiguity. */
@@ -76,18 +78,21 @@ const TypeFile = v.pipe(
       "Its fields by name; an object with another one is refused.",
     ),
   }),
-  v.check(
-    ({ needs, fields }) => needs.every((name) => Object.hasOwn(fields, name)),
-    '"needs" names a field that it does not have',
-  ),
-  v.check(
-    ({ fields }) =>
-      Object.values(fields).every(({ unit }) => {
-        const beside = unit === undefined ? undefined : fields[unit];
-        return unit === undefined || (beside?.is === "string" && beside.narrows === "equal");
-      }),
-    '"unit" of a field has to name another one that is a string and narrows by "equal"',
-  ),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const { needs, fields } = dataset.value;
+    for (const name of needs.filter((one) => !Object.hasOwn(fields, one))) {
+      addIssue({ message: `"needs" names ${quote(name)}, which is none of its fields` });
+    }
+    for (const [name, { unit }] of Object.entries(fields)) {
+      if (unit === undefined) continue;
+      const beside = fields[unit];
+      if (beside?.is === "string" && beside.narrows === "equal") continue;
+      addIssue({
+        message: `"unit" of ${quote(name)} names ${quote(unit)}, which is no field that is a string and narrows by "equal"`,
+      });
+    }
+  }),
 );
 type Declared = { readonly [type: string]: v.InferOutput<typeof TypeFile> };
 
@@ -100,10 +105,21 @@ export const detailObjects = v.pipe(
   v.array(v.looseObject({ type: setting(v.string(), "Its type, one that a target declares.") })),
   v.check(
     (one) => readDetails(one as Json).ok,
-    "is no list of objects with a type and fields that are texts, whole numbers, true, false or lists of texts",
+    (issue) => describeMalformed(issue.input as Json[]),
   ),
   v.transform((one) => one as readonly Detail[]),
 );
+function describeMalformed(list: readonly Json[]): string {
+  const index = list.findIndex((one) => !readDetails([one]).ok);
+  if (index < 0) return "has too many objects, or too long ones";
+  const { type, ...fields } = Object(list[index]);
+  const wrong = Object.entries(fields).find(
+    ([name, value]) => !readDetails([{ type: "t", [name]: value as Json }]).ok,
+  );
+  const which = wrong === undefined ? "" : `: ${quote(wrong[0])} is none of these`;
+  return `object ${index} has to have a type, and fields that are texts, whole numbers, true, false or lists of different texts${which}`;
+}
+
 export const detailTypeNames = v.pipe(v.array(typeName), v.minLength(1));
 
 export function typesOf(declared: Declared): DetailTypes {

@@ -146,6 +146,8 @@ export type ConformFailure = {
     | "details_field_unknown"
     | "details_field_malformed"
     | "details_field_missing";
+  /** The field of which it is told; absent for an unknown type. */
+  field?: string;
 };
 
 /** RFC9396-5-1, RFC9396-5-2: the first object that is not one of these types is refused. */
@@ -154,8 +156,8 @@ export function checkConforms(
   details: readonly Detail[],
 ): Result<undefined, ConformFailure> {
   for (const one of details) {
-    const kind = wrongWith(types, one);
-    if (kind !== undefined) return err({ kind });
+    const failure = wrongWith(types, one);
+    if (failure !== undefined) return err(failure);
   }
   return ok(undefined);
 }
@@ -165,19 +167,22 @@ const conformsTo =
   (detail: Detail): boolean =>
     wrongWith(types, detail) === undefined;
 
-function wrongWith(types: DetailTypes, detail: Detail): ConformFailure["kind"] | undefined {
+function wrongWith(types: DetailTypes, detail: Detail): ConformFailure | undefined {
   const type = types.get(detail.type);
-  if (type === undefined) return "details_type_unknown";
+  if (type === undefined) return { kind: "details_type_unknown" };
   for (const [name, value] of Object.entries(detail)) {
     if (name === "type") continue;
     const field = type.fields.get(name);
-    if (field === undefined) return "details_field_unknown";
-    if (!isValueOf(field, value)) return "details_field_malformed";
+    if (field === undefined) return { kind: "details_field_unknown", field: name };
+    if (!isValueOf(field, value)) return { kind: "details_field_malformed", field: name };
     // An amount says nothing without its unit.
-    if (field.unit !== undefined && detail[field.unit] === undefined) return "details_field_missing";
+    if (field.unit !== undefined && detail[field.unit] === undefined) return missing(field.unit);
   }
-  return type.needs.some((name) => detail[name] === undefined) ? "details_field_missing" : undefined;
+  const lacking = type.needs.find((name) => detail[name] === undefined);
+  return lacking === undefined ? undefined : missing(lacking);
 }
+
+const missing = (field: string): ConformFailure => ({ kind: "details_field_missing", field });
 
 /** What the sides of a decision are called in its trace. */
 export type DetailSide = "request" | "subject_token" | "rule" | "consent" | "job" | "scope";

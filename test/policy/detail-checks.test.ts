@@ -71,18 +71,18 @@ const PROBLEMS: readonly (readonly [string, Patch, string])[] = [
   [
     "with an unknown field",
     { details: [{ ...pay, colour: "red" }] },
-    'to their type "invoice": a member is no field',
+    'to their type "invoice": "colour" is no field of it',
   ],
   [
     "with a wrong value",
     { details: [{ ...pay, max_amount: "1e3", currency: "EUR" }] },
-    "a value is not what its field",
+    '"max_amount" has a value that its field does not take',
   ],
-  ["without a needed field", { details: [{ type: "invoice" }] }, "a field that it needs"],
+  ["without a needed field", { details: [{ type: "invoice" }] }, "is needed, and is missing"],
   [
     "without the unit of an amount",
     { details: [{ ...pay, max_amount: "5" }] },
-    "the unit of an amount, is missing",
+    '"currency" is needed, and is missing',
   ],
 ];
 for (const [name, patch, want] of PROBLEMS) {
