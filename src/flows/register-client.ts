@@ -13,7 +13,7 @@ import type { AdmittedBy } from "../settings/client-metadata.ts";
 import { claimedName, judgeRegistration } from "../settings/client-metadata.ts";
 import type { SecretDigest } from "../settings/settings.ts";
 import type { Registration } from "../spec/rfc7591.ts";
-import { CLIENT_ID_PREFIX, mergeStatement } from "../spec/rfc7591.ts";
+import { CLIENT_ID_PREFIX, isGiven, mergeStatement } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { metadataInvalid } from "../spec/rfc7591-errors.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
@@ -94,7 +94,7 @@ async function withStatement(
   json: JsonObject,
 ): Promise<Result<JsonObject, StatementFailure>> {
   const { software_statement: statement, ...rest } = json;
-  if (statement === undefined || statement === null || !readsStatements(ports)) return ok(rest);
+  if (!isGiven(statement) || !readsStatements(ports)) return ok(rest);
   if (typeof statement !== "string") {
     return err({ kind: "software_statement_invalid", reason: "software_statement_refused" });
   }

@@ -151,7 +151,7 @@ export function judgeRegistration(
   // RFC10017-6.3-3, RFC6749-10.1-1: a program in a page cannot keep a secret; for other programs the operator answers.
   const isShown = byAnybody && fromPage;
   const kept = registrable.filter((one) => !(isShown && hasCredential(one, "secrets")));
-  // A method is refused and never replaced, so that no client gets a weaker one than it asked for.
+  // A method is refused and not replaced, so that no client gets a weaker one than it asked for.
   return kept.includes(method) ? registration : methodRefused(json, kept);
 }
 
@@ -187,16 +187,20 @@ const asksUsers = ({ grantTypes, redirectUris }: Metadata): boolean =>
 /**
  * MCPC-D-10: without an initial access token a client of people gets the consent page and no more, so the grant types
  * of machines are left out. A secret is given only to a program that can keep it, which is neither one on the user's
- * computer nor a page.
+ * computer nor a page: the first is registered as a public client, whatever it asked for, and the answer says so.
  */
 function registerOpenly(
   metadata: Metadata,
   ceiling: Ceiling,
   fromPage: boolean,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
-  const isSite = !fromPage && metadata.redirectUris.every((uri) => uri.startsWith("https:"));
-  // This stands in place of the default of RFC7591-2-4, as RFC7591-3.1-2 and RFC7591-3.2.1-9 permit.
-  const method = metadata.method ?? (isSite ? undefined : "none");
+  const isLocal = metadata.redirectUris.some((uri) => !uri.startsWith("https:"));
+  const isSite = !fromPage && !isLocal;
+  const { method: named } = metadata;
+  // RFC6749-10.1-1: a secret that ships with a program proves nothing, so that `none` is no weaker. This stands in place of
+  // RFC7591-2-4 and of its default, as RFC7591-3.1-2 and RFC7591-3.2.1-9 permit.
+  const replaced = named === undefined ? !isSite : isLocal && hasCredential(named, "secrets");
+  const method = replaced ? "none" : named;
   const admitted: readonly AuthMethod[] = ["none", ...(isSite ? methodsWith("secrets", "registration") : [])];
   if (method !== undefined && !admitted.includes(method)) return methodRefused(metadata.members, admitted);
   const described = defined<Metadata>({ ...metadata, method });

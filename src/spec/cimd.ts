@@ -18,7 +18,7 @@ import { err, ok } from "../result.ts";
 import type { FetchUrl, UrlFailure } from "./rfc3986.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import type { ClientMetadata } from "./rfc7591.ts";
-import { metadataParser } from "./rfc7591.ts";
+import { givenMembers, isGiven, metadataParser } from "./rfc7591.ts";
 import type { MetadataFailure } from "./rfc7591-errors.ts";
 import type { Methods } from "./rfc7591-members.ts";
 import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
@@ -88,12 +88,13 @@ export function documentParser<M extends string>(methods: Methods<M>) {
     if (document.client_id !== url) return refused("client_id_differs");
     // CIMD-4.1-2: refused with any value, because everyone can read the document.
     if ("client_secret" in document || "client_secret_expires_at" in document) return refused("secret");
+    const given = givenMembers(document);
     const method = readMethod(document, isServed);
     if (!method.ok) return method;
     // A client that proves nothing can only be sent codes, and this one names no place for them.
-    if (method.value === "none" && document.redirect_uris === undefined) return refused("public");
+    if (method.value === "none" && given.redirect_uris === undefined) return refused("public");
     // CIMD-4.3-1, CIMD-4.1-4: a software statement is ignored with all its claims.
-    const { software_statement: _, ...sent } = document;
+    const { software_statement: _, ...sent } = given;
     // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: the rules for all client metadata apply.
     const metadata = parseMetadata({ ...sent, token_endpoint_auth_method: method.value });
     if (!metadata.ok) return refused(metadata.error.reason);
@@ -107,7 +108,9 @@ function readMethod<M extends string>(
   document: JsonObject,
   isServed: (name: string) => name is M,
 ): Result<M, DocumentFailure> {
-  const method = document.token_endpoint_auth_method ?? undefined;
+  const { token_endpoint_auth_method: named } = document;
+  const method = isGiven(named) ? named : undefined;
+  // An empty list stays one: it says that no method is supported, and not that the client needs none.
   const methods = document.token_endpoint_auth_methods_supported ?? undefined;
   if (!(method === undefined || typeof method === "string")) return refused("method_malformed");
   if (!(methods === undefined || isTexts(methods))) return refused("methods_malformed");

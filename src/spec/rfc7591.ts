@@ -21,7 +21,7 @@ import { metadataInvalid } from "./rfc7591-errors.ts";
 import type { Credential, Members, Methods } from "./rfc7591-members.ts";
 import { HUMAN_READABLE, membersFor, parseKeys } from "./rfc7591-members.ts";
 import { readRedirectUri } from "./rfc8252.ts";
-import type { JsonObject } from "./rfc8259.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
 import { parseSubject } from "./rfc8705.ts";
 
 // --- metadata (2, 2.2, 3.1.1) -------------------------------------------------------------------------------
@@ -53,12 +53,16 @@ export type ClientMetadata<M extends string = string> = {
  */
 export const mergeStatement = (json: JsonObject, claims: JsonObject): JsonObject => ({
   ...json,
-  ...present(claims),
+  ...Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== null)),
 });
 
-/** RFC7592-2.2-4: a null member is treated as absent. */
-const present = (members: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
+/** RFC7592-2.2-4, MCPC-D-23: a member that is null, an empty text or an empty list is treated as absent. */
+export const isGiven = (value: Json | undefined): value is Json =>
+  value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
+
+/** The members of a registration or a document that say something. */
+export const givenMembers = (members: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => isGiven(value)));
 
 /**
  * Reads the metadata of clients that may use these methods. A `software_statement` is recorded unchanged
@@ -75,7 +79,7 @@ function parseMetadata<M extends string>(
   schema: ReturnType<typeof membersFor>,
   methods: Methods<M>,
 ): Result<ClientMetadata<M>, MetadataFailure> {
-  const sent = present(json);
+  const sent = givenMembers(json);
   const parsed = v.safeParse(schema, sent, { abortEarly: true });
   if (!parsed.success) {
     // PROD-2.2-17: a wrong type, length or value, reported by the name of the member.
@@ -98,7 +102,7 @@ function parseMetadata<M extends string>(
   const keys = sentKeys === undefined ? ok(undefined) : parseKeys(sentKeys, credential, members);
   if (!keys.ok) return metadataInvalid(keys.error.kind);
 
-  const { grant_types: grantTypes = [], scope } = members;
+  const { grant_types: grantTypes, scope } = members;
   const { value: jwks } = keys;
   const understood = { ...(parsed.output as JsonObject), ...languages.value };
   return ok(
@@ -106,8 +110,7 @@ function parseMetadata<M extends string>(
       members: jwks === undefined ? understood : { ...understood, jwks },
       method,
       signingAlg: members.token_endpoint_auth_signing_alg,
-      // RFC7592-2.2-4: an empty list is treated as absent.
-      grantTypes: grantTypes.length > 0 ? grantTypes : undefined,
+      grantTypes,
       responseTypes: members.response_types,
       redirectUris,
       scope: scope === undefined ? undefined : [...new Set(scope.split(" "))],
@@ -245,21 +248,20 @@ export function registerMetadata<M extends string>(
   ofMachines: readonly string[],
 ): Result<Registration<M>, MetadataFailure> {
   const { members, method: named, grantTypes, responseTypes, scope } = metadata;
-  // PROD-2.2-9: a registration is made for this server, so unlike a document it may name only what is known here.
+  // PROD-2.2-9, MCPC-D-23: what is not offered here is left out, as in a document, while one is left.
   const known = new Set([...ofMachines, ...interactiveTypes(new Set(grantTypes))]);
-  if (grantTypes?.some((type) => !known.has(type))) return metadataInvalid("grant_types_refused");
+  if (grantTypes?.some((type) => known.has(type)) === false) return metadataInvalid("grant_types_refused");
   // RFC7591-2-9: `code` is the only response type of an authorization endpoint that we know.
-  if (responseTypes?.some((type) => type !== "code")) return metadataInvalid("response_types_refused");
+  if (responseTypes?.includes("code") === false) return metadataInvalid("response_types_refused");
   // RFC7591-2.1-1: the two must be consistent where both are named; RFC7591-2-7, RFC7591-2-10: a default always is.
-  const redirects = grantTypes?.includes(AUTHORIZATION_CODE);
-  if (redirects !== undefined && responseTypes !== undefined && redirects !== responseTypes.length > 0) {
+  if (responseTypes !== undefined && grantTypes?.includes(AUTHORIZATION_CODE) === false) {
     return metadataInvalid("response_types_inconsistent");
   }
   const types = grantedTypes(metadata, ceiling);
   if (!types.ok) return types;
   const scopes = grantedScopes(scope, ceiling);
   if (!scopes.ok) return scopes;
-  // RFC7591-2-4: a method that was named is never replaced by another.
+  // RFC7591-2-4: a method that was named stands, unless the caller decided otherwise.
   const method = named ?? DEFAULT_METHOD;
   const { value: granted = [] } = scopes;
   return ok(

@@ -284,7 +284,7 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
   [
     "PROD-2.2-10",
     "a method that is not a string",
-    () => ({ token_endpoint_auth_method: [] }),
+    () => ({ token_endpoint_auth_method: ["private_key_jwt"] }),
     "document_method_malformed",
   ],
   [

@@ -45,7 +45,7 @@ test("RFC7591-3.2.2-2 a method that is refused names those that this client coul
     assert.equal(judged.ok ? "accepted" : judged.error.reason, METHOD_REFUSED);
     return judged.ok ? undefined : judged.error.accepted;
   };
-  assert.deepEqual(accepted(asked([LOOPBACK], "client_secret_post")), ["none"]);
+  assert.deepEqual(accepted({ ...asked([LOOPBACK], "spiffe_jwt"), spiffe_id: "spiffe://a/b" }), ["none"]);
   assert.deepEqual(accepted(asked([SITE], "private_key_jwt_x")), [
     ...[
       "client_secret_basic",
@@ -83,11 +83,41 @@ const cases: readonly (readonly [string, JsonObject, unknown, Changed?])[] = [
     ["none", CODE, [SITE, LOOPBACK]],
   ],
   ["MCPC-D-10 an app without a method", asked([CURSOR]), ["none", CODE, [CURSOR]]],
-  ["MCPC-D-10 loopback with a secret", asked([LOOPBACK], "client_secret_post"), METHOD_REFUSED],
+  [
+    "MCPC-D-10 loopback with a secret, which it cannot keep,",
+    asked([LOOPBACK], "client_secret_post"),
+    ["none", CODE, [LOOPBACK]],
+  ],
   [
     "MCPC-D-10 loopback beside a site, with a secret",
     asked([SITE, LOOPBACK], "client_secret_basic"),
+    ["none", CODE, [SITE, LOOPBACK]],
+  ],
+  ["MCPC-D-10 an app with a secret", asked([CURSOR], "client_secret_basic"), ["none", CODE, [CURSOR]]],
+  [
+    "MCPC-D-10 loopback with keys, which no public client has,",
+    { ...asked([LOOPBACK], "private_key_jwt"), jwks_uri: "https://site.example/jwks" },
     METHOD_REFUSED,
+  ],
+  [
+    "MCPC-D-23 empty members",
+    { ...asked([SITE], "none"), scope: "", client_uri: "", logo_uri: "", contacts: [] },
+    ["none", CODE, [SITE]],
+  ],
+  [
+    "MCPC-D-23 a grant type that is not offered beside good ones",
+    asked([LOOPBACK, SITE], "none", [...BOTH, "urn:ietf:params:oauth:grant-type:device_code"]),
+    ["none", BOTH, [LOOPBACK, SITE]],
+  ],
+  [
+    "MCPC-D-23 a response type that is not offered beside the code",
+    { ...asked([SITE], "none", CODE), response_types: ["code", "code id_token"] },
+    ["none", CODE, [SITE]],
+  ],
+  [
+    "MCPC-D-23 no grant type that is offered",
+    asked([SITE], "none", ["implicit", "urn:ietf:params:oauth:grant-type:device_code"]),
+    "grant_types_refused",
   ],
   [
     "MCPC-D-10 a site with a workload's method",

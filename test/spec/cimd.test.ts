@@ -519,6 +519,18 @@ const documents: readonly (readonly [name: string, document: Json, want: string]
     "private_key_jwt",
   ],
   [
+    "MCPC-D-23 empty members are absent",
+    { ...app, token_endpoint_auth_method: "none", scope: "", client_uri: "", logo_uri: "", contacts: [] },
+    "none",
+  ],
+  ["MCPC-D-23 an empty method is absent", { ...app, token_endpoint_auth_method: "" }, "none"],
+  [
+    "MCPC-D-23 an empty list of redirect URIs is absent, and a public client has one",
+    { ...app, token_endpoint_auth_method: "none", redirect_uris: [] },
+    "public",
+  ],
+  ["MCPC-D-23, CIMD-4.1-2 an empty secret is refused", { ...app, client_secret: "" }, "secret"],
+  [
     "PROD-2.2-16 unknown members are ignored",
     { ...machine, application_type: "web", "x-team": { lead: ["a"] } },
     "private_key_jwt",
