@@ -260,6 +260,8 @@ export type Entry = {
   /** Withdrawing a consent and removing a client end the tokens under them without it. */
   ending?: Ending;
   lift?: Ending;
+  /** What it ends beside, and when it disabled or enabled a subject. */
+  also?: readonly Ending[];
 };
 
 /** JOB-D-24: the most jobs of one agent that live at the same time, for one user and in all. */

@@ -7,6 +7,7 @@ import { ACCESS_TOKEN_SECONDS_MAX, ENDING_COUNT_MS, ENDING_REACH_MS } from "../l
 import type { Origin } from "../policy/access.ts";
 import type { Ending, EndingKey, EndingSelector } from "../policy/endings.ts";
 import {
+  accountMark,
   buildEnding,
   cutOffShown,
   disabledKey,
@@ -136,9 +137,13 @@ export function endingEntry(
   selector: EndingSelector,
   by: EndingEvent,
 ): Entry & { ending: Ending } {
-  const ending = buildEnding(hash.sha256, selector, clock.nowMs());
+  const nowMs = clock.nowMs();
+  const ending = buildEnding(hash.sha256, selector, nowMs);
   const detail = { ...by.detail, ...describeEnding(selector, ending) };
-  return { event: { type: "token.revoked", ...by, outcome: "allow", detail }, ending };
+  const event: AuditEvent = { type: "token.revoked", ...by, outcome: "allow", detail };
+  if (selector.by !== "subject" || !selector.disabled) return { event, ending };
+  const mark = accountMark(hash.sha256, selector, "disabled", { ofMs: nowMs, nowMs });
+  return { event, ending, also: [mark] };
 }
 
 /** A subject that is kept out has an event of its own, and so has a job. */

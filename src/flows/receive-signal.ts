@@ -6,8 +6,8 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { SIGNAL_BYTES_MAX, SIGNAL_FUTURE_SECONDS, SIGNAL_SEEN_SECONDS } from "../limits/signals.ts";
 import { ENDING_KEPT_SECONDS } from "../limits/tokens.ts";
-import type { EndingSelector } from "../policy/endings.ts";
-import { liftDisabled } from "../policy/endings.ts";
+import type { EndingKey, EndingSelector } from "../policy/endings.ts";
+import { accountAfter, accountMark, liftDisabled } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
@@ -21,14 +21,17 @@ import { readSecurityEvent, SECURITY_EVENT } from "../spec/rfc8417.ts";
 import type { Meaning, ReceivedSignal } from "../spec/ssf.ts";
 import { readSignal } from "../spec/ssf.ts";
 import type { EndingEvent } from "./endings.ts";
-import { endingEntry } from "./endings.ts";
+import { endingEntry, isDisabled } from "./endings.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
 
-export type SignalPorts = Pick<Ports, "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier">;
+export type SignalPorts = Pick<
+  Ports,
+  "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier" | "endings"
+>;
 
-type ActingSignal = Exclude<ReceivedSignal, { meaning: "tests" }>;
-type EndingSignal = Exclude<ActingSignal, { meaning: "enables" }>;
+type EndingSignal = Extract<ReceivedSignal, { meaning: "ends" }>;
+type AccountSignal = Extract<ReceivedSignal, { sub: string }>;
 
 /** The issuer whose events come under this name. */
 export const signalIssuer = (
@@ -74,30 +77,34 @@ export async function recordSignal(
   request: AuditedRequest,
 ): Promise<void> {
   const signal = readSignal(event, issuer);
-  const nowSeconds = ports.clock.nowSeconds();
   const once: Guard = {
     kind: "jti_fresh",
     // Apart from the assertions of this issuer.
     issuer: `signal ${issuer}`,
     jti: event.jti,
-    expiresAtSeconds: nowSeconds + seenSeconds(signal.ok ? signal.value.meaning : undefined),
+    expiresAtSeconds: ports.clock.nowSeconds() + seenSeconds(signal.ok ? signal.value.meaning : undefined),
   };
   const detail: JsonObject = { iss: issuer, jti: event.jti, event: event.type };
+  // What is understood in part would end too much or too little, so that it ends nothing, and the trail says so.
+  const ignored = (reason: Reason): AuditEvent => ({
+    type: "signal.ignored",
+    outcome: "deny",
+    reason,
+    request,
+    detail,
+  });
   if (!signal.ok) {
-    // What is understood in part would end too much or too little, so that it ends nothing, and the trail says so.
-    const ignored: AuditEvent = {
-      type: "signal.ignored",
-      outcome: "deny",
-      reason: signal.error.kind,
-      request,
-      detail,
-    };
-    await ports.journal.record({ event: ignored, guards: [once] });
+    await ports.journal.record({ event: ignored(signal.error.kind), guards: [once] });
     return;
   }
-  if (signal.value.meaning === "tests") return;
+  const { value } = signal;
+  if (value.meaning === "tests") return;
   const by = { type: "signal.received", reason: "by_issuer", request, detail } as const;
-  await ports.journal.record({ ...entryOf(ports, signal.value, issuer, by), guards: [once] });
+  if (value.meaning === "ends") {
+    await ports.journal.record({ ...endingEntry(ports, selectorOf(value, issuer), by), guards: [once] });
+    return;
+  }
+  await recordAccount(ports, value, issuer, { once, by, superseded: ignored("event_superseded") });
 }
 
 /**
@@ -107,25 +114,62 @@ export async function recordSignal(
 const seenSeconds = (meaning: Meaning | undefined): number =>
   meaning === "disables" || meaning === "enables" ? ENDING_KEPT_SECONDS : SIGNAL_SEEN_SECONDS;
 
-function entryOf(ports: SignalPorts, signal: ActingSignal, iss: string, by: EndingEvent): Entry {
-  if (signal.meaning !== "enables") return endingEntry(ports, selectorOf(signal, iss), by);
-  const { sub, atSeconds } = signal;
-  // SSF-D-8: one that was sent before the subject was disabled, and comes after that, enables nothing.
-  const lift = liftDisabled(ports.hash.sha256, { iss, sub }, ports.clock.nowMs(), msOf(atSeconds));
-  const event = { ...by, type: "subject.enabled", outcome: "allow" } as const;
-  return { event: { ...event, detail: { ...by.detail, sub } }, lift };
+/**
+ * SSF-D-8, SSF-D-12: a disabled account has nothing left, and is kept out. Of two events about an account the one that
+ * happened later counts, in whatever order they come; of two of one second, the one that came later.
+ */
+async function recordAccount(
+  ports: SignalPorts,
+  { meaning, sub, atSeconds }: AccountSignal,
+  iss: string,
+  { once, by, superseded }: { once: Guard; by: EndingEvent; superseded: AuditEvent },
+): Promise<void> {
+  const { hash, clock, journal, endings } = ports;
+  const origin = { iss, sub };
+  const times = { ofMs: 1000 * atSeconds, nowMs: clock.nowMs() };
+  const later = (became: "disabled" | "enabled"): EndingKey =>
+    accountAfter(hash.sha256, origin, became, times.ofMs);
+  const enabled: AuditEvent = {
+    ...by,
+    type: "subject.enabled",
+    outcome: "allow",
+    detail: { ...by.detail, sub },
+  };
+  const lift: Entry = {
+    event: enabled,
+    lift: liftDisabled(hash.sha256, origin, times.nowMs),
+    guards: [{ kind: "not_ended", keys: [later("disabled")] }],
+  };
+  const mark = accountMark(hash.sha256, origin, meaning === "enables" ? "enabled" : "disabled", times);
+  const [first, otherwise]: readonly Entry[] =
+    meaning === "enables"
+      ? [lift, { event: superseded }]
+      : [
+          {
+            ...endingEntry(ports, { by: "subject", ...origin, disabled: true }, by),
+            guards: [{ kind: "not_ended", keys: [later("enabled")] }],
+          },
+          endingEntry(ports, { by: "subject", ...origin, upToMs: msOf(atSeconds) }, by),
+        ];
+  for (const entry of [first, otherwise]) {
+    if (entry === undefined) continue;
+    const guards = [once, ...(entry.guards ?? [])];
+    const recorded = await journal.record({ ...entry, also: [mark], guards });
+    if (recorded.ok || recorded.error.includes("jti_fresh")) break;
+  }
+  // Another instance may have recorded an event at the same moment: the one that looks last sees both.
+  if (!(await isDisabled(ports, origin))) return;
+  if (meaning === "enables" || (await endings.isEnded([later("enabled")]))) await journal.record(lift);
 }
 
-/** SSF-D-8: a disabled account has nothing left, and is kept out; of a session that was revoked, what began until then ends. */
-function selectorOf({ meaning, subject, atSeconds }: EndingSignal, iss: string): EndingSelector {
+/** Of a session that was revoked, what began until then ends. */
+function selectorOf({ subject, atSeconds }: EndingSignal, iss: string): EndingSelector {
   if ("jti" in subject) return { by: "foreign_token", iss, jti: subject.jti };
   // JOB-D-19: what is redeemed of the job later is refused too.
   if ("job" in subject) return { by: "job", iss, id: subject.job };
-  if (subject.sid !== undefined) return { by: "sign_in", iss, sid: subject.sid };
-  const { sub } = subject;
-  return meaning === "ends"
-    ? { by: "subject", iss, sub, upToMs: msOf(atSeconds) }
-    : { by: "subject", iss, sub, disabled: true };
+  const { sub, sid } = subject;
+  if (sid !== undefined) return { by: "sign_in", iss, sid };
+  return { by: "subject", iss, sub, upToMs: msOf(atSeconds) };
 }
 
 /** The last millisecond of the second. */

@@ -288,14 +288,37 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
 
 /**
  * POLICY-D-20: a subject that is enabled again has nothing of what it had before. The record takes the place of those
- * without a cut-off that were recorded at `atMs` or earlier, because a subject may have been disabled again since.
+ * without a cut-off that are on record.
  */
-export const liftDisabled = (
+export const liftDisabled = (sha256: TextDigest, { iss, sub }: Origin, nowMs: number): Ending =>
+  buildEnding(sha256, { by: "subject", iss, sub, upToMs: nowMs }, nowMs);
+
+type Account = "disabled" | "enabled";
+
+/** SSF-D-12: when a subject was disabled or enabled, as the ending of a name that no token carries; it stays as long as the events count. */
+export const accountMark = (
   sha256: TextDigest,
   { iss, sub }: Origin,
-  nowMs: number,
-  atMs = nowMs,
-): Ending => ({ ...buildEnding(sha256, { by: "subject", iss, sub, upToMs: nowMs }, nowMs), atMs });
+  became: Account,
+  { ofMs, nowMs }: { ofMs: number; nowMs: number },
+): Ending => ({
+  key: accountKey(sha256, { iss, sub }, became),
+  cutOffMs: ofMs,
+  atMs: nowMs,
+  expiresAtSeconds:
+    Math.ceil(nowMs / 1000) + (became === "disabled" ? DISABLED_KEPT_SECONDS : ENDING_KEPT_SECONDS),
+});
+
+/** The key that is ended where the subject was disabled or enabled after that time. */
+export const accountAfter = (
+  sha256: TextDigest,
+  origin: Origin,
+  became: Account,
+  afterMs: number,
+): EndingKey => ({ key: accountKey(sha256, origin, became), sinceMs: afterMs + 1 });
+
+const accountKey = (sha256: TextDigest, { iss, sub }: Origin, became: Account): string =>
+  sha256(JSON.stringify([became, iss, sub])).slice(0, KEY_CHARS);
 
 /** The key that an ending reaches only where its subject is disabled. */
 export const disabledKey = (sha256: TextDigest, { iss, sub }: Origin): EndingKey => ({

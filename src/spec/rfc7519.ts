@@ -3,8 +3,8 @@
  * Covers 2 StringOrURI and NumericDate, 4.1 registered claims, with the audience rule of RFC 7523 section 3 and RFC
  * 10070.
  * Elsewhere: 4 spec/rfc7515.ts, spec/rfc8259.ts; 4.1.2 config/issuers.ts, flows/order/subject.ts, flows/still-covers.ts,
- * settings/settings.ts, settings/subject-names.ts; 4.1.3 flows/order/subject.ts; 4.1.7 adapters/crypto/random.ts; 5.2
- * spec/rfc7515.ts; 7.2 adapters/crypto/verifier.ts, spec/rfc7515.ts; 12 spec/rfc9068.ts.
+ * settings/settings.ts, settings/subject-names.ts; 4.1.3 flows/order/subject.ts; 4.1.5 spec/rfc8417.ts; 4.1.7
+ * adapters/crypto/random.ts; 5.2 spec/rfc7515.ts; 7.2 adapters/crypto/verifier.ts, spec/rfc7515.ts; 12 spec/rfc9068.ts.
  */
 
 import type { Result } from "../result.ts";
@@ -14,7 +14,7 @@ import type { JsonObject } from "./rfc8259.ts";
 type TimeClaim = "exp" | "nbf" | "iat";
 
 export type TimeFailure =
-  | { kind: "jwt_time_missing"; claim: "exp" | "iat" }
+  | { kind: "jwt_time_missing"; claim: TimeClaim }
   | { kind: "jwt_time_malformed"; claim: TimeClaim }
   | { kind: "jwt_expired" }
   | { kind: "jwt_not_yet_valid" }
@@ -96,7 +96,7 @@ export function stringClaim(claims: JsonObject, claim: string): Result<string, C
 }
 
 /** RFC7519-2-v2: a time in seconds, with or without a fraction. */
-export function numberClaim(claims: JsonObject, claim: "iat"): Result<number, TimeFailure> {
+export function numberClaim(claims: JsonObject, claim: "iat" | "nbf"): Result<number, TimeFailure> {
   const value = claims[claim];
   if (value === undefined) return err({ kind: "jwt_time_missing", claim });
   return isTime(value) ? ok(value) : err({ kind: "jwt_time_malformed", claim });

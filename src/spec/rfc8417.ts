@@ -101,6 +101,10 @@ export function readSecurityEvent(
   if (!iat.ok) return iat;
   if (iat.value > nowSeconds + futureSecondsMax) return err({ kind: "jwt_issued_in_future" });
   if (iat.value < nowSeconds - ageSecondsMax) return err({ kind: "jwt_too_old" });
+  // RFC7519-4.1.5-v1: what it tells of may not be so yet.
+  const nbf = claims.nbf === undefined ? iat : numberClaim(claims, "nbf");
+  if (!nbf.ok) return nbf;
+  if (nbf.value > nowSeconds + futureSecondsMax) return err({ kind: "jwt_not_yet_valid" });
   // RFC8417-2-1, RFC8417-2-2
   const { events, sub_id: subject } = claims;
   const listed = isJsonObject(events) ? Object.entries(events) : [];

@@ -5,7 +5,8 @@
  * revoked.
  * Elsewhere: 3.1 policy/signals.ts; 4 spec/rfc8417.ts; 6.1 adapters/signals/push.ts; 7.2 http/discovery.ts; 8.1.4
  * adapters/signals/tell.ts; 9 policy/signals.ts; D adapters/signals/push.ts, adapters/signals/receiver.ts,
- * adapters/signals/sender.ts, adapters/signals/tell.ts, flows/receive-signal.ts, http/signals.ts, policy/signals.ts.
+ * adapters/signals/sender.ts, adapters/signals/tell.ts, flows/receive-signal.ts, http/signals.ts, policy/endings.ts,
+ * policy/signals.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -82,11 +83,11 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
 /** A user, one sign-in of a user by its `sid`, one token, or one job, which is a session without a user (JOB-D-19). */
 type SignalSubject = { sub: string; sid?: string } | { jti: string } | { job: string };
 
-/** `atSeconds`: when it happened, as the event tells. SSF-D-8: only a user as a whole can be enabled. */
+/** `atSeconds`: when it happened, as the event tells. SSF-D-8: only a user as a whole is an account. */
 export type ReceivedSignal =
   | { meaning: "tests" }
-  | { meaning: "enables"; sub: string; atSeconds: number }
-  | { meaning: "ends" | "disables"; subject: SignalSubject; atSeconds: number };
+  | { meaning: "enables" | "disables"; sub: string; atSeconds: number }
+  | { meaning: "ends"; subject: SignalSubject; atSeconds: number };
 
 type SignalIgnored = {
   kind: "event_unknown" | "event_ends_nothing" | "event_subject_unsupported" | "event_subject_foreign";
@@ -106,8 +107,6 @@ export function readSignal(event: ReceivedEvent, issuer: string): Result<Receive
   const isTime = typeof told === "number" && Number.isFinite(told) && told >= 0;
   const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);
   if (meaning === "ends") return ok({ meaning, subject: subject.value, atSeconds });
-  if ("job" in subject.value) return err({ kind: "event_subject_unsupported" });
-  if (meaning === "disables") return ok({ meaning, subject: subject.value, atSeconds });
   if (!("sub" in subject.value) || subject.value.sid !== undefined)
     return err({ kind: "event_subject_unsupported" });
   return ok({ meaning, sub: subject.value.sub, atSeconds });

@@ -76,7 +76,7 @@ test("POLICY-D-20 a subject that is disabled again is listed by the event that b
   await first("carol");
   // An event of its issuer that is older than the disabling, and comes after it, enables nothing.
   const carol = { iss: CORP, sub: "carol" };
-  const lift = liftDisabled(hash.sha256, carol, site.clock.nowMs(), 1);
+  const lift = { ...liftDisabled(hash.sha256, carol, site.clock.nowMs()), atMs: 1 };
   const event = { type: "subject.enabled", outcome: "allow", reason: "by_issuer", detail: carol } as const;
   assert.ok((await site.ports.journal.record({ event, lift })).ok);
   const { lines } = await site.list("--json");

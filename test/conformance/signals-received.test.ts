@@ -3,7 +3,11 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { basic } from "../../scripts/http-client.ts";
+import { endingEntry, isDisabled } from "../../src/flows/endings.ts";
 import { SIGNALS_AT_ONCE } from "../../src/limits/signals.ts";
+import { foreignKeys } from "../../src/policy/endings.ts";
+import type { Ports } from "../../src/ports.ts";
+import { err } from "../../src/result.ts";
 import { forge, makeKey } from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
@@ -142,7 +146,7 @@ const ENDING: Record<string, (sub: string) => object> = {
     eventOf(REVOKED, {}, { sub_id: undefined }, { subject: { subject_type: "iss-sub", iss: CORP, sub } }),
 };
 for (const [name, make] of Object.entries(ENDING)) {
-  test(`SSF-D-6, RFC8935-2-2, SSF-4.2-2 ${name} ends the tokens of its subject, and no others`, async () => {
+  test(`SSF-D-6, RFC8935-2-2 ${name} ends the tokens of its subject, and no others`, async () => {
     const sub = randomUUID();
     const [hers, his, theirs] = [
       await tokenFor({ sub, iat: now() - 30 }),
@@ -162,29 +166,95 @@ for (const [name, make] of Object.entries(ENDING)) {
 
 test("SSF-D-8, POLICY-D-20 an account that its issuer disabled is kept out until it is enabled, and no older event enables it", async () => {
   const sub = randomUUID();
-  const isRefused = async (iat = now()): Promise<boolean> => {
-    const { status } = await service.token({
-      ...{ grant_type: EXCHANGE, subject_token: userToken({ sub, iat }), subject_token_type: JWT },
-      ...{ audience: "booking", scope: "trips.read" },
-      ...service.as(await service.svid("planner")),
-    });
-    return status === 400;
-  };
-  assert.equal(await isRefused(), false);
+  assert.equal(await isRefused(sub), false);
   assert.equal((await push(eventOf(`${RISC}/account-disabled`, user(sub)))).status, 202);
-  assert.deepEqual([await isRefused(), await isRefused(now() + 20)], [true, true]);
+  assert.deepEqual([await isRefused(sub), await isRefused(sub, now() + 20)], [true, true]);
   const enable = (seconds: number) =>
     push(eventOf(`${RISC}/account-enabled`, user(sub), {}, { event_timestamp: seconds }));
   assert.equal((await enable(now() - 60)).status, 202);
-  assert.equal(await isRefused(now() + 20), true);
+  assert.equal(await isRefused(sub, now() + 20), true);
   assert.equal((await enable(now())).status, 202);
   // Times in tokens are whole seconds, and what began in that of the event stays ended.
-  await until(async () => !(await isRefused(now() + 20)), "the next second");
-  assert.equal(await isRefused(now() - 20), true);
+  await until(async () => !(await isRefused(sub, now() + 20)), "the next second");
+  assert.equal(await isRefused(sub, now() - 20), true);
   assert.equal(
     (await service.events()).findLast(({ type }) => type === "subject.enabled")?.reason,
     "by_issuer",
   );
+});
+
+/** Whether a token of the user that begins then gets nothing. */
+async function isRefused(sub: string, iat = now()): Promise<boolean> {
+  const { status } = await service.token({
+    ...{ grant_type: EXCHANGE, subject_token: userToken({ sub, iat }), subject_token_type: JWT },
+    ...{ audience: "booking", scope: "trips.read" },
+    ...service.as(await service.svid("planner")),
+  });
+  return status === 400;
+}
+
+const ORDERS: Record<string, [first: [string, number], second: [string, number], out: boolean]> = {
+  "disabled, then enabled": [["account-disabled", 60], ["account-enabled", 58], false],
+  "enabled, then disabled": [["account-enabled", 60], ["account-disabled", 58], true],
+  "purged, then enabled": [["account-purged", 60], ["account-enabled", 58], false],
+};
+for (const [name, [first, second, isOut]] of Object.entries(ORDERS)) {
+  for (const order of [
+    [first, second],
+    [second, first],
+  ]) {
+    const [[early = ""] = []] = order;
+    test(`SSF-D-12 of an account that was ${name} the younger event decides, where ${early} comes first`, async () => {
+      const sub = randomUUID();
+      const token = await tokenFor({ sub, iat: now() - 70 });
+      for (const [type, ago] of order) {
+        const claims = eventOf(`${RISC}/${type}`, user(sub), {}, { event_timestamp: now() - ago });
+        assert.equal((await push(claims)).status, 202);
+      }
+      // Times in tokens are whole seconds, and what began in that of the enabling stays ended.
+      await until(async () => (await isRefused(sub, now() + 20)) === isOut, "the next second");
+      assert.equal(await isActive(token), false);
+    });
+  }
+}
+
+test("SSF-D-12 an older event is set aside with its reason, and an older disabling ends what began up to its time alone", async () => {
+  const sub = randomUUID();
+  const at = (ago: number) => ({ event_timestamp: now() - ago });
+  await push(eventOf(`${RISC}/account-disabled`, user(sub), {}, at(60)));
+  await push(eventOf(`${RISC}/account-enabled`, user(sub), {}, at(70)));
+  const event = await lastEvent();
+  assert.deepEqual([event?.type, event?.reason], ["signal.ignored", "event_superseded"]);
+  assert.equal(await isRefused(sub), true);
+  const other = randomUUID();
+  await push(eventOf(`${RISC}/account-enabled`, user(other), {}, at(60)));
+  const [older, younger] = [
+    await tokenFor({ sub: other, iat: now() - 80 }),
+    await tokenFor({ sub: other, iat: now() - 20 }),
+  ];
+  await push(eventOf(`${RISC}/account-disabled`, user(other), {}, at(70)));
+  assert.deepEqual([await isActive(older), await isActive(younger)], [false, true]);
+});
+
+test("SSF-D-12 an event of an issuer that is older than the disabling by an operator does not enable", async () => {
+  const sub = randomUUID();
+  await service.ports.journal.record(
+    endingEntry(service.ports, { by: "subject", iss: CORP, sub, disabled: true }, { reason: "by_operator" }),
+  );
+  await push(eventOf(`${RISC}/account-enabled`, user(sub), {}, { event_timestamp: now() - 5 }));
+  assert.equal(await isRefused(sub, now() + 20), true);
+});
+
+test("SSF-D-8 an account that its issuer disabled is kept out tomorrow too, beyond what an ending up to now reaches", async () => {
+  const origin = { iss: CORP, sub: randomUUID() };
+  const isOutTomorrow = () => {
+    const { hash, endings } = service.ports;
+    return endings.isEnded(foreignKeys(hash.sha256, origin, now() + 86_400));
+  };
+  await push(eventOf(REVOKED, user(origin.sub)));
+  assert.equal(await isOutTomorrow(), false);
+  await push(eventOf(`${RISC}/account-disabled`, user(origin.sub)));
+  assert.equal(await isOutTomorrow(), true);
 });
 
 test("CAEP-3.1-2 an event ends what began up to its time, and not what began after it", async () => {
@@ -201,6 +271,15 @@ test("an event with a time of the future, or in milliseconds, ends what there is
   assert.equal((await push(claims)).status, 202);
   assert.equal(await isActive(token), false);
   assert.equal(await isActive(await tokenFor({ sub: "dora" })), true);
+});
+
+test("SSF-4.2-2 members that are not known, of the claims, the event and its subject, change nothing", async () => {
+  const token = await tokenFor({ sub: "ines", iat: now() - 30 });
+  const subject = { ...user("ines"), nickname: "i", device: { format: "opaque", id: "d" } };
+  const claims = eventOf(REVOKED, subject, { toe: now(), urn: {} }, { tenant: "t", reason_user: { xx: [] } });
+  assert.equal((await push(claims)).status, 202);
+  assert.equal((await lastEvent())?.type, "signal.received");
+  assert.equal(await isActive(token), false);
 });
 
 test("SSF-D-6 a single token that its issuer takes back ends with what came of it", async () => {
@@ -360,6 +439,12 @@ const REFUSED: Record<string, () => [pushed: ReturnType<typeof push>, status: nu
     400,
     "invalid_request",
   ],
+  "an nbf of tomorrow": () => [
+    push(eventOf(REVOKED, user(), { nbf: now() + 86_400 })),
+    400,
+    "invalid_request",
+  ],
+  "an nbf that is no number": () => [push(eventOf(REVOKED, user(), { nbf: "0" })), 400, "invalid_request"],
   "no jti": () => [push(eventOf(REVOKED, user(), { jti: undefined })), 400, "invalid_request"],
   "two events": () => [
     push(eventOf(REVOKED, user(), { events: { [REVOKED]: {}, [`${RISC}/account-disabled`]: {} } })),
@@ -490,35 +575,90 @@ test("SSF-D-10 the signature of an event is not verified while its issuer sends 
 
 test("SSF-D-9 an event that disables or enables is remembered for as long as any is taken, and one that ends for a day", async () => {
   const kept: number[] = [];
+  await withPorts(
+    ({ journal }) => ({
+      journal: {
+        record(entry, deadline) {
+          for (const guard of entry.guards ?? []) {
+            if ("expiresAtSeconds" in guard) kept.push(Math.round((guard.expiresAtSeconds - now()) / 86_400));
+          }
+          return journal.record(entry, deadline);
+        },
+      },
+    }),
+    async ({ send }) => {
+      for (const type of [REVOKED, `${RISC}/account-disabled`, `${RISC}/account-enabled`])
+        assert.equal((await send(eventOf(type, user()))).status, 202);
+      assert.deepEqual(kept, [1, 400, 400]);
+    },
+  );
+});
+
+for (const [first, second] of [
+  ["account-enabled", "account-disabled"],
+  ["account-disabled", "account-enabled"],
+] as const) {
+  test(`SSF-D-12 where ${second} is recorded beside ${first}, which its condition does not see, the younger still decides`, async () => {
+    const at = { "account-enabled": now() - 10, "account-disabled": now() - 20 };
+    let isBlind = false;
+    await withPorts(
+      ({ journal }) => ({
+        journal: {
+          // As two statements that see the same snapshot: the second has neither condition nor effect on the first.
+          record: ({ lift, guards = [], ...entry }, deadline) => {
+            const isAfter = isBlind;
+            isBlind = false;
+            const seen = isAfter ? guards.filter(({ kind }) => kind !== "not_ended") : guards;
+            return journal.record(
+              { ...entry, guards: seen, ...(!isAfter && lift !== undefined && { lift }) },
+              deadline,
+            );
+          },
+        },
+      }),
+      async ({ send, own }) => {
+        for (const type of [first, second]) {
+          isBlind = type === second;
+          const claims = eventOf(`${RISC}/${type}`, user(), {}, { event_timestamp: at[type] });
+          assert.equal((await send(claims)).status, 202);
+        }
+        assert.equal(await isDisabled(own.ports, { iss: CORP, sub: "alice" }), false);
+      },
+    );
+  });
+}
+
+test("SSF-D-10, PROD-8.3-1 while the CPU time for verifications is used up, an event is to be sent again later", () => {
+  const full = err({ reason: "proofs_too_many", retrySeconds: 7 } as const);
+  return withPorts(
+    () => ({ proofs: { verify: async () => full } }),
+    async ({ send }) => {
+      const { status, headers, body } = await send(eventOf(REVOKED, user()));
+      assert.deepEqual([status, headers["retry-after"], body.err], [503, "7", "access_denied"]);
+    },
+  );
+});
+
+type Own = Awaited<ReturnType<typeof makeService>>;
+type Sending = { own: Own; send(claims: object): ReturnType<Own["get"]> };
+
+/** A server of its own, with other ports, to which one issuer pushes. */
+async function withPorts(
+  ports: (usual: Ports) => Partial<Ports>,
+  work: (sending: Sending) => Promise<void>,
+): Promise<void> {
   const own = await makeService(
     {
       trustedIssuers: {
         [CORP]: { keys: { file: "corp.json" }, subjects: "keep", acceptAs: [], signals: { name: "corp" } },
       },
     },
-    {
-      files: { "corp.json": JSON.stringify({ keys: [corp.jwk] }) },
-      ports: ({ journal }) => ({
-        journal: {
-          record(entry, deadline) {
-            for (const guard of entry.guards ?? []) {
-              if ("expiresAtSeconds" in guard)
-                kept.push(Math.round((guard.expiresAtSeconds - now()) / 86_400));
-            }
-            return journal.record(entry, deadline);
-          },
-        },
-      }),
-    },
+    { files: { "corp.json": JSON.stringify({ keys: [corp.jwk] }) }, ports },
   );
-  try {
-    for (const type of [REVOKED, `${RISC}/account-disabled`, `${RISC}/account-enabled`]) {
-      const body = forge(corp, eventOf(type, user()), { header: { typ: "secevent+jwt" } });
-      const headers = { "content-type": "application/secevent+jwt" };
-      assert.equal((await own.get("/signals/corp", { method: "POST", headers, body })).status, 202);
-    }
-    assert.deepEqual(kept, [1, 400, 400]);
-  } finally {
-    await own.stop();
-  }
-});
+  const send: Sending["send"] = (claims) => {
+    const body = forge(corp, claims, { header: { typ: "secevent+jwt" } });
+    const headers = { "content-type": "application/secevent+jwt" };
+    return own.get("/signals/corp", { method: "POST", headers, body });
+  };
+  await work({ own, send }).finally(own.stop);
+}

@@ -12,9 +12,9 @@ import type { Changes } from "../store/store.ts";
 type WholeEntry = Entry & Changes;
 
 /** Whether the entry changes a record that guards of other entries may check; a new client is not such a record. */
-export function changes({ consent, client, registration, ending, lift, keys }: WholeEntry): boolean {
+export function changes({ consent, client, registration, ending, lift, also, keys }: WholeEntry): boolean {
   const alters = registration !== undefined && !("register" in registration);
-  return alters || [consent, client, ending, lift, keys].some((change) => change !== undefined);
+  return alters || [consent, client, ending, lift, also, keys].some((change) => change !== undefined);
 }
 
 /**

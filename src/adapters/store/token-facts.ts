@@ -151,10 +151,10 @@ async function findReached(queries: TokenQueries, filter: ReachFilter): ReturnTy
 
 // --- writing ----------------------------------------------------------------------------------------------------
 
-/** The endings of an entry: its own, and that of a consent or client for whose tokens nothing is to be issued again. */
+/** The endings of an entry: its own ones, and that of a consent or client for whose tokens nothing is to be issued again. */
 export function endingsOf(entry: Omit<StoreEntry, "event">): readonly Ending[] {
-  const { ending, consent, client, registration } = entry;
-  const endings: Ending[] = ending === undefined ? [] : [ending];
+  const { ending, also = [], consent, client, registration } = entry;
+  const endings: Ending[] = ending === undefined ? [...also] : [ending, ...also];
   const end = (selector: EndingSelector, atSeconds: number): void =>
     void endings.push(buildEnding(sha256, selector, atSeconds * 1000));
   if (consent !== undefined && "withdraw" in consent)

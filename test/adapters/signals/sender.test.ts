@@ -200,6 +200,21 @@ test(
 );
 
 test(
+  "CAEP-3.1-1 an event tells the second of the ending, however much later it is made",
+  sending(async ({ token, write, end, sender, got, clock }) => {
+    await write([token({ ruleId: "told-late" })]);
+    clock.pass(700);
+    await end({ by: "rule", id: "told-late" });
+    const endedSeconds = clock.nowSeconds();
+    clock.pass(9_000);
+    await sender.run();
+    await until(() => got().length === 1, "the event is told");
+    const [payload] = Object.values(got()[0]?.events ?? {});
+    assert.equal(payload.event_timestamp, endedSeconds);
+  }),
+);
+
+test(
   "SSF-D-2 an event that is there already is not signed again by a later look",
   sending(async ({ token, write, end, sender, signed, clock }) => {
     await write([token({ ruleId: "seen" }), token({ ruleId: "seen" })]);
