@@ -28,6 +28,18 @@ export function checkResources(resource: readonly string[]): Result<undefined, T
   return resource.every(fits) ? ok(undefined) : err({ kind: "target_malformed" });
 }
 
+const ORIGIN = /^https?:\/\/[^/?]+\/?$/i;
+
+/**
+ * RFC8707-D-1: the configured name that a resource stands for. An origin is the same URI with and without a final slash
+ * (RFC 3986 6.2.3), and clients that parse it write the slash.
+ */
+function configuredName(resource: string, targets: ReadonlyMap<string, unknown>): string {
+  if (targets.has(resource) || !ORIGIN.test(resource)) return resource;
+  const other = resource.endsWith("/") ? resource.slice(0, -1) : `${resource}/`;
+  return targets.has(other) ? other : resource;
+}
+
 /** The one target name that `resource` and `audience` request together; undefined when neither was sent. */
 export function requestedTarget(
   resource: readonly string[],
@@ -36,7 +48,8 @@ export function requestedTarget(
 ): Result<string | undefined, TargetFailure> {
   const resources = checkResources(resource);
   if (!resources.ok) return resources;
-  const names = [...new Set([...audience, ...resource])];
+  const meant = resource.map((one) => configuredName(one, registry.targets));
+  const names = [...new Set([...audience, ...meant])];
   if (!names.every(fits)) return err({ kind: "target_malformed" });
   const [first, ...others] = names;
   if (first === undefined) return ok(undefined);

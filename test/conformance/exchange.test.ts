@@ -42,6 +42,7 @@ const CONFIGURATION = {
     ...HOPS.map((name) => ({ names: [`desk-${name}`], owners: [hop(name)], scopes })),
     { names: [API, "api", "urn:example:api"], scopes },
     { names: ["https://other.example"], scopes },
+    { names: ["https://slashed.example/"], scopes },
   ],
   policies: [
     {
@@ -53,7 +54,14 @@ const CONFIGURATION = {
       targets: HOPS.map((name) => `desk-${name}`),
       scopes,
     },
-    { id: "long", allow: "delegation", actors: [hop("one")], ...forUsers, targets: [API], scopes },
+    {
+      id: "long",
+      allow: "delegation",
+      actors: [hop("one")],
+      ...forUsers,
+      targets: [API, "https://slashed.example/"],
+      scopes,
+    },
     { id: "portal", allow: "delegation", actors: [portal], ...forUsers, targets: [API], scopes },
     {
       id: "machines",
@@ -348,6 +356,13 @@ const several: [string, Form, string][] = [
     { audience: "api", resource: API },
     "api",
   ],
+  ["RFC8707-D-1 an origin with a final slash that its name lacks", { resource: `${API}/` }, API],
+  [
+    "RFC8707-D-1 an origin without the final slash of its name",
+    { resource: "https://slashed.example" },
+    "https://slashed.example/",
+  ],
+  ["RFC8707-D-1 an origin in both forms", { resource: [API, `${API}/`] }, API],
   ["RFC8693-2.1-12 a duplicate audience", { audience: ["api", "api"] }, "api"],
   [
     "RFC8693-2.1-9, RFC8707-2-5 two resources of one target",
@@ -358,7 +373,7 @@ const several: [string, Form, string][] = [
   ["RFC8693-2.1-10 an audience alone", { audience: "api" }, "api"],
 ];
 for (const [name, form, aud] of several) {
-  test(`${name}: the audience of the token is the requested name, byte for byte`, async () => {
+  test(`${name}: the audience of the token is the configured name that was requested, byte for byte`, async () => {
     const answer = await delegate(form);
     assert.equal(answer.status, 200, answer.text);
     assert.equal(claimsOf(answer.body.access_token).aud, aud);
@@ -381,6 +396,9 @@ const wrong: [string, Form, string][] = [
   ["RFC8693-2.1-6, RFC8707-2-2 a relative resource", { resource: "/api" }, "resource_malformed"],
   ["RFC8693-2.1-7 a query that no target name has", { resource: `${API}?x=1` }, "target_unknown"],
   ["RFC8693-2.2.2-3 another spelling", { audience: `${API}/` }, "target_unknown"],
+  ["RFC8707-D-1 a path with a final slash", { resource: `${API}/v1/` }, "target_unknown"],
+  ["RFC8707-D-1 an origin with a slash and a query", { resource: `${API}/?` }, "target_unknown"],
+  ["RFC8707-D-1 another scheme", { resource: "http://api.example/" }, "target_unknown"],
   ["RFC8693-2.2.2-3 no target", { audience: "" }, "target_missing"],
 ];
 for (const [name, form, reason] of wrong) {
