@@ -176,7 +176,12 @@ export const TOKEN_REASONS = {
   workload_ambiguous: "more than one registration of the platform matches the token",
   workload_use_refused: "the registration of the platform does not accept its tokens in this role",
   workload_sub_refused:
-    "sub of the platform's token is too long, not printable ASCII, or has the form of another name",
+    "sub of the platform's token has control characters, marks of direction or unassigned ones, or the form of another name",
+  workload_sub_too_long: "sub of the platform's token has more than 512 characters",
+  workload_name_missing:
+    "the platform's token lacks a claim that the `name` of its registration has, or it is no text that can be shown",
+  workload_name_too_long:
+    "the name that would be made of the platform's token has more than 1024 bytes: a shorter one can be made by `name` of its registration",
   workload_acts_for_another: "the platform's token has act or may_act",
   workload_token_of_another_kind:
     "the platform's token has nonce, events or authorization_details, as those of users have",

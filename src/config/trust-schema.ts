@@ -1,5 +1,6 @@
 /** The schema of what is trusted: `trustDomains`, `trustedIssuers` and `consents`. */
 import * as v from "valibot";
+import { WORKLOAD_NAME_CLAIMS_MAX } from "../limits/input.ts";
 import { ASSERTION_SECONDS_MAX, WORKLOAD_TOKEN_SECONDS_MAX } from "../limits/tokens.ts";
 import { flag, list, maybe, setting, whole } from "../setting.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
@@ -109,6 +110,10 @@ const WorkloadsFile = v.strictObject({
   claims: setting(
     v.optional(v.record(text, v.pipe(v.array(v.union([text, v.boolean()])), v.minLength(1))), {}),
     "By JSON pointer, the exact values that a claim may have; each of them has to match.",
+  ),
+  name: maybe(
+    v.pipe(texts, v.maxLength(WORKLOAD_NAME_CLAIMS_MAX)),
+    "The claims that name its workloads here in place of `sub`, by JSON pointer, in this order; up to 4, each a text. To change them is to make another set of agents.",
   ),
   audiences: maybe(
     texts,

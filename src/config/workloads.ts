@@ -22,6 +22,17 @@ const SHARED_ISSUERS: ReadonlyMap<string, readonly string[]> = new Map([
   ["https://accounts.google.com", ["/sub"]],
 ]);
 
+/** FEDC-D-11: without this id in their name, or pinned, workloads of several owners' projects would be one agent. */
+const NAMED_BY: ReadonlyMap<string, string> = new Map([
+  [GITHUB, "/repository_id"],
+  ["https://gitlab.com", "/project_id"],
+  ["https://accounts.google.com", "/sub"],
+]);
+
+/** FEDC-D-13: what comes after the account can be the person behind a session. */
+const AWS_ACCOUNT = /\.tokens\.sts\.global\.api\.aws$/;
+const AWS_PRINCIPAL = "/https:~1~1sts.amazonaws.com~1/principal_id";
+
 /** Issuers that no token has: Entra signs with the name of a tenant. */
 const NO_ISSUER =
   /^https:\/\/(?:login\.microsoftonline\.com|sts\.windows\.net)\/(?:common|organizations|consumers)(?:\/|$)/;
@@ -55,7 +66,7 @@ export function readWorkloads(
 function readRegistration(
   issuer: string,
   name: string,
-  { tenancy, ...from }: WorkloadsFile,
+  { tenancy, name: namedBy, ...from }: WorkloadsFile,
   trustDomains: object,
   { problem, warnings }: Reader,
 ): PlatformRegistration {
@@ -100,11 +111,40 @@ function readRegistration(
         `${path}.subjects: ${one} names a repository by a name that another owner can get: name it with its ids, or pin /repository_id`,
       );
     }
-  }
-  for (const pointer of Object.keys(from.claims)) {
-    if (!pointer.startsWith("/") || /~(?![01])/.test(pointer)) {
-      problem(`${path}.claims`, `${pointer} is not a JSON pointer, such as /kubernetes.io/namespace`);
+    // FEDC-D-13
+    if (issuer === GITHUB && /^repo:[^@]*[^*@]$/.test(one)) {
+      warnings.push(
+        `${path}.subjects: ${one} is the sub of a repository from before 15 July 2026: one that is new, renamed or moved since has repo:OWNER@ID/NAME@ID:…, so list both`,
+      );
     }
+  }
+  const pointers = { claims: Object.keys(from.claims), name: namedBy ?? [] };
+  for (const [setting, named] of Object.entries(pointers)) {
+    for (const pointer of named) {
+      if (!pointer.startsWith("/") || /~(?![01])/.test(pointer)) {
+        problem(`${path}.${setting}`, `${pointer} is not a JSON pointer, such as /kubernetes.io/namespace`);
+      }
+    }
+  }
+  const unit = NAMED_BY.get(issuer);
+  if (namedBy !== undefined && unit !== undefined) {
+    if (!namedBy.includes(unit) && from.claims[unit]?.length !== 1) {
+      problem(
+        `${path}.name`,
+        `has no ${unit}, and "claims" does not pin it to one: two of them would be one agent`,
+      );
+    }
+  }
+  if (new Set(namedBy).size !== pointers.name.length) problem(`${path}.name`, "names a claim twice");
+  if (
+    AWS_ACCOUNT.test(issuer) &&
+    !(AWS_PRINCIPAL in from.claims) &&
+    from.subjects.some((one) => one.endsWith("*"))
+  ) {
+    problem(
+      `${path}.subjects`,
+      `are not exact: sub can be the person behind a session; name each role, or pin ${AWS_PRINCIPAL}`,
+    );
   }
   for (const one of from.audiences ?? []) {
     if (AUDIENCES_OF_OTHERS.test(one)) {
@@ -128,6 +168,7 @@ function readRegistration(
   return defined<PlatformRegistration>({
     ...from,
     name,
+    namedBy,
     issuer,
     uses: from.uses ?? (from.clients === undefined ? ["grant", "client", "actor"] : ["grant"]),
     claims: new Map(Object.entries(from.claims)),

@@ -21,7 +21,7 @@ import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
-import { isPlatformName, isWorkloadName, parsePlatformId, takesSubject } from "../spec/workload-grant.ts";
+import { isPlatformName, isWorkloadName, parsePlatformId, takesName } from "../spec/workload-grant.ts";
 
 /** What is known now of the parties of one token. */
 export type CurrentFacts = {
@@ -112,8 +112,9 @@ function checkPlatform(
   const id = parsePlatformId(name);
   const registration = id && platforms.get(id.registration);
   if (id === undefined || registration === undefined) return err("token_workload_gone");
-  if (trustedIssuers.get(registration.issuer)?.disabledSubjects.has(id.sub)) return err("subject_disabled");
-  if (!takesSubject(registration, id.sub)) return err("token_workload_gone");
+  if (trustedIssuers.get(registration.issuer)?.disabledSubjects.has(id.named.join("/")))
+    return err("subject_disabled");
+  if (!takesName(registration, id)) return err("token_workload_gone");
   const isBrought = record !== undefined && isBroughtGrant(record);
   const needsClient = record !== undefined && registration.clients?.includes(record.clientId) === false;
   return needsClient || (isBrought && !registration.uses.includes("grant"))

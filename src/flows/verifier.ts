@@ -56,8 +56,6 @@ export type PlatformUse = WorkloadUse | "exchange";
 export type PlatformProof = CheckedWorkload & {
   use: PlatformUse;
   compact: string;
-  /** The name of the workload here. */
-  id: string;
   /** The workload as its platform names it. */
   origin: Origin;
   registration: PlatformRegistration;

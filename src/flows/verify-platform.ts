@@ -19,6 +19,7 @@ import {
   isPlatformName,
   isWorkload,
   matchRegistration,
+  parsePlatformId,
   platformId,
 } from "../spec/workload-grant.ts";
 import { isDisabled } from "./endings.ts";
@@ -96,12 +97,15 @@ function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: Pla
     if (!holds(jws.value, key.value)) return refuse("grant_refused", "signature_invalid");
     const admitted = admit(issuer, match, claims, use);
     if (!admitted.ok) return admitted;
-    return whenOk(readProof(ports, compact, jws.value, admitted.value, use), (proof) =>
+    return whenOk(readProof(ports, compact, jws.value, admitted.value, use), (proof): Verified => {
+      const out = refuse("workload_not_admitted", "subject_disabled");
+      // FEDC-D-11: it is disabled by its `sub`, and by what it is named by.
+      const named = parsePlatformId(proof.id)?.named.join("/") ?? proof.sub;
+      if (issuer.disabledSubjects.has(named)) return out;
       // POLICY-D-20
-      whenReady(isDisabled(ports, proof.origin), (isOut) =>
-        isOut ? refuse("workload_not_admitted", "subject_disabled") : ok(proof),
-      ),
-    );
+      const disabled = isDisabled(ports, proof.origin, { iss: issuer.issuer, sub: named });
+      return whenReady(disabled, (isOut): Verified => (isOut ? out : ok(proof)));
+    });
   });
 }
 
@@ -127,6 +131,8 @@ function admit(
   return isOfRole ? match : refuse("workload_not_admitted", "workload_use_refused");
 }
 
+const OF_REGISTRATION: readonly TokenReason[] = ["workload_name_missing", "workload_name_too_long"];
+
 function readProof(
   { settings, clock, hash }: BasePorts,
   compact: string,
@@ -142,7 +148,11 @@ function readProof(
     skewSeconds,
     isTrustDomain: (name) => trustDomains.has(name),
   });
-  if (!checked.ok) return refuse("platform_refused", checked.error.kind);
+  if (!checked.ok) {
+    const { kind } = checked.error;
+    // FEDC-D-12: what the registration makes of the token is for the operator to change.
+    return refuse(OF_REGISTRATION.includes(kind) ? "workload_not_admitted" : "platform_refused", kind);
+  }
   const { sub, jti, expiresAtSeconds } = checked.value;
   const { name, issuer, reusable } = registration;
   const fingerprint = hash.sha256(jws.signingInput);
@@ -162,7 +172,6 @@ function readProof(
       registration,
       matched,
       fingerprint,
-      id: platformId(name, sub),
       origin: { iss: issuer, sub },
       kid: jws.header.kid,
       spends: reusable ? undefined : spends,

@@ -20,7 +20,9 @@ export const FORWARDED_NODE_CHARS_MAX = 256;
 export const SPIFFE_ID_BYTES_MAX = 2048;
 export const TRUST_DOMAIN_BYTES_MAX = 255;
 /** `sub` in the token of a platform's workload, and the name that it then has here. */
-export const WORKLOAD_SUB_CHARS_MAX = 255;
+export const WORKLOAD_SUB_CHARS_MAX = 512;
+/** FEDC-D-11 */
+export const WORKLOAD_NAME_CLAIMS_MAX = 4;
 export const PLATFORM_ID_BYTES_MAX = 1024;
 /** The part of a `client_id` beside the grant of a platform, which has no meaning, that the trail keeps. */
 export const IGNORED_CLIENT_ID_CHARS_MAX = 256;

@@ -2,7 +2,7 @@
  * Workload Authorization Grant, draft-carleton-workload-authz-grant-02, and MCP Workload Identity Federation (SEP-1933).
  * Covers WAG 4 the name of an agent, 5.1 the claims of its platform's JWT, 6 the registrations of platforms.
  */
-import { PLATFORM_ID_BYTES_MAX, WORKLOAD_SUB_CHARS_MAX } from "../limits/input.ts";
+import { PLATFORM_ID_BYTES_MAX, WORKLOAD_NAME_CLAIMS_MAX, WORKLOAD_SUB_CHARS_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseScope } from "./rfc6749.ts";
@@ -23,24 +23,48 @@ export const DRAFT = "draft-carleton-workload-authz-grant-02";
 
 const SCHEME = "platform://";
 const REGISTRATION = /^[a-z0-9.~-]{1,64}$/;
-const PLATFORM_ID = /^platform:\/\/([a-z0-9.~-]{1,64})\/((?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+)$/;
+const SEGMENT = "(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+";
+const PLATFORM_ID = new RegExp(
+  `^platform://([a-z0-9.~-]{1,64})/(${SEGMENT}(?:/${SEGMENT}){0,${WORKLOAD_NAME_CLAIMS_MAX - 1}})$`,
+);
 
 export const isRegistrationName = (text: string): boolean => REGISTRATION.test(text);
 
 /**
  * WAG-4-1, WAG-4-2: the agent is the pair of registration and `sub`, never `sub` alone. `sub` is one segment, in which
- * each character but the unreserved ones is escaped, `%` too, so that no two pairs have the same name.
+ * each character but the unreserved ones is escaped, `%` too, so that no two pairs have the same name. FEDC-D-11: in
+ * place of `sub`, each claim that names the agent is a segment.
  */
-export const platformId = (registration: string, sub: string): string =>
-  `${SCHEME}${registration}/${sub.replace(/[^A-Za-z0-9._~-]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`)}`;
+export const platformId = (registration: string, ...named: readonly string[]): string =>
+  `${SCHEME}${registration}/${named.map(escaped).join("/")}`;
 
-export function parsePlatformId(text: string): { registration: string; sub: string } | undefined {
+/** FEDC-D-12: as UTF-8. */
+const escaped = (text: string): string =>
+  encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+
+function unescaped(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+export type PlatformId = {
+  registration: string;
+  /** `sub`, or the claims that name the agent. */
+  named: readonly string[];
+};
+
+export function parsePlatformId(text: string): PlatformId | undefined {
   const match = text.length <= PLATFORM_ID_BYTES_MAX ? PLATFORM_ID.exec(text) : null;
   if (match === null) return undefined;
-  const [, registration = "", segment = ""] = match;
-  const sub = segment.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const [, registration = "", segments = ""] = match;
+  const named = segments.split("/").flatMap((one) => unescaped(one) ?? []);
   // A name has one spelling: what needs no escape has none.
-  return PRINTABLE.test(sub) && platformId(registration, sub) === text ? { registration, sub } : undefined;
+  return named.every((one) => NAMEABLE.test(one)) && platformId(registration, ...named) === text
+    ? { registration, named }
+    : undefined;
 }
 
 export const isPlatformName = (text: string): boolean => text.startsWith(SCHEME);
@@ -70,6 +94,8 @@ export type PlatformRegistration = {
   subjects: readonly string[];
   /** By JSON pointer, the values that a claim may have. */
   claims: ReadonlyMap<string, readonly (string | boolean)[]>;
+  /** FEDC-D-11: the claims that name the workload, by JSON pointer; absent: `sub`. */
+  namedBy?: readonly string[];
   /** Absent: this server's own names. */
   audiences?: readonly string[];
   types: readonly (string | undefined)[];
@@ -146,9 +172,18 @@ function claimAt(claims: JsonObject, pointer: string): Json | undefined {
   return value;
 }
 
-/** Whether `sub` is one that this registration takes now, of a name that was given before. */
-export const takesSubject = ({ subjects }: PlatformRegistration, sub: string): boolean =>
-  subjects.some((one) => isSubject(one, sub));
+/** Whether a name that was given before is one that this registration gives now. */
+export function takesName(
+  { subjects, claims, namedBy }: PlatformRegistration,
+  { named }: PlatformId,
+): boolean {
+  if (named.length !== (namedBy?.length ?? 1)) return false;
+  return named.every((one, index) => {
+    const pointer = namedBy?.[index];
+    if (pointer === undefined) return subjects.some((pattern) => isSubject(pattern, one));
+    return claims.get(pointer)?.includes(one) ?? true;
+  });
+}
 
 /** Whether any platform's grant is accepted. */
 export const takesWorkloadGrants = (registrations: ReadonlyMap<string, PlatformRegistration>): boolean =>
@@ -158,6 +193,8 @@ export const takesWorkloadGrants = (registrations: ReadonlyMap<string, PlatformR
 
 export type CheckedWorkload = {
   sub: string;
+  /** The name of the workload here. */
+  id: string;
   audience: string;
   jti?: string;
   issuedAtSeconds: number;
@@ -172,7 +209,12 @@ type WorkloadFailure =
   | ClaimFailure
   | AudienceFailure
   | TimeFailure
+  | WorkloadNameFailure
   | { kind: "workload_sub_refused" | "workload_acts_for_another" | "workload_token_of_another_kind" };
+
+type WorkloadNameFailure = {
+  kind: "workload_sub_too_long" | "workload_name_missing" | "workload_name_too_long";
+};
 
 /** Does not check the signature: the result counts only under a key of the registration's issuer (WAG-6.1-3). */
 export function checkWorkload(
@@ -212,8 +254,11 @@ export function checkWorkload(
   if (!times.ok) return times;
   const sub = stringClaim(claims, "sub");
   if (!sub.ok) return sub;
+  if ([...sub.value].length > WORKLOAD_SUB_CHARS_MAX) return err({ kind: "workload_sub_too_long" });
   if (!isWorkloadSub(sub.value, registration, rule.isTrustDomain))
     return err({ kind: "workload_sub_refused" });
+  const id = nameOf(registration, sub.value, claims);
+  if (!id.ok) return id;
   const jti = claims.jti === undefined ? undefined : stringClaim(claims, "jti");
   if (jti?.ok === false) return jti;
   const scopes = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
@@ -221,6 +266,7 @@ export function checkWorkload(
   return ok(
     defined<CheckedWorkload>({
       sub: sub.value,
+      id: id.value,
       audience: audience.value,
       jti: jti?.value,
       issuedAtSeconds: Math.floor(issuedAt.value),
@@ -231,10 +277,24 @@ export function checkWorkload(
   );
 }
 
-const PRINTABLE = new RegExp(`^[\\x20-\\x7e]{1,${WORKLOAD_SUB_CHARS_MAX}}$`);
+/** FEDC-D-12: a branch or an environment may have any letters; what hides or reorders text is refused. */
+const NAMEABLE = new RegExp(`^[^\\p{Cc}\\p{Bidi_Control}\\p{Cn}\\p{Cs}]{1,${WORKLOAD_SUB_CHARS_MAX}}$`, "u");
+
+/** FEDC-D-11: by `sub`, or by the claims that the registration names it by, each of which is a text. */
+function nameOf(
+  { name, namedBy }: PlatformRegistration,
+  sub: string,
+  claims: JsonObject,
+): Result<string, WorkloadNameFailure> {
+  const named = namedBy?.map((pointer) => claimAt(claims, pointer)) ?? [sub];
+  const isNameable = (one: Json | undefined): one is string => typeof one === "string" && NAMEABLE.test(one);
+  if (!named.every(isNameable)) return err({ kind: "workload_name_missing" });
+  const id = platformId(name, ...named);
+  return id.length <= PLATFORM_ID_BYTES_MAX ? ok(id) : err({ kind: "workload_name_too_long" });
+}
 
 /**
- * PLAT-D-7: printable ASCII, and no name of another kind: a SPIFFE ID is a workload's that proves it by its SVID, unless
+ * PLAT-D-7: text that can be shown, and no name of another kind: a SPIFFE ID is a workload's that proves it by its SVID, unless
  * its trust domain is known by this registration alone.
  */
 function isWorkloadSub(
@@ -242,7 +302,7 @@ function isWorkloadSub(
   { svid }: PlatformRegistration,
   isTrustDomain: (name: string) => boolean,
 ): boolean {
-  if (!PRINTABLE.test(sub) || /^(platform|https):\/\//i.test(sub)) return false;
+  if (!NAMEABLE.test(sub) || /^(platform|https):\/\//i.test(sub)) return false;
   if (!/^spiffe:/i.test(sub)) return true;
   const id = parseSpiffeId(sub);
   return svid && id.ok && !isTrustDomain(id.value.trustDomain);

@@ -239,3 +239,54 @@ test("SPCA-D-1, PLAT-D-7 a registration of a domain that trustDomains has is ref
   const users = { [ACME]: { keys: { discover: true }, subjects: "keep" } };
   assert.deepEqual(problemsOf(users, here(ACME)), []);
 });
+
+const NAMES: [what: string, name: readonly string[], want: RegExp | undefined, more?: object][] = [
+  ["of an id and an environment", ["/repository_id", "/environment"], undefined],
+  ["of an environment in a pinned repository", ["/environment"], undefined, { "/repository_id": ["1"] }],
+  [
+    "of an environment in any of two repositories",
+    ["/environment"],
+    /name: has no \/repository_id/,
+    { "/repository_id": ["1", "2"] },
+  ],
+  ["of an environment alone", ["/environment"], /name: has no \/repository_id/],
+  ["of five claims", ["/repository_id", "/a", "/b", "/c", "/d"], /name/],
+  ["of none", [], /name/],
+  ["of one claim twice", ["/repository_id", "/repository_id"], /name: names a claim twice/],
+  ["of no pointer", ["repository_id"], /name: repository_id is not a JSON pointer/],
+];
+for (const [what, name, want, more] of NAMES) {
+  test(`FEDC-D-11 at a shared issuer a name ${what} is ${want === undefined ? "accepted" : "refused"}`, () => {
+    const claims = { "/repository_owner_id": ["1"], ...more };
+    const problems = problemsOf(
+      of({ gh: { tenancy: "shared", subjects: ["repo:*"], claims, name } }, GITHUB),
+    );
+    if (want === undefined) assert.deepEqual(problems, []);
+    else assert.match(problems.join(), want);
+  });
+}
+
+test("FEDC-D-13 an exact subject of GitHub without ids is warned of with its new form, also where an id is pinned", () => {
+  const claims = { "/repository_id": ["1"] };
+  for (const [subject, count] of [
+    ["repo:a/b:ref:refs/heads/main", 1],
+    ["repo:a/b:*", 0],
+    ["repo:a@1/b@2:ref:refs/heads/main", 0],
+  ] as const) {
+    const config = load(of({ gh: { tenancy: "shared", subjects: [subject], claims } }, GITHUB));
+    assert.ok(config.ok, JSON.stringify(config));
+    assert.equal(config.value.warnings.filter((one) => one.includes("repo:OWNER@ID/NAME@ID")).length, count);
+  }
+});
+
+test("FEDC-D-13 an account of AWS needs exact subjects, or the pinned principal", () => {
+  const issuer = "https://11111111-2222-4333-8444-555555555555.tokens.sts.global.api.aws";
+  const aws = (subject: string, claims = {}) =>
+    problemsOf(of({ aws: { ...good, subjects: [subject], claims } }, issuer));
+  assert.match(aws("arn:aws:iam::1:role/*").join(), /subjects: are not exact/);
+  assert.deepEqual(aws("arn:aws:iam::1:role/a"), []);
+  assert.deepEqual(
+    aws("*", { "/https:~1~1sts.amazonaws.com~1/principal_id": ["arn:aws:iam::1:role/a"] }),
+    [],
+  );
+});

@@ -563,9 +563,9 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       [
         8,
         "PLAT-D-7 a sub that is too long",
-        g(() => acme.token({ sub: `agent/${"a".repeat(250)}` })),
+        g(() => acme.token({ sub: `agent/${"a".repeat(507)}` })),
         B,
-        "workload_sub_refused",
+        "workload_sub_too_long",
       ],
       [
         9,

@@ -10,7 +10,27 @@ import {
   matchRegistration,
   parsePlatformId,
   platformId,
+  takesName,
 } from "../../src/spec/workload-grant.ts";
+
+const registration = (changes: Partial<PlatformRegistration>): PlatformRegistration => ({
+  name: "one",
+  issuer: "https://p.example",
+  uses: ["grant"],
+  subjects: ["*"],
+  claims: new Map(),
+  types: [undefined],
+  maxLifeSeconds: 300,
+  maxAgeSeconds: 300,
+  reusable: false,
+  svid: false,
+  ...changes,
+});
+
+const NAMED: Partial<PlatformRegistration> = {
+  namedBy: ["/repository_id", "/environment"],
+  claims: new Map([["/repository_id", ["1"]]]),
+};
 
 const PRINTABLE = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
 
@@ -18,9 +38,40 @@ test("WAG-4-2 each printable character of sub has a name of its own, which is re
   const names = PRINTABLE.map((char) => platformId("acme", `a${char}`));
   assert.equal(new Set(names).size, 95);
   for (const [index, name] of names.entries()) {
-    assert.deepEqual(parsePlatformId(name), { registration: "acme", sub: `a${PRINTABLE[index]}` });
+    assert.deepEqual(parsePlatformId(name), { registration: "acme", named: [`a${PRINTABLE[index]}`] });
   }
 });
+
+test("FEDC-D-12 letters of any script are escaped as UTF-8, and read back", () => {
+  for (const sub of ["feature/größe", "環境", "\u{1f600}", "a\u0308", "ä"]) {
+    const name = platformId("acme", sub);
+    assert.match(name, /^platform:\/\/acme\/[A-Za-z0-9.~_%-]+$/);
+    assert.deepEqual(parsePlatformId(name), { registration: "acme", named: [sub] });
+  }
+});
+
+test("FEDC-D-11 a name of several claims is read back, and is no other's", () => {
+  const name = platformId("gh", "1296269", "a/b");
+  assert.equal(name, "platform://gh/1296269/a%2Fb");
+  assert.deepEqual(parsePlatformId(name), { registration: "gh", named: ["1296269", "a/b"] });
+  assert.notEqual(name, platformId("gh", "1296269/a/b"));
+});
+
+const takes: [what: string, named: readonly string[], want: boolean, more?: Partial<PlatformRegistration>][] =
+  [
+    ["of its subjects", ["agent/1"], true],
+    ["of none of its subjects", ["other/1"], false],
+    ["of two claims, where sub names", ["agent/1", "x"], false],
+    ["of a pinned and a free claim", ["1", "x"], true, NAMED],
+    ["of a claim that is pinned to another value", ["2", "x"], false, NAMED],
+    ["of one claim too few", ["1"], false, NAMED],
+  ];
+for (const [what, named, want, more] of takes) {
+  test(`PLAT-D-16, FEDC-D-11 a name ${what} ${want ? "stands" : "ends"}`, () => {
+    const one = registration({ subjects: ["agent/*"], ...more });
+    assert.equal(takesName(one, { registration: "one", named }), want);
+  });
+}
 
 const pairs: [string, [string, string], [string, string]][] = [
   ["an escape and what it stands for", ["a", "a%2Fb"], ["a", "a/b"]],
@@ -38,7 +89,16 @@ const names: [text: string, isName: boolean, isPattern: boolean][] = [
   ["platform://acme.agents.example/agent%2F7f3d", true, true],
   ["platform://acme/*", false, true],
   ["platform://acme/a/*", false, false],
-  ["platform://acme/a/b", false, false],
+  ["platform://acme/a/b", true, true],
+  ["platform://acme/a/b/c/d", true, true],
+  ["platform://acme/a/b/c/d/e", false, false],
+  ["platform://acme/a//b", false, false],
+  ["platform://acme/a/", false, false],
+  ["platform://acme/gr%C3%B6%C3%9Fe", true, true],
+  ["platform://acme/gr%F6%DFe", false, false],
+  ["platform://acme/%C3", false, false],
+  ["platform://acme/%E2%80%AE", false, false],
+  ["platform://acme/%ED%A0%80", false, false],
   ["platform://acme/", false, false],
   ["platform://*", false, false],
   ["platform://ACME/a", false, false],
@@ -47,7 +107,8 @@ const names: [text: string, isName: boolean, isPattern: boolean][] = [
   ["platform://acme/%0A", false, false],
   ["platform://acme/%", false, false],
   [`platform://${"a".repeat(65)}/x`, false, false],
-  [`platform://acme/${"x".repeat(256)}`, false, false],
+  [`platform://acme/${"x".repeat(512)}`, true, true],
+  [`platform://acme/${"x".repeat(513)}`, false, false],
   ["Platform://acme/x", false, false],
   ["spiffe://td.example/a", true, true],
   ["spiffe://td.example/*", false, true],
@@ -64,20 +125,6 @@ test("PLAT-D-8 a prefix stands over the workloads of its registration and of no 
   assert.deepEqual(prefixesOver(id), ["platform://acme/*"]);
   assert.ok(matchesPattern("platform://acme/*", id));
   assert.ok(!matchesPattern("platform://acme/*", platformId("acme-2", "a")));
-});
-
-const registration = (changes: Partial<PlatformRegistration>): PlatformRegistration => ({
-  name: "one",
-  issuer: "https://p.example",
-  uses: ["grant"],
-  subjects: ["*"],
-  claims: new Map(),
-  types: [undefined],
-  maxLifeSeconds: 300,
-  maxAgeSeconds: 300,
-  reusable: false,
-  svid: false,
-  ...changes,
 });
 
 type Matching = [what: string, changes: Partial<PlatformRegistration>, claims: JsonObject, isMatch: boolean];

@@ -56,8 +56,13 @@ export function namesIn(
     actors: unique([
       ...rules.flatMap(({ actors = [] }) => actors),
       ...clients.flatMap((one) => workloadOf(one) ?? []),
-      ...Array.from(platforms, ({ name, subjects: [first = ""] }) =>
-        platformId(name, first.replace(/\*$/, "any")),
+      ...Array.from(platforms, ({ name, subjects: [first = ""], claims, namedBy }) =>
+        platformId(
+          name,
+          ...(namedBy?.map((pointer) => String(claims.get(pointer)?.[0] ?? "any")) ?? [
+            first.replace(/\*$/, "any"),
+          ]),
+        ),
       ),
     ]),
     clients: unique(rules.flatMap((rule) => clientsOf(rule) ?? [])),

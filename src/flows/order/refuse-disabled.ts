@@ -21,7 +21,7 @@ export function refuseDisabled(
   const ofPlatform = (name: string): readonly Origin[] => {
     const id = parsePlatformId(name);
     const registration = id && platforms.get(id.registration);
-    return registration === undefined ? [] : [{ iss: registration.issuer, sub: id?.sub ?? "" }];
+    return registration === undefined ? [] : [{ iss: registration.issuer, sub: id?.named.join("/") ?? "" }];
   };
   const origin = access.subject?.origin ?? { iss: issuer, sub };
   return whenReady(
