@@ -320,6 +320,8 @@ export const SERVER_REASONS = {
   event_unknown: "the security event is of a type that ends nothing here",
   event_ends_nothing: "the security event tells of a credential that is new",
   event_subject_unsupported: "the subject of the security event is in no form that is understood here",
+  event_subject_critical:
+    "the subject has a member that its transmitter calls critical, and that is not understood here",
   event_superseded: "a younger event about the account is on record",
   event_subject_foreign: "the security event is about a subject of another issuer than its own",
   receiver_refused: "the receiver refused the security event for good",

@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
+import { SUBJECT_FORMATS } from "../spec/ssf.ts";
 import { certificatesOf } from "./check/certificates.ts";
 import { datesOf } from "./check/dates.ts";
 import type { Finding } from "./check/finding.ts";
@@ -49,6 +50,7 @@ async function look(configFile: string, config: Config): Promise<readonly Findin
     ...datesOf(config, clock.nowSeconds()),
     ...certificatesOf(config),
     ...workloadsOf(config),
+    ...signalsOf(config),
     ...store,
     ...outside.flat(),
     ...placesOf(config),
@@ -81,6 +83,17 @@ const workloadsOf = ({ settings }: Config): readonly Finding[] =>
       ? `a token is accepted again until it is ${maxAgeSeconds} seconds old`
       : "each token is accepted once; clients that send one token file again, as those of clouds do, need reusable",
   }));
+
+/** PCL-D-16: the subjects of events that are taken of each issuer, and those that are refused. */
+const signalsOf = ({ settings }: Config): readonly Finding[] =>
+  [...settings.trustedIssuers.values()].flatMap(({ issuer, signals }): readonly Finding[] => {
+    if (signals === undefined) return [];
+    const { true: taken = [], false: refused = [] } = Object.groupBy(Object.keys(SUBJECT_FORMATS), (name) =>
+      String(SUBJECT_FORMATS[name]),
+    );
+    const says = `formats of subjects that are taken: ${taken.join(", ")}; that are not: ${refused.join(", ")}`;
+    return [{ level: "ok", where: `trustedIssuers.${issuer}.signals`, says }];
+  });
 
 /** A text of the configuration's reader begins with its path. */
 function problem(text: string): Finding {

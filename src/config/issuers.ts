@@ -80,7 +80,7 @@ export function readIssuers(
       types: from.types.map((type) => type ?? undefined),
       subjects: readSubjects(from.subjects ?? NO_USERS, allSubjects),
       workloads,
-      signals: from.signals && readSignals(`${path}.signals`, issuer, from.signals, reader),
+      signals: from.signals && readSignals(`${path}.signals`, issuer, name, from.signals, reader),
       disabledSubjects: new Set(from.disabledSubjects),
     });
     issuers.set(name, trusted);
@@ -94,12 +94,21 @@ export function readIssuers(
 function readSignals(
   path: string,
   us: string,
-  { name, audiences, authorization: from }: NonNullable<v.InferOutput<typeof IssuerFile>["signals"]>,
+  issuer: string,
+  {
+    name,
+    audiences,
+    authorization: from,
+    issuer: iss = issuer,
+    criticalSubjectMembers,
+  }: NonNullable<v.InferOutput<typeof IssuerFile>["signals"]>,
   { readSecret }: Reader,
 ): SignalSource {
   const secret = from && readSecret(`${path}.authorization`, from);
   return defined<SignalSource>({
     name,
+    iss,
+    criticalSubjectMembers,
     audiences: audiences ?? [us, `${us}/signals/${name}`],
     authorization: secret && createHash("sha256").update(secret).digest("base64url"),
   });

@@ -144,6 +144,14 @@ const SignalSourceFile = v.strictObject({
     "The audiences of which its events must have one; by default the issuer of this server and that URL.",
   ),
   authorization: maybe(secret, "The value of the Authorization header field that each push must have."),
+  issuer: maybe(
+    text,
+    "The `iss` of its events and of the subjects in them, where it is not that of its tokens: Google ends it with a slash.",
+  ),
+  criticalSubjectMembers: list(
+    text,
+    "The `critical_subject_members` of its metadata: an event whose subject has one of them, beside user and session, ends nothing.",
+  ),
 });
 
 export const IssuerFile = v.strictObject({

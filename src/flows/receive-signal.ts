@@ -11,7 +11,7 @@ import { accountAfter, accountMark, liftDisabled } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
-import { err, whenOk } from "../result.ts";
+import { err, ok, whenOk } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -60,8 +60,8 @@ function readEvent(
   { issuer, signals }: TrustedIssuer,
   jws: Jws,
 ): Result<ReceivedEvent, { reason: Reason }> {
-  if (jws.claims.iss !== issuer) return err({ reason: "issuer_unknown" });
-  const { audiences = [] } = signals ?? {};
+  const { audiences = [], iss = issuer } = signals ?? {};
+  if (jws.claims.iss !== iss) return err({ reason: "issuer_unknown" });
   const nowSeconds = ports.clock.nowSeconds();
   const bounds = { futureSecondsMax: SIGNAL_FUTURE_SECONDS, ageSecondsMax: ENDING_KEPT_SECONDS };
   const rule = { audiences, nowSeconds, ...bounds };
@@ -72,11 +72,12 @@ function readEvent(
 /** RFC8935-2-3: an event that comes again changes nothing, and is answered as the first one was. */
 export async function recordSignal(
   ports: SignalPorts,
-  { issuer }: TrustedIssuer,
+  { issuer, signals }: TrustedIssuer,
   event: ReceivedEvent,
   request: AuditedRequest,
-): Promise<void> {
-  const signal = readSignal(event, issuer);
+): Promise<Result<undefined, { reason: Reason }>> {
+  const { iss = issuer, criticalSubjectMembers: critical = [] } = signals ?? {};
+  const signal = readSignal(event, { issuers: [issuer, iss], critical });
   const once: Guard = {
     kind: "jti_fresh",
     // Apart from the assertions of this issuer.
@@ -94,17 +95,20 @@ export async function recordSignal(
     detail,
   });
   if (!signal.ok) {
-    await ports.journal.record({ event: ignored(signal.error.kind), guards: [once] });
-    return;
+    const { kind } = signal.error;
+    await ports.journal.record({ event: ignored(kind), guards: [once] });
+    // PCL-D-16: what can never apply is refused, so that its transmitter sees it.
+    return kind === "event_subject_unsupported" ? err({ reason: kind }) : ok(undefined);
   }
   const { value } = signal;
-  if (value.meaning === "tests") return;
+  if (value.meaning === "tests") return ok(undefined);
   const by = { type: "signal.received", reason: "by_issuer", request, detail } as const;
   if (value.meaning === "ends") {
     await ports.journal.record({ ...endingEntry(ports, selectorOf(value, issuer), by), guards: [once] });
-    return;
+    return ok(undefined);
   }
   await recordAccount(ports, value, issuer, { once, by, superseded: ignored("event_superseded") });
+  return ok(undefined);
 }
 
 /**

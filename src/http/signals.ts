@@ -57,8 +57,10 @@ export function signalsEndpoint(
     // SSF-D-10: only events that the issuer signed use up its rate.
     const waitSeconds = ports.throttle.takeEvent(signals.name);
     if (waitSeconds > 0) return later(429, waitSeconds, "requests_too_many");
-    await recordSignal(ports, issuer, event.value, audited);
-    return TAKEN;
+    const recorded = await recordSignal(ports, issuer, event.value, audited);
+    if (recorded.ok) return TAKEN;
+    // Its issuer signed it, so that it counts as no failure of its source.
+    return { ...privateJson(400, UNSUPPORTED), refused: recorded.error };
   };
 }
 
@@ -78,5 +80,7 @@ const later = (status: 429 | 503, seconds: number, reason: Reason): HttpResponse
   ...privateJson(status, errorOf("access_denied"), { "Retry-After": String(seconds) }),
   refused: { reason },
 });
+
+const UNSUPPORTED = { err: "invalid_request", description: "the format of the subject is not taken here" };
 
 const errorOf = (err: string): object => ({ err, description: "the event was not taken" });

@@ -154,6 +154,10 @@ export type SignalSource = {
   audiences: readonly string[];
   /** The digest of the Authorization header field. */
   authorization?: string;
+  /** The `iss` of its events, where it writes that otherwise than in its tokens. */
+  iss: string;
+  /** The members of complex subjects that its metadata call critical. */
+  criticalSubjectMembers: readonly string[];
 };
 
 /** RFC7523-5-1: what is agreed with an issuer about its grants. */

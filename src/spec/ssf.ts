@@ -90,53 +90,94 @@ export type ReceivedSignal =
   | { meaning: "ends"; subject: SignalSubject; atSeconds: number };
 
 type SignalIgnored = {
-  kind: "event_unknown" | "event_ends_nothing" | "event_subject_unsupported" | "event_subject_foreign";
+  kind:
+    | "event_unknown"
+    | "event_ends_nothing"
+    | "event_subject_unsupported"
+    | "event_subject_critical"
+    | "event_subject_foreign";
 };
 
+/** Whose events they are, by each way to write it, and which members of complex subjects its metadata call critical. */
+type SignalReading = { issuers: readonly string[]; critical: readonly string[] };
+
 /** SSF-4.2-2: other members say nothing here. What is not understood ends nothing. */
-export function readSignal(event: ReceivedEvent, issuer: string): Result<ReceivedSignal, SignalIgnored> {
+export function readSignal(event: ReceivedEvent, by: SignalReading): Result<ReceivedSignal, SignalIgnored> {
   const meaning = Object.hasOwn(MEANINGS, event.type) ? MEANINGS[event.type] : undefined;
   if (meaning === undefined) return err({ kind: "event_unknown" });
   if (meaning === "tests") return ok({ meaning });
   const { change_type: change, event_timestamp: told } = event.payload;
   // A credential that is new takes nothing from the old ones; other events have no such member.
   if (event.type === CREDENTIAL_CHANGE && change === "create") return err({ kind: "event_ends_nothing" });
-  const subject = subjectOf(event.subject, issuer);
+  const subject = subjectOf(event.subject, by);
   if (!subject.ok) return subject;
   // A time that makes no sense ends what there is until the event was signed, and never what comes later.
   const isTime = typeof told === "number" && Number.isFinite(told) && told >= 0;
   const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);
   if (meaning === "ends") return ok({ meaning, subject: subject.value, atSeconds });
+  if (meaning === "enables" && isPart(event.subject)) return err({ kind: "event_subject_unsupported" });
   if (!("sub" in subject.value) || subject.value.sid !== undefined)
     return err({ kind: "event_subject_unsupported" });
   return ok({ meaning, sub: subject.value.sub, atSeconds });
 }
 
+const WHOLE: readonly string[] = ["format", "subject_type", "user", "tenant"];
+
+/** What names a part of an account does not open all of it. */
+const isPart = (subject: JsonObject = {}): boolean =>
+  isJsonObject(subject.user) && Object.keys(subject).some((name) => !WHOLE.includes(name));
+
 /** Keycloak names so all sessions of the user, which it ended at once. */
 const EVERY_SESSION = "ALL";
 
-/** SSF-D-6: an issuer speaks of its own subjects alone. SSF-3.6-1: a subject with a member that is not understood. */
-function subjectOf(subject: JsonObject | undefined, issuer: string): Result<SignalSubject, SignalIgnored> {
-  const { format, ...members } = subject ?? {};
+/** The formats of subjects (RFC 9493, SSF 3), and which of them are taken. */
+export const SUBJECT_FORMATS: Readonly<Record<string, boolean>> = {
+  iss_sub: true,
+  jwt_id: true,
+  complex: true,
+  account: false,
+  aliases: false,
+  did: false,
+  email: false,
+  ip: false,
+  opaque: false,
+  phone_number: false,
+  saml_assertion_id: false,
+  uri: false,
+};
+
+/**
+ * SSF-D-6: an issuer speaks of its own subjects alone. PCL-D-14: a subject inside the event may have a bare user.
+ * PCL-D-13: a user with a device, or with members that are not known, is the user, because all of it is the safe reading.
+ */
+function subjectOf(
+  subject: JsonObject | undefined,
+  { issuers, critical }: SignalReading,
+): Result<SignalSubject, SignalIgnored> {
+  const { format, subject_type: older, ...members } = subject ?? {};
   // RISC called the member so before RFC 9493.
-  const form = format ?? members.subject_type;
+  const form = format ?? older ?? (isJsonObject(members.user) ? "complex" : undefined);
   if (form === "complex") {
     const { user, session, ...others } = members;
+    // SSF-3.6-1: of what its transmitter calls critical, user and session alone are understood.
+    if (Object.keys(others).some((name) => critical.includes(name)))
+      return err({ kind: "event_subject_critical" });
     const sid = isJsonObject(session) && session.format === "opaque" ? text(session.id) : undefined;
-    const isKnown = Object.keys(others).every((name) => name === "tenant");
-    if (!isKnown || (session !== undefined && sid === undefined))
-      return err({ kind: "event_subject_unsupported" });
-    if (user === undefined && sid !== undefined) return ok({ job: sid });
-    const named = isJsonObject(user) ? subjectOf(user, issuer) : undefined;
+    if (session !== undefined && sid === undefined) return err({ kind: "event_subject_unsupported" });
+    const isSessionAlone = Object.keys(others).every((name) => name === "tenant");
+    if (user === undefined && sid !== undefined && isSessionAlone) return ok({ job: sid });
+    const isSimple = isJsonObject(user) && user.format !== "complex" && user.user === undefined;
+    const named = isSimple ? subjectOf(user, { issuers, critical }) : undefined;
+    if (named?.ok === false && named.error.kind === "event_subject_foreign") return named;
     if (!named?.ok || !("sub" in named.value)) return err({ kind: "event_subject_unsupported" });
     // CAEP-3.1-2: only the sign-in that all of its members describe.
     return sid === undefined || sid === EVERY_SESSION ? named : ok({ sub: named.value.sub, sid });
   }
   const [sub, jti] = [text(members.sub), text(members.jti)];
   const isKnown = form === "iss_sub" || form === "iss-sub" ? sub : form === "jwt_id" ? jti : undefined;
-  if (isKnown === undefined || text(members.iss) === undefined)
-    return err({ kind: "event_subject_unsupported" });
-  if (members.iss !== issuer) return err({ kind: "event_subject_foreign" });
+  const iss = text(members.iss);
+  if (isKnown === undefined || iss === undefined) return err({ kind: "event_subject_unsupported" });
+  if (!issuers.includes(iss)) return err({ kind: "event_subject_foreign" });
   return form === "jwt_id" ? ok({ jti: isKnown }) : ok({ sub: isKnown });
 }
 

@@ -225,6 +225,18 @@ test("FEDC-D-7 of each registration of workloads it is told whether a token is a
   assert.match(told("file").says, /accepted again until it is 3600 seconds old/);
 });
 
+test("PCL-D-16 of each issuer whose events are taken it is told which formats of subjects are taken", async () => {
+  const issuer = "https://signals.example";
+  writeFileSync(join(folder, "signals.json"), makePlatform(issuer).jwks);
+  const { findings } = await check({
+    trustedIssuers: {
+      [issuer]: { keys: { file: "signals.json" }, acceptAs: [], subjects: "keep", signals: { name: "s" } },
+    },
+  });
+  const { says } = at(findings, `trustedIssuers.${issuer}.signals`);
+  assert.match(says, /^formats of subjects that are taken: .*iss_sub.*; that are not: .*phone_number/);
+});
+
 test("certificates are warned of 14 days before their end, and are errors afterwards", () => {
   const loaded = loadConfig(join(folder, "config.json"));
   assert.ok(loaded.ok, JSON.stringify(loaded));

@@ -17,6 +17,7 @@ import { claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
 
 const CORP = "https://corp.example";
 const OTHER = "https://other.example";
+const GOOGLE = "https://accounts.google.com";
 const SECRET = "signals-received-1234567890-abcdef";
 const AUTHORIZATION = "Bearer pushes-of-corp";
 const CAEP = "https://schemas.openid.net/secevent/caep/event-type";
@@ -31,20 +32,27 @@ let service: Service & Awaited<ReturnType<typeof makeService>>;
 before(async () => {
   const issuer = (file: string, prefix: string, name: string) => ({
     ...{ keys: { file }, subjects: { prefix }, acceptAs: ["jwt"], jobs: true },
-    signals: { name, ...(name === "corp" && { authorization: AUTHORIZATION }) },
+    signals: {
+      name,
+      ...(name === "corp" && { authorization: AUTHORIZATION, criticalSubjectMembers: ["application"] }),
+    },
   });
   service = await makeService(
     {
       trustedIssuers: {
         [CORP]: issuer("corp.json", "corp-", "corp"),
         [OTHER]: issuer("other.json", "other-", "other"),
+        [GOOGLE]: {
+          ...issuer("corp.json", "google-", "google"),
+          signals: { name: "google", issuer: `${GOOGLE}/` },
+        },
       },
       clients: { gate: { method: "client_secret_basic", secrets: [SECRET] } },
       targets: [{ names: ["booking"], introspectors: ["gate"], scopes }],
       policies: [
         {
           ...{ id: "agents", allow: "impersonation", actors: [planner], targets: ["booking"], scopes },
-          ...{ subjects: { issuers: [CORP, OTHER] }, subjectToken: { audiences: [ISSUER] } },
+          ...{ subjects: { issuers: [CORP, OTHER, GOOGLE] }, subjectToken: { audiences: [ISSUER] } },
           ...{ consent: "implied", acknowledge: "subjects-not-asked" },
         },
       ],
@@ -142,11 +150,28 @@ const ENDING: Record<string, (sub: string) => object> = {
       ...{ format: "complex", user: user(sub) },
       session: { format: "opaque", id: "ALL" },
     }),
+  "an event about the user with a device": (sub) =>
+    eventOf(REVOKED, { format: "complex", user: user(sub), device: { format: "opaque", id: "d1" } }),
+  "an event of the shape of Okta, with a bare user inside it": (sub) =>
+    eventOf(
+      REVOKED,
+      {},
+      { sub_id: undefined },
+      {
+        ...{ subject: { user: user(sub) }, initiating_entity: "admin", reason_admin: { en: "cleared" } },
+        current_ip_address: "192.0.2.1",
+      },
+    ),
+  "an event of the shape of Entra, with tenant and device beside the user": (sub) =>
+    eventOf(REVOKED, {
+      ...{ format: "complex", user: user(sub), tenant: { format: "opaque", id: "t-1" } },
+      device: { format: "opaque", id: "d-1" },
+    }),
   "an event with its subject where RISC has it": (sub) =>
     eventOf(REVOKED, {}, { sub_id: undefined }, { subject: { subject_type: "iss-sub", iss: CORP, sub } }),
 };
 for (const [name, make] of Object.entries(ENDING)) {
-  test(`SSF-D-6, RFC8935-2-2 ${name} ends the tokens of its subject, and no others`, async () => {
+  test(`SSF-D-6, RFC8935-2-2, PCL-D-13, PCL-D-14 ${name} ends the tokens of its subject, and no others`, async () => {
     const sub = randomUUID();
     const [hers, his, theirs] = [
       await tokenFor({ sub, iat: now() - 30 }),
@@ -192,6 +217,24 @@ async function isRefused(sub: string, iat = now()): Promise<boolean> {
   });
   return status === 400;
 }
+
+test("SSF-D-6, PCL-D-14 an event of the shape of Google, whose iss ends with a slash, keeps out the subject of its tokens", async () => {
+  const sub = "108000000000000000001";
+  const [token, ofCorp] = [await tokenFor({ iss: GOOGLE, sub }), await tokenFor({ sub })];
+  const iss = `${GOOGLE}/`;
+  const subject = { subject_type: "iss-sub", iss, sub };
+  const claims = {
+    ...{ iss, aud: ISSUER, iat: now(), jti: randomUUID() },
+    events: { [`${RISC}/account-disabled`]: { subject, reason: "hijacking" } },
+  };
+  assert.equal((await push(claims, { name: "google" })).status, 202);
+  assert.deepEqual([await isActive(token), await isActive(ofCorp)], [false, true]);
+  assert.equal(await isDisabled(service.ports, { iss: GOOGLE, sub }), true);
+  // What it writes in its tokens is no issuer of events, and no other issuer writes so.
+  const own = { ...claims, iss: GOOGLE, jti: randomUUID() };
+  assert.equal((await push(own, { name: "google" })).body.err, "invalid_issuer");
+  assert.equal((await push({ ...claims, jti: randomUUID() })).body.err, "invalid_issuer");
+});
 
 const ORDERS: Record<string, [first: [string, number], second: [string, number], out: boolean]> = {
   "disabled, then enabled": [["account-disabled", 60], ["account-enabled", 58], false],
@@ -364,9 +407,35 @@ const IGNORED: Record<string, [claims: object, reason: string]> = {
     eventOf(`${RISC}/account-disabled`, { format: "complex", session: { format: "opaque", id: "j" } }),
     "event_subject_unsupported",
   ],
-  "a device of the user": [
-    eventOf(REVOKED, { format: "complex", user: user(), device: { format: "opaque", id: "d" } }),
+  "a device of the user that is enabled": [
+    eventOf(`${RISC}/account-enabled`, {
+      ...{ format: "complex", user: user() },
+      device: { format: "opaque", id: "d" },
+    }),
     "event_subject_unsupported",
+  ],
+  "a user in a member that its transmitter calls critical": [
+    eventOf(REVOKED, { format: "complex", user: user(), application: { format: "opaque", id: "a" } }),
+    "event_subject_critical",
+  ],
+  "a user of another issuer with a device": [
+    eventOf(REVOKED, {
+      ...{ format: "complex", user: user("alice", OTHER) },
+      device: { format: "opaque", id: "d" },
+    }),
+    "event_subject_foreign",
+  ],
+  "a complex subject in another": [
+    eventOf(REVOKED, { format: "complex", user: { format: "complex", user: user() } }),
+    "event_subject_unsupported",
+  ],
+  "a device alone": [
+    eventOf(REVOKED, { format: "complex", device: { format: "opaque", id: "d" } }),
+    "event_subject_unsupported",
+  ],
+  "a group of a directory": [
+    eventOf("urn:ietf:params:scim:event:prov:deactivate", { format: "scim", uri: "/Users/44f6142" }),
+    "event_unknown",
   ],
   "a user without an issuer": [
     eventOf(REVOKED, { format: "iss_sub", issuer: CORP, sub: "alice" }),
@@ -390,9 +459,11 @@ const IGNORED: Record<string, [claims: object, reason: string]> = {
   "no subject": [eventOf(REVOKED, {}, { sub_id: undefined }), "event_subject_unsupported"],
 };
 for (const [name, [claims, reason]] of Object.entries(IGNORED)) {
-  test(`SSF-3.6-1, SSF-D-6 an event about ${name} is set aside with its reason, and ends nothing`, async () => {
+  const isRefusedAs = reason === "event_subject_unsupported";
+  test(`SSF-3.6-1, SSF-D-6, PCL-D-16, PCL-D-17 an event about ${name} ends nothing and has its reason in the trail, ${isRefusedAs ? "and is refused" : "and is taken"}`, async () => {
     const [hers, theirs] = [await tokenFor({ sub: "alice" }), await tokenFor({ iss: OTHER, key: other })];
-    assert.equal((await push({ ...claims, jti: randomUUID() })).status, 202);
+    const { status, body } = await push({ ...claims, jti: randomUUID() });
+    assert.deepEqual([status, body.err], isRefusedAs ? [400, "invalid_request"] : [202, undefined]);
     const event = await lastEvent();
     assert.deepEqual([event?.type, event?.reason], ["signal.ignored", reason]);
     assert.deepEqual([await isActive(hers), await isActive(theirs)], [true, true]);
@@ -467,6 +538,18 @@ const REFUSED: Record<string, () => [pushed: ReturnType<typeof push>, status: nu
     push(eventOf(REVOKED, user()), { headers: { authorization: "Bearer x" } }),
     401,
     "authentication_failed",
+  ],
+  "the shape of Apple's notifications": () => [
+    push(
+      JSON.stringify({
+        payload: forge(
+          corp,
+          eventOf(REVOKED, user(), { events: JSON.stringify({ type: "consent-revoked" }) }),
+        ),
+      }),
+      { headers: { "content-type": "application/json" } },
+    ),
+    415,
   ],
   "an unknown name": () => [push(eventOf(REVOKED, user()), { name: "nobody" }), 404],
 };
