@@ -51,8 +51,10 @@ export type Failure = {
   waitSeconds?: number;
   /** The registrations that match the same token of a platform. */
   registrations?: readonly string[];
-  /** Why the job of what the caller presented gives nothing any more. */
+  /** Why the job of what the caller presented, or its own job, gives nothing any more. */
   jobError?: "ended" | "expired" | "exhausted";
+  /** The job that the caller chose, for the log. */
+  job?: NonNullable<AuditEvent["job"]>;
   /** A page at which the caller's user can give what is missing. */
   errorUri?: string;
   /** The same for a client that waits, and the code with which it polls. */

@@ -23,7 +23,7 @@ import { readRedemption } from "./redeem-grant.ts";
 import type { RefusedRequest, Unrecorded } from "./refusal.ts";
 import { DEFERRAL_RACED, REFRESH_RACED } from "./refusal.ts";
 import { readExchange } from "./token-exchange.ts";
-import type { TokenRequest } from "./token-request.ts";
+import type { Known, TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
 import { keyNotProven, provesKey } from "./verify-platform.ts";
 
@@ -84,7 +84,9 @@ const inItsJob = (
 ): Awaitable<Result<Order, RefusedRequest>> =>
   whenReady(findJob(ports, request.form, order), (found) => {
     if (found.ok) return found;
-    const refused = refuseRequest(request, found.error, knownOf(request, order));
+    const { job, ...failure } = found.error;
+    const known = knownOf(request, order);
+    const refused = refuseRequest(request, failure, defined<Known>({ ...known, job: job ?? known.job }));
     const rows = order.resumes?.ends("refused");
     return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), rows }));
   });

@@ -198,12 +198,22 @@ test("JOB-D-9 a job is chosen beside a token of none, by its agent and for its s
     ["job_\u00e9", "job_unknown"],
     [ofBob.id, "job_of_another"],
     [ofOther.id, "job_of_another"],
-    [ended.id, "job_ended"],
-    [over.id, "job_expired"],
   ] as const;
   for (const [id, reason] of cases) {
     const got = await refused(exchange(planner, { job: id }));
     assert.deepEqual([got.kind, got.reason, got.jobError], ["token_refused", reason, undefined], id);
+    assert.equal(got.event.job, undefined);
+  }
+  // Of its own job the agent is told why it gives nothing, and the event names the job.
+  for (const [{ id }, reason, told] of [
+    [ended, "job_ended", "ended"],
+    [over, "job_expired", "expired"],
+  ] as const) {
+    const got = await refused(exchange(planner, { job: id }));
+    assert.deepEqual([got.kind, got.reason, got.jobError], ["token_refused", reason, told]);
+    assert.deepEqual(got.event.job, { id });
+    const another = await refused(exchange(booking, { job: id }));
+    assert.deepEqual([another.reason, another.jobError], ["job_of_another", undefined]);
   }
   const other = await refused(exchange(planner, { job: job.id, subject_token: await user({ sub: "u-2" }) }));
   assert.equal(other.reason, "job_of_another");
@@ -333,7 +343,7 @@ test("JOB-D-11 a job gives as many tokens as it may, and says to the holder of i
   for (const { reason, jobError } of reasons)
     assert.deepEqual([reason, jobError], ["job_exhausted", "exhausted"]);
   const chosen = await refused(exchange(planner, { job: job.id }));
-  assert.deepEqual([chosen.reason, chosen.jobError], ["job_exhausted", undefined]);
+  assert.deepEqual([chosen.reason, chosen.jobError], ["job_exhausted", "exhausted"]);
   assert.equal((await ports.jobs.find(job.id))?.job.issued, 3);
 });
 

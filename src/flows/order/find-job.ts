@@ -89,12 +89,16 @@ function findBesideNone(ports: FindJobPorts, { job, job_request: text }: Asked, 
     : findProposed(ports, text, order);
 }
 
-/** JOB-D-9: an unknown job, another's, and one that has ended or is over: one look-up, and one answer. */
+/** JOB-D-9: an unknown job and another's: one look-up, and one answer; of its own job the agent is told why it is over. */
 function findChosen(ports: FindJobPorts, id: string, order: Order): Found {
   return whenReady(ports.jobs.find(id), (found) => {
-    const isAnothers = found !== undefined && !isFor(found.job, originOf(ports, order), agentOf(order));
-    const living = isAnothers ? err("job_of_another" as const) : inJob(ports, order, found);
-    return living.ok ? living : err(toFailure(order, { kind: "token_refused", reason: living.error }));
+    const isOwn = found !== undefined && isFor(found.job, originOf(ports, order), agentOf(order));
+    if (found !== undefined && !isOwn)
+      return err(toFailure(order, { kind: "token_refused", reason: "job_of_another" }));
+    const living = inJob(ports, order, found);
+    if (living.ok) return living;
+    const failure = failureOf({ ...order, isJobsAgent: isOwn }, living.error);
+    return err(defined<Failure>({ ...failure, job: isOwn ? { id } : undefined }));
   });
 }
 
@@ -157,12 +161,15 @@ function inJob(
 
 const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhausted" } as const;
 
-/** The client that presented what the job gave is told why it gives nothing any more; no other client is. */
+/**
+ * JOB-D-9: the client that presented what the job gave, and the one for which the job was made, is told why it gives
+ * nothing any more; no other client is.
+ */
 export function failureOf(
-  order: Pick<Order, "access" | "targetFromGrant" | "sentAs" | "presentedJob">,
+  order: Pick<Order, "access" | "targetFromGrant" | "sentAs" | "presentedJob" | "isJobsAgent">,
   reason: keyof typeof TOLD | "job_unknown",
 ): Failure {
   const failure = toFailure(order, { kind: "token_refused", reason });
-  const isTold = order.presentedJob !== undefined && reason !== "job_unknown";
+  const isTold = (order.presentedJob !== undefined || order.isJobsAgent) && reason !== "job_unknown";
   return isTold ? defined<Failure>({ ...failure, jobError: TOLD[reason] }) : failure;
 }
