@@ -114,7 +114,8 @@ export type AskedUser =
         | "request_decided"
         | "deferrals_too_many"
         | "deferrals_cancelled"
-        | "deferral_too_short";
+        | "deferral_too_short"
+        | NotAsked;
     };
 
 /** What the event that ends a pending consent has of it; polls that an earlier event told are not told again. */
@@ -127,6 +128,9 @@ export function askedUntilNow(
 }
 
 type Polled = { polls: number; polledAtSeconds?: number; pollsRecorded: number };
+
+/** Why the decision asks no user for a consent that lacks (POLICY-D-21). */
+export type NotAsked = "rule_asks_no_user" | "more_than_consent_missing" | "user_cannot_sign_in";
 
 export type AuditEvent = {
   type: EventType;

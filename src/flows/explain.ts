@@ -2,8 +2,10 @@
  * The policy explains itself: a question is read and decided by the code that reads and decides token requests, and
  * the result is told. Nothing is issued.
  */
+import type { NotAsked } from "../audit/event.ts";
+import { REASONS } from "../audit/reasons.ts";
 import type { Mode } from "../modes.ts";
-import type { Allowed, Fallen, MissingConsent, Trace } from "../policy/access.ts";
+import type { Allowed, Fallen, Trace } from "../policy/access.ts";
 import type { FallenDetail } from "../policy/details.ts";
 import { formatTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
@@ -14,6 +16,7 @@ import type { Agents } from "../settings/agents.ts";
 import { inWords, namingOf } from "../settings/agents.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { DisabledPorts } from "./endings.ts";
+import type { OrderDenied } from "./order/decide-order.ts";
 import { decideOrder } from "./order/decide-order.ts";
 import { readQuestion } from "./order/question.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
@@ -45,6 +48,8 @@ export type Explanation = {
    * another code.
    */
   couldAsk?: { rule: string; scope: readonly string[] };
+  /** Why the user is not asked for a consent that lacks (POLICY-D-21). */
+  notAsked?: NotAsked;
 };
 
 export type Issued = {
@@ -60,7 +65,7 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const { policy, agents: all } = ports.settings();
   const { digest } = policy;
   const agents = namedIn(all, question);
-  const denied = (failure: Failure, trace: Trace, missing?: MissingConsent): Explanation =>
+  const denied = ({ failure, trace, missing, notAsked }: OrderDenied): Explanation =>
     defined<Explanation>({
       mode,
       agents,
@@ -70,13 +75,14 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
       scopes: scopesWithoutRule(trace),
       details: fallenOf(trace.find((one) => one.failed === "details")),
       couldAsk: missing && { rule: missing.rule.id, scope: missing.scope },
+      notAsked,
     });
   const order = await readQuestion(ports, question);
-  if (!order.ok) return denied(order.error, []);
+  if (!order.ok) return denied({ failure: order.error, trace: [] });
   const disabled = await refuseDisabled(ports, order.value);
-  if (disabled !== undefined) return denied(disabled, []);
+  if (disabled !== undefined) return denied({ failure: disabled, trace: [] });
   const decided = await decideOrder(ports, order.value, ports.clock.nowSeconds());
-  if (!decided.ok) return denied(decided.error.failure, decided.error.trace, decided.error.missing);
+  if (!decided.ok) return denied(decided.error);
   const { allowed, token } = decided.value;
   const { rule, consent, demand, trace } = allowed;
   // The `jti` only gives the token its size: there is no token with it.
@@ -118,6 +124,7 @@ export function formatExplanation({
   failure,
   issued,
   couldAsk,
+  notAsked,
 }: Explanation): readonly string[] {
   const decision =
     issued === undefined
@@ -127,6 +134,7 @@ export function formatExplanation({
   return [
     ...agents.map(({ id, title }) => `${JSON.stringify(title)} is ${JSON.stringify(id)}.`),
     ...formatTrace(trace),
+    ...(notAsked === undefined ? [] : [`The user is not asked: ${REASONS[notAsked]}.`]),
     decision,
     ...(details === undefined ? [] : [`Limited to the details ${JSON.stringify(details)}.`]),
     ...(couldAsk === undefined

@@ -39,6 +39,7 @@ import { refuseRequest } from "./token-request.ts";
 const DECISIONS_MAX = 2;
 /** The answer to a client that waits for its user. */
 const WAITS: Failure["kind"] = "interaction_required";
+const CANCELLED = "deferrals_cancelled";
 /** Rules of a trace that are recorded, so that no policy makes events of any length. */
 const TRACE_MAX = 16;
 
@@ -116,9 +117,9 @@ export function issue(
     return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, trace));
   };
   const deny = (denied: OrderDenied, decisions: number): Awaitable<Issued> => {
-    const { failure, trace, missing } = denied;
+    const { failure, trace, missing, notAsked } = denied;
     return missing === undefined || row.asks !== "by_link" || people === undefined
-      ? refuse(failure, trace)
+      ? refuse(failure, trace, notAsked && { refused: notAsked })
       : ask(people, denied, missing, decisions);
   };
   /** Only the consent of the user is missing. */
@@ -148,9 +149,12 @@ export function issue(
       return (await count()) ? err({ failure: told }) : refuse(told, trace, asked);
     }
     const { asked, deferral } = await defer(ports, request, order, missing, nowSeconds);
-    if (deferral === undefined) return refuse(failure, trace, asked);
-    const { told, rows, endingKeys: keys, thread } = deferral;
-    const refused = refusal({ ...failure, ...told, kind: WAITS }, trace, asked);
+    // The client itself did it, so that it is told.
+    const isCancelled = "refused" in asked && asked.refused === CANCELLED;
+    const told = isCancelled ? toFailure(order, { kind: "policy_denied", reason: CANCELLED }) : failure;
+    if (deferral === undefined) return refuse(told, trace, asked);
+    const { told: waits, rows, endingKeys: keys, thread } = deferral;
+    const refused = refusal({ ...failure, ...waits, kind: WAITS }, trace, asked);
     const event: AuditEvent = { ...refused.event, type: "deferral.opened", detail: { deferral: thread } };
     // DTR-D-7: what is valid once is used up by the answer that lets the client wait.
     const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentWith(request, order)];

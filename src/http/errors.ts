@@ -29,6 +29,8 @@ const TOLD: Partial<Record<Failure["kind"], readonly Reason[]>> = {
     "refresh_target_differs",
   ],
   scope_refused: ["scope_malformed", "scope_exceeds_grant"],
+  // POLICY-D-21: the client itself cancelled.
+  policy_denied: ["deferrals_cancelled"],
   // DTR-6.6-3: the client that redeemed the code sent it again.
   grant_refused: ["deferral_redeemed"],
 };

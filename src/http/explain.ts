@@ -56,11 +56,13 @@ type ExplanationJson = {
   would_issue?: Issued;
   /** Whether the user could be asked for the consent that alone is missing. */
   could_ask?: Explanation["couldAsk"];
+  /** Why the user is not asked for a consent that lacks. */
+  not_asked?: Explanation["notAsked"];
   explanation: readonly string[];
 };
 
 function show(explanation: Explanation): ExplanationJson {
-  const { mode, agents, digest, failure, trace, scopes, details, issued, couldAsk } = explanation;
+  const { mode, agents, digest, failure, trace, scopes, details, issued, couldAsk, notAsked } = explanation;
   return defined<ExplanationJson>({
     decision: issued === undefined ? "deny" : "allow",
     mode,
@@ -73,6 +75,7 @@ function show(explanation: Explanation): ExplanationJson {
     details,
     would_issue: issued,
     could_ask: couldAsk,
+    not_asked: notAsked,
     explanation: formatExplanation(explanation),
   });
 }

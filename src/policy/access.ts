@@ -1,4 +1,5 @@
 /** The access request that the policy decides, and the decision: the types that decide.ts and judge.ts share. */
+import type { NotAsked } from "../audit/event.ts";
 import type { SignInFacts } from "../spec/oidc-user.ts";
 import type { GrantProfile } from "../spec/rfc7523.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
@@ -141,6 +142,8 @@ export type Fallen = {
 export type Trace = readonly {
   rule: string;
   failed?: Condition;
+  /** What of a refused request does not hold besides, so that the next attempt fails at nothing new. */
+  also?: readonly Condition[];
   fallen?: readonly Fallen[];
   /** The objects of which nothing was left, each with the side that left nothing (RAR-D-13). */
   fallenDetails?: readonly FallenDetail[];
@@ -224,4 +227,6 @@ export type Denied = {
     | "no_rule";
   trace: Trace;
   missing?: MissingConsent;
+  /** A consent lacks, and why its user is not asked for it. */
+  notAsked?: NotAsked;
 };

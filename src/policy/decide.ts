@@ -19,7 +19,7 @@ import type {
   Trace,
 } from "./access.ts";
 import type { Judged } from "./judge.ts";
-import { fitsJob, holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
+import { fitsJob, holdsKey, isTooDeep, judge, meantForCaller, unmet, withAllLacks } from "./judge.ts";
 import { detailsRefuse, withGovernedScopes } from "./narrow-details.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
 import { asksUser, candidates, consentOf, kindsFor } from "./rules.ts";
@@ -50,14 +50,6 @@ export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed,
   const access = withGovernedScopes(asked, target);
 
   const judged = candidates(policy, access, target).map((rule) => judge(policy, access, rule, target));
-  const trace: Trace = judged.map(({ rule, failed, fallen, narrowed }) =>
-    defined({
-      rule: rule.id,
-      failed,
-      fallen: unlessEmpty(fallen),
-      fallenDetails: unlessEmpty(narrowed?.fallen),
-    }),
-  );
   const best = judged.filter((one) => one.failed === undefined).reduce<Judged | undefined>(better, undefined);
   if (best !== undefined) {
     const { rule, scope, narrowed, consent, expiresAtSeconds, bound } = best;
@@ -74,12 +66,42 @@ export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed,
         consent,
         demand: bound?.demand ?? "none",
         confirmation: bound?.confirmation,
-        trace,
+        trace: traceOf(judged),
       }),
     );
   }
-  const { error } = refusal(policy, access, judged, trace);
-  return err(defined<Denied>({ ...error, missing: missingConsent(policy, access, target, judged) }));
+  const lacking = judged.map((one) => withAllLacks(policy, access, one, target));
+  const { alone, missing } = missingConsent(policy, access, target, judged);
+  // POLICY-D-21: it is told as what lacks, whatever the rules and consents for other targets allow.
+  const { error } = alone
+    ? deny("policy_denied", "consent_missing", traceOf(lacking))
+    : refusal(policy, access, judged, traceOf(lacking));
+  return err(
+    defined<Denied>({ ...error, missing, notAsked: missing ? undefined : notAsked(lacking, alone) }),
+  );
+}
+
+const traceOf = (judged: readonly (Judged & { also?: readonly Condition[] })[]): Trace =>
+  judged.map(({ rule, failed, also, fallen, narrowed }) =>
+    defined({
+      rule: rule.id,
+      failed,
+      also: unlessEmpty(also),
+      fallen: unlessEmpty(fallen),
+      fallenDetails: unlessEmpty(narrowed?.fallen),
+    }),
+  );
+
+/** Why no user is asked, where a rule lacks a consent. */
+function notAsked(
+  lacking: readonly (Judged & { also: readonly Condition[] })[],
+  alone: boolean,
+): Denied["notAsked"] {
+  const lackConsent = lacking.filter(({ failed, also }) => failed === "consent" || also.includes("consent"));
+  if (lackConsent.length === 0) return undefined;
+  return alone || !lackConsent.some(({ rule }) => isAskedFor(rule))
+    ? "rule_asks_no_user"
+    : "more_than_consent_missing";
 }
 
 /** The refusal where no rule allows the request at its target: the caller is told what would help it most. */
@@ -106,7 +128,10 @@ function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judg
   if (access.job === undefined && judged.some((one) => one.failed === "job"))
     return deny("policy_denied", "job_required", trace);
   // RFC8693-2.2.2-3: the caller may act for this subject, only not at this target.
-  if (mayActElsewhere(policy, access)) return deny("target_refused", "target_not_allowed", trace);
+  // POLICY-D-21: what a consent for this target lacks is not told by those for others.
+  const lacksConsent = judged.some((one) => one.failed === "consent");
+  if (!lacksConsent && mayActElsewhere(policy, access))
+    return deny("target_refused", "target_not_allowed", trace);
   // PROD-1.5-2, PROD-7.1-1: no rule allows it; the reason is the last condition that any rule reached.
   const furthest = FURTHEST.find(([condition]) => judged.some((one) => one.failed === condition));
   return deny("policy_denied", furthest?.[1] ?? "no_rule", trace);
@@ -115,15 +140,18 @@ function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judg
 /** Rules whose consent a user is asked for: by the link of an agent, or whenever a client of people wants a code. */
 const isAskedFor = (rule: Rule): boolean => asksUser(rule) || MODES[rule.allow].asks === "by_request";
 
-/** PROD-2.6-4: what such a rule would allow if the user had consented to all that the target has. */
+/**
+ * PROD-2.6-4: what such a rule would allow if the user had consented to all that the target has; `alone`, whether some rule
+ * lacks a consent and nothing else.
+ */
 function missingConsent(
   policy: PolicySet,
   access: AccessRequest,
   target: Target,
   judged: readonly Judged[],
-): MissingConsent | undefined {
+): { missing?: MissingConsent; alone: boolean } {
   const { subject } = access;
-  if (subject === undefined) return undefined;
+  if (subject === undefined) return { alone: false };
   const consents = [
     {
       id: "",
@@ -134,15 +162,23 @@ function missingConsent(
       scopes: target.scopes,
     },
   ];
-  const best = judged
-    .filter(({ rule, failed }) => isAskedFor(rule) && failed !== undefined && ASKABLE.includes(failed))
-    .map(({ rule }) => judge(policy, { ...access, consents }, rule, target))
-    .filter(({ failed }) => failed === undefined)
+  const met = judged.flatMap(({ rule, failed }) => {
+    const matters = failed === "consent" || (isAskedFor(rule) && failed !== undefined);
+    if (!matters || !ASKABLE.includes(failed)) return [];
+    const under = judge(policy, { ...access, consents }, rule, target);
+    return under.failed === undefined ? [{ failed, under }] : [];
+  });
+  const best = met
+    .map(({ under }) => under)
+    .filter(({ rule }) => isAskedFor(rule))
     .reduce<Judged | undefined>(better, undefined);
-  return (
+  const missing =
     best &&
-    defined<MissingConsent>({ rule: best.rule, target, scope: best.scope, details: best.narrowed?.details })
-  );
+    defined<MissingConsent>({ rule: best.rule, target, scope: best.scope, details: best.narrowed?.details });
+  return defined<{ missing?: MissingConsent; alone: boolean }>({
+    missing,
+    alone: met.some(({ failed }) => failed === "consent"),
+  });
 }
 
 /** The conditions that a consent of the user could meet. */

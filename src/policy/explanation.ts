@@ -47,8 +47,9 @@ const DETAIL_SIDES: Record<DetailSide, string> = {
  */
 export function formatTrace(trace: Trace): readonly string[] {
   if (trace.length === 0) return ["No rule was checked for this caller and target."];
-  return trace.flatMap(({ rule, failed, fallen = [], fallenDetails = [] }) => [
+  return trace.flatMap(({ rule, failed, also = [], fallen = [], fallenDetails = [] }) => [
     `Rule ${rule}: ${failed === undefined ? "allows this." : `no, ${CONDITIONS[failed]}.`}`,
+    ...also.map((one) => `  Besides, ${CONDITIONS[one]}.`),
     ...fallen.map(({ scope, at }) => `  Scope ${scope} is not granted: ${SIDES[at]}.`),
     ...fallenDetails.map(
       ({ type, index, at }) => `  Object ${index + 1} of type ${type} is not granted: ${DETAIL_SIDES[at]}.`,

@@ -36,26 +36,36 @@ export type Judged = {
   bound?: Bound;
 };
 
-export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, target: Target): Judged {
+/** `waived` are conditions that count as met, so that what lacks besides them is found. */
+export function judge(
+  policy: PolicySet,
+  access: AccessRequest,
+  rule: Rule,
+  target: Target,
+  waived: readonly Condition[] = NONE,
+): Judged {
   const { subject } = access;
   const fail = (failed: Condition): Judged => ({ rule, failed, scope: [], expiresAtSeconds: 0 });
-  const failed = unmet(policy, access, rule);
+  const failed = unmet(policy, access, rule, waived);
   if (failed !== undefined) return fail(failed);
 
-  if (!fitsJob(policy, access, rule, target)) return fail("job"); // JOB-D-7, JOB-D-10
+  // JOB-D-7, JOB-D-10
+  if (!fitsJob(policy, access, rule, target) && !waived.includes("job")) return fail("job");
 
-  const consents = consentOf(rule) === "record" ? access.consents : [undefined];
+  const isRecord = consentOf(rule) === "record" && !waived.includes("consent");
+  const consents = isRecord ? access.consents : [undefined];
   const fitting = consents.filter((one) => one === undefined || covers(policy, one, access, target));
   if (fitting.length === 0) return fail("consent"); // PROD-2.6-4
 
-  if (isTooDeep(policy, access, rule)) return fail("chain_depth");
+  if (isTooDeep(policy, access, rule) && !waived.includes("chain_depth")) return fail("chain_depth");
 
-  const bound = bind(access, rule, target);
-  if (!bound.ok) return fail(bound.error);
+  const binding = bind(access, rule, target);
+  if (!binding.ok && !waived.includes(binding.error)) return fail(binding.error);
+  const bound = binding.ok ? binding.value : undefined;
 
   const longest = Math.min(
     access.nowSeconds + rule.lifetimeSeconds,
-    bound.value.endsAtSeconds ?? Number.POSITIVE_INFINITY,
+    bound?.endsAtSeconds ?? Number.POSITIVE_INFINITY,
     access.endsAtSeconds ?? Number.POSITIVE_INFINITY,
     access.job?.bounds.notAfterSeconds ?? Number.POSITIVE_INFINITY,
   );
@@ -64,7 +74,8 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
   const isBounded = isFor(rule, "subject_token") || subject?.tokenType === "refresh_token";
   const ends = isBounded ? subject?.expiresAtSeconds : undefined;
   const expiresAtSeconds = Math.min(longest, ends ?? longest);
-  if (expiresAtSeconds - access.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
+  const isShort = expiresAtSeconds - access.nowSeconds < TOKEN_SECONDS_MIN;
+  if (isShort && !waived.includes("lifetime")) return fail("lifetime");
 
   const grants = fitting.map((consent) => {
     const { scope, fallen } = intersectScopes(access, rule, target, consent);
@@ -85,7 +96,35 @@ export function judge(policy: PolicySet, access: AccessRequest, rule: Rule, targ
     narrowed,
     expiresAtSeconds,
     consent: under,
-    bound: bound.value,
+    bound,
+  });
+}
+
+const NONE: readonly Condition[] = [];
+
+/** The conditions behind which nothing can be judged. */
+const LAST: readonly Condition[] = ["scope", "details", "details_type"];
+
+/** The rule as it was judged, with each further condition that does not hold, as if those before it held. */
+export function withAllLacks(
+  policy: PolicySet,
+  access: AccessRequest,
+  judged: Judged,
+  target: Target,
+): Judged & { also: readonly Condition[] } {
+  const lacks: Condition[] = [];
+  let last = judged;
+  while (last.failed !== undefined && !lacks.includes(last.failed)) {
+    lacks.push(last.failed);
+    if (LAST.includes(last.failed)) break;
+    last = judge(policy, access, judged.rule, target, lacks);
+  }
+  const { fallen, narrowed } = last;
+  return defined<Judged & { also: readonly Condition[] }>({
+    ...judged,
+    fallen,
+    narrowed,
+    also: lacks.slice(1),
   });
 }
 
@@ -120,32 +159,42 @@ export function fitsJob(
 }
 
 /** The first condition on caller, subject and subject token that does not hold. */
-export function unmet(policy: PolicySet, access: AccessRequest, rule: Rule): Condition | undefined {
+export function unmet(
+  policy: PolicySet,
+  access: AccessRequest,
+  rule: Rule,
+  waived: readonly Condition[] = NONE,
+): Condition | undefined {
   const { subject, workload } = access;
   const { actors } = rule;
   if (
     actors !== undefined &&
-    !actors.some((one) => workload !== undefined && matchesPattern(one, workload))
+    !actors.some((one) => workload !== undefined && matchesPattern(one, workload)) &&
+    !waived.includes("actor")
   ) {
     return "actor"; // PROD-2.6-2, PROD-7.3-2
   }
   // PLAT-D-10: neither what is for the client alone, nor what is for the workload alone.
-  if (access.forWorkload && (actors === undefined || clientsOf(rule) === undefined)) return "actor";
+  const isOneSided = access.forWorkload && (actors === undefined || clientsOf(rule) === undefined);
+  if (isOneSided && !waived.includes("actor")) return "actor";
   if (!hasSubject(rule)) return undefined;
   if (subject === undefined) return "subject";
-  if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
-  if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
-  if (isFor(rule, "subject_token") && !permits(policy, access, rule, subject)) return "subject_token";
+  const lacks = (condition: Condition, holds: boolean): boolean => !holds && !waived.includes(condition);
+  if (lacks("subject_issuer", rule.subjects.issuers.includes(subject.origin.iss))) return "subject_issuer";
+  if (lacks("subject", rule.subjects.subs?.includes(subject.origin.sub) ?? true)) return "subject";
+  if (isFor(rule, "subject_token") && lacks("subject_token", permits(policy, access, rule, subject)))
+    return "subject_token";
   // REFRESH-D-10: a rule that no longer allows refresh tokens also stops those that were given before.
-  if (subject.tokenType === "refresh_token" && !allowsRefresh(rule)) return "subject_token";
+  if (subject.tokenType === "refresh_token" && lacks("subject_token", allowsRefresh(rule)))
+    return "subject_token";
   if (isFor(rule, "code")) {
-    if (!isSignedIn(rule, subject, access.nowSeconds)) return "sign_in";
+    if (lacks("sign_in", isSignedIn(rule, subject, access.nowSeconds))) return "sign_in";
     // MCPC-D-20, RFC9126-4-4: this is checked while the request is at hand, and not again when its code is redeemed.
-    if (rule.pushed && access.pushed === false) return "pushed";
+    if (rule.pushed && lacks("pushed", access.pushed !== false)) return "pushed";
   }
-  if (!mayPresent(policy, access, rule, subject)) return "subject_key";
+  if (lacks("subject_key", mayPresent(policy, access, rule, subject))) return "subject_key";
   // RFC8693-4.4-2: the token holds the consent; that it names this caller is checked for every rule at once.
-  if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
+  if (rule.consent === "may_act" && lacks("consent", subject.mayAct !== undefined)) return "consent";
   return undefined;
 }
 

@@ -106,7 +106,7 @@ test("DTR-D-2, DTR-D-14 a question that an agent asks again by its link stays op
   assert.equal(outcome(await ask({ user })), "token");
 });
 
-test("DTR-D-9 after three cancellations the question is not opened again", async () => {
+test("DTR-D-9, POLICY-D-21 after three cancellations the question is not opened again, and the client is told so", async () => {
   const user = "cora";
   for (let count = 0; count < 3; count++) await cancel(world, await wait({ user }));
   const refused = await ask({ user, form: { completion_mode: "deferred" } });
@@ -114,6 +114,8 @@ test("DTR-D-9 after three cancellations the question is not opened again", async
   const events = await world.events();
   const asked = (events.at(-1)?.policy as { asked: object } | undefined)?.asked;
   assert.deepEqual(asked, { refused: "deferrals_cancelled" });
+  assert.equal(events.at(-1)?.reason, "deferrals_cancelled");
+  assert.match(String(refused.body.error_description), /cancelled the same question too often/);
 });
 
 // --- who asks -----------------------------------------------------------------------------------------------------

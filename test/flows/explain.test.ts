@@ -223,7 +223,16 @@ const denials: [string, object, string, string, object][] = [
     { client: clerk, actor: clerk },
     "invalid_request",
     "consent_missing",
-    [{ rule: "readers", failed: "consent" }],
+    [
+      {
+        rule: "readers",
+        failed: "consent",
+        fallen: [
+          { scope: "books.lend", at: "target" },
+          { scope: "books.burn", at: "subject_token" },
+        ],
+      },
+    ],
   ],
   [
     "without a remaining scope",
@@ -231,7 +240,12 @@ const denials: [string, object, string, string, object][] = [
     "invalid_scope",
     "scope_empty",
     [
-      { rule: "lenders", failed: "subject" },
+      {
+        rule: "lenders",
+        failed: "subject",
+        also: ["scope"],
+        fallen: [{ scope: "books.lend", at: "target" }],
+      },
       { rule: "readers", failed: "scope", fallen: [{ scope: "books.lend", at: "target" }] },
     ],
   ],

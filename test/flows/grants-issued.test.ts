@@ -141,7 +141,8 @@ for (const [name, target] of [
     }
     for (const audience of [LEGACY, "legacy"]) {
       const answer = await travellers.exchange({ subject_token, audience }, by);
-      await travellers.assertRefused(answer, "target_not_allowed", "invalid_target");
+      // POLICY-D-21: a consent for another target does not change what lacks.
+      await travellers.assertRefused(answer, "consent_missing");
     }
     const wider = await travellers.exchange({ subject_token, scope: "trips.book" }, by);
     await travellers.assertRefused(wider, "scope_empty", "invalid_scope");

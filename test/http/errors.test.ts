@@ -68,6 +68,7 @@ test("PROD-7.4-3, RFC6749-5.2-11 what the claims of a token or a look-up show is
     scope_refused: 2,
     // A code that its own client has used.
     grant_refused: 1,
+    policy_denied: 1,
   });
 });
 

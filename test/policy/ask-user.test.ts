@@ -113,7 +113,7 @@ const cases: readonly (readonly [
     "names the consent also where the agent may act at another target",
     [rule, { ...rule, ...implied, id: "elsewhere", targets: ["api"] }],
     {},
-    "target_not_allowed, asks: trips.read trips.book",
+    "consent_missing, asks: trips.read trips.book",
   ],
   [
     "names that of the rule that would grant more",
@@ -268,4 +268,47 @@ test("PROD-2.6-7 a rule that asks is not redundant beside one that does not, but
   assert.equal(found({ askUser: undefined }), false);
   assert.equal(found({}), true);
   assert.equal(found(implied), true);
+});
+
+test("POLICY-D-21 each condition that does not hold is named, and why no user is asked", () => {
+  const lacks = (rules: readonly Patch[], patch: Partial<AccessRequest>) => {
+    const got = decide(compile(rules), { ...access, ...patch });
+    assert.ok(!got.ok);
+    const { reason, notAsked, trace } = got.error;
+    return [reason, notAsked, ...trace.map(({ failed, also = [] }) => [failed, ...also].join(" "))];
+  };
+  assert.deepEqual(lacks([rule], {}), ["consent_missing", undefined, "consent"]);
+  assert.deepEqual(lacks([{ ...rule, askUser: false }], {}), [
+    "consent_missing",
+    "rule_asks_no_user",
+    "consent",
+  ]);
+  assert.deepEqual(lacks([rule], { scope: ["trips.pay"] }), [
+    "consent_missing",
+    "more_than_consent_missing",
+    "consent scope",
+  ]);
+  const late = {
+    ...subject,
+    origin: { iss: "https://other.example", sub: "alice" },
+    expiresAtSeconds: now + 1,
+  };
+  assert.deepEqual(lacks([{ ...rule, targets: ["keyed"] }], { target: "keyed", subject: late }), [
+    "no_rule",
+    "more_than_consent_missing",
+    "subject_issuer consent binding lifetime",
+  ]);
+});
+
+test("POLICY-D-21 a missing consent is told as one beside a consent for another target, and beside a rule without the scope", () => {
+  const elsewhere = { ...consent, targets: ["api"] };
+  const both = [rule, { ...rule, id: "api", targets: ["api"] }];
+  const kindOf = (rules: readonly Patch[], patch: Partial<AccessRequest>) => {
+    const got = decide(compile(rules), { ...access, ...patch });
+    return got.ok ? "allowed" : `${got.error.kind} ${got.error.reason} ${got.error.missing?.rule.id}`;
+  };
+  assert.equal(kindOf(both, {}), "policy_denied consent_missing asks");
+  assert.equal(kindOf(both, { consents: [elsewhere] }), "policy_denied consent_missing asks");
+  const narrow = { ...rule, ...implied, id: "narrow", scopes: ["trips.book"] };
+  assert.equal(kindOf([narrow, rule], { scope: ["trips.read"] }), "policy_denied consent_missing asks");
 });

@@ -1,7 +1,7 @@
 /** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
 import type { Reason } from "../../audit/reasons.ts";
 import { MODES, redeems } from "../../modes.ts";
-import type { Allowed, Consent, Denied, MissingConsent, Trace } from "../../policy/access.ts";
+import type { Allowed, Consent, Denied, Trace } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { jobIdAt, proposedJob as proposedJobOf } from "../../policy/jobs.ts";
 import type { Ports } from "../../ports.ts";
@@ -15,7 +15,7 @@ import type { Order } from "./order.ts";
 /** `jobId`: the job as the target sees it. */
 export type Decided = { allowed: Allowed; token: BuiltToken; jobId?: string };
 /** `missing` is a consent for which the user can be asked. */
-export type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
+export type OrderDenied = { failure: Failure; trace: Trace } & Pick<Denied, "missing" | "notAsked">;
 
 export function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random" | "hash">,
@@ -43,12 +43,19 @@ function decideUnder(
     return err({ failure, trace: decided.value.trace });
   }
   if (!decided.ok) {
-    const { trace, missing } = decided.error;
+    const { trace, missing, notAsked } = decided.error;
     const { iss } = order.access.subject?.origin ?? {};
     const providers = [...(signIn?.providers.values() ?? [])];
     // Only a user who can sign in here can be asked.
-    const asked = providers.some((one) => one.issuer === iss) ? missing : undefined;
-    return err(defined<OrderDenied>({ failure: toFailure(order, decided.error), trace, missing: asked }));
+    const canSignIn = providers.some((one) => one.issuer === iss);
+    return err(
+      defined<OrderDenied>({
+        failure: toFailure(order, decided.error),
+        trace,
+        missing: canSignIn ? missing : undefined,
+        notAsked: canSignIn || missing === undefined ? notAsked : "user_cannot_sign_in",
+      }),
+    );
   }
   const { job } = order.access;
   const jobId = job && jobIdAt(ports.hash.sha256, decided.value.target, job);

@@ -319,25 +319,26 @@ test("PAGE-D-23 the same request has the same link, and every other one its own"
 });
 
 const without = [
-  ["by a rule that does not ask", { path: "agents/quiet" }, "consent_missing"],
+  ["by a rule that does not ask", { path: "agents/quiet" }, "consent_missing", "rule_asks_no_user"],
   ["without a rule", { path: "agents/thief" }, "no_rule"],
-  ["for a scope that nothing gives", { scope: "trips.pay" }, "consent_missing"],
+  ["for a scope that nothing gives", { scope: "trips.pay" }, "consent_missing", "more_than_consent_missing"],
   ["at an unknown target", { target: "nowhere" }, "target_unknown"],
   ["with a token that is no token", { own: "x.y.z" }, "subject_jws_base64url_malformed"],
 ] as const;
-for (const [name, asked, reason] of without) {
-  test(`PAGE-D-23 a refusal ${name} has no link, and opens nothing`, async () => {
+for (const [name, asked, reason, why] of without) {
+  test(`PAGE-D-23, POLICY-D-21 a refusal ${name} has no link, and opens nothing`, async () => {
     const refused = await ask({ user: "fred", ...asked });
     assert.equal(refused.status, 400);
     assert.deepEqual(Object.keys(refused.body), ["error", "error_description"]);
     const denied = await last("token_exchange.denied");
-    assert.deepEqual([denied.reason, denied.policy && askedOf(denied)], [reason, undefined]);
+    assert.deepEqual([denied.reason, denied.policy && askedOf(denied)], [reason, why && { refused: why }]);
   });
 }
 
 test("PAGE-D-23 users who do not sign in here are not asked", async () => {
   const refused = await exchange(service, silent, { user: "fred" });
-  assert.equal((await last("token_exchange.denied")).reason, "consent_missing");
+  const denied = await last("token_exchange.denied");
+  assert.deepEqual([denied.reason, askedOf(denied)], ["consent_missing", { refused: "user_cannot_sign_in" }]);
   assert.equal(linkIn(refused), "");
   assert.notEqual(linkIn(await exchange(service, other, { user: "fred" })), "");
 });
