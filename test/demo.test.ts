@@ -12,7 +12,7 @@ import { freePorts, startServer } from "../scripts/server-process.ts";
 import { openStandIn } from "../scripts/stand-in.ts";
 
 const SCRIPT = join(import.meta.dirname, "../scripts/demo.ts");
-const TIMEOUT_MS = 220_000;
+const TIMEOUT_MS = 800_000;
 
 // Side by side, because the demo waits for a grant to expire.
 describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {

@@ -172,7 +172,7 @@ class Connection {
 
   /** The next response: its status, its error code, and the client_id in its token. */
   async read(): Promise<{ status: number; error: unknown; client: unknown; connection: string }> {
-    for (const endMs = Date.now() + 3000; Date.now() < endMs; await sleep(2)) {
+    for (const endMs = Date.now() + 60_000; Date.now() < endMs; await sleep(2)) {
       const end = this.#received.indexOf("\r\n\r\n");
       const head = this.#received.slice(0, end);
       const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1]);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
+import { cpuMs } from "../../src/adapters/clock.ts";
 import { declaredTypes, schemaOf, typesOf } from "../../src/policy/detail-types.ts";
 import type { Sides } from "../../src/policy/details.ts";
 import { areCovered, checkConforms, intersectDetails, isWithin } from "../../src/policy/details.ts";
@@ -282,9 +283,9 @@ test("RAR-D-12 the largest sides are intersected within a tenth of a second", ()
         checks: ["virus", "owner"],
       }),
     );
-  const before = performance.now();
+  const before = cpuMs();
   for (let round = 0; round < 5; round++) left(side(0), side(0), side(0), side(0));
-  assert.ok((performance.now() - before) / 5 < 100);
+  assert.ok((cpuMs() - before) / 5 < 100);
 });
 
 test("RAR-D-12 sides of which each pair of objects leaves another one are refused within a tenth of a second", () => {
@@ -303,9 +304,9 @@ test("RAR-D-12 sides of which each pair of objects leaves another one are refuse
       ...Object.fromEntries(fields.map(([name]) => [name, next()])),
     }));
   const sides = sidesOf(side(), side(), side(), side());
-  const before = performance.now();
+  const before = cpuMs();
   assert.ok(!intersectDetails(types, sides).ok);
-  assert.ok(performance.now() - before < 100);
+  assert.ok(cpuMs() - before < 100);
 });
 
 // --- random narrowings, against an oracle -----------------------------------------------------------------------

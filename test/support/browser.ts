@@ -13,8 +13,8 @@ import { fileURLToPath } from "node:url";
 import { brotliDecompressSync } from "node:zlib";
 
 const CACHE = join(import.meta.dirname, "../../node_modules/.cache");
-const START_MS = 30_000;
-const STEP_MS = 15_000;
+const START_MS = 120_000;
+const STEP_MS = 120_000;
 
 export type Tab = {
   /** Loads this address; with the page that was loaded in the end. */

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { AuthFailureCounter } from "../../../src/adapters/audit/auth-failures.ts";
 import { countAuthFailures } from "../../../src/adapters/audit/auth-failures.ts";
 import { openJournal } from "../../../src/adapters/audit/journal.ts";
@@ -15,6 +14,7 @@ import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { makeTimers } from "../../support/timers.ts";
+import { until } from "../../support/until.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 21);
 const PERIOD_MS = 60_000;
@@ -38,14 +38,6 @@ async function open(t: TestContext) {
 async function counted({ log }: Store): Promise<Counted[]> {
   const events = await log.read({ log: "as-1", limit: 100_000 });
   return events.filter(({ type }) => type === "client.auth_failed").map(({ body }) => JSON.parse(body));
-}
-
-async function until(reached: () => boolean | Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + 5_000;
-  while (!(await reached())) {
-    assert.ok(performance.now() < deadlineMs, "the expected state was not reached within 5 s");
-    await sleep(5);
-  }
 }
 
 const brief = ({ reason, count, detail }: Counted): string => `${detail.source_ip} ${reason} ${count}`;
@@ -102,7 +94,7 @@ test("each period has its own events, and a period without failures has none", a
   timers.pass(PERIOD_MS - 1);
   assert.deepEqual(await counted(store), []);
   timers.pass(1);
-  await until(recorded(1));
+  await until(recorded(1), "the expected state is reached");
   note(failures, "192.0.2.1", "secret_wrong", 1);
   timers.pass(3 * PERIOD_MS);
   await failures.close();
@@ -148,7 +140,7 @@ test("closing waits for events that are being written and writes the counted one
   const failures = countAuthFailures(slow, clock, timers);
   note(failures, "192.0.2.1", "secret_wrong", 1);
   timers.pass(PERIOD_MS);
-  await until(() => tries === 1);
+  await until(() => tries === 1, "the expected state is reached");
   note(failures, "192.0.2.1", "client_unknown", 1);
   const closed = failures.close();
   gate.resolve();
@@ -173,7 +165,7 @@ test("without a store nothing is thrown, the rest of the period is dropped, and 
   const failures = countAuthFailures(unreliable, clock, timers);
   for (let source = 0; source < 100; source++) note(failures, `192.0.2.${source}`, "secret_wrong", 1);
   timers.pass(PERIOD_MS);
-  await until(() => tries > 0);
+  await until(() => tries > 0, "the expected state is reached");
   timers.pass(2 * PERIOD_MS);
   assert.equal(tries, 1);
   down = false;

