@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("backup", "reload", "renewals", "went-back");
+await runFiles("backup", "clocks", "reload", "renewals", "went-back");

@@ -2,5 +2,5 @@ import { runFiles } from "../support/run-files.ts";
 
 await runFiles(
   "{spec,audit,settings,policy,config,people/spec,people/audit}/**/*",
-  "{app,clauses,clocks,patterns,repo,result}",
+  "{app,clauses,patterns,repo,result}",
 );
