@@ -2,6 +2,7 @@
 import { clock } from "../adapters/clock.ts";
 import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
+import { jobOver } from "../flows/jobs.ts";
 import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Consent } from "../policy/access.ts";
@@ -143,9 +144,14 @@ async function listStored(
   for (const consent of await store.consents.list(origin)) {
     const { iss, sub } = consent.origin;
     if (iss !== (issuer ?? iss) || sub !== (subject ?? sub)) continue;
-    print(
-      json ? jsonLine(consentJson(consent)) : consentLine(consent, clock.nowSeconds(), titlesOf(settings)),
-    );
+    if (json) print(jsonLine(consentJson(consent)));
+    else {
+      const { jobId, jobIssuer } = consent;
+      // JOB-D-6: a consent of a job counts as long as the exchange takes the job.
+      const isOurs = jobId !== undefined && jobIssuer === undefined;
+      const over = isOurs ? jobOver({ clock }, await store.jobs.find(jobId)) : undefined;
+      print(consentLine(consent, clock.nowSeconds(), titlesOf(settings), over));
+    }
   }
   return EXIT.done;
 }

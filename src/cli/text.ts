@@ -80,9 +80,15 @@ export function agentText(id: string, titles: Titles): string {
 
 // --- consents ---------------------------------------------------------------------------------------------------
 
-export function consentLine(consent: StoredConsent, nowSeconds: number, titles: Titles): string {
+/** `jobOver`: why its job gives nothing any more, and so the consent neither. */
+export function consentLine(
+  consent: StoredConsent,
+  nowSeconds: number,
+  titles: Titles,
+  jobOver?: string,
+): string {
   const { id, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
-  let state = "in-force";
+  let state = jobOver?.replace("_", "-") ?? "in-force";
   if ((expiresAtSeconds ?? Number.POSITIVE_INFINITY) <= nowSeconds) state = "expired";
   if (withdrawnAtSeconds !== undefined) state = "withdrawn";
   const rest = fields({

@@ -110,10 +110,10 @@ export const codeIssuerOf = (us: string): string => `${us}/code`;
 /** JOB-D-14: what stops the job, and the event of it, by which also its user and its agent find it. */
 export function stopOf(
   us: string,
-  { id, origin, actor, clientId }: JobFacts["job"],
+  { id, origin, actor, clientId, title }: JobFacts["job"],
   by: EndingEvent,
 ): [EndingSelector, EndingEvent] {
-  const detail = { ...by.detail, ...origin, actor, client_id: clientId };
+  const detail = { ...by.detail, ...origin, actor, client_id: clientId, title };
   return [
     { by: "job", iss: us, id },
     { ...by, type: "job.ended", detail },

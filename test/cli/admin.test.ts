@@ -27,6 +27,7 @@ import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
+import { adding, makeJob } from "../adapters/store/jobs.contract.ts";
 import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
 import { migratedFile } from "../support/migrated.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
@@ -452,6 +453,28 @@ test("consents list prints every consent with its state, or only those of one is
     `d withdrawn issuer=${IDP} subject=bob actor=${PLANNER} target=${API} scope=trips.read ` +
       "withdrawn=2026-09-21T14:13:20.000Z",
   );
+});
+
+test("PAGE-D-34, JOB-D-6 consents list says of a consent whose job gives nothing any more why, and does not call it in force", async (t) => {
+  const site = await sqliteSite(t);
+  const kept = { version: 1, actor: PLANNER, targets: [API], scopes: ["trips.read"], origin: ALICE };
+  const stateOf = async (id: string) =>
+    lines(await inside(site, "consents", "list"))
+      .map((line) => line.split(" "))
+      .find(([one]) => one === id)?.[1];
+  const bounds = { notAfterSeconds: nowSeconds() + 3600 };
+  const job = makeJob({ id: "job_1", origin: ALICE, createdAtSeconds: nowSeconds(), bounds });
+  const consent = { ...kept, id: "j", jobId: "job_1" };
+  assert.ok(
+    await recordAsAdmin(site.store, { event: DENIED, job: { ...adding(job).job, consents: [consent] } }),
+  );
+  await recordAsAdmin(site.store, {
+    event: DENIED,
+    consent: { add: { ...kept, id: "k", jobId: "job_gone" } },
+  });
+  assert.deepEqual([await stateOf("j"), await stateOf("k")], ["in-force", "job-unknown"]);
+  assert.equal((await inside(site, "jobs", "end", "job_1")).code, 0);
+  assert.equal(await stateOf("j"), "job-ended");
 });
 
 // --- reading ----------------------------------------------------------------------------------------------------

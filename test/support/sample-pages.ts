@@ -159,6 +159,19 @@ export const ACCOUNT: AccountView = {
       ],
     },
   ],
+  nowSeconds: Date.UTC(2026, 10, 22, 9) / 1000,
+  stopped: [
+    {
+      title: "Plan the week",
+      party: agent("planner", "Planner"),
+      open: [
+        {
+          target: { title: "Trips", host: "api.example" },
+          untilSeconds: Date.UTC(2026, 10, 22, 9, 4) / 1000,
+        },
+      ],
+    },
+  ],
   moreAllowed: `${ISSUER}/account?after=4`,
   firstAllowed: `${ISSUER}/account`,
   questions: [
@@ -255,6 +268,8 @@ const EMPTY: AccountView = {
   takeAllToken: "take-all-token",
   questions: [],
   jobs: [],
+  stopped: [],
+  nowSeconds: ACCOUNT.nowSeconds,
   allowed: [],
   events: [],
   firstDay: "",

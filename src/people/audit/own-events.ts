@@ -21,6 +21,11 @@ export type OwnEventKind =
   | "allowed_by_others"
   | "taken_back"
   | "taken_back_by_others"
+  | "job_approved"
+  | "job_approved_by_others"
+  | "job_refused"
+  | "job_stopped"
+  | "job_stopped_by_others"
   | "renewed_elsewhere"
   | "ended"
   | "signed_in"
@@ -36,6 +41,8 @@ export type OwnEvent = {
   agents: readonly OwnAgent[];
   targets: readonly string[];
   scopes: readonly string[];
+  /** The title of a job, in the words of the one that asked for it. */
+  title?: string;
 };
 
 /** The kind of each type of event that a subject may read. */
@@ -59,7 +66,9 @@ const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "consent.recorded": "allowed",
   "consent.withdrawn": "taken_back",
   "token.revoked": "ended",
-  "job.ended": "ended",
+  "job.approved": "job_approved",
+  "job.refused": "job_refused",
+  "job.ended": "job_stopped",
   "user.signed_in": "signed_in",
   "user.signed_out": "signed_out",
 };
@@ -91,7 +100,10 @@ const Body = v.object({
   requested: v.optional(v.object({ audience: list, resource: list, scope: v.optional(text) })),
   policy: v.optional(v.object({ consent: v.optional(text), asked: v.optional(Asked) })),
   granted: v.optional(v.object({ aud: text, scope: text })),
-  detail: v.optional(v.object({ actor: v.optional(text), targets: list, scope: v.optional(text) }), {}),
+  detail: v.optional(
+    v.object({ actor: v.optional(text), targets: list, scope: v.optional(text), title: v.optional(text) }),
+    {},
+  ),
 });
 type Body = v.InferOutput<typeof Body>;
 
@@ -117,14 +129,15 @@ export function readOwnEvent(body: string): OwnEvent | undefined {
   const { requested, granted, detail } = event;
   const asked = [...(requested?.audience ?? []), ...(requested?.resource ?? [])];
   const scope = isConsent ? detail.scope : (granted?.scope ?? requested?.scope);
-  return {
+  return defined<OwnEvent>({
     timeMs: Date.parse(event.time),
     kind,
     // What a user decides on a page, or another in their place, names the actor alone.
     agents: detail.actor === undefined ? agentsOf(event) : [{ id: detail.actor }],
     targets: isConsent ? detail.targets : granted === undefined ? [...new Set(asked)] : [granted.aud],
     scopes: (scope ?? "").split(" ").filter((one) => one !== ""),
-  };
+    title: detail.title,
+  });
 }
 
 /** The reasons that tell whether the user or another party decided. */
@@ -141,6 +154,7 @@ function kindOf({ type, reason, policy }: Body): OwnEventKind | undefined {
   // DTR-D-13: what the user has yet to decide is not refused, and stands among the open questions.
   if (kind === "refused" && policy?.asked?.pending !== undefined && !policy.asked.answered) return undefined;
   if (reason === BY_SUBJECT) return kind;
+  if (kind === "job_approved" || kind === "job_stopped") return `${kind}_by_others`;
   if (kind === "allowed") return "allowed_by_others";
   return kind === "taken_back" ? "taken_back_by_others" : kind;
 }

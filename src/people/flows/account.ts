@@ -21,8 +21,8 @@ import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
-import type { OwnJob, OwnJobPorts } from "./own-jobs.ts";
-import { livingJobs, stopOwnJob, stopSubject } from "./own-jobs.ts";
+import type { OwnJob, OwnJobPorts, StoppedJob } from "./own-jobs.ts";
+import { livingJobs, stopOwnJob, stoppedJobs, stopSubject } from "./own-jobs.ts";
 import type { LastUse, TrailQuery } from "./own-trail.ts";
 import { readTrail, readUses } from "./own-trail.ts";
 import type { OpenSession } from "./session.ts";
@@ -57,6 +57,7 @@ export type Account = {
   /** The id after which more consents follow. */
   moreAfter?: string;
   jobs: readonly OwnJob[];
+  stopped: readonly StoppedJob[];
   events: readonly OwnEvent[];
   /** The cursor of the older events. */
   older?: string;
@@ -101,18 +102,21 @@ async function showAccount(
   // PAGE-D-15, AUDIT-D-6: the reading is recorded before anything is shown.
   await ports.journal.record({ event: readingEvent(ports, audited, session, query) });
   const nowSeconds = ports.clock.nowSeconds();
-  const [standing, families, jobs, questions, trail] = await Promise.all([
+  const [standing, families, jobs, stopped, questions, trail] = await Promise.all([
     readStanding(ports, origin, nowSeconds, query.afterConsent),
     ports.families.list(origin),
     livingJobs(ports, session),
+    stoppedJobs(ports, session),
     openQuestions(ports, session),
     readTrail(ports, origin, defined<TrailQuery>({ ...timesOf(query), spans, after })),
   ]);
-  const shown = standing.slice(0, ACCOUNT_CONSENTS);
+  const listed = standing.slice(0, ACCOUNT_CONSENTS);
+  // JOB-D-6, PAGE-D-34: what was given for a job of ours stands in the card of the job, and ends with it.
+  const shown = listed.filter(({ jobId, jobIssuer }) => jobId === undefined || jobIssuer !== undefined);
   const { events, last } = trail;
   const uses = await readUses(ports, origin, spans, new Set(shown.map(({ id }) => id)));
   const parties = [
-    ...[...questions, ...shown, ...jobs].map(({ actor }) => actor),
+    ...[...questions, ...shown, ...jobs, ...stopped].map(({ actor }) => actor),
     ...events.flatMap(({ agents }) => agents.map(({ id }) => id)),
   ];
   return defined<Account>({
@@ -125,8 +129,9 @@ async function showAccount(
       ...familiesOf(ports, families, consent.id, nowSeconds),
     })),
     jobs,
+    stopped,
     questions,
-    moreAfter: standing.length > shown.length ? shown.at(-1)?.id : undefined,
+    moreAfter: standing.length > listed.length ? listed.at(-1)?.id : undefined,
     events,
     older: last && cursorAt(ports, origin, query, last),
     clients: await findClients(ports, parties),

@@ -1,8 +1,10 @@
 /** The jobs of a user on the account page: those that go on, and how the user stops one and nothing else (JOB-D-13). */
 import { recordEnding } from "../../flows/endings.ts";
-import { rulesBeside, stopOf } from "../../flows/jobs.ts";
+import { readStatus, rulesBeside, stopOf } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { JOBS_LISTED } from "../../limits/jobs.ts";
+import { ACCESS_TOKEN_SECONDS_MAX } from "../../limits/tokens.ts";
+import type { OpenTarget } from "../../policy/closure.ts";
 import type { SubjectRule } from "../../policy/rules.ts";
 import type { JobFacts } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -34,6 +36,20 @@ export async function livingJobs(
     living.push(...(await Promise.all(shown)));
     if (page.length < JOBS_LISTED) return living;
   }
+}
+
+/** A job that was stopped, as long as what it gave may still be accepted at a target. */
+export type StoppedJob = JobFacts["job"] & { open: readonly OpenTarget[] };
+
+/** JOB-D-21: of the newest jobs, those whose stop is not closed yet. */
+export async function stoppedJobs(
+  ports: OwnJobPorts & Parameters<typeof readStatus>[0],
+  { origin }: OpenSession,
+): Promise<readonly StoppedJob[]> {
+  const afterMs = ports.clock.nowMs() - ACCESS_TOKEN_SECONDS_MAX * 1000;
+  const lately = (await ports.jobs.list({ origin })).filter(({ ended }) => (ended?.atMs ?? 0) > afterMs);
+  const all = await Promise.all(lately.map((one) => readStatus(ports, one)));
+  return all.filter(({ open }) => open.length > 0).map(({ job, open }) => ({ ...job, open }));
 }
 
 /** One durable write, after which every instance refuses what was issued for the job; false where there is no such job. */

@@ -11,9 +11,15 @@ import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } fr
 import { openAccount, takeBack } from "../flows/account.ts";
 import type { OpenQuestion } from "../flows/asked.ts";
 import { furtherAgents } from "../flows/offer.ts";
-import type { OwnJob } from "../flows/own-jobs.ts";
+import type { OwnJob, StoppedJob } from "../flows/own-jobs.ts";
 import type { EventView } from "../pages/account-events.ts";
-import type { AccountView, AllowedView, OwnJobView, QuestionView } from "../pages/account-page.ts";
+import type {
+  AccountView,
+  AllowedView,
+  OwnJobView,
+  QuestionView,
+  StoppedView,
+} from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
@@ -24,6 +30,7 @@ import {
   permissionView,
   shownDetails,
   shownParty,
+  shownTarget,
   shownUser,
   toldParty,
   zoneOf,
@@ -122,7 +129,9 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
     firstAllowed: asked.query.afterConsent === undefined ? undefined : here({}),
     minutesAfter: Math.ceil(Math.max(0, ...seconds) / 60),
     takeAllToken,
+    nowSeconds: ports.clock.nowSeconds(),
     jobs: account.jobs.map((job) => jobView(ports, account, job)),
+    stopped: account.stopped.map((job) => stoppedView(ports, account, job)),
     events: account.events.map((event) => eventView(ports, account, event)),
     firstDay,
     lastDay,
@@ -188,6 +197,19 @@ function jobView({ settings }: BasePorts, { clients }: Account, job: OwnJob): Ow
   };
 }
 
+const stoppedView = (
+  { settings }: BasePorts,
+  { clients }: Account,
+  { title, actor, open }: StoppedJob,
+): StoppedView => ({
+  title,
+  party: partyView(settings().agents, clients, { id: actor }),
+  open: open.map(({ target, untilSeconds }) => ({
+    target: shownTarget(settings().policy.targets.get(target), target),
+    untilSeconds,
+  })),
+});
+
 const grantView = (family: Family): AllowedView["goesOn"][number] =>
   defined<AllowedView["goesOn"][number]>({
     sinceSeconds: family.startedAtSeconds,
@@ -198,15 +220,16 @@ const grantView = (family: Family): AllowedView["goesOn"][number] =>
 
 function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEvent): EventView {
   const { policy, agents: named } = settings();
-  const { kind, timeMs: atMs, agents, targets, scopes } = event;
+  const { kind, timeMs: atMs, agents, targets, scopes, title } = event;
   // The names in a refused request are its caller's: only those that the operator knows are shown.
   const shown = kind === "refused" ? targets.filter((name) => policy.targets.has(name)) : targets;
-  return {
+  return defined<EventView>({
     kind,
     atMs,
+    title,
     parties: agents.map((agent) => partyView(named, clients, agent)),
     permissions: shown.map((name) => permissionView(policy.targets.get(name), name, scopes)),
-  };
+  });
 }
 
 const partyView = (agents: Agents, clients: Account["clients"], { id, toldBy }: OwnAgent): ShownParty =>

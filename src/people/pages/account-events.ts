@@ -1,9 +1,10 @@
 /** What was done in a user's name, by day and within a day by agent, with the way that led to each act. */
+import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { OwnEventKind } from "../audit/own-events.ts";
 import { fact } from "./decision-parts.ts";
 import type { PermissionView } from "./display-names.ts";
-import { shownId, targetName } from "./display-names.ts";
+import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf, minuteOf, momentOf } from "./language.ts";
@@ -17,6 +18,8 @@ export type EventView = {
   /** In the order in which they acted. */
   parties: readonly ShownParty[];
   permissions: readonly PermissionView[];
+  /** The title of a job, in the words of its agent. */
+  title?: string;
 };
 
 /** WCAG-1.4.1-1: each sort has a sign and a colour, beside the sentence. */
@@ -33,6 +36,11 @@ const SORTS: Record<OwnEventKind, DoneSort> = {
   allowed_by_others: "gift",
   taken_back: "ending",
   taken_back_by_others: "ending",
+  job_approved: "gift",
+  job_approved_by_others: "gift",
+  job_refused: "refusal",
+  job_stopped: "ending",
+  job_stopped_by_others: "ending",
   renewed_elsewhere: "act",
   ended: "ending",
   signed_in: "session",
@@ -65,9 +73,10 @@ function agents(events: readonly EventView[], texts: Texts): readonly Html[] {
   });
 }
 
-function entry({ kind, atMs, parties, permissions }: EventView, texts: Texts): Html {
+function entry({ kind, atMs, parties, permissions, title }: EventView, texts: Texts): Html {
+  const job = shownName(title, JOB_TITLE_CHARS_MAX);
   return html`<li>${sign(SORTS[kind])}<div>
-<p><span class="time">${minuteOf(atMs, texts)}</span> ${texts.done[kind]}</p>
+<p><span class="time">${minuteOf(atMs, texts)}</span> ${texts.done[kind]}${job === undefined ? undefined : html` ${texts.jobTitle(isolated(job))}`}</p>
 ${permissions.map((permission) => html`<p>${doneWith(permission, texts)}</p>`)}
 ${parties.length > 1 ? chain(parties, texts) : undefined}
 ${parties.length > 1 ? details(parties, atMs, texts) : undefined}

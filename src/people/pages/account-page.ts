@@ -6,12 +6,12 @@ import { days } from "./account-events.ts";
 import { choices, fact, furtherParties, hidden, signedInAs } from "./decision-parts.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
-import type { PermissionView, ShownUser } from "./display-names.ts";
+import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
 import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import { besideIt } from "./job-part.ts";
-import { dayOf, inZone } from "./language.ts";
+import { dayOf, inZone, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
 import { aboutParty, answersFor, partyHeading, partyName } from "./parties.ts";
@@ -56,6 +56,11 @@ export type OwnJobView = {
   beside: readonly PermissionView[];
 };
 
+/** A job that was stopped, and the targets that may accept for a while what it gave. */
+export type StoppedView = Pick<OwnJobView, "title" | "party"> & {
+  open: readonly { target: ShownTarget; untilSeconds: number }[];
+};
+
 /** An open question to the user, which they answer here or on its own page. */
 export type QuestionView = Pick<AllowedView, "id" | "formToken" | "party" | "agents"> & {
   permission: PermissionView;
@@ -80,6 +85,8 @@ export type AccountView = {
   minutesAfter: number;
   takeAllToken: string;
   jobs: readonly OwnJobView[];
+  stopped: readonly StoppedView[];
+  nowSeconds: number;
   events: readonly EventView[];
   /** The days that are shown, as they were written. */
   firstDay: string;
@@ -101,6 +108,7 @@ ${problemOf(view, texts)}
 ${signedInAs(view, `${view.base}/signin?again=1`, texts)}
 ${view.questions.length === 0 ? undefined : asked(view, texts)}
 ${jobsOf(view, texts)}
+${stoppedOf(view, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
 <h2>${texts.doneHeading}</h2>
@@ -145,6 +153,22 @@ ${hidden("token", formToken)}${hidden("job", id)}
 <p>${texts.stopJobQuestion}</p>
 <button aria-describedby="${label}">${texts.stopJobYes}</button>
 </form></details></li>`;
+}
+
+/** JOB-D-21: a stop is told with what it does not reach at once. */
+function stoppedOf({ stopped, nowSeconds }: AccountView, texts: Texts): Html | undefined {
+  if (stopped.length === 0) return undefined;
+  const cards = stopped.map(({ title, party, open }) => {
+    const left = open.map(
+      ({ target, untilSeconds }) =>
+        html` ${texts.stillAccepted(targetName(target, texts), whenOf(untilSeconds, nowSeconds, texts))}`,
+    );
+    return html`<li><h3>${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? ""))}</h3>
+<p>${texts.jobBy(partyName(party, texts))}</p>
+<p>${texts.stopped}${left}</p></li>`;
+  });
+  return html`<h2>${texts.stoppedHeading}</h2>
+<ul class="cards">${cards}</ul>`;
 }
 
 // --- what is asked ----------------------------------------------------------------------------------------------

@@ -419,3 +419,32 @@ test("JOB-D-9 an authorization request that chooses a job is refused, because wh
   const answer = await browser.authorize(request(verifierOf(), { job: "job_0123456789012345678901" }));
   assert.equal(parametersOf(await browser.follow(answer)).error, "invalid_request", locationOf(answer));
 });
+
+test("JOB-D-6, JOB-D-21, PAGE-D-34 what was given for a job stands in its card alone; a stop is told with what may still be accepted, and both are in the history", async () => {
+  const asked = { user: "zoe", scope: "trips.read" };
+  const { browser, page } = await pageOf(await asking({ title: "Trip planner" }, asked), "zoe");
+  await browser.decide(page);
+  const given = await asking({ title: "Trip planner" }, asked);
+  assert.equal(given.status, 200, given.text);
+  const living = await browser.get("/account");
+  assert.match(shownBy(living.text), /Jobs in progress “Trip planner”.*You allow nothing to any program/);
+  assert.ok(!living.text.includes('name="consent"'));
+  const [, token = ""] =
+    /name="token" value="([^"]*)"><input type="hidden" name="job"/.exec(living.text) ?? [];
+  const job = String(given.body.job_id);
+  const stopped = await browser.post("/account/withdraw", { token, job });
+  assert.equal(stopped.status, 303);
+  const shown = shownBy((await browser.get("/account")).text);
+  assert.ok(!shown.includes("Jobs in progress"));
+  assert.match(
+    shown,
+    /“Trip planner”.* It is over, and nothing more is given for it\. the booking agent may accept what it has until (today|tomorrow), \d\d:\d\d UTC ?\./,
+  );
+  assert.match(shown, /You stopped this job: “Trip planner”.*You approved this job: “Trip planner”/);
+  // The event of the stop by another party says that, too.
+  const next = await pageOf(await asking({ title: "Next" }, asked), "zoe");
+  await next.browser.decide(next.page);
+  await end((await asking({ title: "Next" }, asked)).body.job_id);
+  const after = shownBy((await browser.get("/account")).text);
+  assert.match(after, /An administrator or its program ended this job: “Next”/);
+});

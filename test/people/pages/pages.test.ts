@@ -26,12 +26,12 @@ const attributesOf = (elements: readonly Element[], name: string): string[] =>
   elements.flatMap(({ attributes }) => attributes.get(name) ?? []);
 
 const ELEMENTS = new Set(
-  "html head meta title style body header main h1 h2 h3 h4 p strong bdi code a ul ol li dl div dt dd details summary section form fieldset legend label input span button footer".split(
+  "html head meta title style body header main h1 h2 h3 h4 p strong bdi code a ul ol li dl div dt dd details summary section form fieldset legend label input span button footer time".split(
     " ",
   ),
 );
 const ATTRIBUTES = new Set(
-  "lang charset name content class href method action autocomplete type value id for required checked role aria-describedby aria-invalid aria-hidden formnovalidate open".split(
+  "lang charset name content class href method action autocomplete type value id for required checked role aria-describedby aria-invalid aria-hidden formnovalidate open datetime title".split(
     " ",
   ),
 );
