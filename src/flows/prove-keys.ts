@@ -64,7 +64,12 @@ function verifyProof(
   // A client that sends a proof expects a bound token, so without DPoP it gets none.
   if (dpop.algorithms.length === 0) return refused("proof_unsupported");
   const parsed = parseProof(value, dpop.algorithms);
-  if (!parsed.ok) return refused(`proof_${parsed.error.kind}`);
+  if (!parsed.ok) {
+    const { kind } = parsed.error;
+    const failure: Failure = { kind: "proof_refused", reason: `proof_${kind}` };
+    // RFC9449-D-1
+    return err(kind === "jwt_algorithm_refused" ? { ...failure, algorithms: dpop.algorithms } : failure);
+  }
   const { jws, key } = parsed.value;
   const rule = defined<ProofRule>({
     method,

@@ -47,6 +47,8 @@ export type Failure = {
   reason: Reason;
   /** Which parameter is malformed, for the log. */
   parameter?: string;
+  /** The algorithms of which the proof has none. */
+  algorithms?: readonly string[];
   /** The seconds after which a throttled request, or one during overload, may be sent again. */
   waitSeconds?: number;
   /** The registrations that match the same token of a platform. */

@@ -36,8 +36,10 @@ const TOLD: Partial<Record<Failure["kind"], readonly Reason[]>> = {
 };
 
 /** PROD-7.4-3: the text of the answer, with what is wrong with which parameter, where that may be told. */
-export function describeFailure({ kind, reason, parameter }: Failure): string {
+export function describeFailure({ kind, reason, parameter, algorithms }: Failure): string {
   const { description } = toOAuthError(kind);
+  // RFC9449-D-1: the metadata list them too.
+  if (algorithms !== undefined) return `${description}: its algorithm is none of ${algorithms.join(", ")}`;
   if (kind !== "request_malformed" && !TOLD[kind]?.includes(reason)) return description;
   // The name of an unknown parameter is text of the request, and may be a secret in the wrong place.
   const named = parameter !== undefined && isKnownParameter(parameter) ? ` (${parameter})` : "";

@@ -229,6 +229,22 @@ for (const [name, reason, proof] of WRONG) {
   });
 }
 
+test("RFC9449-D-1, RFC9449-7.1-3 a proof of an algorithm that is not listed is refused, and the answer names those that are", async () => {
+  const rs256 = await makeProver("RS256");
+  const metadata = await service.get("/.well-known/oauth-authorization-server");
+  const listed = metadata.body.dpop_signing_alg_values_supported as string[];
+  const { body } = await ask(rs256.prove(HERE));
+  assert.equal(
+    body.error_description,
+    `the DPoP proof is not valid: its algorithm is none of ${listed.join(", ")}`,
+  );
+  const others = await ask(prove({ claims: { htm: "GET" } }));
+  assert.equal(others.body.error_description, "the DPoP proof is not valid");
+  const headers = { authorization: "DPoP a.b.c", dpop: rs256.prove(EXPLAIN) };
+  const refused = await service.get("/policy/explain", { method: "POST", headers });
+  assert.match(refused.headers["www-authenticate"] ?? "", new RegExp(`algs="${listed.join(" ")}"`));
+});
+
 test("RFC9449-4-2 a proof is no client authentication, and no authorization", async () => {
   const unauthenticated = await service.token({ ...CC, client_id: "operator" }, { dpop: prove() });
   assert.deepEqual([unauthenticated.status, unauthenticated.body.error], [400, "invalid_client"]);
