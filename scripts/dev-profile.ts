@@ -118,13 +118,13 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place) 
     },
     clients: {
       [CLIENT_ID]: {
-        method: "client_secret_basic",
+        method: "client_secret",
         secrets: [{ file: "clients/nightly-report" }],
         defaultTarget: "https://api.example",
       },
       // The API itself, which asks about the tokens that it receives.
       [RESOURCE_SERVER]: {
-        method: "client_secret_basic",
+        method: "client_secret",
         secrets: [{ file: "clients/trips-api" }],
         grantTypes: [],
       },

@@ -133,6 +133,18 @@ test("npm start creates a profile, tells no problem, and prints a command that w
       const { sub, nonce, aud } = claimsOf(token.body.id_token);
       assert.deepEqual([sub, nonce, aud], ["alice", "n", "mandate"]);
     });
+    // golang.org/x/oauth2 sends a request that failed once more, with the secret in the body, and tells the second answer.
+    await t.test("a client of the profile is told the same error by HTTP Basic and in the body", async () => {
+      const ca = readFileSync(join(folder, "data/tls/ca.pem"), "utf8");
+      const secret = readFileSync(join(folder, "data/clients/nightly-report"), "utf8").trim();
+      const form = { grant_type: "client_credentials", scope: "no.such.scope" };
+      const at = `https://localhost:${port}/token`;
+      const headers = { authorization: basic("nightly-report", secret) };
+      const byBasic = await postForm(at, form, { ca, headers });
+      const credentials = { client_id: "nightly-report", client_secret: secret };
+      const inBody = await postForm(at, { ...form, ...credentials }, { ca });
+      assert.deepEqual([byBasic.body.error, inBody.body.error], ["invalid_scope", "invalid_scope"]);
+    });
     const command = lines.find((line) => line.startsWith("  curl "));
     assert.ok(command !== undefined, lines.join("\n"));
     if (spawnSync("curl", ["--version"]).error !== undefined) {

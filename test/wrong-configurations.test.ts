@@ -218,7 +218,7 @@ const ROWS: readonly Row[] = [
   [
     [...CLIENT, "secret"],
     "x",
-    'clients.nightly-report.secret: is not a setting of a client with "method": "client_secret_basic": clients.nightly-report.secrets is perhaps meant',
+    'clients.nightly-report.secret: is not a setting of a client with "method": "client_secret": clients.nightly-report.secrets is perhaps meant',
   ],
   [["policies", 0, "scopes"], ["a b"], "policies.0.scopes.0: is not a scope token"],
   [
