@@ -3,18 +3,18 @@
  * Covers 4.2 the proof, 4.3 its checks, 7.1 the authentication scheme, 10 the key of a code. The signature is verified
  * by the caller, with the key that `parseProof` returns; the thumbprint of the key is RFC 7638's.
  * Elsewhere: 2 spec/rfc3986.ts; 4 flows/prove-keys.ts; 4.1 flows/prove-keys.ts; 4.3 flows/authorize-api.ts,
- * flows/prove-keys.ts, flows/token-exchange.ts, policy/judge.ts, spec/rfc3986.ts, spec/rfc8725.ts,
- * start/listeners.ts; 5 flows/build-token.ts, flows/prove-keys.ts, flows/still-covers.ts, flows/token.ts,
- * http/bearer.ts, http/errors.ts, people/flows/judge-refresh.ts, people/flows/redeem-code.ts, policy/binding.ts; 5.1
- * policy/checks.ts, spec/rfc8414.ts; 5.2 config/client-schema.ts, flows/still-covers.ts, http/errors.ts,
- * policy/binding.ts, policy/decide.ts, settings/client-metadata.ts, settings/client.ts, settings/settings.ts,
- * spec/rfc7591-members.ts; 6 flows/authorize-api.ts; 6.1 flows/prove-keys.ts, spec/rfc9068.ts; 6.2 spec/rfc7662.ts,
- * spec/rfc9068.ts; 7 http/bearer.ts; 7.1 flows/authorize-api.ts, http/bearer.ts, spec/rfc6750.ts; 7.2
- * flows/authorize-api.ts, http/bearer.ts; 8 adapters/crypto/nonces.ts, http/bearer.ts, http/errors.ts, http/form.ts,
- * ports.ts; 8.1 adapters/crypto/nonces.ts; 8.2 http/bearer.ts, http/form.ts; 9 adapters/crypto/nonces.ts; 10
+ * flows/prove-keys.ts, flows/token-exchange.ts, policy/judge.ts, spec/rfc3986.ts, spec/rfc8725.ts, start/listeners.ts;
+ * 5 flows/build-token.ts, flows/prove-keys.ts, flows/still-covers.ts, flows/token.ts, http/bearer.ts, http/errors.ts,
+ * people/flows/judge-refresh.ts, people/flows/redeem-code.ts, policy/binding.ts; 5.1 policy/checks.ts, spec/rfc8414.ts;
+ * 5.2 config/client-schema.ts, flows/still-covers.ts, http/errors.ts, policy/binding.ts, policy/decide.ts,
+ * settings/client-metadata.ts, settings/client.ts, settings/settings.ts, spec/rfc7591-members.ts; 6
+ * flows/authorize-api.ts; 6.1 flows/prove-keys.ts, spec/rfc9068.ts; 6.2 spec/rfc7662.ts, spec/rfc9068.ts; 7
+ * http/bearer.ts; 7.1 flows/authorize-api.ts, http/bearer.ts, spec/rfc6750.ts; 7.2 flows/authorize-api.ts,
+ * http/bearer.ts; 8 adapters/crypto/nonces.ts, http/bearer.ts, http/errors.ts, http/form.ts, ports.ts; 8.1
+ * adapters/crypto/nonces.ts; 8.2 http/bearer.ts, http/form.ts; 9 adapters/crypto/nonces.ts; 10
  * people/flows/redeem-code.ts; 10.1 people/flows/redeem-code.ts, people/http/par.ts; 11.1
- * adapters/store/journal-statements.ts, flows/issued-entry.ts, flows/prove-keys.ts, flows/refusal.ts,
- * http/bearer.ts, records.ts; 11.2 policy/rule-members.ts; 11.6 spec/rfc8725.ts.
+ * adapters/store/journal-statements.ts, flows/issued-entry.ts, flows/prove-keys.ts, flows/refusal.ts, http/bearer.ts,
+ * records.ts; 11.2 policy/rule-members.ts; 11.6 spec/rfc8725.ts; D flows/prove-keys.ts, http/errors.ts.
  */
 import { PROOF_JTI_CHARS_MAX } from "../limits/input.ts";
 import { PROOF_SECONDS_MAX } from "../limits/tokens.ts";
