@@ -129,6 +129,8 @@ export function askedUntilNow(
 
 type Polled = { polls: number; polledAtSeconds?: number; pollsRecorded: number };
 
+export type Meant = { asked: string; known: string };
+
 /** Why the decision asks no user for a consent that lacks (POLICY-D-21). */
 export type NotAsked = "rule_asks_no_user" | "more_than_consent_missing" | "user_cannot_sign_in";
 
@@ -206,6 +208,8 @@ export type AuditEvent = {
     unbound?: true;
     /** The pending consent that a refusal opened, or that a user decided about. */
     asked?: AskedUser;
+    /** POLICY-D-22: names of the request that are unknown here, each with the known one that is like it. */
+    meant?: readonly Meant[];
     trace?: Json;
   };
   granted?: {

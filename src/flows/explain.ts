@@ -2,12 +2,12 @@
  * The policy explains itself: a question is read and decided by the code that reads and decides token requests, and
  * the result is told. Nothing is issued.
  */
-import type { NotAsked } from "../audit/event.ts";
+import type { Meant, NotAsked } from "../audit/event.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { Mode } from "../modes.ts";
 import type { Allowed, Fallen, Trace } from "../policy/access.ts";
 import type { FallenDetail } from "../policy/details.ts";
-import { formatTrace } from "../policy/explanation.ts";
+import { formatTrace, likeUnknown } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
 import type { Ports } from "../ports.ts";
@@ -50,6 +50,8 @@ export type Explanation = {
   couldAsk?: { rule: string; scope: readonly string[] };
   /** Why the user is not asked for a consent that lacks (POLICY-D-21). */
   notAsked?: NotAsked;
+  /** Names of the question that are unknown, each with the one that is perhaps meant (POLICY-D-22). */
+  meant?: readonly Meant[];
 };
 
 export type Issued = {
@@ -82,7 +84,8 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const disabled = await refuseDisabled(ports, order.value);
   if (disabled !== undefined) return denied({ failure: disabled, trace: [] });
   const decided = await decideOrder(ports, order.value, ports.clock.nowSeconds());
-  if (!decided.ok) return denied(decided.error);
+  if (!decided.ok)
+    return defined<Explanation>({ ...denied(decided.error), meant: likeUnknown(policy, order.value.access) });
   const { allowed, token } = decided.value;
   const { rule, consent, demand, trace } = allowed;
   // The `jti` only gives the token its size: there is no token with it.
@@ -125,6 +128,7 @@ export function formatExplanation({
   issued,
   couldAsk,
   notAsked,
+  meant = [],
 }: Explanation): readonly string[] {
   const decision =
     issued === undefined
@@ -135,6 +139,7 @@ export function formatExplanation({
     ...agents.map(({ id, title }) => `${JSON.stringify(title)} is ${JSON.stringify(id)}.`),
     ...formatTrace(trace),
     ...(notAsked === undefined ? [] : [`The user is not asked: ${REASONS[notAsked]}.`]),
+    ...meant.map(({ asked, known }) => `${asked} is unknown: ${JSON.stringify(known)} is perhaps meant.`),
     decision,
     ...(details === undefined ? [] : [`Limited to the details ${JSON.stringify(details)}.`]),
     ...(couldAsk === undefined

@@ -6,6 +6,7 @@ import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { REFRESH_WAIT_SECONDS } from "../limits/people.ts";
 import { MODES } from "../modes.ts";
 import type { MissingConsent, Trace } from "../policy/access.ts";
+import { likeUnknown } from "../policy/explanation.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
@@ -98,14 +99,19 @@ export function issue(
   people: Asks | undefined,
 ): Awaitable<Issued> {
   const request = order.access.forWorkload ? withWorkload(asking, order) : asking;
-  const { digest } = ports.settings().policy;
+  const { policy } = ports.settings();
   const row = MODES[order.access.mode];
   const nowSeconds = ports.clock.nowSeconds();
   const refusal = (failure: Failure, trace: Trace, asked = order.resumes?.asked): RefusedRequest => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
     const refused = refuseRequest(request, failure, {
       ...knownOf(request, order),
-      policy: defined({ digest, asked, trace: shown }),
+      policy: defined({
+        digest: policy.digest,
+        asked,
+        meant: likeUnknown(policy, order.access),
+        trace: shown,
+      }),
     });
     const spends = codeSpentBy(order);
     return defined<RefusedRequest>({ ...refused.error, spends, rows: order.resumes?.ends("refused") });

@@ -58,11 +58,13 @@ type ExplanationJson = {
   could_ask?: Explanation["couldAsk"];
   /** Why the user is not asked for a consent that lacks. */
   not_asked?: Explanation["notAsked"];
+  meant?: Explanation["meant"];
   explanation: readonly string[];
 };
 
 function show(explanation: Explanation): ExplanationJson {
-  const { mode, agents, digest, failure, trace, scopes, details, issued, couldAsk, notAsked } = explanation;
+  const { mode, agents, digest, failure, trace, scopes, details, issued, couldAsk, notAsked, meant } =
+    explanation;
   return defined<ExplanationJson>({
     decision: issued === undefined ? "deny" : "allow",
     mode,
@@ -76,6 +78,7 @@ function show(explanation: Explanation): ExplanationJson {
     would_issue: issued,
     could_ask: couldAsk,
     not_asked: notAsked,
+    meant,
     explanation: formatExplanation(explanation),
   });
 }

@@ -1,6 +1,10 @@
 /** The trace of a decision in words, for the people who write rules. */
-import type { Condition, Fallen, Trace } from "./access.ts";
+import type { Meant } from "../audit/event.ts";
+import type { AccessRequest, Condition, Fallen, Trace } from "./access.ts";
 import type { DetailSide } from "./details.ts";
+import type { KnownNames } from "./nearest.ts";
+import { nearest } from "./nearest.ts";
+import type { PolicySet } from "./rules.ts";
 
 const CONDITIONS: Record<Condition, string> = {
   actor: "the caller's workload is not among its actors",
@@ -56,3 +60,26 @@ export function formatTrace(trace: Trace): readonly string[] {
     ),
   ]);
 }
+
+/** So many unknown scopes of one request are looked at. */
+const SCOPES_MAX = 4;
+
+/** POLICY-D-22: what a refused request names that is unknown here, each with the known name that is like it. */
+export function likeUnknown(
+  { known }: PolicySet,
+  { target, scope = [] }: Named,
+): readonly Meant[] | undefined {
+  const found = (names: KnownNames, asked: string): readonly Meant[] => {
+    const like = nearest(asked, names.beside(asked));
+    return like === undefined ? [] : [{ asked, known: like }];
+  };
+  const targets = target === undefined || known.target.has(target) ? [] : [target];
+  const scopes = scope.filter((one) => !known.scope.has(one)).slice(0, SCOPES_MAX);
+  const meant = [
+    ...targets.flatMap((one) => found(known.target, one)),
+    ...scopes.flatMap((one) => found(known.scope, one)),
+  ];
+  return meant.length > 0 ? meant : undefined;
+}
+
+type Named = Pick<AccessRequest, "target" | "scope">;

@@ -12,7 +12,8 @@ import { flag, maybe, setting } from "../setting.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
 import { compileTypes } from "./detail-types.ts";
 import type { DetailTypes } from "./details.ts";
-import { meant } from "./nearest.ts";
+import type { KnownNames } from "./nearest.ts";
+import { knownNames, meant } from "./nearest.ts";
 import {
   accessToken,
   acknowledgeText,
@@ -168,6 +169,8 @@ export type PolicySet = {
   details: DetailTypes;
   /** The rules, by mode and named caller, so that a look-up does not slow down with more rules. */
   byWho: ReadonlyMap<string, RulesOf>;
+  /** The names of all targets, and the scopes of all, for what a refused request names. */
+  known: { target: KnownNames; scope: KnownNames };
 };
 
 /**
@@ -252,6 +255,10 @@ export function compilePolicy(
     targets: byName,
     details: types.all,
     byWho: new Map(indexed),
+    known: {
+      target: knownNames(byName.keys()),
+      scope: knownNames(targets.flatMap(({ scopes }) => scopes)),
+    },
   });
 }
 

@@ -335,6 +335,16 @@ for (const [name, asked, reason, why] of without) {
   });
 }
 
+test("POLICY-D-22 the event of a refusal has the known name that is like an unknown one, and the caller is not told", async () => {
+  const refused = await ask({ user: "fred", target: "bookin-agent", scope: "trip.read" });
+  assert.deepEqual(Object.keys(refused.body), ["error", "error_description"]);
+  assert.ok(!refused.text.includes("booking-agent"));
+  assert.deepEqual(((await last("token_exchange.denied")).policy as { meant: object }).meant, [
+    { asked: "bookin-agent", known: "booking-agent" },
+    { asked: "trip.read", known: "trips.read" },
+  ]);
+});
+
 test("PAGE-D-23 users who do not sign in here are not asked", async () => {
   const refused = await exchange(service, silent, { user: "fred" });
   const denied = await last("token_exchange.denied");
