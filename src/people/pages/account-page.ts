@@ -11,7 +11,7 @@ import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import { besideIt } from "./job-part.ts";
-import { dayOf, inZone, whenOf } from "./language.ts";
+import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
 import { aboutParty, answersFor, partyHeading, partyName } from "./parties.ts";
@@ -138,14 +138,14 @@ function jobsOf(view: AccountView, texts: Texts): Html | undefined {
 <ul class="cards">${view.jobs.map((job, index) => jobCard(job, index, view, texts))}</ul>`;
 }
 
-/** JOB-D-3: the title is what the agent calls the work, in quotation marks. */
-function jobCard(job: OwnJobView, index: number, { base }: AccountView, texts: Texts): Html {
+/** JOB-D-3: the title is what the agent calls the work, in quotation marks. PAGE-D-32: its end has the time that is left. */
+function jobCard(job: OwnJobView, index: number, { base, nowSeconds }: AccountView, texts: Texts): Html {
   const { id, formToken, title, party, permissions, untilSeconds } = job;
   const label = `job-${index}`;
   return html`<li><h3 id="${label}">${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h3>
 <p>${texts.jobBy(partyName(party, texts))}</p>
 ${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}</dl>`}
-<p class="hint">${texts.jobUntil(dayOf(untilSeconds, texts))}</p>
+<p class="hint">${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
 ${besideIt(job.beside, texts)}
 <details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
 <form method="post" action="${base}/account/withdraw">
@@ -212,13 +212,15 @@ function card(one: AllowedView, index: number, view: AccountView, texts: Texts):
   const { party, permissions, untilSeconds } = one;
   const { heading, beneath } = partyHeading(party, texts);
   const until =
-    untilSeconds === undefined ? texts.untilTakenBack : texts.allowedUntil(dayOf(untilSeconds, texts));
+    untilSeconds === undefined
+      ? texts.untilTakenBack
+      : texts.allowedUntil(untilOf(untilSeconds, view.nowSeconds, texts));
   return html`<li><h3 id="allowed-${index}">${heading}</h3>
 ${beneath}
 ${aboutParty(party, texts)}
 ${warned(one, texts)}
 ${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}${limits(one, texts)}</dl>`}
-<p class="hint">${until} ${usedText(one, texts)}</p>
+<p class="hint">${until} ${usedText(one, view, texts)}</p>
 ${furtherFacts(one, texts)}
 ${takeBack(one, index, view, texts)}</li>`;
 }
@@ -262,10 +264,10 @@ function furtherFacts({ party, sinceSeconds, goesOn, agents }: AllowedView, text
     : html`<details><summary>${texts.more}</summary><dl>${facts}</dl></details>`;
 }
 
-function usedText({ lastUse }: AllowedView, texts: Texts): string {
+function usedText({ lastUse }: AllowedView, { nowSeconds }: AccountView, texts: Texts): Html | string {
   if (lastUse === "none") return texts.noUse;
   return "atMs" in lastUse
-    ? texts.lastUsed(dayOf(lastUse.atMs / 1000, texts))
+    ? texts.lastUsed(whenOf(lastUse.atMs / 1000, nowSeconds, texts))
     : texts.noUseSince(dayOf(lastUse.noneSinceMs / 1000, texts));
 }
 

@@ -5,6 +5,9 @@ import { timed } from "./texts-en.ts";
 
 const count = (number: number, one: string, several: string): string =>
   `${number} ${number === 1 ? one : several}`;
+/** Numbers up to twelve are spelled out. */
+const SPELLED = "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split(" ");
+const spelled = (digits: string): string => SPELLED[Number(digits)] ?? digits;
 const inMinutes = (minutes: number): string => count(minutes, "Minute", "Minuten");
 const inHours = (hours: number): string => count(hours, "Stunde", "Stunden");
 const inDays = (days: number): string => count(days, "Tag", "Tage");
@@ -72,15 +75,15 @@ export const de: Texts = {
   backTo: (host) => html`Zurück zu ${host}`,
   accountTitle: "Ihr Konto",
   forSupport: "Nummer für den Support:",
-  askedHeading: "Was Sie gefragt werden",
+  askedHeading: "Offene Anfragen",
   jobsHeading: "Laufende Aufträge",
   jobTitle: (words) => html`„${words}“`,
   jobAsked:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Der Auftrag in den Worten des Programms, das fragt:",
-  jobAt: "Bei:",
-  jobMay: "Um:",
+  jobAt: "Dienste:",
+  jobMay: "Erlaubnisse:",
   jobAgents: "Nur diese nehmen teil:",
-  jobTokens: (most) => `Insgesamt bekommt es höchstens ${most}-mal Zugriff.`,
+  jobTokens: (most) => `Insgesamt höchstens ${count(most, "Zugriff", "Zugriffe").replace(/^\d+/, spelled)}.`,
   jobDepth: (most) =>
     `Höchstens ${most} Agenten hintereinander geben es weiter, soweit dieser Server das sieht.`,
   jobWithout: "Auch ohne diesen Auftrag darf es schon:",
@@ -90,6 +93,7 @@ export const de: Texts = {
   jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weitermachen.`,
   jobBy: (agent) => html`Ausgeführt von ${agent}, von dort stammt der Name`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,
+  jobEnds: (when) => html`Endet von selbst: ${when}.`,
   stoppedHeading: "Gerade gestoppt",
   stopped: "Er ist beendet, und für ihn wird nichts mehr gegeben.",
   stillAccepted: (target, until) => html`${target} kann bis ${until} noch annehmen, was schon gegeben wurde.`,
@@ -102,9 +106,9 @@ export const de: Texts = {
     `Was Sie zurücknehmen, endet hier sofort, mit allem, was daraus entstanden ist. Ein Dienst, der selbst prüft, merkt es spätestens nach ${inMinutes(minutes)}.`,
   mayAt: (target) => html`Darf bei ${target}`,
   allowedSince: "Erlaubt seit",
-  allowedUntil: (date) => `Gilt bis ${date}.`,
+  allowedUntil: (when) => html`Gilt bis ${when}.`,
   untilTakenBack: "Gilt, bis Sie es zurücknehmen.",
-  lastUsed: (date) => `Zuletzt benutzt am ${date}.`,
+  lastUsed: (when) => html`Zuletzt benutzt: ${when}.`,
   noUse: "Keine Nutzung verzeichnet.",
   noUseSince: (date) => `Keine Nutzung verzeichnet seit ${date}.`,
   goesOn: "Arbeitet weiter, während Sie weg sind",

@@ -156,7 +156,7 @@ test("HTTP-D-62, HTTP-D-56, PAGE-D-15 a user reads what they allowed to whom, si
     "Web app web-app May, at Notes (notes.example) read your notes change your notes",
     `Allowed since ${today}`,
     "Lasts until ",
-    `Last used on ${today}.`,
+    "Last used: today, ",
     "These may act for you without asking spiffe://td.example/agents/sorting",
     // The longest lifetime of a rule.
     "up to 15 minutes later",

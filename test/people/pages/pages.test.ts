@@ -344,6 +344,29 @@ test("PAGE-D-31, WCAG-1.4.1-1 acts, gifts, refusals and endings have each a sign
   for (const { sorts } of LANGUAGES) assert.equal(new Set(Object.values(sorts)).size, 5);
 });
 
+test("PAGE-D-32, PAGE-D-30 the account page tells the end of a job and of a consent, and the last use, as times of a near day", () => {
+  const { nowSeconds } = ACCOUNT;
+  const jobs = ACCOUNT.jobs.map((job) => ({ ...job, untilSeconds: nowSeconds + 7200 }));
+  const allowed = ACCOUNT.allowed.slice(0, 1).map((one) => ({
+    ...{ ...one, untilSeconds: nowSeconds + 20 * 3600, lastUse: { atMs: (nowSeconds - 60) * 1000 } },
+  }));
+  const shown = shownBy(english(accountPage({ ...ACCOUNT, jobs, allowed }))).replaceAll(" .", ".");
+  assert.match(shown, /Ends by itself: today, 12:00; in 2 h\./);
+  assert.match(shown, /Lasts until tomorrow, 06:00; in 20 h\. Last used: today, 09:59\./);
+});
+
+test("PAGE-D-17 a small number of accesses is spelled out in German, in the singular and the plural", () => {
+  const [, german = assert.fail()] = LANGUAGES;
+  assert.deepEqual(
+    [1, 3, 20].map((most) => german.jobTokens(most)),
+    [
+      "Insgesamt höchstens ein Zugriff.",
+      "Insgesamt höchstens drei Zugriffe.",
+      "Insgesamt höchstens 20 Zugriffe.",
+    ],
+  );
+});
+
 // --- what comes from outside --------------------------------------------------------------------------------------
 
 const NASTY = [
