@@ -25,6 +25,7 @@ import { runRenewal } from "./trials/renewal.ts";
 import { runRolling } from "./trials/rolling.ts";
 import { runRotation } from "./trials/rotation.ts";
 import { runSignals } from "./trials/signals.ts";
+import { runSpring } from "./trials/spring.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
@@ -59,6 +60,7 @@ const TRIALS: Trials = new Map([
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],
   ["signals", { rounds: 50, run: runSignals }],
+  ["spring", { rounds: 1, run: runSpring }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
   ["throttle", { rounds: 1, run: runThrottle }],
   ["upgrade", { rounds: 2, run: runUpgrade }],

@@ -22,9 +22,17 @@ export function programs(): Map<string, string> {
     "http/signals",
     "people/README",
     "policy/details",
-  ].map((page) => readFileSync(join(ROOT, `src/${page}.md`), "utf8"));
-  const blocks = [...pages.join("\n").matchAll(/^```(?:ts|python) (\S+)\n([\s\S]*?)^```$/gm)];
-  return new Map(blocks.map(([, name = "", text = ""]) => [name, text]));
+  ];
+  return programsOn(pages, "ts|python");
+}
+
+/** Those of the page for Spring. */
+export const javaPrograms = (): Map<string, string> => programsOn(["http/developers-spring"], "java");
+
+function programsOn(pages: readonly string[], languages: string): Map<string, string> {
+  const text = pages.map((page) => readFileSync(join(ROOT, `src/${page}.md`), "utf8")).join("\n");
+  const blocks = text.matchAll(new RegExp(`^\`\`\`(?:${languages}) (\\S+)\\n([\\s\\S]*?)^\`\`\`$`, "gm"));
+  return new Map([...blocks].map(([, name = "", program = ""]) => [name, program]));
 }
 
 export type Program = { child: ChildProcess; errors: string[]; next(): Promise<string> };
