@@ -15,6 +15,7 @@ import { runJobs } from "./trials/jobs.ts";
 import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
+import { runOauth2Proxy } from "./trials/oauth2-proxy.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPgRestarts } from "./trials/pg-restarts.ts";
 import { runPipelining } from "./trials/pipelining.ts";
@@ -50,6 +51,7 @@ const TRIALS: Trials = new Map([
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],
+  ["oauth2-proxy", { rounds: 1, run: runOauth2Proxy }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pg-restarts", { rounds: 10, run: runPgRestarts }],
   ["pipelining", { rounds: 3, run: runPipelining }],
