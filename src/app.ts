@@ -82,7 +82,7 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
     [`${base}/rp/jwks`]: { GET: ofPeople("providerKeys") },
     ...Object.fromEntries(documents),
   };
-  return makeCors(ports).serve(route(routes, dressPages(ports, people)));
+  return makeCors(ports).serve(route(routes, dressPages(ports, people), ofPeople("unknown")));
 }
 
 const dressPages =

@@ -12,8 +12,12 @@ type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
 type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;
 export type Routes = Readonly<Record<string, MethodTable>>;
 
-/** `dress` gives its form to the answer to a method that a path does not serve. */
-export function route(routes: Routes, dress: Dress = (_, answer) => answer): Handler {
+/** `dress` gives its form to the answer to a method that a path does not serve; `unknown` reads any other path. */
+export function route(
+  routes: Routes,
+  dress: Dress = (_, answer) => answer,
+  unknown: Handler = () => notFound(),
+): Handler {
   // These are maps, because an object would inherit names that are no path or method of ours.
   const table = new Map(
     Object.entries(routes).map(([path, methods]) => [path, new Map(Object.entries(methods))]),
@@ -22,7 +26,7 @@ export function route(routes: Routes, dress: Dress = (_, answer) => answer): Han
     const path = pathOf(request);
     const folder = path.slice(0, path.lastIndexOf("/") + 1);
     const methods = table.get(path) ?? (path === folder ? undefined : table.get(`${folder}*`));
-    if (methods === undefined) return notFound();
+    if (methods === undefined) return request.method === "GET" ? unknown(request, peer) : notFound();
     // HEAD is served as GET; node:http leaves out the body.
     const handler = methods.get(request.method === "HEAD" ? "GET" : request.method);
     if (handler !== undefined) return handler(request, peer);

@@ -17,7 +17,7 @@ import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
 import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
 import { backchannelLogoutEndpoint } from "./http/backchannel-logout.ts";
-import { homeEndpoint } from "./http/home.ts";
+import { homeEndpoint, unknownEndpoint } from "./http/home.ts";
 import { dressPages } from "./http/page-answers.ts";
 import { pushEndpoint } from "./http/par.ts";
 import { providerKeysEndpoint } from "./http/provider-keys.ts";
@@ -54,6 +54,7 @@ export function openPeople(options: PeopleOptions): OpenPeople {
     ...grantsOf(own),
     endpoints: {
       home: at(homeEndpoint),
+      unknown: at(unknownEndpoint),
       authorize: at(authorizeEndpoint),
       review: at(reviewEndpoint),
       decide: at(decideEndpoint),

@@ -263,6 +263,10 @@ export const de: Texts = {
       title: "Erlaubnisse für Programme und Agenten",
       text: "Hier entscheiden Sie, welche Programme und Agenten für Sie handeln dürfen, und sehen, was sie getan haben. Wenn Sie gefragt werden, kommen Sie von selbst hierher. Was Sie erlaubt haben, steht in Ihrem Konto.",
     },
+    page_unknown: {
+      title: "Diese Seite gibt es nicht",
+      text: "Unter dieser Adresse ist hier nichts. Vielleicht ist sie falsch geschrieben oder beim Kopieren abgeschnitten worden.",
+    },
     signed_out: {
       title: "Sie sind abgemeldet",
       text: "Was Sie Programmen erlaubt haben, bleibt erlaubt. Bei Ihrer Firma sind Sie vielleicht noch angemeldet.",

@@ -272,9 +272,16 @@ export const en = {
       title: "Permissions for programs and agents",
       text: "Here you decide which programs and agents may act for you, and see what they did. When one of them needs you, it leads you here. What you allowed is in your account.",
     },
+    page_unknown: {
+      title: "There is no such page",
+      text: "The address leads to nothing here. It may be mistyped, or cut off where it was copied.",
+    },
     signed_out: {
       title: "You are signed out",
       text: "What you allowed stays allowed. You may still be signed in at your company.",
     },
-  } satisfies Record<NoticeKind | "home" | "signed_out" | "fault", { title: string; text: string }>,
+  } satisfies Record<
+    NoticeKind | "home" | "page_unknown" | "signed_out" | "fault",
+    { title: string; text: string }
+  >,
 };

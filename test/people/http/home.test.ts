@@ -42,10 +42,26 @@ for (const path of ["/", "/favicon.ico"]) {
   }
 }
 
+test("PAGE-D-28, PAGE-D-29 an unknown path tells a browser so, with a way on and the id of its request, and programs as before", async () => {
+  const browser = new Browser(world, provider);
+  const answer = await browser.get("/no/such", { accept: OF_PAGES });
+  assert.equal(answer.status, 404);
+  assert.match(shownBy(answer.text), /There is no such page/);
+  assert.match(answer.text, /<a href="https:\/\/as\.example\/account">/);
+  assert.match(answer.text, new RegExp(`<code>${answer.headers["x-request-id"]}</code>`));
+  for (const accept of ["*/*", "application/json", OF_ICONS]) {
+    const program = await browser.get("/no/such", { accept });
+    assert.deepEqual([program.status, program.body.error], [404, "invalid_request"]);
+  }
+});
+
 test("PAGE-D-29 a server at which no user signs in has no such page", async () => {
   const machines = await makeWorld({});
   try {
-    assert.equal((await machines.get("/", { headers: { accept: OF_PAGES } })).status, 404);
+    for (const path of ["/", "/no/such"]) {
+      const answer = await machines.get(path, { headers: { accept: OF_PAGES } });
+      assert.deepEqual([answer.status, answer.body.error], [404, "invalid_request"]);
+    }
   } finally {
     await stop(machines);
   }
