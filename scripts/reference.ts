@@ -25,6 +25,7 @@ import { FAMILIES } from "../src/http/metrics.ts";
 import { membersOf } from "../src/setting.ts";
 import { SCHEMA_FILE } from "./config-schema.ts";
 import { dashboard } from "./deploy/dashboard.ts";
+import { worksWithPage } from "./works-with.ts";
 
 /** `page`: a key of PAGES. */
 export const pageFile = (page: string): string =>
@@ -56,6 +57,7 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   "audit/reasons": reasonsPage,
   "http/log": logPage,
   "http/metrics": metricsPage,
+  "http/works-with": worksWithPage,
   "adapters/store/postgres/record.sql": statementPage,
   "../scripts/deploy/dashboard.json": dashboard,
 };
