@@ -140,6 +140,8 @@ export type FetchRefused = {
   reason: Reason;
   waitSeconds?: number;
   unreachable?: true;
+  /** Of a fetch that failed: whether the same one may succeed a moment later. */
+  failed?: "now" | "always";
   /** How the refusal of a platform's token is told, which came as grant or as the subject token of an exchange. */
   as?:
     | "client_refused"
@@ -153,9 +155,9 @@ export type FetchRefused = {
   registrations?: readonly string[];
 };
 
-/** Clients by the URL of their metadata document. `source` is the address of the peer whose request needs it. */
+/** Clients by the URL of their metadata document. `source` is the address of the peer whose request needs it, if that pays for it. */
 export interface ClientDocuments {
-  find(url: DocumentUrl, source: string, until?: KeyWait): Promise<Result<Client, FetchRefused>>;
+  find(url: DocumentUrl, source: string | undefined, until?: KeyWait): Promise<Result<Client, FetchRefused>>;
 }
 
 /** Keys at a URL supplied by a client, fetched when they are needed. */
@@ -198,7 +200,7 @@ export interface Verifier {
   parse(compact: string): Result<Jws, JwsFailure>;
 }
 
-export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown";
+export type KeyFailure = "source_unknown" | "source_unavailable" | "source_silent" | "key_unknown";
 
 /**
  * Public keys by the name of their owner: a trust domain, an issuer or a client. An unknown key is looked for, and the

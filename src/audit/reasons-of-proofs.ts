@@ -16,7 +16,8 @@ export function prefixed<P extends string, T extends object>(
 /** Reasons of a source of keys that the operator configured. */
 export const KEY_SOURCE_REASONS = {
   source_unknown: "no source of keys is configured for it",
-  source_unavailable: "its keys could not be fetched, and no usable copy is left",
+  source_unavailable: "its keys are refused or not to be had, and no usable copy is left",
+  source_silent: "its keys cannot be fetched now, and no usable copy is left",
   key_unknown: "no key fits the header of the token",
 };
 

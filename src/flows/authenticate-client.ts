@@ -1,5 +1,5 @@
 /** Authenticates the client of a token request: by one mechanism, and by the method that it has on record. */
-import { CLIENT_UNREACHABLE_SECONDS } from "../limits/clients.ts";
+import { UNREACHABLE_SECONDS } from "../limits/clients.ts";
 import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
 import type { ClientAuthPorts, FetchRefused, LimitPorts, Ports, ProofsTooMany } from "../ports.ts";
@@ -16,6 +16,7 @@ import { ID_TOKEN, JWT, TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
 import { platformId, takesWorkloadGrants } from "../spec/workload-grant.ts";
 import type { Failure } from "./refusal.ts";
+import { mayPass } from "./refusal.ts";
 import type { From, MethodVerifier, Proven } from "./verifier.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
@@ -183,8 +184,10 @@ function failureOf(
   const { reason } = error;
   // MCPC-D-17: the answer is not `invalid_client`, at which clients forget their tokens.
   if ("unreachable" in error) {
-    return { kind: "client_unreachable", reason, waitSeconds: CLIENT_UNREACHABLE_SECONDS };
+    return { kind: "client_unreachable", reason, waitSeconds: UNREACHABLE_SECONDS };
   }
+  const passing = mayPass({ kind: "client_refused", reason });
+  if (passing.waitSeconds !== undefined) return passing;
   if ("retrySeconds" in error) return { kind: "overloaded", reason, waitSeconds: error.retrySeconds };
   const { waitSeconds: fetchSeconds } = error;
   const waitSeconds = fetchSeconds ?? ports.throttle.failed(address, clientId);

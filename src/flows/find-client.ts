@@ -3,7 +3,7 @@
  */
 
 import type { Reason } from "../audit/reasons.ts";
-import type { FetchRefused, Ports } from "../ports.ts";
+import type { ClientDocuments, FetchRefused, Ports } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { err, ok, whenReady } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
@@ -28,6 +28,23 @@ export function findClient(
     client === undefined ? err({ reason: "client_unknown" }) : ok(client),
   );
 }
+
+/**
+ * MCPC-D-25: a refresh token of this client tells that its document was good before, on whatever instance, and that a
+ * user of it comes: no fetch is charged to the source that its users share, and one that fails is told as passing.
+ */
+export const documentsOfHolder = (
+  { find }: ClientDocuments,
+  holder: () => Promise<string | undefined>,
+): ClientDocuments => ({
+  async find(url, source, until) {
+    const found = await find(url, source, until);
+    const isUnfetched = !found.ok && (found.error.waitSeconds ?? found.error.failed) !== undefined;
+    if (!isUnfetched || (await holder()) !== url.text) return found;
+    const again = found.error.waitSeconds === undefined ? found : await find(url, undefined, until);
+    return again.ok || again.error.failed === undefined ? again : err({ ...again.error, unreachable: true });
+  },
+});
 
 /** SPCA-3.1-10, SPCA-3.1-12, SPCA-3.2-7, SPCA-3.2-8: the client's record must name this workload. */
 export function checkAssociation(

@@ -44,6 +44,11 @@ export type Deferral = {
 export type Cancelled = { cancelled: true } | { nothing: Reason } | { refused: Failure };
 
 export interface PeopleGrants {
+  /** The client that a refresh token was issued to. */
+  holderOf(
+    ports: BasePorts & Pick<Ports, "families">,
+    refreshToken: string | undefined,
+  ): Promise<string | undefined>;
   /** A token request with an authorization code, with a refresh token, or with the code of a deferral. */
   readonly read: Readonly<
     Record<typeof AUTHORIZATION_CODE | typeof REFRESH_TOKEN | typeof DEFERRED, ReadGrant>

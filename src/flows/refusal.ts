@@ -2,6 +2,7 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
+import { UNREACHABLE_SECONDS } from "../limits/clients.ts";
 import type { Ending } from "../policy/endings.ts";
 import type { Guard, RowChange } from "../records.ts";
 
@@ -14,6 +15,8 @@ export type Failure = {
     | "client_gone"
     /** The client's metadata document was good before and cannot be fetched now. */
     | "client_unreachable"
+    /** The keys that verify what the request brings cannot be fetched now. */
+    | "keys_unreachable"
     /** The provider of the user has not answered for too long. */
     | "provider_unreachable"
     | "client_unauthorized"
@@ -75,6 +78,12 @@ export type RefusedRequest = {
 
 /** An answer without a token of which nothing is to be recorded any more. */
 export type Unrecorded = { failure: Failure; event?: never };
+
+/** MCPC-D-24: what is refused only because keys cannot be fetched now may come again, and is not told as final. */
+export function mayPass(failure: Failure): Failure {
+  if (!failure.reason.endsWith("_source_silent")) return failure;
+  return { ...failure, kind: "keys_unreachable", waitSeconds: UNREACHABLE_SECONDS };
+}
 
 /** Another use of the same family, or of the same code, came first, so that its state has to be read anew. */
 export const REFRESH_RACED = "refresh_raced";

@@ -12,6 +12,7 @@ import type { Authenticated } from "./authenticate-client.ts";
 import type { Evidence, Order, Requested, RequestingClient } from "./order/order.ts";
 import { readOrder } from "./order/read-order.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
+import { mayPass } from "./refusal.ts";
 
 export type TokenRequest = {
   client: Authenticated & Pick<RequestingClient, "keys" | "forWorkload">;
@@ -46,9 +47,10 @@ export type Known = Pick<
 
 export function refuseRequest(
   { client, form, request }: TokenRequest,
-  failure: Failure,
+  refused: Failure,
   known: Known = {},
 ): { ok: false; error: RefusedRequest } {
+  const failure = mayPass(refused);
   const event: AuditEvent = {
     ...known,
     type: deniedType(form),

@@ -113,6 +113,12 @@ const OAUTH_ERRORS: Readonly<
     "temporarily_unavailable",
     "the metadata of the client cannot be fetched at present",
   ],
+  // MCPC-D-24
+  keys_unreachable: [
+    503,
+    "temporarily_unavailable",
+    "keys that the request needs cannot be fetched at present",
+  ],
   // RECHECK-D-3
   provider_unreachable: [
     503,

@@ -115,7 +115,7 @@ export async function recordRefusal(
 /**
  * AUDIT-D-2: the refusal of a client that proved itself is an event. Anyone who knows its name can be a public client,
  * so its refusal is counted as a failure before authentication, unless it changes something; one for a refresh token is
- * recorded until its source fails too often.
+ * recorded until its source fails too often, and answered in the same way after that.
  */
 export async function recordRefusalOf(
   ports: Pick<Ports, "journal" | "authFailures" | "throttle">,
@@ -133,6 +133,8 @@ export async function recordRefusalOf(
   const waitSeconds = ports.throttle.failed(audited.source_ip, clientId);
   if (event.grant !== undefined && waitSeconds === 0) return recordRefusal(ports, refused, spends);
   ports.authFailures.note(audited, failure.reason);
+  // MCPC-D-25: at the address of a company the refusals of many users meet; each has to learn that its own is final.
+  if (event.grant !== undefined) return failure;
   return waitSeconds > 0 ? { ...failure, kind: "throttled", waitSeconds } : failure;
 }
 

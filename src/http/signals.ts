@@ -50,7 +50,7 @@ export function signalsEndpoint(
       if ("retrySeconds" in event.error) return later(503, event.error.retrySeconds, event.error.reason);
       const { reason } = event.error;
       // The keys may be back when the event comes again.
-      if (reason === "issuer_source_unavailable")
+      if (reason === "issuer_source_unavailable" || reason === "issuer_source_silent")
         throw new StoreUnavailable("the keys of the issuer are not there");
       return refuse(400, ERRORS[reason] ?? "invalid_request", reason);
     }

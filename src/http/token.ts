@@ -1,6 +1,7 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
 import type { EndingPorts } from "../flows/endings.ts";
+import { documentsOfHolder } from "../flows/find-client.ts";
 import type { PeopleGrants } from "../flows/people.ts";
 import { CODE_REPLAYED } from "../flows/refusal.ts";
 import type { TokenPorts } from "../flows/token.ts";
@@ -8,6 +9,7 @@ import { answerTokenRequest } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import { DEFERRED } from "../spec/deferred-token-response.ts";
 import type { Form } from "../spec/rfc6749.ts";
+import { REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
 import type { FormPorts } from "./form.ts";
 import {
@@ -59,7 +61,14 @@ async function answerForm(
   // client, or a refresh token, which rotates.
   // WAG-5-2: and the grant of a platform, which is the proof of the workload that it names.
   const admits = USER_GRANT_TYPES.includes(grantType) ? "public" : "workload";
-  const client = await authenticateForm(ports, form, authorization, audited, peer, admits);
+  const client = await authenticateForm(
+    holding(ports, people, form),
+    form,
+    authorization,
+    audited,
+    peer,
+    admits,
+  );
   if (!client.ok) {
     const { failure, refused } = client.error;
     return { ...refuse(failure, challenged), refused };
@@ -73,4 +82,11 @@ async function answerForm(
   const { spends: code } = error;
   if (failure.reason === CODE_REPLAYED && code !== undefined) await people?.endReplayed(ports, audited, code);
   return withNonce(ports, request, refuse(failure, challenged));
+}
+
+/** What a refresh token tells of its client, where that has no other proof. */
+function holding(ports: TokenEndpointPorts, people: PeopleGrants | undefined, form: Form): FormPorts {
+  if (people === undefined || form.grant_type !== REFRESH_TOKEN) return ports;
+  const holder = () => people.holderOf(ports, form.refresh_token);
+  return { ...ports, clientDocuments: documentsOfHolder(ports.clientDocuments, holder) };
 }

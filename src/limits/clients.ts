@@ -4,7 +4,7 @@
 export const CLIENT_SECRET_CHARS_MIN = 32;
 export const CLIENT_SECRET_BITS_MIN = 96;
 /** A client whose metadata document cannot be fetched is told to try again after this time. */
-export const CLIENT_UNREACHABLE_SECONDS = 10;
+export const UNREACHABLE_SECONDS = 10;
 /** The name of a client in its metadata. */
 export const CLIENT_NAME_CHARS_MAX = 256;
 /** Entries of one list in client metadata, and translations of one member. */

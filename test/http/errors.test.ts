@@ -13,6 +13,7 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   client_refused: [400, "invalid_client"],
   client_gone: [401, "invalid_client"],
   client_unreachable: [503, "temporarily_unavailable"],
+  keys_unreachable: [503, "temporarily_unavailable"],
   client_unauthorized: [400, "unauthorized_client"],
   grant_type_unsupported: [400, "unsupported_grant_type"],
   token_refused: [400, "invalid_request"],

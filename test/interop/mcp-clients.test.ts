@@ -52,6 +52,9 @@ const GONE = "https://gone.example/client.json";
 const UNKNOWN = "https://unknown.example/client.json";
 const CURSOR = "cursor://anysphere.cursor-mcp/oauth/callback";
 
+/** Documents that cannot be fetched now, at an instance that has not had them before. */
+const away = new Set<string>();
+
 let provider: TestProvider;
 let service: Service;
 /** Without an app among the accepted redirect URIs. */
@@ -65,6 +68,7 @@ const jwks = JSON.stringify({
 const hosts = ({ settings }: Ports): Partial<Ports> => ({
   clientDocuments: {
     async find(url) {
+      if (away.has(url.text)) return err({ reason: "document_timeout", failed: "now" });
       if (url.text === GONE) return err({ reason: "document_status", unreachable: true });
       const text = byUrl.get(url.text);
       if (text === undefined) return err({ reason: "document_status" });
@@ -87,7 +91,12 @@ const hosts = ({ settings }: Ports): Partial<Ports> => ({
 before(async () => {
   provider = await startProvider();
   const base = forPeople(provider);
-  const policies = base.policies.map((rule) => ({ ...rule, clients: [...byUrl.keys()], classes: ["open"] }));
+  const policies = base.policies.map((rule) => ({
+    ...rule,
+    refresh: true,
+    clients: [...byUrl.keys()],
+    classes: ["open"],
+  }));
   const configuration = {
     ...base,
     policies,
@@ -143,6 +152,7 @@ async function play({ clientId, redirectUri, extra = {}, proof = { client_id: cl
   assert.equal(answer.status, 200, answer.text);
   const { sub, client_id, aud, act } = claimsOf(answer.body.access_token);
   assert.deepEqual([sub, client_id, aud, act], ["company:alice", clientId, NOTES, undefined]);
+  return String(answer.body.refresh_token);
 }
 
 /** MCPC-D-19: what form-encoding leaves as it is. */
@@ -316,6 +326,25 @@ test("MCPC-D-17 of a document that was good and cannot be fetched a user is told
   );
   const refused = await redeem(UNKNOWN);
   assert.deepEqual([refused.status, refused.body.error], [400, "invalid_client"]);
+});
+
+test("MCPC-D-25 a refresh token tells that the document of its client was good before: a fetch that fails now is 503", async () => {
+  const clientId = idOf(documents.get("claude-code"));
+  const redirectUri = "http://localhost:54545/callback";
+  const token = await play({ clientId, redirectUri, extra: OFFLINE, shows: /claude/ });
+  const refresh = async (refresh_token: string) => {
+    const { status, body, headers } = await service.token({
+      grant_type: "refresh_token",
+      refresh_token,
+      client_id: clientId,
+    });
+    return [status, body.error, headers["retry-after"]];
+  };
+  away.add(clientId);
+  assert.deepEqual(await refresh(token), [503, "temporarily_unavailable", "10"]);
+  assert.deepEqual(await refresh(`mrt_${"A".repeat(43)}`), [400, "invalid_client", undefined]);
+  away.delete(clientId);
+  assert.deepEqual(await refresh(token), [200, undefined, undefined]);
 });
 
 // --- metadata -------------------------------------------------------------------------------------------------------

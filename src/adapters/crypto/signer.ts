@@ -26,7 +26,8 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
       // An algorithm has no key here if it came into use with a reload, or if its key was withdrawn.
       return renew().then(() => {
         const made = find(alg);
-        if (made === undefined) throw new Error(`no active signing key for ${alg}`);
+        // The key is at another key-encryption key or service, which the operator can put right.
+        if (made === undefined) throw new StoreUnavailable(`no active signing key for ${alg}`);
         return { kid: made.kid, alg };
       });
     },

@@ -27,7 +27,7 @@ import { makeEarlyLooks } from "./early-looks.ts";
 import type { Fetched, FetchOptions } from "./fetch.ts";
 import { FRESH_BOUNDS, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
-import { FetchFailed } from "./fetch-failed.ts";
+import { FetchFailed, maySucceedLater } from "./fetch-failed.ts";
 import type { FetchResult } from "./fetch-timer.ts";
 import { timeFetch } from "./fetch-timer.ts";
 
@@ -53,7 +53,7 @@ export type DocumentKind<T> = {
 };
 
 type DocumentCache<T> = {
-  get(where: SuppliedDocument, source: string, until?: KeyWait): Promise<Result<T, FetchRefused>>;
+  get(where: SuppliedDocument, source: string | undefined, until?: KeyWait): Promise<Result<T, FetchRefused>>;
   /** Yields the copy, then the copy after each early look, for a request that needs what the copy lacks. */
   copies(
     where: SuppliedDocument,
@@ -117,7 +117,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
 
   const get = async (
     where: SuppliedDocument,
-    source: string,
+    source: string | undefined,
     until: KeyWait | undefined,
   ): Promise<Result<T, FetchRefused>> => {
     const key = keyOf(where);
@@ -125,7 +125,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     if (entry !== undefined && !isDue(entry)) return ok(entry.value);
     const flight = flights.get(key) ?? begin(key, where, source, entry);
     // The fetch goes on for others that wait for it and for the next request.
-    const late = err(unfetched(`${kind.name}_timeout`, entry));
+    const late = err(unfetched(`${kind.name}_timeout`, entry, "now"));
     const loaded = await Promise.race([flight, whenAborted(until?.fetched, late)]);
     if (loaded.ok) return ok(loaded.value.value);
     return entry !== undefined && isUsable(entry) ? ok(entry.value) : loaded;
@@ -146,8 +146,8 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
 }
 
 /** MCPC-D-17: a document that was good before has its own reason; of one that never was, nothing is told. */
-const unfetched = (reason: Reason, before: object | undefined): FetchRefused =>
-  before === undefined ? { reason } : { reason, unreachable: true };
+const unfetched = (reason: Reason, before: object | undefined, failed: "now" | "always"): FetchRefused =>
+  before === undefined ? { reason, failed } : { reason, failed, unreachable: true };
 
 function whenAborted<R>(signal: AbortSignal | undefined, result: R): Promise<R> {
   return new Promise((resolve) => {
@@ -203,7 +203,9 @@ async function fetchContent<T>(
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
     end(fault.message);
-    return err(unfetched(`${kind.name}_${fault.reason}`, known));
+    // MCPC-D-24: nothing is told of networks that the operator opened for it.
+    const failed = maySucceedLater(fault) && !permitted ? "now" : "always";
+    return err(unfetched(`${kind.name}_${fault.reason}`, known, failed));
   }
 }
 

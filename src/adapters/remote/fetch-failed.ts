@@ -42,3 +42,18 @@ export class FetchFailed extends Error {
 }
 
 export const late = (): FetchFailed => new FetchFailed("timeout", "no response in time");
+
+const PASSING: readonly FetchReason[] = [
+  "name_unresolved",
+  "connection_failed",
+  "certificate_expired",
+  "certificate_not_yet_valid",
+  "tls_failed",
+  "broke_off",
+  "timeout",
+];
+const TOO_MANY_REQUESTS = 429;
+
+/** Whether the same fetch may succeed a moment later, with nothing changed at the place. */
+export const maySucceedLater = ({ reason, status = 0 }: FetchFailed): boolean =>
+  PASSING.includes(reason) || status === TOO_MANY_REQUESTS || status >= 500;

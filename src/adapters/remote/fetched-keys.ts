@@ -25,7 +25,8 @@ export function openFetchedKeys(context: FetchContext): FetchedKeys {
       let refused: FetchRefused = { reason: "key_unknown" };
       // RFC8725-3.10-v1: an unknown `kid` causes early looks at the key set.
       for await (const set of sets.copies(where, source, until)) {
-        if (!set.ok) return set;
+        // MCPC-D-24: the client is known, and may come again when its keys can be fetched.
+        if (!set.ok) return set.error.failed === "now" ? err({ ...set.error, unreachable: true }) : set;
         const found = selectKey(narrowKeys(set.value, where.algorithm), header);
         if (found.ok) return found;
         refused = { reason: found.error.kind };

@@ -14,7 +14,7 @@ import { selectKey } from "../../spec/rfc7517.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
 import { hash } from "../crypto/hash.ts";
 import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
-import { FetchFailed } from "./fetch-failed.ts";
+import { FetchFailed, maySucceedLater } from "./fetch-failed.ts";
 import type { FetchResult } from "./fetch-timer.ts";
 import { timeFetch } from "./fetch-timer.ts";
 import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
@@ -87,14 +87,19 @@ type Sources<T, Place> = KeySources<Place> & {
 
 export function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
   const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, timers, rows, onChange } = source;
-  let sources = new Map<string, { where: string; polled: PolledDocument<T> }>();
+  type Source = { where: string; polled: PolledDocument<T>; last: { fault?: unknown } };
+  let sources = new Map<string, Source>();
   const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
   const current = (name: string): Awaitable<Result<T, KeyFailure>> => {
-    const polled = sources.get(name)?.polled;
-    if (polled === undefined) return err("source_unknown");
-    return whenReady(polled.current(), (value) =>
-      value === undefined ? err("source_unavailable") : ok(value),
-    );
+    const found = sources.get(name);
+    if (found === undefined) return err("source_unknown");
+    return whenReady(found.polled.current(), (value) => {
+      if (value !== undefined) return ok(value);
+      const { fault } = found.last;
+      return err(
+        fault instanceof FetchFailed && maySucceedLater(fault) ? "source_silent" : "source_unavailable",
+      );
+    });
   };
   const later = async function* (name: string, until?: KeyWait) {
     for await (const _ of sources.get(name)?.polled.looks(until) ?? []) yield await current(name);
@@ -103,9 +108,13 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
     yield await current(name);
     yield* later(name, until);
   };
-  const poll = (name: string, where: Place): PolledDocument<T> => {
+  const poll = (name: string, where: Place, last: Source["last"]): PolledDocument<T> => {
     const document = {
-      load: (latest: T | undefined) => source.load(where, latest),
+      load: (latest: T | undefined) =>
+        source.load(where, latest).catch((fault) => {
+          last.fault = fault;
+          throw fault;
+        }),
       accepts,
       same,
       size: source.size,
@@ -142,13 +151,17 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
     configure(wanted) {
       // SFD-6.3-1: when a relationship ends, its keys are removed at once, from the store too.
       rows.retain(kind, [...wanted.keys()]).catch(() => undefined);
-      const next = new Map<string, { where: string; polled: PolledDocument<T> }>();
+      const next = new Map<string, Source>();
       for (const [name, where] of wanted) {
         const text = JSON.stringify(where);
         const old = sources.get(name);
-        const polled = old?.where === text ? old.polled : poll(name, where);
-        next.set(name, { where: text, polled });
-        if (polled === old?.polled) void polled.refresh();
+        if (old?.where === text) {
+          next.set(name, old);
+          void old.polled.refresh();
+          continue;
+        }
+        const last = {};
+        next.set(name, { where: text, polled: poll(name, where, last), last });
       }
       for (const [name, { polled }] of sources) if (next.get(name)?.polled !== polled) polled.stop();
       sources = next;

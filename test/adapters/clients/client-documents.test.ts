@@ -900,12 +900,16 @@ test("MCPC-D-17 a document that was good before and cannot be fetched is told ap
   const set = await setUp(t);
   const { put, url, origin, time } = set;
   const never = `${origin}/never.json`;
-  assert.deepEqual(await failureOf(set, never), { reason: "document_status" });
+  assert.deepEqual(await failureOf(set, never), { reason: "document_status", failed: "always" });
   put(answer(documentOf(url)));
   assert.equal(await failureOf(set, url), url);
   time.nowMs += 3601 * 1000;
   put(raw("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"));
-  assert.deepEqual(await failureOf(set, url), { reason: "document_status", unreachable: true });
+  assert.deepEqual(await failureOf(set, url), {
+    reason: "document_status",
+    failed: "always",
+    unreachable: true,
+  });
   // What can be fetched and is wrong now is refused as ever.
   put(answer(documentOf(url, { client_id: never })));
   assert.deepEqual(await failureOf(set, url), { reason: "document_client_id_differs" });
@@ -918,7 +922,10 @@ test("MCPC-D-21 a request waits for its fetches no longer than it may, and the f
   const { put, url, server } = set;
   const { promise: after, resolve } = Promise.withResolvers<void>();
   put((socket, request) => void after.then(() => answer(documentOf(url))(socket, request)));
-  assert.deepEqual(await failureOf(set, url, AbortSignal.timeout(20)), { reason: "document_timeout" });
+  assert.deepEqual(await failureOf(set, url, AbortSignal.timeout(20)), {
+    reason: "document_timeout",
+    failed: "now",
+  });
   const next = failureOf(set, url);
   resolve();
   assert.equal(await next, url);

@@ -206,3 +206,24 @@ for (const [what, place, reason] of CLOSED) {
     assert.equal(opened(), 0);
   });
 }
+
+const places = [
+  ["at a name that does not resolve: may pass", [], {}, true],
+  ["at a name of a network that the operator opened: is final", [], undefined, undefined],
+  ["at an address that is not allowed: is final", [{ address: "127.0.0.1", family: 4 }], {}, undefined],
+] as const;
+for (const [what, addresses, where, unreachable] of places) {
+  test(`MCPC-D-24 a key set that was never fetched ${what}`, async () => {
+    const { clock } = makeTime(Date.UTC(2026, 0, 1));
+    const fetched = openFetchedKeys({
+      clock,
+      timers: makeTimers(),
+      budget: makeFetchBudget(clock, { fetchesPerMinuteBySource: PLENTY, fetchesPerMinuteByHost: PLENTY }),
+      resolver: async () => [...addresses],
+    });
+    const reach = where === undefined ? underworld.reach : { privateNetworks: [] };
+    const place = { ...reach, ...supplied(`https://${NAME}/jwks.json`) };
+    const key = await fetched.key(place, { alg: "ES256", members: {} }, SOURCE);
+    assert.equal(key.ok ? "" : key.error.unreachable, unreachable);
+  });
+}

@@ -421,7 +421,7 @@ test("RFC7517-9.2-1 a key set that contains a private key is refused", async (t)
 test("the status of an unsuccessful answer is reported", async (t) => {
   const { sources, changes } = await open(t, issuerSources);
   sources.configure(new Map([[ISSUER, serve("/down", "{}", { status: 503 })]]));
-  assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
+  assert.equal(await look(sources, ISSUER, "k1"), "source_silent");
   assert.deepEqual(changes, [`${ISSUER} failed the status is 503`]);
 });
 
@@ -600,7 +600,7 @@ for (const [what, kind, make, seconds] of outages) {
     down(path);
     for (const [later, want] of [
       [seconds, xOf(one.jwt.keyPem)],
-      [seconds + 1, "source_unavailable"],
+      [seconds + 1, "source_silent"],
     ] as const) {
       const { sources, time } = await open(t, make, store);
       time.nowMs += later * 1000;
@@ -623,7 +623,7 @@ test("SBN-3-1, SFD-5.1-2 a stored bundle is served only for its trust domain, ev
     ]),
   );
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
-  assert.equal(await look(sources, two.name, one.jwt.kid), "source_unavailable");
+  assert.equal(await look(sources, two.name, one.jwt.kid), "source_silent");
 });
 
 const places: [what: string, change: (where: RemoteDocument) => RemoteDocument, isServed: boolean][] = [
@@ -715,7 +715,7 @@ test("SFD-4.2-1 a stored copy that is not a bundle is not served", async (t) => 
   await store.polled.save({ ...row, body: "{}" });
   const { sources } = await open(t, bundleSources, store);
   sources.configure(new Map([[one.name, where]]));
-  assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+  assert.equal(await look(sources, one.name, one.jwt.kid), "source_silent");
   sources.stop();
   await store.polled.save(row);
   const again = await open(t, bundleSources, store);
@@ -743,8 +743,8 @@ for (const [kind, openKept] of STORES) {
     for (const [seconds, want] of [
       [60, xOf(one.jwt.keyPem)],
       [UNKNOWN_AGE_SECONDS, xOf(one.jwt.keyPem)],
-      [60 + UNKNOWN_AGE_SECONDS + 1, "source_unavailable"],
-      [2 * LAST_GOOD_SECONDS, "source_unavailable"],
+      [60 + UNKNOWN_AGE_SECONDS + 1, "source_silent"],
+      [2 * LAST_GOOD_SECONDS, "source_silent"],
     ] as const) {
       const { sources, time } = await open(t, bundleSources, store);
       time.nowMs += seconds * 1000;
