@@ -3,11 +3,9 @@
  * until when, since a server that verifies offline is told, asks, or learns nothing. Nothing unresolved reads as closed.
  */
 import { STORE_TIMEOUT_MS } from "../limits/store.ts";
-import { MODE_NAMES } from "../modes.ts";
-import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Origin } from "./access.ts";
 import type { Caller, PolicySet, SubjectRule, Target } from "./rules.ts";
-import { candidates, hasSubject } from "./rules.ts";
+import { subjectRules } from "./rules.ts";
 
 /**
  * The tokens of the job for one audience that have not expired, ended ones too; `recent` has those beside them that
@@ -81,18 +79,10 @@ const reached = (targets: PolicySet["targets"], names: readonly string[] | undef
  */
 export function unaskedRules(
   policy: PolicySet,
-  { iss, sub }: Origin,
+  origin: Origin,
   caller: Omit<Caller, "mode">,
 ): readonly SubjectRule[] {
-  const { workload = "" } = caller;
-  return MODE_NAMES.flatMap((mode) => candidates(policy, { ...caller, mode }))
-    .filter(hasSubject)
-    .filter(
-      ({ consent, jobs, actors, subjects: { issuers, subs } }) =>
-        consent === "implied" &&
-        jobs !== "required" &&
-        actors?.some((one) => matchesPattern(one, workload)) !== false &&
-        issuers.includes(iss) &&
-        subs?.includes(sub) !== false,
-    );
+  return subjectRules(policy, origin, caller).filter(
+    ({ consent, jobs }) => consent !== "record" && jobs !== "required",
+  );
 }

@@ -9,7 +9,7 @@ import { MODE_NAMES, MODES } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { flag, maybe, setting } from "../setting.ts";
-import { prefixesOver } from "../spec/spiffe/id.ts";
+import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
 import { compileTypes } from "./detail-types.ts";
 import type { DetailTypes } from "./details.ts";
 import type { KnownNames } from "./nearest.ts";
@@ -346,6 +346,27 @@ function whoAsks({ clientId, workload, registrationClass }: Caller): readonly Wh
     for (const prefix of prefixesOver(workload)) keys.push(["actor", prefix]);
   }
   return keys;
+}
+
+/**
+ * The rules of any mode by which this caller could get something for the subject, whatever it brings; with `target`, only
+ * those for it.
+ */
+export function subjectRules(
+  policy: PolicySet,
+  { iss, sub }: { iss: string; sub: string },
+  caller: Omit<Caller, "mode">,
+  target?: Target,
+): readonly SubjectRule[] {
+  const { workload } = caller;
+  return MODE_NAMES.flatMap((mode) => candidates(policy, { ...caller, mode }, target))
+    .filter(hasSubject)
+    .filter(
+      ({ actors, subjects: { issuers, subs } }) =>
+        actors?.some((one) => workload !== undefined && matchesPattern(one, workload)) !== false &&
+        issuers.includes(iss) &&
+        subs?.includes(sub) !== false,
+    );
 }
 
 /** RAR-D-6: the types of details that the rule lets lapse for targets that do not declare them. */

@@ -117,6 +117,7 @@ const ruled = compilePolicy(
     { ...unasked, ...implied, id: "one-of-them", subjects: { issuers: [IDP], subs: ["alice"] } },
     { ...unasked, ...implied, id: "in-a-job", subjects: { issuers: [IDP] }, jobs: "required" },
     { ...unasked, ...implied, id: "of-others", subjects: { issuers: ["https://other.example"] } },
+    { ...unasked, consent: "may_act", id: "named", subjects: { issuers: [IDP], subs: ["carol"] } },
     { ...unasked, consent: "record", id: "asks", subjects: { issuers: [IDP] } },
     { ...implied, id: "of-a-class", allow: "redemption", classes: ["apps"], subjects: { issuers: [IDP] } },
   ].map((rule) => v.parse(Rule, { targets: [API], scopes: ["read"], ...rule })),
@@ -133,6 +134,7 @@ for (const [of, sub, caller, want] of [
     { clientId: "app", workload: PLANNER },
     ["goes-on", "one-of-them"],
   ],
+  ["an agent that tokens name", "carol", { clientId: PLANNER, workload: PLANNER }, ["goes-on", "named"]],
   ["another agent", "bob", { clientId: "app", workload: "spiffe://td.example/other" }, []],
   ["a client of a class", "bob", { clientId: "app", registrationClass: "apps" }, ["of-a-class"]],
 ] as const) {
