@@ -13,18 +13,22 @@ import {
   JOB_TOKENS_MAX,
 } from "../limits/jobs.ts";
 import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
+import { MODE_NAMES } from "../modes.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { parseDocumentUrl } from "../spec/cimd.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { fitsBytes, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { detailsJson } from "../spec/rfc9396.ts";
+import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { AccessRequest, JobBounds, JobInForce, Origin } from "./access.ts";
 import { detailObjects } from "./detail-types.ts";
 import type { EndingKey, TextDigest } from "./endings.ts";
 import { foreignKeys, selectorKey } from "./endings.ts";
 import { describeIssue } from "./messages.ts";
-import type { Target } from "./rules.ts";
+import type { Caller, PolicySet, Target } from "./rules.ts";
+import { candidates } from "./rules.ts";
 import { shownText } from "./worded.ts";
 
 /** A job of ours. It is never changed: another bound is another job. */
@@ -192,6 +196,31 @@ export function proposedBounds(
     details,
     agents: agents && [...new Set([own, ...agents])],
   });
+}
+
+/** An agent that is known by its name alone: a workload, or a client. */
+export const namedAgent = (name: string): Omit<Caller, "mode"> =>
+  isWorkloadName(name) ? { clientId: name, workload: name } : { clientId: name };
+
+/**
+ * JOB-D-26: each agent is the asker or a name that a rule of a named target knows, each scope one that such a target has. A
+ * page shows them among the words of the operator, so that any other text would be the asker speaking there.
+ */
+export function knowsNames(
+  policy: PolicySet,
+  { agents = [], scopes = [], targets: named }: Pick<JobProposal, "agents" | "scopes" | "targets">,
+  { target, workload, clientId }: Pick<AccessRequest, "target" | "workload" | "clientId">,
+): boolean {
+  const targets = (named ?? [target ?? ""]).flatMap((name) => policy.targets.get(name) ?? []);
+  const isKnown = (name: string): boolean =>
+    (!name.includes("://") || isWorkloadName(name) || parseDocumentUrl(name).ok) &&
+    targets.some((one) =>
+      MODE_NAMES.some((mode) => candidates(policy, { ...namedAgent(name), mode }, one).length > 0),
+    );
+  return (
+    agents.every((name) => name === (workload ?? clientId) || isKnown(name)) &&
+    scopes.every((scope) => targets.some((one) => one.scopes.includes(scope)))
+  );
 }
 
 /** Stands for a job that is asked for, where the policy is asked what it would allow in it. */

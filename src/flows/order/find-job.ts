@@ -3,7 +3,7 @@ import type { Reason } from "../../audit/reasons.ts";
 import { MODES } from "../../modes.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { Job, JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
-import { jobKey, parseProposal, proposedBounds } from "../../policy/jobs.ts";
+import { jobKey, knowsNames, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { BasePorts, Ports } from "../../ports.ts";
 import type { JobFacts, JobRecord } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
@@ -116,8 +116,9 @@ function findProposed(ports: FindJobPorts, text: string, order: Order): Found {
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return refused(parsed.error.kind);
   const { title, targets = [] } = parsed.value;
-  if (!targets.every((name) => ports.settings().policy.targets.has(name)))
-    return refused("job_target_unknown");
+  const { policy } = ports.settings();
+  if (!targets.every((name) => policy.targets.has(name))) return refused("job_target_unknown");
+  if (!knowsNames(policy, parsed.value, order.access)) return refused("job_request_malformed");
   const bounds = proposedBounds(parsed.value, order.access, nowSeconds);
   return findApproved(ports, { title, bounds, asked: digestOf(ports, parsed.value, order) }, order);
 }

@@ -5,7 +5,7 @@ import { findClient } from "../../flows/find-client.ts";
 import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import { checkConforms } from "../../policy/details.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
-import { parseProposal, proposedBounds } from "../../policy/jobs.ts";
+import { knowsNames, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -116,7 +116,7 @@ export async function readAuthorizationRequest(
  * chosen in an exchange alone, so that a client that names one here would get more than it meant to.
  */
 function readJob(
-  { targets }: PolicySet,
+  policy: PolicySet,
   { client_id: clientId = "", job, job_request: text }: AuthorizationForm,
   { target, scope }: Asked,
   nowSeconds: number,
@@ -125,9 +125,11 @@ function readJob(
   if (text === undefined) return ok(undefined);
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return err(parsed.error.kind);
-  if (parsed.value.targets?.every((name) => targets.has(name)) === false) return err("job_target_unknown");
+  const { title, targets = [] } = parsed.value;
+  if (!targets.every((name) => policy.targets.has(name))) return err("job_target_unknown");
   const access = defined<Parameters<typeof proposedBounds>[1]>({ clientId, target, scope });
-  return ok({ title: parsed.value.title, bounds: proposedBounds(parsed.value, access, nowSeconds) });
+  if (!knowsNames(policy, parsed.value, access)) return err("job_request_malformed");
+  return ok({ title, bounds: proposedBounds(parsed.value, access, nowSeconds) });
 }
 
 /** What is asked for, at the target that was found. */
