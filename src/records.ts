@@ -250,6 +250,8 @@ export type Entry = {
   isUse?: boolean;
   guards?: readonly Guard[];
   consent?: ConsentChange;
+  /** The next version of a question that its user decides, or whose refusal an agent is told. */
+  question?: PendingConsent;
   registration?: RegistrationChange;
   /** A job that is new, the consents that are given with it (JOB-D-6), and how many may live with it at most (JOB-D-24). */
   job?: { add: JobRecord; consents: readonly Consent[]; most: JobCaps };
@@ -273,6 +275,7 @@ export type Precondition =
   | "family_current"
   | "jobs_below"
   | "row_new"
+  | "question_current"
   | "initial_token_usable"
   | "registrations_below"
   | "registration_current";
@@ -333,6 +336,9 @@ export type PendingConsent = {
   renewals: number;
   /** The user has allowed or refused. */
   decided?: boolean;
+  /** The user has refused, which they may take back until an agent is told. */
+  denied?: true;
+  told?: true;
   /** Clients wait for the answer, each with a code: the id of its link, and when it ends. */
   codes?: readonly { link: string; endsAtSeconds: number }[];
   /** Only clients that wait were given links. */

@@ -18,12 +18,12 @@ export function changes({ consent, client, registration, ending, lift, also, key
 }
 
 /**
- * What only one entry of a batch may use: a `jti`, a family, a row that it adds, the holder whose rows it counts
- * (PAGE-D-18), the user who signed in, the agent whose jobs it counts, and registrations, which count clients and uses of
- * initial tokens.
+ * What only one entry of a batch may use: a `jti`, a family, a row that it adds, a question, the holder whose rows it
+ * counts (PAGE-D-18), the user who signed in, the agent whose jobs it counts, and registrations, which count clients and
+ * uses of initial tokens.
  */
 export function takenBy(entry: WholeEntry): readonly string[] {
-  const { registration, initialToken, family, rows, recheck, job } = entry;
+  const { registration, initialToken, family, rows, recheck, job, question } = entry;
   const taken = spentBy(entry).map(({ key }) => key);
   if (registration !== undefined || initialToken !== undefined) taken.push("registration");
   for (const change of rows ?? []) {
@@ -34,6 +34,7 @@ export function takenBy(entry: WholeEntry): readonly string[] {
   }
   if (job !== undefined) taken.push(`jobs ${job.add.actor}`);
   if (recheck !== undefined) taken.push(`recheck ${JSON.stringify(recheck.origin)}`);
+  if (question !== undefined) taken.push(`question ${question.id}`);
   if (family !== undefined) taken.push(`family ${"start" in family ? family.start.id : family.use}`);
   return taken;
 }

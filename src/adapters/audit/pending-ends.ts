@@ -4,9 +4,8 @@
  */
 import type { AuditEvent } from "../../audit/event.ts";
 import { askedUntilNow } from "../../audit/event.ts";
-import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
 import type { BasePorts, Journal } from "../../ports.ts";
-import type { Guard, PendingConsent } from "../../records.ts";
+import type { PendingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Store } from "../store/store.ts";
 
@@ -40,13 +39,11 @@ export function endPendingConsents({ store: { pendingConsents }, journal, digest
     });
   };
   const end = async (pending: PendingConsent): Promise<void> => {
-    const { id, decided, closed, polls, pollsRecorded, expiresAtSeconds } = pending;
+    const { version, decided, closed, polls, pollsRecorded } = pending;
     if ((decided || closed) && polls === pollsRecorded) return;
     // Of several instances, and of a click that was on its way, one ends the question.
-    const issuer = decided || closed ? "asked" : "page";
-    const kept = expiresAtSeconds + 2 * EXPIRED_GRACE_SECONDS;
-    const guard: Guard = { kind: "decision_fresh", issuer, jti: id, expiresAtSeconds: kept };
-    await journal.record({ event: eventOf(pending), guards: [guard] });
+    const question: PendingConsent = { ...pending, version: version + 1, closed: true, pollsRecorded: polls };
+    await journal.record({ event: eventOf(pending), question });
   };
   return async (beforeSeconds: number, limit: number): Promise<number> => {
     const over = await pendingConsents.over(beforeSeconds, limit);

@@ -21,6 +21,7 @@ import {
   FAMILY_TOKEN,
   INITIAL_TOKEN,
   JOB,
+  PENDING_CONSENT,
   RECHECK,
   SHORT_LIVED,
   SIGNING_KEY,
@@ -40,7 +41,8 @@ export type StatementPart =
   | "keys"
   | "families"
   | "jobs"
-  | "short-lived rows";
+  | "short-lived rows"
+  | "questions";
 
 /** `stored` are the columns that are inserted, `beside` those that only conditions and changes read. */
 const listOf = <S extends Columns, B extends Columns>(part: StatementPart, stored: S, beside: B) => ({
@@ -161,6 +163,13 @@ export const LISTS = {
   gone: listOf("short-lived rows", NONE, { kind: asText("remove"), key: asText("key") }),
   /** What the providers of users who signed in have said of them. */
   recheck: listOf("short-lived rows", RECHECK.columns, NONE),
+
+  /** Questions that are decided, by their next version; such a one is none of its job any more. */
+  question: listOf(
+    "questions",
+    NONE,
+    pick(PENDING_CONSENT, "id", "version", "body", "expires_at", "polls_recorded"),
+  ),
 } as const;
 
 export type ListName = keyof typeof LISTS;
@@ -241,6 +250,7 @@ function addEntry(add: Add, entry: StoreEntry, isFirst: boolean): void {
     }
   }
   if (entry.recheck !== undefined) add("recheck", entry.recheck);
+  if (entry.question !== undefined) add("question", entry.question);
 }
 
 function addGuard(add: Add, guard: Guard, eventId: string): void {

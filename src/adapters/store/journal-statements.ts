@@ -161,6 +161,14 @@ export const GUARDS: readonly JournalGuard[] = [
     list: "short_lived",
     fails: "(select true from short_lived where kind = :kind and key = :key)",
   },
+  {
+    guard: "question_current",
+    list: "question",
+    why: "PAGE-D-23: of two decisions the second finds another version.",
+    table: "pending_consent",
+    key: "id",
+    where: "version = :version - 1",
+  },
 ];
 
 /** `name` is that of its part in the statement of PostgreSQL. */
@@ -382,6 +390,20 @@ export const WRITES: readonly JournalWrite[] = [
     conflict: `on conflict (origin_iss, origin_sub) do update
     set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
       asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at`,
+  },
+
+  {
+    name: "question_out",
+    list: "question",
+    table: "pending_consent",
+    key: ["id"],
+    set: {
+      version: ":version",
+      job_id: "null",
+      body: ":body",
+      expires_at: ":expires_at",
+      polls_recorded: ":polls_recorded",
+    },
   },
 
   {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PendingConsent } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
-import { NOW_SECONDS } from "./store.contract.ts";
+import { NOW_SECONDS, Writer } from "./store.contract.ts";
 
 export const CAPS = { perActor: 9, perSubject: 9, perPair: 9, nowSeconds: NOW_SECONDS };
 
@@ -73,6 +73,26 @@ export function testPendingConsents({ name, create }: Harness): void {
     assert.equal(await rows.replace(decided), true);
     assert.equal(await rows.replace(decided), false);
     assert.deepEqual(await rows.open(pending("b", { asked: "about-a" }), CAPS), decided);
+  });
+
+  test(`${name}: PAGE-D-23 a decision is written with its event, and of two for one version none but the first`, async (t) => {
+    const store = await (await create(t)).open();
+    const writer = new Writer(store);
+    const { pendingConsents: rows } = store;
+    await rows.open(pending("a"), CAPS);
+    await rows.open(pending("b"), CAPS);
+    const question = pending("a", {
+      version: 2,
+      decided: true,
+      denied: true,
+      expiresAtSeconds: NOW_SECONDS + 90,
+    });
+    assert.deepEqual(await writer.write({ question }), []);
+    assert.deepEqual(await rows.find("a", NOW_SECONDS + 60), question);
+    assert.deepEqual(await writer.write({ question: { ...question, decided: false } }), ["question_current"]);
+    assert.deepEqual(await writer.write({ question: pending("none", { version: 2 }) }), ["question_current"]);
+    assert.deepEqual(await rows.find("a", NOW_SECONDS), question);
+    assert.deepEqual(await rows.find("b", NOW_SECONDS), pending("b"));
   });
 
   test(`${name}: DTR-D-13 those of one user are listed, the one that ends first before the others, until they expire`, async (t) => {

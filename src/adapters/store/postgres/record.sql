@@ -12,6 +12,7 @@
 --   families: family, refresh_token, family_use
 --   jobs: job, job_room, counted, issued
 --   short-lived rows: short_lived, holder, gone, recheck
+--   questions: question
 --
 -- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
 --   events
@@ -104,6 +105,8 @@ gone_in as (select * from json_to_recordset($33::text::json) as i
 recheck_in as (select * from json_to_recordset($34::text::json) as i
   (entry int, origin_iss text, origin_sub text, version bigint, provider text, confirmed_at bigint,
    asked_at bigint, sealed text, expires_at bigint)),
+question_in as (select * from json_to_recordset($35::text::json) as i
+  (entry int, id text, version bigint, body text, expires_at bigint, polls_recorded bigint)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
   cross join lateral (
@@ -180,6 +183,15 @@ counted_locked as (
   cross join lateral (
     select id from job
     where id = i.id and issued + i.nth <= i.most
+    for update
+  ) r
+),
+-- PAGE-D-23: of two decisions the second finds another version.
+question_locked as (
+  select i.entry, i.id from (select * from question_in order by id collate "C") i
+  cross join lateral (
+    select id from pending_consent
+    where id = i.id and version = i.version - 1
     for update
   ) r
 ),
@@ -265,6 +277,9 @@ failed as (
   union
   select i.entry, 'row_new' as guard from short_lived_in i
     where (select true from short_lived where kind = i.kind and key = i.key)
+  union
+  select i.entry, 'question_current' as guard from question_in i
+    where (select true from question_locked l where l.entry = i.entry and l.id = i.id) is null
 ),
 event_out as (
   insert into event
@@ -580,6 +595,15 @@ recheck_out as (
   on conflict (origin_iss, origin_sub) do update
     set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
       asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at
+),
+question_out as (
+  update pending_consent t
+  set (version, job_id, body, expires_at, polls_recorded) = (
+    select i.version, null, i.body, i.expires_at, i.polls_recorded
+    from question_in i where i.id = t.id
+  )
+  where t.id = any(array(select id from question_in))
+    and not exists (select from failed)
 ),
 -- Without locked rows: the transaction that holds one records a token of the same client too, or changes it.
 used_out as (
