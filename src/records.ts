@@ -73,8 +73,6 @@ export type Guard =
   | { kind: "key_stands"; keys: readonly EndingKey[] }
   /** The same for an authorization code, by its digest (RFC6749-10.5-2). */
   | { kind: "code_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
-  /** The same for the user's decision about a pending consent, by its id. */
-  | { kind: "decision_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number }
   /** JOB-D-11: fewer tokens than `most` were issued for the job; writing the entry counts one more. */

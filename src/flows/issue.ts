@@ -56,7 +56,7 @@ type Lost =
   | { renewsKey: boolean };
 
 /** The conditions of an entry that issues a token. */
-type Condition = Exclude<Guard["kind"], "decision_fresh"> | "family_current" | "row_new";
+type Condition = Guard["kind"] | "family_current" | "row_new";
 
 const RACED = { kind: "throttled", waitSeconds: REFRESH_WAIT_SECONDS } as const;
 
@@ -114,7 +114,7 @@ export function issue(
       }),
     });
     const spends = codeSpentBy(order);
-    return defined<RefusedRequest>({ ...refused.error, spends, rows: order.resumes?.ends("refused") });
+    return defined<RefusedRequest>({ ...refused.error, spends, ...order.resumes?.ends("refused") });
   };
   const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Issued =>
     err(refusal(failure, trace, asked));

@@ -29,7 +29,7 @@ export function issuedEntry(
     isUse: request.client.source === "registration",
     guards: [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)],
     family: step?.family,
-    rows: order.resumes?.ends("granted"),
+    ...order.resumes?.ends("granted"),
   });
 }
 

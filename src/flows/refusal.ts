@@ -4,7 +4,7 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { UNREACHABLE_SECONDS } from "../limits/clients.ts";
 import type { Ending } from "../policy/endings.ts";
-import type { Guard, RowChange } from "../records.ts";
+import type { Guard, PendingConsent, RowChange } from "../records.ts";
 
 /** There are few kinds, because the wire tells little; `reason` is precise, and is for the audit trail alone. */
 export type Failure = {
@@ -67,13 +67,14 @@ export type Failure = {
   deferral?: { code: string; seconds: number };
 };
 
-/** `spends` is what the refusal uses up, as a token would; `ending` is what it ends, and `rows` change with it. */
+/** `spends` is what the refusal uses up, as a token would; `ending` is what it ends, and `rows` and `question` change with it. */
 export type RefusedRequest = {
   failure: Failure;
   event: AuditEvent;
   spends?: Guard;
   ending?: Ending;
   rows?: readonly RowChange[];
+  question?: PendingConsent;
 };
 
 /** An answer without a token of which nothing is to be recorded any more. */

@@ -87,6 +87,6 @@ const inItsJob = (
     const { job, ...failure } = found.error;
     const known = knownOf(request, order);
     const refused = refuseRequest(request, failure, defined<Known>({ ...known, job: job ?? known.job }));
-    const rows = order.resumes?.ends("refused");
-    return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), rows }));
+    const ends = order.resumes?.ends("refused");
+    return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), ...ends }));
   });

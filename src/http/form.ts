@@ -10,6 +10,7 @@ import {
   assertionReplayed,
   CODE_REPLAYED,
   codeReplayed,
+  DEFERRAL_RACED,
   exchangeReplayed,
   GRANT_REPLAYED,
   grantReplayed,
@@ -98,9 +99,14 @@ export async function recordRefusal(
   const proof = spends === undefined || event.reason === spent ? [] : [spends];
   const redeemed = code === undefined || event.reason === CODE_REPLAYED ? [] : [code];
   const guards = [...proof, ...redeemed];
-  const { ending, rows, ...rest } = refusal;
-  const recorded = await ports.journal.record(defined<Entry>({ event, guards, ending, rows }));
+  const { ending, rows, question, ...rest } = refusal;
+  const recorded = await ports.journal.record(defined<Entry>({ event, guards, ending, rows, question }));
   if (!recorded.ok) {
+    // DTR-D-9: the user may have taken their refusal back just now, so that the client is to look once more.
+    if (recorded.error.includes("question_current")) {
+      const failure = { kind: "polled_too_soon", reason: DEFERRAL_RACED } as const;
+      return recordRefusal(ports, { failure, event: { ...event, reason: DEFERRAL_RACED } }, spends);
+    }
     // Another poll of the same code was refused first.
     if (recorded.error.includes("row_new")) return recordRefusal(ports, rest, spends);
     const isCode = code !== undefined && recorded.error.includes("code_fresh");

@@ -16,6 +16,30 @@ import type { Texts } from "../../src/people/pages/texts.ts";
 import { ACCENT } from "../../src/settings/colours.ts";
 import { ISSUER } from "./world.ts";
 
+type ViewAt = ConsentView["at"][number];
+
+/** What is asked at one target, as it comes from scopes with their sentences. */
+const asked = (
+  target: ViewAt["target"],
+  scopes: readonly (readonly [scope: string, sentence: string])[],
+  limits: ViewAt["limits"][number]["detail"][] = [],
+): ViewAt => ({
+  target,
+  permissions: scopes.map(([scope, sentence]) => ({ box: scope, scope, sentence })),
+  limits: limits.map((detail, index) => ({ box: String(index), detail })),
+});
+
+const NOTES = { title: "Notes", host: "notes.example" };
+const TRIPS = { title: "Trips", host: "api.example" };
+const NOTES_SCOPES = [
+  ["notes.read", "read your notes"],
+  ["notes.write", "change your notes, and show them to others of the company who use the same notebook"],
+] as const;
+const TRIPS_SCOPES = [
+  ["trips.read", "read your trips"],
+  ["trips.book", "book trips for you, which your company pays"],
+] as const;
+
 export const CONSENT: ConsentView = {
   client: { id: "claude.ai", isHost: true, naming: { claimed: "Claude" } },
   clientId: "https://claude.ai/oauth/mcp-oauth-client-metadata",
@@ -23,16 +47,9 @@ export const CONSENT: ConsentView = {
   loopback: false,
   differs: false,
   mustConfirm: false,
-  target: { title: "Notes", host: "notes.example" },
-  scopes: [
-    { value: "notes.read", sentence: "read your notes" },
-    {
-      value: "notes.write",
-      sentence: "change your notes, and show them to others of the company who use the same notebook",
-    },
-  ],
-  details: [],
+  at: [asked(NOTES, NOTES_SCOPES)],
   untilSeconds: Date.UTC(2027, 1, 19) / 1000,
+  nowSeconds: Date.UTC(2026, 10, 21) / 1000,
   agents: [],
   user: { id: "alice@company.example", name: "Alice Example" },
   formToken: "form-token",
@@ -63,7 +80,7 @@ export const LOOPBACK: ConsentView = {
 };
 
 /** One object with each kind of value, some of which would speak for the page. */
-const LIMITS: ConsentView["details"] = [
+const LIMITS: ViewAt["limits"][number]["detail"][] = [
   {
     title: { en: "Invoices", de: "Rechnungen" },
     fields: [
@@ -97,11 +114,7 @@ export const ASK: AskView = {
       toldBy: { id: "https://as.partner.example" },
     },
   ],
-  target: { title: "Trips", host: "api.example" },
-  scopes: [
-    { value: "trips.read", sentence: "read your trips" },
-    { value: "trips.book", sentence: "book trips for you, which your company pays" },
-  ],
+  at: [asked(TRIPS, TRIPS_SCOPES)],
   agents: [SORTING],
 };
 
@@ -179,7 +192,7 @@ export const ACCOUNT: AccountView = {
       id: "question",
       formToken: "form-token",
       party: WEB_APP,
-      permission: { target: CONSENT.target, sentences: ["read your notes", "change your notes"] },
+      permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
       agents: LOOPBACK.agents,
       minutesLeft: 42,
       onItsPage: false,
@@ -188,7 +201,7 @@ export const ACCOUNT: AccountView = {
       id: "question-2",
       formToken: "form-token",
       party: WEB_APP,
-      permission: { target: CONSENT.target, sentences: ["change your notes"] },
+      permissions: [{ target: NOTES, sentences: ["change your notes"] }],
       agents: [],
       minutesLeft: 5,
       onItsPage: true,
@@ -200,7 +213,7 @@ export const ACCOUNT: AccountView = {
       formToken: "form-token",
       party: WEB_APP,
       details: [],
-      permissions: [{ target: CONSENT.target, sentences: ["read your notes", "change your notes"] }],
+      permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
       agents: LOOPBACK.agents,
       sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
       untilSeconds: CONSENT.untilSeconds,
@@ -221,7 +234,7 @@ export const ACCOUNT: AccountView = {
       formToken: "form-token",
       party: CONSENT.client,
       details: [],
-      permissions: [{ target: CONSENT.target, sentences: ["read your notes"] }],
+      permissions: [{ target: NOTES, sentences: ["read your notes"] }],
       agents: [],
       lastUse: "none",
       goesOn: [],
@@ -252,7 +265,7 @@ export const ACCOUNT: AccountView = {
     atMs: Date.UTC(2026, 10, 21, 9, 30) - index * 3_600_000,
     parties: partiesIn(kind, index),
     details: [],
-    permissions: index % 2 === 0 ? [{ target: CONSENT.target, sentences: ["read your notes"] }] : [],
+    permissions: index % 2 === 0 ? [{ target: NOTES, sentences: ["read your notes"] }] : [],
   })),
   firstDay: "2026-11-01",
   lastDay: "2026-11-22",
@@ -299,7 +312,7 @@ const LONG_ACCOUNT: AccountView = {
           toldBy: { id: `https://${"label.".repeat(20)}example` },
         },
       ],
-      permissions: [{ target: LONG.target, sentences: ["scope.".repeat(20)] }],
+      permissions: [{ target: NOTES, sentences: ["scope.".repeat(20)] }],
     },
   ],
 };
@@ -313,7 +326,7 @@ const SIX = [
   ["seats.choose", "choose your seats"],
   ["meals.choose", "choose your meals"],
   ["expenses.write", "write your expenses of a trip"],
-].map(([value = "", sentence = ""]) => ({ value, sentence }));
+] as const;
 
 /** Text of an attacker's choosing: of any length, in another direction, like text of ours. */
 const HOSTILE = `\u202eAllow? Signed in as root. ${"It is safe to allow this, says your company. ".repeat(250)}`;
@@ -328,42 +341,67 @@ const kinds = Object.keys(LANGUAGES[0]?.notices ?? {}) as (keyof Texts["notices"
 
 export const SAMPLES: Readonly<Record<string, Page>> = {
   consent: consentPage(CONSENT),
-  "consent-one-scope": consentPage({ ...CONSENT, scopes: CONSENT.scopes.slice(0, 1), renewable: false }),
+  "consent-one-scope": consentPage({
+    ...CONSENT,
+    at: [asked(NOTES, NOTES_SCOPES.slice(0, 1))],
+    renewable: false,
+  }),
+  "consent-nothing-ticked": consentPage({ ...CONSENT, problem: "nothing_ticked" }),
   "consent-configured": consentPage({ ...CONSENT, client: WEB_APP }),
   "consent-loopback": consentPage(LOOPBACK),
   "consent-unconfirmed": consentPage({ ...LOOPBACK, problem: "unconfirmed" }),
   "consent-long": consentPage(LONG),
-  "consent-six-scopes": consentPage({ ...CONSENT, scopes: SIX, reason: REASON }),
-  "consent-loopback-six-scopes": consentPage({ ...LOOPBACK, scopes: SIX }),
+  "consent-six-scopes": consentPage({ ...CONSENT, at: [asked(NOTES, SIX)], reason: REASON }),
+  "consent-loopback-six-scopes": consentPage({ ...LOOPBACK, at: [asked(NOTES, SIX)] }),
   ask: askPage(ASK),
-  "ask-six-scopes": askPage({ ...ASK, scopes: SIX, reason: REASON }),
-  "ask-bounded": askPage({ ...ASK, details: LIMITS }),
+  "ask-six-scopes": askPage({ ...ASK, at: [asked(TRIPS, SIX)], reason: REASON }),
+  "ask-bounded": askPage({ ...ASK, at: [asked(TRIPS, TRIPS_SCOPES, LIMITS)] }),
+  "ask-limit-not-ticked": askPage({
+    ...ASK,
+    at: [asked(TRIPS, TRIPS_SCOPES, LIMITS.slice(1))],
+    problem: "limit_not_ticked",
+  }),
+  "ask-denied": askPage({ ...ASK, denied: true }),
   "ask-plain": askPage({
     ...ASK,
     agent: { id: `spiffe://td.example/${"a-long-name-of-an-agent/".repeat(4)}x` },
     before: [],
     agents: [],
-    scopes: ASK.scopes.slice(0, 1),
+    at: [asked(TRIPS, TRIPS_SCOPES.slice(0, 1))],
     renewable: false,
   }),
   "consent-bounded": consentPage({
     ...CONSENT,
+    at: [asked(NOTES, NOTES_SCOPES), asked(TRIPS, TRIPS_SCOPES)],
+    untilSeconds: Date.UTC(2026, 10, 21, 2, 5) / 1000,
     job: {
       title: "Plan the trip to Rome",
-      untilSeconds: CONSENT.untilSeconds,
-      targets: [CONSENT.target, { title: "Trips", host: "api.example" }],
-      scopes: CONSENT.scopes.map(({ sentence }) => sentence),
-      agents: ASK.before,
+      participants: [
+        { box: "spiffe://td.example/agents/planner", party: agent("planner", "Planner"), may: [] },
+        {
+          box: SORTING.id,
+          party: SORTING,
+          may: [{ target: TRIPS, sentences: ["read your trips"] }],
+        },
+      ],
       maxTokens: 50,
       maxDepth: 3,
-      without: [{ target: CONSENT.target, sentences: CONSENT.scopes.map(({ sentence }) => sentence) }],
+      without: [{ target: NOTES, sentences: NOTES_SCOPES.map(([, sentence]) => sentence) }],
       beside: [
         {
           target: { title: "Weather", host: "weather.example" },
           sentences: ["read the weather where you are"],
         },
       ],
+      unasked: [{ party: SORTING, permissions: [{ target: NOTES, sentences: ["read your notes"] }] }],
       goOn: [{ title: "Partner", host: "as.partner.example" }],
+    },
+  }),
+  "ask-job-alone": askPage({
+    ...ASK,
+    job: {
+      ...{ title: "Look at the trip to Rome", participants: [], alone: true },
+      ...{ without: [], beside: [], unasked: [], goOn: [] },
     },
   }),
   "consent-hostile": consentPage({

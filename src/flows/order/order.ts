@@ -6,7 +6,7 @@ import type { Mode } from "../../modes.ts";
 import type { AccessRequest, Allowed, Subject } from "../../policy/access.ts";
 import type { EndingKey, Root } from "../../policy/endings.ts";
 import type { Job, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
-import type { FamilyChange, Guard, RowChange } from "../../records.ts";
+import type { FamilyChange, Guard } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
@@ -126,7 +126,7 @@ type Resumed = {
   known: Pick<AuditEvent, "requested" | "detail">;
   asked: AskedUser;
   /** The changes by which it ends, with a token or without. */
-  ends(by: "granted" | "refused"): readonly RowChange[];
+  ends(by: "granted" | "refused"): Pick<RefusedRequest, "rows" | "question">;
   /** The answer while the user has not decided; undefined where they have, or where nothing waits for them any more. */
   waits(): Promise<RefusedRequest | Unrecorded | undefined>;
 };

@@ -4,21 +4,20 @@ import { askedUntilNow } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { jobOver } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { REFUSED_SECONDS, RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import { REFUSED_SECONDS } from "../../limits/people.ts";
 import type { MissingConsent, Origin } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { foreignKeys, userDigest } from "../../policy/endings.ts";
 import { jobKey, proposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { Guard, PendingConsent } from "../../records.ts";
+import type { PendingConsent } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
-import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
+import { choiceOf } from "../policy/permissions.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
-import { changeQuestion } from "./ask-user.ts";
 import { recordConsent } from "./consent.ts";
-import type { Decision, DecisionPage, Visitor, Waits } from "./decision.ts";
+import type { Decision, DecisionPage, Offered, Problem, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer, withoutJob } from "./decision.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
@@ -36,12 +35,15 @@ export type AskedReview = DecisionPage<AskedOffer> & {
   reason?: string;
 };
 
-/** The consent that is missing, and the job inside which alone it is to count. */
-type AskedOffer = MissingConsent & Pick<PendingConsent, "job">;
+/** The consent that is missing, and what of it the user chooses. */
+type AskedOffer = MissingConsent & Offered;
 
 type Found = Waits & { pending: PendingConsent; offer: AskedOffer };
 
 export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents" | "jobs">;
+
+/** A question that others change at the same time is read anew so often. */
+const ATTEMPTS_MAX = 4;
 
 /** Whether a page is looked at or its form is sent: the link of a code ends with the code, an open page goes on. */
 type Way = "look" | "form";
@@ -56,9 +58,20 @@ export async function openAsked(
   const found = await find(ports, audited, id, visitor, "look");
   if ("next" in found) return found;
   const pending = renew ? await renewRow(ports, found.pending) : found.pending;
+  return show(ports, { ...found, pending }, found.offer);
+}
+
+async function show(
+  ports: AskedPorts,
+  found: Found,
+  offer: AskedOffer,
+  problem?: Problem,
+): Promise<AskedReview> {
+  const { pending } = found;
   const { actor, ask } = pending;
   return defined<AskedReview>({
-    ...showOffer(ports, found, found.offer, pending),
+    ...showOffer(ports, found, offer, pending),
+    problem,
     actor,
     clientId: ask.clientId,
     chain: ask.subject?.chain ?? [],
@@ -93,7 +106,9 @@ async function find(
   const over = await questionOver(ports, pending, origin);
   if (over !== undefined)
     return countedNotice(ports, audited, over === "ended" ? "ask_gone" : "job_over", over);
-  if (pending.decided) return countedNotice(ports, audited, "request_decided", "request_decided");
+  // PAGE-D-23: a refusal can be taken back until an agent was told.
+  if (pending.decided && !isRetractable(pending))
+    return countedNotice(ports, audited, "request_decided", "request_decided");
   const offer = await offerOf(ports, pending, origin);
   if (offer.ok) return { about: id, place, pending, offer: offer.value, session };
   const kind = offer.error === "request_decided" ? "request_decided" : "ask_gone";
@@ -151,8 +166,15 @@ async function offerOf(
   const decided = decide(policy, { ...ask, consents, nowSeconds, ...inJob });
   if (decided.ok) return err("request_decided");
   const { missing, reason } = decided.error;
-  return missing === undefined ? err(reason) : ok(defined<AskedOffer>({ ...missing, job }));
+  if (missing === undefined) return err(reason);
+  const { target, scope, details } = missing;
+  const asking = { target, name: target.names[0] ?? "", scope, details, bounds: job?.bounds };
+  const choice = choiceOf(policy, asking, ask, origin);
+  const endsAtSeconds = ask.job?.bounds.notAfterSeconds;
+  return ok(defined<AskedOffer>({ ...missing, choice, job, endsAtSeconds, denied: pending.denied }));
 }
+
+const isRetractable = ({ denied, told }: PendingConsent): boolean => denied === true && told !== true;
 
 /** A question on the account page; `onItsPage`: it asks for more than scopes, which only its own page shows. */
 export type OpenQuestion = Pick<AskedReview, "id" | "offer" | "formToken" | "expiresAtSeconds" | "actor"> & {
@@ -196,34 +218,52 @@ async function renewRow(ports: AskedPorts, pending: PendingConsent): Promise<Pen
 
 export async function decideAsked(
   ports: AskedPorts,
-  { consentSeconds }: SignInSettings,
   audited: AuditedRequest,
   id: string,
   visitor: Visitor,
   decision: Omit<Decision, "confirmed">,
-): Promise<Outcome> {
-  const found = await find(ports, audited, id, visitor, "form");
-  if ("next" in found) return found;
-  const { pending, session } = found;
-  return decideOffer(ports, audited, decision, {
+): Promise<AskedReview | Outcome> {
+  for (let attempt = 1; ; attempt++) {
+    const found = await find(ports, audited, id, visitor, "form");
+    if ("next" in found) return found;
+    const outcome = await decideFound(ports, audited, found, decision);
+    if (outcome !== undefined) return outcome;
+    if (attempt === ATTEMPTS_MAX) return notice("unavailable", "version_differs");
+  }
+}
+
+/** PAGE-D-23: one entry, so that of two decisions one is recorded; undefined where the question was changed meanwhile. */
+async function decideFound(
+  ports: AskedPorts,
+  audited: AuditedRequest,
+  found: Found,
+  decision: Omit<Decision, "confirmed">,
+): Promise<AskedReview | Outcome | undefined> {
+  const { pending, session, place } = found;
+  return decideOffer<AskedOffer, AskedReview, Outcome | undefined>(ports, audited, decision, {
     ...found,
     offer: ok(found.offer),
+    confirmed: true,
+    again: (offer, problem) => show(ports, found, offer, problem),
     async refuse(reason) {
+      const refused = notice("ask_refused", reason, place);
+      if (pending.denied) return refused;
       const event = denial(ports, audited, session, pending, reason);
-      const recorded = await ports.journal.record({ event, guards: [undecided(pending)] });
-      return recorded.ok ? settled(ports, pending, "ask_refused", reason) : ALREADY_DECIDED;
+      const question = decidedAs(ports, pending, "refused");
+      return (await ports.journal.record({ event, question })).ok ? refused : undefined;
     },
-    async give({ target, rule, scope, job }, given) {
+    async give(offer, given) {
       const { ask } = pending;
+      const { target, rule, scope } = offer;
       const recorded = await recordConsent(ports, {
-        job: job && { ...job, clientId: ask.clientId },
+        clientId: ask.clientId,
         inJob: ask.job,
         session,
         actor: pending.actor,
         target,
+        offer,
         asked: scope,
         given,
-        consentSeconds,
         reason: pending.ask.reason,
         event: {
           request: audited,
@@ -231,37 +271,30 @@ export async function decideAsked(
           ...describeUser(session),
           policy: { ...policyOf(ports, pending), rule_id: rule.id },
         },
-        guards: [undecided(pending)],
+        question: decidedAs(ports, pending, "allowed"),
       });
-      return recorded ? settled(ports, pending, "ask_allowed", "by_subject") : ALREADY_DECIDED;
+      return recorded ? notice("ask_allowed", "by_subject") : undefined;
     },
   });
 }
 
-const ALREADY_DECIDED = notice("request_decided", "request_decided");
-
-/** PAGE-D-23: of two decisions about one link, on whatever instances, one is recorded. */
-const undecided = ({ id, startedAtSeconds, expiresAtSeconds }: PendingConsent): Guard => ({
-  kind: "decision_fresh",
-  issuer: "page",
-  jti: id,
-  expiresAtSeconds: Math.max(expiresAtSeconds, startedAtSeconds) + (RENEWALS_MAX + 1) * REQUEST_SECONDS,
-});
-
 /** The row remembers the decision while it lives. */
-async function settled(
-  ports: AskedPorts,
-  { id, polls }: PendingConsent,
-  kind: "ask_allowed" | "ask_refused",
-  reason: Reason,
-): Promise<Outcome> {
-  await changeQuestion(ports, id, (pending, nowSeconds) => {
-    // DTR-D-9: a client that waited for the answer does not get this question asked again for a while.
-    const waited = kind === "ask_refused" && pending.codes !== undefined;
-    const expiresAtSeconds = Math.max(pending.expiresAtSeconds, waited ? nowSeconds + REFUSED_SECONDS : 0);
-    return { ...pending, decided: true, pollsRecorded: polls, expiresAtSeconds };
+function decidedAs(
+  { clock }: Pick<AskedPorts, "clock">,
+  pending: PendingConsent,
+  as: "allowed" | "refused",
+): PendingConsent {
+  const denied = as === "refused" ? true : undefined;
+  // DTR-D-9: a client that waited for the answer does not get this question asked again for a while.
+  const keptSeconds = denied && pending.codes ? clock.nowSeconds() + REFUSED_SECONDS : 0;
+  return defined<PendingConsent>({
+    ...pending,
+    version: pending.version + 1,
+    decided: true,
+    denied,
+    pollsRecorded: pending.polls,
+    expiresAtSeconds: Math.max(pending.expiresAtSeconds, keptSeconds),
   });
-  return notice(kind, reason);
 }
 
 /** AUDIT-D-13: what the event has that ends the question. */

@@ -6,17 +6,19 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
 import { approvalOf, buildJob, JOB_CAPS } from "../../flows/create-job.ts";
 import { WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
-import type { Consent, JobBounds, JobInForce, Origin } from "../../policy/access.ts";
+import type { Consent, JobInForce, Origin } from "../../policy/access.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { Guard, JobRecord, RowChange } from "../../records.ts";
+import type { Entry, JobRecord, PendingConsent, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
+import type { Given } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PeopleRow } from "../records.ts";
-import type { Given } from "./decision.ts";
+import type { Offered } from "./decision.ts";
+import { endsAt, shownIn } from "./decision.ts";
 import type { OpenSession } from "./session.ts";
 
 /**
@@ -33,19 +35,20 @@ type ConsentGiven = {
   /** The client, or the SPIFFE ID of the agent, that the consent is for. */
   actor: string;
   target: Target;
-  /** The scopes that the user was asked for, and what the user gives of them and of the details. */
+  /** What the user was shown, the scopes of it at the target, and what the user gives. */
+  offer: Offered;
   asked: readonly string[];
   given: Given;
-  consentSeconds: number;
-  /** The job that the user approves with it, of this client. */
-  job?: (ProposedJob & { clientId: string }) | undefined;
+  /** The client of the job that the user approves with it. */
+  clientId: string;
   /** The job inside which alone it counts, where there is one already. */
   inJob?: JobInForce | undefined;
   /** Why the client or agent asked, in its own words. */
   reason: string | undefined;
   /** What the audit trail says beside the consent itself. */
   event: Pick<AuditEvent, "request" | "mode" | "client" | "subject"> & Required<Pick<AuditEvent, "policy">>;
-  guards?: readonly Guard[];
+  /** The question that is decided by it, in its next version. */
+  question?: PendingConsent | undefined;
   /** The changes that are written with the consent, by its id. */
   rows?: (consentId: string, job?: JobRecord) => readonly RowChange<PeopleRow>[];
 };
@@ -53,10 +56,11 @@ type ConsentGiven = {
 type RecordingPorts = BasePorts & Pick<PeoplePorts, "journal" | "facts">;
 
 /**
- * Whether it is recorded; it is not if others changed it at the same time on each try, or if a guard or row is taken.
+ * Whether it is recorded; it is not if others changed it at the same time on each try, or if a row is taken or the question
+ * was changed.
  */
 export async function recordConsent(ports: RecordingPorts, wish: ConsentGiven): Promise<boolean> {
-  const { job } = wish;
+  const { job } = wish.offer;
   return job === undefined ? recordOne(ports, wish) : approveJob(ports, wish, job);
 }
 
@@ -66,13 +70,13 @@ async function recordOne(
     session,
     actor,
     target,
+    offer,
     asked,
     given,
-    consentSeconds,
     inJob,
     reason,
     event,
-    guards = [],
+    question,
     rows = () => [],
   }: ConsentGiven,
 ): Promise<boolean> {
@@ -92,12 +96,10 @@ async function recordOne(
     );
     // Scopes that were given before and not asked about now stay; those that were asked about become what the user
     // answered.
-    const kept = before?.scopes.filter((one) => !asked.includes(one)) ?? [];
+    // JOB-D-26: one that the target has no more goes, or it would count again if the target had one of that name.
+    const kept = before?.scopes.filter((one) => !asked.includes(one) && target.scopes.includes(one)) ?? [];
     // PAGE-D-6: no scope lasts longer than the page said when it was given, so what is kept sets the end of the record.
-    const ends = Math.min(
-      nowSeconds + consentSeconds,
-      inJob?.bounds.notAfterSeconds ?? Number.POSITIVE_INFINITY,
-    );
+    const ends = endsAt(ports, offer);
     const keptUntil = kept.length > 0 ? before?.expiresAtSeconds : undefined;
     const consent = defined<Consent>({
       id: before?.id ?? `${PREFIX}${ports.random.id()}`,
@@ -112,29 +114,32 @@ async function recordOne(
       expiresAtSeconds: Math.min(ends, keptUntil ?? ends),
     });
     const { id, version, targets, scopes, expiresAtSeconds } = consent;
-    const recorded = await ports.journal.record({
-      event: defined<AuditEvent>({
-        ...event,
-        job: inJob && defined<NonNullable<AuditEvent["job"]>>({ id: inJob.id, iss: inJob.iss }),
-        type: "consent.recorded",
-        outcome: "allow",
-        reason: "by_subject",
-        policy: { ...event.policy, consent: id },
-        detail: defined({
-          ...session.origin,
-          version,
-          actor,
-          targets: [...targets],
-          scope: scopes.join(" "),
-          authorization_details: details && detailsJson(describeDetails(ports.hash, policy.details, details)),
-          expires_at: expiresAtSeconds,
-          reason_given: reason,
+    const recorded = await ports.journal.record(
+      defined<Entry>({
+        event: defined<AuditEvent>({
+          ...event,
+          job: inJob && defined<NonNullable<AuditEvent["job"]>>({ id: inJob.id, iss: inJob.iss }),
+          type: "consent.recorded",
+          outcome: "allow",
+          reason: "by_subject",
+          policy: { ...event.policy, consent: id },
+          detail: defined({
+            ...session.origin,
+            version,
+            actor,
+            targets: [...targets],
+            scope: scopes.join(" "),
+            authorization_details:
+              details && detailsJson(describeDetails(ports.hash, policy.details, details)),
+            expires_at: expiresAtSeconds,
+            reason_given: reason,
+          }),
         }),
+        consent: before === undefined ? { add: consent } : { replace: consent },
+        question,
+        rows: rows(id),
       }),
-      consent: before === undefined ? { add: consent } : { replace: consent },
-      guards,
-      rows: rows(id),
-    });
+    );
     if (recorded.ok) return true;
   }
   return false;
@@ -143,30 +148,20 @@ async function recordOne(
 /** JOB-D-6: job, consents, event and what the page gives are one entry. */
 async function approveJob(
   ports: RecordingPorts,
-  { session, actor, target, asked, given, consentSeconds, reason, event, guards = [], rows }: ConsentGiven,
-  { title, bounds: proposed, asked: digest, clientId }: ProposedJob & { clientId: string },
+  { session, actor, offer, given, clientId, reason, event, question, rows }: ConsentGiven,
+  { title, bounds: proposed, asked: digest }: ProposedJob,
 ): Promise<boolean> {
   const { origin } = session;
-  const isRefused = (scope: string): boolean => asked.includes(scope) && !given.scopes.includes(scope);
-  // JOB-D-2: no longer than the page says that what is given lasts, and without the scopes that were left out.
-  const bounds = defined<JobBounds>({
-    ...proposed,
-    notAfterSeconds: Math.min(proposed.notAfterSeconds, ports.clock.nowSeconds() + consentSeconds),
-    scopes: (proposed.scopes ?? given.scopes).filter((one) => !isRefused(one)),
-    // RAR-D-9: without the objects that were taken away.
-    details: given.details,
-  });
+  // JOB-D-2: no longer than the page says that what is given lasts.
+  const bounds = { ...(given.bounds ?? proposed), notAfterSeconds: endsAt(ports, offer) };
   const values = { origin, clientId, actor, title, bounds, asked: digest, approvedBy: "user" } as const;
   const job = buildJob(ports, defined<Parameters<typeof buildJob>[1]>(values));
-  const consents = [...new Set([actor, ...(bounds.agents ?? [])])].map((agent) =>
+  const consents = given.consents.map((one) =>
     defined<Consent>({
+      ...one,
       id: `${PREFIX}${ports.random.id()}`,
       version: 1,
       origin,
-      actor: agent,
-      targets: bounds.targets ?? target.names.slice(0, 1),
-      scopes: bounds.scopes ?? [],
-      details: given.details,
       expiresAtSeconds: bounds.notAfterSeconds,
       jobId: job.id,
     }),
@@ -175,16 +170,18 @@ async function approveJob(
   const more = defined<JsonObject>({
     consents: consents.map(({ id }) => id),
     // JOB-D-5
-    shown: ports.hash.sha256(JSON.stringify([title, proposed, target.names[0], asked])),
+    shown: ports.hash.sha256(JSON.stringify([title, proposed, shownIn(offer.choice)])),
     reason_given: reason,
   });
   const policy = defined<ConsentGiven["event"]["policy"]>({ ...event.policy, consent: own?.id });
-  const recorded = await ports.journal.record({
-    event: { ...event, ...approvalOf(ports, job, more), reason: "by_subject", policy },
-    job: { add: job, consents, most: JOB_CAPS },
-    guards,
-    rows: rows?.(own?.id ?? "", job) ?? [],
-  });
+  const recorded = await ports.journal.record(
+    defined<Entry>({
+      event: { ...event, ...approvalOf(ports, job, more), reason: "by_subject", policy },
+      job: { add: job, consents, most: JOB_CAPS },
+      question,
+      rows: rows?.(own?.id ?? "", job) ?? [],
+    }),
+  );
   return recorded.ok;
 }
 

@@ -15,13 +15,14 @@ import { userDigest } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { JobRecord, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { RefreshSettings, SignInSettings } from "../../settings/settings.ts";
+import type { RefreshSettings } from "../../settings/settings.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
+import type { Given } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { recordConsent } from "./consent.ts";
-import type { Decision, Given, Visitor } from "./decision.ts";
+import type { Decision, Problem, Visitor } from "./decision.ts";
 import { decideOffer, renewed, withoutJob } from "./decision.ts";
 import type { ReviewOffer } from "./offer.ts";
 import { offerTo } from "./offer.ts";
@@ -48,8 +49,7 @@ export async function openReview(
   if (longer !== undefined) return { next: "place", place: { page: "review", id: seal(longer) } };
   const offer = offerTo(ports, client, request, session);
   if (offer.ok) {
-    const without = await withoutJob(ports, session, client.clientId, client, request.job);
-    return defined<Review>({ ...showReview(ports, found, offer.value), without });
+    return show(ports, found, offer.value);
   }
   const demanded = demandSignIn(ports, request, offer.error);
   if (demanded !== undefined) return { next: "sign_in", place: { page: "review", id: seal(demanded) } };
@@ -58,43 +58,48 @@ export async function openReview(
   return refuse(ports, audited, found, LOOK, offer.error.reason, error);
 }
 
+async function show(
+  ports: ReviewPorts,
+  found: Found,
+  offer: ReviewOffer,
+  problem?: Problem,
+): Promise<Review> {
+  const { session, client } = found;
+  const without = await withoutJob(ports, session, client.clientId, client, offer.job);
+  return defined<Review>({ ...showReview(ports, found, offer), without, problem });
+}
+
 const TOLD_BY: Partial<Record<Denied["kind"], AuthorizationError>> = {
   scope_refused: SCOPE_DENIED,
   details_refused: DETAILS_DENIED,
 };
 
-/** `problem` asks for the page again, because a required box is not ticked. */
 export async function decideReview(
   ports: ReviewPorts,
-  signIn: SignInSettings,
   audited: AuditedRequest,
   id: string,
   visitor: Visitor,
   decision: Decision,
-): Promise<Unconfirmed | Outcome> {
+): Promise<Review | Outcome> {
   const found = await findRequest(ports, audited, id, visitor);
   if ("next" in found) return found;
   const { request, client, session } = found;
   const click = clickOf(ports, decision);
-  const confirmed = decision.confirmed || !mustConfirm(client, request.redirectUri);
-  return decideOffer<ReviewOffer, Unconfirmed>(ports, audited, decision, {
+  return decideOffer<ReviewOffer, Review>(ports, audited, decision, {
     ...found,
     // RFC9126-4-6, RFC9126-7.4-1
     offer: offerTo(ports, client, request, session),
     refreshOf: (offer) => refreshOf(ports, client, offer),
-    lacks: (offer) =>
-      confirmed ? undefined : { ...showReview(ports, found, offer), problem: "unconfirmed" },
+    confirmed: decision.confirmed || !mustConfirm(client, request.redirectUri),
+    again: (offer, problem) => show(ports, found, offer, problem),
     refuse: (reason) => refuse(ports, audited, found, click, reason, DENIED),
-    give: (offer, given) => give(ports, signIn, { audited, found, click, decision }, offer, given),
+    give: (offer, given) => give(ports, { audited, found, click, decision }, offer, given),
   });
 }
-
-type Unconfirmed = Review & { problem: "unconfirmed" };
 
 /** A consent to these scopes, and a code for the client. */
 async function give(
   ports: ReviewPorts,
-  signIn: SignInSettings,
   {
     audited,
     found,
@@ -105,7 +110,8 @@ async function give(
   given: Given,
 ): Promise<Outcome> {
   const { request, client, session } = found;
-  const { rule, target, scope, job } = offer;
+  const { rule, target, scope } = offer;
+  const { scopes, details } = given;
   const code = ports.random.secret();
   const goesOn = refreshOf(ports, client, offer);
   const refresh = goesOn && timesOf(goesOn, request, decision, ports.clock.nowSeconds());
@@ -115,10 +121,10 @@ async function give(
     session,
     actor: client.clientId,
     target,
+    offer,
     asked: scope,
     given,
-    consentSeconds: signIn.consentSeconds,
-    job: job && { ...job, clientId: client.clientId },
+    clientId: client.clientId,
     reason: request.reason,
     event: {
       request: audited,
@@ -127,7 +133,12 @@ async function give(
     },
     rows: (consentId, made) => [
       decisionRow(ports, found, click, { sealed: ports.successors.seal(click.secret, code) }),
-      codeRow(ports, found, code, { ...given, consentId, ...inJob(made, refresh) }),
+      codeRow(
+        ports,
+        found,
+        code,
+        defined<CodeGiven>({ scopes, details, consentId, ...inJob(made, refresh) }),
+      ),
     ],
   });
   return recorded
@@ -199,9 +210,11 @@ const LOOK: Click = { digest: "look", secret: "" };
 
 const clickOf = (
   { hash }: BasePorts,
-  { formToken, allows, all, confirmed, scopes, details }: Decision,
+  { formToken, allows, all, confirmed, scopes, details, agents }: Decision,
 ): Click => ({
-  digest: hash.sha256(JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted(), ...details])),
+  digest: hash.sha256(
+    JSON.stringify([formToken, allows, all, confirmed, scopes.toSorted(), details, agents.toSorted()]),
+  ),
   secret: formToken,
 });
 
@@ -223,6 +236,8 @@ function decisionRow(
   return { add };
 }
 
+type CodeGiven = Pick<CodeRecord, "scopes" | "details" | "consentId" | "jobId" | "refresh">;
+
 /**
  * RFC6749-4.1.2-5, RFC7636-4.4-1: the code is bound to all that the request said, and to the user who decided; it is
  * found by its digest alone.
@@ -231,7 +246,7 @@ function codeRow(
   { hash, clock }: Pick<PeoplePorts, "clock" | "hash">,
   { request, client, session }: Found,
   code: string,
-  given: Given & Pick<CodeRecord, "consentId" | "jobId"> & { refresh: CodeRecord["refresh"] },
+  given: CodeGiven,
 ): RowChange<PeopleRow> {
   const nowSeconds = clock.nowSeconds();
   const { redirectUri, redirectUriSent, challenge, jkt, canWait, target } = request;

@@ -3,14 +3,13 @@
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
-import type { Consent } from "../../policy/access.ts";
 import { unaskedRules } from "../../policy/closure.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
-import type { Caller, SubjectRule, Target } from "../../policy/rules.ts";
 import type { Result } from "../../result.ts";
-import { defined } from "../../result.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
-import type { Detail } from "../../spec/rfc9396.ts";
+import type { Json } from "../../spec/rfc8259.ts";
+import type { Asker, Choice, Given, Lack, PermissionsAt, Ticked } from "../policy/permissions.ts";
+import { givenOf, permissionsBy, standingFor } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
 import type { Outcome } from "./outcome.ts";
@@ -22,33 +21,31 @@ import { SIGN_OUT } from "./sign-out.ts";
 export type Visitor = { browser?: string; session?: string };
 
 /** The form of a page, as it was sent. */
-export type Decision = {
+export type Decision = Ticked & {
   allows: boolean;
-  scopes: readonly string[];
-  /** The objects of the details that are ticked, by their places. */
-  details: readonly number[];
-  /** The box that takes every scope. */
-  all: boolean;
   /** The box that PAGE-D-8 requires. */
   confirmed: boolean;
   formToken: string;
 };
 
 export type Offered = {
-  target: Target;
-  scope: readonly string[];
-  details?: readonly Detail[];
+  choice: Choice;
+  /** The job that the user is asked to approve. */
   job?: ProposedJob;
+  /** What is given ends with this job of what was asked in it. */
+  endsAtSeconds?: number;
+  /** The user has refused it before. */
+  denied?: true;
 };
 
-/** What of it a form gives. */
-export type Given = { scopes: readonly string[]; details?: readonly Detail[] };
+/** Why a form is shown again, with nothing decided: a box is missing. */
+export type Problem = Lack | "unconfirmed";
 
 /** What waits for a decision of this session: `about` is the id that its form tokens are bound to. */
 export type Waits = { about: string; place: PagePlace & { id: string }; session: OpenSession };
 
-/** The rules ask no user. */
-export type Without = { consents: readonly Consent[]; rules: readonly SubjectRule[] };
+/** By a consent on record, and by rules that ask no user. */
+export type Without = { already: readonly PermissionsAt[]; unasked: readonly PermissionsAt[] };
 
 /** What a page shows on which a user decides. */
 export type DecisionPage<O extends Offered> = {
@@ -59,8 +56,9 @@ export type DecisionPage<O extends Offered> = {
   offer: O;
   /** The form token, which is bound to session and request, and to what the page shows (PAGE-D-5). */
   formToken: string;
-  /** JOB-D-5: beside a job, the consents and the rules by which its agent may act without it. */
+  /** JOB-D-5: beside a job, what its agent may do without it. */
   without?: Without;
+  problem?: Problem;
   /** The form token of a sign-out. */
   signOutToken: string;
   expiresAtSeconds: number;
@@ -89,34 +87,63 @@ export function showOffer<O extends Offered>(
 }
 
 /**
- * PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, and for how long; the settings may change before
- * the click.
+ * PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, in which words, and for how long; the settings may
+ * change before the click.
  */
 const shownOn = (
   { settings }: Pick<PeoplePorts, "settings">,
   about: string,
-  { target, scope, details, job }: Offered,
+  { choice, job, endsAtSeconds, denied }: Offered,
   refresh: RefreshSettings | undefined,
 ): string => {
   const consentSeconds = settings().signIn?.consentSeconds;
-  const shown = ["shown", about, target.names[0], scope, consentSeconds, refresh];
-  const more = [details, job].filter((one) => one !== undefined);
-  return JSON.stringify([...shown, ...more]);
+  return JSON.stringify([
+    "shown",
+    about,
+    shownIn(choice),
+    consentSeconds,
+    refresh,
+    job,
+    endsAtSeconds,
+    denied,
+  ]);
 };
+
+/** JOB-D-5: the boxes with their words, and whom they are for. */
+export const shownIn = ({ at, agents, unasked }: Choice): Json => {
+  const shown = at.map(({ target, ...boxes }) => [target.names[0], boxes]);
+  const beside = unasked.map((one) => [
+    one.agent,
+    one.at.map(({ name, permissions }) => [name, permissions]),
+  ]);
+  return [shown, agents.map(({ id, may }) => [id, [...may]]), beside] as unknown as Json;
+};
+
+/** When what is given ends: no later than the job that it is given for or in. */
+export const endsAt = (
+  { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
+  { job, endsAtSeconds }: Offered,
+): number =>
+  Math.min(
+    clock.nowSeconds() + (settings().signIn?.consentSeconds ?? 0),
+    job?.bounds.notAfterSeconds ?? endsAtSeconds ?? Number.POSITIVE_INFINITY,
+  );
 
 /** What the agent may do without the job that it asks for, which a stop of the job does not end (JOB-D-5). */
 export async function withoutJob(
   { facts, clock, settings }: Pick<PeoplePorts, "facts" | "clock" | "settings">,
   { origin }: OpenSession,
   actor: string,
-  caller: Omit<Caller, "mode">,
+  asker: Asker,
   job: ProposedJob | undefined,
 ): Promise<Without | undefined> {
   if (job === undefined) return undefined;
+  const { policy } = settings();
   const standing = await facts.consents(origin, actor, clock.nowSeconds());
+  const already = standing.filter(({ jobId }) => jobId === undefined);
   return {
-    consents: standing.filter(({ jobId }) => jobId === undefined),
-    rules: unaskedRules(settings().policy, origin, caller),
+    already: already.flatMap((consent) => standingFor(policy, origin, asker, consent)),
+    unasked: permissionsBy(policy, unaskedRules(policy, origin, asker)),
   };
 }
 
@@ -136,22 +163,24 @@ export const renewed = <T extends { renewals: number; expiresAtSeconds: number }
 // --- the form ---------------------------------------------------------------------------------------------------
 
 /** What a page asks of this flow: `offer` is decided anew, as policy and client may have changed since it was shown. */
-type Decidable<O extends Offered, P> = Waits & {
+type Decidable<O extends Offered, P, R> = Waits & {
   offer: Result<O, { reason: Reason }>;
   /** Called as for `showOffer`. */
   refreshOf?: (offer: O) => RefreshSettings | undefined;
+  /** Whether the user ticked what they have to confirm, on a page that asks for it. */
+  confirmed: boolean;
   /** Shows the page again, where a box is missing without which nothing is given. */
-  lacks?: (offer: O) => P | undefined;
-  refuse(reason: Reason): Promise<Outcome>;
-  give(offer: O, given: Given): Promise<Outcome>;
+  again(offer: O, problem: Problem): P | Promise<P>;
+  refuse(reason: Reason): Promise<R>;
+  give(offer: O, given: Given): Promise<R>;
 };
 
-export async function decideOffer<O extends Offered, P = never>(
+export async function decideOffer<O extends Offered, P, R = Outcome>(
   ports: Pick<PeoplePorts, "settings" | "formTokens" | "authFailures">,
   audited: AuditedRequest,
-  { allows, scopes, details: ticked, all, formToken }: Omit<Decision, "confirmed">,
-  { about, place, session, offer, refreshOf, lacks, refuse, give }: Decidable<O, P>,
-): Promise<Outcome | P> {
+  { allows, formToken, ...ticked }: Omit<Decision, "confirmed">,
+  { about, place, session, offer, refreshOf, confirmed, again, refuse, give }: Decidable<O, P, R>,
+): Promise<Outcome | P | R> {
   const [made = "", shown = ""] = formToken.split(".");
   const foreign = checkForm(ports, audited, session, { formToken: made, about });
   if (foreign !== undefined) return foreign;
@@ -160,17 +189,10 @@ export async function decideOffer<O extends Offered, P = never>(
   const seen = shownOn(ports, about, offer.value, refreshOf?.(offer.value));
   const changed = checkForm(ports, audited, session, { formToken: shown, about: seen }, place);
   if (changed !== undefined) return changed;
-  const again = lacks?.(offer.value);
-  if (again !== undefined) return again;
-  // PAGE-D-11: only what was offered and ticked is given.
-  const { scope, details } = offer.value;
-  const given = defined<Given>({
-    scopes: scope.filter((one) => all || scopes.includes(one)),
-    details: details?.filter((_, index) => ticked.includes(index)),
-  });
-  // RAR-D-3: without any object of a type, it would be given without limit.
-  const isLost = details?.some(({ type }) => !given.details?.some((one) => one.type === type)) ?? false;
-  return given.scopes.length === 0 || isLost ? refuse("nothing_ticked") : give(offer.value, given);
+  const given = givenOf(offer.value.choice, ticked, offer.value.job?.bounds);
+  // PAGE-D-11: a box that is missing decides nothing; the page asks for it.
+  if (!confirmed) return again(offer.value, "unconfirmed");
+  return given.ok ? give(offer.value, given.value) : again(offer.value, given.error);
 }
 
 /**

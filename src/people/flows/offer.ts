@@ -9,11 +9,14 @@ import { defined, ok } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
+import type { Asker } from "../policy/permissions.ts";
+import { choiceOf } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PendingRequest, Session } from "../records.ts";
+import type { Offered } from "./decision.ts";
 
-/** What the policy would allow, and the job that the user is asked to approve with it. */
-export type ReviewOffer = Allowed & Pick<PendingRequest, "job">;
+/** What the policy would allow, and what of it the user chooses. */
+export type ReviewOffer = Allowed & Offered;
 
 export function offerTo(
   { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
@@ -54,12 +57,39 @@ export function offerTo(
     nowSeconds,
   });
   const decided = decide(policy, access);
-  return decided.ok ? ok(defined<ReviewOffer>({ ...decided.value, job: proposed })) : decided;
+  if (!decided.ok) return decided;
+  const { audience, target, scope: offered, details: within } = decided.value;
+  const asking = { target, name: audience, scope: offered, details: within, bounds: proposed?.bounds };
+  const choice = choiceOf(policy, asking, askerOf(client), origin);
+  return ok(defined<ReviewOffer>({ ...decided.value, choice, job: proposed }));
 }
+
+/** A client of people, which is no actor by what it could act as. */
+const askerOf = ({ clientId, registrationClass, scopes: clientScopes }: Client): Asker =>
+  defined<Asker>({ clientId, registrationClass, clientScopes });
 
 /** REFRESH-D-1: whether refresh tokens come of it, so that the user is told for how long. */
 export const comesWithRefresh = ({ grantTypes }: Pick<Client, "grantTypes">, { rule }: Allowed): boolean =>
   grantTypes.includes(REFRESH_TOKEN) && allowsRefresh(rule);
+
+/** Those of all targets among which the user chooses; in a job, of the agents that may take part. */
+export function furtherAgentsOf(
+  policy: PolicySet,
+  { choice, job }: Offered,
+  session: Session,
+): readonly string[] {
+  const { agents } = job?.bounds ?? {};
+  const named = choice.at.flatMap(({ target, permissions }) =>
+    furtherAgents(
+      policy,
+      target,
+      permissions.map(({ scope }) => scope),
+      session,
+    ),
+  );
+  const mayAct = (pattern: string): boolean => agents?.some((id) => matchesPattern(pattern, id)) ?? true;
+  return [...new Set(named)].filter(mayAct).sort();
+}
 
 /** The workloads that may exchange a token for this target without asking the user again, as the rules name them. */
 export function furtherAgents(

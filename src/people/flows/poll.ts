@@ -54,7 +54,7 @@ export async function readPoll(
     { kind: "deferral_ended", reason: gone },
     { ...deferral.facts.parties, ...order.resumes?.known },
   );
-  return err({ ...refused.error, rows: endsBy("refused", link, deferral) });
+  return err({ ...refused.error, ...order.resumes?.ends("refused") });
 }
 
 /** DTR-D-6, DTR-4.1-1: what the caller is counts as it is now, and what it asked for as it was. */
@@ -76,11 +76,19 @@ function resume(
     resumes: {
       known,
       asked: { pending: ports.hash.sha256(deferral.question) },
-      ends: (by) => endsBy(by, link, deferral),
+      ends: (by) =>
+        defined({
+          rows: endsBy(by, link, deferral),
+          question: by === "refused" ? told(question) : undefined,
+        }),
       waits: () => waits(ports, request, link, question, known),
     },
   });
 }
+
+/** DTR-D-9: from then on the user takes their refusal back no more. */
+const told = (question: PendingConsent | undefined): PendingConsent | undefined =>
+  question?.denied && !question.told ? { ...question, version: question.version + 1, told: true } : undefined;
 
 async function waits(
   ports: PollPorts,

@@ -22,13 +22,14 @@ import type {
 } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
 import type { ShownParty } from "../pages/parties.ts";
+import { permissionsBy, permissionsIn } from "../policy/permissions.ts";
 import type { PagePorts } from "../ports.ts";
 import type { Session } from "../records.ts";
 import { minutesUntil } from "./decision-form.ts";
 import {
-  permissionsBy,
   permissionView,
-  shownDetails,
+  recordedView,
+  shownDetail,
   shownParty,
   shownTarget,
   shownUser,
@@ -145,15 +146,14 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
 function questionView(
   { settings, clock }: BasePorts,
   { clients, session }: Account,
-  { id, formToken, actor, offer: { target, scope }, expiresAtSeconds, onItsPage }: OpenQuestion,
+  { id, formToken, actor, offer: { target, scope, choice }, expiresAtSeconds, onItsPage }: OpenQuestion,
 ): QuestionView {
   const { agents: named, policy } = settings();
   const agents = furtherAgents(policy, target, scope, session).map((one) => shownParty(named, one));
   const minutesLeft = minutesUntil(clock, expiresAtSeconds);
-  const [name = ""] = target.names;
-  const permission = permissionView(target, name, scope);
+  const permissions = choice.at.map(permissionView);
   const party = partyView(named, clients, { id: actor });
-  return { id, formToken, party, permission, agents, minutesLeft, onItsPage };
+  return { id, formToken, party, permissions, agents, minutesLeft, onItsPage };
 }
 
 function allowedView(
@@ -171,8 +171,8 @@ function allowedView(
     id,
     formToken,
     party: partyView(agents, clients, { id: actor }),
-    permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
-    details: shownDetails(policy.targets.get(targets[0] ?? ""), consent.details),
+    permissions: permissionsIn(policy, consent).map(permissionView),
+    details: (consent.details ?? []).map((one) => shownDetail(policy.targets.get(targets[0] ?? ""), one)),
     agents: [...new Set(further)].filter((id) => id !== actor).map((id) => shownParty(agents, id)),
     sinceSeconds: consent.givenAtSeconds,
     untilSeconds: consent.expiresAtSeconds,
@@ -191,9 +191,9 @@ function jobView({ settings }: BasePorts, { clients }: Account, job: OwnJob): Ow
     formToken: job.formToken,
     title: job.title,
     party: partyView(agents, clients, { id: job.actor }),
-    permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
+    permissions: permissionsIn(policy, { targets, scopes }).map(permissionView),
     untilSeconds: notAfterSeconds,
-    beside: permissionsBy(policy, job.beside),
+    beside: permissionsBy(policy, job.beside).map(permissionView),
   };
 }
 
@@ -228,7 +228,7 @@ function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEven
     atMs,
     title,
     parties: agents.map((agent) => partyView(named, clients, agent)),
-    permissions: shown.map((name) => permissionView(policy.targets.get(name), name, scopes)),
+    permissions: shown.map((name) => recordedView(policy, name, scopes)),
   });
 }
 

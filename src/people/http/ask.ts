@@ -23,11 +23,11 @@ export function askEndpoint(ports: PagePorts & AskedPorts): Handler {
 }
 
 export function decideAskEndpoint(ports: PagePorts & AskedPorts): Handler {
-  return onPage(ports, async ({ request, audited, signIn, query }) => {
+  return onPage(ports, async ({ request, audited, query }) => {
     const decision = await readDecision(request);
     if (decision === undefined) return outcomeAnswer(ports, MALFORMED);
     const visitor = visitorOf(ports, request);
-    return answer(ports, await decideAsked(ports, signIn, audited, idOf(query), visitor, decision));
+    return answer(ports, await decideAsked(ports, audited, idOf(query), visitor, decision));
   });
 }
 
@@ -39,10 +39,9 @@ function answer(ports: BasePorts, review: Awaited<ReturnType<typeof openAsked>>)
 /** PAGE-D-25 */
 function viewOf(ports: BasePorts, review: AskedReview): AskView {
   const { agents } = ports.settings();
-  const { actor, clientId, chain, reason, offer } = review;
-  const [name = ""] = offer.target.names;
+  const { actor, clientId, chain, reason } = review;
   return defined<AskView>({
-    ...decisionView(ports, review, name),
+    ...decisionView(ports, review),
     reason,
     agent: shownAgent(agents, actor, clientId),
     // The chain has the current actor first.

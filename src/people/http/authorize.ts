@@ -34,17 +34,11 @@ export function reviewEndpoint(ports: PagePorts & ReviewPorts): Handler {
 }
 
 export function decideEndpoint(ports: PagePorts & ReviewPorts): Handler {
-  return onPage(ports, async ({ request, audited, signIn, query }) => {
+  return onPage(ports, async ({ request, audited, query }) => {
     const decision = await readDecision(request);
     if (decision === undefined) return outcomeAnswer(ports, MALFORMED);
-    const review = await decideReview(
-      ports,
-      signIn,
-      audited,
-      idOf(query),
-      visitorOf(ports, request),
-      decision,
-    );
+    const visitor = visitorOf(ports, request);
+    const review = await decideReview(ports, audited, idOf(query), visitor, decision);
     return answer(ports, request, review);
   });
 }
@@ -58,13 +52,13 @@ function answer(ports: BasePorts, request: HttpRequest, review: Reviewed): HttpR
 }
 
 /** PAGE-D-6 */
-function viewOf(ports: BasePorts, review: Review & { problem?: "unconfirmed" }): ConsentView {
+function viewOf(ports: BasePorts, review: Review): ConsentView {
   const { signIn, agents } = ports.settings();
-  const { client, offer, redirectUri, mustConfirm, reason, problem } = review;
+  const { client, redirectUri, mustConfirm, reason } = review;
   const loopback = isOnComputer(redirectUri);
   const known = shownParty(agents, client.clientId, client);
   return defined<ConsentView>({
-    ...decisionView(ports, review, offer.audience),
+    ...decisionView(ports, review),
     client: known,
     clientId: client.clientId,
     reason,
@@ -73,7 +67,6 @@ function viewOf(ports: BasePorts, review: Review & { problem?: "unconfirmed" }):
     differs: known.isHost === true && !loopback && hostOf(redirectUri) !== known.id,
     mustConfirm,
     refresh: signIn && review.refresh && { ...shownTimes(signIn.refresh, review.refresh), ...review.refresh },
-    problem,
   });
 }
 

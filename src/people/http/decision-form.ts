@@ -6,20 +6,13 @@ import type { ProposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Decision, DecisionPage, Offered, Visitor, Without } from "../flows/decision.ts";
-import { furtherAgents } from "../flows/offer.ts";
+import { endsAt } from "../flows/decision.ts";
+import { furtherAgentsOf } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
 import type { JobView } from "../pages/job-part.ts";
+import type { Choice } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
-import {
-  permissionsBy,
-  permissionView,
-  sentenceOf,
-  shownDetails,
-  shownParty,
-  shownTarget,
-  shownUser,
-  zoneOf,
-} from "./known-as.ts";
+import { permissionView, shownDetail, shownParty, shownTarget, shownUser, zoneOf } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
 
 export const MALFORMED = {
@@ -35,22 +28,24 @@ export const visitorOf = (ports: Pick<PeoplePorts, "hash">, request: HttpRequest
     session: digestOf(ports, request, "session"),
   });
 
-/** `audience` is the name of the target that the page shows. */
 export function decisionView(
   ports: BasePorts,
-  { id, session, offer: { target, scope, details, job }, expiresAtSeconds, ...page }: DecisionPage<Offered>,
-  audience: string,
+  { id, session, offer, expiresAtSeconds, problem, ...page }: DecisionPage<Offered>,
 ): DecisionView {
-  const { issuer, policy, signIn, agents } = ports.settings();
-  const untilSeconds = ports.clock.nowSeconds() + (signIn?.consentSeconds ?? 0);
+  const { issuer, policy, agents } = ports.settings();
+  const { choice, job, denied } = offer;
   return defined<DecisionView>({
-    target: shownTarget(target, audience),
-    // Each scope in the operator's words.
-    scopes: scope.map((value) => ({ value, sentence: sentenceOf(target, value) })),
-    details: shownDetails(target, details),
-    job: job && jobView(ports, job, scope, untilSeconds, page.without),
-    untilSeconds,
-    agents: furtherAgents(policy, target, scope, session).map((id) => shownParty(agents, id)),
+    at: choice.at.map(({ target, name, permissions, limits }) => ({
+      target: shownTarget(target, name),
+      permissions: permissions.map(({ box, scope, sentence }) => ({ box, scope, sentence })),
+      limits: limits.map(({ box, detail }) => ({ box, detail: shownDetail(target, detail) })),
+    })),
+    job: job && jobView(ports, job, choice, page.without),
+    untilSeconds: endsAt(ports, offer),
+    nowSeconds: ports.clock.nowSeconds(),
+    agents: furtherAgentsOf(policy, offer, session).map((one) => shownParty(agents, one)),
+    denied,
+    problem,
     user: shownUser(session),
     zone: zoneOf(ports, session),
     formToken: page.formToken,
@@ -62,34 +57,40 @@ export function decisionView(
   });
 }
 
-/** JOB-D-5: every bound, with targets and agents by name. */
+/** JOB-D-5: every bound, and each agent that would take part. */
 function jobView(
   { settings }: BasePorts,
-  { title, bounds }: ProposedJob,
-  scope: readonly string[],
-  lastsUntil: number,
-  without: Without = { consents: [], rules: [] },
+  { title, bounds: { maxTokens, maxDepth, agents: named } }: ProposedJob,
+  { at, agents: [asker, ...others], unasked }: Choice,
+  { already, unasked: beside }: Without = { already: [], unasked: [] },
 ): JobView {
-  const { policy, agents } = settings();
-  const targets = (bounds.targets ?? []).map((name) => ({ name, target: policy.targets.get(name) }));
-  const shown = targets.map(({ name, target }) => shownTarget(target, name));
-  const sentences = (bounds.scopes ?? scope).map((one) => {
-    const of = targets.find(({ target }) => target?.scopes.includes(one));
-    return sentenceOf(of?.target, one);
-  });
+  const { agents } = settings();
+  const every = asker?.may.size;
   return defined<JobView>({
     title,
-    untilSeconds: Math.min(bounds.notAfterSeconds, lastsUntil),
-    targets: shown,
-    scopes: sentences,
-    agents: (bounds.agents ?? []).map((id) => shownParty(agents, id)),
-    maxTokens: bounds.maxTokens,
-    maxDepth: bounds.maxDepth,
-    without: without.consents.flatMap(({ targets: names, scopes }) =>
-      names.map((name) => permissionView(policy.targets.get(name), name, scopes)),
-    ),
-    beside: permissionsBy(policy, without.rules),
-    goOn: shown.filter((_, index) => targets[index]?.target?.partner?.jobs === "ignores"),
+    participants: others.map(({ id, may }) => ({
+      box: id,
+      party: shownParty(agents, id),
+      may:
+        may.size === every
+          ? []
+          : at
+              .map((one) => ({ ...one, permissions: one.permissions.filter(({ box }) => may.has(box)) }))
+              .filter(({ permissions }) => permissions.length > 0)
+              .map(permissionView),
+    })),
+    alone: named !== undefined && others.length === 0 ? true : undefined,
+    maxTokens,
+    maxDepth,
+    without: already.map(permissionView),
+    beside: beside.map(permissionView),
+    unasked: unasked.map((one) => ({
+      party: shownParty(agents, one.agent),
+      permissions: one.at.map(permissionView),
+    })),
+    goOn: at
+      .filter(({ target }) => target.partner?.jobs === "ignores")
+      .map(({ target, name }) => shownTarget(target, name)),
   });
 }
 
@@ -106,7 +107,8 @@ export async function readDecision(request: HttpRequest): Promise<Decision | und
   return {
     allows: decision === "allow",
     scopes: form.getAll("scope"),
-    details: form.getAll("detail").map(Number),
+    details: form.getAll("detail"),
+    agents: form.getAll("agent"),
     all: form.get("all") === "1",
     confirmed: form.get("confirm") === "1",
     formToken: form.get("token") ?? "",

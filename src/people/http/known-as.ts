@@ -1,7 +1,6 @@
 /** How pages name a party, a user and a target: by what a user may rely on, never by what a party says of itself alone. */
 import type { FieldForm } from "../../policy/details.ts";
-import type { PolicySet, SubjectRule, Target } from "../../policy/rules.ts";
-import type { Worded } from "../../policy/worded.ts";
+import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Agents } from "../../settings/agents.ts";
@@ -14,6 +13,8 @@ import type { Detail, DetailValue } from "../../spec/rfc9396.ts";
 import type { DetailView } from "../pages/detail-sentences.ts";
 import type { PermissionView, ShownTarget, ShownUser } from "../pages/display-names.ts";
 import type { ShownParty } from "../pages/parties.ts";
+import type { PermissionsAt } from "../policy/permissions.ts";
+import { permissionsIn } from "../policy/permissions.ts";
 import type { Session } from "../records.ts";
 import { hostOf } from "./page-answers.ts";
 
@@ -48,52 +49,38 @@ export const shownTarget = (target: Target | undefined, name: string): ShownTarg
     host: /^https:/.test(name) ? hostOf(name) : undefined,
   });
 
-/** RAR-D-9: objects in the operator's words; of a type that the target does not declare any more, as they are. */
-export const shownDetails = (
-  target: Target | undefined,
-  details: readonly Detail[] = [],
-): readonly DetailView[] =>
-  details.map((one) => {
-    const type = target?.details.get(one.type);
-    const fields = Object.entries(one)
-      .filter(([name]) => name !== "type")
-      .map(([name, value]) => {
-        const field = type?.fields.get(name);
-        return { label: field?.label ?? name, value: shownValue(field?.is, value) };
-      });
-    return { title: type?.title ?? one.type, fields };
-  });
+/** RAR-D-9: an object in the operator's words; of a type that the target does not declare any more, as it is. */
+export function shownDetail(target: Target | undefined, one: Detail): DetailView {
+  const type = target?.details.get(one.type);
+  const fields = Object.entries(one)
+    .filter(([name]) => name !== "type")
+    .map(([name, value]) => {
+      const field = type?.fields.get(name);
+      return { label: field?.label ?? name, value: shownValue(field?.is, value) };
+    });
+  return { title: type?.title ?? one.type, fields };
+}
 
 function shownValue(is: FieldForm | undefined, value: DetailValue): DetailView["fields"][number]["value"] {
   if (typeof value === "boolean" || typeof value === "object") return value;
   return is === "seconds" ? { atSeconds: Number(value) } : [String(value)];
 }
 
-/** The operator's words for what a client with this scope may do. */
-export const sentenceOf = (target: Target | undefined, scope: string): Worded =>
-  new Map(Object.entries(target?.sentences ?? {})).get(scope) ?? scope;
+/** What is allowed at a target, in the operator's words. */
+export const permissionView = ({ target, name, permissions }: PermissionsAt): PermissionView => ({
+  target: shownTarget(target, name),
+  sentences: permissions.map(({ sentence }) => sentence),
+});
 
-/** The scopes that the target knows, in the operator's words; of a target that is no more, all as they are. */
-export function permissionView(
-  target: Target | undefined,
+/** What is on record of former times: at a target that is no more, the scopes as they are. */
+export function recordedView(
+  policy: Pick<PolicySet, "targets">,
   name: string,
   scopes: readonly string[],
 ): PermissionView {
-  const known = scopes.filter((scope) => target?.scopes.includes(scope) ?? true);
-  const sentences = known.map((scope) => sentenceOf(target, scope));
-  return { target: shownTarget(target, name), sentences };
-}
-
-/** What these rules allow, each target once. */
-export function permissionsBy(
-  { targets }: Pick<PolicySet, "targets">,
-  rules: readonly Pick<SubjectRule, "targets" | "scopes">[],
-): readonly PermissionView[] {
-  const scopesAt = new Map<string, Set<string>>();
-  for (const { targets: names, scopes } of rules)
-    for (const name of names) {
-      const at = scopesAt.getOrInsertComputed(targets.get(name)?.names[0] ?? name, () => new Set());
-      for (const scope of scopes) at.add(scope);
-    }
-  return [...scopesAt].map(([name, scopes]) => permissionView(targets.get(name), name, [...scopes]));
+  const [known] = permissionsIn(policy, { targets: [name], scopes });
+  const target = policy.targets.get(name);
+  return known === undefined
+    ? { target: shownTarget(target, name), sentences: target === undefined ? scopes : [] }
+    : permissionView(known);
 }

@@ -63,7 +63,7 @@ export type StoppedView = Pick<OwnJobView, "title" | "party"> & {
 
 /** An open question to the user, which they answer here or on its own page. */
 export type QuestionView = Pick<AllowedView, "id" | "formToken" | "party" | "agents"> & {
-  permission: PermissionView;
+  permissions: readonly PermissionView[];
   minutesLeft: number;
   /** It is answered on its own page alone. */
   onItsPage: boolean;
@@ -179,7 +179,7 @@ const asked = (view: AccountView, texts: Texts): Html =>
 <ul class="cards">${view.questions.map((question, index) => questionCard(question, index, view, texts))}</ul>`;
 
 function questionCard(question: QuestionView, index: number, { base }: AccountView, texts: Texts): Html {
-  const { id, formToken, party, permission, agents, minutesLeft, onItsPage } = question;
+  const { id, formToken, party, permissions, agents, minutesLeft, onItsPage } = question;
   const { heading, beneath } = partyHeading(party, texts);
   const label = `asked-${index}`;
   const page = `${base}/ask?r=${id}`;
@@ -191,7 +191,7 @@ ${choices(texts, label)}
   return html`<li><h3 id="${label}">${heading}</h3>
 ${beneath}
 ${aboutParty(party, texts)}
-<dl>${permitted(permission, texts, texts.asksTo)}</dl>
+<dl>${permissions.map((one) => permitted(one, texts, texts.asksTo))}</dl>
 <p class="hint">${texts.timeLeft(minutesLeft)} ${link(page, html`${onItsPage ? texts.goOn : texts.more}`)}</p>
 ${onItsPage ? undefined : form}</li>`;
 }

@@ -1,6 +1,6 @@
 /** The page on which a user gives the consent that an agent lacks, or refuses it (PAGE-D-10, PAGE-D-11, PAGE-D-25). */
 import type { DecisionView, Ways } from "./decision-parts.ts";
-import { decision, fact } from "./decision-parts.ts";
+import { decision, fact, problemOf, titleOf } from "./decision-parts.ts";
 import { isolated } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -17,20 +17,21 @@ export type AskView = DecisionView & {
 };
 
 export const askPage = (view: AskView): Page => ({
-  status: 200,
+  status: view.problem === undefined ? 200 : 400,
   show: (catalogue) => {
     const texts = inZone(catalogue, view.zone);
     const { agent, before } = view;
     const name = partyTitle(agent, texts);
     return {
-      title: texts.consentTitle(name),
+      title: titleOf(view, texts.consentTitle(name), texts),
       body: html`
+${problemOf(view, texts)}
 <h1>${texts.askHeading(isolated(name))}</h1>
 ${idBeneath(agent, texts)}
 ${before.length === 0 ? undefined : chain([...before, agent], texts)}
 ${aboutParty(agent, texts)}
 ${reasonOf(view.reason, texts)}
-<p>${texts.askWhy}</p>
+<p>${view.denied ? texts.refusedBefore : texts.askWhy}</p>
 ${decision(view, waysOf(view), texts, { facts: ownFacts(view, texts) })}`,
     };
   },

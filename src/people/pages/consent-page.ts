@@ -1,7 +1,7 @@
 /** The page on which a user allows a client what it asks for, or refuses (PAGE-D-6 to PAGE-D-11). */
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { DecisionView, Ways } from "./decision-parts.ts";
-import { decision, fact } from "./decision-parts.ts";
+import { decision, fact, problemOf, titleOf } from "./decision-parts.ts";
 import { isolated, shownHost, shownId } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -23,7 +23,6 @@ export type ConsentView = DecisionView & {
   mustConfirm: boolean;
   /** Present if refresh tokens come of it, for so long; `asksOffline` makes it longer if the user ticks that. */
   refresh?: ShownTimes & { asksOffline: boolean };
-  problem?: "unconfirmed";
 };
 
 export const consentPage = (view: ConsentView): Page => ({
@@ -32,7 +31,7 @@ export const consentPage = (view: ConsentView): Page => ({
     const texts = inZone(catalogue, view.zone);
     const name = partyTitle(view.client, texts);
     return {
-      title: view.problem === undefined ? texts.consentTitle(name) : texts.unconfirmedTitle,
+      title: titleOf(view, texts.consentTitle(name), texts),
       body: html`
 ${problemOf(view, texts)}
 <h1>${texts.consentHeading(isolated(name))}</h1>
@@ -48,12 +47,6 @@ function waysOf({ base, request }: ConsentView): Ways {
   const id = encodeURIComponent(request);
   return { action: `${base}/authorize/review?r=${id}`, again: `${base}/signin?r=${id}&again=1` };
 }
-
-/** WCAG-3.3.1-1: the text names the box, and says what to do. */
-const problemOf = ({ problem }: ConsentView, texts: Texts): Html | undefined =>
-  problem === undefined
-    ? undefined
-    : html`<div class="warning" role="alert"><p id="unconfirmed"><strong>${texts.unconfirmedTitle}.</strong> ${texts.unconfirmed}</p></div>`;
 
 /** WCAG-1.4.1-1: the state is told in words, beside the colour. */
 function warning(view: ConsentView, texts: Texts): Html | undefined {
@@ -73,7 +66,8 @@ function warning(view: ConsentView, texts: Texts): Html | undefined {
 /** PAGE-D-8: a browser asks for the box itself, though not of a user who refuses; the server asks in any case. */
 function confirmation({ mustConfirm, problem }: ConsentView, texts: Texts): Html | undefined {
   if (!mustConfirm) return undefined;
-  const wrong = problem === undefined ? undefined : html` aria-invalid="true" aria-describedby="unconfirmed"`;
+  const isMissing = problem === "unconfirmed";
+  const wrong = isMissing ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
   return html`<label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.confirm}</span></label>`;
 }
 
@@ -90,9 +84,13 @@ function ownFacts(view: ConsentView, texts: Texts): readonly Html[] {
 
 /** REFRESH-D-2: that it goes on for longer needs a box of its own. */
 function withOffline(view: ConsentView, texts: Texts): ConsentView {
-  const { refresh, scopes } = view;
-  if (!refresh?.asksOffline) return view;
-  return { ...view, scopes: [...scopes, { value: OFFLINE_ACCESS, sentence: texts.goOnWithoutMe(refresh) }] };
+  const {
+    refresh,
+    at: [own, ...others],
+  } = view;
+  if (!refresh?.asksOffline || own === undefined) return view;
+  const goesOn = { box: OFFLINE_ACCESS, scope: OFFLINE_ACCESS, sentence: texts.goOnWithoutMe(refresh) };
+  return { ...view, at: [{ ...own, permissions: [...own.permissions, goesOn] }, ...others] };
 }
 
 const redirectOf = ({ redirectHost, loopback }: ConsentView, texts: Texts): Html =>

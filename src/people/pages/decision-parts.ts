@@ -2,6 +2,7 @@
 
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
+import type { Problem } from "../flows/decision.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
 import type { ShownTarget, ShownUser } from "./display-names.ts";
@@ -9,23 +10,30 @@ import { shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { JobView } from "./job-part.ts";
-import { jobPart } from "./job-part.ts";
-import { dayOf } from "./language.ts";
+import { jobPart, participants } from "./job-part.ts";
+import { untilOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type DecisionView = {
-  target: ShownTarget;
-  scopes: readonly { value: string; sentence: Worded }[];
-  /** The objects to which all of that is limited. */
-  details: readonly DetailView[];
+  /** What is asked at each target, and the objects to which that is limited; `box` is the value of the box of each. */
+  at: readonly {
+    target: ShownTarget;
+    permissions: readonly { box: string; scope: string; sentence: Worded }[];
+    limits: readonly { box: string; detail: DetailView }[];
+  }[];
   /** The job that is to be approved. */
   job?: JobView;
-  /** Until when what is allowed lasts. */
+  /** Until when what is allowed lasts, and the time of the page. */
   untilSeconds: number;
+  nowSeconds: number;
   /** Workloads that may act further without asking again. */
   agents: readonly ShownParty[];
+  /** The user has refused it, and may take that back. */
+  denied?: true;
+  /** Nothing was decided, because a box is missing. */
+  problem?: Problem;
   /** Why the client or agent asks, in its own words. */
   reason?: string;
   user: ShownUser;
@@ -60,10 +68,12 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
-${scopes(view, texts)}
-${limits(view, texts)}
+${view.at.map((one, index) => permissionsAt(one, index, texts))}
+${participants(view.job, texts)}
+${everything(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
+<p>${texts.lasts(untilOf(view.untilSeconds, view.nowSeconds, texts))}</p>
 ${choices(texts)}
 </form>
 <p class="hint">${texts.canTakeBack} ${texts.timeLeft(minutesLeft)}${
@@ -72,9 +82,8 @@ ${choices(texts)}
   }</p>
 <details><summary>${texts.details}</summary>
 <dl>
-${fact(texts.lastsUntil, html`${dayOf(view.untilSeconds, texts)}`)}
 ${own.facts}
-${fact(texts.scopeNames, html`${shownId(view.scopes.map(({ value }) => value).join(" "))}`)}
+${fact(texts.scopeNames, html`${shownId(scopesOf(view).join(" "))}`)}
 </dl></details>
 ${signedInAs(view, again, texts)}`;
 }
@@ -93,33 +102,64 @@ ${hidden("token", signOutToken)}
 export const fact = (term: string | Html, what: Html): Html =>
   html`<div><dt>${term}</dt><dd>${what}</dd></div>`;
 
+const scopesOf = ({ at }: DecisionView): readonly string[] => [
+  ...new Set(at.flatMap(({ permissions }) => permissions.map(({ scope }) => scope))),
+];
+
 /**
- * PAGE-D-10, WCAG-1.3.1-1: the scopes are a group with its legend, in which nothing is ticked, and one box takes all.
+ * PAGE-D-10, WCAG-1.3.1-1: the permissions at one target are a group with its legend, in which nothing is ticked. Its
+ * limits stand with them.
  */
-function scopes({ target, scopes: offered }: DecisionView, texts: Texts): Html {
-  const every = box("all", "1", texts.everything, "every");
-  return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target, texts))}</legend>
-<p class="hint" id="tick-hint">${texts.tickHint}</p>
-${offered.map(({ value, sentence }) => box("scope", value, inLanguage(sentence, [texts.language]), "one"))}
-${offered.length > 1 ? every : undefined}
-</fieldset>`;
+function permissionsAt(
+  { target, permissions, limits }: DecisionView["at"][number],
+  index: number,
+  texts: Texts,
+): Html {
+  const hint = `tick-hint-${index}`;
+  return html`<fieldset aria-describedby="${hint}"><legend>${texts.asksTo(targetName(target, texts))}</legend>
+<p class="hint" id="${hint}">${texts.tickHint}</p>
+${permissions.map((one) => box("scope", one.box, html`${inLanguage(one.sentence, [texts.language])}`, "one"))}
+</fieldset>
+${limitsAt(limits, index, texts)}`;
 }
 
-const box = (name: string, value: string, words: string, kind: "one" | "every"): Html =>
+/** One box takes all of it. */
+function everything({ at, job }: DecisionView, texts: Texts): Html | undefined {
+  const boxes = at.reduce((sum, { permissions }) => sum + permissions.length, job?.participants.length ?? 0);
+  return boxes > 1 ? box("all", "1", html`${texts.everything}`, "every") : undefined;
+}
+
+export const box = (name: string, value: string, words: Html, kind: "one" | "every"): Html =>
   html`<label class="${kind}"><input type="checkbox" name="${name}" value="${value}"><span>${words}</span></label>`;
 
 /** RAR-D-9, RFC9396-3.1-2: every object is shown with all that it says, and is given unless its tick is taken away. */
-function limits({ details }: DecisionView, texts: Texts): Html | undefined {
-  if (details.length === 0) return undefined;
-  const boxes = details.map(
-    (one, index) =>
-      html`<label class="one"><input type="checkbox" name="detail" value="${index}" checked><span>${sentence(one, texts)}</span></label>`,
+function limitsAt(
+  limits: DecisionView["at"][number]["limits"],
+  index: number,
+  texts: Texts,
+): Html | undefined {
+  if (limits.length === 0) return undefined;
+  const hint = `limits-hint-${index}`;
+  const boxes = limits.map(
+    (one) =>
+      html`<label class="one"><input type="checkbox" name="detail" value="${one.box}" checked><span>${sentence(one.detail, texts)}</span></label>`,
   );
-  return html`<fieldset aria-describedby="limits-hint"><legend>${texts.limits}</legend>
-<p class="hint" id="limits-hint">${texts.limitsHint}</p>
+  return html`<fieldset aria-describedby="${hint}"><legend>${texts.limits}</legend>
+<p class="hint" id="${hint}">${texts.limitsHint}</p>
 ${boxes}
 </fieldset>`;
 }
+
+/** WCAG-3.3.1-1: what is missing, what to do, and that nothing is decided. */
+export function problemOf({ problem, at: [own] }: DecisionView, texts: Texts): Html | undefined {
+  if (problem === undefined) return undefined;
+  const target = own === undefined ? html`` : targetName(own.target, texts);
+  const { title, text } = texts.problems[problem];
+  return html`<div class="warning" role="alert"><p id="problem"><strong>${title}.</strong> ${text(target)}</p></div>`;
+}
+
+export const titleOf = ({ problem }: DecisionView, title: string, texts: Texts): string =>
+  problem === undefined ? title : texts.problems[problem].title;
 
 /** How many act further is part of what is asked; which ones, a click away. */
 export function furtherParties(

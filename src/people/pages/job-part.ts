@@ -1,31 +1,29 @@
 /** What a page shows of a job that a user is asked to approve: the words of the asker, and every bound (JOB-D-3, JOB-D-5). */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
-import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
-
 import type { PermissionView, ShownTarget } from "./display-names.ts";
 import { isolated, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
-import { dayOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
+/** Targets and scopes of the job are the permissions beside it. */
 export type JobView = {
   title: string;
-  untilSeconds: number;
-  targets: readonly ShownTarget[];
-  /** Of all these targets, each in the operator's words. */
-  scopes: readonly Worded[];
-  /** Who may take part; empty where the job does not limit that. */
-  agents: readonly ShownParty[];
+  /** Those that would take part, by the value of the box of each; `may` has what they get of it, where that is not all. */
+  participants: readonly { box: string; party: ShownParty; may: readonly PermissionView[] }[];
+  /** No one else may take part. */
+  alone?: boolean;
   maxTokens?: number;
   maxDepth?: number;
   /** JOB-D-5: what the agent may do without the job, which a stop of it does not end. */
   without: readonly PermissionView[];
   /** What it may do without it because of rules that ask no user. */
   beside: readonly PermissionView[];
+  /** What each of them gets in the job by rules that ask no user. */
+  unasked: readonly { party: ShownParty; permissions: readonly PermissionView[] }[];
   /** Partners that go on with what they have when the job has ended (JOB-D-16). */
   goOn: readonly ShownTarget[];
 };
@@ -33,26 +31,45 @@ export type JobView = {
 export function jobPart(job: JobView | undefined, texts: Texts): Html | undefined {
   if (job === undefined) return undefined;
   const { maxTokens, maxDepth } = job;
-  const among = (items: readonly Html[]): Html =>
-    html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`;
   const bounds = [
-    html`<li>${texts.jobUntil(dayOf(job.untilSeconds, texts))}</li>`,
-    html`<li>${texts.jobAt}${among(job.targets.map((target) => html`${targetName(target, texts)}`))}</li>`,
-    html`<li>${texts.jobMay}${among(job.scopes.map((one) => html`${inLanguage(one, [texts.language])}`))}</li>`,
-    job.agents.length === 0
-      ? undefined
-      : html`<li>${texts.jobAgents}${among(job.agents.map((agent) => html`${partyName(agent, texts)}`))}</li>`,
+    job.alone ? html`<li>${texts.jobAlone}</li>` : undefined,
     maxTokens === undefined ? undefined : html`<li>${texts.jobTokens(maxTokens)}</li>`,
     maxDepth === undefined ? undefined : html`<li>${texts.jobDepth(maxDepth)}</li>`,
     ...job.goOn.map((target) => html`<li>${texts.jobGoesOn(targetName(target, texts))}</li>`),
+    ...job.unasked.map(
+      ({ party, permissions }) =>
+        html`<li>${texts.jobUnasked(partyName(party, texts))}${listOf(permissions, texts)}</li>`,
+    ),
   ].filter((bound) => bound !== undefined);
   const title = shownName(job.title, JOB_TITLE_CHARS_MAX) ?? "";
   return html`<p>${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(title))}</h2>
-<ul>${bounds}</ul>
+${bounds.length === 0 ? undefined : html`<ul>${bounds}</ul>`}
 ${job.without.length === 0 ? undefined : html`<p>${texts.jobWithout}</p>${listOf(job.without, texts)}`}
 ${besideIt(job.beside, texts)}`;
 }
+
+/** PAGE-D-35: each of them needs a tick of its own. */
+export function participants(job: JobView | undefined, texts: Texts): Html | undefined {
+  if (job === undefined || job.participants.length === 0) return undefined;
+  const boxes = job.participants.map(
+    ({ box, party, may }) =>
+      html`<label class="one"><input type="checkbox" name="agent" value="${box}"><span>${partyName(party, texts)}${
+        may.length === 0 ? undefined : html` (${texts.jobPart(briefly(may, texts))})`
+      }</span></label>`,
+  );
+  return html`<fieldset aria-describedby="agents-hint"><legend>${texts.jobAgents}</legend>
+<p class="hint" id="agents-hint">${texts.jobAgentsHint}</p>
+${boxes}
+</fieldset>`;
+}
+
+/** In one line. */
+const briefly = (permissions: readonly PermissionView[], texts: Texts): Html =>
+  html`${permissions.map(({ target, sentences }, index) => {
+    const may = sentences.map((one) => inLanguage(one, [texts.language])).join("; ");
+    return html`${index === 0 ? "" : "; "}${targetName(target, texts)}: ${may}`;
+  })}`;
 
 /** JOB-D-23: what goes on when the job is stopped, and that the operator alone ends it. */
 export const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>

@@ -28,14 +28,32 @@ export const de: Texts = {
   redirectDiffers: (redirect, client) => html`Die Antwort geht an ${redirect}, nicht an ${client}.`,
   confirm: "Ich habe das gerade selbst begonnen",
   unconfirmedTitle: "Ein Häkchen fehlt",
-  unconfirmed: "Kreuzen Sie „Ich habe das gerade selbst begonnen“ an und noch einmal, was Sie erlauben.",
+  problems: {
+    unconfirmed: {
+      title: "Ein Häkchen fehlt",
+      text: () =>
+        html`Es ist noch nichts entschieden. Kreuzen Sie „Ich habe das gerade selbst begonnen“ an und noch einmal, was Sie erlauben.`,
+    },
+    nothing_ticked: {
+      title: "Nichts ist angekreuzt",
+      text: (target) =>
+        html`Es ist noch nichts entschieden. Kreuzen Sie bei ${target} mindestens ein Recht an und wählen Sie dann „Erlauben“, oder wählen Sie „Ablehnen“.`,
+    },
+    limit_not_ticked: {
+      title: "Eine Grenze fehlt",
+      text: () =>
+        html`Es ist noch nichts entschieden. Lassen Sie bei jeder Art von Grenze ein Häkchen stehen, sonst gäbe es keine, und kreuzen Sie noch einmal an, was Sie erlauben.`,
+    },
+  },
+  refusedBefore:
+    "Sie haben das abgelehnt. Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
   canTakeBack: "Sie können das jederzeit in Ihrem Konto zurücknehmen.",
   timeLeft: (minutes) => `Sie haben ${inMinutes(minutes)} Zeit.`,
   moreTime: "Mehr Zeit",
   details: "Einzelheiten: wie lange, wohin, technische Namen",
-  lastsUntil: "Gilt bis",
+  lasts: (end) => html`Gilt bis ${end}.`,
   nearDays: new Map([
     [-1, "gestern"],
     [0, "heute"],
@@ -80,9 +98,12 @@ export const de: Texts = {
   jobTitle: (words) => html`„${words}“`,
   jobAsked:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Der Auftrag in den Worten des Programms, das fragt:",
-  jobAt: "Dienste:",
-  jobMay: "Erlaubnisse:",
-  jobAgents: "Nur diese nehmen teil:",
+  jobAgents: "Wer noch teilnehmen darf",
+  jobAgentsHint: "Nur wen Sie ankreuzen, der nimmt teil, und nur mit dem, was Sie oben ankreuzen.",
+  jobAlone: "Kein anderer Agent nimmt teil.",
+  jobPart: (what) => html`davon nur: ${what}`,
+  jobUnasked: (agent) =>
+    html`Was Sie auch ankreuzen: Die Betreiber dieses Dienstes lassen ${agent} in dem Auftrag:`,
   jobTokens: (most) => `Insgesamt höchstens ${count(most, "Zugriff", "Zugriffe").replace(/^\d+/, spelled)}.`,
   jobDepth: (most) =>
     `Höchstens ${most} Agenten hintereinander geben es weiter, soweit dieser Server das sieht.`,
@@ -257,7 +278,7 @@ export const de: Texts = {
     },
     ask_refused: {
       title: "Sie haben abgelehnt",
-      text: "Der Agent hat nichts erhalten. Sie können die Seite schließen.",
+      text: "Der Agent hat nichts erhalten. Sie können die Seite schließen. Wenn das ein Versehen war, fahren Sie fort: Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
     },
     home: {
       title: "Erlaubnisse für Programme und Agenten",

@@ -1,5 +1,6 @@
 /** The texts of the pages in English. Names and hosts come in as markup, inside `bdi`; a title is plain text. */
 import type { OwnEventKind } from "../audit/own-events.ts";
+import type { Problem } from "../flows/decision.ts";
 import type { NoticeKind } from "../flows/outcome.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -32,14 +33,32 @@ export const en = {
   redirectDiffers: (redirect: Html, client: Html) => html`The answer goes to ${redirect}, not to ${client}.`,
   confirm: "I started this myself just now",
   unconfirmedTitle: "One box is missing",
-  unconfirmed: "Tick “I started this myself just now”, and tick again what you allow.",
+  /** What a form lacks; the target is that of the request. */
+  problems: {
+    unconfirmed: {
+      title: "One box is missing",
+      text: (_target: Html) =>
+        html`Nothing is decided yet. Tick “I started this myself just now”, and tick again what you allow.`,
+    },
+    nothing_ticked: {
+      title: "Nothing is ticked",
+      text: (target: Html) =>
+        html`Nothing is decided yet. Tick at least one permission at ${target}, and then choose “Allow”, or choose “Refuse”.`,
+    },
+    limit_not_ticked: {
+      title: "A limit is missing",
+      text: (_target: Html) =>
+        html`Nothing is decided yet. Leave a tick at one limit of each kind, since there would be none otherwise, and tick again what you allow.`,
+    },
+  } satisfies Record<Problem, { title: string; text: (target: Html) => Html }>,
+  refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",
   signedInAs: "Signed in as",
   notYou: "Not you?",
   canTakeBack: "You can take this back at any time in your account.",
   timeLeft: (minutes: number) => `You have ${count(minutes, "minute")} to decide.`,
   moreTime: "Give me more time",
   details: "Details: how long, where to, technical ids",
-  lastsUntil: "Lasts until",
+  lasts: (end: Html) => html`Lasts until ${end}.`,
   /** The days that have a name, by how many they are from today. */
   nearDays: new Map([
     [-1, "yesterday"],
@@ -86,9 +105,12 @@ export const en = {
   jobTitle: (words: Html) => html`“${words}”`,
   jobAsked:
     "What you allow is for one job alone, and ends with it. The job, in the words of the one that asks:",
-  jobAt: "At:",
-  jobMay: "To:",
-  jobAgents: "Only these may take part:",
+  jobAgents: "Who else may take part",
+  jobAgentsHint: "Only those that you tick take part, with what you tick above.",
+  jobAlone: "No other agent may take part.",
+  jobPart: (what: Html) => html`of this only: ${what}`,
+  jobUnasked: (agent: Html) =>
+    html`Whatever you tick, the operator of this service lets ${agent} in the job:`,
   jobTokens: (most: number) => `It gets access at most ${most} times in all.`,
   jobDepth: (most: number) => `At most ${most} agents may act one for another, as far as this server sees.`,
   jobWithout: "Without this job, too, it may already:",
@@ -266,7 +288,7 @@ export const en = {
     },
     ask_refused: {
       title: "You have refused",
-      text: "The agent received nothing. You can close this page.",
+      text: "The agent received nothing. You can close this page. If you did not mean it, go on: you can still allow it, as long as no agent was told of it.",
     },
     home: {
       title: "Permissions for programs and agents",

@@ -560,9 +560,10 @@ test("PAGE-D-23, PAGE-D-10 a refusal is remembered while the link lives, and the
   assert.ok((policy as { asked?: object }).asked);
   const after = await ask({ user: "mara" });
   assert.deepEqual([after.status, after.text], [before.status, before.text]);
-  const again = await browser.get(linkIn(after));
-  assert.equal(again.status, 409);
-  assert.match(shownBy(again.text), /You have decided already/);
+  // Sent once more, it is the same refusal, and nothing more is recorded.
+  const count = (await service.events()).length;
+  assert.match(shownBy((await browser.decide(page, { decision: "refuse" })).text), /You have refused/);
+  assert.equal((await service.events()).length, count);
 });
 
 test("HTTP-D-50 what a user gave by a link and took back is not asked for again while the link lives", async () => {
@@ -579,26 +580,55 @@ test("HTTP-D-50 what a user gave by a link and took back is not asked for again 
   assert.equal((await browser.get(linkIn(after))).status, 409);
 });
 
-test("PAGE-D-11 nothing ticked, or nothing that was asked for, is a refusal", async () => {
+test("PAGE-D-23 a refusal is taken back on its page, not by the form from before, and given again it is one consent", async () => {
+  const { browser, page } = await pageOf(linkIn(await ask({ user: "mia" })), "mia");
+  const refused = await browser.decide(page, { decision: "refuse" });
+  const [, onwards = ""] = /href="([^"]*\/ask\?r=[^"]*)"/.exec(refused.text) ?? [];
+  assert.equal((await browser.decide(page)).status, 403);
+  assert.equal((await ask({ user: "mia" })).status, 400);
+  const again = await browser.get(onwards);
+  assert.match(shownBy(again.text), /You have refused this. You can still allow it/);
+  assert.match(shownBy((await browser.decide(again)).text), /You have allowed it/);
+  assert.equal((await ask({ user: "mia" })).status, 200);
+  assert.equal((await browser.decide(again)).status, 409);
+});
+
+test("PAGE-D-11 nothing ticked, or nothing that was asked for, is a form error on the page of an agent, and nothing is decided", async () => {
   for (const [user, form] of [
     ["nele", { all: "" }],
     ["nora", { all: "", scope: ["admin", "trips.pay"] }],
   ] as const) {
     const { browser, page } = await pageOf(linkIn(await ask({ user })), user);
-    assert.match(shownBy((await browser.decide(page, form)).text), /You have refused/);
-    assert.equal((await last("authorization.denied")).reason, "nothing_ticked");
+    const before = (await service.events()).length;
+    const again = await browser.decide(page, form);
+    assert.equal(again.status, 400);
+    assert.match(
+      shownBy(again.text),
+      /Nothing is ticked. Nothing is decided yet. Tick at least one permission at the booking agent/,
+    );
+    assert.equal((await service.events()).length, before);
     assert.equal((await ask({ user })).status, 400);
+    // The page that asks for the box is answered like the first one.
+    assert.match(shownBy((await browser.decide(again)).text), /You have allowed it/);
+    assert.equal((await ask({ user })).status, 200);
   }
 });
 
 test("PAGE-D-23 a form that is sent twice decides once", async () => {
-  const { browser, page } = await pageOf(linkIn(await ask({ user: "olga" })), "olga");
+  const { browser, page } = await pageOf(linkIn(await ask({ user: "oona" })), "oona");
   const both = await Promise.all([
     browser.decide(page, { decision: "refuse" }),
     browser.decide(page, { decision: "refuse" }),
     browser.decide(page, { decision: "refuse" }),
   ]);
-  assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409, 409]);
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    [200, 200, 200],
+  );
+  const refusals = (await service.events()).filter(
+    ({ type, subject }) => type === "authorization.denied" && (subject as { sub?: string })?.sub === "oona",
+  );
+  assert.equal(refusals.length, 1);
   const allowed = await pageOf(linkIn(await ask({ user: "otto" })), "otto");
   const all = await Promise.all([1, 2, 3].map(() => allowed.browser.decide(allowed.page)));
   assert.deepEqual(all.map(({ status }) => status).sort(), [200, 409, 409]);
@@ -606,9 +636,9 @@ test("PAGE-D-23 a form that is sent twice decides once", async () => {
     ({ type, subject }) => type === "consent.recorded" && (subject as { sub?: string })?.sub === "otto",
   );
   assert.equal(recorded.length, 1);
-  // And no later form turns the refusal into a consent.
-  assert.equal((await browser.decide(page)).status, 409);
-  assert.equal((await ask({ user: "olga" })).status, 400);
+  // And no form of before turns the refusal into a consent.
+  assert.equal((await browser.decide(page)).status, 403);
+  assert.equal((await ask({ user: "oona" })).status, 400);
 });
 
 test("PAGE-D-5, RFC6749-10.12-1 a forged form gives and refuses nothing: without our token, with that of another link, or from another site", async () => {

@@ -1,17 +1,34 @@
-/** The names in a `job_request`, which stand on a page among the words of the operator. */
+/** The pages on which users decide about several targets and agents: what is shown, and what the ticked boxes give. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Exchanging } from "../../support/asking-agents.ts";
-import { BOOKING, exchange, forAskingAgents, linkIn, PLANNER } from "../../support/asking-agents.ts";
-import { Browser, files, parametersOf, request, verifierOf } from "../../support/people.ts";
+import {
+  asOperator,
+  BOOKING,
+  exchange,
+  forAskingAgents,
+  linkIn,
+  PLANNER,
+} from "../../support/asking-agents.ts";
+import { shownBy } from "../../support/markup.ts";
+import {
+  Browser,
+  files,
+  NOTES,
+  PRIVATE,
+  parametersOf,
+  redeem,
+  request,
+  verifierOf,
+} from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Event, Service } from "../../support/world.ts";
-import { ISSUER, workload } from "../../support/world.ts";
+import { claimsOf, ISSUER, workload } from "../../support/world.ts";
 
 const LEDGER = "https://ledger.example";
 const BANK = "https://bank.example";
@@ -93,8 +110,142 @@ const ask = async ({ user = "alice", ...asked }: Exchanging): Promise<Answer> =>
 const asking = (job: object, asked: Exchanging): Promise<Answer> =>
   ask({ scope: "pay", ...asked, form: { ...asked.form, job_request: JSON.stringify(job) } });
 
+async function pageOf(refused: Answer, user: string) {
+  assert.notEqual(linkIn(refused), "", refused.text);
+  const browser = new Browser(service, provider);
+  return { browser, page: await browser.signIn(await browser.get(linkIn(refused)), user) };
+}
+
 const last = async (type: string): Promise<Event> =>
   (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
+
+/** What an exchange in the job gives the agent that asked for it, or the code of the error. */
+async function givenIn(job: string, user: string, target: string, scope: string): Promise<unknown> {
+  const answer = await ask({ user, target, scope, form: { job } });
+  return answer.body.scope ?? answer.body.error;
+}
+
+async function consentsOf(user: string): Promise<readonly string[]> {
+  const query = new URLSearchParams({ iss: provider.issuer, sub: user });
+  const listed = (await asOperator(service, `/consents?${query}`)).body.consents as unknown as {
+    actor: string;
+    targets: string[];
+    scope: string;
+  }[];
+  return listed
+    .flatMap(({ actor, targets, scope }) => targets.map((one) => `${actor} ${one} ${scope}`))
+    .sort();
+}
+
+const idOf = (event: Event): string => (event.job as { id: string }).id;
+
+test("PAGE-D-35 each pair of target and scope has the sentence of its target and a box of its own, in both languages", async () => {
+  const job = { title: "Pay one invoice", targets: [LEDGER, BANK] };
+  const { browser, page } = await pageOf(await asking(job, { user: "ada" }), "ada");
+  const shown = shownBy(page.text);
+  assert.match(
+    shown,
+    /At Ledger \(ledger\.example\) it asks to .*? pay invoices At Bank \(bank\.example\) it asks to .*? delete all accounts/,
+  );
+  assert.ok(
+    page.text.includes('name="scope" value="pay"') && page.text.includes(`name="scope" value="pay ${BANK}"`),
+  );
+  const german = shownBy(
+    (await browser.get(`${linkIn(await asking(job, { user: "ada" }))}&ui_locales=de`)).text,
+  );
+  assert.match(german, /Möchte bei Ledger .*? Rechnungen bezahlen Möchte bei Bank .*? alle Konten löschen/);
+  await browser.decide(page, { all: "", scope: ["pay"] });
+  assert.deepEqual(await consentsOf("ada"), [`${PLANNER} ${LEDGER} pay`]);
+  const id = idOf(await last("job.approved"));
+  assert.equal(await givenIn(id, "ada", LEDGER, "pay"), "pay");
+  assert.notEqual(await givenIn(id, "ada", BANK, "pay"), "pay");
+});
+
+test("PAGE-D-35 a scope without a tick is not given, at targets whose scopes differ", async () => {
+  const job = { title: "x", targets: [LEDGER, API], scopes: ["pay", "api.write"] };
+  const { browser, page } = await pageOf(await asking(job, { user: "bea" }), "bea");
+  assert.match(shownBy(page.text), /write to the API/);
+  await browser.decide(page, { all: "", scope: ["pay"] });
+  assert.deepEqual(await consentsOf("bea"), [`${PLANNER} ${LEDGER} pay`]);
+  const { bounds } = (await last("job.approved")).detail as { bounds: JsonObject };
+  assert.deepEqual([bounds.targets, bounds.scopes], [[LEDGER], ["pay"]]);
+});
+
+test("PAGE-D-35, JOB-D-6 an agent that would take part has a box of its own, and gets of the permissions what its rules know", async () => {
+  const job = { title: "x", targets: [LEDGER, API], scopes: ["pay", "api.write"], agents: [BOOKING, CREW] };
+  for (const [user, agent, want] of [
+    ["cleo", [], []],
+    ["cora", [CREW], [`${CREW} ${API} api.write`]],
+  ] as const) {
+    const { browser, page } = await pageOf(await asking(job, { user }), user);
+    assert.match(
+      shownBy(page.text),
+      /Who else may take part .*crew\/kim \(of this only: API \(api\.example\): write to the API\)/,
+    );
+    await browser.decide(page, { all: "", scope: ["pay", `api.write ${API}`], agent });
+    assert.deepEqual(await consentsOf(user), [
+      ...[`${PLANNER} ${API} api.write`, `${PLANNER} ${LEDGER} pay`, ...want].sort(),
+    ]);
+    const { bounds } = (await last("job.approved")).detail as { bounds: JsonObject };
+    assert.deepEqual(bounds.agents, [PLANNER, ...agent]);
+  }
+});
+
+test("PAGE-D-35, JOB-D-5 what a rule gives in the job without asking is shown, since no box stops it", async () => {
+  const job = { title: "x", targets: [LEDGER, BANK], agents: [HELPER] };
+  const { page } = await pageOf(await asking(job, { user: "dana" }), "dana");
+  assert.match(
+    shownBy(page.text),
+    /Whatever you tick, the operator of this service lets .*crew\/lou in the job: Bank \(bank\.example\) delete all accounts/,
+  );
+});
+
+test("PAGE-D-35, RAR-D-9 each target has limits of its own, and what is ticked of them is in its consent and its tokens", async () => {
+  const objects = [
+    { type: PAYMENT, most: 100, to: "Ann" },
+    { type: PAYMENT, most: 5, to: "Ben" },
+  ];
+  const form = { authorization_details: JSON.stringify(objects) };
+  const job = { title: "x", targets: [LEDGER, BANK, API], scopes: ["pay", "api.write"] };
+  const { browser, page } = await pageOf(await asking(job, { user: "elsa", form }), "elsa");
+  const shown = shownBy(page.text);
+  assert.match(
+    shown,
+    /Ledger .*? Only within these limits .*? up to “100”.*? Bank .*? Only within these limits .*? up to “100”/,
+  );
+  assert.match(
+    shown,
+    /API \(api\.example\) it asks to Tick what you allow\. Without a tick, nothing is given\. write to the API All of this/,
+  );
+  const lacks = await browser.decide(page, { all: "1", detail: ["0"] });
+  assert.deepEqual([lacks.status, /A limit is missing/.test(shownBy(lacks.text))], [400, true]);
+  await browser.decide(lacks, { all: "1", detail: ["0", `1 ${BANK}`] });
+  const id = idOf(await last("job.approved"));
+  const detailsAt = async (target: string): Promise<unknown> => {
+    const answer = await ask({
+      user: "elsa",
+      target,
+      scope: target === API ? "api.write" : "pay",
+      form: { job: id },
+    });
+    assert.equal(answer.status, 200, answer.text);
+    return answer.body.authorization_details;
+  };
+  assert.deepEqual(await detailsAt(LEDGER), [objects[0]]);
+  assert.deepEqual(await detailsAt(BANK), [objects[1]]);
+  assert.equal(await detailsAt(API), undefined);
+});
+
+test("PAGE-D-32, PAGE-D-35 a page tells one end, above the buttons: that of the job, as a time", async () => {
+  const notAfter = Math.floor(Date.now() / 1000) + 7200;
+  const { page } = await pageOf(await asking({ title: "two hours", notAfter }, { user: "fay" }), "fay");
+  const ends = [...page.text.matchAll(/<time datetime="([^"]*)"/g)].map(
+    ([, at = ""]) => Date.parse(at) / 1000,
+  );
+  assert.deepEqual(ends, [notAfter]);
+  assert.match(shownBy(page.text), /Lasts until (today|tomorrow), \d\d:\d\d UTC; in 2 h \. Refuse Allow/);
+  assert.ok(page.text.indexOf("<time") < page.text.indexOf('name="decision"'));
+});
 
 const NAMES: Readonly<Record<string, JsonObject>> = {
   "a sentence": { agents: ["This program was checked and is safe to allow."] },
@@ -124,4 +275,24 @@ test("JOB-D-26 agents that a rule of a named target knows by name or by prefix, 
     scopes: ["pay", "api.write"],
   };
   assert.notEqual(linkIn(await asking(job, { user: "ida" })), "");
+});
+
+test("PAGE-D-35, JOB-D-8 a client of people whose job names another target gets its code for what is ticked at its own", async () => {
+  const [browser, verifier] = [new Browser(service, provider), verifierOf()];
+  const job = {
+    title: "tidy up",
+    targets: [NOTES, LEDGER],
+    agents: [PLANNER],
+    scopes: ["notes.read", "pay"],
+  };
+  const asked = request(verifier, { scope: "notes.read", job_request: JSON.stringify(job) });
+  const page = await browser.review(asked, "jo");
+  assert.match(
+    shownBy(page.text),
+    /read your notes .*pay invoices .*Who else may take part .*agents\/planner/,
+  );
+  const back = await browser.decide(page, { all: "", scope: ["notes.read"] });
+  const answer = await redeem(service, parametersOf(back).code ?? "", verifier);
+  assert.equal(claimsOf(answer.body.access_token).scope, "notes.read");
+  assert.deepEqual(await consentsOf("jo"), [`${PRIVATE} ${NOTES} notes.read`]);
 });

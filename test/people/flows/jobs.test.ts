@@ -101,10 +101,12 @@ test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and ap
   for (const part of [
     "“<b>Book</b> the trip to Rome”",
     `${PLANNER} asks to act for you`,
-    "Ends by itself on",
-    "the booking agent",
-    "https://api.example",
-    BOOKING,
+    "At the booking agent it asks to",
+    "book trips for you",
+    "At https://api.example (api.example) it asks to",
+    "trips.book",
+    "Lasts until today",
+    `Who else may take part Only those that you tick take part, with what you tick above. ${BOOKING}`,
     "access at most 20 times",
     "At most 2 agents",
   ]) {
@@ -234,11 +236,13 @@ test("JOB-D-6 a consent that an agent lacks within a job counts in this job alon
   };
   const first = await pageOf(await asking(job, asked), "emil");
   await first.browser.decide(first.page);
-  const token = (await asking(job, asked)).body.access_token;
+  const { access_token: token, job_expires_at: ends } = (await asking(job, asked)).body;
   const next = { path: "agents/booking", own: token, target: "https://api.example" };
   const lacks = await ask(next);
   assert.equal(lacks.status, 400);
   const second = await pageOf(lacks, "emil");
+  // It ends with the job, and the page says so.
+  assert.ok(second.page.text.includes(`<time datetime="${new Date(Number(ends) * 1000).toISOString()}"`));
   await second.browser.decide(second.page);
   const given = await last("consent.recorded");
   assert.ok((given.job as JsonObject).id);

@@ -163,17 +163,26 @@ test("HTTP-D-48, PROD-2.6-4 what is given again raises the version of one consen
   assert.deepEqual(third, { id: first.id, version: first.version + 2, scope: "notes.read" });
 });
 
-const refusals = [
-  ["PAGE-D-10 the button that refuses", { decision: "refuse" }, "user_refused"],
-  ["PAGE-D-11 nothing ticked", { all: "" }, "nothing_ticked"],
-  ["PAGE-D-11 scopes that were not asked for", { all: "", scope: ["admin"] }, "nothing_ticked"],
+test("PAGE-D-10 the button that refuses is a refusal, which the client is told", async () => {
+  const { browser, answer } = await page();
+  const back = await browser.decide(answer, { decision: "refuse" });
+  assert.deepEqual(parametersOf(back), NOTHING_GIVEN);
+  assert.equal((await last("authorization.denied")).reason, "user_refused");
+});
+
+const lacking = [
+  ["nothing ticked", { all: "" }],
+  ["scopes that were not asked for", { all: "", scope: ["admin"] }],
 ] as const;
-for (const [name, form, reason] of refusals) {
-  test(`${name} is a refusal, which the client is told`, async () => {
+for (const [name, form] of lacking) {
+  test(`PAGE-D-11 ${name} is a form error: the page asks for a tick, and the client is told nothing`, async () => {
     const { browser, answer } = await page();
-    const back = await browser.decide(answer, form);
-    assert.deepEqual(parametersOf(back), NOTHING_GIVEN);
-    assert.equal((await last("authorization.denied")).reason, reason);
+    const before = (await service.events()).length;
+    const again = await browser.decide(answer, form);
+    assert.deepEqual([again.status, locationOf(again)], [400, ""]);
+    assert.match(shownBy(again.text), /Nothing is ticked.*Tick at least one permission at Notes/);
+    assert.equal((await service.events()).length, before);
+    assert.notEqual(parametersOf(await browser.decide(again)).code, undefined);
   });
 }
 

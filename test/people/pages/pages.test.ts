@@ -163,7 +163,7 @@ test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", (
     },
     before: ASK.before.map(({ toldBy }) => defined({ id: hostile, toldBy: toldBy && { id: hostile } })),
     user: { id: hostile, name: `${hostile}x` },
-    target: { title: hostile, host: hostile },
+    at: ASK.at.map((one) => ({ ...one, target: { title: hostile, host: hostile } })),
     agents: [{ id: hostile }],
   };
   const document = english(askPage(view));
@@ -302,11 +302,14 @@ test("WCAG-3.3.1-1, WCAG-2.4.2-1 a missing box is named, in the title too, with 
   assert.equal(page.status, 400);
   const elements = elementsOf(parseMarkup(english(page)));
   const alert = elements.find(({ attributes }) => attributes.get("role") === "alert") ?? assert.fail();
-  assert.match(textOf(alert), /One box is missing\. Tick “I started this myself just now”/);
+  assert.match(
+    textOf(alert),
+    /One box is missing\. Nothing is decided yet\. Tick “I started this myself just now”/,
+  );
   assert.match(textOf(elements.find(({ name }) => name === "title") ?? assert.fail()), /^One box is missing/);
   const box = boxesOf(page).find((one) => one.get("name") === "confirm");
   assert.equal(box?.get("aria-invalid"), "true");
-  assert.equal(box?.get("aria-describedby"), "unconfirmed");
+  assert.equal(box?.get("aria-describedby"), "problem");
 });
 
 test("WCAG-2.2.1-1 the time is told, and more of it is a link while there is more", () => {

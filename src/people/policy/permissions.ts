@@ -1,0 +1,276 @@
+/**
+ * What a user gives, pair by pair: a permission is a scope at a target, within the objects of details. From one list come
+ * the sentences and boxes of a page, and from the ticked boxes the consents and the bounds of a job, so that what is shown
+ * is what is given (PAGE-D-35).
+ */
+import type { AccessRequest, Consent, JobBounds, Origin } from "../../policy/access.ts";
+import { namedAgent, proposedJob } from "../../policy/jobs.ts";
+import { fitsJob } from "../../policy/judge.ts";
+import type { Caller, PolicySet, SubjectRule, Target } from "../../policy/rules.ts";
+import { subjectRules } from "../../policy/rules.ts";
+import type { Worded } from "../../policy/worded.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import type { Json } from "../../spec/rfc8259.ts";
+import { canonicalize } from "../../spec/rfc8785.ts";
+import type { Detail } from "../../spec/rfc9396.ts";
+
+export type Permission = { scope: string; sentence: Worded };
+
+/** Permissions at one target; `name` is the name of it that was asked for, or is on record. */
+export type PermissionsAt<P = Permission> = {
+  target: Target;
+  name: string;
+  permissions: readonly P[];
+};
+
+type Box = { box: string };
+
+/** What a user chooses among on a page. */
+export type Choice = {
+  /** The target of the request first, then those that its job names beside. */
+  at: readonly (PermissionsAt<Permission & Box> & {
+    /** The objects to which these permissions are limited. */
+    limits: readonly ({ detail: Detail } & Box)[];
+  })[];
+  /**
+   * The agent that asks, which has no box, then those that would take part in the job, with the boxes of what their rules
+   * let them have.
+   */
+  agents: readonly { id: string; may: ReadonlySet<string> }[];
+  /** What these agents get in the job by rules that ask no user, whatever is ticked. */
+  unasked: readonly { agent: string; at: readonly PermissionsAt[] }[];
+};
+
+/** Who asks: the agent is the workload, or else the client. */
+export type Asker = Omit<Caller, "mode"> & Pick<AccessRequest, "clientScopes">;
+
+/** What the policy would allow if the user consented to all of it, and the bounds of the job that is to be approved. */
+type Asking = {
+  target: Target;
+  name: string;
+  scope: readonly string[];
+  details?: readonly Detail[] | undefined;
+  bounds?: JobBounds | undefined;
+};
+
+/** The operator's words for what a client with this scope may do. */
+export const sentenceOf = ({ sentences }: Pick<Target, "sentences">, scope: string): Worded =>
+  new Map(Object.entries(sentences ?? {})).get(scope) ?? scope;
+
+const permission = (target: Target, scope: string): Permission => ({
+  scope,
+  sentence: sentenceOf(target, scope),
+});
+
+/** PAGE-D-35: what the exchange would find of this: the names in force, with those of the scopes that each target has. */
+export const permissionsIn = (
+  { targets: all }: Pick<PolicySet, "targets">,
+  { targets, scopes }: { targets: readonly string[]; scopes: readonly string[] },
+): readonly PermissionsAt[] => {
+  const found = targets.flatMap((name): PermissionsAt[] => {
+    const target = all.get(name);
+    if (target === undefined) return [];
+    const known = scopes.filter((scope) => target.scopes.includes(scope));
+    return [{ target, name, permissions: known.map((scope) => permission(target, scope)) }];
+  });
+  return found.filter(({ permissions }) => permissions.length > 0);
+};
+
+/** What these rules allow, each target once. */
+export function permissionsBy(
+  policy: Pick<PolicySet, "targets">,
+  rules: readonly Pick<SubjectRule, "targets" | "scopes">[],
+): readonly PermissionsAt[] {
+  const scopesAt = new Map<string, Set<string>>();
+  for (const { targets: names, scopes } of rules)
+    for (const name of names) {
+      const at = scopesAt.getOrInsertComputed(policy.targets.get(name)?.names[0] ?? name, () => new Set());
+      for (const scope of scopes) at.add(scope);
+    }
+  return [...scopesAt].flatMap(([name, scopes]) =>
+    permissionsIn(policy, { targets: [name], scopes: [...scopes] }),
+  );
+}
+
+/** JOB-D-5: what a consent that counts without a job gives this agent already, as its rules are now. */
+export const standingFor = (
+  policy: PolicySet,
+  origin: Origin,
+  asker: Asker,
+  { targets, scopes }: Pick<Consent, "targets" | "scopes">,
+): readonly PermissionsAt[] =>
+  permissionsIn(policy, { targets, scopes }).flatMap((at) => {
+    const rules = subjectRules(policy, origin, asker, at.target).filter(({ jobs }) => jobs !== "required");
+    const permissions = at.permissions.filter(({ scope }) =>
+      rules.some((rule) => rule.consent === "record" && rule.scopes.includes(scope)),
+    );
+    return permissions.length === 0 ? [] : [{ ...at, permissions }];
+  });
+
+// --- what is shown ----------------------------------------------------------------------------------------------
+
+/**
+ * PAGE-D-35: one box for each pair that a rule of the asker, or of an agent that would take part, gives under a consent. A
+ * pair of the target of the request is known by its scope, and one elsewhere by scope and target, since no scope has a
+ * space.
+ */
+export function choiceOf(policy: PolicySet, asking: Asking, asker: Asker, origin: Origin): Choice {
+  const { target: own, name: ownName, scope, details = [], bounds } = asking;
+  const { agents = [], scopes: wanted = scope, targets: names = [ownName] } = bounds ?? {};
+  const boxOf = (target: Target, id: string, name: string): string => (target === own ? id : `${id} ${name}`);
+  const first = asker.workload ?? asker.clientId;
+  const callers = new Map<string, Asker>([
+    [first, asker],
+    ...agents.filter((id) => id !== first).map((id): [string, Asker] => [id, namedAgent(id)]),
+  ]);
+  const targets = new Map<Target, string>([[own, ownName]]);
+  for (const name of names) {
+    const target = policy.targets.get(name);
+    if (target !== undefined && !targets.has(target)) targets.set(target, name);
+  }
+  /** The scopes that the rules of an agent give in the job, with or without a consent. */
+  const scopesBy = (caller: Asker, target: Target, asks: boolean): readonly string[] => {
+    if (bounds === undefined) return [];
+    // Which of the agents take part is what the user decides here.
+    const { agents: _, ...rest } = bounds;
+    const inJob = { ...caller, job: proposedJob(rest) };
+    const given = subjectRules(policy, origin, caller, target)
+      .filter((rule) => (rule.consent === "record") === asks && fitsJob(policy, inJob, rule, target))
+      .flatMap((rule) => rule.scopes);
+    return wanted.filter(
+      (one) =>
+        given.includes(one) && target.scopes.includes(one) && caller.clientScopes?.includes(one) !== false,
+    );
+  };
+  const may = new Map([...callers.keys()].map((id) => [id, new Set<string>()]));
+  const at = [...targets].map(([target, name]) => {
+    const shown = new Set(target === own ? scope : []);
+    for (const [id, caller] of callers) {
+      const isDecided = id === first && target === own;
+      const scopes = new Set([...(isDecided ? scope : []), ...scopesBy(caller, target, true)]);
+      for (const one of scopes) {
+        shown.add(one);
+        may.get(id)?.add(boxOf(target, one, name));
+      }
+    }
+    const limits = details
+      .map((detail, index) => ({ detail, box: boxOf(target, String(index), name) }))
+      .filter(({ detail }) => target === own || target.details.has(detail.type));
+    const permissions = [...shown].map((one) => ({
+      ...permission(target, one),
+      box: boxOf(target, one, name),
+    }));
+    return { target, name, permissions, limits };
+  });
+  const unasked = [...callers].map(([agent, caller]) => ({
+    agent,
+    at: [...targets].flatMap(([target, name]) =>
+      permissionsIn(policy, { targets: [name], scopes: scopesBy(caller, target, false) }),
+    ),
+  }));
+  const mayTakePart = (id: string): boolean =>
+    id === first ||
+    (may.get(id)?.size ?? 0) > 0 ||
+    unasked.some((one) => one.agent === id && one.at.length > 0);
+  return {
+    at: at.filter(({ permissions }) => permissions.length > 0),
+    agents: [...may].filter(([id]) => mayTakePart(id)).map(([id, boxes]) => ({ id, may: boxes })),
+    unasked: unasked.filter((one) => one.at.length > 0),
+  };
+}
+
+// --- what is given ----------------------------------------------------------------------------------------------
+
+/** The boxes of a form; `all` is the one that takes every permission, and every agent that would take part. */
+export type Ticked = {
+  all: boolean;
+  scopes: readonly string[];
+  details: readonly string[];
+  agents: readonly string[];
+};
+
+/** At the target of the request nothing is ticked; or no object of a type is, without which there would be no limit. */
+export type Lack = "nothing_ticked" | "limit_not_ticked";
+
+export type Given = Pick<Consent, "scopes" | "details"> & {
+  /** What each agent gets: within one consent every scope counts at every target. The first is that of the request. */
+  consents: readonly Pick<Consent, "actor" | "targets" | "scopes" | "details">[];
+  /** The bounds of the job, which are no wider than what is ticked. */
+  bounds?: JobBounds;
+};
+
+/** PAGE-D-11, PAGE-D-35: nothing but what is shown and ticked, and all of it. */
+export function givenOf({ at, agents }: Choice, ticked: Ticked, bounds?: JobBounds): Result<Given, Lack> {
+  const given = at
+    .map(({ target, permissions, limits }) => {
+      const kept = limits.filter(({ box }) => ticked.details.includes(box)).map(({ detail }) => detail);
+      return {
+        name: target.names[0] ?? "",
+        permissions: permissions.filter(({ box }) => ticked.all || ticked.scopes.includes(box)),
+        details: limits.length === 0 ? undefined : kept,
+        // RAR-D-3: without any object of a type, it would be given without limit.
+        isLost: limits.some(({ detail }) => !kept.some(({ type }) => type === detail.type)),
+      };
+    })
+    .filter(({ permissions }, index) => index === 0 || permissions.length > 0);
+  const [own] = given;
+  // What the request itself asks for is part of what comes of it, or the click would answer something else.
+  if (own === undefined || own.permissions.length === 0) return err("nothing_ticked");
+  if (given.some(({ isLost }) => isLost)) return err("limit_not_ticked");
+  const [first, ...others] = agents;
+  const taking = [first, ...others.filter(({ id }) => ticked.all || ticked.agents.includes(id))];
+  const consents = taking
+    .filter((agent) => agent !== undefined)
+    .flatMap(({ id, may }) => {
+      // A consent gives each of its scopes at each of its targets, so that only equal ones share one.
+      const alike = new Map<string, Given["consents"][number]>();
+      for (const { name, permissions, details } of given) {
+        const scopes = permissions.filter(({ box }) => may.has(box)).map(({ scope }) => scope);
+        if (scopes.length === 0) continue;
+        const key = JSON.stringify([scopes.toSorted(), details]);
+        const { targets = [] } = alike.get(key) ?? {};
+        alike.set(
+          key,
+          defined<Given["consents"][number]>({ actor: id, targets: [...targets, name], scopes, details }),
+        );
+      }
+      return [...alike.values()];
+    });
+  return ok(
+    defined<Given>({
+      scopes: own.permissions.map(({ scope }) => scope),
+      details: own.details,
+      consents,
+      bounds:
+        bounds &&
+        narrowed(
+          bounds,
+          at,
+          given,
+          taking.flatMap((agent) => agent?.id ?? []),
+        ),
+    }),
+  );
+}
+
+type GivenAt = { name: string; permissions: readonly Permission[]; details?: readonly Detail[] | undefined };
+
+/** JOB-D-2, RAR-D-9: without the targets, scopes, objects and agents that were left out. */
+function narrowed(
+  bounds: JobBounds,
+  at: Choice["at"],
+  given: readonly GivenAt[],
+  taking: readonly string[],
+): JobBounds {
+  const objects = given.flatMap(({ details = [] }) => details);
+  const written = new Map(objects.map((one) => [canonicalize(one as unknown as Json), one]));
+  const named = at.filter(({ target }) => given.some(({ name }) => name === target.names[0]));
+  return defined<JobBounds>({
+    ...bounds,
+    targets: named.map(({ name }) => name),
+    scopes: [...new Set(given.flatMap(({ permissions }) => permissions.map(({ scope }) => scope)))],
+    details: written.size > 0 ? [...written.values()] : undefined,
+    agents: bounds.agents && taking,
+  });
+}

@@ -1,0 +1,116 @@
+/** A refusal at the link of an agent: one entry, which its user may take back until a client that waits was told. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Ports } from "../../../src/ports.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
+import { exchange, linkIn } from "../../support/asking-agents.ts";
+import { cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../../support/deferral.ts";
+import { shownBy } from "../../support/markup.ts";
+import { files } from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
+import type { Service } from "../../support/world.ts";
+
+let provider: TestProvider;
+let service: Service;
+/** What happens once before the next entry with an event of a type is written. */
+let meanwhile: { type: string; happens: () => Promise<void> } | undefined;
+
+before(async () => {
+  provider = await startProvider();
+  const ports = ({ journal }: Ports): Partial<Ports> => ({
+    journal: {
+      async record(entry, deadline) {
+        const due = meanwhile?.type === entry.event.type ? meanwhile : undefined;
+        if (due !== undefined) {
+          meanwhile = undefined;
+          await due.happens();
+        }
+        return journal.record(entry, deadline);
+      },
+    },
+  });
+  service = await makeService(forDeferral(provider), { files: files(provider), ports });
+});
+after(() => stop(service, provider));
+
+async function refuses(user: string, link: string) {
+  const { browser, page } = await pageOf(service, provider, link, user);
+  const refused = await browser.decide(page, { decision: "refuse" });
+  assert.match(shownBy(refused.text), /You have refused/);
+  return browser;
+}
+
+test("PAGE-D-23, DTR-D-9 a refusal that no client was told is taken back, and the client that waits gets its token", async () => {
+  const waiting = await waitFor(service, provider, { user: "ada" });
+  const browser = await refuses("ada", waiting.link);
+  const again = await browser.get(waiting.link);
+  assert.match(shownBy(again.text), /You have refused this/);
+  assert.match(shownBy((await browser.decide(again)).text), /You have allowed it/);
+  assert.equal(outcome(await poll(service, waiting)), "token");
+});
+
+test("PAGE-D-23, DTR-D-9 a refusal that one client was told stands, also behind the link of another one that waits", async () => {
+  const [told, other] = [
+    await waitFor(service, provider, { user: "bea" }),
+    await waitFor(service, provider, { user: "bea" }),
+  ];
+  const browser = await refuses("bea", other.link);
+  const again = await browser.get(other.link);
+  assert.equal(outcome(await poll(service, told)), "access_denied");
+  assert.equal((await browser.decide(again)).status, 409);
+  assert.equal((await browser.get(other.link)).status, 409);
+  assert.equal(outcome(await poll(service, other)), "access_denied");
+});
+
+test("DTR-D-9 a refusal that is taken back while a poll is about to tell it is not told: the client polls once more", async () => {
+  const waiting = await waitFor(service, provider, { user: "cleo" });
+  const browser = await refuses("cleo", waiting.link);
+  meanwhile = {
+    type: "deferral.refused",
+    async happens() {
+      const again = await browser.get(waiting.link);
+      assert.match(shownBy((await browser.decide(again)).text), /You have allowed it/);
+    },
+  };
+  assert.equal(outcome(await poll(service, waiting)), "slow_down");
+  assert.equal(meanwhile, undefined);
+  const told = (await service.events()).findLast(({ type }) => type === "deferral.refused");
+  assert.equal(told?.reason, "deferral_raced");
+  // Its code has not ended: the client may still cancel it.
+  assert.equal((await cancel(service, waiting)).status, 200);
+  assert.ok((await service.events()).some(({ type }) => type === "deferral.cancelled"));
+});
+
+test("PAGE-D-23 a refusal whose write was lost is made by the same click once more, and the client is told", async () => {
+  const waiting = await waitFor(service, provider, { user: "dora" });
+  const { browser, page } = await pageOf(service, provider, waiting.link, "dora");
+  meanwhile = {
+    type: "authorization.denied",
+    happens: () => Promise.reject(new StoreUnavailable("lost")),
+  };
+  assert.equal((await browser.decide(page, { decision: "refuse" })).status, 503);
+  assert.match(shownBy((await browser.decide(page, { decision: "refuse" })).text), /You have refused/);
+  assert.equal(outcome(await poll(service, waiting)), "access_denied");
+  const events = (await service.events()).filter(({ type }) => type === "authorization.denied");
+  assert.equal(events.filter(({ subject }) => (subject as { sub?: string }).sub === "dora").length, 1);
+});
+
+test("PAGE-D-23 a click that meets another request of its agent decides all the same", async () => {
+  const asked = { user: "elsa" };
+  const { browser, page } = await pageOf(
+    service,
+    provider,
+    linkIn(await exchange(service, provider, asked)),
+    "elsa",
+  );
+  meanwhile = {
+    type: "consent.recorded",
+    // A client that waits changes the row of the question.
+    happens: async () => void (await waitFor(service, provider, asked)),
+  };
+  assert.match(shownBy((await browser.decide(page)).text), /You have allowed it/);
+  assert.equal(meanwhile, undefined);
+});
