@@ -10,6 +10,7 @@ import { defined, err } from "../result.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { recordAccess } from "./admin-log.ts";
 import { openLogs, spansOf } from "./audit/trail.ts";
+import { explainAgent } from "./callers/explain.ts";
 import type { ListedCaller } from "./callers/gather.ts";
 import { gatherCallers } from "./callers/gather.ts";
 import type { Admin, Command } from "./command.ts";
@@ -21,7 +22,7 @@ import { readWhole } from "./options.ts";
 import { columnFields, jsonLine, time, word } from "./text.ts";
 
 export const agentsCommand = (given: CommandArguments): Result<Command, string> =>
-  listCallers(given, "agents list", () => true);
+  given.form === "explain" ? explainAgent(given) : listCallers(given, "agents list", () => true);
 
 /** Those that have a record of a client, or a document. */
 export const clientsList = (given: CommandArguments): Result<Command, string> =>

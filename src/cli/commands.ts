@@ -33,13 +33,16 @@ const AGENTS: CommandUsage = {
   forms: {
     [`list [${namesOf(CALLER_OPTIONS)} json config]`]:
       "prints clients, workloads, partners and issuers of grants, the longest idle first",
+    "explain TOKEN [json config]":
+      "prints which workload a JWT of a platform or a JWT-SVID is here, what its name is made of, and which rules name it",
   },
   options: {
     ...CALLER_OPTIONS,
-    json: "the same as --format ndjson",
+    json: "one JSON object; in the list, the same as --format ndjson",
     ...CONFIG,
   },
   notes: [
+    "TOKEN is the token, a file that has it, or - for standard input; other users of the machine may see the arguments of a command. It is neither verified nor recorded.",
     "They are those of the configuration and the store, those that rules, targets and `agents` name, and those of the newest events. A partner is used by a grant for it, an issuer by one of its own that is redeemed.",
     "Title, owner and contact are the operator's (`agents`); what a client says of itself is claimed.",
   ],
