@@ -200,7 +200,12 @@ export interface Verifier {
   parse(compact: string): Result<Jws, JwsFailure>;
 }
 
-export type KeyFailure = "source_unknown" | "source_unavailable" | "source_silent" | "key_unknown";
+export type KeyFailure =
+  | "source_unknown"
+  | "source_unavailable"
+  | "source_silent"
+  | "key_unknown"
+  | "key_ambiguous";
 
 /**
  * Public keys by the name of their owner: a trust domain, an issuer or a client. An unknown key is looked for, and the

@@ -19,6 +19,8 @@ export const KEY_SOURCE_REASONS = {
   source_unavailable: "its keys are refused or not to be had, and no usable copy is left",
   source_silent: "its keys cannot be fetched now, and no usable copy is left",
   key_unknown: "no key fits the header of the token",
+  key_ambiguous:
+    "more than one key fits the header of the token: the signer has to give each key a kid of its own",
 };
 
 export const URL_REASONS = {

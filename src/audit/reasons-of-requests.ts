@@ -31,6 +31,8 @@ export const CLIENT_REASONS = {
   url_query: "a client_id URL has a query",
   url_path_bare: "a client_id URL has no path but the slash",
   fetches_too_many: "too many fetches for this source or host; the request may be sent again later",
+  assertion_lives_too_long:
+    "the client assertion is signed well and lives longer than this server accepts: 300 seconds, unless clientAssertionSeconds says otherwise",
   key_unsuitable: "the key that the JWT names does not fit its algorithm or use",
   key_ambiguous: "more than one key fits the header of the JWT",
   jwk_set_malformed: "the key set is malformed",

@@ -2,6 +2,7 @@
 import { X509Certificate } from "node:crypto";
 import type { Settings } from "../settings/settings.ts";
 import type { Config } from "./config.ts";
+import { certificatesIn } from "./file-contents.ts";
 
 /** `where` is a path in the configuration; of several certificates there, the one counts that ends first. */
 export type Dated = {
@@ -10,8 +11,6 @@ export type Dated = {
   beginSeconds?: number;
   endSeconds: number;
 };
-
-const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Every certificate of every listener, authority and client, and the secrets that end. */
 export function datedOf({ fixed, settings }: Pick<Config, "fixed" | "settings">): readonly Dated[] {
@@ -25,16 +24,6 @@ export function datedOf({ fixed, settings }: Pick<Config, "fixed" | "settings">)
   );
   return [...shown, dated("proxy.ca", "authority", anchors), ...authorities, secretsOf(settings)].flat();
 }
-
-/** What cannot be read is left out: the platform takes the first certificate of an authority's file and ignores the rest. */
-export const certificatesIn = (pem: string): readonly X509Certificate[] =>
-  (pem.match(PEM) ?? []).flatMap((block) => {
-    try {
-      return [new X509Certificate(block)];
-    } catch {
-      return [];
-    }
-  });
 
 /** There is no date where there is no certificate. */
 function dated(

@@ -1,4 +1,5 @@
 /** Why a file is not what a setting takes: what it is instead, and what to do about it. */
+import { X509Certificate } from "node:crypto";
 
 const AS_UTF8 = "save it as UTF-8 without a byte order mark";
 const DER = "is in DER: convert it to PEM, or to JSON where a key set or bundle is expected";
@@ -101,3 +102,15 @@ export function describeUnopened(fault: unknown): string {
   }
   return FILE_FAULTS[code] ?? `the system answers ${code}: see its documentation`;
 }
+
+const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** What cannot be read is left out: the platform takes the first certificate of an authority's file and ignores the rest. */
+export const certificatesIn = (pem: string): readonly X509Certificate[] =>
+  (pem.match(PEM) ?? []).flatMap((block) => {
+    try {
+      return [new X509Certificate(block)];
+    } catch {
+      return [];
+    }
+  });

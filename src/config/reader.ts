@@ -1,4 +1,5 @@
 /** Reads the files, secrets and certificates that the configuration names; collects every problem with its path. */
+import type { KeyObject } from "node:crypto";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -9,7 +10,7 @@ import { defined, err } from "../result.ts";
 import { isLoopbackOnly, opensLoopback } from "../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
-import { describeContent, describeEncoding, describeUnopened } from "./file-contents.ts";
+import { certificatesIn, describeContent, describeEncoding, describeUnopened } from "./file-contents.ts";
 import type { remote, secret } from "./values.ts";
 import { fileDigest } from "./watched.ts";
 
@@ -103,7 +104,10 @@ class ConfigReader {
       if (!cert.parsed.checkPrivateKey(key.parsed)) {
         this.problem(
           `${path}.tls.key`,
-          "is not the private key of the certificate in tls.cert: name the two that belong together",
+          // CONF-D-22
+          isOfLaterCertificate(cert.pem, key.parsed)
+            ? "is that of a certificate further down in tls.cert, whose first one has to be that of this server: turn the order of the file around"
+            : "is not the private key of the certificate in tls.cert: name the two that belong together",
         );
       } else if (!servesTls(key.pem, cert.pem)) {
         this.problem(`${path}.tls.cert`, "is too weak for TLS, or what follows the certificate is damaged");
@@ -168,6 +172,13 @@ class ConfigReader {
     const authority = ca && this.#readCertificate(`${path}.ca`, ca);
     return defined({ privateNetworks, ca: authority?.pem });
   }
+}
+
+/** Whether the file has the certificate of this key, and another one before it. */
+function isOfLaterCertificate(cert: string, key: KeyObject): boolean {
+  return certificatesIn(cert)
+    .slice(1)
+    .some((one) => one.checkPrivateKey(key));
 }
 
 /** The platform refuses short keys, old hashes, and a chain that it cannot read. */

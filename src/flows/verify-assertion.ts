@@ -63,11 +63,14 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
     singleUseSecondsMax: settings.clientAssertionSeconds,
   });
   const checked = checkClientAssertion(jws.value, rule);
-  if (!checked.ok) return err({ reason: checked.error.kind });
-  const { audience, jti, expiresAtSeconds } = checked.value;
+  // RFC7523-D-1: the holder of the client's key alone is told that its assertion lives too long.
+  const isLong = !checked.ok && vouching === undefined && checked.error.kind === "jwt_lifetime_too_long";
+  if (!checked.ok && !isLong) return err({ reason: checked.error.kind });
 
   const proveBy = (signer: Signer, key: Jwk): Result<Proven, Refused> => {
     if (!ports.verifier.verify(jws.value, key)) return err({ reason: "signature_invalid" });
+    if (!checked.ok) return err({ reason: "assertion_lives_too_long" });
+    const { audience, jti, expiresAtSeconds } = checked.value;
     const client = signer.client(jws.value.claims, requested);
     if (!client.ok) return client;
     const { clientId, auth } = client.value;
@@ -84,7 +87,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
       }),
     );
   };
-  return whenOk(vouching ?? clientItself(ports, subject, address), (signer) =>
+  const proven = whenOk(vouching ?? clientItself(ports, subject, address), (signer) =>
     whenOk(signer.key(jws.value), (key) =>
       whenOk(proveBy(signer, key), (proven) =>
         vouching === undefined
@@ -96,6 +99,11 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
       ),
     ),
   );
+  if (!isLong) return proven;
+  return whenReady(proven, (one): Result<Proven, Refused> => {
+    const isTold = !one.ok && one.error.reason === "assertion_lives_too_long";
+    return isTold ? one : err({ reason: "jwt_lifetime_too_long" });
+  });
 };
 
 /** PROD-2.3-12: whose keys may verify the assertion, and the client that a valid one proves. */

@@ -19,6 +19,7 @@ const TOLD: Partial<Record<Failure["kind"], readonly Reason[]>> = {
     "assertion_with_other_mechanism",
     "assertion_type_missing",
     "assertion_type_unsupported",
+    "assertion_lives_too_long",
     "assertion_missing",
   ],
   target_refused: [

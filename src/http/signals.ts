@@ -71,6 +71,7 @@ const ERRORS: Partial<Record<Reason, string>> = {
   jwt_audience_malformed: "invalid_audience",
   jwt_audience_refused: "invalid_audience",
   issuer_key_unknown: "invalid_key",
+  issuer_key_ambiguous: "invalid_key",
   signature_invalid: "invalid_key",
   jwt_algorithm_refused: "invalid_key",
 };

@@ -263,5 +263,11 @@ export function selectKey(
   // RFC8725-3.1-v5, B8725-3.1-2: the key decides which algorithms are allowed, never the header alone.
   const [key, ...others] = named.filter((candidate) => algorithmsOf(candidate, rsaAlgorithms).includes(alg));
   if (key === undefined) return err({ kind: "key_unsuitable" });
-  return others.length > 0 ? err({ kind: "key_ambiguous" }) : ok(key);
+  // JWKS-D-1: the same key twice is one key.
+  return others.every((one) => isSameKey(one, key)) ? ok(key) : err({ kind: "key_ambiguous" });
 }
+
+/** Whether both have the same material, whatever they are called. */
+const isSameKey = (one: Jwk, other: Jwk): boolean => materialOf(one) === materialOf(other);
+
+const materialOf = ({ kid: _, alg: __, ...material }: Jwk): string => JSON.stringify(material);

@@ -6,12 +6,12 @@
  * adapters/remote/checked-agent.ts; D http/discovery.ts.
  */
 
-import { JSON_DEPTH_MAX } from "../limits/input.ts";
+import { JSON_DEPTH_MAX, SHOWN_TEXT_CHARS_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { DEFERRAL_CODE } from "./deferred-token-response.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
-import type { JsonFailure, JsonObject } from "./rfc8259.ts";
+import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 
 // --- ours (2) ---------------------------------------------------------------------------------------------------
@@ -150,9 +150,11 @@ export function discoveryUrls(issuer: string): readonly string[] {
 /** The part of the metadata that is used. */
 type IssuerMetadata = { jwksUri: string };
 
+export type OtherIssuer = { kind: "metadata_issuer_differs"; says: string };
+
 type IssuerMetadataFailure =
   | { kind: "metadata_malformed"; cause: "not_object" | JsonFailure["kind"] }
-  | { kind: "metadata_issuer_differs" }
+  | OtherIssuer
   | { kind: "metadata_jwks_uri_missing" }
   | { kind: "metadata_jwks_uri_malformed" };
 
@@ -166,7 +168,7 @@ export function parseIssuerMetadata(
   if (!isJsonObject(json.value)) return err({ kind: "metadata_malformed", cause: "not_object" });
   // RFC8414-3.3-2, RFC8414-4-1, RFC8414-4-2: the issuer must be identical after JSON unescaping, or the document is of
   // another issuer.
-  if (json.value.issuer !== issuer) return err({ kind: "metadata_issuer_differs" });
+  if (json.value.issuer !== issuer) return err(otherIssuer(json.value.issuer, issuer));
   const { jwks_uri: jwksUri } = json.value;
   if (jwksUri === undefined) return err({ kind: "metadata_jwks_uri_missing" });
   // RFC8414-2-4: the key set is at an https URL in the form that is fetched.
@@ -174,4 +176,10 @@ export function parseIssuerMetadata(
     return err({ kind: "metadata_jwks_uri_malformed" });
   }
   return ok({ jwksUri });
+}
+
+/** JWKS-D-4: both names, since they differ by a final slash more often than by anything else. */
+export function otherIssuer(named: Json | undefined, issuer: string): OtherIssuer {
+  const shown = JSON.stringify(named ?? null).slice(0, SHOWN_TEXT_CHARS_MAX);
+  return { kind: "metadata_issuer_differs", says: `the document names ${shown}, not "${issuer}"` };
 }

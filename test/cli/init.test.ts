@@ -329,7 +329,7 @@ const refused: readonly (readonly [what: string, words: () => string[], code: nu
     "a provider of another name",
     () => [...ISSUER, "--provider", provider.issuer.replace("localhost", "127.0.0.1"), ...reach],
     1,
-    /\(metadata_issuer_differs\)$/,
+    /\(metadata_issuer_differs: the document names "https:\/\/localhost[^"]*", not "[^"]*"\)$/,
   ],
   [
     "a provider that does not answer",

@@ -105,6 +105,7 @@ before(async () => {
     "tls/key.pem": server.keyPem,
     "tls/cert.pem": server.certPem,
     "tls/other-key.pem": other.keyPem,
+    "tls/turned.pem": `${authority.certPem}\n${server.certPem}`,
     "tls/damaged.pem": `${server.certPem}\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`,
     "tls/short-key.pem": short.keyPem,
     "tls/short-cert.pem": short.certPem,
@@ -738,6 +739,11 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "the key of another certificate",
     { listen: { tls: { key: { file: "tls/other-key.pem" } } } },
     "listen.tls.key: is not the private key of the certificate in tls.cert: name the two that belong together",
+  ],
+  [
+    "CONF-D-22 a certificate file with the root first",
+    { listen: { tls: { cert: { file: "tls/turned.pem" } } } },
+    "listen.tls.key: is that of a certificate further down in tls.cert, whose first one has to be that of this server: turn the order of the file around",
   ],
   [
     "a chain that is damaged after its first certificate",

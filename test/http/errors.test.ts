@@ -64,7 +64,7 @@ test("PROD-7.4-3, RFC6749-5.2-11 what the claims of a token or a look-up show is
   const all = Object.keys(REASONS).length;
   assert.deepEqual(told, {
     request_malformed: all,
-    client_refused: 6,
+    client_refused: 7,
     target_refused: 5,
     scope_refused: 2,
     // A code that its own client has used.

@@ -10,6 +10,7 @@ import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 const ec = (namedCurve: string) =>
   generateKeyPairSync("ec", { namedCurve }).publicKey.export({ format: "jwk" }) as JsonObject & { x: string };
 const p256 = ec("P-256");
+const second = ec("P-256");
 const p384 = ec("P-384");
 const p521 = ec("P-521");
 const ed25519 = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" }) as JsonObject & {
@@ -330,7 +331,7 @@ const choices = [
   ["RFC7515-6-v2 a missing kid is accepted if one key fits", set, { alg: "ES256" }, undefined, "a"],
   [
     "RFC7515-6-v2 a missing kid is refused if two keys fit",
-    [a, jwk(p256, { kid: "c" })],
+    [a, jwk(second, { kid: "c" })],
     { alg: "ES256" },
     undefined,
     "key_ambiguous",
@@ -349,9 +350,17 @@ const choices = [
     undefined,
     "a",
   ],
+  ["JWKS-D-1 the same key twice is one key", [a, a], { alg: "ES256", kid: "a" }, undefined, "a"],
+  [
+    "JWKS-D-1 the same key with another kid and with alg is one key, where no kid chooses",
+    [a, jwk(p256, { kid: "z", alg: "ES256" })],
+    { alg: "ES256" },
+    undefined,
+    "a",
+  ],
   [
     "RFC7517-4.5-1 one kid on two keys that both fit is refused",
-    [a, a],
+    [a, jwk(second, { kid: "a" })],
     { alg: "ES256", kid: "a" },
     undefined,
     "key_ambiguous",

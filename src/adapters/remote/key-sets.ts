@@ -50,7 +50,8 @@ export function jwksSources(
     sequence: () => undefined,
     keys: (keys) => keys,
     size: (keys) => keys.length,
-    rsaAlgorithms: ["RS256"],
+    // JWKS-D-3: an issuer has a list of algorithms, which was asked before; a client has none.
+    rsaAlgorithms: kind === "issuer_keys" ? ["RS256", "PS256"] : ["RS256"],
   });
 }
 

@@ -53,11 +53,14 @@ export async function looked<T>(loading: Promise<Loaded<T>>): Promise<Result<T, 
   }
 }
 
-type Parse<T> = (text: string) => Result<T, { kind: string }>;
+type Parse<T> = (text: string) => Result<T, { kind: string; says?: string }>;
 
 export function parsed<T>(parse: Parse<T>, text: string): T {
   const value = parse(text);
-  if (!value.ok) throw new SourceFailed(value.error.kind);
+  if (!value.ok) {
+    const { kind, says } = value.error;
+    throw new SourceFailed(says === undefined ? kind : `${kind}: ${says}`);
+  }
   return value.value;
 }
 
@@ -136,6 +139,8 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
         if (!copy.ok) return copy;
         const found = selectKey(keys(copy.value), header, rsaAlgorithms);
         if (found.ok) return found;
+        // JWKS-D-2: which of the two it is, its owner has to mend.
+        if (found.error.kind === "key_ambiguous") return err("key_ambiguous");
         return found.error.kind === "key_unknown" ? undefined : err("key_unknown");
       };
       // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes early looks at the document.

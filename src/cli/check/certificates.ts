@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { getCACertificates } from "node:tls";
 import type { Config } from "../../config/config.ts";
-import { certificatesIn } from "../../config/dated.ts";
+import { certificatesIn } from "../../config/file-contents.ts";
 import type { Finding } from "./finding.ts";
 
 /** The listener for a proxy is left out: what name that one expects is in its own configuration. */

@@ -28,6 +28,8 @@ import type { JwsHeader } from "../../spec/rfc7515.ts";
 import { audiences, checkTimes } from "../../spec/rfc7519.ts";
 import type { Json, JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
+import type { OtherIssuer } from "../../spec/rfc8414.ts";
+import { otherIssuer } from "../../spec/rfc8414.ts";
 import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
 import type { SignInWishes } from "./rfc6749-authorization.ts";
 
@@ -45,12 +47,15 @@ export type ProviderMetadata = {
 };
 
 type ProviderMetadataFailure =
-  | { kind: "metadata_malformed" | "metadata_issuer_differs" }
+  | { kind: "metadata_malformed" }
+  | OtherIssuer
   | { kind: "metadata_member_missing"; member: string };
 
-/** For the operator: which member it is that is missing, or no https URL. */
-export const describeMetadataFailure = (failure: ProviderMetadataFailure): string =>
-  failure.kind === "metadata_member_missing" ? `${failure.kind}: ${failure.member}` : failure.kind;
+/** For the operator: which member it is that is missing, or no https URL, and both names where they differ. */
+export function describeMetadataFailure(failure: ProviderMetadataFailure): string {
+  if (failure.kind === "metadata_malformed") return failure.kind;
+  return `${failure.kind}: ${"says" in failure ? failure.says : failure.member}`;
+}
 
 /** OIDCD-4-1: appended to the issuer, of which a final slash is removed for that and for nothing else. */
 export const providerMetadataUrl = (issuer: string): string =>
@@ -64,7 +69,7 @@ export function parseProviderMetadata(
   if (!json?.ok || !isJsonObject(json.value)) return err({ kind: "metadata_malformed" });
   const members = json.value;
   // OIDCD-4.3-1, OIDCD-7.2-1: identical to the configured issuer, slash and all, or the document is of another one.
-  if (members.issuer !== issuer) return err({ kind: "metadata_issuer_differs" });
+  if (members.issuer !== issuer) return err(otherIssuer(members.issuer, issuer));
   const missing = (member: string) => err({ kind: "metadata_member_missing", member } as const);
   // OIDCD-3-1
   const authorizationEndpoint = webUrl(members.authorization_endpoint);

@@ -69,6 +69,14 @@ for (const member of ["authorization_endpoint", "token_endpoint", "jwks_uri"]) {
   });
 }
 
+test("JWKS-D-4 metadata of a provider that name another issuer are told with both names", () => {
+  const parsed = parseProviderMetadata(JSON.stringify({ ...metadata, issuer: ISSUER.slice(0, -1) }), ISSUER);
+  assert.equal(
+    parsed.ok ? "ok" : describeMetadataFailure(parsed.error),
+    `metadata_issuer_differs: the document names "https://idp.example", not "${ISSUER}"`,
+  );
+});
+
 // --- the request --------------------------------------------------------------------------------------------------
 
 const plain: AuthenticationRequest = {
