@@ -2,22 +2,24 @@
 import { clock } from "../adapters/clock.ts";
 import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
+import { REASONS } from "../audit/reasons.ts";
+import type { ChangeFailure } from "../flows/consents.ts";
+import { putConsent } from "../flows/consents.ts";
 import { jobOver } from "../flows/jobs.ts";
 import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
-import type { Consent } from "../policy/access.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
-import { parseScope } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
-import { operatorEvent, recordAsAdmin } from "./admin-log.ts";
+import { byOperator, operatorEvent, recordAsAdmin } from "./admin-log.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 import { readWhole } from "./options.ts";
 import { consentLine, jsonLine, titlesOf, word } from "./text.ts";
+import { endingPortsOf } from "./tokens.ts";
 
 export function consentsCommand(given: CommandArguments): Result<Command, string> {
   const [issuer, subject] = [given.one("issuer"), given.one("subject")];
@@ -59,58 +61,49 @@ function readConsent(given: CommandArguments): Result<NewConsent, string> {
   );
 }
 
-/** Returns the scopes. A consent that no request could match is refused, because it can only be a typing error. */
-function checkConsent(
-  { issuer, trustedIssuers, policy }: Settings,
-  consent: NewConsent,
-): Result<readonly string[], readonly string[]> {
-  const problems: string[] = [];
-  if (consent.issuer !== issuer && !trustedIssuers.has(consent.issuer)) {
-    problems.push(`--issuer ${word(consent.issuer)} is neither in trustedIssuers nor this server's issuer`);
+/** PROD-2.6-4: by the flow of the API, so that no consent is recorded here that is refused there. */
+async function addConsent(admin: Admin, added: NewConsent): Promise<number> {
+  const { settings, store, print, printError } = admin;
+  const { issuer: iss, subject: sub, actor, targets, scope, expiresInSeconds } = added;
+  const json = defined<JsonObject>({
+    subject: { iss, sub },
+    actor,
+    targets: [...targets],
+    scope,
+    expires_at: expiresInSeconds === undefined ? undefined : clock.nowSeconds() + expiresInSeconds,
+  });
+  const ports = { ...endingPortsOf(admin), random, consents: store.consents };
+  const { detail: says } = byOperator(settings);
+  const put = { id: random.id(), json, expected: "none" as const };
+  const recorded = await putConsent(ports, { by: "operator", says }, undefined, put);
+  if (recorded.ok) {
+    print(recorded.value.consent.id);
+    return EXIT.done;
   }
-  for (const name of consent.targets) {
-    if (!policy.targets.has(name)) problems.push(`--target ${word(name)} is not a name in targets`);
-  }
-  const scope = parseScope(consent.scope);
-  if (!scope.ok) {
-    problems.push(`--scope ${word(consent.scope)} is not a list of scopes separated by single spaces`);
-  }
-  if (problems.length > 0 || !scope.ok) return err(problems);
-  return ok(scope.value);
+  printError(problemOf(settings, added, recorded.error.kind));
+  return EXIT.refused;
 }
 
-async function addConsent({ settings, store, print, printError }: Admin, added: NewConsent): Promise<number> {
-  const scopes = checkConsent(settings, added);
-  if (!scopes.ok) {
-    for (const problem of scopes.error) printError(problem);
-    return EXIT.refused;
+/** A consent that no request could match is refused, because it can only be a typing error. */
+function problemOf({ policy }: Settings, added: NewConsent, kind: ChangeFailure["kind"]): string {
+  const { issuer, targets, scope } = added;
+  switch (kind) {
+    case "subject_refused":
+      return `--issuer ${word(issuer)} is neither in trustedIssuers nor this server's issuer`;
+    case "consent_target_unknown": {
+      const unknown = targets.filter((name) => !policy.targets.has(name));
+      return `--target ${unknown.map(word).join(", ")} is not a name in targets`;
+    }
+    case "consent_scope_malformed":
+      return `--scope ${word(scope)} is not a list of scopes separated by single spaces`;
+    case "consent_scope_unknown": {
+      const known = new Set(targets.flatMap((name) => policy.targets.get(name)?.scopes ?? []));
+      const unknown = scope.split(" ").filter((one) => !known.has(one));
+      return `--scope ${unknown.map(word).join(", ")} is a scope of none of these targets`;
+    }
+    default:
+      return `the consent was not recorded: ${REASONS[kind]}`;
   }
-  const { issuer, subject, actor, expiresInSeconds } = added;
-  const targets = [...new Set(added.targets)];
-  const id = random.id();
-  const expires = expiresInSeconds === undefined ? undefined : clock.nowSeconds() + expiresInSeconds;
-  const consent = defined<Consent>({
-    id,
-    version: 1,
-    origin: { iss: issuer, sub: subject },
-    actor,
-    targets,
-    scopes: scopes.value,
-    expiresAtSeconds: expires,
-  });
-  const detail = defined<JsonObject>({
-    iss: issuer,
-    sub: subject,
-    actor,
-    targets,
-    scope: scopes.value.join(" "),
-    expires_at: expires,
-  });
-  const event = consentEvent(settings, "consent.recorded", id, detail);
-  const recorded = await recordAsAdmin(store, { event, consent: { add: consent } });
-  if (!recorded) throw new Error("the random id already exists");
-  print(id);
-  return EXIT.done;
 }
 
 function consentEvent(

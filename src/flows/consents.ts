@@ -36,10 +36,12 @@ import {
 import type { AuditedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
 
-/** The party that manages consents: a user, for their own consents, or an administrator, for all of them. */
+/** The party that manages consents: a user, for their own consents, or an administrator or operator, for all of them. */
 export type Manager =
   | { by: "subject"; origin: Origin; token: AuditedToken }
-  | { by: "administrator"; caller: ApiCaller };
+  | { by: "administrator"; caller: ApiCaller }
+  /** What an operator does on the host says so in its events. */
+  | { by: "operator"; says: JsonObject };
 
 /** Verifies the token of a manager. Its unverified `iss` only decides whether it is verified as ours or as a user's. */
 /** Verifies a user by a token straight from their issuer. */
@@ -140,7 +142,7 @@ export async function getConsent(
 }
 
 function mayManage(manager: Manager, { origin }: StoredConsent): boolean {
-  if (manager.by === "administrator") return true;
+  if (manager.by !== "subject") return true;
   return origin.iss === manager.origin.iss && origin.sub === manager.origin.sub;
 }
 
@@ -166,7 +168,7 @@ const ATTEMPTS_MAX = 2;
 export async function putConsent(
   ports: ConsentPorts,
   manager: Manager,
-  audited: AuditedRequest,
+  audited: AuditedRequest | undefined,
   put: { id: string; json: Json; expected: Expected },
 ): Promise<Result<{ consent: Consent; created: boolean }, ChangeFailure>> {
   const { id, expected } = put;
@@ -245,7 +247,7 @@ function subjectOf(ports: BasePorts, manager: Manager, { subject }: ConsentBody)
 
 /** Whether the consent names the administrator's own client as actor, which is refused. */
 async function isCaller(ports: Pick<Ports, "clients">, manager: Manager, actor: string): Promise<boolean> {
-  if (manager.by === "subject") return false;
+  if (manager.by !== "administrator") return false;
   const { clientId } = manager.caller;
   if (actor === clientId) return true;
   const client = await ports.clients.find(clientId);
@@ -260,37 +262,40 @@ const isSame = (before: Consent, origin: Origin, actor: string): boolean =>
 // --- the record -------------------------------------------------------------------------------------------------
 
 function who(manager: Manager): Pick<AuditEvent, "client" | "subject" | "reason"> {
+  if (manager.by === "operator") return { reason: "by_operator" };
   return manager.by === "subject"
     ? { subject: { ...manager.origin, kind: "user", token: manager.token }, reason: "by_subject" }
     : { client: describeCaller(manager.caller), reason: "by_administrator" };
 }
 
+const saidBy = (manager: Manager): JsonObject => (manager.by === "operator" ? manager.says : {});
+
 function readEvent(
   ports: BasePorts,
   manager: Manager,
-  audited: AuditedRequest,
+  audited: AuditedRequest | undefined,
   detail: JsonObject,
 ): AuditEvent {
   const { digest } = ports.settings().policy;
-  return {
+  return defined<AuditEvent>({
     type: "admin.access",
     outcome: "allow",
     ...who(manager),
     request: audited,
     policy: { digest },
-    detail,
-  };
+    detail: { ...detail, ...saidBy(manager) },
+  });
 }
 
 function changeEvent(
   ports: BasePorts,
   manager: Manager,
-  audited: AuditedRequest,
+  audited: AuditedRequest | undefined,
   type: "consent.recorded" | "consent.withdrawn",
   { id, version, origin, actor, targets, scopes, details, expiresAtSeconds: expires }: Consent,
 ): AuditEvent {
   const { policy } = ports.settings();
-  return {
+  return defined<AuditEvent>({
     type,
     outcome: "allow",
     ...who(manager),
@@ -304,15 +309,16 @@ function changeEvent(
       scope: scopes.join(" "),
       authorization_details: detailsJson(details && describeDetails(ports.hash, policy.details, details)),
       expires_at: expires,
+      ...saidBy(manager),
     }),
-  };
+  });
 }
 
 /** AUDIT-D-2: the refusal is recorded with its reason before it is returned. */
 async function refuseChange(
   ports: ConsentPorts,
   manager: Manager,
-  audited: AuditedRequest,
+  audited: AuditedRequest | undefined,
   id: string,
   failure: ChangeFailure,
 ): Promise<{ ok: false; error: ChangeFailure }> {

@@ -14,19 +14,17 @@ import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { Origin } from "./access.ts";
 import { checkConforms } from "./details.ts";
 import type { PolicySet } from "./rules.ts";
+import { nameText } from "./worded.ts";
 
 const ENTRIES_MAX = 64;
 
 const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
 
-/** RFC6749-10.14-1: names are shown to people and stored, so they hold no control characters. */
-const name = v.pipe(text, v.regex(/^\P{Cc}+$/u));
-
 const Body = v.strictObject({
   /** The subject is required of an administrator; a user may only name themselves. */
-  subject: v.optional(v.strictObject({ iss: name, sub: name })),
-  actor: text,
-  targets: v.pipe(v.array(text), v.minLength(1), v.maxLength(ENTRIES_MAX)),
+  subject: v.optional(v.strictObject({ iss: nameText, sub: nameText })),
+  actor: nameText,
+  targets: v.pipe(v.array(nameText), v.minLength(1), v.maxLength(ENTRIES_MAX)),
   scope: text,
   /** What it is limited to (RFC 9396); it sets no limit by objects of other types. */
   authorization_details: v.optional(v.custom<Json>(() => true)),

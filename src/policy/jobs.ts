@@ -3,7 +3,6 @@
  * for it carries its id. It only narrows: rule, consent and chain are judged as without it.
  */
 import * as v from "valibot";
-import { STRING_BYTES_MAX } from "../limits/input.ts";
 import {
   JOB_NAMES_MAX,
   JOB_REQUEST_BYTES_MAX,
@@ -29,7 +28,7 @@ import { foreignKeys, selectorKey } from "./endings.ts";
 import { describeIssue } from "./messages.ts";
 import type { Caller, PolicySet, Target } from "./rules.ts";
 import { candidates } from "./rules.ts";
-import { shownText } from "./worded.ts";
+import { nameText, shownText } from "./worded.ts";
 
 /** A job of ours. It is never changed: another bound is another job. */
 export type Job = Omit<JobInForce, "iss"> & {
@@ -72,7 +71,6 @@ export const jobKey = (sha256: TextDigest, iss: string, id: string): EndingKey =
 
 // --- what asks for one ------------------------------------------------------------------------------------------
 
-const name = v.pipe(v.string(), v.nonEmpty("is empty"), v.maxLength(STRING_BYTES_MAX, "is too long"));
 const names = <const T extends v.GenericSchema<string>>(one: T) =>
   v.optional(v.pipe(v.array(one), v.minLength(1), v.maxLength(JOB_NAMES_MAX, "names too many")));
 const count = (most: number) => v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(most)));
@@ -80,10 +78,10 @@ const count = (most: number) => v.optional(v.pipe(v.number(), v.integer(), v.min
 /** JOB-D-2: the bounds as a request writes them; `notAfter` is in seconds since 1970. */
 export const WrittenBounds = v.strictObject({
   notAfter: count(Number.MAX_SAFE_INTEGER),
-  targets: names(name),
+  targets: names(nameText),
   scopes: names(v.pipe(v.string(), v.check(isScopeToken, "is not a scope"))),
   details: v.optional(detailObjects),
-  agents: names(name),
+  agents: names(nameText),
   maxTokens: count(JOB_TOKENS_MAX),
   maxDepth: count(ACT_HOPS_MAX),
 });
@@ -98,14 +96,13 @@ const Asked = {
 const Proposal = v.omit(v.strictObject(Asked), ["details"]);
 export type JobProposal = v.InferOutput<typeof Proposal>;
 
-const party = v.pipe(name, v.excludes("\0"));
 /** The order of an operator: who works for whom, beside what a client would ask for. */
 const JobOrder = v.strictObject({
   /** The client that works, and its workload where that is the agent. */
-  client: party,
-  agent: v.optional(party),
+  client: nameText,
+  agent: v.optional(nameText),
   /** Without it the client works for itself. */
-  subject: v.optional(v.strictObject({ iss: party, sub: party })),
+  subject: v.optional(v.strictObject({ iss: nameText, sub: nameText })),
   ...Asked,
 });
 type JobOrder = v.InferOutput<typeof JobOrder>;

@@ -1,6 +1,7 @@
 /** Text that the operator writes for people, in one language or in several: what may stand in it, and which is shown. */
 import * as v from "valibot";
 import { hasStackedMarks, isBlank, unsafeIn } from "../audit/safe-text.ts";
+import { STRING_BYTES_MAX } from "../limits/input.ts";
 
 /** One text for all languages, or one for each language tag; the first is for readers of no language among them. */
 export type Worded = string | Readonly<Record<string, string>>;
@@ -8,17 +9,26 @@ export type Worded = string | Readonly<Record<string, string>>;
 /** RFC 5646 2.1, as far as pages choose by it: a language of two or three letters, and what it is followed by. */
 const LANGUAGE = /^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,7}$/;
 
+const isShown = v.check(
+  (text: string) => unsafeIn(text) === undefined,
+  ({ input }) => `has a character that is not shown, or that reorders others: leave out ${unsafeIn(input)}`,
+);
+
+/** RFC6749-10.14-1, NAME-D-8: a name of a party or target, which people are shown and which is compared as it is. */
+export const nameText = v.pipe(
+  v.string(),
+  v.nonEmpty("is empty"),
+  v.maxBytes(STRING_BYTES_MAX, "is too long"),
+  isShown,
+);
+
 /** RFC6749-10.14-1, NAME-D-4: a text that has no characters which hide, reorder or cover others; any space is one. */
 export const shownText = (charsMax: number) =>
   v.pipe(
     v.string(),
     v.check((text) => !isBlank(text), "has nothing that people see"),
     v.check((text) => [...text].length <= charsMax, `is longer than ${charsMax} characters`),
-    v.check(
-      (text) => unsafeIn(text) === undefined,
-      ({ input }) =>
-        `has a character that is not shown, or that reorders others: leave out ${unsafeIn(input)}`,
-    ),
+    isShown,
     v.check((text) => !hasStackedMarks(text), "has more than three combining marks on one letter"),
   );
 

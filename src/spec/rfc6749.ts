@@ -21,7 +21,7 @@
  * flows/refusal.ts, people/flows/redeem-code.ts, records.ts; 10.6 config/client-schema.ts,
  * people/flows/read-authorization.ts, people/flows/redeem-code.ts; 10.10 adapters/crypto/random.ts,
  * cli/clients/secret-clients.ts, flows/register-client.ts, ports.ts; 10.12 people/flows/decision.ts; 10.13
- * people/http/page-answers.ts; 10.14 flows/order/subject.ts, http/message.ts, policy/consent.ts, policy/targets.ts,
+ * people/http/page-answers.ts; 10.14 flows/order/subject.ts, http/message.ts, policy/targets.ts,
  * policy/worded.ts; B http/body.ts, http/handler.ts.
  */
 

@@ -359,18 +359,28 @@ test("an id that begins with a hyphen is not read as an option", async (t) => {
 const refusedConsents = [
   ["PROD-2.6-4 an issuer that is not trusted", { issuer: "https://idp.example/" }, "--issuer"],
   ["PROD-2.6-4 an unknown target", { target: "API" }, "--target"],
+  ["PROD-2.6-4 a scope that no target has", { scope: "trips.read no.such.scope" }, "--scope"],
+  [
+    "RFC6749-10.14-1, NAME-D-8 a subject with a character that reverses",
+    { subject: "a\u202ebc" },
+    "the consent",
+  ],
   ["RFC6749-3.3-1 scopes with two spaces", { scope: "trips.read  trips.book" }, "--scope"],
   ["RFC6749-3.3-1 a scope with a character that is not allowed", { scope: 'trips."read' }, "--scope"],
 ] as const;
 
 for (const [name, changes, want] of refusedConsents) {
-  test(`${name} is refused, and nothing is written`, async (t) => {
+  test(`${name} is refused, and no consent is written`, async (t) => {
     const site = await sqliteSite(t);
     const run = await inside(site, ...add(changes));
     assert.equal(run.code, 1);
     assert.ok(run.err.startsWith(want), run.err);
     assert.equal(run.err.split("\n").length, 2);
-    assert.deepEqual(await site.store.log.logs(), []);
+    const told = (await bodies(site)).map(({ type, outcome }) => [type, outcome]);
+    assert.deepEqual(told, [
+      ["log.genesis", "allow"],
+      ["admin.access", "deny"],
+    ]);
     assert.deepEqual(await site.store.consents.list(), []);
   });
 }

@@ -351,6 +351,14 @@ const REFUSED: Readonly<Record<string, readonly [options: readonly string[], say
     "subject: https://idp.example/ is neither in trustedIssuers nor this server's issuer",
   ],
   "for an unknown target": [["--target", "plannner"], "targets: plannner is not a name in targets"],
+  "of a client whose name reorders text": [
+    ["--client", "a\u202eb"],
+    "client: has a character that is not shown",
+  ],
+  "for a subject with an invisible character": [
+    ["--issuer", IDP, "--subject", "ali\u200bce"],
+    "subject.sub: has a character that is not shown",
+  ],
   "that is over": [["--not-after", "2026-01-01T00:00:00Z"], "notAfter: is past, or more than 30 days away"],
   "that lasts for years": [["--not-after", "2099-01-01T00:00:00Z"], "notAfter: is past, or more than 30"],
   "with a title that reorders text": [["--title", "a\u202eb"], "title: "],
@@ -358,7 +366,7 @@ const REFUSED: Readonly<Record<string, readonly [options: readonly string[], say
   "with what is no scope": [["--scope", 'a"b'], "scopes.0: is not a scope"],
 };
 for (const [what, [options, says]] of Object.entries(REFUSED)) {
-  test(`JOB-D-2, JOB-D-4 the command for a job ${what} says what is wrong, and makes none: it is refused`, async () => {
+  test(`JOB-D-2, JOB-D-4, NAME-D-8 the command for a job ${what} says what is wrong, and makes none: it is refused`, async () => {
     const has = (name: string): boolean => options.includes(name);
     const run = await create(
       ...(has("--client") ? [] : ["--client", "report"]),

@@ -446,6 +446,8 @@ const BAD: Readonly<Record<string, string>> = {
   "a title of direction marks": '{"title":"a\\u202eb"}',
   "a title of a line end": '{"title":"a\\nb"}',
   "a title that is too long": JSON.stringify({ title: "x".repeat(201) }),
+  "a target with direction marks": '{"title":"a","targets":["a\\u202eb"]}',
+  "an agent with a line end": '{"title":"a","agents":["a\\nb"]}',
   "a title of spaces": '{"title":"   "}',
   "too large a text": JSON.stringify({ title: "x", targets: ["é".repeat(1500), "è".repeat(1500)] }),
   "a list in a list": '{"title":"a","targets":[["b"]]}',
@@ -459,7 +461,7 @@ const BAD: Readonly<Record<string, string>> = {
   "a time that is too far away": '{"title":"a","notAfter":9007199254740991}',
 };
 for (const [what, text] of Object.entries(BAD)) {
-  test(`JOB-D-2, JOB-D-3 a job_request with ${what} is refused`, async (t) => {
+  test(`JOB-D-2, JOB-D-3, NAME-D-8 a job_request with ${what} is refused`, async (t) => {
     const { exchange, refused } = await openWorld(t);
     const { kind, reason } = await refused(exchange(planner, { job_request: text }));
     assert.equal(kind, "request_malformed");
