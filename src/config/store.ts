@@ -1,7 +1,8 @@
 /** The `store` section: a file, or the connection URL of a PostgreSQL database and how its server is verified. */
 import { resolve } from "node:path";
+import { STORE_HOSTS_MAX } from "../limits/store.ts";
 import { defined } from "../result.ts";
-import type { DatabaseTls, StorePlace } from "../settings/settings.ts";
+import type { DatabaseHost, DatabaseTls, StorePlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import { isLoopbackHost } from "./values.ts";
@@ -13,12 +14,15 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
   const unread = { ...store, postgres: "" };
   const text = reader.readSecret("store.postgres", store.postgres);
   if (text === undefined) return unread;
-  if (hostsOf(text).includes(",")) {
-    reader.problem("store.postgres", "names several hosts: name one, which leads to the server that writes");
-    return unread;
-  }
-  const url = parseDatabaseUrl(text);
-  if (url === undefined) {
+  const texts = textsOf(text);
+  const urls = texts.flatMap((one) => parseDatabaseUrl(one) ?? []);
+  const [url] = urls;
+  const isList = texts.length > 1;
+  if (
+    url === undefined ||
+    urls.length < texts.length ||
+    (isList && urls.some(({ hostname }) => hostname === ""))
+  ) {
     // The text of the URL is left out, because it holds a password.
     reader.problem("store.postgres", "is not a connection URL (postgres://…)");
     return unread;
@@ -28,22 +32,38 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
   for (const name of new Set(names.filter((one, index) => names.indexOf(one) < index)))
     reader.problem("store.postgres", `has the parameter ${name} several times`);
   refuseOtherServers(parameters, reader);
-  const socketFolder = readSocketFolder(url, parameters);
+  const [socketFolder] = urls.flatMap((one) => readSocketFolder(one, parameters) ?? []);
+  if (isList && socketFolder !== undefined)
+    reader.problem(
+      "store.postgres",
+      "names a folder beside several hosts: name hosts alone, or the folder alone",
+    );
+  if (urls.length > STORE_HOSTS_MAX)
+    reader.problem("store.postgres", `names ${urls.length} hosts: name at most ${STORE_HOSTS_MAX}`);
   const tls = readTls(parameters, reader);
-  const isFar =
-    socketFolder === undefined &&
-    url.hostname !== "" &&
-    !isLoopbackHost(url.hostname.replace(/^\[(.*)\]$/, "$1"));
+  const isFar = socketFolder === undefined && urls.some(({ hostname }) => isFarHost(hostname));
   if (tls?.mode !== "verified" && profile === "production" && isFar) {
     reader.warnings.push(
       "store.postgres: the server of the database is not verified, so another one could take its place and read everything: add sslmode=verify-full, and sslrootcert=FILE for a private authority",
     );
   }
   const rest = parameters.toString();
-  const place = text.split("?", 1)[0] ?? "";
+  const place = texts[0]?.split("?", 1)[0] ?? "";
   const postgres = (socketFolder === undefined ? place : atLocalhost(url)) + (rest && `?${rest}`);
-  return defined<Extract<Place, { postgres: string }>>({ ...store, postgres, socketFolder, tls });
+  const hosts = isList ? urls.map(hostOf) : undefined;
+  return defined<Extract<Place, { postgres: string }>>({ ...store, postgres, socketFolder, hosts, tls });
 }
+
+/** STORE-D-7: the URL with each host of its list alone; libpq gives each its own port. */
+function textsOf(text: string): readonly string[] {
+  const [, begin = "", list = text, end = ""] = /^([^:]*:\/\/(?:[^/?]*@)?)([^/?]*)(.*)$/s.exec(text) ?? [];
+  return list.split(",").map((host) => begin + host + end);
+}
+
+const hostOf = ({ hostname, port }: URL): DatabaseHost => ({ name: hostname, port: Number(port || 5432) });
+
+const isFarHost = (hostname: string): boolean =>
+  hostname !== "" && !isLoopbackHost(hostname.replace(/^\[(.*)\]$/, "$1"));
 
 /** As libpq names the folder of a Unix socket: the parameter `host`, or the host in percent-encoding. */
 function readSocketFolder(url: URL, parameters: URLSearchParams): string | undefined {
@@ -103,12 +123,6 @@ function refuseOtherServers(parameters: URLSearchParams, reader: Reader): void {
     `has target_session_attrs=${wanted}: remove it, because only a server that writes is used`,
   );
 }
-
-const hostsOf = (text: string): string =>
-  text
-    .replace(/^[^:]*:\/\//, "")
-    .replace(/[/?].*$/s, "")
-    .replace(/^.*@/s, "");
 
 /** Each part is decoded, as the driver reads it. */
 function parseDatabaseUrl(text: string): URL | undefined {

@@ -7,6 +7,10 @@ export const STORE_START_SECONDS = 60;
 export const STORE_BUSY_RETRY_MS = 10;
 /** Pause before a database that did not answer is tried again. */
 export const STORE_RETRY_MS = 1_000;
+/** The same for each of several servers: well below the second in which the next one that writes is to be found. */
+export const STORE_TURN_MS = 400;
+/** The most servers in a list. */
+export const STORE_HOSTS_MAX = 8;
 /**
  * The most connections to the database that are tried in one window, which is longer than a second so that delays add
  * up to no more.

@@ -293,8 +293,19 @@ export type StreamSettings = Stream & {
 /** The store is a file of SQLite, or a URL of PostgreSQL with the number of connections at most. */
 export type StorePlace =
   | { sqlite: string }
-  /** `socketFolder` is the folder of a Unix socket, in place of the host; without `tls` nothing is encrypted. */
-  | { postgres: string; connections?: number; socketFolder?: string; tls?: DatabaseTls };
+  /**
+   * `socketFolder` is the folder of a Unix socket, in place of the host, and `hosts` a list of servers, of which one that
+   * writes is used; without `tls` nothing is encrypted.
+   */
+  | {
+      postgres: string;
+      connections?: number;
+      socketFolder?: string;
+      hosts?: readonly DatabaseHost[];
+      tls?: DatabaseTls;
+    };
+
+export type DatabaseHost = { name: string; port: number };
 
 export type DatabaseTls = {
   /**

@@ -10,7 +10,7 @@ const OF_START = new Set(membersOf(ConfigFile).flatMap(({ path, ofStart }) => (o
 
 /** The parts of a database URL besides its server. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
-  "store.postgres": ["store.socketFolder", "store.tls"],
+  "store.postgres": ["store.socketFolder", "store.hosts", "store.tls"],
 };
 
 /** Settings are compared by value; a section that came or went is named by each of its members. */

@@ -465,19 +465,69 @@ test("a store that asks for a server that writes is accepted, and the driver is 
   }
 });
 
-test("a store with several hosts is refused in one line", (t) => {
+test("STORE-D-7 a store with several hosts is read as a list of them, in the words of libpq", (t) => {
   t.after(() => delete process.env.MANDATE_TEST);
-  for (const hosts of [
-    "first.example,second.example:5433",
-    "first.example:1,second.example:2",
-    "[::1],two",
-  ]) {
-    process.env.MANDATE_TEST = `postgres://mandate:p,ss@${hosts}/mandate`;
-    assert.deepEqual(problems({ store: { sqlite: undefined, postgres: { env: "MANDATE_TEST" } } }), [
-      "store.postgres: names several hosts: name one, which leads to the server that writes",
-    ]);
+  const store = { sqlite: undefined, postgres: { env: "MANDATE_TEST" } };
+  const lists: [list: string, first: string, hosts: [string, number][]][] = [
+    [
+      "one.example,two.example:5433",
+      "one.example",
+      [
+        ["one.example", 5432],
+        ["two.example", 5433],
+      ],
+    ],
+    [
+      "one.example:1,two.example:2",
+      "one.example:1",
+      [
+        ["one.example", 1],
+        ["two.example", 2],
+      ],
+    ],
+    [
+      "[::1],two",
+      "[::1]",
+      [
+        ["[::1]", 5432],
+        ["two", 5432],
+      ],
+    ],
+  ];
+  for (const [list, first, hosts] of lists) {
+    process.env.MANDATE_TEST = `postgres://mandate:p,ss@${list}/mandate?target_session_attrs=read-write&sslmode=verify-full`;
+    assert.deepEqual(load({ store }).fixed.store, {
+      postgres: `postgres://mandate:p,ss@${first}/mandate`,
+      hosts: hosts.map(([name, port]) => ({ name, port })),
+      tls: { mode: "verified" },
+      connections: 10,
+      startSeconds: 60,
+    });
   }
+  process.env.MANDATE_TEST = "postgres://mandate@localhost,db.example/mandate";
+  assert.match(load({ store }).warnings.join(), /the server of the database is not verified/);
 });
+
+const refusedLists: [place: string, problem: string][] = [
+  ["one,,two/mandate", "is not a connection URL (postgres://…)"],
+  ["one,two:x/mandate", "is not a connection URL (postgres://…)"],
+  [
+    "one,two/mandate?target_session_attrs=any",
+    "has target_session_attrs=any: remove it, because only a server that writes is used",
+  ],
+  ["one,two/mandate?host=/run", "names a folder beside several hosts: name hosts alone, or the folder alone"],
+  ["one,%2Frun/mandate", "names a folder beside several hosts: name hosts alone, or the folder alone"],
+  ["a,b,c,d,e,f,g,h,i/mandate", "names 9 hosts: name at most 8"],
+];
+for (const [place, problem] of refusedLists) {
+  test(`STORE-D-7 ${place} as a list of hosts is refused in one line`, (t) => {
+    t.after(() => delete process.env.MANDATE_TEST);
+    process.env.MANDATE_TEST = `postgres://mandate:p,ss@${place}`;
+    assert.deepEqual(problems({ store: { sqlite: undefined, postgres: { env: "MANDATE_TEST" } } }), [
+      `store.postgres: ${problem}`,
+    ]);
+  });
+}
 
 test("an inline secret is accepted only in the development profile", () => {
   const inline = { keys: { encryptionKey: KEY.toString("base64url") } };

@@ -7,7 +7,7 @@ import { execFile, execFileSync, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
-import { cp, lchown, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { cp, lchown, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,7 +23,7 @@ const PORT_ATTEMPTS_MAX = 10;
 // Below the range from which systems take the ports of outgoing connections, so that a restart finds its own.
 const PORT_MIN = 15_000;
 const PORT_MAX = 32_000;
-const READY = "database system is ready to accept connections";
+const READY = /database system is ready to accept (?:read-only )?connections/;
 const PORT_TAKEN = "could not create any TCP/IP sockets";
 /** The folder of other binaries, such as /usr/lib/postgresql/15/bin: to run tests on the version of a company. */
 const OTHER_BINARIES = process.env.MANDATE_POSTGRES_BIN;
@@ -51,6 +51,8 @@ export type PostgresOptions = {
   durable?: boolean;
   /** Key and certificate of the server (PEM); without them it has no TLS. */
   tls?: { key: string; cert: string };
+  /** Makes it a hot standby that follows this server by streaming replication, until it is promoted. */
+  standbyOf?: Postgres;
 };
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
@@ -95,10 +97,12 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
   const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
   const shared = process.env[SHARED_FOLDER];
   const prepared = shared === undefined ? folder : join(shared, "postgres");
+  const { standbyOf } = options;
   // In a run of all tests the first server makes it, before any other is started.
-  if (!existsSync(join(prepared, "data"))) await prepare(prepared, user);
+  if (standbyOf !== undefined) await copyRunning(standbyOf, folder, user);
+  else if (!existsSync(join(prepared, "data"))) await prepare(prepared, user);
   // Keeps the owner of each file.
-  if (prepared !== folder) await promisify(execFile)("cp", ["-a", `${prepared}/.`, folder]);
+  if (standbyOf === undefined && prepared !== folder) await copyFolder(prepared, folder);
   const password = await readFile(join(folder, "password"), "utf8");
   const secured = ["key", "cert"] as const;
   for (const name of options.tls === undefined ? [] : secured) {
@@ -118,6 +122,7 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
       ...sockets,
       ...durability,
       ...(options.tls === undefined ? [] : ["ssl=on", ...tls]),
+      ...(standbyOf === undefined ? [] : [`primary_conninfo=${standbyOf.url}`]),
       "dynamic_shared_memory_type=mmap",
     ],
   };
@@ -153,6 +158,29 @@ async function prepare(folder: string, user: Run["user"]): Promise<void> {
   await promisify(execFile)(binary(folder, "initdb"), [...how, ...who], surroundings({ folder, user }));
 }
 
+const copyFolder = (from: string, to: string) => promisify(execFile)("cp", ["-a", `${from}/.`, to]);
+
+/** A backup of a server that goes on meanwhile, as pg_basebackup makes it, which the package does not carry. */
+async function copyRunning(
+  { url, socketFolder }: Postgres,
+  folder: string,
+  user: Run["user"],
+): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    await sql`select pg_backup_start('standby', true)`;
+    await copyFolder(socketFolder, folder);
+    const [row] = await sql<{ labelfile: string }[]>`select labelfile from pg_backup_stop()`;
+    const data = join(folder, "data");
+    await rm(join(data, "postmaster.pid"));
+    await writeFile(join(data, "backup_label"), row?.labelfile ?? "");
+    await writeFile(join(data, "standby.signal"), "");
+  } finally {
+    await sql.end();
+  }
+  await giveAway(folder, user);
+}
+
 const binary = (folder: string, name: string): string => join(OTHER_BINARIES ?? join(folder, "bin"), name);
 
 /** Only the server knows whether a port is free, so we let it try. */
@@ -181,7 +209,7 @@ async function startOn(run: Run, port: number): Promise<ChildProcess> {
   const gone = once(server, "exit").then(() => run.guard.watch(undefined));
   run.guard.watch(server.pid);
   const deadline = Date.now() + START_TIMEOUT_MS;
-  while (!readFileSync(logFile, "utf8").includes(READY)) {
+  while (!READY.test(readFileSync(logFile, "utf8"))) {
     if (Date.now() > deadline) server.kill("SIGQUIT");
     if (hasEnded(server)) {
       await gone;

@@ -8,7 +8,7 @@ import type { Socket } from "node:net";
 import postgres from "postgres";
 import { STORE_CONNECT_TIMEOUT_MS, STORE_GRACE_MS, STORE_RENEW_MS } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import type { DatabaseTls } from "../../../settings/settings.ts";
+import type { DatabaseHost, DatabaseTls } from "../../../settings/settings.ts";
 import type { Store } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import type { Attempts } from "./attempts.ts";
@@ -20,6 +20,7 @@ import { failed, openSocket } from "./socket.ts";
 
 const LATE = "the database did not answer in time";
 const CLOSED = "the database connection is closed";
+const NOT_NEEDED = new StoreUnavailable("another server of the database writes");
 /** The message by which a client leaves. */
 const TERMINATE = Buffer.from([0x58, 0, 0, 0, 4]);
 
@@ -28,6 +29,7 @@ export type Sql = postgres.Sql<{ bigint: number }>;
 /** A connection counts until its socket is closed, so that the database never sees more of them than are allowed. */
 type Connection = {
   sql: Sql;
+  server: Server;
   socket?: Socket;
   /** Aborted, it ends the socket; aborted by the socket when that ends first. */
   cut: AbortController;
@@ -47,6 +49,8 @@ type Waiting = {
   refuse(fault: unknown): void;
 };
 
+type Server = { address: ServerAddress; attempts: Attempts };
+
 /** Runs one unit of work; throws StoreUnavailable at the deadline, even if the driver does not answer. */
 export type Call = <T>(work: (sql: Sql) => PromiseLike<T>) => Promise<T>;
 
@@ -60,20 +64,26 @@ export type DatabaseOptions = {
   url: string;
   /** Of a Unix socket, in place of the host. */
   socketFolder?: string | undefined;
+  /** In place of the host of the URL: of these servers, one that writes is used. */
+  hosts?: readonly DatabaseHost[] | undefined;
   /** Absent: not encrypted. */
   tls?: DatabaseTls | undefined;
   timeoutMs: number;
   connectionsMax: number;
-  /** Shared by all that connect to one server. */
-  attempts: Attempts;
+  /** For each server; shared by all that connect to it. */
+  attempts: readonly Attempts[];
 };
 
 const NOTHING = (): void => {};
 
 /** Connects with the first call. Throws for a URL that the driver cannot read. */
 export function openConnections(options: DatabaseOptions): Database {
-  const { timeoutMs, connectionsMax, attempts } = options;
-  const address = readAddress(options);
+  const { timeoutMs, connectionsMax } = options;
+  const servers = options.attempts.map(
+    (attempts, nth): Server => ({ attempts, address: readAddress(options, nth) }),
+  );
+  /** The server of all connections that serve. While it is not known every server is asked. */
+  let writer: Server | undefined;
   const connections = new Set<Connection>();
   /** A list: of a set, V8 keeps each table that it grew out of, with all that was in it, until the next full collection. */
   let waiting: Waiting[] = [];
@@ -83,6 +93,16 @@ export function openConnections(options: DatabaseOptions): Database {
 
   const inState = (...states: Connection["state"][]) =>
     [...connections].filter(({ state }) => states.includes(state));
+
+  const isServing = (): boolean => inState("idle", "busy").some(({ isStale }) => !isStale);
+
+  /** Why the servers that may be meant cannot be used. */
+  function failure(): StoreUnavailable | undefined {
+    const asked = writer === undefined ? servers : [writer];
+    const failures = asked.flatMap(({ attempts }) => attempts.failure ?? []);
+    const told = new Set(failures.map(({ message }) => message));
+    return told.size > 1 ? new StoreUnavailable([...told].join("; ")) : failures[0];
+  }
 
   /**
    * Gives idle connections to waiting calls, and opens more for the others. After it, a call that waits has an attempt
@@ -95,16 +115,25 @@ export function openConnections(options: DatabaseOptions): Database {
       if (next === undefined) break;
       void serve(connection, next);
     }
+    const asked = writer === undefined ? servers : [writer];
+    const waitMs = Math.min(...asked.flatMap((server) => openMore(server, asked.length > 1) ?? []));
+    if (Number.isFinite(waitMs)) timer = setTimeout(serveWaiting, waitMs);
+  }
+
+  /** Opens connections for the calls that wait; returns after what time it can open those that are missing. */
+  function openMore(server: Server, isOneOfSeveral: boolean): number | undefined {
+    const { attempts } = server;
     // After a failed attempt one at a time is enough to see when the server is back.
-    const wanted = Math.min(waiting.length, attempts.failure === undefined ? connectionsMax : 1);
-    while (inState("connecting").length < wanted && connections.size < connectionsMax) {
+    const isOne = isOneOfSeveral || attempts.failure !== undefined;
+    const wanted = Math.min(waiting.length, isOne ? 1 : connectionsMax);
+    const countAt = (all: Iterable<Connection>): number =>
+      [...all].filter((one) => one.server === server).length;
+    while (countAt(inState("connecting")) < wanted && countAt(connections) < connectionsMax) {
       const waitMs = attempts.waitMs();
-      if (waitMs > 0) {
-        timer = setTimeout(serveWaiting, waitMs);
-        return;
-      }
-      void open();
+      if (waitMs > 0) return waitMs;
+      void open(server);
     }
+    return undefined;
   }
 
   async function serve(connection: Connection, call: Waiting): Promise<void> {
@@ -129,9 +158,10 @@ export function openConnections(options: DatabaseOptions): Database {
     serveWaiting();
   }
 
-  async function open(): Promise<void> {
+  async function open(server: Server): Promise<void> {
+    const { attempts } = server;
     attempts.begin();
-    const connection = connect();
+    const connection = connect(server);
     const { cut, ended, sql } = connection;
     const limitMs = Math.min(timeoutMs, STORE_CONNECT_TIMEOUT_MS);
     const late = setTimeout(() => cut.abort(new StoreUnavailable(LATE)), limitMs);
@@ -140,17 +170,29 @@ export function openConnections(options: DatabaseOptions): Database {
       cut.signal.throwIfAborted();
       connection.state = "idle";
       attempts.end();
+      writer = server;
+      // STORE-D-7: two that both write are two databases, and calls go to one of them.
+      for (const other of inState("connecting")) if (other.server !== server) other.cut.abort(NOT_NEEDED);
     } catch (error) {
       // The driver tells what the server answers; for everything else it tells only that the connection ended.
       const fault = toConnectFault(cut.signal.aborted && !isPostgresError(error) ? cut.signal.reason : error);
-      if (!isClosed) attempts.end(fault);
+      if (!isClosed && fault !== NOT_NEEDED) attempts.end(fault);
       cut.abort(fault);
       // With other connections, the server only has no place for more.
-      if (!inState("idle", "busy").some(({ isStale }) => !isStale)) refuseWaiting(fault);
+      if (!isServing() && !isAnotherTried(server)) refuseWaiting(failure() ?? fault);
     } finally {
       clearTimeout(late);
     }
     serveWaiting();
+  }
+
+  /** Whether an attempt at another server is under way, or can begin now. */
+  function isAnotherTried(server: Server): boolean {
+    return servers.some(
+      (one) =>
+        one !== server &&
+        (inState("connecting").some((each) => each.server === one) || one.attempts.waitMs() === 0),
+    );
   }
 
   function refuseWaiting(fault: unknown): void {
@@ -158,11 +200,11 @@ export function openConnections(options: DatabaseOptions): Database {
     waiting = [];
   }
 
-  function connect(): Connection {
+  function connect(server: Server): Connection {
     const cut = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     // Begun here, so that attempts are as far apart as they are counted.
-    let opening: Promise<Socket> | undefined = openSocket(address, options.tls, cut);
+    let opening: Promise<Socket> | undefined = openSocket(server.address, options.tls, cut);
     opening.then(
       (socket) => {
         connection.socket = socket;
@@ -193,10 +235,19 @@ export function openConnections(options: DatabaseOptions): Database {
       },
     };
     const sql: Sql = postgres(options.url, driven);
-    const connection: Connection = { sql, cut, ended, lose: NOTHING, state: "connecting", isStale: false };
+    const connection: Connection = {
+      sql,
+      server,
+      cut,
+      ended,
+      lose: NOTHING,
+      state: "connecting",
+      isStale: false,
+    };
     connections.add(connection);
     cut.signal.addEventListener("abort", () => {
       connections.delete(connection);
+      if (!isServing()) writer = undefined;
       resolve();
       connection.lose();
       // An attempt that fails, and a call that ends, are followed by it anyway.
@@ -220,6 +271,7 @@ export function openConnections(options: DatabaseOptions): Database {
     const nowMs = performance.now();
     if (nowMs < renewedMs + STORE_RENEW_MS) return;
     renewedMs = nowMs;
+    writer = undefined;
     dismiss();
   }
 
@@ -233,9 +285,8 @@ export function openConnections(options: DatabaseOptions): Database {
     async call<T>(work: (sql: Sql) => PromiseLike<T>) {
       if (isClosed) throw new StoreUnavailable(CLOSED);
       // While the database cannot be reached its callers fail at once: none of them waits for the next attempt.
-      if (connections.size === 0 && attempts.failure !== undefined && attempts.waitMs() > 0) {
-        throw attempts.failure;
-      }
+      const isAway = ({ attempts }: Server) => attempts.failure !== undefined && attempts.waitMs() > 0;
+      if (connections.size === 0 && servers.every(isAway)) throw failure();
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       const call: Waiting = {
         refuse: reject,
@@ -253,7 +304,7 @@ export function openConnections(options: DatabaseOptions): Database {
       };
       const late = setTimeout(() => {
         waiting = waiting.filter((one) => one !== call);
-        reject(attempts.failure ?? new StoreUnavailable(LATE));
+        reject(failure() ?? new StoreUnavailable(LATE));
       }, timeoutMs);
       waiting.push(call);
       serveWaiting();
@@ -279,10 +330,10 @@ export function openConnections(options: DatabaseOptions): Database {
   };
 }
 
-function readAddress({ url, socketFolder }: DatabaseOptions): ServerAddress {
+function readAddress({ url, socketFolder, hosts }: DatabaseOptions, nth: number): ServerAddress {
   const { host, port } = postgres(url).options;
-  const [name = ""] = host;
   const number = port[0] ?? 0;
   if (socketFolder !== undefined) return { path: `${socketFolder}/.s.PGSQL.${number}` };
-  return { host: name.replace(/^\[(.*)\]$/, "$1"), port: number };
+  const { name, port: own } = hosts?.[nth] ?? { name: host[0] ?? "", port: number };
+  return { host: name.replace(/^\[(.*)\]$/, "$1"), port: own };
 }

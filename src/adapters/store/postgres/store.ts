@@ -21,7 +21,7 @@ import { findPostgresTokens } from "./tokens.ts";
 
 type PostgresPlace = Extract<StorePlace, { postgres: string }>;
 
-/** `postgres`: a URL as `postgres://user:password@host:port/database`, of one host. */
+/** `postgres`: a URL as `postgres://user:password@host:port/database`; a list of hosts stands beside it. */
 export async function openPostgres(
   place: PostgresPlace,
   { timeoutMs, mustExist, mustBeCurrent }: OpenOptions,
@@ -51,11 +51,12 @@ export async function openPostgres(
 
 type Server = Omit<DatabaseOptions, "timeoutMs" | "connectionsMax">;
 
-const serverOf = ({ postgres: url, socketFolder, tls }: PostgresPlace): Server => ({
+const serverOf = ({ postgres: url, socketFolder, hosts, tls }: PostgresPlace): Server => ({
   url,
   socketFolder,
+  hosts,
   tls,
-  attempts: makeAttempts(),
+  attempts: makeAttempts(hosts?.length),
 });
 
 /** Connections of their own for work on the tables, which may take longer than a call. */

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import postgres from "postgres";
+import { freePorts } from "../../../../scripts/server-process.ts";
+import { openStore } from "../../../../src/adapters/store/open.ts";
+import type { Store } from "../../../../src/adapters/store/store.ts";
+import { StoreUnavailable } from "../../../../src/ports.ts";
+import type { DatabaseHost } from "../../../../src/settings/settings.ts";
+import { openDatabaseProxy } from "../../../support/database-proxy.ts";
+import type { Postgres } from "../../../support/postgres.ts";
+import { startPostgres } from "../../../support/postgres.ts";
+import { stop } from "../../../support/stop.ts";
+import { assertShort, stretch } from "../../../support/yardstick.ts";
+import { makeEvent } from "../store.contract.ts";
+
+const hostOf = (url: string): DatabaseHost => ({ name: "127.0.0.1", port: Number(new URL(url).port) });
+
+async function writes(store: Store, seq: number): Promise<boolean> {
+  try {
+    await store.log.append([{ event: makeEvent("as-1", seq) }]);
+    return true;
+  } catch (fault) {
+    if (fault instanceof StoreUnavailable) return false;
+    throw fault;
+  }
+}
+
+describe("STORE-D-7 a list of hosts", () => {
+  let [leader, standby]: Postgres[] = [];
+  before(async () => {
+    leader = await startPostgres();
+    standby = await startPostgres({ standbyOf: leader });
+  });
+  after(async () => {
+    await stop(standby);
+    await stop(leader);
+  });
+
+  async function open(t: TestContext, hosts: readonly DatabaseHost[]) {
+    const url = leader?.url ?? "";
+    const store = await openStore({ postgres: url, hosts, connections: 3 });
+    t.after(() => store.close());
+    return store;
+  }
+
+  test("of which the last one writes, and others are away, silent or standbys, is served by that one", async (t) => {
+    const [closed = 0] = await freePorts(1);
+    const silent = await openDatabaseProxy(leader?.url ?? "");
+    t.after(silent.close);
+    silent.manner = "never answer";
+    const took = stretch();
+    const store = await open(t, [
+      { name: "127.0.0.1", port: closed },
+      hostOf(silent.url),
+      hostOf(standby?.url ?? ""),
+      hostOf(leader?.url ?? ""),
+    ]);
+    await Promise.all(Array.from({ length: 20 }, () => store.log.head("as-1")));
+    // Those that failed, and the one that is silent, hold nothing up.
+    assertShort(took, 3_000, "a store of four hosts", t);
+    assert.ok(silent.attempts <= 3, `${silent.attempts} attempts`);
+  });
+
+  test("leads to the standby once it was promoted, within a second", async (t) => {
+    const way = await openDatabaseProxy(leader?.url ?? "");
+    t.after(way.close);
+    const store = await open(t, [hostOf(way.url), hostOf(standby?.url ?? "")]);
+    assert.ok(await writes(store, 0));
+    // The leader is away, and hangs up on each attempt.
+    way.manner = "close";
+    way.cut();
+    assert.equal(await writes(store, 1), false);
+    const sql = postgres(standby?.url ?? "", { max: 1 });
+    await sql`select pg_promote()`;
+    await sql.end();
+    const took = stretch();
+    while (!(await writes(store, 1))) await sleep(5);
+    assertShort(took, 1_000, "after the promotion", t);
+    assert.equal((await store.log.head("as-1"))?.seq, 1);
+  });
+});
