@@ -119,9 +119,14 @@ type KeysFile = v.InferOutput<typeof IssuerFile>["keys"];
 /** A file, a fixed URL, or discovery through the issuer's metadata (RFC8414-3-2). */
 function readKeys(path: string, issuer: string, from: KeysFile, reader: Reader): IssuerKeys {
   if ("file" in from) return readKeysFile(`${path}.file`, from.file, reader);
-  if ("url" in from) return reader.readRemote(path, from);
-  const { url: _, ...reach } = reader.readRemote(path, { ...from, url: issuer });
-  return { ...reach, discover: issuer };
+  const { authorization: token, ...rest } = from;
+  const authorization = token && { file: reader.locate(token.file) };
+  // It is only looked into: a cluster writes it anew every hour, which is no change of the configuration.
+  const seen = token && reader.peek(token.file);
+  if (seen?.ok === false) reader.problem(`${path}.authorization.file`, seen.error);
+  if ("url" in rest) return defined<IssuerKeys>({ ...reader.readRemote(path, rest), authorization });
+  const { url: _, ...reach } = reader.readRemote(path, { ...rest, url: issuer });
+  return defined<IssuerKeys>({ ...reach, discover: issuer, authorization });
 }
 
 /** The file is read again while the server runs; here only an operator's mistake is found. */

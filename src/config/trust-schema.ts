@@ -54,9 +54,15 @@ export const TrustDomainFile = v.strictObject({
   ),
 });
 
+const authorization = maybe(
+  file,
+  "A bearer token by which this server may read them, as a cluster demands; the file is read at each fetch. It is sent to the origin of `url`, or of the issuer with `discover`, and to no other.",
+);
+const remoteKeys = v.strictObject({ ...remote.entries, authorization });
 const discovery = v.strictObject({
   discover: setting(v.literal(true), "Reads the URL of the keys from the issuer's own metadata."),
   ...reach,
+  authorization,
 });
 const prefixed = v.strictObject({ prefix: setting(text, "A text put before each `sub`.") });
 const tabled = v.strictObject({
@@ -157,8 +163,8 @@ const SignalSourceFile = v.strictObject({
 export const IssuerFile = v.strictObject({
   keys: setting(
     oneForm(
-      [file, remote, discovery],
-      'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca" and "privateNetworks"',
+      [file, remoteKeys, discovery],
+      'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca", "privateNetworks" and "authorization"',
     ),
     'Its public keys: { "discover": true } by its metadata, { "url": … } of a JWK Set, or { "file": … } with one, which is read again every 30 seconds.',
   ),

@@ -104,8 +104,11 @@ export type SpiffeEndpoint = Pick<RemoteDocument, "url" | "privateNetworks"> & {
 /** The place of a trusted issuer's keys: a file, a fixed URL, or the URL that its metadata name (RFC8414-3.3-1). */
 export type IssuerKeys =
   | { file: string }
-  | RemoteDocument
-  | (Omit<RemoteDocument, "url"> & { discover: string });
+  | (RemoteDocument & Authorized)
+  | (Omit<RemoteDocument, "url"> & Authorized & { discover: string });
+
+/** The file of a bearer token by which this server may read them. */
+type Authorized = { authorization?: { file: string } };
 
 /** How the `sub` of a foreign issuer becomes ours, so that no two issuers share a subject (RFC7519-4.1.2-v1). */
 export type SubjectMapping =

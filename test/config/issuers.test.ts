@@ -76,6 +76,25 @@ test("RFC7523-5-1 keys are at a configured URL, without discovery", () => {
   assert.deepEqual(partner({ keys: { url } })?.keys, { url, privateNetworks: [] });
 });
 
+test("FEDC-D-8 a token by which keys are read is in a file, which is there at the start and is not kept", () => {
+  const authorization = { file: "tls/ca.pem" };
+  const absolute = { file: join(parent, "data", "tls/ca.pem") };
+  for (const where of [{ discover: true }, { url: "https://keys.example/partner" }]) {
+    const keys = { authorization: undefined, ...partner({ keys: { ...where, authorization } })?.keys };
+    assert.deepEqual(keys.authorization, absolute);
+  }
+  assert.match(
+    String(problems({ [PARTNER]: issuer({ keys: { discover: true, authorization: { file: "none" } } }) })),
+    /\.keys\.authorization\.file: none cannot be read: /,
+  );
+  for (const keys of [
+    { discover: true, authorization: "inline" },
+    { file: "idp/jwks.json", authorization },
+  ]) {
+    assert.notDeepEqual(problems({ [PARTNER]: issuer({ keys }) }), []);
+  }
+});
+
 test("RFC7523-5-1 keys are in a file beside the configuration, and an empty set is one", () => {
   const folder = join(parent, "data");
   writeFileSync(join(folder, "empty.json"), '{"keys":[]}');
@@ -91,7 +110,7 @@ test("RFC8414-3.3-2 an issuer is discovered by its unchanged identifier, includi
 });
 
 const KEYS =
-  'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca" and "privateNetworks"';
+  'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca", "privateNetworks" and "authorization"';
 
 const wrongKeys: [string, unknown, string][] = [
   ["without a source", {}, `${PATH}.keys: ${KEYS}`],

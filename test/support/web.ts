@@ -36,12 +36,13 @@ export type WebServer = {
   stop(): Promise<void>;
 };
 
-/** On loopback, over TLS. */
+/** On loopback, over TLS; the origin has the first of its names. */
 export async function startWebServer(
   answer: (request: Request) => Response | Promise<Response>,
+  names = ["localhost"],
 ): Promise<WebServer> {
   const authority = await makeAuthority("Authority of somebody else");
-  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+  const { keyPem, certPem } = await issueServerCertificate(authority, names);
   let origin = "";
   const server = createServer({ key: keyPem, cert: certPem }, async (incoming, outgoing) => {
     const { method = "GET", url = "/" } = incoming;
@@ -56,7 +57,7 @@ export async function startWebServer(
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  origin = `https://localhost:${(server.address() as AddressInfo).port}`;
+  origin = `https://${names[0]}:${(server.address() as AddressInfo).port}`;
   return {
     origin,
     ca: authority.certPem,

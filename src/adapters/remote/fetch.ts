@@ -55,6 +55,7 @@ export type FetchOptions = {
   agent?: CheckedAgent;
   /** The `etag` of the copy that the caller has. */
   ifNoneMatch?: string;
+  authorization?: string;
   post?: Posted;
 };
 
@@ -95,7 +96,7 @@ export async function fetchParsed(
   }
 }
 
-type Ask = Pick<FetchOptions, "ifNoneMatch" | "post">;
+type Ask = Pick<FetchOptions, "ifNoneMatch" | "authorization" | "post">;
 
 function send(
   url: URL,
@@ -104,7 +105,7 @@ function send(
   signal: AbortSignal,
   ask: Ask,
 ): Promise<Fetched> {
-  const { ifNoneMatch, post } = ask;
+  const { ifNoneMatch, post, authorization = post?.authorization } = ask;
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   const asked: CheckedRequest = {
     agent,
@@ -119,7 +120,7 @@ function send(
       "if-none-match": ifNoneMatch,
       "content-type": post?.contentType,
       "content-length": post && Buffer.byteLength(post.text),
-      authorization: post?.authorization,
+      authorization,
     }),
     maxHeaderSize: HEADER_BYTES_MAX,
   };

@@ -6,6 +6,7 @@ import {
   LAST_GOOD_SECONDS,
   METADATA_BYTES_MAX,
 } from "../../limits/fetching.ts";
+import { SHOWN_TEXT_CHARS_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { defined } from "../../result.ts";
 import type { IssuerKeys, RemoteDocument } from "../../settings/settings.ts";
@@ -13,7 +14,9 @@ import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet } from "../../spec/rfc7517.ts";
 import { discoveryUrls, parseIssuerMetadata } from "../../spec/rfc8414.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
+import type { Fetched, FetchOptions } from "./fetch.ts";
 import { FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
+import { FetchFailed } from "./fetch-failed.ts";
 import type { KeySources, SourceOptions } from "./key-sources.ts";
 import { keySources, looked, parsed, readFileText, SourceFailed } from "./key-sources.ts";
 import type { Loaded } from "./polled-document.ts";
@@ -67,28 +70,26 @@ async function loadKeySet(
     const text = await readFileText(where.file);
     return { value: parsed(parseJwkSet, text), text, refreshSeconds: FETCHED_SECONDS_MIN };
   }
-  const place = "discover" in where ? await discover(where) : where;
-  const copy = known(place.url);
-  const options = copy === undefined ? {} : { ifNoneMatch: copy.etag };
-  const fetched = await fetchDocument(place, KEY_SET_BYTES_MAX, options);
+  const url = "discover" in where ? await discover(where) : where.url;
+  const copy = known(url);
+  const fetched = await fetchOf(where, url, KEY_SET_BYTES_MAX, copy?.etag);
   const refreshSeconds = freshSeconds(fetched, FRESH_BOUNDS);
   if (fetched.notModified && copy) return { value: copy.value, text: copy.text, refreshSeconds };
   const { text, etag, contentType } = fetched;
   if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("the content type is not JSON");
   const value = parsed(parseJwkSet, text);
-  return defined<LoadedKeySet>({ value, text, refreshSeconds, url: place.url, etag });
+  return defined<LoadedKeySet>({ value, text, refreshSeconds, url, etag });
 }
 
+type Remote = Exclude<IssuerKeys, { file: string }>;
+
 /** RFC8414-3-2, RFC8414-3.3-2: finds the `jwks_uri` in the metadata at the first location that has metadata. */
-async function discover({ discover: issuer, ...reach }: Discovered): Promise<RemoteDocument> {
+async function discover(where: Extract<Remote, { discover: string }>): Promise<string> {
   let failure: unknown;
-  for (const url of discoveryUrls(issuer)) {
+  for (const url of discoveryUrls(where.discover)) {
     try {
-      const { text } = await fetchDocument({ ...reach, url }, METADATA_BYTES_MAX);
-      const { jwksUri } = parsed((document) => parseIssuerMetadata(document, issuer), text);
-      // Private networks and authority configured for the issuer do not extend to a key set on another origin.
-      const within = new URL(jwksUri).origin === new URL(issuer).origin;
-      return within ? { ...reach, url: jwksUri } : { url: jwksUri, privateNetworks: [] };
+      const { text } = await fetchOf(where, url, METADATA_BYTES_MAX);
+      return parsed((document) => parseIssuerMetadata(document, where.discover), text).jwksUri;
     } catch (fault) {
       // Metadata that exists but is invalid or of another issuer ends the search.
       if (fault instanceof SourceFailed) throw fault;
@@ -98,4 +99,43 @@ async function discover({ discover: issuer, ...reach }: Discovered): Promise<Rem
   throw failure;
 }
 
-type Discovered = Extract<IssuerKeys, { discover: string }>;
+/** FEDC-D-9: what the operator permits for an issuer holds for all of its documents, wherever its metadata put the keys. */
+async function fetchOf(where: Remote, url: string, bytesMax: number, ifNoneMatch?: string): Promise<Fetched> {
+  const { authorization, privateNetworks, ca } = where;
+  const [named, what] =
+    "url" in where ? [where.url, ""] : [where.discover, `${url.slice(0, SHOWN_TEXT_CHARS_MAX)}: `];
+  // FEDC-D-8: metadata could name any origin, which would then have the token.
+  const isNamed = new URL(url).origin === new URL(named).origin;
+  const token = authorization && isNamed ? await readBearer(authorization.file) : undefined;
+  try {
+    const options = defined<FetchOptions>({ ifNoneMatch, authorization: token });
+    return await fetchDocument(defined<RemoteDocument>({ url, privateNetworks, ca }), bytesMax, options);
+  } catch (fault) {
+    if (!(fault instanceof FetchFailed)) throw fault;
+    const { reason, status = 0, retryAfter } = fault;
+    const isRefused = status === 401 || status === 403;
+    const remedy = isRefused ? `: ${remedyOf(authorization !== undefined, isNamed)}` : "";
+    throw new FetchFailed(reason, `${what}${fault.message}${remedy}`, fault.status, retryAfter);
+  }
+}
+
+/** FEDC-D-10: what a server wants that refuses its document. */
+function remedyOf(hasToken: boolean, isNamed: boolean): string {
+  if (!hasToken) return "it wants a token, which authorization names; or copy the keys into a file";
+  return isNamed
+    ? "it does not let the token of authorization read this"
+    : "authorization is not sent to another origin than that of the issuer: name this address in url";
+}
+
+/** RFC 6750 2.1: a token as the field Authorization has it. */
+const BEARER = /^[\w.~+/-]+=*$/;
+
+/** FEDC-D-8: a cluster renews the file, so it is read for each fetch. */
+async function readBearer(file: string): Promise<string> {
+  const text = await readFileText(file).catch(({ message }: Error) => {
+    throw new SourceFailed(`authorization: ${message}`);
+  });
+  const token = text.replace(/\r?\n$/, "");
+  if (!BEARER.test(token)) throw new SourceFailed("authorization: the file has no token");
+  return `Bearer ${token}`;
+}

@@ -221,7 +221,8 @@ function memoryOf<T>(
 }
 
 /** Everything that identifies the source: the URL, and how the server at it is authenticated. */
-function locationOf({ privateNetworks: _, ...where }: Remote): string {
+function locationOf(remote: Remote): string {
+  const { privateNetworks: _, authorization: __, ...where } = { authorization: undefined, ...remote };
   return `${"discover" in where ? where.discover : where.url} ${hash.sha256(JSON.stringify(where))}`;
 }
 

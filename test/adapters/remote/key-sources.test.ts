@@ -62,7 +62,7 @@ const server = { close: () => {} };
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "mandate test "));
   authority = await makeAuthority("Test authority");
-  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost", "127.0.0.1"]);
   const https = createServer({ key: keyPem, cert: certPem }, ({ url = "", headers }, response) => {
     requests.push(url);
     const page: Page = pages.get(url) ?? { status: 404, body: "" };
@@ -523,20 +523,31 @@ test("CIMD-5.2-2 the tag of one URL is not sent to another", async (t) => {
   assert.equal(await look(sources, origin, "next"), xOf(next));
 });
 
-for (const [which, host, failure] of [
-  ["its own origin", "localhost", undefined],
-  ["another origin", "127.0.0.1", "the name has an address that is not allowed"],
-] as const) {
-  test(`PROD-4.3r2-1, EMA-7.4.1-3 a network opened for an issuer is ${failure ? "not open" : "open"} for keys at ${which}`, async (t) => {
-    const { sources, notes } = await open(t, issuerSources);
-    const path = `/keys/at/${host}`;
-    const { url } = serve(path, keySet(one.jwt.keyPem));
+for (const host of ["localhost", "127.0.0.1"]) {
+  test(`FEDC-D-9 what is permitted for an issuer holds for keys at ${host}, where its metadata put them`, async (t) => {
+    const { sources } = await open(t, issuerSources);
+    const { url } = serve(`/keys/at/${host}`, keySet(one.jwt.keyPem));
     const jwks_uri = url.replace("localhost", host);
     serve("/.well-known/oauth-authorization-server", { issuer: origin, jwks_uri });
     sources.configure(new Map([[origin, { ...reach, discover: origin }]]));
-    const isOpen = failure === undefined;
-    assert.equal(await look(sources, origin, "k1"), isOpen ? xOf(one.jwt.keyPem) : "source_unavailable");
-    assert.deepEqual([requests.includes(path), notes[0]?.[1].failure], [isOpen, failure]);
+    assert.equal(await look(sources, origin, "k1"), xOf(one.jwt.keyPem));
+  });
+}
+
+for (const [what, changed, failure] of [
+  ["network", { privateNetworks: ["10.0.0.0/8"] }, /the name has an address that is not allowed$/],
+  ["authority", { ca: undefined }, /UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED|not trusted|authority/],
+] as const) {
+  test(`PROD-4.3r2-1, EMA-7.4.1-3 keys at an address outside of the ${what} of its issuer are not fetched`, async (t) => {
+    const { sources, notes } = await open(t, issuerSources);
+    const path = `/keys/outside/${what}`;
+    serve(path, keySet(one.jwt.keyPem));
+    const { ca, ...others } = { ...reach, ...changed };
+    const where = { ...others, ...(ca !== undefined && { ca }), url: `${origin}${path}` };
+    sources.configure(new Map([[origin, where]]));
+    assert.equal(await look(sources, origin, "k1"), "source_unavailable");
+    assert.match(notes[0]?.[1].failure ?? "", failure);
+    assert.equal(requests.includes(path), false);
   });
 }
 
