@@ -18,8 +18,8 @@ export const TERM_KEYS_MAX = 2_048;
 /** How often segments are built, and how many of one log then; as many times, rows of an older index are removed. */
 export const AUDIT_INDEX_INTERVAL_MS = 2_000;
 export const AUDIT_SEGMENTS_PER_ROUND = 16;
-/** The segments that one step of a search lists, that it opens at first, and that it opens at most. */
-export const AUDIT_SEGMENTS_LISTED = 500;
+/** The segments that one step of a search looks through, that it opens at first, and that it opens at most. */
+export const AUDIT_SEGMENTS_LISTED = 2_000;
 export const AUDIT_SEGMENTS_READ_MIN = 8;
 export const AUDIT_SEGMENTS_READ_MAX = 64;
 /** Events that one step of a search, or of building a segment, reads. */

@@ -22,8 +22,15 @@ import type { Segment, StoredList, StoredSegment } from "./trail.ts";
 export interface TrailRows {
   /** Finds the first and the last sequence number of a log; undefined for a log without events. */
   bounds(log: string): Promise<{ firstSeq: number; lastSeq: number } | undefined>;
-  /** Finds the segments with events after `afterSeq` up to `toSeq`, in order. */
-  segments(span: Span, limit: number): Promise<readonly StoredSegment[]>;
+  /**
+   * Looks through at most `limit` segments with events after `afterSeq` up to `toSeq`, in order. Returns those that list
+   * one term of each choice, those before which events have no segment, and the last one.
+   */
+  segments(
+    span: Span,
+    choices: readonly (readonly number[])[],
+    limit: number,
+  ): Promise<readonly ListedSegment[]>;
   /** Reads what the segments list under these terms. */
   lists(segments: readonly number[], terms: readonly number[]): Promise<readonly StoredList[]>;
   /** Finds the smallest and the largest time of the events in a span; undefined if there are none. */
@@ -34,6 +41,9 @@ export interface TrailRows {
   eventsAt(places: readonly AuditPosition[]): Promise<readonly AuditRecord[]>;
 }
 
+/** A segment by its place among those looked through; no segment covers what is between `beforeSeq` and its events. */
+type ListedSegment = StoredSegment & { isListed: boolean; number: number; beforeSeq: number };
+
 /** Events of one log: a segment, or events that no segment covers, without `id`. `span` is what the query asks for. */
 type Stretch = Segment & { id?: number; span: Span };
 
@@ -42,9 +52,9 @@ type Found = AuditPosition & { body?: string };
 
 /** Finds at most `limit` events that match, in the order of the query. */
 export async function searchTrail(rows: TrailRows, query: AuditQuery): Promise<readonly AuditRecord[]> {
-  const { spans, limit, newestFirst = false } = query;
+  const { spans, terms, limit, newestFirst = false } = query;
   const { fromMs, toMs } = boundsOf(query);
-  const stretches = (await stretchesOf(rows, spans))
+  const stretches = (await stretchesOf(rows, spans, terms))
     .filter((one) => one.toMs >= fromMs && one.fromMs < toMs)
     .sort((a, b) => (newestFirst ? b.toMs - a.toMs : a.fromMs - b.fromMs));
   const records: AuditRecord[] = [];
@@ -78,8 +88,13 @@ export async function earliestOf(rows: TrailRows, spans: readonly Span[]): Promi
   return stretches.length === 0 ? undefined : Math.min(...stretches.map(({ fromMs }) => fromMs));
 }
 
-/** All events of the spans, in stretches. */
-async function stretchesOf(rows: TrailRows, spans: readonly Span[]): Promise<Stretch[]> {
+/** The events of the spans, in stretches, without segments that list no term of one of the choices. */
+async function stretchesOf(
+  rows: TrailRows,
+  spans: readonly Span[],
+  terms: AuditQuery["terms"] = [],
+): Promise<Stretch[]> {
+  const choices = terms.map((choice) => choice.map(termKey));
   const stretches: Stretch[] = [];
   for (const asked of spans) {
     const { log } = asked;
@@ -92,13 +107,13 @@ async function stretchesOf(rows: TrailRows, spans: readonly Span[]): Promise<Str
     };
     let covered = span.afterSeq;
     for (;;) {
-      const segments = await rows.segments({ ...span, afterSeq: covered }, AUDIT_SEGMENTS_LISTED);
-      for (const segment of segments) {
-        stretches.push(...(await unindexed(rows, { log, afterSeq: covered, toSeq: segment.fromSeq - 1 })));
-        stretches.push({ ...segment, span });
+      const segments = await rows.segments({ ...span, afterSeq: covered }, choices, AUDIT_SEGMENTS_LISTED);
+      for (const { number: _, isListed, beforeSeq, ...segment } of segments) {
+        stretches.push(...(await unindexed(rows, { log, afterSeq: beforeSeq, toSeq: segment.fromSeq - 1 })));
+        if (isListed) stretches.push({ ...segment, span });
         covered = segment.toSeq;
       }
-      if (segments.length < AUDIT_SEGMENTS_LISTED) break;
+      if ((segments.at(-1)?.number ?? 0) < AUDIT_SEGMENTS_LISTED) break;
       await turn();
     }
     stretches.push(...(await unindexed(rows, { log, afterSeq: covered, toSeq: span.toSeq })));

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { fill } from "../../../scripts/bench/fill.ts";
 import { buildSegment } from "../../../src/adapters/audit/indexing.ts";
 import { termKey } from "../../../src/adapters/store/encoding.ts";
 import type { Store, StoredEvent } from "../../../src/adapters/store/store.ts";
@@ -13,7 +14,7 @@ import { AUDIT_SEGMENTS_READ_MIN } from "../../../src/limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../../src/records.ts";
 import { prng } from "../../support/prng.ts";
 import type { Harness } from "./store.contract.ts";
-import { makeToken, NOW_SECONDS } from "./store.contract.ts";
+import { ISSUER, makeToken, NOW_SECONDS } from "./store.contract.ts";
 
 const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
 const NOW_MS = NOW_SECONDS * 1000;
@@ -530,4 +531,48 @@ export function testIndexRows({ name, sql, create }: Harness): void {
       );
     }
   });
+}
+
+/** Few events in a segment, so that there are many segments. */
+const SHORT = 16;
+const [FEW, MANY] = [8, 200];
+const SEARCHED = "as-1";
+
+export async function fillSearched(store: Store): Promise<void> {
+  await fill(store.log, {
+    log: SEARCHED,
+    count: MANY * SHORT,
+    fromMs: NOW_MS,
+    everyMs: 1,
+    expiresAtSeconds: NOW_SECONDS,
+    issuer: "https://as.example",
+    idpIssuer: ISSUER,
+  });
+  for (let fromSeq = 0; fromSeq < MANY * SHORT; fromSeq += SHORT) {
+    await buildSegment(store, { log: SEARCHED, fromSeq, toSeq: fromSeq + SHORT - 1 });
+  }
+}
+
+/** Compares the statements among few events and among many, all of which have a segment. */
+export async function testSearchCosts(find: Store["audit"]["find"], statements: () => number): Promise<void> {
+  const bob: Term = { name: "subject", value: `${ISSUER} bob` };
+  const [allowed, denied] = ["allow", "deny"].map((value): Term => ({ name: "outcome", value }));
+  assert.ok(allowed && denied);
+  const queries: Readonly<Record<string, Partial<AuditQuery>>> = {
+    "the account of a user": { terms: [[bob]], newestFirst: true },
+    "an operator's subject": { terms: [[bob]] },
+    "a filter that all match, and one that none matches": { terms: [[allowed], [denied]] },
+    "two choices that none matches": { terms: [[bob, denied]] },
+  };
+  for (const [what, query] of Object.entries(queries)) {
+    const among = async (segments: number): Promise<number> => {
+      const before = statements();
+      const spans = [{ log: SEARCHED, afterSeq: -1, toSeq: segments * SHORT - 1 }];
+      assert.deepEqual(await find({ terms: [], limit: 50, ...query, spans }), []);
+      return statements() - before;
+    };
+    const [few, many] = [await among(FEW), await among(MANY)];
+    assert.ok(few > 0, what);
+    assert.equal(many, few, what);
+  }
 }

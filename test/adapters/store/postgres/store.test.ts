@@ -24,7 +24,7 @@ import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
 import { stretch } from "../../../support/yardstick.ts";
-import { testAuditRows, testIndexRows } from "../audit.contract.ts";
+import { fillSearched, testAuditRows, testIndexRows, testSearchCosts } from "../audit.contract.ts";
 import { testRestoredMark } from "../copies.contract.ts";
 import { endingOf, testEndings } from "../endings.contract.ts";
 import { makeFamily, retry, rotation, testFamilies, WINDOW } from "../families.contract.ts";
@@ -238,6 +238,20 @@ test("removed events that no vacuum has cleared make neither a search nor the ne
     assert.ok(pages > 0 && pages < 100, `${pages} pages were looked at: ${JSON.stringify(plan)}`);
   }
   await held`rollback`;
+});
+
+test("AUDIT-D-16 a search that finds nothing takes as many statements among many events as among few on PostgreSQL", async (t) => {
+  const { url } = await emptied();
+  await fillSearched(await open(t, url));
+  const limits = { timeoutMs: 10_000, connectionsMax: 1, attempts: makeAttempts() };
+  const database = openConnections({ url, tls: undefined, ...limits });
+  t.after(() => database.close());
+  let statements = 0;
+  const call: typeof database.call = (work) => {
+    statements++;
+    return database.call(work);
+  };
+  await testSearchCosts(postgresAuditRows(call).find, () => statements);
 });
 
 test("a removal of expired rows does not look again at those before, which no vacuum has cleared", async (t) => {

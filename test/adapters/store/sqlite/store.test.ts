@@ -29,7 +29,7 @@ import { STORE_WAL_BYTES_MAX } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { migratedFile } from "../../../support/migrated.ts";
 import { assertShort, stretch } from "../../../support/yardstick.ts";
-import { testAuditRows, testIndexRows } from "../audit.contract.ts";
+import { fillSearched, testAuditRows, testIndexRows, testSearchCosts } from "../audit.contract.ts";
 import { testRestoredMark } from "../copies.contract.ts";
 import { testEndings } from "../endings.contract.ts";
 import { testFamilies } from "../families.contract.ts";
@@ -238,6 +238,21 @@ test("no removal of expired rows waits for the disk", async (t) => {
   ];
   for (const rows of tables) assert.equal(await rows.sweep(0, 1), 0);
   assert.equal(await pendingConsents(engine).remove(pending("gone"), 0), 0);
+});
+
+test("AUDIT-D-16 a search that finds nothing takes as many statements among many events as among few on SQLite", async (t) => {
+  const file = await makeFile(t);
+  const store = await openStore({ sqlite: file });
+  await fillSearched(store);
+  await store.close();
+  const database = openDatabase(file, { timeoutMs: 1_000, mustExist: true, mustBeCurrent: true });
+  t.after(() => database.db.close());
+  let statements = 0;
+  const run: typeof database.run = (work) => {
+    statements++;
+    return database.run(work);
+  };
+  await testSearchCosts(sqliteAuditRows({ ...database, run }).find, () => statements);
 });
 
 async function fastestMs(work: () => unknown): Promise<number> {
