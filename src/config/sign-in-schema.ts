@@ -171,6 +171,6 @@ export const PagesFile = v.strictObject({
       text,
       v.check((name) => zoneNamed(name) !== undefined, "is not a time zone like Europe/Berlin"),
     ),
-    "The time zone in which users read times beside UTC, such as Europe/Berlin, where the ID token of their provider has no zoneinfo; by default UTC alone.",
+    "The time zone in which users read times, such as Europe/Berlin, where the ID token of their provider has no zoneinfo; by default UTC alone.",
   ),
 });

@@ -116,5 +116,7 @@ export const ACCOUNT_EVENTS = 20;
 export const ACCOUNT_STRETCH = 50;
 export const ACCOUNT_EVENTS_READ = 500;
 export const ACCOUNT_USES_READ = 500;
+/** The days of which the account page tells more than the list of events: those of a week, in any zone. */
+export const ACCOUNT_LATELY_DAYS = 8;
 /** Consents that are withdrawn in one stretch when a user takes back all of them. */
 export const WITHDRAWN_AT_ONCE = 20;

@@ -1,5 +1,8 @@
 /** Each of our pages, in the forms that it has. */
+
+import assert from "node:assert/strict";
 import { choicePage } from "../../scripts/stand-in.ts";
+
 import type { EventView } from "../../src/people/pages/account-events.ts";
 import type { AccountView } from "../../src/people/pages/account-page.ts";
 import { accountPage } from "../../src/people/pages/account-page.ts";
@@ -143,6 +146,19 @@ const partiesIn = (kind: string, index: number): EventView["parties"] =>
         ],
       ][index % 3] ?? []);
 
+/** What an agent has, where nothing is special. */
+const HELD: Omit<AccountView["allowed"][number], "id" | "agent" | "party"> = {
+  formToken: "form-token",
+  way: [],
+  details: [],
+  permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
+  agents: [],
+  sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
+  untilSeconds: CONSENT.untilSeconds,
+  lastUse: { atMs: Date.UTC(2026, 10, 21) },
+  goesOn: [],
+};
+
 /** One of each: a client of the operator, of a document, one that registered itself, and an agent; all that may happen. */
 export const ACCOUNT: AccountView = {
   base: ISSUER,
@@ -151,19 +167,31 @@ export const ACCOUNT: AccountView = {
   zone: "Europe/Berlin",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
+  week: {
+    days: [0, 3, 14, 0, 1, 7, 5].map((acts, index) => ({
+      atSeconds: Date.UTC(2026, 10, 16 + index, 12) / 1000,
+      acts,
+      refusals: index % 4 === 1 ? index * 2 : 0,
+    })),
+    agents: 3,
+    isCut: false,
+  },
   jobs: [
     {
       id: "job_0123456789abcdefghijkl",
       formToken: "stop-token",
       title: "Book the trip to Lisbon",
+      agent: "planner",
+      way: [WEB_APP, agent("planner", "Planner")],
       party: agent("planner", "Planner"),
+      participants: [agent("crew", "Crew agent")],
       permissions: [
         {
           target: { title: "Trips", host: "api.example" },
           sentences: ["read your trips", "book trips for you"],
         },
       ],
-      untilSeconds: 1_795_000_000,
+      untilSeconds: Date.UTC(2026, 10, 22, 11) / 1000,
       beside: [
         {
           target: { title: "Weather", host: "weather.example" },
@@ -211,6 +239,8 @@ export const ACCOUNT: AccountView = {
     {
       id: "1",
       formToken: "form-token",
+      agent: "web-app",
+      way: [],
       party: WEB_APP,
       details: [],
       permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
@@ -232,6 +262,8 @@ export const ACCOUNT: AccountView = {
     {
       id: "2",
       formToken: "form-token",
+      agent: "claude",
+      way: [],
       party: CONSENT.client,
       details: [],
       permissions: [{ target: NOTES, sentences: ["read your notes"] }],
@@ -242,6 +274,8 @@ export const ACCOUNT: AccountView = {
     {
       id: "3",
       formToken: "form-token",
+      agent: "registered",
+      way: [],
       party: REGISTERED,
       details: [],
       permissions: [{ target: { title: "booking-agent" }, sentences: ["trips.read"] }],
@@ -252,6 +286,8 @@ export const ACCOUNT: AccountView = {
     {
       id: "4",
       formToken: "form-token",
+      agent: "sorting",
+      way: [],
       party: SORTING,
       details: [],
       permissions: [],
@@ -287,6 +323,40 @@ const EMPTY: AccountView = {
   events: [],
   firstDay: "",
   lastDay: "",
+};
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** A user of one company with a web app and its chain, a job, a partner's agent, and what they did in three days. */
+const STORY: AccountView = {
+  ...EMPTY,
+  zone: "Europe/Berlin",
+  week: ACCOUNT.week ?? assert.fail(),
+  jobs: ACCOUNT.jobs,
+  allowed: [
+    { ...HELD, id: "s1", agent: "web-app", party: WEB_APP, agents: [agent("planner", "Planner")] },
+    {
+      ...HELD,
+      id: "s2",
+      agent: "booking",
+      party: agent("booking", "Booking agent"),
+      way: [WEB_APP, agent("planner", "Planner"), agent("booking", "Booking agent")],
+      permissions: [{ target: TRIPS, sentences: TRIPS_SCOPES.map(([, words]) => words) }],
+    },
+    { ...HELD, id: "s3", agent: "claude", party: CONSENT.client, lastUse: "none" },
+  ],
+  events: Array.from({ length: 20 }, (_, index): EventView => {
+    const chained = [WEB_APP, agent("planner", "Planner"), agent("booking", "Booking agent")];
+    const ofDay = index % 7;
+    return {
+      kind:
+        (["acted", "acted", "refused", "refused", "token_given", "allowed", "refused"] as const)[ofDay] ??
+        "acted",
+      atMs: ACCOUNT.nowSeconds * 1000 - Math.floor(index / 7) * DAY_MS - ofDay * 600_000,
+      parties: ofDay < 4 ? chained : [WEB_APP],
+      permissions: [{ target: TRIPS, sentences: ["read your trips"] }],
+    };
+  }),
 };
 
 const LONG_ACCOUNT: AccountView = {
@@ -422,6 +492,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     })),
   }),
   account: accountPage(ACCOUNT),
+  "account-story": accountPage(STORY),
   "account-empty": accountPage(EMPTY),
   "account-long": accountPage(LONG_ACCOUNT),
   "account-unconfirmed": accountPage({

@@ -6,7 +6,7 @@ import type { Reason } from "../../audit/reasons.ts";
 import type { ConsentPorts, Manager } from "../../flows/consents.ts";
 import { withdrawConsent } from "../../flows/consents.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { ACCOUNT_CONSENTS } from "../../limits/people.ts";
+import { ACCOUNT_CONSENTS, ACCOUNT_LATELY_DAYS } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -23,8 +23,8 @@ import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
 import type { OwnJob, OwnJobPorts, StoppedJob } from "./own-jobs.ts";
 import { livingJobs, stopOwnJob, stoppedJobs, stopSubject } from "./own-jobs.ts";
-import type { LastUse, TrailQuery } from "./own-trail.ts";
-import { readTrail, readUses } from "./own-trail.ts";
+import type { LastUse, Lately, TrailQuery } from "./own-trail.ts";
+import { readLately, readTrail } from "./own-trail.ts";
 import type { OpenSession } from "./session.ts";
 import { findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
@@ -58,6 +58,8 @@ export type Account = {
   moreAfter?: string;
   jobs: readonly OwnJob[];
   stopped: readonly StoppedJob[];
+  /** The newest events, whatever part of them the user looks at. */
+  lately: Pick<Lately, "events" | "isCut">;
   events: readonly OwnEvent[];
   /** The cursor of the older events. */
   older?: string;
@@ -114,17 +116,19 @@ async function showAccount(
   // JOB-D-6, PAGE-D-34: what was given for a job of ours stands in the card of the job, and ends with it.
   const shown = listed.filter(({ jobId, jobIssuer }) => jobId === undefined || jobIssuer !== undefined);
   const { events, last } = trail;
-  const uses = await readUses(ports, origin, spans, new Set(shown.map(({ id }) => id)));
+  const sinceMs = (nowSeconds - ACCOUNT_LATELY_DAYS * 24 * 3600) * 1000;
+  const lately = await readLately(ports, origin, spans, new Set(shown.map(({ id }) => id)), sinceMs);
   const parties = [
     ...[...questions, ...shown, ...jobs, ...stopped].map(({ actor }) => actor),
-    ...events.flatMap(({ agents }) => agents.map(({ id }) => id)),
+    ...jobs.flatMap(({ bounds }) => bounds.agents ?? []),
+    ...[...events, ...lately.events].flatMap(({ agents }) => agents.map(({ id }) => id)),
   ];
   return defined<Account>({
     next: "page",
     session,
     consents: shown.map((consent) => ({
       ...consent,
-      lastUse: uses(consent.id),
+      lastUse: lately.lastUse(consent.id),
       formToken: ports.formTokens.of(session.key, takeBackSubject(consent.id)),
       ...familiesOf(ports, families, consent.id, nowSeconds),
     })),
@@ -132,6 +136,7 @@ async function showAccount(
     stopped,
     questions,
     moreAfter: standing.length > listed.length ? listed.at(-1)?.id : undefined,
+    lately,
     events,
     older: last && cursorAt(ports, origin, query, last),
     clients: await findClients(ports, parties),

@@ -60,31 +60,37 @@ export async function readTrail(
   return defined({ events, last: read < ACCOUNT_EVENTS_READ ? undefined : last });
 }
 
+/** What the newest events tell: when a consent gave a token last, and what was done since a time. */
+export type Lately = { lastUse: (consent: string) => LastUse; events: readonly OwnEvent[]; isCut: boolean };
+
 /**
- * Finds when each consent last gave a token, by the newest events of the user: the trail knows it already, so that no
- * token costs more for it.
+ * Finds when each consent last gave a token, and the events since `sinceMs`, in one reading of the newest events of the
+ * user: the trail knows it already, so that no token costs more for it.
  */
-export async function readUses(
+export async function readLately(
   ports: Pick<PeoplePorts, "audit">,
   origin: Origin,
   spans: readonly Span[],
   consents: ReadonlySet<string>,
-): Promise<(id: string) => LastUse> {
+  sinceMs: number,
+): Promise<Lately> {
   const found = new Map<string, number>();
+  const events: OwnEvent[] = [];
   let read = 0;
   let oldestMs = 0;
-  if (consents.size > 0) {
-    for await (const { body, timeMs } of readNewest(ports, origin, { spans }, ACCOUNT_USES_READ)) {
-      const consent = readUse(body);
-      if (consent !== undefined && consents.has(consent) && !found.has(consent)) found.set(consent, timeMs);
-      read++;
-      oldestMs = timeMs;
-      if (found.size === consents.size) break;
-    }
+  for await (const { body, timeMs } of readNewest(ports, origin, { spans }, ACCOUNT_USES_READ)) {
+    if (timeMs < sinceMs && found.size === consents.size) break;
+    const consent = readUse(body);
+    if (consent !== undefined && consents.has(consent) && !found.has(consent)) found.set(consent, timeMs);
+    const event = timeMs < sinceMs ? undefined : readOwnEvent(body);
+    if (event !== undefined) events.push(event);
+    read++;
+    oldestMs = timeMs;
   }
-  return (id) => {
+  const lastUse = (id: string): LastUse => {
     const atMs = found.get(id);
     if (atMs !== undefined) return { atMs };
     return read < ACCOUNT_USES_READ ? "none" : { noneSinceMs: oldestMs };
   };
+  return { lastUse, events, isCut: read >= ACCOUNT_USES_READ && oldestMs >= sinceMs };
 }

@@ -21,6 +21,7 @@ import type {
   StoppedView,
 } from "../pages/account-page.ts";
 import { accountPage } from "../pages/account-page.ts";
+import { weekOf } from "../pages/account-week.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import { permissionsBy, permissionsIn } from "../policy/permissions.ts";
 import type { PagePorts } from "../ports.ts";
@@ -119,10 +120,15 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
   const here = (parameters: Record<string, string | undefined>): string =>
     `${issuer}/account?${new URLSearchParams(defined<Record<string, string>>(parameters))}`;
   const seconds = [...policy.rules.values()].map(({ lifetimeSeconds }) => lifetimeSeconds);
+  const { events: recent, isCut } = account.lately;
+  const zone = zoneOf(ports, session);
+  const nowSeconds = ports.clock.nowSeconds();
+  const isFirst = Object.keys(asked.query).length === 0;
   return defined<AccountView>({
     base: issuer,
     user: shownUser(session),
-    zone: zoneOf(ports, session),
+    zone,
+    week: isFirst ? weekOf(recent, isCut, nowSeconds, zone) : undefined,
     signOutToken,
     questions: account.questions.map((question) => questionView(ports, account, question)),
     allowed: account.consents.map((consent) => allowedView(ports, account, consent)),
@@ -130,7 +136,7 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
     firstAllowed: asked.query.afterConsent === undefined ? undefined : here({}),
     minutesAfter: Math.ceil(Math.max(0, ...seconds) / 60),
     takeAllToken,
-    nowSeconds: ports.clock.nowSeconds(),
+    nowSeconds,
     jobs: account.jobs.map((job) => jobView(ports, account, job)),
     stopped: account.stopped.map((job) => stoppedView(ports, account, job)),
     events: account.events.map((event) => eventView(ports, account, event)),
@@ -156,11 +162,15 @@ function questionView(
   return { id, formToken, party, permissions, agents, minutesLeft, onItsPage };
 }
 
-function allowedView(
-  { settings }: BasePorts,
-  { session, clients }: Account,
-  consent: AccountConsent,
-): AllowedView {
+/** The agents that led to the last act of this one, if others did. */
+function wayOf({ settings }: BasePorts, { clients, lately }: Account, actor: string): readonly ShownParty[] {
+  const agents = lately.events.find((event) => event.agents.at(-1)?.id === actor)?.agents ?? [];
+  return agents.length < 2 ? [] : agents.map((agent) => partyView(settings().agents, clients, agent));
+}
+
+function allowedView(ports: BasePorts, account: Account, consent: AccountConsent): AllowedView {
+  const { settings } = ports;
+  const { session, clients } = account;
   const { id, formToken, actor, targets, scopes, lastUse, families, reusedAtMs, renewedElsewhere } = consent;
   const { policy, agents } = settings();
   const further = targets.flatMap((name) => {
@@ -170,6 +180,8 @@ function allowedView(
   return defined<AllowedView>({
     id,
     formToken,
+    agent: actor,
+    way: wayOf(ports, account, actor),
     party: partyView(agents, clients, { id: actor }),
     permissions: permissionsIn(policy, consent).map(permissionView),
     details: (consent.details ?? []).map((one) => shownDetail(policy.targets.get(targets[0] ?? ""), one)),
@@ -183,14 +195,18 @@ function allowedView(
   });
 }
 
-function jobView({ settings }: BasePorts, { clients }: Account, job: OwnJob): OwnJobView {
-  const { policy, agents } = settings();
-  const { targets = [], scopes = [], notAfterSeconds } = job.bounds;
+function jobView(ports: BasePorts, account: Account, job: OwnJob): OwnJobView {
+  const { clients } = account;
+  const { policy, agents } = ports.settings();
+  const { targets = [], scopes = [], agents: taking = [], notAfterSeconds } = job.bounds;
   return {
     id: job.id,
     formToken: job.formToken,
+    agent: job.actor,
+    way: wayOf(ports, account, job.actor),
     title: job.title,
     party: partyView(agents, clients, { id: job.actor }),
+    participants: taking.filter((id) => id !== job.actor).map((id) => partyView(agents, clients, { id })),
     permissions: permissionsIn(policy, { targets, scopes }).map(permissionView),
     untilSeconds: notAfterSeconds,
     beside: permissionsBy(policy, job.beside).map(permissionView),

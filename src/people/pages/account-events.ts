@@ -9,8 +9,8 @@ import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf, minuteOf, momentOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
-import { chain, partyHeading, partyName } from "./parties.ts";
-import type { DoneSort, Texts } from "./texts.ts";
+import { chainLine, partyHeading, partyName } from "./parties.ts";
+import type { Texts } from "./texts.ts";
 
 export type EventView = {
   kind: OwnEventKind;
@@ -21,6 +21,9 @@ export type EventView = {
   /** The title of a job, in the words of its agent. */
   title?: string;
 };
+
+/** What is told apart by a mark and a colour. */
+type DoneSort = "act" | "gift" | "refusal" | "ending" | "session";
 
 /** WCAG-1.4.1-1: each sort has a sign and a colour, beside the sentence. */
 const SIGNS: Record<DoneSort, string> = { act: "»", gift: "+", refusal: "×", ending: "–", session: "·" };
@@ -47,15 +50,14 @@ const SORTS: Record<OwnEventKind, DoneSort> = {
   signed_out: "session",
 };
 
+/** The newest day is open, and each other a line. */
 export function days(events: readonly EventView[], texts: Texts): Html {
-  const byDay = Map.groupBy(events, ({ atMs }) => dayOf(atMs / 1000, texts));
-  return html`${legend(events, texts)}
-${[...byDay].map(([day, ofDay]) => html`<section><h3>${day}</h3>${agents(ofDay, texts)}</section>`)}`;
-}
-
-function legend(events: readonly EventView[], texts: Texts): Html {
-  const shown = new Set(events.map(({ kind }) => SORTS[kind]));
-  return html`<ul class="legend">${[...shown].map((sort) => html`<li>${sign(sort)} ${texts.sorts[sort]}</li>`)}</ul>`;
+  const byDay = [...Map.groupBy(events, ({ atMs }) => dayOf(atMs / 1000, texts))];
+  const all = byDay.map(
+    ([day, ofDay], index) =>
+      html`<details class="day"${index === 0 ? html` open` : undefined}><summary><h3>${day}</h3> <span class="hint">${texts.entries(ofDay.length)}</span></summary>${agents(ofDay, texts)}</details>`,
+  );
+  return html`${all}`;
 }
 
 const sign = (sort: DoneSort): Html =>
@@ -69,7 +71,19 @@ function agents(events: readonly EventView[], texts: Texts): readonly Html[] {
     const { heading, beneath = html`` } =
       agent === undefined ? { heading: html`${texts.yourself}` } : partyHeading(agent, texts);
     return html`<h4>${heading}</h4>${beneath}
-<ul class="events">${ofAgent.map((event) => entry(event, texts))}</ul>`;
+<ul class="events">${refusalsFolded(ofAgent, texts)}</ul>`;
+  });
+}
+
+/** PAGE-D-36: the refusals of an agent on one day are one line, since a program may try again and again. */
+function refusalsFolded(events: readonly EventView[], texts: Texts): readonly Html[] {
+  const refusals = events.filter(({ kind }) => kind === "refused");
+  if (refusals.length < 2) return events.map((event) => entry(event, texts));
+  const folded = html`<li>${sign("refusal")}<details><summary>${texts.refusals(refusals.length)}</summary>
+<ul class="events">${refusals.map((event) => entry(event, texts))}</ul></details></li>`;
+  return events.flatMap((event) => {
+    if (event.kind !== "refused") return [entry(event, texts)];
+    return event === refusals[0] ? [folded] : [];
   });
 }
 
@@ -77,15 +91,14 @@ function entry({ kind, atMs, parties, permissions, title }: EventView, texts: Te
   const job = shownName(title, JOB_TITLE_CHARS_MAX);
   return html`<li>${sign(SORTS[kind])}<div>
 <p><span class="time">${minuteOf(atMs, texts)}</span> ${texts.done[kind]}${job === undefined ? undefined : html` ${texts.jobTitle(isolated(job))}`}</p>
-${permissions.map((permission) => html`<p>${doneWith(permission, texts)}</p>`)}
-${parties.length > 1 ? chain(parties, texts) : undefined}
+${permissions.map((permission) => html`<p class="hint">${doneWith(permission, texts)}</p>`)}
 ${parties.length > 1 ? details(parties, atMs, texts) : undefined}
 </div></li>`;
 }
 
-/** The ids of those behind the names. */
+/** The way, and the ids of those behind the names. */
 const details = (parties: readonly ShownParty[], atMs: number, texts: Texts): Html =>
-  html`<details><summary>${texts.more}</summary><dl>
+  html`<details><summary>${chainLine(parties, texts)}</summary><dl>
 ${fact(texts.identities, html`<ol>${parties.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>`)}
 ${fact(texts.exactTime, html`${momentOf(atMs)}`)}
 </dl></details>`;

@@ -3,6 +3,8 @@ import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { EventView } from "./account-events.ts";
 import { days } from "./account-events.ts";
+import type { WeekView } from "./account-week.ts";
+import { weekPart } from "./account-week.ts";
 import { choices, fact, furtherParties, hidden, signedInAs } from "./decision-parts.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
@@ -14,13 +16,21 @@ import { besideIt } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, partyHeading, partyName } from "./parties.ts";
+import { aboutParty, answersFor, chain, disc, partyHeading, partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
-export type AllowedView = {
+/** What an agent has of the user; what one agent has stands in one card. */
+type HeldView = {
   id: string;
   formToken: string;
+  /** The whole id of the agent. */
+  agent: string;
   party: ShownParty;
+  /** Those that led to its last act, with it; empty where it acted for the user at once. */
+  way: readonly ShownParty[];
+};
+
+export type AllowedView = HeldView & {
   permissions: readonly PermissionView[];
   /** The objects to which they are limited. */
   details: readonly DetailView[];
@@ -45,11 +55,10 @@ export type AllowedView = {
 };
 
 /** A job that goes on; `title` is in the words of the agent. */
-export type OwnJobView = {
-  id: string;
-  formToken: string;
+export type OwnJobView = HeldView & {
   title: string;
-  party: ShownParty;
+  /** The other agents that take part. */
+  participants: readonly ShownParty[];
   permissions: readonly PermissionView[];
   untilSeconds: number;
   /** What its agent may do without it because of rules that ask no user. */
@@ -76,6 +85,8 @@ export type AccountView = {
   /** The time zone of the user, where it is known. */
   zone?: string;
   signOutToken: string;
+  /** On the first page alone. */
+  week?: WeekView;
   questions: readonly QuestionView[];
   allowed: readonly AllowedView[];
   moreAllowed?: string;
@@ -107,10 +118,10 @@ ${problemOf(view, texts)}
 <h1>${texts.accountTitle}</h1>
 ${signedInAs(view, `${view.base}/signin?again=1`, texts)}
 ${view.questions.length === 0 ? undefined : asked(view, texts)}
-${jobsOf(view, texts)}
-${stoppedOf(view, texts)}
+${view.week && weekPart(view.week, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
+${stoppedOf(view, texts)}
 <h2>${texts.doneHeading}</h2>
 ${done(view, texts)}`,
     };
@@ -132,27 +143,22 @@ function problemOf(view: AccountView, texts: Texts): Html | undefined {
 
 // --- jobs -------------------------------------------------------------------------------------------------------
 
-function jobsOf(view: AccountView, texts: Texts): Html | undefined {
-  if (view.jobs.length === 0) return undefined;
-  return html`<h2>${texts.jobsHeading}</h2>
-<ul class="cards">${view.jobs.map((job, index) => jobCard(job, index, view, texts))}</ul>`;
-}
-
 /** JOB-D-3: the title is what the agent calls the work, in quotation marks. PAGE-D-32: its end has the time that is left. */
-function jobCard(job: OwnJobView, index: number, { base, nowSeconds }: AccountView, texts: Texts): Html {
-  const { id, formToken, title, party, permissions, untilSeconds } = job;
-  const label = `job-${index}`;
-  return html`<li><h3 id="${label}">${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h3>
-<p>${texts.jobBy(partyName(party, texts))}</p>
-${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}</dl>`}
+function jobPart(job: OwnJobView, label: string, { base, nowSeconds }: AccountView, texts: Texts): Html {
+  const { id, formToken, title, participants, permissions, untilSeconds } = job;
+  return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
+<dl>${permissions.map((permission) => permitted(permission, texts))}${listed(
+    texts.jobAgents,
+    participants.map((party) => partyName(party, texts)),
+  )}</dl>
 <p class="hint">${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
-${besideIt(job.beside, texts)}
-<details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
+<div class="acts"><details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
 <form method="post" action="${base}/account/withdraw">
 ${hidden("token", formToken)}${hidden("job", id)}
 <p>${texts.stopJobQuestion}</p>
 <button aria-describedby="${label}">${texts.stopJobYes}</button>
-</form></details></li>`;
+</form></details>
+${besideIt(job.beside, texts)}</div></div>`;
 }
 
 /** JOB-D-21: a stop is told with what it does not reach at once. */
@@ -163,8 +169,8 @@ function stoppedOf({ stopped, nowSeconds }: AccountView, texts: Texts): Html | u
       ({ target, untilSeconds }) =>
         html` ${texts.stillAccepted(targetName(target, texts), whenOf(untilSeconds, nowSeconds, texts))}`,
     );
-    return html`<li><h3>${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? ""))}</h3>
-<p>${texts.jobBy(partyName(party, texts))}</p>
+    return html`<li>${named(party, undefined, texts)}
+<h4>${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? ""))}</h4>
 <p>${texts.stopped}${left}</p></li>`;
   });
   return html`<h2>${texts.stoppedHeading}</h2>
@@ -180,7 +186,6 @@ const asked = (view: AccountView, texts: Texts): Html =>
 
 function questionCard(question: QuestionView, index: number, { base }: AccountView, texts: Texts): Html {
   const { id, formToken, party, permissions, agents, minutesLeft, onItsPage } = question;
-  const { heading, beneath } = partyHeading(party, texts);
   const label = `asked-${index}`;
   const page = `${base}/ask?r=${id}`;
   const form = html`<form method="post" action="${page}">
@@ -188,8 +193,7 @@ ${hidden("token", formToken)}${hidden("all", "1")}
 ${furtherParties({ agents }, texts)}
 ${choices(texts, label)}
 </form>`;
-  return html`<li><h3 id="${label}">${heading}</h3>
-${beneath}
+  return html`<li>${named(party, label, texts)}
 ${aboutParty(party, texts)}
 <dl>${permissions.map((one) => permitted(one, texts, texts.asksTo))}</dl>
 <p class="hint">${texts.timeLeft(minutesLeft)} ${link(page, html`${onItsPage ? texts.goOn : texts.more}`)}</p>
@@ -198,40 +202,61 @@ ${onItsPage ? undefined : form}</li>`;
 
 // --- what is allowed --------------------------------------------------------------------------------------------
 
+/** PAGE-D-36: one card for each agent. */
 function allowed(view: AccountView, texts: Texts): Html {
-  const { allowed: all, moreAllowed, firstAllowed, minutesAfter } = view;
-  if (all.length === 0 && moreAllowed === undefined) return html`<p>${texts.nothingAllowed}</p>`;
-  return html`<p class="hint">${texts.takeBackHint(minutesAfter)}</p>
-<ul class="cards">${all.map((one, index) => card(one, index, view, texts))}</ul>
+  const { allowed: all, jobs, moreAllowed, firstAllowed } = view;
+  const agents = [...new Set([...jobs, ...all].map(({ agent }) => agent))];
+  if (agents.length === 0 && moreAllowed === undefined) return html`<p>${texts.nothingAllowed}</p>`;
+  return html`<ul class="cards">${agents.map((agent, index) => card(agent, `agent-${index}`, view, texts))}</ul>
 ${moreAllowed === undefined ? undefined : html`<p>${link(moreAllowed, html`${texts.moreAllowed}`)}</p>`}
 ${firstAllowed === undefined ? undefined : html`<p>${link(firstAllowed, html`${texts.firstAllowed}`)}</p>`}
 ${takeAll(view, texts)}`;
 }
 
-function card(one: AllowedView, index: number, view: AccountView, texts: Texts): Html {
-  const { party, permissions, untilSeconds } = one;
+function card(agent: string, label: string, view: AccountView, texts: Texts): Html {
+  const jobs = view.jobs.filter((one) => one.agent === agent);
+  const all = view.allowed.filter((one) => one.agent === agent);
+  const [first] = [...jobs, ...all];
+  return html`<li>${first && head(first, label, texts)}
+${jobs.map((job, index) => jobPart(job, `${label}-job-${index}`, view, texts))}
+${all.map((one) => givenPart(one, label, view, texts))}</li>`;
+}
+
+function head({ party, way }: HeldView, label: string, texts: Texts): Html {
+  return html`${named(party, label, texts)}
+${aboutParty(party, texts)}
+${way.length === 0 ? undefined : chain(way, texts)}`;
+}
+
+/** Its disc, its name and its id. */
+function named(party: ShownParty, label: string | undefined, texts: Texts): Html {
   const { heading, beneath } = partyHeading(party, texts);
+  const id = label && html` id="${label}"`;
+  return html`<div class="party">${disc(party, texts)}<div><h3${id}>${heading}</h3>
+${beneath}</div></div>`;
+}
+
+function givenPart(one: AllowedView, label: string, view: AccountView, texts: Texts): Html {
+  const { permissions, untilSeconds } = one;
   const until =
     untilSeconds === undefined
       ? texts.untilTakenBack
       : texts.allowedUntil(untilOf(untilSeconds, view.nowSeconds, texts));
-  return html`<li><h3 id="allowed-${index}">${heading}</h3>
-${beneath}
-${aboutParty(party, texts)}
-${warned(one, texts)}
+  return html`<div class="given">${warned(one, texts)}
 ${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}${limits(one, texts)}</dl>`}
 <p class="hint">${until} ${usedText(one, view, texts)}</p>
-${furtherFacts(one, texts)}
-${takeBack(one, index, view, texts)}</li>`;
+<div class="acts">${takeBack(one, label, view, texts)}
+${furtherFacts(one, texts)}</div></div>`;
 }
 
 /** One question, without which nothing is taken back. */
-const takeBack = ({ id, formToken }: AllowedView, index: number, { base }: AccountView, texts: Texts): Html =>
-  html`<details class="ask"><summary aria-describedby="allowed-${index}">${texts.takeBack}</summary>
-<form method="post" action="${base}/account/withdraw">
+const takeBack = ({ id, formToken }: AllowedView, label: string, view: AccountView, texts: Texts): Html =>
+  html`<details class="ask"><summary aria-describedby="${label}">${texts.takeBack}</summary>
+<form method="post" action="${view.base}/account/withdraw">
 ${hidden("token", formToken)}${hidden("consent", id)}
 <p>${texts.takeBackQuestion}</p>
-<button aria-describedby="allowed-${index}">${texts.takeBackYes}</button>
+<p class="hint">${texts.takeBackHint(view.minutesAfter)}</p>
+<button aria-describedby="${label}">${texts.takeBackYes}</button>
 </form></details>`;
 
 const permitted = ({ target, sentences }: PermissionView, texts: Texts, words = texts.mayAt): Html =>
@@ -293,14 +318,16 @@ function warned({ reusedAtMs, renewedElsewhere }: AllowedView, texts: Texts): Ht
 }
 
 /** WCAG-3.3.4-1: withdrawing all at once needs a box in addition, since much is gone then. */
-function takeAll({ base, takeAllToken, problem }: AccountView, texts: Texts): Html {
+function takeAll({ base, takeAllToken, problem, minutesAfter }: AccountView, texts: Texts): Html {
   const wrong = problem === "unconfirmed" ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
-  return html`<h3>${texts.takeAllHeading}</h3>
+  const open = problem === "unconfirmed" ? html` open` : undefined;
+  return html`<details class="ask"${open}><summary>${texts.takeAll}</summary>
 <form method="post" action="${base}/account/withdraw">
 ${hidden("token", takeAllToken)}${hidden("all", "1")}
+<p class="hint">${texts.takeBackHint(minutesAfter)}</p>
 <label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.takeAllConfirm}</span></label>
 <button>${texts.takeAll}</button>
-</form>`;
+</form></details>`;
 }
 
 // --- what was done ----------------------------------------------------------------------------------------------

@@ -40,12 +40,12 @@ const clockOf = (ms: number, { language, zone }: Texts): string => {
   return zone === undefined ? `${time} UTC` : time;
 };
 
-/** Writes the minute in the zone of the reader, where it is known, with UTC beside it. */
-export function minuteOf(ms: number, { language, zone }: Texts): string {
-  const at = (timeZone: string): string =>
-    new Intl.DateTimeFormat(language, { timeStyle: "short", timeZone }).format(ms);
-  return zone === undefined ? at("UTC") : `${at(zone)} (${at("UTC")} UTC)`;
-}
+/** PAGE-D-30: the minute in the zone of the reader; the second in UTC is in the title. */
+export const minuteOf = (ms: number, texts: Texts): Html => timeOf(ms / 1000, clockOf(ms, texts));
+
+/** The day of the week in brief. */
+export const weekdayOf = (seconds: number, { language, zone = "UTC" }: Texts): string =>
+  new Intl.DateTimeFormat(language, { weekday: "short", timeZone: zone }).format(seconds * 1000);
 
 /** Writes the second in UTC, as the audit trail has it. */
 export const momentOf = (ms: number): string => new Date(ms).toISOString();

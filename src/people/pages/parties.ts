@@ -7,6 +7,7 @@ import { briefId, isolated, shownHost, shownId, shownName } from "./display-name
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
+import { DISCS } from "./style.ts";
 import type { Texts } from "./texts.ts";
 
 /** A party as it is known here. */
@@ -89,19 +90,52 @@ export function answersFor(party: ShownParty, texts: Texts): Html | undefined {
  * The way from the user to the agent that acts, as one line; the ids stand elsewhere. Names that would fill the page are
  * counted in it, because some are of another company's choosing.
  */
-export function chain(parties: readonly ShownParty[], texts: Texts): Html {
+export const chain = (parties: readonly ShownParty[], texts: Texts): Html =>
+  html`<ol class="chain">${wayItems(parties, texts).map((item) => html`<li>${item}</li>`)}</ol>`;
+
+/** The same where a list may not stand. */
+export const chainLine = (parties: readonly ShownParty[], texts: Texts): Html =>
+  html`${wayItems(parties, texts).map((item, index) => html`${index === 0 ? "" : " › "}${item}`)}`;
+
+function wayItems(parties: readonly ShownParty[], texts: Texts): readonly Html[] {
   const titles = parties.flatMap((party) =>
     [party, party.toldBy].flatMap((one) => (one === undefined ? [] : [partyTitle(one, texts)])),
   );
   const isLong = titles.join("").length > CHAIN_CHARS_MAX;
   const named = isLong ? parties.slice(-1) : parties;
-  const items = [
+  return [
     html`${texts.you}`,
     ...(isLong ? [html`${texts.agentsBetween(parties.length - 1)}`] : []),
     ...named.map((party) => html`${isolated(partyTitle(party, texts))}${toldOf(party, texts)}`),
   ];
-  return html`<ol class="chain">${items.map((item) => html`<li>${item}</li>`)}</ol>`;
 }
+
+/** PAGE-D-37: letters in a coloured disc, by which a reader finds a party again; names and ids say which it is. */
+export function disc(party: ShownParty, texts: Texts): Html {
+  const isChecked = party.registeredAtSeconds === undefined && party.toldBy === undefined;
+  const letters = isChecked ? initialsOf(titleOf(party, texts) ?? lastOf(party)) : "?";
+  return html`<span class="disc d${toneOf(party.id)}" aria-hidden="true">${letters}</span>`;
+}
+
+/** Of a host its first label, and of a SPIFFE ID or URL its last part, since all of them begin alike. */
+const lastOf = (party: ShownParty): string =>
+  party.isHost
+    ? (partyId(party).split(".")[0] ?? "")
+    : (partyId(party)
+        .split("/")
+        .findLast((part) => part !== "") ?? "");
+
+/** The first letters of the first and the last word. */
+export function initialsOf(name: string): string {
+  const words = name.normalize("NFC").match(/[\p{L}\p{N}]+/gu) ?? [];
+  const ends = words.length > 1 ? [words[0], words.at(-1)] : words;
+  const letters = ends.map((word) => [...(word ?? "")][0] ?? "").join("");
+  return letters === "" ? "?" : letters.toUpperCase();
+}
+
+/** The same party has the same colour on each page. */
+const toneOf = (id: string): number =>
+  [...id].reduce((sum, character) => (sum * 31 + (character.codePointAt(0) ?? 0)) % 65_521, 0) % DISCS.length;
 
 /** NAME-D-2: what another server told of a party was not checked here, and is said to be its word. */
 const toldOf = ({ toldBy }: ShownParty, texts: Texts): Html | undefined =>

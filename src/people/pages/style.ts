@@ -27,6 +27,9 @@ export const TONES = {
   },
 } as const;
 
+/** PAGE-D-37: the grounds of the discs, in both schemes, with white letters. */
+export const DISCS = ["#8a3b12", "#1f5f8b", "#5b3f9e", "#1a6b34", "#8c2f5f", "#4d5662"] as const;
+
 const tones = (of: Record<string, string>): string =>
   Object.entries(of)
     .map(([name, colour]) => `--${name}:${colour}`)
@@ -45,7 +48,7 @@ main{background:var(--card);padding-bottom:1rem}
 footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.85rem;color:var(--quiet)}
 footer p{margin:.1rem 0}
 h1{font-size:1.35rem;line-height:1.25;margin:.35rem 0 .5rem}
-h2{font-size:1.2rem;margin:2rem 0 .25rem}
+h2{font-size:1.2rem;margin:1.5rem 0 .25rem}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
 h4{font-size:1rem;margin:.75rem 0 0}
 p{margin:.5rem 0}
@@ -85,26 +88,43 @@ button:hover,.choices a:hover{background:var(--page)}
 .who button{display:inline;width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
 .who{font-size:.9rem}
 .cards{padding:0;list-style:none}
-.cards>li{border:1px solid var(--line);border-radius:.5rem;padding:.75rem 1rem;margin:.75rem 0}
-.cards h3,.cards p{margin:0}
-.cards dl div:first-child{border-top:0}
-.ask summary{display:inline-block;margin-top:.4rem;padding:.3rem 1rem;border:2px solid var(--accent);border-radius:.5rem;font-weight:600}
+.cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.6rem 1rem .2rem;margin:.6rem 0}
+.cards li li{margin:.1rem 0}
+.cards .hint{line-height:1.35}
+.cards h3,.cards h4,.cards p,.cards .chain{margin:0}
+.cards dl{margin:.25rem 0}
+.cards dl div{border-top:0;padding:.1rem 0}
+.party{display:flex;gap:.75rem;align-items:center;margin-bottom:.25rem}
+.party>div{min-width:0}
+.party .id{margin:0}
+.disc{flex:none;display:inline-grid;place-content:center;width:2.5rem;height:2.5rem;border-radius:50%;color:#fff;font-weight:700;line-height:1}
+${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
+.given{border-top:1px solid var(--line);padding:.3rem 0;margin-top:.3rem}
+.given dl{font-size:.95rem}
+.acts{display:flex;flex-wrap:wrap;gap:0 1.25rem;align-items:center}
+.acts>[open]{flex-basis:100%}
+.week{display:flex;gap:.25rem;padding:0;margin:.5rem 0 0;list-style:none;text-align:center}
+.week li{flex:1;min-width:0;margin:0;display:flex;flex-direction:column;justify-content:flex-end;font-size:.9rem;line-height:1.3}
+.bar{height:.2rem;margin:.1rem;border-radius:.2rem;background:var(--line)}
+.b1,.b2,.b3,.b4,.b5{background:var(--accent);height:.6rem}
+.b2{height:1.2rem}.b3{height:1.8rem}.b4{height:2.4rem}.b5{height:3rem}
+.no{color:var(--refusal);font-weight:600}
+.ask summary{display:inline-block;margin:.3rem 0;padding:.2rem .9rem;border:1px solid var(--accent);border-radius:.5rem;font-weight:600}
 .ask form{border:1px solid var(--edge);border-radius:.5rem;padding:.75rem 1rem;margin:.5rem 0 0}
 .ask button{margin-top:.5rem}
-section{border-top:1px solid var(--line)}
-section h3{margin:.75rem 0 0}
+.day{border-top:1px solid var(--line)}
+.day>summary{padding:.4rem 0}
+.day h3{display:inline;margin:0;color:var(--ink)}
 .events{padding:0;list-style:none}
 .events>li{display:flex;gap:.75rem}
 .events div{min-width:0}
-.events p,.events .chain{margin:0}
+.events p{margin:0;line-height:1.35}
 .time{color:var(--quiet);font-size:.9rem}
 .sign{flex:none;display:inline-grid;place-content:center;width:1.5rem;height:1.5rem;border-radius:50%;background:var(--accent);color:var(--card);font-weight:700;line-height:1}
 .gift{background:var(--gift);border-radius:.3rem}
 .refusal{background:none;color:var(--refusal);border:2px solid}
 .ending{background:var(--edge);border-radius:.3rem}
 .session{background:var(--quiet)}
-.legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;margin:.5rem 0;padding:0;list-style:none;font-size:.9rem}
-.legend li{margin:0}
 .days{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end;padding-bottom:.75rem}
 .days label{flex-direction:column;gap:0;padding:0}
 .days button{width:auto;min-height:2.5rem;padding:.25rem 1.5rem}

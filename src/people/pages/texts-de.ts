@@ -31,7 +31,7 @@ export const de: Texts = {
   problems: {
     unconfirmed: {
       title: "Ein Häkchen fehlt",
-      text: () =>
+      text: (_target) =>
         html`Es ist noch nichts entschieden. Kreuzen Sie „Ich habe das gerade selbst begonnen“ an und noch einmal, was Sie erlauben.`,
     },
     nothing_ticked: {
@@ -41,7 +41,7 @@ export const de: Texts = {
     },
     limit_not_ticked: {
       title: "Eine Grenze fehlt",
-      text: () =>
+      text: (_target) =>
         html`Es ist noch nichts entschieden. Lassen Sie bei jeder Art von Grenze ein Häkchen stehen, sonst gäbe es keine, und kreuzen Sie noch einmal an, was Sie erlauben.`,
     },
   },
@@ -94,8 +94,14 @@ export const de: Texts = {
   accountTitle: "Ihr Konto",
   forSupport: "Nummer für den Support:",
   askedHeading: "Offene Anfragen",
-  jobsHeading: "Laufende Aufträge",
+  weekHeading: "Die letzten sieben Tage",
+  weekTold: (acts, agents) =>
+    `Zugang in Ihrem Namen: ${count(agents, "Agent", "Agenten")}, insgesamt ${acts}-mal.`,
+  weekNone: "Kein Agent erhielt Zugang in Ihrem Namen.",
+  weekRefused: (times) => `Abgelehnt (×): ${times}.`,
+  weekCut: "Gezählt sind nur die neuesten Einträge.",
   jobTitle: (words) => html`„${words}“`,
+  jobInProgress: (words) => html`Auftrag „${words}“`,
   jobAsked:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Der Auftrag in den Worten des Programms, das fragt:",
   jobAgents: "Wer noch teilnehmen darf",
@@ -112,7 +118,6 @@ export const de: Texts = {
   jobBesideEnds:
     "Das haben die Betreiber dieses Dienstes so eingestellt, und es endet nicht mit dem Auftrag. Wenden Sie sich an sie, wenn es enden soll.",
   jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weitermachen.`,
-  jobBy: (agent) => html`Ausgeführt von ${agent}, von dort stammt der Name`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,
   jobEnds: (when) => html`Endet von selbst: ${when}.`,
   stoppedHeading: "Gerade gestoppt",
@@ -121,7 +126,7 @@ export const de: Texts = {
   stopJob: "Diesen Auftrag stoppen",
   stopJobQuestion: "Diesen Auftrag jetzt stoppen? Was dafür gegeben wurde, endet sofort, und nichts anderes.",
   stopJobYes: "Ja, stoppen",
-  allowedHeading: "Was Sie erlaubt haben",
+  allowedHeading: "Wer für Sie handeln darf",
   nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",
   takeBackHint: (minutes) =>
     `Was Sie zurücknehmen, endet hier sofort, mit allem, was daraus entstanden ist. Ein Dienst, der selbst prüft, merkt es spätestens nach ${inMinutes(minutes)}.`,
@@ -144,7 +149,6 @@ export const de: Texts = {
   takeBack: "Zurücknehmen",
   takeBackQuestion: "Jetzt zurücknehmen? Es endet sofort.",
   takeBackYes: "Ja, zurücknehmen",
-  takeAllHeading: "Alles zurücknehmen",
   takeAllConfirm: "Ja, alles, was ich Programmen erlaubt habe",
   takeAll: "Alles zurücknehmen",
   takeAllUnconfirmed:
@@ -155,7 +159,9 @@ export const de: Texts = {
   doneHint: (zone) =>
     zone === undefined
       ? "Das Neueste zuerst. Alle Zeiten in UTC."
-      : `Das Neueste zuerst. Zeiten von ${zone}, daneben UTC.`,
+      : `Das Neueste zuerst. Zeiten von ${zone}.`,
+  entries: (number) => count(number, "Eintrag", "Einträge"),
+  refusals: (times) => `Wollte in Ihrem Namen handeln und wurde ${times}-mal abgelehnt.`,
   nothingDone: "Es ist nichts verzeichnet.",
   daysLegend: "Bestimmte Tage zeigen",
   firstDay: "Erster Tag",
@@ -170,13 +176,6 @@ export const de: Texts = {
   exactTime: "Genaue Zeit in UTC",
   toldBy: (issuer) => html`laut ${issuer}`,
   doneAt: (target) => html`Bei ${target}`,
-  sorts: {
-    act: "hat gehandelt",
-    gift: "hat Erlaubnis oder Zugang erhalten",
-    refusal: "abgelehnt",
-    ending: "beendet",
-    session: "Anmeldung",
-  },
   done: {
     token_given: "Hat Zugang zu dem erhalten, was Sie erlaubt haben.",
     acted: "Hat in Ihrem Namen gehandelt.",

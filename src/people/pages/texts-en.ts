@@ -100,9 +100,15 @@ export const en = {
   /** Before the id of the request. */
   forSupport: "Number for support:",
   askedHeading: "What you are asked",
-  jobsHeading: "Jobs in progress",
+  weekHeading: "The last seven days",
+  weekTold: (acts: number, agents: number) =>
+    `${count(agents, "agent")} got access in your name, ${count(acts, "time")} in all.`,
+  weekNone: "No agent got access in your name.",
+  weekRefused: (times: number) => `Refused (×): ${times}.`,
+  weekCut: "Only the newest entries are counted.",
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
+  jobInProgress: (words: Html) => html`Job “${words}”`,
   jobAsked:
     "What you allow is for one job alone, and ends with it. The job, in the words of the one that asks:",
   jobAgents: "Who else may take part",
@@ -118,7 +124,6 @@ export const en = {
   jobBesideEnds:
     "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
   jobGoesOn: (target: Html) => html`When the job ends, ${target} may go on with what it was given.`,
-  jobBy: (agent: Html) => html`Done by ${agent}, which calls it so`,
   jobUntil: (date: string) => `Ends by itself on ${date}.`,
   jobEnds: (when: Html) => html`Ends by itself: ${when}.`,
   stoppedHeading: "Just stopped",
@@ -127,7 +132,7 @@ export const en = {
   stopJob: "Stop this job",
   stopJobQuestion: "Stop this job now? All that was given for it ends at once, and nothing else.",
   stopJobYes: "Yes, stop it",
-  allowedHeading: "What you allowed",
+  allowedHeading: "Who may act for you",
   nothingAllowed: "You allow nothing to any program at present.",
   /** How long, in minutes, a service may still take a token that it checks by itself. */
   takeBackHint: (minutes: number) =>
@@ -152,7 +157,6 @@ export const en = {
   takeBack: "Take back",
   takeBackQuestion: "Take this back now? It ends at once.",
   takeBackYes: "Yes, take it back",
-  takeAllHeading: "Take back everything",
   takeAllConfirm: "Yes, everything that I allowed to any program",
   takeAll: "Take back everything",
   takeAllUnconfirmed:
@@ -161,9 +165,9 @@ export const en = {
   firstAllowed: "What you allowed, from the start",
   doneHeading: "What was done in your name",
   doneHint: (zone: string | undefined) =>
-    zone === undefined
-      ? "The newest first. Times are UTC."
-      : `The newest first. Times are those of ${zone}, with UTC beside them.`,
+    zone === undefined ? "The newest first. Times are UTC." : `The newest first. Times are those of ${zone}.`,
+  entries: (number: number) => (number === 1 ? "one entry" : `${number} entries`),
+  refusals: (times: number) => `Wanted to act in your name, and was refused ${count(times, "time")}.`,
   nothingDone: "Nothing is on record.",
   daysLegend: "Show certain days",
   firstDay: "First day",
@@ -178,14 +182,6 @@ export const en = {
   exactTime: "Exact time, in UTC",
   toldBy: (issuer: Html) => html`as ${issuer} says`,
   doneAt: (target: Html) => html`At ${target}`,
-  /** What each mark stands for. */
-  sorts: {
-    act: "acted",
-    gift: "received permission or access",
-    refusal: "was refused",
-    ending: "ended",
-    session: "sign-in",
-  },
   /** What the agent did that acted last, which is named above it. */
   done: {
     token_given: "Received access to what you allowed.",

@@ -6,6 +6,3 @@ import type { en } from "./texts-en.ts";
 
 /** `zone` is the time zone of the reader, where it is known; no language has one. */
 export type Texts = typeof en & { zone?: string };
-
-/** What is told apart by a mark and a colour. */
-export type DoneSort = keyof Texts["sorts"];

@@ -205,7 +205,7 @@ test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded 
     shown,
   );
   assert.ok(
-    /spiffe:\/\/td\.example\/agents\/asking \+ .{4,8} An administrator gave it permission in your name\./u.test(
+    /spiffe:\/\/td\.example\/agents\/asking \+ \d\d:\d\d UTC An administrator gave it permission in your name\./u.test(
       shown,
     ),
     shown,
@@ -219,7 +219,7 @@ test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded 
   const after = shownBy((await browser.get("/account")).text);
   assert.ok(after.includes("You allow nothing to any program at present."), after);
   assert.ok(
-    /spiffe:\/\/td\.example\/agents\/asking – .{4,8} You took back its permission\./u.test(after),
+    /spiffe:\/\/td\.example\/agents\/asking – \d\d:\d\d UTC You took back its permission\./u.test(after),
     after,
   );
 });
@@ -238,10 +238,10 @@ test("HTTP-D-59, PAGE-D-15, PAGE-D-31 what was done in the name of a user is sho
   const order = [
     // By agent, and of each the newest first.
     `${filing} ×`,
-    `Wanted to act in your name, and was refused. At Notes (notes.example) you Web app ${filing}`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes you ${sorting} ${filing}`,
+    `Wanted to act in your name, and was refused. At Notes (notes.example) you › Web app › ${filing}`,
+    `Acted in your name. At Desk (desk.example): read your notes; change your notes you › ${sorting} › ${filing}`,
     `${sorting} »`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes you Web app ${sorting}`,
+    `Acted in your name. At Desk (desk.example): read your notes; change your notes you › Web app › ${sorting}`,
     "Web app web-app +",
     "Received access to what you allowed. At Notes (notes.example)",
     "You gave it permission.",
@@ -333,16 +333,16 @@ const wayTo = ({ text }: Answer, words: string): string =>
   new RegExp(`href="([^"]*)">${words}`).exec(text)?.[1]?.replaceAll("&#38;", "&") ??
   assert.fail(`no ${words}: ${text}`);
 
-test("PAGE-D-30 a user reads times in the zone of their account beside UTC, and asks for days of that zone", async () => {
+test("PAGE-D-30 a user reads times in the zone of their account, with UTC in the title, and asks for days of that zone", async () => {
   provider.lies = { claims: (claims) => ({ ...claims, zoneinfo: "Pacific/Kiritimati" }) };
   const { browser, page } = await account("kiri");
   provider.lies = {};
-  assert.match(shownBy(page.text), /Times are those of Pacific\/Kiritimati, with UTC beside them/);
-  // Fourteen hours ahead, so that the two are never the same hour of the same half of a day.
-  const [, hour, half, ofUtc, halfOfUtc] =
-    /(\d+):\d\d (.M) \((\d+):\d\d (.M) UTC\) You signed in here/.exec(shownBy(page.text)) ?? [];
-  const hours = (at = "", of = ""): number => (Number(at) % 12) + (of === "PM" ? 12 : 0);
-  assert.equal(hours(hour, half), (hours(ofUtc, halfOfUtc) + 14) % 24);
+  assert.match(shownBy(page.text), /Times are those of Pacific\/Kiritimati\./);
+  // Fourteen hours ahead, so that the two are never the same hour.
+  const [, title = "", hour] =
+    /title="([^"]*)">(\d\d):\d\d<\/time><\/span> You signed in here/.exec(page.text) ?? [];
+  assert.match(title, /^\d{4}-\d\d-\d\dT.*Z$/);
+  assert.equal(Number(hour), (new Date(title).getUTCHours() + 14) % 24);
   await browser.get("/account?from=2026-01-01&to=2026-01-01");
   const [fromMs, toMs] = [Date.UTC(2025, 11, 31, 10), Date.UTC(2026, 0, 1, 10)];
   assert.deepEqual((await last("admin.access")).detail, { query: { fromMs, toMs }, continued: false });
