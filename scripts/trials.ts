@@ -11,6 +11,7 @@ import { runEqualIntrospection } from "./trials/equal-introspection.ts";
 import { runExpiry } from "./trials/expiry.ts";
 import { runFailover } from "./trials/failover.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
+import { runGoOauth2 } from "./trials/go-oauth2.ts";
 import { runJobs } from "./trials/jobs.ts";
 import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
@@ -20,6 +21,7 @@ import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPgRestarts } from "./trials/pg-restarts.ts";
 import { runPipelining } from "./trials/pipelining.ts";
 import { runPlatformAgents } from "./trials/platform-agents.ts";
+import { runPython } from "./trials/python.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
@@ -46,6 +48,7 @@ const TRIALS: Trials = new Map([
   ["failover", { rounds: 1, run: runFailover }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
+  ["go-oauth2", { rounds: 1, run: runGoOauth2 }],
   ["jobs", { rounds: 100_000, run: runJobs }],
   ["key-rotation", { rounds: 4, run: runKeyRotation }],
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],
@@ -56,6 +59,7 @@ const TRIALS: Trials = new Map([
   ["pg-restarts", { rounds: 10, run: runPgRestarts }],
   ["pipelining", { rounds: 3, run: runPipelining }],
   ["platform-agents", { rounds: 10_000, run: runPlatformAgents }],
+  ["python", { rounds: 1, run: runPython }],
   ["rehearsal", { rounds: 2, run: rehearse }],
   ["renewal", { rounds: 5, run: runRenewal }],
   ["refresh-races", { rounds: 200, run: raceRefresh }],

@@ -15,7 +15,7 @@ import { freePorts } from "../server-process.ts";
 import { missing } from "./spring.ts";
 
 const MODULE = "github.com/oauth2-proxy/oauth2-proxy/v7";
-const VERSION = "v7.15.6";
+export const VERSION = "v7.15.6";
 const SECRET = "a secret of the trial, 1234567890";
 const scopes = ["trips.read"];
 const API = {

@@ -17,7 +17,7 @@ import { claimsOf, makeWorld, workload } from "../../test/support/world.ts";
 import { basic } from "../http-client.ts";
 import { freePorts } from "../server-process.ts";
 
-const VERSION = "4.1.2";
+export const VERSION = "4.1.2";
 const [API, PLAIN, NEXT] = ["https://api.example", "https://plain.example", "https://next.example"] as const;
 const scopes = ["trips.read", "trips.book"];
 const SECRET = "a secret of the trial, 1234567890";
