@@ -1,24 +1,34 @@
-/** The page of what works with this server: `npm run reference` writes it from this table and the versions that are installed. */
+/** The page of what works with this server: `npm run reference` writes it from these tables and the versions that are run. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { VERSION as X_OAUTH2 } from "./trials/go-oauth2.ts";
+import { VERSION as OAUTH2_PROXY } from "./trials/oauth2-proxy.ts";
+import { VERSIONS as PYTHON } from "./trials/python.ts";
+import { VERSION as SPRING } from "./trials/spring.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
 type Program = {
   name: string;
-  /** The package of the lock file that the test runs. */
-  package: string;
-  test: string;
   setting: string;
   known: string;
-};
+} & (
+  | {
+      /** The package of the lock file that the test runs. */
+      package: string;
+      test: string;
+    }
+  | { version: string; trial: string }
+);
+
+const WITH_USERS = "`signIn`: its discovery requires an authorization endpoint";
 
 const PROGRAMS: readonly Program[] = [
   {
     name: "MCP SDK for TypeScript, client",
     package: "@modelcontextprotocol/client",
     test: "interop/mcp-client",
-    setting: "none",
+    setting: WITH_USERS,
     known:
       "From a 401 to a tool call. It signs proofs with ten algorithms, of which the metadata list those that are taken.",
   },
@@ -29,6 +39,22 @@ const PROGRAMS: readonly Program[] = [
     setting: "for step-up, no `refresh` in the rule",
     known:
       "With a refresh token it refreshes where it has to ask anew, gets the old scope, and stops with 403.",
+  },
+  {
+    name: "MCP SDK for Python",
+    version: PYTHON.mcp,
+    trial: "python",
+    setting: WITH_USERS,
+    known:
+      "Credentials by Basic and in the body, from a 401 to a tool call. The issuer in the metadata of the MCP server has to be ours byte for byte.",
+  },
+  {
+    name: "FastMCP, as an MCP server",
+    version: PYTHON.fastmcp,
+    trial: "python",
+    setting: '`JWTVerifier(…, algorithm="ES256")`, or `"alg": "RS256"` at the target',
+    known:
+      "It takes one algorithm, RS256 where none is named. `RemoteAuthProvider` gets the issuer as text: `AnyHttpUrl` adds a slash, which MCP's SDK for Python refuses.",
   },
   {
     name: "openid-client",
@@ -45,11 +71,49 @@ const PROGRAMS: readonly Program[] = [
     known: "Each grant, both ways to show a secret, and the validation of access tokens.",
   },
   {
-    name: "@cloudflare/workers-oauth-provider",
-    package: "@cloudflare/workers-oauth-provider",
-    test: "interop/foreign-server",
-    setting: "a partner of the operator's",
-    known: "It redeems our ID-JAG unmodified.",
+    name: "golang.org/x/oauth2",
+    version: X_OAUTH2,
+    trial: "go-oauth2",
+    setting: '`"method": "client_secret"`, or `AuthStyleInHeader`',
+    known:
+      "Credentials, codes and refreshes. Until an answer is good it repeats a refused request with the secret in the body: a client of `client_secret_basic` is told `invalid_client` whatever was wrong.",
+  },
+  {
+    name: "requests-oauthlib",
+    version: `${PYTHON["requests-oauthlib"]}, oauthlib ${PYTHON.oauthlib}`,
+    trial: "python",
+    setting: "ask for what is given, or `OAUTHLIB_RELAX_TOKEN_SCOPE=1`",
+    known: "An answer with less scope than was asked for is raised as a warning that stops the program.",
+  },
+  {
+    name: "google-auth for Python",
+    version: PYTHON["google-auth"],
+    trial: "python",
+    setting: "`reusable` and `lifetimeSeconds` of 900 or more",
+    known:
+      "A job's token in a file is exchanged without client authentication, the same file for each token. The program sets `scopes`.",
+  },
+  {
+    name: "Spring Boot, as a client in an API",
+    version: SPRING,
+    trial: "spring",
+    setting: "none",
+    known:
+      "It exchanges what the API received under the type `jwt`. It reads the error of an answer with 400; one with 401 is told as `invalid_token_response`.",
+  },
+  {
+    name: "Spring Boot, as an API",
+    version: SPRING,
+    trial: "spring",
+    setting: '`"typ": "JWT"` at the target, or the validator of the page for Spring',
+    known: "As it comes it refuses `at+jwt`, and knows no EdDSA. Bound tokens need `.dPoP(withDefaults())`.",
+  },
+  {
+    name: "oauth2-proxy, on go-oidc",
+    version: OAUTH2_PROXY,
+    trial: "oauth2-proxy",
+    setting: "none",
+    known: "It takes the algorithms that our metadata list: those of the targets, and RS256.",
   },
   {
     name: "jose, in an API",
@@ -58,39 +122,134 @@ const PROGRAMS: readonly Program[] = [
     setting: "`typ` `at+jwt`, the algorithm of the target",
     known: "As in verify.ts of the page for APIs: bound tokens too.",
   },
+  {
+    name: "@cloudflare/workers-oauth-provider",
+    package: "@cloudflare/workers-oauth-provider",
+    test: "interop/foreign-server",
+    setting: "a partner of the operator's",
+    known: "It redeems our ID-JAG unmodified.",
+  },
 ];
 
-/** What documentation and sources of the others say; nothing here runs them. */
-const READ: readonly (readonly [name: string, setting: string, known: string])[] = [
+/** Nothing here runs them: they were tried by hand once, or their sources or pages were read. */
+const NOT_RUN: readonly (readonly [name: string, from: string, setting: string, known: string])[] = [
   [
-    "FastMCP, `JWTVerifier`",
-    '`algorithm="ES256"`, or `"alg": "RS256"` at the target',
-    "It takes one algorithm, RS256 where none is named.",
+    "MCP SDK for Go",
+    "tried, 1.8.0",
+    '`"method": "client_secret"`; `defaultTarget` for credentials',
+    "It tries Basic, then the body. Its request for credentials names no resource.",
   ],
   [
+    "MCP SDK for Rust (rmcp)",
+    "tried, 3.11.0",
+    "none",
+    "Users, and machines by an ID token. A refresh token as subject, its default for the enterprise, is not taken here.",
+  ],
+  ["MCP SDKs for C# and Java", "not tried", "", "Nothing is known."],
+  [
+    "FastMCP, as a client",
+    "tried, 4.2.3",
+    "none",
+    "Registration, a client's own id, a metadata document, machines.",
+  ],
+  ["mcp-remote", "tried, 0.15.1", "none", "Registration and a list of tools."],
+  [
     "Quarkus OIDC, in an API",
+    "its pages",
     "`quarkus.oidc.token.audience` is the target's name",
     "Without it the audience is not looked at. Scopes are permissions (`@PermissionsAllowed`), not roles.",
   ],
   [
-    "Spring Security, as a client",
+    "PyJWT, in an API",
+    "tried, 2.15.1",
+    "`leeway=30`",
+    "Without it a clock that is a second behind refuses fresh tokens.",
+  ],
+  [
+    "jjwt, java-jwt, jose4j, in an API",
+    "their sources",
+    "compare `typ` yourself",
+    "They do not look at `typ`.",
+  ],
+  [
+    "Nimbus oauth2-oidc-sdk",
+    "tried, 11.26",
     "none",
-    "It reads the error of the token endpoint from an answer with 400; one with 401 is told as `invalid_token_response`.",
+    "Both forms of discovery, for an issuer with a path too.",
   ],
   [
-    "Spring Security, in an API",
-    '`"typ": "JWT"` at the target, or a validator for `at+jwt`',
-    "As it comes it refuses `at+jwt`, and knows no EdDSA.",
+    "zitadel/oidc",
+    "tried, 3.52.0",
+    "none",
+    "As an OAuth client, for exchanges and in an API; for OpenID Connect it wants an ID token, and there is none.",
+  ],
+  ["Auth0 auth-js", "tried, 1.16.1", "none", "Its `audience` is taken for the resource."],
+  [
+    "Authlib, `private_key_jwt`",
+    "tried, 1.9.10",
+    "`clientAssertionSeconds: 3600`",
+    "Its assertions live for an hour.",
   ],
   [
-    "oauthlib, requests-oauthlib",
-    "ask for what is given, or `OAUTHLIB_RELAX_TOKEN_SCOPE=1`",
-    "An answer with less scope than was asked for is raised as a warning that stops the program.",
+    "google-auth-library",
+    "its source, 11.3.4",
+    "`reusable`; `lifetimeSeconds` of 900 or more",
+    "With tokens of 300 seconds it asks at each call.",
   ],
   [
-    "golang.org/x/oauth2",
-    '`"method": "client_secret"`, or `AuthStyleInHeader`',
-    "It repeats a request after any error, with the secret in the body, and tells the second answer.",
+    "OpenAI's and Anthropic's SDKs",
+    "their sources",
+    "see the page of clouds beside the configuration",
+    "They send JSON to their own servers; `/token` takes forms.",
+  ],
+  [
+    "SPIRE, py-spiffe, go-spiffe",
+    "tried, 1.15.3, 0.3.2, 2.9.0",
+    "trust domain by `https_spiffe` or `https_web`",
+    "JWT-SVIDs as client and actor, X.509-SVIDs in the handshake, keys that rotate. A second audience in an SVID is refused.",
+  ],
+  [
+    "Keycloak",
+    "tried, 26.7.5",
+    "a client with `private_key_jwt` for `signIn`",
+    "Users sign in there, its tokens are subjects, and it redeems grants and our ID-JAG. Its tokens do not keep `act`.",
+  ],
+  ["node-oidc-provider", "tried, 9.13.3", "none", "Users sign in there."],
+  [
+    "Spring Authorization Server",
+    "its source, 7.1.2",
+    "",
+    "It has no `jwt-bearer` grant, so it redeems nothing of ours.",
+  ],
+  [
+    "Vault, OpenBao, JWT auth",
+    "its source, 0.26.1",
+    "`oidc_discovery_url` and `bound_issuer` are the issuer, `bound_audiences` the target's name",
+    "ES256, RS256, EdDSA. A role without `bound_audiences` refuses our tokens.",
+  ],
+  [
+    "Kubernetes API server",
+    "its source, 0.37.2",
+    "AuthenticationConfiguration: `issuer.url`, `audiences`",
+    "RS256 or ES256 at the target; it knows no EdDSA.",
+  ],
+  [
+    "AWS, Entra, Google Cloud, as targets",
+    "their pages",
+    "see the page of clouds beside the configuration",
+    "The audience is the target's name. Whether they mind `typ` `at+jwt` is not known.",
+  ],
+  [
+    "HAProxy, Caddy",
+    "their pages; the fields are run in `test/zoo`",
+    "`proxy`",
+    "The certificate goes into `Client-Cert` (RFC 9440). The proxy removes its client's own field, and shows us a certificate.",
+  ],
+  [
+    "nginx, Apache, Envoy, Traefik, AWS's load balancer",
+    "their pages",
+    "pass TLS through to `mtls`",
+    "Their fields for certificates are no RFC 9440, and are refused or not read.",
   ],
 ];
 
@@ -98,24 +257,32 @@ const row = (cells: readonly string[]): string => `| ${cells.join(" | ")} |\n`;
 
 export function worksWithPage(): string {
   const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
-  const run = PROGRAMS.map(({ name, package: id, test, setting, known }) => {
-    const file = `test/${test}.test.ts`;
-    // A row is a claim of its test.
+  const run = PROGRAMS.map((program) => {
+    const { name, setting, known } = program;
+    const [version, file, by] =
+      "test" in program
+        ? [
+            packages[`node_modules/${program.package}`].version,
+            `test/${program.test}.test.ts`,
+            `\`test/${program.test}.test.ts\``,
+          ]
+        : [program.version, `scripts/trials/${program.trial}.ts`, `\`npm run trials -- ${program.trial}\``];
+    // A row is a claim of what runs it.
     if (!existsSync(join(ROOT, file))) throw new Error(`${name}: there is no ${file}`);
-    return row([name, packages[`node_modules/${id}`].version, setting, known, `\`${file}\``]);
+    return row([name, version, setting, known, by]);
   });
   return `# Works with
 
-Made by \`npm run reference\` from \`scripts/works-with.ts\` and the lock file.
+Made by \`npm run reference\` from \`scripts/works-with.ts\`, the lock file and the trials.
 
-Run by our tests, unmodified:
+Run unmodified, by a test of the suite or by a trial with packages from their registries:
 
-| program | version | setting | known | test |
+| program | version | setting | known | run by |
 |---|---|---|---|---|
 ${run.join("")}
-Read in documentation and sources, not run here:
+Not run here: tried once by hand in November 2026, where a version is named, or read; check it before you rely on it:
 
-| program | setting | known |
-|---|---|---|
-${READ.map(row).join("")}`;
+| program | known from | setting | known |
+|---|---|---|---|
+${NOT_RUN.map(row).join("")}`;
 }
