@@ -332,7 +332,9 @@ for (const [what, ask] of [
   [
     "an ID-JAG",
     async (): Promise<Answer> =>
-      travellers.fromIdToken({ subject_token: await travellers.user({ aud: "app", claims: SIGNED_IN }) }),
+      travellers.fromIdToken({
+        subject_token: await travellers.user({ aud: "app", claims: { ...SIGNED_IN, nonce: "n-1" } }),
+      }),
   ],
 ] as const) {
   test(`IDC-2.3.2-2, IDC-2.5-2, IDC-2.5-4, EMA-7.4.3-1, EMA-7.4.3-2, RFC7521-8.4-1, RFC7523-7-1 ${what} carries only the claims in the partner's entry, if their values are simple`, async () => {

@@ -110,15 +110,18 @@ test("RFC9396-5-1, RFC9396-5-2, IDJAG-4.3.3-6 authorization details are refused"
 // --- the identity assertion ---------------------------------------------------------------------------------------
 
 const AUDIENCE = "subject_jwt_audience_refused";
+const UNTRUSTED = "subject_jwt_audience_untrusted";
 const both = ["page", "app"];
 const asJwt = { subject_token_type: JWT };
 const ofOther = { aud: "app", claims: { iss: "https://other.example" } };
 
 const assertions: [string, object, string | undefined, Form?][] = [
   ["for this client", { aud: "app" }, undefined],
-  ["for this client and others", { aud: both }, undefined],
-  ["for this client and others, issued to it", { aud: both, claims: { azp: "app" } }, undefined],
+  // OIDC-D-10: the others hold it too.
+  ["for this client and others", { aud: both }, UNTRUSTED],
+  ["for this client and others, issued to it", { aud: both, claims: { azp: "app" } }, UNTRUSTED],
   ["for this client and others, issued to one of them", { aud: both, claims: { azp: "page" } }, AUDIENCE],
+  ["for this client alone, in a list", { aud: ["app"] }, undefined],
   ["for this client, issued to another", { aud: "app", claims: { azp: "page" } }, AUDIENCE],
   ["for this client, issued to several", { aud: "app", claims: { azp: ["app"] } }, AUDIENCE],
   ["for another client", { aud: "nameless" }, AUDIENCE],

@@ -215,5 +215,5 @@ export const SIGNED_IN = {
   ...{ acr: "urn:example:gold", amr: ["otp", "pwd"], auth_time: 1_790_000_000 },
   address: { country: "AT" },
   ...{ email: "u-1@idp.example", email_verified: true, name: "Una" },
-  ...{ nonce: "n-1", azp: "app", tenant: "t-1" },
+  ...{ azp: "app", tenant: "t-1" },
 };

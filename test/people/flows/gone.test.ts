@@ -106,18 +106,20 @@ test("PAGE-D-23 a link from before its user's tokens were ended is refused, and 
     const { errorUri = "" } = await askUser(ports, order, missing, nowSeconds);
     return errorUri.slice(errorUri.indexOf("=") + 1);
   };
-  const visitor = { browser: undefined, session: undefined } as unknown as Parameters<typeof openAsked>[3];
+  type Visitor = Parameters<typeof openAsked>[3];
   const request = { id: "r", endpoint: "/ask", source_ip: "192.0.2.1" };
-  const visit = async (id: string) => {
+  const visit = async (id: string, session?: string) => {
+    const visitor = { browser: undefined, session } as unknown as Visitor;
     const page = await openAsked(ports, request, id, visitor, false);
     return page.next === "notice" ? page.notice.reason : page.next;
   };
   const link = await ask();
   assert.equal(await visit(link), "sign_in");
   await end(flow, SUBJECT);
-  assert.equal(await visit(link), "ended");
   flow.pass(ENDING_REACH_MS / 1000 + 1);
-  assert.equal(await visit(link), "ended");
+  // PAGE-D-33: the link alone tells nothing of its user.
+  assert.equal(await visit(link), "sign_in");
+  assert.equal(await visit(link, await openSession(flow)), "ended");
   assert.equal(await ask(), link);
   assert.equal(await visit(link), "sign_in");
 });
