@@ -40,7 +40,7 @@ export async function playJob({ issuer, ca, workload, exchange, mandate }: JobSt
   check(page.answer.text.includes(TITLE), "the page has the agent's words");
   check(page.answer.text.includes(workload(booking)), "the page names who else takes part");
   const { action, token } = formOf(page);
-  const done = await browse(action, encodeForm({ token, scope: "trips.read", decision: "allow" }));
+  const done = await browse(action, encodeForm({ token, all: "1", decision: "allow" }));
   check(done.answer.status === 200, "Bob approves the job");
   print("Bob opens the link, reads every bound, and approves. The agent asks again:");
 

@@ -65,7 +65,7 @@ test("RECHECK-D-2, RECHECK-D-5 of three instances on one database one asks about
   await bob.signIn(provider.refreshToken("bob"));
   const refresh = async (tokens: readonly string[]) =>
     Promise.all(tokens.map((token, index) => (instances[index % 3] ?? first).refresh(token)));
-  let tokens = await Promise.all(Array.from({ length: 12 }, () => first.start()));
+  let tokens = await Promise.all(Array.from({ length: 20 }, () => first.start()));
   const bobs = await bob.start();
   const pass = (seconds: number) => [...instances, bob].map((one) => one.pass(seconds));
   pass(DUE);

@@ -338,7 +338,7 @@ test("RFC8693-4.4-1, RFC8693-4.4-2, RFC8693-4.4-3 may_act permits only the actor
     "invalid_request",
     "may_act_names_another",
   );
-  await assertRefused(await delegate(target), "invalid_target", "target_not_allowed");
+  await assertRefused(await delegate(target), "invalid_request", "consent_missing");
 });
 
 test("RFC8693-4.4-1 a may_act that is not an object is malformed", async () => {

@@ -764,6 +764,7 @@ test("RFC7591-2-16, PROD-2.2-14 keys are not fetched from private addresses, how
   for (const host of urls) {
     const client = await register(by("private_key_jwt", { jwks_uri: `https://${host}:${port}/keys` }));
     const answer = await world.token({ ...CC, ...assertion(client.client_id, keyPem), audience: API });
+    assert.equal(answer.status, 400, `${host} ${answer.text}`);
     assertError(answer, 400, "invalid_client");
     assert.equal(answer.body.error_description, "client authentication failed");
   }

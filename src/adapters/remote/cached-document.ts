@@ -203,8 +203,9 @@ async function fetchContent<T>(
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
     end(fault.message);
-    // MCPC-D-24: nothing is told of networks that the operator opened for it.
-    const failed = maySucceedLater(fault) && !permitted ? "now" : "always";
+    // MCPC-D-24: nothing is told of networks that the operator opened for it, nor of which names this network knows.
+    const tells = permitted || (fault.reason === "name_unresolved" && known === undefined);
+    const failed = maySucceedLater(fault) && !tells ? "now" : "always";
     return err(unfetched(`${kind.name}_${fault.reason}`, known, failed));
   }
 }

@@ -119,7 +119,7 @@ test("JOB-D-20 the report of a job counts its open question and the client that 
 test("DTR-11.7-1, JOB-D-9 the end of a job that the request chose ends its wait", async () => {
   const { job_id: job } = await approved("dora", "A job that is chosen");
   const approval = (await service.events()).findLast(({ type }) => type === "job.approved");
-  const { consents } = approval?.detail as { consents: string[] };
+  const { consents } = (approval ?? assert.fail()).detail as { consents: string[] };
   for (const id of consents)
     assert.equal((await asOperator(service, `/consents/${id}`, undefined, "DELETE")).status, 204);
   const waiting = await waitFor(service, provider, {
