@@ -364,14 +364,19 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   const [given = assert.fail()] = ACCOUNT.allowed;
   const { agent, party, way } = job;
   const allowed = [1, 2].map((number) => ({ ...given, id: String(number), agent, party, way }));
-  const page = english(accountPage({ ...ACCOUNT, questions: [], stopped: [], allowed }));
+  const other = { ...given, id: "3", agent: "other", party: named("other", "Other") };
+  const page = english(accountPage({ ...ACCOUNT, questions: [], stopped: [], allowed: [...allowed, other] }));
   const cards = elementsOf(parseMarkup(page)).filter((one) => one.attributes.get("class") === "party");
-  assert.equal(cards.length, 1);
+  assert.equal(cards.length, 2);
   const shown = shownBy(page);
   assert.match(
     shown,
-    /P Planner spiffe:\S+planner you Web app Planner Job “Book the trip to Lisbon” .*takes? part.* Crew agent .*Stop this job.*Take back.*Take back/,
+    /P Planner spiffe:\S+planner you Web app Planner Job “Book the trip to Lisbon” .*takes? part.* Crew agent .*Stop this job/,
   );
+  const consents = (text: string): number => text.split('name="consent"').length - 1;
+  const [first = "", second = ""] = page.split("<bdi>Other</bdi>");
+  assert.deepEqual([consents(first), consents(second)], [2, 1]);
+  assert.ok(!second.includes('name="job"'));
 });
 
 test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a single one is told as it is", () => {
