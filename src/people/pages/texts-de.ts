@@ -60,7 +60,7 @@ export const de: Texts = {
     [1, "morgen"],
   ]),
   inDays: (days) => `in ${count(days, "Tag", "Tagen")}`,
-  inTime: (hours, minutes) => `in ${[...timed(hours, "Std."), ...timed(minutes, "Min.")].join(" ")}`,
+  inTime: (hours, minutes) => `in ${[...timed(hours, "h"), ...timed(minutes, "min")].join(" ")}`,
   goesOnFor: "Arbeitet ohne neue Frage weiter für",
   hours: inHours,
   goOnWithoutMe: ({ days, idleDays, hours, visitHours }) =>
