@@ -1,5 +1,5 @@
 /** How pages name a party, a user and a target: by what a user may rely on, never by what a party says of itself alone. */
-import type { FieldForm } from "../../policy/details.ts";
+import type { DetailField, Narrowing } from "../../policy/details.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
@@ -10,7 +10,7 @@ import { zoneNamed } from "../../settings/time-zone.ts";
 import { isDocumentUrl } from "../../spec/cimd.ts";
 import type { Detail, DetailValue } from "../../spec/rfc9396.ts";
 
-import type { DetailView } from "../pages/detail-sentences.ts";
+import type { DetailView, ShownAmount } from "../pages/detail-sentences.ts";
 import type { PermissionView, ShownTarget, ShownUser } from "../pages/display-names.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { PermissionsAt } from "../policy/permissions.ts";
@@ -52,19 +52,42 @@ export const shownTarget = (target: Target | undefined, name: string): ShownTarg
 /** RAR-D-9: an object in the operator's words; of a type that the target does not declare any more, as it is. */
 export function shownDetail(target: Target | undefined, one: Detail): DetailView {
   const type = target?.details.get(one.type);
+  // A unit is told with its amount, and not once more.
+  const units = new Set(
+    [...(type?.fields ?? [])].flatMap(([name, { unit }]) =>
+      unit !== undefined && one[name] !== undefined && typeof one[unit] === "string" ? [unit] : [],
+    ),
+  );
   const fields = Object.entries(one)
-    .filter(([name]) => name !== "type")
+    .filter(([name]) => name !== "type" && !units.has(name))
     .map(([name, value]) => {
       const field = type?.fields.get(name);
-      return { label: field?.label ?? name, value: shownValue(field?.is, value) };
+      return { label: field?.label ?? name, value: shownValue(one, field, value) };
     });
   return { title: type?.title ?? one.type, fields };
 }
 
-function shownValue(is: FieldForm | undefined, value: DetailValue): DetailView["fields"][number]["value"] {
+function shownValue(
+  one: Detail,
+  field: DetailField | undefined,
+  value: DetailValue,
+): DetailView["fields"][number]["value"] {
   if (typeof value === "boolean" || typeof value === "object") return value;
-  return is === "seconds" ? { atSeconds: Number(value) } : [String(value)];
+  if (field?.is === "seconds") return { atSeconds: Number(value) };
+  if (field?.is !== "integer" && field?.is !== "decimal") return [String(value)];
+  const unit = field.unit === undefined ? undefined : one[field.unit];
+  return defined<ShownAmount>({
+    amount: String(value),
+    unit: typeof unit === "string" ? unit : undefined,
+    // The operator's label says which bound it is; the name of a field does not.
+    bound: field.label === undefined ? BOUNDS.get(field.narrows) : undefined,
+  });
 }
+
+const BOUNDS = new Map<Narrowing, NonNullable<ShownAmount["bound"]>>([
+  ["max", "max"],
+  ["min", "min"],
+]);
 
 /** What is allowed at a target, in the operator's words. */
 export const permissionView = ({ target, name, permissions }: PermissionsAt): PermissionView => ({

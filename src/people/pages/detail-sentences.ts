@@ -2,14 +2,18 @@
 import { spelledOut } from "../../audit/safe-text.ts";
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
+import { defined } from "../../result.ts";
 import { isolated, QUOTES, shownId } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf, minuteOf } from "./language.ts";
 import type { Texts } from "./texts.ts";
 
-/** What a field says: texts, a point in time, or yes or no. */
-type ShownValue = readonly string[] | { atSeconds: number } | boolean;
+/** A number as it was sent, what it is of, and the bound that it is where no label says that. */
+export type ShownAmount = { amount: string; unit?: string; bound?: "max" | "min" };
+
+/** What a field says: texts, a point in time, an amount, or yes or no. */
+type ShownValue = readonly string[] | { atSeconds: number } | ShownAmount | boolean;
 
 export type DetailView = { title: Worded; fields: readonly { label: Worded; value: ShownValue }[] };
 
@@ -20,9 +24,9 @@ export function sentence({ title, fields }: DetailView, texts: Texts): Html {
   const { language } = texts;
   const all = fields.map(
     ({ label, value }, index) =>
-      html`${index === 0 ? ": " : "; "}${isolated(shownId(inLanguage(label, [language])))} ${said(value, texts)}`,
+      html`${index === 0 ? " " : "; "}${isolated(shownId(inLanguage(label, [language])))} ${said(value, texts)}`,
   );
-  return html`${isolated(shownId(inLanguage(title, [language])))}${all}`;
+  return html`<strong>${isolated(shownId(inLanguage(title, [language])))}${fields.length === 0 ? "" : ":"}</strong>${all}`;
 }
 
 function said(value: ShownValue, texts: Texts): Html {
@@ -32,8 +36,30 @@ function said(value: ShownValue, texts: Texts): Html {
     if (atSeconds > SECONDS_MAX) return quoted(String(atSeconds), texts);
     return html`${dayOf(atSeconds, texts)}, ${minuteOf(atSeconds * 1000, texts)}`;
   }
+  if ("amount" in value) return amountOf(value, texts);
   return html`${value.map((one, index) => html`${index === 0 ? "" : ", "}${quoted(one, texts)}`)}`;
 }
+
+/** RAR-D-9: no digit of it is rounded away; what is not the code of a currency is the word of the one that asks. */
+function amountOf({ amount, unit, bound }: ShownAmount, texts: Texts): Html {
+  const isMoney = unit !== undefined && CURRENCIES.has(unit);
+  const form = new Intl.NumberFormat(
+    texts.language,
+    defined<Intl.NumberFormatOptions>({
+      style: isMoney ? "currency" : "decimal",
+      currency: isMoney ? unit : undefined,
+      currencyDisplay: "code",
+      maximumFractionDigits: FRACTION_DIGITS_MAX,
+    }),
+  );
+  const number = form.format(amount as Intl.StringNumericLiteral);
+  const told = isMoney || unit === undefined ? html`${number}` : html`${number} ${quoted(unit, texts)}`;
+  return bound === undefined ? told : texts.bounds[bound](told);
+}
+
+const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf("currency"));
+/** More than an amount may have. */
+const FRACTION_DIGITS_MAX = 20;
 
 /** RFC9396-12-1: the value is another's text, so it neither ends its quotation nor hides a part of itself. */
 const quoted = (raw: string, texts: Texts): Html => texts.quoted(isolated(spelledOut(raw, QUOTES)));

@@ -75,6 +75,10 @@ export const de: Texts = {
   tickHint: "Kreuzen Sie an, was Sie erlauben. Ohne Häkchen wird nichts erlaubt.",
   limits: "Nur innerhalb dieser Grenzen",
   limitsHint: "Entfernen Sie das Häkchen bei dem, was Sie nicht erlauben.",
+  bounds: {
+    max: (amount) => html`bis ${amount}`,
+    min: (amount) => html`mindestens ${amount}`,
+  },
   quoted: (value) => html`„${value}“`,
   yes: "ja",
   no: "nein",

@@ -83,6 +83,11 @@ export const en = {
   tickHint: "Tick what you allow. Without a tick, nothing is given.",
   limits: "Only within these limits",
   limitsHint: "Take the tick away from what you do not allow.",
+  /** Beside an amount, where no label of the operator says it. */
+  bounds: {
+    max: (amount: Html) => html`up to ${amount}`,
+    min: (amount: Html) => html`at least ${amount}`,
+  },
   quoted: (value: Html) => html`“${value}”`,
   yes: "yes",
   no: "no",

@@ -211,7 +211,7 @@ test("PAGE-D-35, RAR-D-9 each target has limits of its own, and what is ticked o
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /Ledger .*? Only within these limits .*? up to “100”.*? Bank .*? Only within these limits .*? up to “100”/,
+    /Ledger .*? Only within these limits .*? up to 100.*? Bank .*? Only within these limits .*? up to 100/,
   );
   assert.match(
     shown,

@@ -123,7 +123,7 @@ test("RFC9396-3-1, RFC9396-3.1-2, RAR-D-9 the page shows every object with each 
   const [browser, verifier] = [browse(), verifierOf()];
   const page = await browser.review(asking(verifier, details), "alice");
   const shown = shownBy(page.text);
-  assert.match(shown, /Notebooks: under “\/team\/a”; called “Plan”; most “5”; until January 15, 2027/);
+  assert.match(shown, /Notebooks: under “\/team\/a”; called “Plan”; most up to 5; until January 15, 2027/);
   // What the rule does not have is not offered.
   assert.doesNotMatch(shown, /\/home/);
   const german = await browser.get(locationOf(await browser.authorize(asking(verifier, details))), {

@@ -1,6 +1,7 @@
 /** Every page in every language, without a browser: how it is built, and that nothing from outside changes that. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { shownDetail } from "../../../src/people/http/known-as.ts";
 import type { EventView } from "../../../src/people/pages/account-events.ts";
 import { accountPage } from "../../../src/people/pages/account-page.ts";
 import { weekOf } from "../../../src/people/pages/account-week.ts";
@@ -15,8 +16,11 @@ import type { ShownParty } from "../../../src/people/pages/parties.ts";
 import { initialsOf } from "../../../src/people/pages/parties.ts";
 import { signInPage } from "../../../src/people/pages/sign-in-page.ts";
 import { DISCS, styleOf, TONES } from "../../../src/people/pages/style.ts";
+import type { DetailField, DetailType } from "../../../src/policy/details.ts";
+import type { Target } from "../../../src/policy/rules.ts";
 import { defined } from "../../../src/result.ts";
 import { ACCENT, contrast, GROUNDS, isReadable } from "../../../src/settings/colours.ts";
+import type { Detail } from "../../../src/spec/rfc9396.ts";
 import type { Element } from "../../support/markup.ts";
 import { elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
 import { prng } from "../../support/prng.ts";
@@ -318,6 +322,67 @@ test("WCAG-2.2.1-1 the time is told, and more of it is a link while there is mor
   assert.match(consent(), /You have 9 minutes to decide\. Give me more time/);
   assert.match(consent({ minutesLeft: 1, renewable: false }), /You have 1 minute to decide\. (?!Give)/);
 });
+
+// --- details ------------------------------------------------------------------------------------------------------
+
+const PAYMENT = {
+  details: new Map<string, DetailType>([
+    [
+      "payment",
+      {
+        title: { en: "Payments", de: "Zahlungen" },
+        ...{ governs: ["pay"], needs: [], pushed: false },
+        fields: new Map<string, DetailField>([
+          ["most", { is: "decimal", narrows: "max", unit: "currency", label: { en: "up to", de: "bis" } }],
+          ["least", { is: "decimal", narrows: "min", unit: "currency" }],
+          ["currency", { is: "string", narrows: "equal" }],
+          ["nights", { is: "integer", narrows: "max" }],
+        ]),
+      },
+    ],
+  ]),
+} as unknown as Target;
+
+/** How an object is told in each language, with blanks of any width as one. */
+const toldIn = (fields: Omit<Detail, "type">): readonly string[] =>
+  LANGUAGES.map((texts) => {
+    const detail = shownDetail(PAYMENT, { ...fields, type: "payment" });
+    const page = askPage({
+      ...ASK,
+      at: [{ target: { title: "x" }, permissions: [], limits: [{ box: "0", detail }] }],
+    });
+    return (
+      /(?:Payments|Zahlungen):.*?(?= 1 agent| Dann)/.exec(
+        shownBy(writtenIn(texts, page)).replace(/\s/g, " "),
+      )?.[0] ?? ""
+    );
+  });
+
+const amounts = [
+  [{ most: "500", currency: "EUR" }, "Payments: up to EUR 500.00", "Zahlungen: bis 500,00 EUR"],
+  [{ most: "12000.5", currency: "JPY" }, "Payments: up to JPY 12,000.5", "Zahlungen: bis 12.000,5 JPY"],
+  [
+    { most: "0.123456789012345678", currency: "EUR" },
+    "Payments: up to EUR 0.123456789012345678",
+    "Zahlungen: bis 0,123456789012345678 EUR",
+  ],
+  [
+    { least: "5", currency: "EUR" },
+    "Payments: least at least EUR 5.00",
+    "Zahlungen: least mindestens 5,00 EUR",
+  ],
+  [{ nights: 1200 }, "Payments: nights up to 1,200", "Zahlungen: nights bis 1.200"],
+  [
+    { most: "5", currency: "EUR, approved" },
+    "Payments: up to 5 “EUR, approved”",
+    "Zahlungen: bis 5 „EUR, approved“",
+  ],
+  [{ currency: "EUR" }, "Payments: currency “EUR”", "Zahlungen: currency „EUR“"],
+] as const;
+for (const [fields, ...want] of amounts) {
+  test(`RAR-D-9 ${JSON.stringify(fields)} is told as people write it in each language, with every digit, and a unit that is no currency as the asker's word`, () =>
+    assert.deepEqual(toldIn(fields), want));
+}
 
 // --- the account page -------------------------------------------------------------------------------------------
 
