@@ -16,6 +16,7 @@ import type { Page } from "../../src/people/pages/page.ts";
 import { frame } from "../../src/people/pages/page.ts";
 import { signInPage } from "../../src/people/pages/sign-in-page.ts";
 import type { Texts } from "../../src/people/pages/texts.ts";
+import type { Worded } from "../../src/policy/worded.ts";
 import { ACCENT } from "../../src/settings/colours.ts";
 import { ISSUER } from "./world.ts";
 
@@ -24,7 +25,7 @@ type ViewAt = ConsentView["at"][number];
 /** What is asked at one target, as it comes from scopes with their sentences. */
 const asked = (
   target: ViewAt["target"],
-  scopes: readonly (readonly [scope: string, sentence: string])[],
+  scopes: readonly (readonly [scope: string, sentence: Worded])[],
   limits: ViewAt["limits"][number]["detail"][] = [],
 ): ViewAt => ({
   target,
@@ -35,12 +36,24 @@ const asked = (
 const NOTES = { title: "Notes", host: "notes.example" };
 const TRIPS = { title: "Trips", host: "api.example" };
 const NOTES_SCOPES = [
-  ["notes.read", "read your notes"],
-  ["notes.write", "change your notes, and show them to others of the company who use the same notebook"],
+  ["notes.read", { en: "read your notes", de: "Ihre Notizen lesen" }],
+  [
+    "notes.write",
+    {
+      en: "change your notes, and show them to others of the company who use the same notebook",
+      de: "Ihre Notizen ändern und Kollegen zeigen, die dasselbe Notizbuch benutzen",
+    },
+  ],
 ] as const;
 const TRIPS_SCOPES = [
-  ["trips.read", "read your trips"],
-  ["trips.book", "book trips for you, which your company pays"],
+  ["trips.read", { en: "read your trips", de: "Ihre Reisen lesen" }],
+  [
+    "trips.book",
+    {
+      en: "book trips for you, which your company pays",
+      de: "Reisen für Sie buchen, die Ihre Firma bezahlt",
+    },
+  ],
 ] as const;
 
 export const CONSENT: ConsentView = {
@@ -120,6 +133,49 @@ export const ASK: AskView = {
   at: [asked(TRIPS, TRIPS_SCOPES)],
   agents: [SORTING],
 };
+
+const BOOKING_TARGET = { title: { en: "the booking agent", de: "Buchungsagent" } };
+
+/** The job of the demo. */
+const DEMO_JOB = {
+  ...CONSENT,
+  agent: {
+    id: "spiffe://example.org/crew/lee-7f3a09c1",
+    naming: { given: { title: { en: "Lee of the crew", de: "Lee aus dem Team" } } },
+  },
+  before: [],
+  zone: "Europe/Berlin",
+  at: [asked(BOOKING_TARGET, TRIPS_SCOPES.slice(0, 1))],
+  nowSeconds: Date.UTC(2026, 10, 21, 13, 40) / 1000,
+  untilSeconds: Date.UTC(2026, 10, 21, 15, 40) / 1000,
+  job: {
+    title: "Rebook the flight to Lisbon",
+    participants: [{ box: ASK.agent.id, party: ASK.agent, unasked: [] }],
+    maxTokens: 3,
+    ...{ without: [], beside: [], unasked: [], goOn: [] },
+  },
+} satisfies AskView;
+
+const THREE: NonNullable<AskView["job"]>["participants"] = [
+  { box: ASK.agent.id, party: ASK.agent, unasked: [] },
+  { box: SORTING.id, party: SORTING, may: [{ target: TRIPS, sentences: ["read your trips"] }], unasked: [] },
+  {
+    box: "spiffe://td.example/agents/desk",
+    party: { id: "spiffe://td.example/agents/desk", naming: { given: { title: "Travel desk" } } },
+    may: [],
+    unasked: [{ target: NOTES, sentences: ["read your notes"] }],
+  },
+];
+
+const PAYMENTS: ViewAt["limits"][number]["detail"][] = [
+  {
+    title: { en: "Payments", de: "Zahlungen" },
+    fields: [
+      { label: { en: "up to", de: "bis" }, value: { amount: "500.00", unit: "EUR" } },
+      { label: { en: "to", de: "an" }, value: ["TAP Air Portugal"] },
+    ],
+  },
+];
 
 const LONG: ConsentView = {
   ...CONSENT,
@@ -447,11 +503,12 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     job: {
       title: "Plan the trip to Rome",
       participants: [
-        { box: "spiffe://td.example/agents/planner", party: agent("planner", "Planner"), may: [] },
+        { box: "spiffe://td.example/agents/planner", party: agent("planner", "Planner"), unasked: [] },
         {
           box: SORTING.id,
           party: SORTING,
           may: [{ target: TRIPS, sentences: ["read your trips"] }],
+          unasked: [{ target: NOTES, sentences: ["read your notes"] }],
         },
       ],
       maxTokens: 50,
@@ -463,10 +520,26 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
           sentences: ["read the weather where you are"],
         },
       ],
-      unasked: [{ party: SORTING, permissions: [{ target: NOTES, sentences: ["read your notes"] }] }],
+      unasked: [{ target: NOTES, sentences: ["read your notes"] }],
       goOn: [{ title: "Partner", host: "as.partner.example" }],
     },
   }),
+  "ask-job": askPage(DEMO_JOB),
+  "ask-job-three": askPage({
+    ...DEMO_JOB,
+    at: [DEMO_JOB.at[0] ?? assert.fail(), asked(TRIPS, TRIPS_SCOPES)],
+    job: { ...DEMO_JOB.job, participants: THREE, maxTokens: 20 },
+  }),
+  "ask-job-bounded": askPage({
+    ...DEMO_JOB,
+    at: [asked(TRIPS, TRIPS_SCOPES, PAYMENTS), asked(NOTES, NOTES_SCOPES)],
+    job: {
+      ...DEMO_JOB.job,
+      own: [{ target: TRIPS, sentences: TRIPS_SCOPES.map(([, sentence]) => sentence) }],
+      participants: THREE.slice(0, 1),
+    },
+  }),
+  "ask-job-nothing-ticked": askPage({ ...DEMO_JOB, problem: "nothing_ticked" }),
   "ask-job-alone": askPage({
     ...ASK,
     job: {

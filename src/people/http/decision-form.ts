@@ -9,6 +9,7 @@ import type { Decision, DecisionPage, Offered, Visitor, Without } from "../flows
 import { endsAt } from "../flows/decision.ts";
 import { furtherAgentsOf } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
+import type { PermissionView } from "../pages/display-names.ts";
 import type { JobView } from "../pages/job-part.ts";
 import type { Choice } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
@@ -65,29 +66,34 @@ function jobView(
   { already, unasked: beside }: Without = { already: [], unasked: [] },
 ): JobView {
   const { agents } = settings();
-  const every = asker?.may.size;
+  const boxes = at.reduce((sum, { permissions }) => sum + permissions.length, 0);
+  /** What an agent gets of all that may be ticked; undefined for all of it. */
+  const partOf = (may: ReadonlySet<string>): readonly PermissionView[] | undefined =>
+    may.size === boxes
+      ? undefined
+      : at
+          .map((one) => ({ ...one, permissions: one.permissions.filter(({ box }) => may.has(box)) }))
+          .filter(({ permissions }) => permissions.length > 0)
+          .map(permissionView);
+  const unaskedOf = (id: string | undefined): readonly PermissionView[] =>
+    unasked.filter(({ agent }) => agent === id).flatMap((one) => one.at.map(permissionView));
   return defined<JobView>({
     title,
-    participants: others.map(({ id, may }) => ({
-      box: id,
-      party: shownParty(agents, id),
-      may:
-        may.size === every
-          ? []
-          : at
-              .map((one) => ({ ...one, permissions: one.permissions.filter(({ box }) => may.has(box)) }))
-              .filter(({ permissions }) => permissions.length > 0)
-              .map(permissionView),
-    })),
+    own: asker && partOf(asker.may),
+    participants: others.map(({ id, may }) =>
+      defined<JobView["participants"][number]>({
+        box: id,
+        party: shownParty(agents, id),
+        may: partOf(may),
+        unasked: unaskedOf(id),
+      }),
+    ),
     alone: named !== undefined && others.length === 0 ? true : undefined,
     maxTokens,
     maxDepth,
     without: already.map(permissionView),
     beside: beside.map(permissionView),
-    unasked: unasked.map((one) => ({
-      party: shownParty(agents, one.agent),
-      permissions: one.at.map(permissionView),
-    })),
+    unasked: unaskedOf(asker?.id),
     goOn: at
       .filter(({ target }) => target.partner?.jobs === "ignores")
       .map(({ target, name }) => shownTarget(target, name)),

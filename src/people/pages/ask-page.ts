@@ -29,9 +29,8 @@ ${problemOf(view, texts)}
 <h1>${texts.askHeading(isolated(name))}</h1>
 ${idBeneath(agent, texts)}
 ${before.length === 0 ? undefined : chain([...before, agent], texts)}
-${aboutParty(agent, texts)}
+${aboutParty(agent, texts, view.denied ? texts.refusedBefore : texts.askWhy)}
 ${reasonOf(view.reason, texts)}
-<p>${view.denied ? texts.refusedBefore : texts.askWhy}</p>
 ${decision(view, waysOf(view), texts, { facts: ownFacts(view, texts) })}`,
     };
   },

@@ -73,7 +73,7 @@ ${participants(view.job, texts)}
 ${everything(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
-<p>${texts.lasts(untilOf(view.untilSeconds, view.nowSeconds, texts))}</p>
+<p class="until">${texts.lasts(untilOf(view.untilSeconds, view.nowSeconds, texts))}</p>
 ${choices(texts)}
 </form>
 <p class="hint">${texts.canTakeBack} ${texts.timeLeft(minutesLeft)}${
@@ -108,19 +108,18 @@ const scopesOf = ({ at }: DecisionView): readonly string[] => [
 
 /**
  * PAGE-D-10, WCAG-1.3.1-1: the permissions at one target are a group with its legend, in which nothing is ticked. Its
- * limits stand with them.
+ * limits stand in it.
  */
 function permissionsAt(
   { target, permissions, limits }: DecisionView["at"][number],
   index: number,
   texts: Texts,
 ): Html {
-  const hint = `tick-hint-${index}`;
-  return html`<fieldset aria-describedby="${hint}"><legend>${texts.asksTo(targetName(target, texts))}</legend>
-<p class="hint" id="${hint}">${texts.tickHint}</p>
+  return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target, texts))}</legend>
+${index === 0 ? html`<p class="hint" id="tick-hint">${texts.tickHint}</p>` : undefined}
 ${permissions.map((one) => box("scope", one.box, html`${inLanguage(one.sentence, [texts.language])}`, "one"))}
-</fieldset>
-${limitsAt(limits, index, texts)}`;
+${limitsAt(limits, index, texts)}
+</fieldset>`;
 }
 
 /** One box takes all of it. */
@@ -171,7 +170,10 @@ export function furtherParties(
   return html`<details><summary>${texts.agentsFurther(named.length)}</summary><ul>${items}</ul></details>`;
 }
 
-/** PAGE-D-10: the two buttons look alike. `about` is the id of what they are about, where that is not the page. */
+/**
+ * PAGE-D-10: the two buttons are of one size, and one is as near as the other; the style fills the second one once a
+ * permission is ticked. `about` is the id of what they are about, where that is not the page.
+ */
 export function choices({ refuse, allow }: Texts, about?: string): Html {
   const by = about === undefined ? undefined : html` aria-describedby="${about}"`;
   return html`<div class="choices"><button name="decision" value="refuse" formnovalidate${by}>${refuse}</button><button name="decision" value="allow"${by}>${allow}</button></div>`;

@@ -6,14 +6,24 @@ import { isolated, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { ShownParty } from "./parties.ts";
-import { partyName } from "./parties.ts";
+import { partyLines } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** Targets and scopes of the job are the permissions beside it. */
 export type JobView = {
   title: string;
-  /** Those that would take part, by the value of the box of each; `may` has what they get of it, where that is not all. */
-  participants: readonly { box: string; party: ShownParty; may: readonly PermissionView[] }[];
+  /**
+   * Those that would take part, by the value of the box of each: `may` has what they get of what is ticked, where that is
+   * not all, and `unasked` what rules that ask no user give them in the job.
+   */
+  participants: readonly {
+    box: string;
+    party: ShownParty;
+    may?: readonly PermissionView[];
+    unasked: readonly PermissionView[];
+  }[];
+  /** The same of the agent that asks. */
+  own?: readonly PermissionView[];
   /** No one else may take part. */
   alone?: boolean;
   maxTokens?: number;
@@ -22,8 +32,8 @@ export type JobView = {
   without: readonly PermissionView[];
   /** What it may do without it because of rules that ask no user. */
   beside: readonly PermissionView[];
-  /** What each of them gets in the job by rules that ask no user. */
-  unasked: readonly { party: ShownParty; permissions: readonly PermissionView[] }[];
+  /** What the agent that asks gets in the job by such rules. */
+  unasked: readonly PermissionView[];
   /** Partners that go on with what they have when the job has ended (JOB-D-16). */
   goOn: readonly ShownTarget[];
 };
@@ -32,37 +42,41 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
   if (job === undefined) return undefined;
   const { maxTokens, maxDepth } = job;
   const bounds = [
+    // PAGE-D-35: what stands on the page for others alone is none of its permissions.
+    job.own === undefined ? undefined : html`<li>${partSaid(job.own, texts)}</li>`,
     job.alone ? html`<li>${texts.jobAlone}</li>` : undefined,
     maxTokens === undefined ? undefined : html`<li>${texts.jobTokens(maxTokens)}</li>`,
     maxDepth === undefined ? undefined : html`<li>${texts.jobDepth(maxDepth)}</li>`,
+    job.without.length === 0 ? undefined : html`<li>${texts.jobWithout}${listOf(job.without, texts)}</li>`,
     ...job.goOn.map((target) => html`<li>${texts.jobGoesOn(targetName(target, texts))}</li>`),
-    ...job.unasked.map(
-      ({ party, permissions }) =>
-        html`<li>${texts.jobUnasked(partyName(party, texts))}${listOf(permissions, texts)}</li>`,
-    ),
+    job.unasked.length === 0 ? undefined : html`<li>${texts.jobUnasked}${listOf(job.unasked, texts)}</li>`,
   ].filter((bound) => bound !== undefined);
   const title = shownName(job.title, JOB_TITLE_CHARS_MAX) ?? "";
-  return html`<p>${texts.jobAsked}</p>
+  return html`<div class="job"><p>${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(title))}</h2>
 ${bounds.length === 0 ? undefined : html`<ul>${bounds}</ul>`}
-${job.without.length === 0 ? undefined : html`<p>${texts.jobWithout}</p>${listOf(job.without, texts)}`}
-${besideIt(job.beside, texts)}`;
+${besideIt(job.beside, texts)}
+</div>`;
 }
 
-/** PAGE-D-35: each of them needs a tick of its own. */
+/** PAGE-D-35: each of them needs a tick of its own, and its card says what it gets. */
 export function participants(job: JobView | undefined, texts: Texts): Html | undefined {
   if (job === undefined || job.participants.length === 0) return undefined;
   const boxes = job.participants.map(
-    ({ box, party, may }) =>
-      html`<label class="one"><input type="checkbox" name="agent" value="${box}"><span>${partyName(party, texts)}${
-        may.length === 0 ? undefined : html` (${texts.jobPart(briefly(may, texts))})`
-      }</span></label>`,
+    ({ box, party, may, unasked }) =>
+      html`<label class="one"><input type="checkbox" name="agent" value="${box}"><span>${partyLines(party, texts)}${
+        may === undefined ? undefined : part(partSaid(may, texts))
+      }${unasked.length === 0 ? undefined : part(texts.jobPartUnasked(briefly(unasked, texts)))}</span></label>`,
   );
-  return html`<fieldset aria-describedby="agents-hint"><legend>${texts.jobAgents}</legend>
-<p class="hint" id="agents-hint">${texts.jobAgentsHint}</p>
+  return html`<fieldset class="parties" aria-describedby="tick-hint"><legend>${texts.jobAgents}</legend>
 ${boxes}
 </fieldset>`;
 }
+
+const partSaid = (may: readonly PermissionView[], texts: Texts): Html =>
+  may.length === 0 ? html`${texts.jobPartNone}` : texts.jobPart(briefly(may, texts));
+
+const part = (what: Html): Html => html` <span class="part">${what}</span>`;
 
 /** In one line. */
 const briefly = (permissions: readonly PermissionView[], texts: Texts): Html =>
@@ -78,9 +92,6 @@ export const besideIt = (beside: readonly PermissionView[], texts: Texts): Html 
     : html`<details><summary>${texts.jobBeside}</summary>${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p></details>`;
 
 const listOf = (permissions: readonly PermissionView[], texts: Texts): Html => {
-  const items = permissions.map(({ target, sentences }) => {
-    const may = sentences.map((one) => html`<li>${inLanguage(one, [texts.language])}</li>`);
-    return html`<li>${targetName(target, texts)}<ul>${may}</ul></li>`;
-  });
+  const items = permissions.map((one) => html`<li>${briefly([one], texts)}</li>`);
   return html`<ul>${items}</ul>`;
 };

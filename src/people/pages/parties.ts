@@ -44,6 +44,13 @@ export function partyName(party: ShownParty, texts: Texts): Html {
   return html`${title === undefined ? id : html`${isolated(title)} (${id})`}${toldOf(party, texts)}`;
 }
 
+/** NAME-D-1: the same in lines of their own, where only phrases may stand. */
+export function partyLines(party: ShownParty, texts: Texts): Html {
+  const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
+  const named = title === undefined ? id : isolated(title);
+  return html`<strong>${named}</strong>${title === undefined ? undefined : html` <span class="id">${id}</span>`}${toldOf(party, texts)}`;
+}
+
 /** NAME-D-1: title or id as a heading, and beneath a title the id. */
 export function partyHeading(party: ShownParty, texts: Texts): { heading: Html; beneath?: Html } {
   const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
@@ -57,7 +64,7 @@ export const idBeneath = (party: ShownParty, texts: Texts): Html | undefined =>
   titleOf(party, texts) === undefined ? undefined : html`<p class="id">${isolated(partyIdBrief(party))}</p>`;
 
 /** PAGE-D-6, NAME-D-2: what the operator says of it, when it registered itself, and what it calls itself, as its claim. */
-export function aboutParty(party: ShownParty, texts: Texts): Html | undefined {
+export function aboutParty(party: ShownParty, texts: Texts, advice?: string): Html | undefined {
   const { registeredAtSeconds } = party;
   const { purpose } = givenName(party, texts) ?? {};
   const name = claimedName(party, texts);
@@ -68,6 +75,7 @@ export function aboutParty(party: ShownParty, texts: Texts): Html | undefined {
       : html`${texts.selfRegistered(dayOf(registeredAtSeconds, texts))}`,
     // PAGE-D-7: a name of its own choice stands in quotation marks.
     name === undefined ? undefined : texts.claimedName(isolated(name)),
+    advice === undefined ? undefined : html`${advice}`,
   ].filter((line) => line !== undefined);
   return lines.length === 0 ? undefined : html`<p>${lines.map((line) => html`${line} `)}</p>`;
 }

@@ -68,23 +68,34 @@ p a{display:inline-block;min-height:1.5rem}
 .chain li{display:inline}
 .chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.75rem 0 .5rem;padding:.6rem 1rem .2rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.6rem 0 .5rem;padding:.6rem 1rem .2rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
-fieldset .hint{margin:0 0 .2rem;line-height:1.35}
-label{display:flex;gap:.75rem;align-items:flex-start;padding:.35rem 0;line-height:1.35;cursor:pointer}
+fieldset .hint{margin:0 0 .1rem;line-height:1.35}
+fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.25rem 0 0;padding:.3rem 0 0}
+.parties{border:0;padding:0;margin-bottom:0}
+.parties label{border:1px solid var(--line);border-radius:.5rem;padding:.4rem 1rem;margin:.4rem 0}
+.part,span.id{display:block;margin:0;color:var(--quiet);font-size:.85rem}
+.job{border-left:.25rem solid var(--accent);padding-left:.9rem;margin:.6rem 0;font-size:.9rem;line-height:1.4}
+.job p,.job li{margin:.1rem 0}
+.job h2{margin:.1rem 0 .2rem}
+label{display:flex;gap:.75rem;align-items:flex-start;padding:.25rem 0;line-height:1.35;cursor:pointer}
 label span{padding-top:.05rem}
-.every{border-top:1px solid var(--line);font-weight:600}
+.every{font-weight:600;background:var(--page);border-radius:.5rem;padding:.35rem 1.0625rem;margin:.4rem 0}
+.until{font-weight:600;margin:.4rem 0}
 input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--accent)}
 summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.9rem}
 .warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.4rem .9rem;margin:.6rem 0;line-height:1.4}
 .warning p{margin:.2rem 0}
 .warning p+p{margin-top:.4rem}
 .warning label{font-weight:600}
-.choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:1rem;margin:.75rem 0 0;padding:0;list-style:none}
+.choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:1rem;margin:.6rem 0 0;padding:0;list-style:none}
 .choices li{margin:0;display:grid}
-button,.choices a{font:inherit;font-weight:600;width:100%;min-height:3rem;padding:.6rem 1rem;border:2px solid var(--accent);border-radius:.5rem;background:var(--card);color:var(--accent);cursor:pointer;text-align:center;text-decoration:none;display:grid;place-content:center}
+button,.choices a{font:inherit;font-weight:600;width:100%;min-height:2.75rem;padding:.5rem 1rem;border:2px solid var(--accent);border-radius:.5rem;background:var(--card);color:var(--accent);cursor:pointer;text-align:center;text-decoration:none;display:grid;place-content:center}
 button:hover,.choices a:hover{background:var(--page)}
+[name=decision]{border:1px solid var(--quiet);color:var(--ink)}
+form:has([name=scope]:checked,[name=all]:checked) [value=allow]{background:var(--accent);border-color:var(--accent);color:var(--card)}
+form:has(:checked) [value=allow]:hover{text-decoration:underline}
 .who button{display:inline;width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
 .who{font-size:.9rem}
 .cards{padding:0;list-style:none}

@@ -42,17 +42,17 @@ export const de: Texts = {
     limit_not_ticked: {
       title: "Eine Grenze fehlt",
       text: (_target) =>
-        html`Es ist noch nichts entschieden. Lassen Sie bei jeder Art von Grenze ein Häkchen stehen, sonst gäbe es keine, und kreuzen Sie noch einmal an, was Sie erlauben.`,
+        html`Es ist noch nichts entschieden. Kreuzen Sie von jeder Art eine Grenze an und noch einmal, was Sie erlauben.`,
     },
   },
   refusedBefore:
     "Sie haben das abgelehnt. Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
-  canTakeBack: "Sie können das jederzeit in Ihrem Konto zurücknehmen.",
+  canTakeBack: "In Ihrem Konto jederzeit widerrufbar.",
   timeLeft: (minutes) => `Sie haben ${inMinutes(minutes)} Zeit.`,
   moreTime: "Mehr Zeit",
-  details: "Einzelheiten: wie lange, wohin, technische Namen",
+  details: "Einzelheiten und technische Namen",
   lasts: (end) => html`Gilt bis ${end}.`,
   nearDays: new Map([
     [-1, "gestern"],
@@ -72,9 +72,9 @@ export const de: Texts = {
   answersFor: "Verantwortlich",
   identities: "Wer für wen arbeitet, mit technischem Namen",
   asksTo: (target) => html`Möchte bei ${target}`,
-  tickHint: "Kreuzen Sie an, was Sie erlauben. Ohne Häkchen wird nichts erlaubt.",
+  tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
   limits: "Nur innerhalb dieser Grenzen",
-  limitsHint: "Entfernen Sie das Häkchen bei dem, was Sie nicht erlauben.",
+  limitsHint: "Wählen Sie ab, was Sie nicht erlauben.",
   bounds: {
     max: (amount) => html`bis ${amount}`,
     min: (amount) => html`mindestens ${amount}`,
@@ -107,13 +107,14 @@ export const de: Texts = {
   jobTitle: (words) => html`„${words}“`,
   jobInProgress: (words) => html`Auftrag „${words}“`,
   jobAsked:
-    "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Der Auftrag in den Worten des Programms, das fragt:",
+    "Was Sie erlauben, gilt nur für diesen Auftrag und endet mit ihm. Er heißt dort, wo gefragt wird:",
   jobAgents: "Wer noch teilnehmen darf",
-  jobAgentsHint: "Nur wen Sie ankreuzen, der nimmt teil, und nur mit dem, was Sie oben ankreuzen.",
   jobAlone: "Kein anderer Agent nimmt teil.",
-  jobPart: (what) => html`davon nur: ${what}`,
-  jobUnasked: (agent) =>
-    html`Was Sie auch ankreuzen: Die Betreiber dieses Dienstes lassen ${agent} in dem Auftrag:`,
+  jobPart: (what) => html`Erhält davon nur: ${what}`,
+  jobPartNone: "Erhält nichts davon",
+  jobPartUnasked: (what) => html`Erhält außerdem ungefragt: ${what}`,
+  jobUnasked:
+    "Unabhängig von Ihren Häkchen darf es in dem Auftrag, weil die Betreiber dieses Dienstes das so eingestellt haben:",
   jobTokens: (most) => `Insgesamt höchstens ${count(most, "Zugriff", "Zugriffe").replace(/^\d+/, spelled)}.`,
   jobDepth: (most) =>
     `Höchstens ${most} Agenten hintereinander geben es weiter, soweit dieser Server das sieht.`,

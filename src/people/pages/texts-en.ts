@@ -48,7 +48,7 @@ export const en = {
     limit_not_ticked: {
       title: "A limit is missing",
       text: (_target: Html) =>
-        html`Nothing is decided yet. Leave a tick at one limit of each kind, since there would be none otherwise, and tick again what you allow.`,
+        html`Nothing is decided yet. Leave one limit of each kind ticked, and tick again what you allow.`,
     },
   } satisfies Record<Problem, { title: string; text: (target: Html) => Html }>,
   refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",
@@ -57,7 +57,7 @@ export const en = {
   canTakeBack: "You can take this back at any time in your account.",
   timeLeft: (minutes: number) => `You have ${count(minutes, "minute")} to decide.`,
   moreTime: "Give me more time",
-  details: "Details: how long, where to, technical ids",
+  details: "Details and technical names",
   lasts: (end: Html) => html`Lasts until ${end}.`,
   /** The days that have a name, by how many they are from today. */
   nearDays: new Map([
@@ -80,9 +80,9 @@ export const en = {
   answersFor: "Who answers for it",
   identities: "Who works for whom, by id",
   asksTo: (target: Html) => html`At ${target} it asks to`,
-  tickHint: "Tick what you allow. Without a tick, nothing is given.",
+  tickHint: "Only what you tick is allowed.",
   limits: "Only within these limits",
-  limitsHint: "Take the tick away from what you do not allow.",
+  limitsHint: "Untick what you do not allow.",
   /** Beside an amount, where no label of the operator says it. */
   bounds: {
     max: (amount: Html) => html`up to ${amount}`,
@@ -114,14 +114,13 @@ export const en = {
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
   jobInProgress: (words: Html) => html`Job “${words}”`,
-  jobAsked:
-    "What you allow is for one job alone, and ends with it. The job, in the words of the one that asks:",
+  jobAsked: "What you allow is for this job alone, and ends with it. The one that asks calls it:",
   jobAgents: "Who else may take part",
-  jobAgentsHint: "Only those that you tick take part, with what you tick above.",
   jobAlone: "No other agent may take part.",
-  jobPart: (what: Html) => html`of this only: ${what}`,
-  jobUnasked: (agent: Html) =>
-    html`Whatever you tick, the operator of this service lets ${agent} in the job:`,
+  jobPart: (what: Html) => html`Gets of this only: ${what}`,
+  jobPartNone: "Gets nothing of this",
+  jobPartUnasked: (what: Html) => html`Gets besides, without asking you: ${what}`,
+  jobUnasked: "Whatever you tick, the operator of this service lets it in the job:",
   jobTokens: (most: number) => `It gets access at most ${most} times in all.`,
   jobDepth: (most: number) => `At most ${most} agents may act one for another, as far as this server sees.`,
   jobWithout: "Without this job, too, it may already:",

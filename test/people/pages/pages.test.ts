@@ -274,7 +274,7 @@ test("PAGE-D-9, WCAG-1.4.1-1 an answer to another host is said in words", () => 
   assert.doesNotMatch(consent(), /, not to/);
 });
 
-test("PAGE-D-10 two buttons alike, one box for each scope and one for all", () => {
+test("PAGE-D-10 two buttons, refusal first, one box for each scope and one for all", () => {
   const elements = elementsOf(parseMarkup(english(consentPage(CONSENT))));
   const buttons = elements.filter(({ name, attributes }) => name === "button" && attributes.has("value"));
   assert.deepEqual(
