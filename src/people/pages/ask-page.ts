@@ -29,8 +29,9 @@ ${problemOf(view, texts)}
 <h1>${texts.askHeading(isolated(name))}</h1>
 ${idBeneath(agent, texts)}
 ${before.length === 0 ? undefined : chain([...before, agent], texts)}
-${aboutParty(agent, texts, view.denied ? texts.refusedBefore : texts.askWhy)}
+${aboutParty(agent, texts, view.denied ? undefined : texts.askWhy)}
 ${reasonOf(view.reason, texts)}
+${view.denied ? html`<p><strong>${texts.refusedBefore}</strong></p>` : undefined}
 ${decision(view, waysOf(view), texts, { facts: ownFacts(view, texts) })}`,
     };
   },

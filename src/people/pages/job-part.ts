@@ -43,7 +43,7 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
   const { maxTokens, maxDepth } = job;
   const bounds = [
     // PAGE-D-35: what stands on the page for others alone is none of its permissions.
-    job.own === undefined ? undefined : html`<li>${partSaid(job.own, texts)}</li>`,
+    job.own === undefined ? undefined : html`<li>${texts.jobOwn(briefly(job.own, texts))}</li>`,
     job.alone ? html`<li>${texts.jobAlone}</li>` : undefined,
     maxTokens === undefined ? undefined : html`<li>${texts.jobTokens(maxTokens)}</li>`,
     maxDepth === undefined ? undefined : html`<li>${texts.jobDepth(maxDepth)}</li>`,

@@ -74,6 +74,7 @@ legend+*{clear:both}
 fieldset .hint{margin:0 0 .1rem;line-height:1.35}
 fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.25rem 0 0;padding:.3rem 0 0}
 .parties{border:0;padding:0;margin-bottom:0}
+.parties legend{margin-bottom:.35rem}
 .parties label{border:1px solid var(--line);border-radius:.5rem;padding:.4rem 1rem;margin:.4rem 0}
 .part,span.id{display:block;margin:0;color:var(--quiet);font-size:.85rem}
 .job{border-left:.25rem solid var(--accent);padding-left:.9rem;margin:.6rem 0;font-size:.9rem;line-height:1.4}

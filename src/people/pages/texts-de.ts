@@ -107,9 +107,10 @@ export const de: Texts = {
   jobTitle: (words) => html`„${words}“`,
   jobInProgress: (words) => html`Auftrag „${words}“`,
   jobAsked:
-    "Was Sie erlauben, gilt nur für diesen Auftrag und endet mit ihm. Er heißt dort, wo gefragt wird:",
+    "Was Sie erlauben, gilt nur für diesen Auftrag und endet mit ihm. Das fragende Programm nennt ihn:",
   jobAgents: "Wer noch teilnehmen darf",
   jobAlone: "Kein anderer Agent nimmt teil.",
+  jobOwn: (what) => html`Von dem, was Sie unten ankreuzen, erhält es nur: ${what}`,
   jobPart: (what) => html`Erhält davon nur: ${what}`,
   jobPartNone: "Erhält nichts davon",
   jobPartUnasked: (what) => html`Erhält außerdem ungefragt: ${what}`,

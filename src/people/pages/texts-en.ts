@@ -117,6 +117,7 @@ export const en = {
   jobAsked: "What you allow is for this job alone, and ends with it. The one that asks calls it:",
   jobAgents: "Who else may take part",
   jobAlone: "No other agent may take part.",
+  jobOwn: (what: Html) => html`Of what you tick below, it gets only: ${what}`,
   jobPart: (what: Html) => html`Gets of this only: ${what}`,
   jobPartNone: "Gets nothing of this",
   jobPartUnasked: (what: Html) => html`Gets besides, without asking you: ${what}`,

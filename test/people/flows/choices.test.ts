@@ -205,7 +205,10 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
   const asked = { user: "dora", path: "crew/kim", target: API, scope: "api.write" };
   const { browser, page } = await pageOf(await asking(job, asked), "dora");
   const shown = shownBy(page.text);
-  assert.match(shown, /“x” Gets of this only: API \(api\.example\): write to the API At API/);
+  assert.match(
+    shown,
+    /“x” Of what you tick below, it gets only: API \(api\.example\): write to the API At API/,
+  );
   assert.match(shown, /agents\/booking All of this/);
   await browser.decide(page, { all: "1" });
   assert.deepEqual(await consentsOf("dora"), [
