@@ -9,6 +9,8 @@ export const STORE_BUSY_RETRY_MS = 10;
 export const STORE_RETRY_MS = 1_000;
 /** The same for each of several servers: well below the second in which the next one that writes is to be found. */
 export const STORE_TURN_MS = 400;
+/** How often the start looks at which server answers a session: a proxy that takes turns at random is met. */
+export const STORE_LOOKS = 20;
 /** The most servers in a list. */
 export const STORE_HOSTS_MAX = 8;
 /**

@@ -8,7 +8,8 @@ const CODES: Readonly<Record<string, string>> = {
   "42501": 'the user of `store.postgres` may not do this: "mandate check" names the rights that it lacks',
   "53300": "the server has no place for more connections: lower `store.connections`",
   "57P03": "the server is starting or stopping",
-  "25006": "the server only reads: `store.postgres` leads to a standby",
+  "25006":
+    "the server only reads: `store.postgres` leads to a standby, or to a proxy that sends reads to one",
   "26000": "its session is shared with other clients: set the mode of the pooler to session",
   "42P05": "its session is shared with other clients: set the mode of the pooler to session",
   "42704": "the server does not know a parameter of `store.postgres`",

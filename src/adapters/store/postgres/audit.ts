@@ -9,7 +9,7 @@ import { SEGMENT } from "../tables.ts";
 import type { AuditRows } from "../trail.ts";
 import type { TrailDialect } from "../trail-index.ts";
 import { trailIndex, trailRows } from "../trail-index.ts";
-import { postgresEngine } from "./engine.ts";
+import { BY_WRITER, postgresEngine } from "./engine.ts";
 import type { Call, Sql } from "./pool.ts";
 
 /**
@@ -48,7 +48,7 @@ export function postgresAuditRows(call: Call): AuditRows {
           select e.log, e.seq, e.hash, e.type from name n
           cross join lateral (
             select log, seq, hash, type from event where event.log = n.log order by seq desc limit 1
-          ) e order by e.log`,
+          ) e where ${sql.unsafe(BY_WRITER)} order by e.log`,
       );
       return rows.map(fromHeadRow);
     },

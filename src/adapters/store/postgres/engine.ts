@@ -2,7 +2,7 @@
 import type { Dialect, Engine, Values } from "../engine.ts";
 import { canBeHeld, KEYS_LOOKED_FOR_MAX, numbered } from "../engine.ts";
 import { untilFree } from "./faults.ts";
-import { inTurns } from "./look-ups.ts";
+import { CHANGES, inTurns } from "./look-ups.ts";
 import type { Call, Sql } from "./pool.ts";
 
 /** What the index of tokens by their ending keys consists of, as in its migration. */
@@ -51,6 +51,17 @@ export const POSTGRES: Dialect = {
      cross join lateral (select jti from token where ${INDEXED_KEYS} ? k limit :limit) t limit :limit`,
 };
 
+/**
+ * STORE-D-8: a condition that a server which only reads cannot compute: the division by zero ends the statement, also where
+ * it finds no rows. A server that writes computes it once for a statement. The function is volatile, so that a proxy
+ * that splits reads takes the statement to the writer, and no cache answers it.
+ */
+export const BY_WRITER = "(select 1 / (not pg_is_in_recovery())::int) = 1";
+
+/** A statement that changes rows is refused by a server that only reads. */
+const provenByWriter = (text: string): string =>
+  CHANGES.test(text) ? text : `select s.* from (${text}) s where ${BY_WRITER}`;
+
 /** Without values the driver would not prepare a statement. */
 const PREPARED = { prepare: true, simple: false };
 
@@ -83,7 +94,7 @@ export function postgresEngine(call: Call): Engine {
     const inOrder = names.map((name) => values[name] ?? null);
     return call((sql) => how(() => runPrepared<Row>(sql, text, inOrder)));
   };
-  const read = inTurns(async (text, values) => (await run(text, values)).rows);
+  const read = inTurns(async (text, values) => (await run(provenByWriter(text), values)).rows);
   const change = async (text: string, values: Values) => (await run(text, values)).count;
   return {
     ...POSTGRES,

@@ -7,15 +7,23 @@ import { describeCode } from "../fault-codes.ts";
 import { LogConflict } from "../store.ts";
 
 /** Of a server that does not write. */
-export const READ_ONLY = "25006";
+const READ_ONLY = "25006";
+/** What ends a read there: no statement divides but to prove that it is not there. */
+const DIVISION_BY_ZERO = "22012";
 const UNIQUE_VIOLATION = "23505";
 /** Codes of the classes below that are not bugs of ours: a missing permission, and what a shared session causes. */
 const NOT_OURS = ["42501", "42P05"];
 
 const NO_SOCKET = ": nothing listens at this socket: start the database, or correct `store.postgres`";
 
+export const onlyReads = (): StoreUnavailable =>
+  new StoreUnavailable(`the database answered ${READ_ONLY}${describeCode(READ_ONLY)}`);
+
 export const isPostgresError = (error: unknown): error is postgres.PostgresError =>
   error instanceof postgres.PostgresError;
+
+export const isOfReader = (error: unknown): boolean =>
+  isPostgresError(error) && [READ_ONLY, DIVISION_BY_ZERO].includes(error.code);
 
 /** Whether a unique key was violated: the row exists already. */
 export function isUniqueViolation(error: unknown): error is postgres.PostgresError {
@@ -46,6 +54,8 @@ export function toConnectFault(error: unknown): StoreUnavailable {
 export function toFault(error: unknown): unknown {
   if (error instanceof StoreUnavailable || error instanceof LogConflict) return error;
   if (!isPostgresError(error)) return toConnectFault(error);
+  // STORE-D-8: not told as the fault of a statement, because another server answers it.
+  if (isOfReader(error)) return onlyReads();
   const { code, constraint_name: constraint = "" } = error;
   // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.
   if (/^(22|23|42)/.test(code) && !NOT_OURS.includes(code))

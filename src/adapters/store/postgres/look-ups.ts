@@ -11,7 +11,7 @@ type Read = (text: string, values: Values) => Promise<Rows>;
 type Asked = { values: Values; resolve(rows: Rows | Promise<Rows>): void; reject(fault: unknown): void };
 
 /** A change that returns rows cannot be a part of a read. */
-const CHANGES = /^\s*(?:insert|update|delete)\b/;
+export const CHANGES = /^\s*(?:insert|update|delete)\b/;
 
 /** Answers reads as `read` does, at the end of the turn in which they are asked for. */
 export function inTurns(read: Read): Read {

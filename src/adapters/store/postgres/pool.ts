@@ -12,7 +12,7 @@ import type { DatabaseHost, DatabaseTls } from "../../../settings/settings.ts";
 import type { Store } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import type { Attempts } from "./attempts.ts";
-import { isPostgresError, READ_ONLY, toConnectFault, toFault } from "./faults.ts";
+import { isOfReader, isPostgresError, toConnectFault, toFault } from "./faults.ts";
 import { guardedSocket } from "./messages.ts";
 import { beginSession } from "./session.ts";
 import type { ServerAddress } from "./socket.ts";
@@ -295,7 +295,7 @@ export function openConnections(options: DatabaseOptions): Database {
             const value = await work(connection.sql);
             return () => resolve(value);
           } catch (error) {
-            if (isPostgresError(error) && error.code === READ_ONLY) renew();
+            if (isOfReader(error)) renew();
             // The driver failed, so that what the connection does next is unknown.
             if (!isPostgresError(error) && !(error instanceof LogConflict)) connection.cut.abort(error);
             return () => reject(toFault(error));

@@ -3,9 +3,7 @@
  * statements, because poolers refuse it as parameters of the start.
  */
 import type { Sql } from "postgres";
-import { StoreUnavailable } from "../../../ports.ts";
-import { describeCode } from "../fault-codes.ts";
-import { READ_ONLY } from "./faults.ts";
+import { onlyReads } from "./faults.ts";
 
 const settings = (timeoutMs: number): Readonly<Record<string, string | number>> => ({
   statement_timeout: timeoutMs,
@@ -33,6 +31,5 @@ export async function beginSession(sql: Sql<{ bigint: number }>, timeoutMs: numb
   const [state] = await sql<
     { readOnly: boolean }[]
   >`select current_setting('transaction_read_only')::boolean as "readOnly"`;
-  if (state?.readOnly)
-    throw new StoreUnavailable(`the database answered ${READ_ONLY}${describeCode(READ_ONLY)}`);
+  if (state?.readOnly) throw onlyReads();
 }

@@ -33,10 +33,7 @@ describe("STORE-D-7 a list of hosts", () => {
     leader = await startPostgres();
     standby = await startPostgres({ standbyOf: leader });
   });
-  after(async () => {
-    await stop(standby);
-    await stop(leader);
-  });
+  after(() => stop(standby, leader));
 
   async function open(t: TestContext, hosts: readonly DatabaseHost[]) {
     const url = leader?.url ?? "";

@@ -89,7 +89,7 @@ test("a text that no row can hold is in no row, and asks nothing of the database
 
 test("a change that returns rows is asked of the database once, whatever else changes in its turn", async (t) => {
   const { engine, counted } = openEngine(t);
-  await engine.rows("create table changed (n bigint primary key)");
+  await engine.change("create table changed (n bigint primary key)", {});
   const add = (n: number) => engine.rows("insert into changed values (:n) returning n", { n });
   const calls = counted.calls;
   assert.deepEqual([...(await Promise.all([add(1), add(2)]))].flat(), [{ n: 1 }, { n: 2 }]);
