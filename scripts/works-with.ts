@@ -116,6 +116,13 @@ const PROGRAMS: readonly Program[] = [
     known: "It takes the algorithms that our metadata list: those of the targets, and RS256.",
   },
   {
+    name: "google-auth-library",
+    package: "google-auth-library",
+    test: "interop/google-auth",
+    setting: "`reusable` at the registration, `lifetimeSeconds` of 900",
+    known: "A file of `external_account` is exchanged as it is. With 300 seconds it exchanges at each call.",
+  },
+  {
     name: "jose, in an API",
     package: "jose",
     test: "interop/developers-forged",
