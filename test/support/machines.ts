@@ -233,18 +233,19 @@ async function manage(world: World): Promise<void> {
   await expect(401, world.get("/audit/events"));
 }
 
-/** Events of a trusted issuer: one that ends something, and one that is set aside. */
+/** Events of a trusted issuer: one that ends something, one that is set aside, and one that is refused (PCL-D-16). */
 async function signal(world: World, software: Foreign): Promise<void> {
   const iat = Math.floor(Date.now() / 1000);
-  for (const sub_id of [
-    { format: "iss_sub", iss: SOFTWARE, sub: "u-1" },
-    { format: "email", email: "u-1@software.example" },
+  for (const { jti, status, sub_id } of [
+    { jti: "taken", status: 202, sub_id: { format: "iss_sub", iss: SOFTWARE, sub: "u-1" } },
+    { jti: "aside", status: 202, sub_id: { format: "iss_sub", iss: "https://other.example", sub: "u-1" } },
+    { jti: "refused", status: 400, sub_id: { format: "email", email: "u-1@software.example" } },
   ]) {
-    const claims = { iss: SOFTWARE, aud: ISSUER, iat, jti: sub_id.format, sub_id };
+    const claims = { iss: SOFTWARE, aud: ISSUER, iat, jti, sub_id };
     const events = { "https://schemas.openid.net/secevent/caep/event-type/session-revoked": {} };
     const body = await software.sign({ ...claims, events }, { typ: "secevent+jwt" });
     const headers = { "content-type": "application/secevent+jwt" };
-    await expect(202, world.get("/signals/software", { method: "POST", headers, body }));
+    await expect(status, world.get("/signals/software", { method: "POST", headers, body }));
   }
 }
 
