@@ -7,7 +7,7 @@ import { isJsonObject } from "../spec/rfc8259.ts";
 import { EVENT_TYPES } from "./event.ts";
 import { REASONS } from "./reasons.ts";
 import type { Term, TermName } from "./terms.ts";
-import { subjectTerm } from "./terms.ts";
+import { requestTerm, subjectTerm } from "./terms.ts";
 
 /** The values of all filters, by the names of parameters. */
 type Values = Readonly<Record<string, string | undefined>>;
@@ -44,8 +44,12 @@ export const FILTERS: Readonly<Record<string, FilterRow>> = {
   from: { option: option("since", "TIME", "events from this time on"), takes: TIME },
   to: { option: option("until", "TIME", "events before this time"), takes: TIME },
   request: {
-    option: option("request", "ID", "the events that one request caused, by its X-Request-Id"),
-    terms: term("request"),
+    option: option(
+      "request",
+      "ID",
+      "the events that one request caused, by its X-Request-Id or the number at the foot of its page",
+    ),
+    terms: (value) => term("request")(requestTerm(value)),
   },
   jti: {
     terms: (value, { lineage }) =>

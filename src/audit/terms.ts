@@ -6,11 +6,12 @@
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 import type { AuditEvent } from "./event.ts";
+import { readSupportNumber, supportNumber } from "./support-number.ts";
 
 export type TermName =
   | "type"
   | "outcome"
-  /** The id that we gave to the request. */
+  /** The support number of the id that we gave to the request. */
   | "request"
   | "client"
   /** The requesting workload, the actor, and every actor in the chain of the subject token. */
@@ -37,6 +38,10 @@ const TARGETS_MAX = 4;
 /** One text for issuer and `sub`: an issuer is a URL without spaces, so two pairs never have the same text. */
 export const subjectTerm = (iss: string, sub: string): Term => ({ name: "subject", value: `${iss} ${sub}` });
 
+/** PAGE-D-39: a request is found by the number that people read out; an id that gives none is its own term. */
+export const requestTerm = <T extends string | undefined>(id: T): string | T =>
+  id === undefined ? id : (readSupportNumber(id) ?? supportNumber(id) ?? id);
+
 /** The search terms of an event, without duplicates. */
 export function termsOf(event: AuditEvent): readonly Term[] {
   const { client, subject, actor, chain, requested, policy, granted, detail } = event;
@@ -44,8 +49,9 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   add(terms, "type", event.type);
   add(terms, "outcome", event.outcome);
   // AUDIT-D-9: a count of failures names some of its requests in `detail`.
-  add(terms, "request", event.request?.id);
-  if (Array.isArray(detail?.requests)) for (const id of detail.requests) add(terms, "request", text(id));
+  add(terms, "request", requestTerm(event.request?.id));
+  if (Array.isArray(detail?.requests))
+    for (const id of detail.requests) add(terms, "request", requestTerm(text(id)));
   // Events about consents and about clients name them in `detail`.
   add(terms, "client", client?.client_id);
   add(terms, "client", text(detail?.client_id));

@@ -11,6 +11,7 @@ export type LogEntry = {
   level: "info" | "error";
   event: "request";
   requestId: string;
+  supportNumber?: string;
   traceId?: string;
   parentId?: string;
   method: string;
@@ -67,6 +68,7 @@ export const ENTRIES: {
   request: {
     requestId:
       "The id of the request, which its events in the audit trail and the header of its answer have too.",
+    supportNumber: "The number at the foot of the page that the request was answered with, if it was a page.",
     traceId: "The trace that the request said it belongs to (W3C Trace Context): a claim.",
     parentId: "The caller's span in that trace.",
     method: "The method; empty if the request could not be parsed.",

@@ -1,5 +1,7 @@
 /** What is known of a request from its first byte on, and the log entry that it leads to. */
+
 import { randomUUID } from "node:crypto";
+import { supportNumber } from "../audit/support-number.ts";
 import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
 import { sparse } from "../result.ts";
 import type { HttpResponse } from "./handler.ts";
@@ -47,6 +49,7 @@ export function entryOf(
     level: fault === undefined ? "info" : "error",
     event: "request",
     requestId: trace.requestId,
+    supportNumber: supportNumber(trace.requestId),
     traceId: trace.context?.traceId,
     parentId: trace.context?.parentId,
     method: trace.method,

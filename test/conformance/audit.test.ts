@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { supportNumber } from "../../src/audit/support-number.ts";
 import { verifyAudit } from "../../src/cli/audit/export.ts";
 import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
@@ -224,6 +225,11 @@ const idOf = ({ request }: Found): unknown => (request as Query | undefined)?.id
 const filters: [string, () => Query, (event: Found) => boolean][] = [
   ["type", () => ({ type: "token_exchange.delegation" }), ({ type }) => type === "token_exchange.delegation"],
   ["request", () => ({ request: refusedId }), (event) => idOf(event) === refusedId],
+  [
+    "request, by its support number as it is typed",
+    () => ({ request: (supportNumber(refusedId) ?? "").toLowerCase().replace("-", " ") }),
+    (event) => idOf(event) === refusedId,
+  ],
   ["outcome", () => ({ outcome: "deny" }), ({ outcome }) => outcome === "deny"],
   ["client", () => ({ client: "auditor" }), ({ client }) => (client as Query)?.client_id === "auditor"],
   ["rule", () => ({ rule: "to-booking" }), ({ policy }) => (policy as Query)?.rule_id === "to-booking"],

@@ -1,4 +1,6 @@
 /** The frame of every page: whose it is, what it says, a way on, and the number by which support finds the request. */
+
+import { supportNumber } from "../../audit/support-number.ts";
 import type { SchemeColours } from "../../settings/colours.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -33,7 +35,7 @@ export function frame({ show }: Page, { texts, operator, colours, account, reque
 <header><p><bdi>${operator}</bdi></p></header>
 <main>${body}
 </main>
-<footer>${account === undefined ? undefined : html`<p><a href="${account}">${texts.accountTitle}</a></p>`}${requestId === undefined ? undefined : html`<p>${texts.forSupport} <code>${requestId}</code></p>`}</footer>
+<footer>${account === undefined ? undefined : html`<p><a href="${account}">${texts.accountTitle}</a></p>`}${requestId === undefined ? undefined : html`<p>${texts.forSupport} <code>${supportNumber(requestId) ?? requestId}</code></p>`}</footer>
 </body>
 </html>
 `;
