@@ -208,7 +208,7 @@ for (const [what, place, reason] of CLOSED) {
 }
 
 const places = [
-  ["at a name that does not resolve: may pass", [], {}, true],
+  ["at a name that does not resolve: is final", [], {}, undefined],
   ["at a name of a network that the operator opened: is final", [], undefined, undefined],
   ["at an address that is not allowed: is final", [{ address: "127.0.0.1", family: 4 }], {}, undefined],
 ] as const;
