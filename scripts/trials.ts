@@ -21,6 +21,7 @@ import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPgRestarts } from "./trials/pg-restarts.ts";
 import { runPipelining } from "./trials/pipelining.ts";
 import { runPlatformAgents } from "./trials/platform-agents.ts";
+import { runProxies } from "./trials/proxies.ts";
 import { runPython } from "./trials/python.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
@@ -60,6 +61,7 @@ const TRIALS: Trials = new Map([
   ["pipelining", { rounds: 3, run: runPipelining }],
   ["platform-agents", { rounds: 10_000, run: runPlatformAgents }],
   ["python", { rounds: 1, run: runPython }],
+  ["proxies", { rounds: 1, run: runProxies }],
   ["rehearsal", { rounds: 2, run: rehearse }],
   ["renewal", { rounds: 5, run: runRenewal }],
   ["refresh-races", { rounds: 200, run: raceRefresh }],

@@ -251,6 +251,11 @@ export const CERTIFICATE_REASONS = {
   client_cert_too_large: "the client certificate from the proxy is too large",
   client_cert_chain_malformed: "the certificate chain from the proxy is malformed",
   client_cert_chain_too_long: "the certificate chain from the proxy is too long",
+  client_cert_form_differs:
+    "the client certificate from the proxy is in another form than that of `proxy.form`",
+  client_cert_left_out:
+    "the proxy sent a name or a digest of the client certificate in place of it: let it send the certificate",
+  client_cert_contradicts: "the digest or the chain from the proxy is of another client certificate",
   proxy_not_proven: "the proxy did not prove that it is the configured one",
 };
 

@@ -12,6 +12,7 @@ import type { Finding } from "./check/finding.ts";
 import { LABELS } from "./check/finding.ts";
 import { placesOf, providersOf, sourcesOf, storeOf } from "./check/outside.ts";
 import { portsOf } from "./check/ports.ts";
+import { proxyOf } from "./check/proxy.ts";
 import { receiversOf } from "./check/receivers.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
@@ -49,6 +50,7 @@ async function look(configFile: string, config: Config): Promise<readonly Findin
     flags,
     ...datesOf(config, clock.nowSeconds()),
     ...certificatesOf(config),
+    ...proxyOf(config),
     ...workloadsOf(config),
     ...signalsOf(config),
     ...store,

@@ -9,6 +9,7 @@ import { describeIssue, isUnknownName } from "../policy/messages.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
+import { PROXY_FORMS } from "../settings/proxy-forms.ts";
 import { General } from "../settings/sections.ts";
 import type { Client, KeyServicePlace, Settings, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
@@ -60,7 +61,11 @@ export type Config = {
     /** Whether users sign in; then `listen` asks for no certificates, which browsers would ask their users for. */
     signsIn: boolean;
     /** The listener for the TLS-terminating proxy alone, with the authorities of its certificate. */
-    proxy?: Omit<Opened<NonNullable<ConfigFile["proxy"]>>, "ca"> & { ca: readonly Uint8Array[] };
+    proxy?: Omit<Opened<NonNullable<ConfigFile["proxy"]>>, "ca" | "field" | "intermediates"> & {
+      field: string;
+      ca: readonly Uint8Array[];
+      intermediates: readonly Uint8Array[];
+    };
     store: ReturnType<typeof readStore>;
     keys: { encryptionKey: Uint8Array; otherEncryptionKey?: Uint8Array; service?: KeyServicePlace };
     audit: AuditSettings;
@@ -179,6 +184,8 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
     ...readListener("proxy", proxyFile),
     reusePort,
     ca: readAnchors("proxy.ca", proxyFile.ca),
+    intermediates: proxyFile.intermediates ? readAnchors("proxy.intermediates", proxyFile.intermediates) : [],
+    field: proxyFile.field ?? PROXY_FORMS[proxyFile.form].field,
     name: proxyFile.name.toLowerCase(),
   };
   const audit = readAudit(config, folder, reader);

@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import { DRAIN_SECONDS_MAX } from "../limits/process.ts";
 import { setting, settingOfStart, whole } from "../setting.ts";
+import { PROXY_FORM_NAMES, SHOWS_NO_CERTIFICATE, whyNotField } from "../settings/proxy-forms.ts";
 import { FORWARDED_FIELDS } from "../spec/rfc7239.ts";
 import { certificates, keyFile, originUrl, port, text } from "./values.ts";
 
@@ -44,6 +45,33 @@ export const ProxyFile = v.strictObject({
   ...listener,
   ca: settingOfStart(certificates, "The authorities of the proxy's own client certificate."),
   name: settingOfStart(text, "The DNS name in the proxy's own client certificate."),
+  form: settingOfStart(
+    v.optional(
+      v.picklist(PROXY_FORM_NAMES, ({ received }) =>
+        received === '"alb"'
+          ? SHOWS_NO_CERTIFICATE
+          : `is none of ${PROXY_FORM_NAMES.join(", ")}, the forms that carry the whole certificate`,
+      ),
+      "rfc9440",
+    ),
+    "How the proxy writes the certificate of its client: `rfc9440`, `escaped-pem` (nginx), `xfcc` (Envoy) or `base64-list` (Traefik).",
+  ),
+  field: settingOfStart(
+    v.optional(
+      v.pipe(
+        text,
+        v.rawCheck(({ dataset, addIssue }) => {
+          const why = dataset.typed ? whyNotField(dataset.value) : undefined;
+          if (why !== undefined) addIssue({ message: why });
+        }),
+      ),
+    ),
+    "The header field with that certificate; each form has one by default. The chain of `rfc9440` comes in the field of this name with `-Chain`. The proxy must remove it from the requests of clients.",
+  ),
+  intermediates: settingOfStart(
+    v.optional(certificates),
+    "The intermediate authorities of clients whose proxy sends the leaf certificate alone.",
+  ),
   clientAddress: settingOfStart(
     v.optional(v.picklist(FORWARDED_FIELDS)),
     "The header field to which this proxy adds the address of its client; without it all clients have the address of the proxy.",

@@ -117,7 +117,7 @@ export const ConfigFile = v.strictObject({
   mtls: maybe(MtlsFile, "A second HTTPS listener, the only one that asks clients for certificates."),
   proxy: maybe(
     ProxyFile,
-    "A listener for one TLS-terminating proxy, which forwards the certificates of its clients in Client-Cert and Client-Cert-Chain (RFC 9440). No other listener reads these.",
+    "A listener for one TLS-terminating proxy, which forwards the certificates of its clients in a header field, by default Client-Cert and Client-Cert-Chain (RFC 9440). No other listener reads these.",
   ),
   operations: maybe(
     OperationsFile,

@@ -4,11 +4,12 @@
  * address of the client comes the same way.
  */
 import type { Ports } from "../ports.ts";
+import type { ProxyForm } from "../settings/proxy-forms.ts";
+import { chainFieldOf, readForwarded } from "../settings/proxy-forms.ts";
 import type { ForwardedField } from "../spec/rfc7239.ts";
 import { parseForwarded } from "../spec/rfc7239.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import { checkClientCertificate } from "../spec/rfc8705.ts";
-import { parseClientCert } from "../spec/rfc9440.ts";
 import { httpError } from "./answers.ts";
 import type { Handler, HttpRequest, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
@@ -22,6 +23,11 @@ export type TrustedProxy = {
    * The field in which the proxy tells the address of its client; absent if every client has the address of the proxy.
    */
   clientAddress?: ForwardedField;
+  /** How the certificate of a client is written, and in which field. */
+  form: ProxyForm;
+  field: string;
+  /** What completes the path of a client whose intermediates the proxy does not send. */
+  intermediates: readonly Uint8Array[];
 };
 
 const NOT_THE_PROXY = { status: 400, description: "the peer is not the configured proxy" };
@@ -32,7 +38,7 @@ const MALFORMED = { status: 400, description: "the client certificate fields are
  * read.
  */
 export function behindProxy(
-  ports: Pick<Ports, "authFailures" | "clock" | "paths">,
+  ports: Pick<Ports, "authFailures" | "clock" | "hash" | "paths">,
   proxy: TrustedProxy,
   handler: Handler,
   onUnread: () => void = () => undefined,
@@ -45,17 +51,19 @@ export function behindProxy(
     }
     const told = clientAddress(request, proxy, onUnread);
     const address = told ?? peer.address;
-    const fields = parseClientCert({
-      clientCert: valuesOf(request, "client-cert"),
-      chain: valuesOf(request, "client-cert-chain"),
-    });
+    const { form, field, intermediates } = proxy;
+    // PXC-D-4: several lines of a field come as one text, joined by a comma and a blank, which each form refuses.
+    const values = [field, chainFieldOf(field)].map((name) => request.headers.get(name) ?? undefined);
+    const fields = readForwarded(form, values, ports.hash.sha256);
     if (!fields.ok) {
       const reason = fields.error.kind;
       ports.authFailures.note({ ...from, source_ip: address }, reason);
       return { ...httpError(MALFORMED), refused: { reason }, clientAddress: told };
     }
     // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
-    const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
+    const { leaf, chain = [] } = fields.value ?? {};
+    // PXC-D-12: the path is validated here in every form; only what the proxy did not send is completed.
+    const certificates = leaf === undefined ? [] : [leaf, ...(chain.length > 0 ? chain : intermediates)];
     return { ...(await handler(request, new ProxiedPeer(peer, address, certificates))), clientAddress: told };
   };
 }
@@ -106,17 +114,11 @@ function clientAddress(
 
 export function isProxy(
   ports: Pick<Ports, "clock" | "paths">,
-  { anchors, subject }: TrustedProxy,
+  { anchors, subject }: Pick<TrustedProxy, "anchors" | "subject">,
   { leaf, certificates }: Pick<Peer, "certificates" | "leaf">,
 ): boolean {
   if (!leaf?.ok) return false;
   const nowSeconds = ports.clock.nowSeconds();
   const path = ports.paths.verify(leaf.value, certificates.slice(1), anchors, nowSeconds);
   return path.ok && checkClientCertificate(leaf.value, subject).ok;
-}
-
-/** Several lines of a field arrive joined by commas; the parser refuses a comma where one value is allowed. */
-function valuesOf(request: HttpRequest, name: string): readonly string[] {
-  const value = request.headers.get(name);
-  return value === null ? [] : [value];
 }

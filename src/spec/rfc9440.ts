@@ -2,7 +2,7 @@
  * RFC 9440, Client-Cert HTTP Header Field: https://www.rfc-editor.org/rfc/rfc9440.html
  * Covers 2.1 encoding, 2.2 Client-Cert, 2.3 Client-Cert-Chain, with RFC 8941 3.3.5 and 4.2.7 Byte Sequences. The caller
  * reads these fields only from the proxy that may send them (RFC9440-4-2).
- * Elsewhere: 2.4 http/proxy.ts; 4 http/message.ts, http/proxy.ts.
+ * Elsewhere: 2.3 settings/proxy-forms.ts; 2.4 http/proxy.ts; 4 http/message.ts, http/proxy.ts.
  */
 
 import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits/input.ts";
@@ -14,9 +14,9 @@ import { stripBlanks } from "./rfc9110.ts";
 export type ClientCertFields = { clientCert: readonly string[]; chain: readonly string[] };
 
 /** The certificate in DER, which is not parsed yet. */
-type ForwardedCertificates = { leaf: Uint8Array; chain: readonly Uint8Array[] };
+export type ForwardedCertificates = { leaf: Uint8Array; chain: readonly Uint8Array[] };
 
-type ClientCertFailure = {
+export type ClientCertFailure = {
   kind:
     | "client_cert_missing"
     | "client_cert_repeated"

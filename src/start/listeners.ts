@@ -91,9 +91,9 @@ export async function openListeners(
       headerBytesMax: PROXY_HEADER_BYTES_MAX,
       connectionsPerSourceMax: PROXY_UNPROVEN_PER_SOURCE_MAX,
     };
-    const { ca: anchors, name, clientAddress } = proxy;
+    const { ca: anchors, name, clientAddress, form, field, intermediates } = proxy;
     const subject = { parameter: "tls_client_auth_san_dns", name } as const;
-    const trusted = defined<TrustedProxy>({ anchors, subject, clientAddress });
+    const trusted = defined<TrustedProxy>({ anchors, subject, clientAddress, form, field, intermediates });
     const isProven = (handshake: HandshakeCertificates): boolean => isProxy(ports, trusted, handshake);
     const serving = behindProxy(ports, trusted, handler, tellOnce(log, trusted));
     further.push(["proxy", await open("proxy", proxy, serving, { limits, isProven })]);
