@@ -50,8 +50,8 @@ async function findForm(browse: ReturnType<typeof makeBrowser>, page: string, ag
 
 /** The form by which the agent's permission is taken back. */
 function formOf(text: string, agent: string): Record<string, string> | undefined {
-  const cards = text.split('<h3 id="allowed-').slice(1);
-  const card = cards.find((one) => one.slice(0, one.indexOf("<form")).includes(`${agent}</bdi>`));
+  const cards = text.split('<div class="party">').slice(1);
+  const card = cards.find((one) => one.includes(`${agent}</bdi>`) && one.includes('name="consent"'));
   const hidden = [...(card ?? "").matchAll(/type="hidden" name="(token|consent)" value="([^"]*)"/g)];
   return card && Object.fromEntries(hidden.slice(0, 2).map(([, name, value]) => [name, value]));
 }

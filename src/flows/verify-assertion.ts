@@ -63,8 +63,10 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
     singleUseSecondsMax: settings.clientAssertionSeconds,
   });
   const checked = checkClientAssertion(jws.value, rule);
-  // RFC7523-D-1: the holder of the client's key alone is told that its assertion lives too long.
-  const isLong = !checked.ok && vouching === undefined && checked.error.kind === "jwt_lifetime_too_long";
+  // RFC7523-D-1: the holder of the client's key alone is told that its assertion lives too long. CIMD-8.2-7: for one that is
+  // no good, no document is fetched.
+  const isKnown = vouching === undefined && !subject.startsWith("https://");
+  const isLong = !checked.ok && isKnown && checked.error.kind === "jwt_lifetime_too_long";
   if (!checked.ok && !isLong) return err({ reason: checked.error.kind });
 
   const proveBy = (signer: Signer, key: Jwk): Result<Proven, Refused> => {

@@ -79,7 +79,9 @@ function parseMetadata<M extends string>(
   schema: ReturnType<typeof membersFor>,
   methods: Methods<M>,
 ): Result<ClientMetadata<M>, MetadataFailure> {
-  const sent = givenMembers(json);
+  // SDKs of MCP read an empty list of redirect URIs again from the answer.
+  const redirects = Array.isArray(json.redirect_uris) ? { redirect_uris: json.redirect_uris } : {};
+  const sent: JsonObject = Object.assign(givenMembers(json), redirects);
   const parsed = v.safeParse(schema, sent, { abortEarly: true });
   if (!parsed.success) {
     // PROD-2.2-17: a wrong type, length or value, reported by the name of the member.

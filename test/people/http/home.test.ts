@@ -1,6 +1,7 @@
 /** The issuer's own URL, and the icon that browsers ask for: a page for people, and for programs nothing. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { supportNumber } from "../../../src/audit/support-number.ts";
 import { shownBy } from "../../support/markup.ts";
 import { Browser, files, forPeople } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
@@ -26,7 +27,10 @@ for (const path of ["/", "/favicon.ico"]) {
     assert.equal(answer.status, 200);
     assert.match(shownBy(answer.text), /Permissions for programs and agents Here you decide/);
     assert.match(answer.text, /<a href="https:\/\/as\.example\/account">/);
-    assert.match(answer.text, new RegExp(`<code>${answer.headers["x-request-id"]}</code>`));
+    assert.match(
+      answer.text,
+      new RegExp(`<code>${supportNumber(String(answer.headers["x-request-id"]))}</code>`),
+    );
   });
 
   for (const [name, accept] of [
@@ -48,7 +52,10 @@ test("PAGE-D-28, PAGE-D-29 an unknown path tells a browser so, with a way on and
   assert.equal(answer.status, 404);
   assert.match(shownBy(answer.text), /There is no such page/);
   assert.match(answer.text, /<a href="https:\/\/as\.example\/account">/);
-  assert.match(answer.text, new RegExp(`<code>${answer.headers["x-request-id"]}</code>`));
+  assert.match(
+    answer.text,
+    new RegExp(`<code>${supportNumber(String(answer.headers["x-request-id"]))}</code>`),
+  );
   for (const accept of ["*/*", "application/json", OF_ICONS]) {
     const program = await browser.get("/no/such", { accept });
     assert.deepEqual([program.status, program.body.error], [404, "invalid_request"]);
