@@ -125,6 +125,13 @@ for (const [name, program, version, run, looksAfterMs] of recipes) {
         `pid ${folder}/pid;\n${module === undefined ? "" : `load_module ${module};\n`}worker_processes`,
       );
     writeFileSync(file, local);
+    const tried =
+      program === "nginx"
+        ? spawnSync(program, ["-t", "-p", folder, "-c", file], { encoding: "utf8" })
+        : undefined;
+    if (/unknown directive "stream"/.test(tried?.stderr ?? "")) {
+      return t.diagnostic("nginx is here without its module for streams, so that the recipe was not run");
+    }
     const child = spawn(program, run(file, folder), { stdio: ["ignore", "ignore", "pipe"] });
     const exited = once(child, "exit");
     t.after(async () => {
