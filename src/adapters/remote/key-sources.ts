@@ -98,10 +98,10 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
     if (found === undefined) return err("source_unknown");
     return whenReady(found.polled.current(), (value) => {
       if (value !== undefined) return ok(value);
+      // MCPC-D-24: what is still fetched, or could not be fetched now, may be there in a moment.
       const { fault } = found.last;
-      return err(
-        fault instanceof FetchFailed && maySucceedLater(fault) ? "source_silent" : "source_unavailable",
-      );
+      const mayPass = fault === undefined || (fault instanceof FetchFailed && maySucceedLater(fault));
+      return err(mayPass ? "source_silent" : "source_unavailable");
     });
   };
   const later = async function* (name: string, until?: KeyWait) {
@@ -114,10 +114,16 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
   const poll = (name: string, where: Place, last: Source["last"]): PolledDocument<T> => {
     const document = {
       load: (latest: T | undefined) =>
-        source.load(where, latest).catch((fault) => {
-          last.fault = fault;
-          throw fault;
-        }),
+        source.load(where, latest).then(
+          (loaded) => {
+            last.fault = undefined;
+            return loaded;
+          },
+          (fault) => {
+            last.fault = fault;
+            throw fault;
+          },
+        ),
       accepts,
       same,
       size: source.size,

@@ -275,7 +275,7 @@ test("a bundle of the largest size is read", async (t) => {
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
 });
 
-test("a trust domain is unavailable until it has a bundle, and again when the bundle is too old", async (t) => {
+test("MCPC-D-24 a trust domain is unavailable until it has a bundle, and again when the bundle is too old", async (t) => {
   const { sources, changes, time } = await open(t, bundleSources);
   const file = join(folder, "late.json");
   sources.configure(new Map([[one.name, { file }]]));
@@ -286,7 +286,7 @@ test("a trust domain is unavailable until it has a bundle, and again when the bu
   sources.configure(new Map([[one.name, { file }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
   time.nowMs += LAST_GOOD_SECONDS * 1000 + 1;
-  assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+  assert.equal(await look(sources, one.name, one.jwt.kid), "source_silent");
 });
 
 test("SFD-5.2.1.3-2 a bundle over HTTPS with any content type is accepted", async (t) => {
@@ -469,7 +469,7 @@ test("SFD-6.3-1 a caller that waits for a removed source gets no key from it", a
   sources.configure(new Map([[one.name, serve("/ending", bundle(one))]]));
   const waiting = look(sources, one.name, one.jwt.kid);
   sources.configure(new Map());
-  assert.equal(await waiting, "source_unavailable");
+  assert.equal(await waiting, "source_silent");
   assert.deepEqual(changes, []);
 });
 
