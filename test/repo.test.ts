@@ -586,6 +586,7 @@ test("the top level holds what it should and nothing else", () => {
     "tsconfig.json",
     "src",
     "test",
+    "findings",
     "sql",
     "scripts",
     "README.md",
