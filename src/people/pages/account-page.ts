@@ -16,7 +16,7 @@ import { besideIt } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, chain, disc, partyHeading, partyName } from "./parties.ts";
+import { aboutParty, answersFor, besideDisc, chain, partyHeading, partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** What an agent has of the user; what one agent has stands in one card. */
@@ -232,8 +232,7 @@ ${way.length === 0 ? undefined : chain(way, texts)}`;
 function named(party: ShownParty, label: string | undefined, texts: Texts): Html {
   const { heading, beneath } = partyHeading(party, texts);
   const id = label && html` id="${label}"`;
-  return html`<div class="party">${disc(party, texts)}<div><h3${id}>${heading}</h3>
-${beneath}</div></div>`;
+  return besideDisc(party, html`<h3${id}>${heading}</h3>${beneath}`, texts);
 }
 
 function givenPart(one: AllowedView, label: string, view: AccountView, texts: Texts): Html {

@@ -7,7 +7,16 @@ import { html } from "./html.ts";
 import { inZone } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, chain, idBeneath, partyName, partyTitle, reasonOf } from "./parties.ts";
+import {
+  aboutParty,
+  answersFor,
+  besideDisc,
+  chain,
+  idBeneath,
+  partyName,
+  partyTitle,
+  reasonOf,
+} from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type AskView = DecisionView & {
@@ -26,8 +35,7 @@ export const askPage = (view: AskView): Page => ({
       title: titleOf(view, texts.consentTitle(name), texts),
       body: html`
 ${problemOf(view, texts)}
-<h1>${texts.askHeading(isolated(name))}</h1>
-${idBeneath(agent, texts)}
+${besideDisc(agent, html`<h1>${texts.askHeading(isolated(name))}</h1>${idBeneath(agent, texts)}`, texts)}
 ${before.length === 0 ? undefined : chain([...before, agent], texts)}
 ${aboutParty(agent, texts, view.denied ? undefined : texts.askWhy)}
 ${reasonOf(view.reason, texts)}

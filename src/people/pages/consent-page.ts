@@ -8,7 +8,7 @@ import { html } from "./html.ts";
 import { inZone } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, idBeneath, partyId, partyTitle, reasonOf } from "./parties.ts";
+import { aboutParty, answersFor, besideDisc, idBeneath, partyId, partyTitle, reasonOf } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 import type { ShownTimes } from "./texts-en.ts";
 
@@ -34,8 +34,7 @@ export const consentPage = (view: ConsentView): Page => ({
       title: titleOf(view, texts.consentTitle(name), texts),
       body: html`
 ${problemOf(view, texts)}
-<h1>${texts.consentHeading(isolated(name))}</h1>
-${idBeneath(view.client, texts)}
+${besideDisc(view.client, html`<h1>${texts.consentHeading(isolated(name))}</h1>${idBeneath(view.client, texts)}`, texts)}
 ${aboutParty(view.client, texts)}
 ${reasonOf(view.reason, texts)}
 ${decision(withOffline(view, texts), waysOf(view), texts, { warning: warning(view, texts), facts: ownFacts(view, texts) })}`,

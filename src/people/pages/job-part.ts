@@ -6,7 +6,7 @@ import { isolated, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { ShownParty } from "./parties.ts";
-import { partyLines } from "./parties.ts";
+import { disc, partyLines } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** Targets and scopes of the job are the permissions beside it. */
@@ -64,7 +64,7 @@ export function participants(job: JobView | undefined, texts: Texts): Html | und
   if (job === undefined || job.participants.length === 0) return undefined;
   const boxes = job.participants.map(
     ({ box, party, may, unasked }) =>
-      html`<label class="one"><input type="checkbox" name="agent" value="${box}"><span>${partyLines(party, texts)}${
+      html`<label class="one"><input type="checkbox" name="agent" value="${box}">${disc(party, texts)}<span>${partyLines(party, texts)}${
         may === undefined ? undefined : part(partSaid(may, texts))
       }${unasked.length === 0 ? undefined : part(texts.jobPartUnasked(briefly(unasked, texts)))}</span></label>`,
   );

@@ -118,6 +118,10 @@ function wayItems(parties: readonly ShownParty[], texts: Texts): readonly Html[]
   ];
 }
 
+/** PAGE-D-37: the disc of a party, and what is said of it beside that. */
+export const besideDisc = (party: ShownParty, said: Html, texts: Texts): Html =>
+  html`<div class="party">${disc(party, texts)}<div>${said}</div></div>`;
+
 /** PAGE-D-37: letters in a coloured disc, by which a reader finds a party again; names and ids say which it is. */
 export function disc(party: ShownParty, texts: Texts): Html {
   const isChecked = party.registeredAtSeconds === undefined && party.toldBy === undefined;

@@ -522,6 +522,21 @@ test("PAGE-D-37 a party that was not checked has a question mark, and letters ar
   for (const ground of DISCS) assert.ok(contrast("#ffffff", ground) >= 4.5, ground);
 });
 
+test("PAGE-D-37 an agent has the same disc where it asks, where it would take part and on the account page", () => {
+  const discsIn = (page: Page | undefined): readonly string[] =>
+    [...english(page ?? assert.fail()).matchAll(/<span class="(disc d\d)" aria-hidden="true">([^<]*)</g)].map(
+      ([, look, letters]) => `${look} ${letters}`,
+    );
+  const [own = assert.fail()] = discsIn(askPage(ASK));
+  assert.match(own, /^disc d\d BA$/);
+  assert.deepEqual(discsIn(SAMPLES["ask-job"])[1], own);
+  assert.ok(discsIn(accountPage(ACCOUNT)).some((one) => one.endsWith(" C")));
+  assert.deepEqual(discsIn(consentPage(CONSENT)), [
+    discsIn(accountPage(ACCOUNT)).find((one) => one.endsWith(" C")),
+  ]);
+  assert.match(discsIn(consentPage(LOOPBACK))[0] ?? "", / \?$/);
+});
+
 test("PAGE-D-17 a small number of accesses is spelled out in German, in the singular and the plural", () => {
   const [, german = assert.fail()] = LANGUAGES;
   assert.deepEqual(
