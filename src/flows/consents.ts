@@ -26,6 +26,7 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 import { describeDetails, describeToken } from "./audit-fields.ts";
 import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
 import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
+import { isDisabled, notDisabled } from "./endings.ts";
 import {
   checkForeignTimes,
   findIssuer,
@@ -34,6 +35,7 @@ import {
   mapSubject,
 } from "./order/subject.ts";
 import type { AuditedRequest } from "./refusal.ts";
+import { checkOrigin } from "./still-covers.ts";
 import { verifySigned } from "./subject-token.ts";
 
 /** The party that manages consents: a user, for their own consents, or an administrator or operator, for all of them. */
@@ -107,8 +109,9 @@ async function readUser(ports: UserPorts, jws: Jws): Promise<Result<Origin, { re
   const { origin } = mapped.value;
   // A stolen token that was ended for exchanges must not give the thief a consent either.
   const { issuedAtSeconds } = foreignRoot(issuer.value, claims);
-  const isEnded = await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, issuedAtSeconds));
-  return isEnded ? err({ reason: "ended" }) : ok(origin);
+  if (!(await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, issuedAtSeconds))))
+    return ok(origin);
+  return err({ reason: (await isDisabled(ports, origin)) ? "subject_disabled" : "ended" });
 }
 
 // --- reading ----------------------------------------------------------------------------------------------------
@@ -152,6 +155,7 @@ export type ChangeFailure = {
   kind:
     | ConsentFailure["kind"]
     | "subject_refused"
+    | "subject_disabled"
     | "actor_is_caller"
     | "id_taken"
     | "version_differs"
@@ -176,13 +180,13 @@ export async function putConsent(
   const body = parseConsent(put.json, ports.settings().policy, ports.clock.nowSeconds());
   if (!body.ok) return refuse(body.error.kind);
   const origin = subjectOf(ports, manager, body.value);
-  if (origin === undefined) return refuse("subject_refused");
+  if (!origin.ok) return refuse(origin.error);
   const { actor, targets, scopes, details, expiresAtSeconds } = body.value;
   if (await isCaller(ports, manager, actor)) return refuse("actor_is_caller");
 
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const before = await ports.consents.find(id);
-    if (before !== undefined && !isSame(before, origin, actor)) return refuse("id_taken");
+    if (before !== undefined && !isSame(before, origin.value, actor)) return refuse("id_taken");
     // A withdrawn consent is never restored, because the tokens issued under it would become valid again.
     if (before?.withdrawnAtSeconds !== undefined) return refuse("id_taken");
     if (!fits(expected, before)) return refuse("version_differs");
@@ -190,7 +194,7 @@ export async function putConsent(
     const consent = defined<Consent>({
       id,
       version,
-      origin,
+      origin: origin.value,
       actor,
       targets,
       scopes,
@@ -199,8 +203,10 @@ export async function putConsent(
     });
     const event = changeEvent(ports, manager, audited, "consent.recorded", consent);
     const change = before === undefined ? { add: consent } : { replace: consent };
-    const recorded = await ports.journal.record({ event, consent: change });
+    const guards = [notDisabled(ports, origin.value)];
+    const recorded = await ports.journal.record({ event, consent: change, guards });
     if (recorded.ok) return ok({ consent, created: before === undefined });
+    if (recorded.error.includes("not_ended")) return refuse("subject_disabled");
   }
   return refuse("version_differs");
 }
@@ -231,18 +237,21 @@ function fits(expected: Expected, before: Consent | undefined): boolean {
 }
 
 /**
- * The subject of the consent; undefined if it is refused. A user consents for themselves only; an administrator names a
- * subject of a trusted issuer or of this server.
+ * The subject of the consent. A user consents for themselves only; an administrator names a subject of a trusted issuer or
+ * of this server.
  */
-function subjectOf(ports: BasePorts, manager: Manager, { subject }: ConsentBody): Origin | undefined {
-  const { issuer, trustedIssuers } = ports.settings();
-  if (manager.by === "subject") {
-    const { origin } = manager;
-    const isOwn = subject === undefined || (subject.iss === origin.iss && subject.sub === origin.sub);
-    return isOwn ? origin : undefined;
-  }
-  const known = subject !== undefined && (subject.iss === issuer || trustedIssuers.has(subject.iss));
-  return known ? subject : undefined;
+function subjectOf(
+  { settings }: BasePorts,
+  manager: Manager,
+  { subject }: ConsentBody,
+): Result<Origin, "subject_refused" | "subject_disabled"> {
+  const own = manager.by === "subject" ? manager.origin : undefined;
+  const named = subject ?? own;
+  const isOthers = own !== undefined && (named?.iss !== own.iss || named.sub !== own.sub);
+  if (named === undefined || isOthers) return err("subject_refused");
+  const stands = checkOrigin(settings(), named);
+  if (stands.ok) return ok(named);
+  return err(stands.error === "subject_disabled" ? stands.error : "subject_refused");
 }
 
 /** Whether the consent names the administrator's own client as actor, which is refused. */

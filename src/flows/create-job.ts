@@ -14,6 +14,8 @@ import { isDocumentUrl } from "../spec/cimd.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
 import { describeDetails } from "./audit-fields.ts";
+import { notDisabled } from "./endings.ts";
+import { checkOrigin } from "./still-covers.ts";
 
 type NewJob = Omit<Job, "id" | "salt" | "createdAtSeconds">;
 
@@ -63,7 +65,12 @@ export function approvalOf(
 // --- by an operator or a client ---------------------------------------------------------------------------------
 
 export type JobFailure = Pick<ProposalFailure, "problems"> & {
-  kind: ProposalFailure["kind"] | "job_target_unknown" | "job_party_unknown" | "jobs_too_many";
+  kind:
+    | ProposalFailure["kind"]
+    | "job_target_unknown"
+    | "job_party_unknown"
+    | "subject_disabled"
+    | "jobs_too_many";
 };
 
 export type CreatePorts = BasePorts & Pick<Ports, "clients" | "jobs" | "journal">;
@@ -92,13 +99,18 @@ export async function createJob(
       "job_party_unknown",
       `client: ${clientId} is no client, workload or document that is known here`,
     );
-  const { issuer, trustedIssuers } = ports.settings();
-  const origin = subject ?? { iss: issuer, sub: clientId };
-  if (origin.iss !== issuer && !trustedIssuers.has(origin.iss))
+  const origin = subject ?? { iss: ports.settings().issuer, sub: clientId };
+  const disabled = () => refuse("subject_disabled", `subject: ${REASONS.subject_disabled}`);
+  const stands = checkOrigin(ports.settings(), origin);
+  if (!stands.ok) {
+    if (stands.error === "subject_disabled") return disabled();
     return refuse(
       "job_party_unknown",
-      `subject: ${origin.iss} is neither in trustedIssuers nor this server's issuer`,
+      stands.error === "origin_not_trusted"
+        ? `subject: ${origin.iss} is neither in trustedIssuers nor this server's issuer`
+        : `subject: ${origin.sub} is no workload that its platform is registered for here`,
     );
+  }
   const actor = agent ?? client?.workload ?? clientId;
   const bounds = boundsFrom(written, ports.clock.nowSeconds());
   const unknown = bounds.targets?.find((name) => !policy.targets.has(name));
@@ -110,6 +122,10 @@ export async function createJob(
   const recorded = await ports.journal.record({
     event: { ...event, ...approvalOf(ports, job, event.detail), policy: { digest: policy.digest } },
     job: { add: job, consents: [], most: JOB_CAPS },
+    guards: [notDisabled(ports, origin)],
   });
-  return recorded.ok ? ok(job) : refuse("jobs_too_many", `agent: ${REASONS.jobs_too_many}`);
+  if (recorded.ok) return ok(job);
+  return recorded.error.includes("not_ended")
+    ? disabled()
+    : refuse("jobs_too_many", `agent: ${REASONS.jobs_too_many}`);
 }

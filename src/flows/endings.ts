@@ -15,11 +15,13 @@ import {
   signInKeys,
   userDigest,
 } from "../policy/endings.ts";
-import type { Ports } from "../ports.ts";
-import type { Entry, TokenFacts, TokenRecord } from "../records.ts";
+import type { BasePorts, Ports } from "../ports.ts";
+import type { Entry, Guard, TokenFacts, TokenRecord } from "../records.ts";
 import type { Awaitable } from "../result.ts";
 import { defined } from "../result.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import { parsePlatformId } from "../spec/workload-grant.ts";
 import type { StandingPorts } from "./standing.ts";
 import { within } from "./standing.ts";
 
@@ -157,6 +159,19 @@ export const isDisabled = (
   { hash, endings }: DisabledPorts,
   ...subjects: readonly Origin[]
 ): Awaitable<boolean> => endings.isEnded(subjects.map((one) => disabledKey(hash.sha256, one)));
+
+/** POLICY-D-23: the same as a condition of what is written for the subject. */
+export const notDisabled = ({ hash, settings }: BasePorts, subject: Origin): Guard => ({
+  kind: "not_ended",
+  keys: [subject, ...ofPlatform(settings(), subject.sub)].map((one) => disabledKey(hash.sha256, one)),
+});
+
+/** The workload of a platform is a subject of its issuer too. */
+export function ofPlatform({ platforms }: Pick<Settings, "platforms">, name: string): readonly Origin[] {
+  const id = parsePlatformId(name);
+  const registration = id && platforms.get(id.registration);
+  return registration === undefined ? [] : [{ iss: registration.issuer, sub: id?.named.join("/") ?? "" }];
+}
 
 export type DisabledPorts = Pick<Ports, "hash"> & { endings: Pick<Ports["endings"], "isEnded"> };
 

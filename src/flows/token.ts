@@ -8,6 +8,7 @@ import type { TokenAnswer } from "../spec/rfc6749.ts";
 import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import type { DisabledPorts } from "./endings.ts";
 import type { IssuePorts } from "./issue.ts";
 import { issue } from "./issue.ts";
 import { codeSpentBy, knownOf } from "./issued-entry.ts";
@@ -16,6 +17,7 @@ import { concernsJob, findJob } from "./order/find-job.ts";
 import type { GrantType } from "./order/grant-type.ts";
 import { checkGrantType, UNSUPPORTED } from "./order/grant-type.ts";
 import type { Order } from "./order/order.ts";
+import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { GrantPorts, PeopleGrants, ReadGrant } from "./people.ts";
 import type { KeyEvidence } from "./prove-keys.ts";
 import { proveKeysOf } from "./prove-keys.ts";
@@ -78,15 +80,20 @@ export async function answerTokenRequest(
 
 /** JOB-D-8: whatever it brings, a request is decided in the job of that. */
 const inItsJob = (
-  ports: FindJobPorts,
+  ports: FindJobPorts & DisabledPorts,
   request: TokenRequest,
   order: Order,
 ): Awaitable<Result<Order, RefusedRequest>> =>
   whenReady(findJob(ports, request.form, order), (found) => {
     if (found.ok) return found;
     const { job, ...failure } = found.error;
-    const known = knownOf(request, order);
-    const refused = refuseRequest(request, failure, defined<Known>({ ...known, job: job ?? known.job }));
-    const ends = order.resumes?.ends("refused");
-    return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), ...ends }));
+    // PAGE-D-33: the subject comes first in the trail; the answer is the same, so that it tells nothing of the subject.
+    const disabled = failure.kind === "request_malformed" ? undefined : refuseDisabled(ports, order);
+    return whenReady(disabled, (out) => {
+      const known = knownOf(request, order);
+      const told = { ...failure, reason: out?.reason ?? failure.reason };
+      const refused = refuseRequest(request, told, defined<Known>({ ...known, job: job ?? known.job }));
+      const ends = order.resumes?.ends("refused");
+      return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), ...ends }));
+    });
   });

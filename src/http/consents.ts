@@ -138,6 +138,12 @@ const MALFORMED_CONDITION: HttpRefusal = {
   description: "the condition on the version is malformed",
 };
 
+/** POLICY-D-23: who consents for a user by API does not learn that they are disabled. */
+const SUBJECT_REFUSED: HttpRefusal = {
+  status: 403,
+  description: "the caller may not consent for this subject",
+};
+
 const REFUSED: Record<ChangeFailure["kind"], HttpRefusal> = {
   consent_malformed: { status: 400, description: "the consent is malformed" },
   consent_actor_malformed: { status: 400, description: "the actor is not a workload or client" },
@@ -149,7 +155,8 @@ const REFUSED: Record<ChangeFailure["kind"], HttpRefusal> = {
     description: "the authorization_details are not those of its targets",
   },
   consent_expired: { status: 400, description: "the expiry is in the past" },
-  subject_refused: { status: 403, description: "the caller may not consent for this subject" },
+  subject_refused: SUBJECT_REFUSED,
+  subject_disabled: SUBJECT_REFUSED,
   actor_is_caller: { status: 403, description: "the actor of a consent cannot be its caller" },
   id_taken: { status: 409, description: "the id belongs to another consent, or to one that was withdrawn" },
   version_differs: { status: 412, description: "the consent has another version" },

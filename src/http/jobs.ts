@@ -57,11 +57,15 @@ export function createJobEndpoint(ports: JobsPorts & CreatePorts): Handler {
   });
 }
 
+/** POLICY-D-23: who makes jobs by API does not learn of a user that they are disabled. */
+const PARTY_UNKNOWN: HttpRefusal = { status: 400, description: "client or subject is not known" };
+
 const REFUSED: Record<JobFailure["kind"], HttpRefusal> = {
   job_request_malformed: { status: 400, description: "the job is malformed" },
   job_request_time_refused: { status: 400, description: "notAfter is past or too far away" },
   job_target_unknown: { status: 400, description: "a target is not known" },
-  job_party_unknown: { status: 400, description: "client or subject is not known" },
+  job_party_unknown: PARTY_UNKNOWN,
+  subject_disabled: PARTY_UNKNOWN,
   jobs_too_many: { status: 409, description: "too many jobs of this agent live" },
 };
 

@@ -412,6 +412,24 @@ test("PROD-2.6-4 a consent may name several targets by any of their names, and a
   assert.deepEqual(other?.targets, [API, "api"]);
 });
 
+test("POLICY-D-23 for a disabled subject neither command makes a consent or a job, and both say why", async (t) => {
+  const site = await sqliteSite(t);
+  const subject = ["--issuer", IDP, "--subject", "alice"];
+  assert.equal((await inside(site, "tokens", "end", ...subject, "--disable")).code, 0);
+  const job = ["jobs", "create", "--client", PLANNER, ...subject, "--title", "x"];
+  for (const words of [add(), job]) {
+    const { code, out, err } = await inside(site, ...words);
+    assert.deepEqual([code, out], [1, ""]);
+    assert.match(err, /the operator or its issuer disabled the subject/);
+  }
+  assert.deepEqual(await site.store.consents.list(), []);
+  const denied = (await bodies(site)).filter(({ outcome }) => outcome === "deny");
+  assert.deepEqual(
+    denied.map(({ type, reason }) => [type, reason]),
+    Array(2).fill(["admin.access", "subject_disabled"]),
+  );
+});
+
 test("consents list prints every consent with its state, or only those of one issuer or subject", async (t) => {
   const site = await sqliteSite(t);
   const kept = { version: 1, actor: PLANNER, targets: [API], scopes: ["trips.read"], origin: ALICE };

@@ -4,7 +4,10 @@ import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { JobRows } from "../../src/adapters/store/store.ts";
+import { REASONS } from "../../src/audit/reasons.ts";
+import { putConsent } from "../../src/flows/consents.ts";
 import { createJob } from "../../src/flows/create-job.ts";
+import { recordEnding } from "../../src/flows/endings.ts";
 import { explain } from "../../src/flows/explain.ts";
 import { introspect } from "../../src/flows/introspect.ts";
 import { revoke } from "../../src/flows/revoke.ts";
@@ -435,6 +438,50 @@ test("JOB-D-24 no more jobs live for an agent and a subject than there may be, a
     found.map(({ type }) => type),
     ["job.approved", "token_exchange.delegation"],
   );
+});
+
+test("POLICY-D-23 a subject that is disabled while a job or a consent for it is on its way, or by its file entry, gets neither, and the command says why", async (t) => {
+  const { ports, events, reload, consent } = await openWorld(t);
+  const disable = (sub: string) =>
+    recordEnding(ports, { by: "subject", iss: IDP, sub, disabled: true }, { reason: "by_operator" });
+  const make = (sub: string, at: typeof ports = ports) =>
+    createJob(
+      at,
+      { client: planner, subject: { iss: IDP, sub }, title: "late" },
+      { reason: "by_operator", as: "operator" },
+    );
+  const put = (sub: string, at: typeof ports = ports) => {
+    const json = { subject: { iss: IDP, sub }, actor: planner, targets: ["booking"], scope: "trips.read" };
+    return putConsent(at, { by: "operator", says: {} }, undefined, { id: sub, json, expected: undefined });
+  };
+  // The last look before the write ends the subject.
+  const clients = {
+    async find(id: string) {
+      await disable("u-late-job");
+      return ports.clients.find(id);
+    },
+  };
+  const consents = {
+    ...ports.consents,
+    async find(id: string) {
+      await disable("u-late-consent");
+      return ports.consents.find(id);
+    },
+  };
+  const late = [
+    await make("u-late-job", { ...ports, clients } as typeof ports),
+    await put("u-late-consent", { ...ports, consents } as typeof ports),
+  ];
+  await consent({ origin: { iss: IDP, sub: "u-file" }, actor: planner, targets: ["booking"], scopes });
+  const listed = { ...configuration.trustedIssuers[IDP], disabledSubjects: ["u-file"] };
+  reload({ ...configuration, trustedIssuers: { ...configuration.trustedIssuers, [IDP]: listed } });
+  const byFile = await make("u-file");
+  for (const made of [...late, byFile, await put("u-file")])
+    assert.equal(!made.ok && made.error.kind, "subject_disabled");
+  assert.deepEqual(!byFile.ok && byFile.error.problems, [`subject: ${REASONS.subject_disabled}`]);
+  const outcomes = (await events()).filter(({ outcome }) => outcome === "deny").map(({ reason }) => reason);
+  assert.deepEqual(outcomes, Array(4).fill("subject_disabled"));
+  assert.deepEqual(await ports.jobs.list({}), []);
 });
 
 const BAD: Readonly<Record<string, string>> = {

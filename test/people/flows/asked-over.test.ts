@@ -92,3 +92,61 @@ test("PAGE-D-33, POLICY-D-20 a disabled user is asked nothing, the agent gets no
   const { page: others } = await signedIn("xaver", before);
   assert.match(shownBy(others.text), /There is nothing to decide here/);
 });
+
+test("POLICY-D-23 for a disabled user no job and no consent is made by the API, which answers as for an unknown one, and the events say why", async () => {
+  const subject = { iss: provider.issuer, sub: "yves" };
+  const stood = nowSeconds() + 3600;
+  const doors = async (sub: string, id: string): Promise<readonly Answer[]> => {
+    const of = { ...subject, sub };
+    const job = { client: PLANNER, subject: of, title: "Trip planner", notAfter: stood };
+    const consent = { subject: of, actor: PLANNER, targets: ["booking-agent"], scope: "trips.read" };
+    return [
+      await asOperator(service, "/jobs", job),
+      await asOperator(service, `/consents/${id}`, consent, "PUT"),
+    ];
+  };
+  const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status);
+  assert.deepEqual(statuses(await doors("yves", "yves-1")), [201, 201]);
+  await revoke({ subject, disabled: true });
+  const unknown = { ...subject, iss: "https://unknown.example" };
+  const [job, replaced, added] = [...(await doors("yves", "yves-1")), (await doors("yves", "yves-2"))[1]];
+  const others = [
+    await asOperator(service, "/jobs", { client: PLANNER, subject: unknown, title: "x" }),
+    await asOperator(
+      service,
+      "/consents/yves-3",
+      { subject: unknown, actor: PLANNER, targets: ["booking-agent"], scope: "trips.read" },
+      "PUT",
+    ),
+  ];
+  assert.deepEqual(
+    [job, replaced, added].map((one) => [one?.status, one?.text]),
+    [others[0], others[1], others[1]].map((one) => [one?.status, one?.text]),
+  );
+  const denied = (await service.events()).filter(
+    ({ type, reason }) => type === "admin.access" && reason === "subject_disabled",
+  );
+  assert.equal(denied.length, 4);
+  // What was recorded before may be taken back.
+  assert.equal((await asOperator(service, "/consents/yves-1", undefined, "DELETE")).status, 204);
+  await revoke({ subject, disabled: false });
+  assert.deepEqual(statuses(await doors("yves", "yves-4")), [201, 201]);
+});
+
+test("PAGE-D-33, JOB-D-9 an agent that names a job of a disabled user is answered as for any job that ended, and the event names the user's ending", async () => {
+  const subject = { iss: provider.issuer, sub: "zoe" };
+  const [job, stopped] = [await jobFor("zoe"), await jobFor("zed")];
+  const answers = (user: string, id: string) =>
+    Promise.all(
+      [{ job: id }, { job: "job_unknown" }].map((form) => ask({ user, scope: "trips.read", form })),
+    );
+  await revoke({ job: stopped });
+  await revoke({ subject, disabled: true });
+  const shown = (of: readonly Answer[]) => of.map(({ status, body }) => [status, body]);
+  assert.deepEqual(shown(await answers("zoe", job)), shown(await answers("zed", stopped)));
+  const reasons = (await service.events())
+    .filter(({ type }) => type === "token_exchange.denied")
+    .slice(-4)
+    .map(({ reason }) => String(reason));
+  assert.deepEqual(reasons.sort(), ["job_ended", "job_unknown", "subject_disabled", "subject_disabled"]);
+});
