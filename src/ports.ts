@@ -13,9 +13,14 @@ import type { Jws, JwsFailure, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 
-/** The store did not answer in time, or whether it wrote is unknown: http turns it into 503, never into a token. */
+/**
+ * The store did not answer in time, or whether it wrote is unknown: http turns it into 503, never into a token. The log
+ * tells its message, which has nothing of a request.
+ */
 export class StoreUnavailable extends Error {
   override name = "StoreUnavailable";
+  /** Of the database or the platform. */
+  code?: string;
 }
 
 export interface Clock {

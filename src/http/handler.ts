@@ -31,6 +31,8 @@ export type HttpResponse = {
   readonly grant?: string | undefined;
   /** What the log tells of a refused request; it is never sent. */
   readonly refused?: LoggedRefusal;
+  /** The fault because of which there is no other answer, for the log; it is never sent. */
+  readonly fault?: unknown;
   /** The address of the client as the proxy in front of us told it, for the log; it is never sent. */
   readonly clientAddress?: string | undefined;
 };

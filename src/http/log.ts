@@ -3,6 +3,7 @@
  * No line has anything that was sent, no query, no header field, no body (RFC6749-10.3-1), but one: the client that a
  * refused request named, without which no operator finds out whose credentials are wrong.
  */
+import { FAULT_TOLD_MS } from "../limits/process.ts";
 import type { Notice } from "./log-events.ts";
 
 /** ENTRIES says what the members mean. */
@@ -22,6 +23,8 @@ export type LogEntry = {
   address: string;
   clientAddress?: string;
   fault?: string;
+  unavailable?: string;
+  untold?: number;
   refused?: string;
   parameter?: string;
   unprovenClient?: string;
@@ -78,7 +81,11 @@ export const ENTRIES: {
     durationMs: "Milliseconds from the head of the request to its answer.",
     address: "The address of the peer; on the listener for the proxy, the address of the proxy.",
     clientAddress: "Behind the proxy: the address of the client, if the proxy told it.",
-    fault: "For 500 and 503 (level error): classes, codes and stack frames of the fault.",
+    fault:
+      "For 500 and 503 (level error): classes and codes of the fault and, unless it is one of many, stack frames.",
+    unavailable:
+      "For 503: what was not available (store or key service), its code, and what to do; at most once a second.",
+    untold: "Beside `unavailable`: requests since the last line with it that met such a fault too.",
     refused: "Why the request was refused: the precise reason, which no answer tells.",
     parameter:
       'Which parameter of a refused request is malformed: its name, or "other" for one that is not known here.',
@@ -94,6 +101,26 @@ export const ENTRIES: {
 };
 
 /**
+ * HTTP-D-66: while the store is away each request fails in the same way, and what stands in every line fills the disk of
+ * the log: the others have only class and code of their fault. `nowMs` is a clock that nothing sets.
+ */
+export function tellOnceASecond(nowMs: () => number): <E extends LogEntry | FetchEntry>(entry: E) => E {
+  let toldMs = Number.NEGATIVE_INFINITY;
+  let untold = 0;
+  return (entry) => {
+    if (entry.event !== "request" || entry.unavailable === undefined) return entry;
+    if (nowMs() - toldMs < FAULT_TOLD_MS) {
+      untold += 1;
+      return { ...entry, fault: entry.fault?.split("\n", 1)[0], unavailable: undefined };
+    }
+    toldMs = nowMs();
+    const told = untold === 0 ? entry : { ...entry, untold };
+    untold = 0;
+    return told;
+  };
+}
+
+/**
  * Tells classes, codes and stack frames of a fault and its causes, and no messages, because libraries quote their input
  * in them.
  */
@@ -101,7 +128,7 @@ export function describeFault(fault: unknown): string {
   const lines: string[] = [];
   let current = fault;
   for (let depth = 0; depth < CAUSES_MAX && current instanceof Error; depth += 1) {
-    const code = "code" in current ? String(current.code) : "";
+    const code = "code" in current ? String(current.code ?? "") : "";
     lines.push(`${current.constructor.name}${/^\w{1,64}$/.test(code) ? ` ${code}` : ""}`, ...frames(current));
     current = current.cause;
   }

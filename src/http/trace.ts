@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { supportNumber } from "../audit/support-number.ts";
 import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
+import { StoreUnavailable } from "../ports.ts";
 import { sparse } from "../result.ts";
 import type { HttpResponse } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
@@ -42,7 +43,7 @@ export function entryOf(
     grant,
     refused,
     clientAddress,
-  }: { fault?: unknown } & Pick<HttpResponse, "grant" | "refused" | "clientAddress"> = {},
+  }: Pick<HttpResponse, "fault" | "grant" | "refused" | "clientAddress"> = {},
 ): LogEntry {
   return sparse<LogEntry>({
     time: new Date().toISOString(),
@@ -60,6 +61,7 @@ export function entryOf(
     address: trace.address,
     clientAddress,
     fault: fault === undefined ? undefined : describeFault(fault),
+    unavailable: fault instanceof StoreUnavailable ? fault.message : undefined,
     refused: refused?.reason,
     parameter: refused?.parameter,
     unprovenClient: refused?.unprovenClient?.slice(0, LOG_PATH_CHARS_MAX),

@@ -10,6 +10,8 @@ export const CLOCK_LOOK_MS = 2_000;
 export const HOLDER_TIMEOUT_MS = 2_000;
 /** How often a server looks whether the files of its configuration have changed. */
 export const FILES_LOOK_MS = 10_000;
+/** How often the log tells in full what is not available. */
+export const FAULT_TOLD_MS = 1_000;
 /** Pause before the log is written again after a failure, and after its pipe was full. */
 export const LOG_RETRY_MS = 1_000;
 export const LOG_PIPE_RETRY_MS = 10;

@@ -5,7 +5,7 @@
 import type { LogStatus } from "../adapters/line-writer.ts";
 import { makeLineWriter, writeTo } from "../adapters/line-writer.ts";
 import type { CheckpointEntry, FetchEntry, LogEntry } from "../http/log.ts";
-import { formatLogEntry } from "../http/log.ts";
+import { formatLogEntry, tellOnceASecond } from "../http/log.ts";
 import type { Notice } from "../http/log-events.ts";
 
 export type Log = {
@@ -41,9 +41,10 @@ export function openLog(profile: "production" | "development"): Log {
     });
   // The lines do not go through the stream itself, whose first error would end the process.
   const out = makeLineWriter({ writeSome: writeTo(1), recovered });
+  const shorten = tellOnceASecond(() => performance.now());
   return {
     entry: (entry) => out.write(formatLogEntry(entry)),
-    request: (entry) => out.writeLater(formatLogEntry(entry)),
+    request: (entry) => out.writeLater(formatLogEntry(shorten(entry))),
     tell(notice) {
       if (prose && notice.level === "error") printError(notice.message);
       else out.write(format(notice));

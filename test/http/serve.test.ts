@@ -10,9 +10,10 @@ import type { Dress } from "../../src/http/answers.ts";
 import type { HandshakeCertificates } from "../../src/http/connections.ts";
 import type { Handler, HttpResponse, Peer } from "../../src/http/handler.ts";
 import type { LogEntry } from "../../src/http/log.ts";
-import { describeFault, formatLogEntry } from "../../src/http/log.ts";
+import { describeFault, formatLogEntry, tellOnceASecond } from "../../src/http/log.ts";
 import type { ServeOptions, Server } from "../../src/http/serve.ts";
 import { LIMITS, serve } from "../../src/http/serve.ts";
+import { entryOf, newTrace } from "../../src/http/trace.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import { inTime } from "../support/in-time.ts";
 import { createAuthority } from "../support/tls.ts";
@@ -1145,6 +1146,35 @@ test("RFC6749-10.3-1 the class and location of a fault are logged, not its messa
   assert.match(text, /^TypeError\n {4}at .*serve\.test\.ts/);
   assert.match(text, /^RangeError E_CAUSE$/m);
   assert.doesNotMatch(text, /hush/);
+});
+
+test("HTTP-D-66 a request that the store failed tells code, words and remedy, once a second, and how many were between", () => {
+  let nowMs = 0;
+  const shorten = tellOnceASecond(() => nowMs);
+  const message = "the database answered 53100: the disk of the database is full: free or add space there";
+  const fault = Object.assign(new StoreUnavailable(message), { code: "53100" });
+  const trace = newTrace("POST", "/token", "192.0.2.1");
+  const line = () => JSON.parse(formatLogEntry(shorten(entryOf(trace, 503, { fault }))));
+  const [first, ...others] = [line(), line(), line()];
+  assert.equal(first.unavailable, message);
+  assert.match(first.fault, /^StoreUnavailable 53100\n {4}at /);
+  for (const { fault, unavailable, untold } of others)
+    assert.deepEqual([fault, unavailable, untold], ["StoreUnavailable 53100", undefined, undefined]);
+  nowMs = 1_000;
+  const { unavailable, untold } = line();
+  assert.deepEqual([unavailable, untold], [message, 2]);
+  nowMs = 2_000;
+  assert.equal(line().untold, undefined);
+});
+
+test("HTTP-D-66 a request that no fault of the store met keeps all of its line", () => {
+  const shorten = tellOnceASecond(() => 0);
+  const trace = newTrace("POST", "/token", "192.0.2.1");
+  for (const fault of [new TypeError("hush"), new TypeError("hush")]) {
+    const entry = shorten(entryOf(trace, 500, { fault }));
+    assert.match(entry.fault ?? "", /^TypeError\n {4}at /);
+    assert.doesNotMatch(formatLogEntry(entry), /hush|unavailable/);
+  }
 });
 
 const entry: LogEntry = {

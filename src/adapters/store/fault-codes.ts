@@ -1,5 +1,7 @@
 /** Describes the codes of databases and of the platform for the operator, who can do something about these. */
 
+import { StoreUnavailable } from "../../ports.ts";
+
 const CODES: Readonly<Record<string, string>> = {
   // PostgreSQL
   "28P01": "the password of `store.postgres` is wrong",
@@ -7,7 +9,16 @@ const CODES: Readonly<Record<string, string>> = {
   "3D000": "there is no database of this name: create it, or correct `store.postgres`",
   "42501": 'the user of `store.postgres` may not do this: "mandate check" names the rights that it lacks',
   "53300": "the server has no place for more connections: lower `store.connections`",
+  "53100": "the disk of the database is full: free or add space there",
+  "53200": "the database has no memory left: give it more, or fewer connections and a lower work_mem",
+  "55P03":
+    "another session holds a lock on these rows: find it in pg_locks and pg_stat_activity of the database",
+  "57014":
+    "the statement took too long, or an administrator cancelled it: see locks and load in pg_stat_activity of the database",
+  "57P01": "an administrator ended the session, or the server stops: see its log",
+  "57P02": "a process of the server crashed, and all sessions ended: see its log",
   "57P03": "the server is starting or stopping",
+  "58030": "the database cannot read or write its files: see its log and its disk",
   "25006":
     "the server only reads: `store.postgres` leads to a standby, or to a proxy that sends reads to one",
   "26000": "its session is shared with other clients: set the mode of the pooler to session",
@@ -52,3 +63,6 @@ export function describeCode(code: string | number): string {
   const description = CODES[code];
   return description === undefined ? "" : `: ${description}`;
 }
+
+export const unavailable = (message: string, code: string | number): StoreUnavailable =>
+  Object.assign(new StoreUnavailable(message), { code: String(code) });

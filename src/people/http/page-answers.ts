@@ -246,7 +246,7 @@ export function onPage(
         return await serve({ request, peer, audited, signIn, query, rawQuery: search.slice(1) });
       } catch (fault) {
         // Pages answer with pages; any other fault is a bug, of which nothing is shown.
-        if (fault instanceof StoreUnavailable) return storeLost(ports, request);
+        if (fault instanceof StoreUnavailable) return { ...storeLost(ports, request), fault };
         throw fault;
       }
     };

@@ -3,7 +3,7 @@ import postgres from "postgres";
 import { STORE_RUNS_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { mayUseNet, NO_NET } from "../../process.ts";
-import { describeCode } from "../fault-codes.ts";
+import { describeCode, unavailable } from "../fault-codes.ts";
 import { LogConflict } from "../store.ts";
 
 /** Of a server that does not write. */
@@ -17,7 +17,7 @@ const NOT_OURS = ["42501", "42P05"];
 const NO_SOCKET = ": nothing listens at this socket: start the database, or correct `store.postgres`";
 
 export const onlyReads = (): StoreUnavailable =>
-  new StoreUnavailable(`the database answered ${READ_ONLY}${describeCode(READ_ONLY)}`);
+  unavailable(`the database answered ${READ_ONLY}${describeCode(READ_ONLY)}`, READ_ONLY);
 
 export const isPostgresError = (error: unknown): error is postgres.PostgresError =>
   error instanceof postgres.PostgresError;
@@ -48,7 +48,7 @@ export function toConnectFault(error: unknown): StoreUnavailable {
   const code = codeOf(error);
   // Of a Unix socket, where it is no file that is missing.
   const description = code === "ENOENT" ? NO_SOCKET : describeCode(code);
-  return new StoreUnavailable(`the connection to the database failed (${code})${description}`);
+  return unavailable(`the connection to the database failed (${code})${description}`, code);
 }
 
 export function toFault(error: unknown): unknown {
@@ -59,8 +59,8 @@ export function toFault(error: unknown): unknown {
   const { code, constraint_name: constraint = "" } = error;
   // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.
   if (/^(22|23|42)/.test(code) && !NOT_OURS.includes(code))
-    return new Error(`the database refused a statement (${code} ${constraint})`);
-  return new StoreUnavailable(`the database answered ${code}${describeCode(code)}`);
+    return Object.assign(new Error(`the database refused a statement (${code} ${constraint})`), { code });
+  return unavailable(`the database answered ${code}${describeCode(code)}`, code);
 }
 
 function codeOf(error: unknown): string {

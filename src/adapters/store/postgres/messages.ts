@@ -70,6 +70,20 @@ function sizeOf(message: Buffer): number {
 function check(kind: string, body: Buffer): void {
   if (kind === "R") checkAuthentication(body);
   if (kind === "T" && !isDescription(body)) throw outOfOrder();
+  if (kind === "E") checkError(body);
+}
+
+/** HTTP-D-66: the driver tells an error once the server is ready again, and after one that ends the session it never is. */
+function checkError(body: Buffer): void {
+  const fields = new Map(
+    body
+      .toString("latin1")
+      .split("\0")
+      .map((field) => [field.slice(0, 1), field.slice(1)]),
+  );
+  const severity = fields.get("V") ?? fields.get("S") ?? "";
+  if (["FATAL", "PANIC"].includes(severity))
+    throw failed("the server ended the session", fields.get("C") ?? "no code");
 }
 
 function checkAuthentication(body: Buffer): void {

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { Awaitable } from "../../../result.ts";
-import { describeCode, describeFileCode } from "../fault-codes.ts";
+import { describeCode, describeFileCode, unavailable } from "../fault-codes.ts";
 import type { OpenOptions } from "../store.ts";
 import { NO_DATABASE, StoreBusy } from "../store.ts";
 
@@ -159,7 +159,7 @@ function guarded<T>(work: () => T): T {
     if (code === undefined || !UNAVAILABLE.has(code & 0xff)) throw error;
     if (BUSY.has(code & 0xff))
       throw new StoreBusy(`another process holds the database (SQLite answered ${code})`);
-    throw new StoreUnavailable(`SQLite answered ${code}${describeCode(code & 0xff)}`);
+    throw unavailable(`SQLite answered ${code}${describeCode(code & 0xff)}`, code);
   }
 }
 

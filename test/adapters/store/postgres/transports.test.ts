@@ -65,7 +65,7 @@ test("STORE-D-4 settings of the role and of the URL do not reach the sessions of
       ["client_encoding", "UTF8"],
       ["enable_seqscan", "off"],
       ["jit", "off"],
-      ["statement_timeout", "5000"],
+      ["statement_timeout", "4500"],
       ["synchronous_commit", "on"],
     ],
   );

@@ -397,6 +397,16 @@ test("AUDIT-D-1 a full disk makes the store unavailable and leaves no partial ba
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 2 * seq) }]), []);
 });
 
+test("HTTP-D-66 a full disk is told with the code of SQLite and what to do", async (t) => {
+  const { db, write } = openDatabase(await makeFile(t), {
+    ...{ timeoutMs: 100, mustExist: false, mustBeCurrent: false },
+  });
+  t.after(() => db.close());
+  db.exec("create table filled (bytes blob); pragma max_page_count = 8");
+  const fill = async () => write(() => db.exec("insert into filled values (zeroblob(100000))"));
+  await assert.rejects(fill, { name: "StoreUnavailable", code: "13", message: /13: the disk is full/ });
+});
+
 test("AUDIT-D-11 a name is in use on every path that leads to the file", async (t) => {
   const file = await makeFile(t);
   await symlink(dirname(file), `${file}-folder`);
