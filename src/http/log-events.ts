@@ -49,6 +49,9 @@ export const NOTICES = {
   clock_differs: error(
     "The clock of the machine differs from that of the database, so the instance is not ready.",
   ),
+  database_clock_differs: warning(
+    "The clock of the database differs from those of all instances, which agree: they serve.",
+  ),
   clock_agrees: info("The clock agrees with that of the database again."),
   unasked_grants: warning("Registered clients may hold grant types that they never asked for."),
   files_limited: warning(

@@ -64,6 +64,10 @@ export const FAMILIES = {
     "Authorities and client secrets that end within 14 days or have ended.",
   ),
   mandate_clock_ahead_seconds: gauge([], "By how much this machine's clock is ahead of the database's."),
+  mandate_database_clock_differs: gauge(
+    [],
+    "1 while the database's clock differs from those of all instances, which agree and serve.",
+  ),
   mandate_signing_key_age_seconds: gauge(
     ["purpose", "alg", "state"],
     "Seconds since a signing key was created.",

@@ -31,9 +31,10 @@ export type Watch = {
   /** Whether no other process can have the name of this instance. */
   hasName(): boolean;
   /**
-   * The clock of this machine beside that of the database; `aheadSeconds` is undefined where there is only one clock.
+   * The clock of this machine beside that of the database, which `database_differs` says to be the wrong one;
+   * `aheadSeconds` is undefined where there is only one clock.
    */
-  clock(): { agrees: boolean; aheadSeconds: number | undefined };
+  clock(): { state: "agrees" | "database_differs" | "differs"; aheadSeconds: number | undefined };
   /** Whether the server was told to stop. */
   stopping(): boolean;
   journal(): { open: boolean; pending: number };
@@ -153,11 +154,17 @@ async function readiness(watch: Watch): Promise<Page> {
   const inDate = certificates.every(({ state }) => state !== "ended");
   const body = {
     ready:
-      store && journal && name && inDate && clock.agrees && keys?.signsTokens !== false && !watch.stopping(),
+      store &&
+      journal &&
+      name &&
+      inDate &&
+      clock.state !== "differs" &&
+      keys?.signsTokens !== false &&
+      !watch.stopping(),
     store: store ? "up" : "down",
     journal: journal ? "open" : "closed",
     name: name ? "held" : "lapsed",
-    clock: clock.agrees ? "agrees" : "differs",
+    clock: clock.state,
     keyService: keys && shownKeys(keys),
     certificates: Object.fromEntries(
       certificates.map(({ where, endSeconds, state }) => {
@@ -185,6 +192,7 @@ function metrics(watch: Watch, counters: Counters): string {
   const { policy, sinceSeconds, refused, certificates, othersEnding } = watch.configuration();
   const { waitingBytes, lostLines } = watch.log();
   const witness = watch.witness();
+  const { state: clock, aheadSeconds } = watch.clock();
   const ours = watch.process();
   const keys = watch.signingKeys();
   const streams = [...watch.streams()];
@@ -211,7 +219,10 @@ function metrics(watch: Watch, counters: Counters): string {
       value: endSeconds,
     })),
     mandate_authorities_and_secrets_ending: single(othersEnding),
-    mandate_clock_ahead_seconds: single(watch.clock().aheadSeconds),
+    mandate_clock_ahead_seconds: single(aheadSeconds),
+    mandate_database_clock_differs: single(
+      aheadSeconds === undefined ? undefined : Number(clock === "database_differs"),
+    ),
     mandate_signing_key_age_seconds: keys.map(({ labels, ageSeconds }) => ({ labels, value: ageSeconds })),
     mandate_signing_key_change_seconds: keys.flatMap(({ labels, changeSeconds: value }) =>
       value === undefined ? [] : [{ labels, value }],

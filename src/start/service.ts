@@ -183,7 +183,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const proofs = makeProofQueue({ clock, cpuMs, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
   await tellUnaskedGrants(store, log);
   // The clock is the machine's own, also where a test sets another one for the server.
-  const clocks = await watchClocks({ store, clock: systemClock, timers, log });
+  const clocks = await watchClocks({ store, instance, name, settings, clock: systemClock, timers, log });
   const comparison = {
     ...trail,
     issuer: current.issuer,
@@ -351,9 +351,9 @@ const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({
 });
 
 const clockState =
-  ({ agrees, differenceSeconds }: ClockWatch): Watch["clock"] =>
+  ({ state, differenceSeconds }: ClockWatch): Watch["clock"] =>
   () => ({
-    agrees: agrees(),
+    state: state(),
     aheadSeconds: differenceSeconds(),
   });
 

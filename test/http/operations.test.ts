@@ -67,7 +67,7 @@ const RSA = { purpose: "token", alg: "RS256" };
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
   hasName: () => true,
-  clock: () => ({ agrees: true, aheadSeconds: undefined }),
+  clock: () => ({ state: "agrees", aheadSeconds: undefined }),
   stopping: () => false,
   journal: () => ({ open: true, pending: 0 }),
   log: () => ({ waitingBytes: 0, lostLines: 0 }),
@@ -153,9 +153,15 @@ const states: [what: string, watch: Partial<Watch>, status: number, body: object
   ],
   [
     "not ready when its clock differs from that of the database",
-    { clock: () => ({ agrees: false, aheadSeconds: 3.5 }) },
+    { clock: () => ({ state: "differs", aheadSeconds: 3.5 }) },
     503,
     { ready: false, store: "up", journal: "open", name: "held", clock: "differs" },
+  ],
+  [
+    "ready, and says so, when the clock of the database alone differs (STORE-D-9)",
+    { clock: () => ({ state: "database_differs", aheadSeconds: 3.5 }) },
+    200,
+    { ready: true, store: "up", journal: "open", name: "held", clock: "database_differs" },
   ],
   [
     "not ready when a certificate has ended",
@@ -194,7 +200,7 @@ for (const [what, watch, status, body] of states) {
 test("/metrics names the configuration in force, whether a later one was refused, and what ends", async (t) => {
   const { get } = await open(t, {
     configuration: () => ({ ...IN_FORCE, refused: true, othersEnding: 2 }),
-    clock: () => ({ agrees: true, aheadSeconds: -0.25 }),
+    clock: () => ({ state: "database_differs", aheadSeconds: -2.25 }),
   });
   const { text } = await get("/metrics");
   for (const line of [
@@ -202,7 +208,8 @@ test("/metrics names the configuration in force, whether a later one was refused
     "mandate_configuration_refused 1",
     'mandate_certificate_ends_seconds{where="listen.tls.cert"} 1790000000',
     "mandate_authorities_and_secrets_ending 2",
-    "mandate_clock_ahead_seconds -0.25",
+    "mandate_clock_ahead_seconds -2.25",
+    "mandate_database_clock_differs 1",
   ]) {
     assert.ok(text.includes(`\n${line}\n`), text);
   }
@@ -268,7 +275,7 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
       trustDomains: () => new Map([["one.example", { state: "fresh", ageSeconds: 1, keys: 1 }]]),
       issuers: () => new Map([["https://idp.example", { state: "last_good", ageSeconds: 2 }]]),
       witness: () => ({ works: true, ageSeconds: 3, logsAhead: 0 }),
-      clock: () => ({ agrees: true, aheadSeconds: -0.25 }),
+      clock: () => ({ state: "agrees", aheadSeconds: -0.25 }),
       connections: () => ({ in_use: 1, idle: 2, waiting: 0 }),
       signingKeys: () => [
         { labels: { purpose: "token", alg: "ES256", state: "active" }, ageSeconds: 4, changeSeconds: 5 },

@@ -35,6 +35,10 @@ export type InstanceName = {
   ensure(): Awaitable<boolean>;
   /** Whether the hold stands, by the clock of this process. */
   stands(): boolean;
+  /** The host that the other instances know it by. */
+  host: string;
+  /** Notes by how much the clock of this machine is ahead of that of the store, for the other instances. */
+  noteClock(aheadMs: number): Promise<void>;
   /** Calls back once, when another process has taken the name. */
   onLost(tell: () => void): void;
   /** Gives the name up; one that cannot be given up lapses. */
@@ -54,7 +58,7 @@ export async function takeName(options: NameOptions): Promise<InstanceName> {
     // lapsed.
     const dead = askedMs > startMs + deadMs ? found?.lapsesAtMs : undefined;
     const taken = await names.take(name, self, leaseMs, dead);
-    if (taken.ok) return keep(taken.value, leaseMs, askedMs);
+    if (taken.ok) return keep(taken.value, self.host, leaseMs, askedMs);
     const { lapsesAtMs } = taken.error;
     // The hold was renewed while we waited, so its process is alive.
     const isAlive = found !== undefined && found.lapsesAtMs !== lapsesAtMs;
@@ -72,7 +76,12 @@ function describe(name: string, { host, pid, sinceMs }: NameTaken): string {
   return `the name ${JSON.stringify(name)} is in use: ${holder} has it${since}`;
 }
 
-function keep({ renew, release }: Held, leaseMs: number, takenMs: number): InstanceName {
+function keep(
+  { renew, noteClock, release }: Held,
+  host: string,
+  leaseMs: number,
+  takenMs: number,
+): InstanceName {
   let untilMs = renew === undefined ? Number.POSITIVE_INFINITY : takenMs + leaseMs;
   let lost = false;
   let tellLost = (): void => {};
@@ -103,6 +112,8 @@ function keep({ renew, release }: Held, leaseMs: number, takenMs: number): Insta
   return {
     ensure: () => stands() || (!lost && renewShared().then(() => !lost)),
     stands,
+    host,
+    noteClock: async (aheadMs) => noteClock?.(aheadMs),
     onLost(tell) {
       tellLost = tell;
     },

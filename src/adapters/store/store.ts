@@ -223,6 +223,8 @@ export type Holder = { host: string; pid: number; sinceMs: number };
 export type Held = {
   /** Renews a hold that lapses, also after it has lapsed; returns false if another process has taken the name. */
   renew?(): Promise<boolean>;
+  /** Notes by how much the clock of this process is ahead of that of the store. */
+  noteClock?(aheadMs: number): Promise<void>;
   /** Gives the name up; it is called once. */
   release(): Promise<void>;
 };
@@ -232,6 +234,9 @@ export type Held = {
  * is renewed, by the clock of the store; without it the hold lasts for as long as that process lives.
  */
 export type NameTaken = Partial<Holder> & { lapsesAtMs?: number };
+
+/** By how much the clock of a running instance was ahead of that of the store when it last noted it. */
+export type InstanceClock = { name: string; host: string; aheadMs: number };
 
 /** The names of running instances: one process at a time has a name, and with it writes the log of this name. */
 export interface InstanceNames {
@@ -247,6 +252,8 @@ export interface InstanceNames {
   ): Promise<Result<Held, NameTaken>>;
   /** Finds the process that took the name last and has not given it up, as far as the rows of the store tell. */
   holder(name: string): Promise<Holder | undefined>;
+  /** The clocks of the instances that run, of those that have noted theirs; absent where the store has no clock. */
+  clocks?(): Promise<readonly InstanceClock[]>;
 }
 
 /** Rows that end. */

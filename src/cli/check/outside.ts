@@ -9,14 +9,14 @@ import { checkKeys, sealAnew } from "../../adapters/crypto/seal.ts";
 import { openCustody } from "../../adapters/remote/key-service.ts";
 import { lookAtKeySet } from "../../adapters/remote/key-sets.ts";
 import { lookAtBundle } from "../../adapters/remote/trust-bundles.ts";
-import { differsBy, measureClock } from "../../adapters/store/clock-difference.ts";
+import type { ClockState } from "../../adapters/store/clock-difference.ts";
+import { judgeClock, measureClock } from "../../adapters/store/clock-difference.ts";
 import { DatabaseTooNew } from "../../adapters/store/migrations.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
 import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
 import { NoTables, StoreMisplaced } from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
-import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits/process.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -28,7 +28,7 @@ const NO_TABLES =
   "the database has no tables of this server yet: the first start makes them; if it is not new, correct `store`";
 
 /** Looks at the store, and makes and changes nothing there. */
-export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
+export async function storeOf({ fixed, settings }: Config): Promise<readonly Finding[]> {
   const { store: place, audit } = fixed;
   const encryptionKeys = encryptionKeysOf(fixed.keys);
   const where = "sqlite" in place ? "store.sqlite" : "store.postgres";
@@ -58,7 +58,14 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
       const other = keys.level === "ok" ? await otherKeyOf(rows, encryptionKeys) : [];
       const instance = await instanceOf(store, audit.instance);
       const role = await roleOf(store, where);
-      return [ok, ...role, keys, ...other, instance, ...(await clockOf(store, where))];
+      return [
+        ok,
+        ...role,
+        keys,
+        ...other,
+        instance,
+        ...(await clockOf(store, where, audit.instance, settings)),
+      ];
     } finally {
       await store.close();
     }
@@ -144,21 +151,31 @@ function isGone({ host, pid }: Holder): boolean {
 }
 
 /** By how much the clock of this machine differs from the database's; SQLite has no clock of its own. */
-async function clockOf(store: Store, where: string): Promise<readonly Finding[]> {
+async function clockOf(
+  store: Store,
+  where: string,
+  instance: string,
+  { clockSkewSeconds }: Settings,
+): Promise<readonly Finding[]> {
   const measured = await measureClock(store, clock);
   if (measured === undefined) return [];
   const seconds = (Math.abs(measured.differenceMs) / 1000).toFixed(1);
   const says = `the clock of this machine is ${seconds} s ${measured.differenceMs > 0 ? "ahead of" : "behind"} the database's`;
-  return differsBy(measured, CLOCK_DIFFERENCE_MS_MAX)
-    ? [
-        {
-          level: "error",
-          where,
-          says: `${says}, so that a server that starts does not become ready: correct the time service`,
-        },
-      ]
-    : [{ level: "ok", where, says }];
+  const others = (await store.names.clocks?.())?.filter(({ name }) => name !== instance) ?? [];
+  return [{ where, ...CLOCK_FINDINGS[judgeClock(measured, hostname(), others, clockSkewSeconds)](says) }];
 }
+
+const CLOCK_FINDINGS: Readonly<Record<ClockState, (says: string) => Omit<Finding, "where">>> = {
+  agrees: (says) => ({ level: "ok", says }),
+  database_differs: (says) => ({
+    level: "warning",
+    says: `${says}, and agrees with those of all instances that run: correct the time service of the database`,
+  }),
+  differs: (says) => ({
+    level: "error",
+    says: `${says}, so that a server that starts does not become ready: correct the time service`,
+  }),
+};
 
 /** The file is missing, and the first start makes it if it may write the folder. */
 function missingFile(file: string): Finding {

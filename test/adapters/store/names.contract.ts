@@ -47,4 +47,19 @@ export function testNames({ name: store, create }: Harness): void {
     const again = await take((await open()).names, "as-1", SECOND);
     for (const held of [two, again]) await held.release();
   });
+
+  test(`STORE-D-9 a running instance notes its clock for the others, and none has that of the holder before (${store})`, async (t) => {
+    const { open } = await create(t);
+    const { names } = await open();
+    const [one, two] = [await take(names, "as-1"), await take(names, "as-2", SECOND)];
+    await one.noteClock?.(-250);
+    const noted = [{ name: "as-1", host: FIRST.host, aheadMs: -250 }];
+    // SQLite has no clock of its own.
+    assert.deepEqual(await names.clocks?.(), names.clocks && noted);
+    await one.release();
+    const again = await take(names, "as-1");
+    await one.noteClock?.(9);
+    assert.deepEqual(await names.clocks?.(), names.clocks && []);
+    for (const held of [two, again]) await held.release();
+  });
 }

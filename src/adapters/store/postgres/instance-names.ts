@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { err, ok } from "../../../result.ts";
 import type { Engine } from "../engine.ts";
-import type { Held, Holder, InstanceNames } from "../store.ts";
+import type { Held, Holder, InstanceClock, InstanceNames } from "../store.ts";
 
 type LeaseRow = { host: string; pid: number; sinceMs: number; lapsesAtMs: number };
 
@@ -37,6 +37,12 @@ export function postgresNames(engine: Engine): InstanceNames {
       );
       return row && { ...row };
     },
+    // A holder that does not note its clock, as one of the version before, is not judged by that of the holder before it.
+    clocks: async () =>
+      rows<InstanceClock>(
+        `select log as name, host, ahead_ms as "aheadMs" from instance
+         where lapses_at_ms > now_ms() and ahead_by = holder`,
+      ),
   };
 }
 
@@ -48,6 +54,13 @@ const leaseOf = ({ change }: Engine, name: string, holder: string, leaseMs: numb
       { name, holder, leaseMs },
     );
     return renewed === 1;
+  },
+  async noteClock(aheadMs) {
+    await change(
+      `update instance set ahead_ms = cast(:aheadMs as bigint), ahead_by = holder
+       where log = :name and holder = :holder`,
+      { name, holder, aheadMs },
+    );
   },
   async release() {
     await change("delete from instance where log = :name and holder = :holder", { name, holder });

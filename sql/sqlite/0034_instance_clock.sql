@@ -1,0 +1,1 @@
+-- Nothing: SQLite has no clock of its own. On PostgreSQL this number lets instances compare their clocks.
