@@ -16,7 +16,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import { choiceOf } from "../policy/permissions.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
-import { recordConsent } from "./consent.ts";
+import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
 import type { Decision, DecisionPage, Offered, Problem, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer, withoutJob } from "./decision.ts";
 import type { Outcome } from "./outcome.ts";
@@ -57,6 +57,8 @@ export async function openAsked(
 ): Promise<AskedReview | Outcome> {
   const found = await find(ports, audited, id, visitor, "look");
   if ("next" in found) return found;
+  const full = await answerToFull(ports, audited, found, found.pending.actor, found.offer);
+  if (full !== undefined) return full;
   const pending = renew ? await renewRow(ports, found.pending) : found.pending;
   return show(ports, { ...found, pending }, found.offer);
 }
@@ -273,7 +275,9 @@ async function decideFound(
         },
         question: decidedAs(ports, pending, "allowed"),
       });
-      return recorded ? notice("ask_allowed", "by_subject") : undefined;
+      return recorded.ok
+        ? notice("ask_allowed", "by_subject")
+        : answerToLost(ports, audited, found, recorded.error);
     },
   });
 }

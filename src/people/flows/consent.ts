@@ -4,21 +4,26 @@
  */
 import type { AuditEvent } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
-import { approvalOf, buildJob, JOB_CAPS } from "../../flows/create-job.ts";
+import { approvalOf, buildJob, hasTooMany, JOB_CAPS } from "../../flows/create-job.ts";
+import type { AuditedRequest } from "../../flows/refusal.ts";
 import { WITHDRAWN_AT_ONCE } from "../../limits/people.ts";
 import type { Consent, JobInForce, Origin } from "../../policy/access.ts";
+import { signInKeys } from "../../policy/endings.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { Entry, JobRecord, PendingConsent, RowChange } from "../../records.ts";
-import { defined } from "../../result.ts";
+import type { Entry, Guard, JobRecord, PendingConsent, Precondition, RowChange } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
 import type { Given } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
-import type { PeopleRow } from "../records.ts";
-import type { Offered } from "./decision.ts";
+import type { PagePlace, PeopleRow } from "../records.ts";
+import type { Offered, Waits } from "./decision.ts";
 import { endsAt, shownIn } from "./decision.ts";
+import type { Outcome } from "./outcome.ts";
+import { countedNotice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
 
 /**
@@ -56,13 +61,58 @@ type ConsentGiven = {
 type RecordingPorts = BasePorts & Pick<PeoplePorts, "journal" | "facts">;
 
 /**
- * Whether it is recorded; it is not if others changed it at the same time on each try, or if a row is taken or the question
- * was changed.
+ * Why nothing is recorded: others changed it at the same time on each try, a row is taken, or the question was changed;
+ * what ends the user's sign-in was quicker; or as many jobs live as there may be.
  */
-export async function recordConsent(ports: RecordingPorts, wish: ConsentGiven): Promise<boolean> {
+type NotRecorded = "changed" | "session_ended" | "jobs_too_many";
+type Recorded = Result<undefined, NotRecorded>;
+
+export async function recordConsent(ports: RecordingPorts, wish: ConsentGiven): Promise<Recorded> {
   const { job } = wish.offer;
   return job === undefined ? recordOne(ports, wish) : approveJob(ports, wish, job);
 }
+
+function whyNot(failed: readonly Precondition[]): NotRecorded {
+  if (failed.includes("not_ended")) return "session_ended";
+  return failed.every((one) => one === "jobs_below") ? "jobs_too_many" : "changed";
+}
+
+/** PAGE-D-33: the subject comes first, so that a user who is ended or disabled meanwhile gives nothing. */
+const signInStands = ({ hash }: Pick<PeoplePorts, "hash">, session: OpenSession): Guard => ({
+  kind: "not_ended",
+  keys: signInKeys(hash.sha256, session, session.startedAtSeconds),
+});
+
+type WaitingPorts = Pick<PeoplePorts, "authFailures" | "jobs" | "clock">;
+
+/** What a user sees whose click gave nothing; undefined where the decision of another request counts. */
+export function answerToLost(
+  ports: Pick<WaitingPorts, "authFailures">,
+  audited: AuditedRequest,
+  { place }: Pick<Waits, "place">,
+  lost: NotRecorded,
+): Outcome | undefined {
+  if (lost === "session_ended") return { next: "sign_in", place };
+  return lost === "jobs_too_many" ? tooManyJobs(ports, audited, place) : undefined;
+}
+
+/** JOB-D-24: what a user sees instead of a page about a job that could not be made. */
+export async function answerToFull(
+  ports: WaitingPorts,
+  audited: AuditedRequest,
+  { place, session }: Waits,
+  actor: string,
+  { job }: Offered,
+): Promise<Outcome | undefined> {
+  const isFull = job !== undefined && (await hasTooMany(ports, session.origin, actor));
+  return isFull ? tooManyJobs(ports, audited, place) : undefined;
+}
+
+const tooManyJobs = (
+  ports: Pick<WaitingPorts, "authFailures">,
+  audited: AuditedRequest,
+  place: PagePlace,
+): Outcome => countedNotice(ports, audited, "jobs_too_many", "jobs_too_many", place);
 
 async function recordOne(
   ports: RecordingPorts,
@@ -79,7 +129,7 @@ async function recordOne(
     question,
     rows = () => [],
   }: ConsentGiven,
-): Promise<boolean> {
+): Promise<Recorded> {
   const { policy } = ports.settings();
   const { details } = given;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
@@ -138,11 +188,14 @@ async function recordOne(
         consent: before === undefined ? { add: consent } : { replace: consent },
         question,
         rows: rows(id),
+        guards: [signInStands(ports, session)],
       }),
     );
-    if (recorded.ok) return true;
+    if (recorded.ok) return ok(undefined);
+    const lost = whyNot(recorded.error);
+    if (lost !== "changed") return err(lost);
   }
-  return false;
+  return err("changed");
 }
 
 /** JOB-D-6: job, consents, event and what the page gives are one entry. */
@@ -150,7 +203,7 @@ async function approveJob(
   ports: RecordingPorts,
   { session, actor, offer, given, clientId, reason, event, question, rows }: ConsentGiven,
   { title, bounds: proposed, asked: digest }: ProposedJob,
-): Promise<boolean> {
+): Promise<Recorded> {
   const { origin } = session;
   // JOB-D-2: no longer than the page says that what is given lasts.
   const bounds = { ...(given.bounds ?? proposed), notAfterSeconds: endsAt(ports, offer) };
@@ -180,9 +233,10 @@ async function approveJob(
       job: { add: job, consents, most: JOB_CAPS },
       question,
       rows: rows?.(own?.id ?? "", job) ?? [],
+      guards: [signInStands(ports, session)],
     }),
   );
-  return recorded.ok;
+  return recorded.ok ? ok(undefined) : err(whyNot(recorded.error));
 }
 
 type StandingPage = Parameters<PeoplePorts["consents"]["standing"]>[1];

@@ -21,7 +21,7 @@ import type { Given } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
-import { recordConsent } from "./consent.ts";
+import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
 import type { Decision, Problem, Visitor } from "./decision.ts";
 import { decideOffer, renewed, withoutJob } from "./decision.ts";
 import type { ReviewOffer } from "./offer.ts";
@@ -49,7 +49,8 @@ export async function openReview(
   if (longer !== undefined) return { next: "place", place: { page: "review", id: seal(longer) } };
   const offer = offerTo(ports, client, request, session);
   if (offer.ok) {
-    return show(ports, found, offer.value);
+    const full = await answerToFull(ports, audited, found, client.clientId, offer.value);
+    return full ?? show(ports, found, offer.value);
   }
   const demanded = demandSignIn(ports, request, offer.error);
   if (demanded !== undefined) return { next: "sign_in", place: { page: "review", id: seal(demanded) } };
@@ -141,9 +142,9 @@ async function give(
       ),
     ],
   });
-  return recorded
+  return recorded.ok
     ? { next: "client", location: locationAtClient(ports, request, { code }) }
-    : answerAgain(ports, found, click);
+    : (answerToLost(ports, audited, found, recorded.error) ?? answerAgain(ports, found, click));
 }
 
 /** JOB-D-10: refresh tokens end with the job that they were given for. */

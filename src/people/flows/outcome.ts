@@ -24,6 +24,7 @@ export type NoticeKind =
   | "unavailable"
   | "ask_gone"
   | "job_over"
+  | "jobs_too_many"
   | "ask_allowed"
   | "ask_refused";
 

@@ -45,7 +45,9 @@ export type Review = DecisionPage<ReviewOffer> & {
  */
 export type Found = Waits & { request: PendingRequest; client: Client };
 
-export type ReviewPorts = AskingClientPorts & DecisionPorts & Pick<PeoplePorts, "successors" | "waiting">;
+export type ReviewPorts = AskingClientPorts &
+  DecisionPorts &
+  Pick<PeoplePorts, "successors" | "waiting" | "jobs">;
 
 export function showReview(ports: DecisionPorts, found: Found, offer: ReviewOffer): Review {
   const { request, client, session } = found;

@@ -127,6 +127,7 @@ const STATUS: Record<NoticeKind, number> = {
   unavailable: 503,
   ask_gone: 400,
   job_over: 409,
+  jobs_too_many: 409,
   ask_allowed: 200,
   ask_refused: 200,
 };

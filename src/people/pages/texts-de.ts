@@ -277,6 +277,10 @@ export const de: Texts = {
       title: "Dieser Auftrag ist beendet",
       text: "Er wurde gestoppt, oder seine Zeit ist um, und für ihn kann nichts mehr erlaubt werden. Hier wurde nichts erlaubt. Sie müssen nichts weiter tun.",
     },
+    jobs_too_many: {
+      title: "Dieser Agent hat zu viele Aufträge",
+      text: "Es laufen schon so viele seiner Aufträge, wie es höchstens sein dürfen, für Sie oder insgesamt. Es wurde nichts erlaubt. Stoppen Sie einen in Ihrem Konto, und fahren Sie dann hier fort. Steht dort keiner von ihm, versuchen Sie es später noch einmal.",
+    },
     ask_allowed: {
       title: "Sie haben es erlaubt",
       text: "Der Agent arbeitet weiter, sobald er es noch einmal versucht. Sie können die Seite schließen.",

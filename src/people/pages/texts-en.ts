@@ -283,6 +283,10 @@ export const en = {
       title: "This job has ended",
       text: "It was stopped, or its time is over, so nothing more can be allowed for it. Nothing was allowed here. You need to do nothing more.",
     },
+    jobs_too_many: {
+      title: "This agent has too many jobs",
+      text: "As many of its jobs go on as there may be, for you or in all. Nothing was allowed. Stop one in your account, then go on here. If none of its jobs is there, try again later.",
+    },
     ask_allowed: {
       title: "You have allowed it",
       text: "The agent goes on as soon as it tries again. You can close this page.",

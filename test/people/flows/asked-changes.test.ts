@@ -95,6 +95,36 @@ for (const [what, before, after, refused] of changes) {
   });
 }
 
+for (const [what, job] of [
+  ["a consent", undefined],
+  ["a job", { title: "t", bounds: { notAfterSeconds: 4_000_000_000 } }],
+] as const) {
+  test(`PAGE-D-33, POLICY-D-23 a user who is disabled while their click for ${what} is on its way gives nothing`, async (t) => {
+    const flow = await openRefresh(t, withAsking(SCOPES));
+    let isEnding = false;
+    const facts: PeoplePorts["facts"] = {
+      ...flow.ports.facts,
+      token: (jti) => flow.ports.facts.token(jti),
+      // What is read last before the write.
+      async consents(...of) {
+        const ends = { by: "subject", ...ALICE, disabled: true } as const;
+        if (isEnding) await recordEnding(flow.ports, ends, { reason: "by_operator" });
+        return flow.ports.facts.consents(...of);
+      },
+    };
+    const ports: PeoplePorts = { ...flow.ports, facts, authFailures: { note: () => undefined } };
+    await openLink(ports, { ...(job && { job }) });
+    const page = await openAsked(ports, NOTE, ID, VISITOR, false);
+    assert.ok(page.next === "page", JSON.stringify(page));
+    isEnding = true;
+    const ticked = { all: true, scopes: [], details: [], agents: [] };
+    const form = { ...ticked, allows: true, formToken: page.formToken };
+    assert.equal((await decideAsked(ports, NOTE, ID, VISITOR, form)).next, "sign_in");
+    assert.deepEqual(await flow.ports.consents.list(ALICE), []);
+    assert.deepEqual(await flow.ports.jobs.list({ origin: ALICE }), []);
+  });
+}
+
 const LONG = { notAfterSeconds: 4_000_000_000 };
 const overs = [
   ["asks for a job whose time is over", { job: { title: "t", bounds: { notAfterSeconds: 0 } } }, "job_over"],

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { encodeForm } from "../../../scripts/http-client.ts";
+import { JOBS_PER_AGENT_AND_SUBJECT_MAX } from "../../../src/limits/jobs.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Exchanging } from "../../support/asking-agents.ts";
 import {
@@ -18,6 +19,7 @@ import {
   AS_WEB,
   Browser,
   files,
+  formOf,
   locationOf,
   PRIVATE,
   parametersOf,
@@ -106,7 +108,7 @@ test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and ap
     "At https://api.example (api.example) it asks to",
     "trips.book",
     "Lasts until today",
-    `Who else may take part ${BOOKING}`,
+    `Who else may take part B${BOOKING}`,
     "access at most 20 times",
     "At most 2 agents",
   ]) {
@@ -225,6 +227,52 @@ test("JOB-D-6 of two clicks on one link one makes a job", async () => {
     ({ type, detail }) => type === "job.approved" && (detail as JsonObject).sub === "dora",
   );
   assert.equal(made.length, 1);
+});
+
+test("JOB-D-24 where the jobs of user and agent become too many between page and click, the user is told what is full, that nothing was given and what to do, and does it", async () => {
+  const subject = { iss: provider.issuer, sub: "fay" };
+  const job = (agent: string) =>
+    asOperator(service, "/jobs", {
+      ...{ client: agent, agent, subject, title: "filling", notAfter: nowSeconds() + 3600 },
+    });
+  const link = linkIn(await asking({ title: "the last one" }, { user: "fay", scope: "trips.read" }));
+  const browser = new Browser(service, provider);
+  const page = await browser.signIn(await browser.get(link), "fay");
+  const review = await browser.review(
+    request(verifierOf(), { job_request: JSON.stringify({ title: "a code" }) }),
+    "fay",
+  );
+  const made: unknown[] = [];
+  for (const client of [PLANNER, PRIVATE])
+    for (let index = 0; index < JOBS_PER_AGENT_AND_SUBJECT_MAX; index++)
+      made.push((await job(client)).body.id);
+  const before = (await service.events()).length;
+  for (const [shown, german] of [
+    [page, false],
+    [review, false],
+    [page, true],
+  ] as const) {
+    const { action, token } = formOf(shown);
+    const form = { token, decision: "allow", all: "1", confirm: "1" };
+    const full = await browser.post(action, form, german ? { "accept-language": "de" } : {});
+    assert.equal(full.status, 409);
+    const parts = german
+      ? [/zu viele Aufträge/, /Es wurde nichts erlaubt/, /Stoppen Sie einen in Ihrem Konto/]
+      : [/too many jobs/, /Nothing was allowed/, /Stop one in your account/];
+    for (const part of parts) assert.match(shownBy(full.text), part);
+    assert.ok(full.text.includes(`href="${action.replaceAll("&", "&#38;")}"`), full.text);
+  }
+  // The page itself asks nothing then, and the agent gets no link.
+  for (const again of [await browser.get(link), await browser.get(formOf(review).action)])
+    assert.match(shownBy(again.text), /too many jobs/);
+  const types = (await service.events()).slice(before).map(({ type }) => type);
+  assert.ok(!types.some((type) => ["job.approved", "consent.recorded"].includes(String(type))));
+  for (const one of [made[0], made.at(-1)]) assert.equal((await end(one)).status, 200);
+  assert.match(shownBy((await browser.decide(page)).text), /You have allowed it/);
+  assert.ok(parametersOf(await browser.decide(review)).code);
+  // The same click again is no second job, though the place is taken.
+  assert.ok(parametersOf(await browser.decide(review)).code);
+  assert.match(shownBy((await browser.decide(page)).text), /You have decided already/);
 });
 
 test("JOB-D-6 a consent that an agent lacks within a job counts in this job alone", async () => {
