@@ -3,7 +3,8 @@
  * search terms. A segment covers up to AUDIT_SEGMENT_EVENTS successive events of one log, and is written once. For each
  * term that one of its events has, it has a row: the segment, a digest of the term, and the numbers of the events,
  * counted from the first one. Under TIMES it lists the time of each event, counted from the earliest one, so that a
- * search puts matches in order before it reads any event.
+ * search puts matches in order before it reads any event. For each subject it notes which segments list it, so that a
+ * user finds their events without a look at the segments of others.
  *
  * Two terms may have the same digest, so each event found is compared with the query (store/search.ts). The index is
  * derived from the events alone: it is no evidence, and a segment that is lost is only slow. Every instance builds it for
@@ -11,6 +12,7 @@
  * what this process wrote come from the journal, those of other events from their texts.
  */
 import { setImmediate as turn } from "node:timers/promises";
+import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
 import {
   AUDIT_EVENTS_KEPT_MAX,
@@ -24,7 +26,7 @@ import { STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { Clock, Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
-import { TIMES, termKeys, termsOfBody } from "../store/encoding.ts";
+import { isSubject, TIMES, termKeys, termsOfBody } from "../store/encoding.ts";
 import type { Store } from "../store/store.ts";
 import type { Segment } from "../store/trail.ts";
 import type { OpenJournal, Written } from "./journal.ts";
@@ -41,28 +43,35 @@ type IndexingOptions = {
 };
 
 /** What the index lists of events, by their numbers. */
-type Listed = ReadonlyMap<number, { timeMs: number; keys: readonly number[] }>;
+type Listed = ReadonlyMap<number, ListedEvent>;
+type ListedEvent = { timeMs: number; keys: readonly number[]; subjects: readonly number[] };
+
+/** Makes a function that lists an event by its terms. */
+function lister(): (timeMs: number, terms: readonly Term[]) => ListedEvent {
+  const keysOf = termKeys();
+  return (timeMs, terms) => ({ timeMs, keys: keysOf(terms), subjects: keysOf(terms.filter(isSubject)) });
+}
 
 /** What is listed of events that this process wrote, until they have their segment. */
 function keepWritten(journal: IndexingOptions["journal"]) {
-  const keysOf = termKeys();
-  const listed = new Map<number, { timeMs: number; keys: readonly number[] }>();
+  const list = lister();
+  const listed = new Map<number, ListedEvent>();
   // Many at once, because one event at a time would find the caches of the processor cold.
   let waiting: Written[] = [];
-  const list = (): Listed => {
-    for (const { seq, timeMs, event } of waiting) listed.set(seq, { timeMs, keys: keysOf(termsOf(event)) });
+  const listWaiting = (): Listed => {
+    for (const { seq, timeMs, event } of waiting) listed.set(seq, list(timeMs, termsOf(event)));
     waiting = [];
     return listed;
   };
   journal.follow((written) => {
     if (listed.size + waiting.length >= AUDIT_EVENTS_KEPT_MAX) return;
     waiting.push(...written);
-    if (waiting.length >= AUDIT_EVENTS_READ) list();
+    if (waiting.length >= AUDIT_EVENTS_READ) listWaiting();
   });
   const forget = (toSeq: number): void => {
-    for (const seq of list().keys()) if (seq <= toSeq) listed.delete(seq);
+    for (const seq of listWaiting().keys()) if (seq <= toSeq) listed.delete(seq);
   };
-  return { list, forget };
+  return { list: listWaiting, forget };
 }
 
 /** Builds segments at regular intervals, until it is closed. */
@@ -86,12 +95,19 @@ export function startIndexing(options: IndexingOptions): PeriodicWork {
     return true;
   };
 
+  /** Notes the subjects of a segment that an older version built; whether there was one. */
+  const noteNext = async (log: string): Promise<boolean> => {
+    const segment = await audit.nextUnnoted(log);
+    if (segment !== undefined) await buildSegment(store, segment);
+    return segment !== undefined;
+  };
+
   const work = async (closing: () => boolean): Promise<void> => {
     let built = 0;
     for (const { log, seq } of await audit.heads()) {
       // A few in a round, so that a trail that an older version wrote does not take the whole processor.
       for (let segments = 0; segments < AUDIT_SEGMENTS_PER_ROUND && !closing(); segments++) {
-        if (!(await buildNext(log, seq))) break;
+        if (!(await buildNext(log, seq)) && !(await noteNext(log))) break;
         built++;
       }
     }
@@ -113,10 +129,12 @@ export async function buildSegment(
   listed: Listed = new Map(),
 ): Promise<void> {
   const lists = new Map<number, number[]>();
+  const listedSubjects = new Set<number>();
   const times = new Map<number, number>();
-  const add = (seq: number, timeMs: number, keys: readonly number[]): void => {
+  const add = (seq: number, { timeMs, keys, subjects }: ListedEvent): void => {
     const number = seq - fromSeq;
     times.set(number, timeMs);
+    for (const subject of subjects) listedSubjects.add(subject);
     for (const key of keys) {
       const list = lists.get(key);
       // Most lists are of one number, for which a list that grows would keep much more room.
@@ -124,20 +142,22 @@ export async function buildSegment(
       else list.push(number);
     }
   };
-  const keysOf = termKeys();
+  const list = lister();
   for (let seq = fromSeq; seq <= toSeq; ) {
     const known = listed.get(seq);
     if (known !== undefined) {
-      add(seq++, known.timeMs, known.keys);
+      add(seq++, known);
       continue;
     }
     const limit = Math.min(AUDIT_EVENTS_READ, toSeq - seq + 1);
     const read = (await rows.read({ log, afterSeq: seq - 1, limit })).filter((one) => one.seq <= toSeq);
-    for (const one of read) add(one.seq, one.timeMs, keysOf(termsOfBody(one.body)));
+    for (const one of read) add(one.seq, list(one.timeMs, termsOfBody(one.body)));
     seq = (read.at(-1)?.seq ?? toSeq) + 1;
     await turn();
   }
-  const [fromMs, toMs] = [Math.min(...times.values()), Math.max(...times.values())];
+  // Where subjects are noted afterwards, its events may have been removed meanwhile.
+  const [fromMs, toMs] =
+    times.size === 0 ? [0, 0] : [Math.min(...times.values()), Math.max(...times.values())];
   // A record that was removed by force has no time.
   const sinceFirst = (_: unknown, number: number) => (times.get(number) ?? fromMs) - fromMs;
   lists.set(TIMES, Array.from({ length: toSeq - fromSeq + 1 }, sinceFirst));
@@ -145,6 +165,7 @@ export async function buildSegment(
   await audit.addSegment(
     { log, fromSeq, toSeq, fromMs, toMs },
     [...lists].map(([term, numbers]) => ({ term, numbers })),
+    [...listedSubjects],
   );
   await turn();
 }

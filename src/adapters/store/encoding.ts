@@ -38,6 +38,9 @@ export function termKey({ name, value }: Term): number {
   return Number.parseInt(hash("sha256", JSON.stringify([name, value]), "hex").slice(0, 8), 16) >>> 1;
 }
 
+/** Whether the index notes for a term which segments list it, so that a search needs no look at the others. */
+export const isSubject = ({ name }: Term): boolean => name === "subject";
+
 /** Terms whose values hardly come again: to remember their keys would only take memory. */
 const ONCE: readonly Term["name"][] = ["request", "granted", "presented"];
 

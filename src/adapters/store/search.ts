@@ -14,14 +14,26 @@ import {
   AUDIT_SEGMENTS_READ_MIN,
 } from "../../limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../records.ts";
-import { TIMES, termKey, termsOfBody } from "./encoding.ts";
+import { isSubject, TIMES, termKey, termsOfBody } from "./encoding.ts";
 import { boundsOf } from "./rows.ts";
 import type { Segment, StoredList, StoredSegment } from "./trail.ts";
 
 /** The reads of a search; every call is one short step. */
 export interface TrailRows {
-  /** Finds the first and the last sequence number of a log; undefined for a log without events. */
-  bounds(log: string): Promise<{ firstSeq: number; lastSeq: number } | undefined>;
+  /**
+   * Finds the first and the last sequence number of a log, and of which events it is noted where each subject is
+   * listed; undefined for a log without events.
+   */
+  bounds(log: string): Promise<{ firstSeq: number; lastSeq: number; noted?: Noted } | undefined>;
+  /**
+   * Finds at most `limit` segments that list one of these subjects, of those behind `after`. They are not all of them if
+   * one is lost.
+   */
+  segmentsOf(
+    subjects: readonly number[],
+    after: number,
+    limit: number,
+  ): Promise<{ segments: readonly StoredSegment[]; last: number; areAll: boolean }>;
   /**
    * Looks through at most `limit` segments with events after `afterSeq` up to `toSeq`, in order. Returns those that list
    * one term of each choice, those before which events have no segment, and the last one.
@@ -40,6 +52,9 @@ export interface TrailRows {
   /** Reads the events at these places, in any order. */
   eventsAt(places: readonly AuditPosition[]): Promise<readonly AuditRecord[]>;
 }
+
+/** The events of a log for whose segments each subject is noted. */
+type Noted = { fromSeq: number; toSeq: number };
 
 /** A segment by its place among those looked through; no segment covers what is between `beforeSeq` and its events. */
 type ListedSegment = StoredSegment & { isListed: boolean; number: number; beforeSeq: number };
@@ -95,28 +110,72 @@ async function stretchesOf(
   terms: AuditQuery["terms"] = [],
 ): Promise<Stretch[]> {
   const choices = terms.map((choice) => choice.map(termKey));
-  const stretches: Stretch[] = [];
-  for (const asked of spans) {
-    const { log } = asked;
+  const places: { span: Span; noted: Noted | undefined }[] = [];
+  for (const { log, afterSeq, toSeq } of spans) {
     const bounds = await rows.bounds(log);
     if (bounds === undefined) continue;
-    const span = {
-      log,
-      afterSeq: Math.max(asked.afterSeq, bounds.firstSeq - 1),
-      toSeq: Math.min(asked.toSeq, bounds.lastSeq),
-    };
-    let covered = span.afterSeq;
-    for (;;) {
-      const segments = await rows.segments({ ...span, afterSeq: covered }, choices, AUDIT_SEGMENTS_LISTED);
-      for (const { number: _, isListed, beforeSeq, ...segment } of segments) {
-        stretches.push(...(await unindexed(rows, { log, afterSeq: beforeSeq, toSeq: segment.fromSeq - 1 })));
-        if (isListed) stretches.push({ ...segment, span });
-        covered = segment.toSeq;
-      }
-      if ((segments.at(-1)?.number ?? 0) < AUDIT_SEGMENTS_LISTED) break;
-      await turn();
+    const { firstSeq, lastSeq, noted } = bounds;
+    const span = { log, afterSeq: Math.max(afterSeq, firstSeq - 1), toSeq: Math.min(toSeq, lastSeq) };
+    places.push({ span, noted });
+  }
+  // AUDIT-D-16: a search for a subject opens what is noted for it, so that it costs the same among any number of events
+  // of others. It is read after the bounds, and so has all that they say.
+  const subjects = terms.find((choice) => choice.every(isSubject));
+  const own = subjects && (await segmentsOf(rows, subjects.map(termKey)));
+  const stretches: Stretch[] = [];
+  for (const { span, noted } of places) {
+    if (own === undefined || noted === undefined) {
+      stretches.push(...(await lookThrough(rows, span, choices)));
+      continue;
     }
-    stretches.push(...(await unindexed(rows, { log, afterSeq: covered, toSeq: span.toSeq })));
+    const { log, afterSeq, toSeq } = span;
+    const { fromSeq: notedFrom, toSeq: notedTo } = noted;
+    stretches.push(...(await lookThrough(rows, { ...span, toSeq: Math.min(toSeq, notedFrom - 1) }, choices)));
+    for (const one of own) {
+      const isNoted = one.log === log && one.fromSeq >= notedFrom && one.toSeq <= notedTo;
+      if (isNoted && one.fromSeq <= toSeq && one.toSeq > afterSeq) stretches.push({ ...one, span });
+    }
+    stretches.push(...(await lookThrough(rows, { ...span, afterSeq: Math.max(afterSeq, notedTo) }, choices)));
+  }
+  return stretches;
+}
+
+/** The segments that are noted for these subjects; undefined if one is lost, since then its events have to be read. */
+async function segmentsOf(
+  rows: TrailRows,
+  subjects: readonly number[],
+): Promise<readonly StoredSegment[] | undefined> {
+  const found: StoredSegment[] = [];
+  for (let after = -1; ; ) {
+    const { segments, last, areAll } = await rows.segmentsOf(subjects, after, AUDIT_SEGMENTS_LISTED);
+    await turn();
+    if (!areAll) return undefined;
+    found.push(...segments);
+    if (segments.length < AUDIT_SEGMENTS_LISTED) return found;
+    after = last;
+  }
+}
+
+/** The events of a span, by a look at each of its segments. */
+async function lookThrough(
+  rows: TrailRows,
+  span: Span,
+  choices: readonly (readonly number[])[],
+): Promise<Stretch[]> {
+  const { log, toSeq } = span;
+  const stretches: Stretch[] = [];
+  for (let covered = span.afterSeq; covered < toSeq; ) {
+    const segments = await rows.segments({ ...span, afterSeq: covered }, choices, AUDIT_SEGMENTS_LISTED);
+    for (const { number: _, isListed, beforeSeq, ...segment } of segments) {
+      stretches.push(...(await unindexed(rows, { log, afterSeq: beforeSeq, toSeq: segment.fromSeq - 1 })));
+      if (isListed) stretches.push({ ...segment, span });
+      covered = segment.toSeq;
+    }
+    if ((segments.at(-1)?.number ?? 0) < AUDIT_SEGMENTS_LISTED) {
+      stretches.push(...(await unindexed(rows, { log, afterSeq: covered, toSeq })));
+      break;
+    }
+    await turn();
   }
   return stretches;
 }

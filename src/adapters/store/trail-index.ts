@@ -1,6 +1,7 @@
 /** The events of the audit trail that a search reads, their index, and the removal of both, in both stores. */
 import { setImmediate as turn } from "node:timers/promises";
 import { AUDIT_SEGMENT_EVENTS } from "../../limits/audit.ts";
+import { defined } from "../../result.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, toRow } from "./columns.ts";
 import type { Engine, Values } from "./engine.ts";
@@ -17,9 +18,21 @@ export type TrailDialect = {
   first: string;
   /** Removes a part of `event_term`. */
   deleteTerms: string;
-  /** Writes a row of `event_segment` and one for each member of `lists`, unless there is such a segment. */
+  /**
+   * Writes a row of `event_segment` and one for each member of `lists`, unless there is a segment with this beginning;
+   * if it is this one, also a row for each of `subjects`, and `NOTE_RANGE`.
+   */
   add(values: Values): Promise<void>;
 };
+
+/** AUDIT-D-16: behind an insert into `event_subject_range`, so that the row says only what is noted without a gap. */
+export const NOTE_RANGE = `
+  on conflict (log) do update set
+    from_seq = case when excluded.from_seq between event_subject_range.from_seq and event_subject_range.to_seq + 1
+      then event_subject_range.from_seq else excluded.from_seq end,
+    to_seq = case when excluded.to_seq > event_subject_range.to_seq
+      then excluded.to_seq else event_subject_range.to_seq end
+  where excluded.to_seq >= event_subject_range.from_seq - 1`;
 
 type ListedColumns = { listed: boolean | number; number: number; before_seq: number };
 
@@ -31,11 +44,31 @@ export function trailRows(engine: Engine, { first }: Pick<TrailDialect, "first">
     ).map(fromAuditRow);
   return {
     bounds: async (log) => {
-      const [row] = await rows<{ first: number | null; last: number | null }>(
-        `select (${first}) as first, (select seq from event where log = :log order by seq desc limit 1) as last`,
+      const [row] = await rows<Record<"first" | "last" | "noted_from" | "noted_to", number | null>>(
+        `select (${first}) as first, (select seq from event where log = :log order by seq desc limit 1) as last,
+           (select from_seq from event_subject_range where log = :log) as noted_from,
+           (select to_seq from event_subject_range where log = :log) as noted_to`,
         { log },
       );
-      return row?.first == null || row.last == null ? undefined : { firstSeq: row.first, lastSeq: row.last };
+      if (row?.first == null || row.last == null) return undefined;
+      const { first: firstSeq, last: lastSeq, noted_from: fromSeq, noted_to: toSeq } = row;
+      const noted = fromSeq === null || toSeq === null ? undefined : { fromSeq, toSeq };
+      return defined({ firstSeq, lastSeq, noted });
+    },
+    segmentsOf: async (subjects, after, limit) => {
+      const found = await rows<{ segment: number }>(
+        `select distinct segment from event_segment_subject
+         where ${among("subject", "numbers_of(:subjects)")} and segment > :after order by segment limit :limit`,
+        { subjects: JSON.stringify(subjects), after, limit },
+      );
+      if (found.length === 0) return { segments: [], last: after, areAll: true };
+      // Apart, because PostgreSQL would join so few rows with all segments.
+      const segments = await readRecords(engine)(
+        STORED_SEGMENT,
+        `from event_segment where ${among("id", "numbers_of(:ids)")}`,
+        { ids: JSON.stringify(found.map(({ segment }) => segment)) },
+      );
+      return { segments, last: found.at(-1)?.segment ?? after, areAll: segments.length === found.length };
     },
     segments: async ({ log, afterSeq: after, toSeq: to }, choices, limit) => {
       // AUDIT-D-16: by the key of each segment in one statement, so that one without these terms costs no row.
@@ -117,10 +150,27 @@ export function trailIndex(
     return row?.first ?? undefined;
   };
   return {
-    addSegment: (segment, lists) => {
+    addSegment: (segment, lists, subjects) => {
       // The lists are one object, which the database takes apart in half of the time that it needs for one object each.
       const members = lists.map(({ term, numbers }) => `"${term}":"${numbers.join()}"`);
-      return add({ ...toRow(SEGMENT.columns, segment), lists: `{${members.join()}}` });
+      return add({
+        ...toRow(SEGMENT.columns, segment),
+        lists: `{${members.join()}}`,
+        subjects: JSON.stringify(subjects),
+      });
+    },
+    nextUnnoted: async (log) => {
+      const [found] = await readRecords(engine)(
+        SEGMENT,
+        `from (
+           select s.*, r.from_seq as noted from event_segment s
+           left join event_subject_range r on r.log = s.log
+           where s.log = :log and s.from_seq < coalesce(r.from_seq, s.from_seq + 1)
+           order by s.from_seq desc limit 1
+         ) s where noted is null or to_seq = noted - 1`,
+        { log },
+      );
+      return found;
     },
     indexedTo: async (log) => {
       const [row] = await rows<{ to_seq: number }>(
@@ -155,6 +205,12 @@ export function trailIndex(
       );
       if (segments.length > 0) {
         const ids = JSON.stringify(segments.map(({ id }) => id));
+        // What is noted of a segment goes first, so that it never names one that is not there.
+        await remove(
+          `delete from event_segment_subject where (subject, segment) in (
+             select term, segment from event_segment_term where ${among("segment", "numbers_of(:ids)")})`,
+          { ids },
+        );
         await remove(`delete from event_segment_term where ${among("segment", "numbers_of(:ids)")}`, { ids });
         await remove(`delete from event_segment where ${among("id", "numbers_of(:ids)")}`, { ids });
       }

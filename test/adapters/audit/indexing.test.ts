@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { buildSegment, startIndexing } from "../../../src/adapters/audit/indexing.ts";
@@ -20,8 +21,8 @@ import { EVENT, makeTrail } from "../../support/trail.ts";
 
 const START_MS = 1_790_000_000_000;
 
-async function openIndexed(t: TestContext) {
-  const store = await openStore({ sqlite: await migratedFile() });
+async function openIndexed(t: TestContext, file?: string) {
+  const store = await openStore({ sqlite: file ?? (await migratedFile()) });
   const time = makeTime(START_MS);
   const faults: string[] = [];
   const { clock } = time;
@@ -92,8 +93,8 @@ test("PROD-6.3-3 events before a segment that have none themselves are found", a
   const { store } = await openIndexed(t);
   await write(store, "own", 0, 30);
   const span = { log: "own", fromSeq: 10, toSeq: 19, fromMs: START_MS, toMs: START_MS };
-  await store.audit.addSegment(span, []);
-  await store.audit.addSegment({ ...span, fromSeq: 25, toSeq: 29 }, []);
+  await store.audit.addSegment(span, [], []);
+  await store.audit.addSegment({ ...span, fromSeq: 25, toSeq: 29 }, [], []);
   for (const [seq, isFound] of [
     [9, true],
     [15, false],
@@ -125,6 +126,22 @@ test("PROD-6.3-3 the events of an older version are found before they have segme
     assert.equal(await store.audit.indexedTo("own"), covered * AUDIT_SEGMENT_EVENTS - 1);
     for (const seq of [0, 5_000, count - 1]) assert.deepEqual(await seqsOf(`c${seq}`), [seq]);
     await indexing.run();
+  }
+});
+
+test("AUDIT-D-16 the subjects of segments that an older version built are noted by rounds, a few at a time", async (t) => {
+  const file = await migratedFile();
+  const { store, indexing } = await openIndexed(t, file);
+  const segments = AUDIT_SEGMENTS_PER_ROUND + 2;
+  await write(store, "own", 0, segments * AUDIT_SEGMENT_EVENTS);
+  for (let round = 0; round < 2; round++) await indexing.run();
+  using db = new DatabaseSync(file);
+  db.exec("delete from event_subject_range");
+  const noted = () => db.prepare("select from_seq, to_seq from event_subject_range").get();
+  for (const from of [2, 0]) {
+    await indexing.run();
+    const [from_seq, to_seq] = [from * AUDIT_SEGMENT_EVENTS, segments * AUDIT_SEGMENT_EVENTS - 1];
+    assert.deepEqual({ ...noted() }, { from_seq, to_seq });
   }
 });
 

@@ -10,6 +10,7 @@ import type { AuditEvent } from "../../../src/audit/event.ts";
 import { sealEvent } from "../../../src/audit/event.ts";
 import type { Span } from "../../../src/audit/query.ts";
 import type { Term } from "../../../src/audit/terms.ts";
+import { subjectTerm } from "../../../src/audit/terms.ts";
 import { AUDIT_SEGMENTS_READ_MIN } from "../../../src/limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../../src/records.ts";
 import { prng } from "../../support/prng.ts";
@@ -83,6 +84,10 @@ const granted = (jti: string, parents: string[] = []): Pick<AuditEvent, "granted
     parent_jti: parents,
   },
 });
+
+function eventOf(sub: string): Partial<AuditEvent> {
+  return { subject: { iss: ISSUER, sub, kind: "user", token: { type: "t", fingerprint: "f" } } };
+}
 
 export function testAuditRows({ name, create }: Harness): void {
   const token = { type: "access_token", jti: "shown", fingerprint: "f" };
@@ -226,7 +231,7 @@ export function testAuditRows({ name, create }: Harness): void {
         const timeMs = 1_000 + written.length * 3 + random.below(20) - (random.below(50) === 0 ? 300 : 0);
         const client = { client_id: clientId, auth_method: "m" };
         written.push({
-          record: await write(store, [log, seq, timeMs], { client, ...granted(jti) }),
+          record: await write(store, [log, seq, timeMs], { client, ...granted(jti), ...eventOf(clientId) }),
           clientId,
           jti,
         });
@@ -240,8 +245,12 @@ export function testAuditRows({ name, create }: Harness): void {
         const [clientId, newestFirst] = [random.pick(["x", "y", "z"]), random.below(2) === 0];
         const byClient: Term[] = [{ name: "client", value: clientId }];
         const byToken: Term[] = [{ name: "granted", value: jti }];
+        // Of each client there is one user.
+        const byUser: Term[] = [subjectTerm(ISSUER, clientId)];
         const [terms, isAsked] = random.pick([
           [[byClient], (one: (typeof written)[0]) => one.clientId === clientId],
+          [[byUser], (one: (typeof written)[0]) => one.clientId === clientId],
+          [[byToken, byUser], (one: (typeof written)[0]) => one.clientId === clientId && one.jti === jti],
           [
             [[...byClient, ...byToken]],
             (one: (typeof written)[0]) => one.clientId === clientId || one.jti === jti,
@@ -462,6 +471,9 @@ export function testAuditRows({ name, create }: Harness): void {
   });
 }
 
+const ALICE = subjectTerm(ISSUER, "alice");
+const OF_ALICE = eventOf("alice");
+
 /** What no port shows of the index: its rows, and those of older versions. */
 export function testIndexRows({ name, sql, create }: Harness): void {
   test(`once no older version runs, the index that it wrote is removed (${name})`, async (t) => {
@@ -497,12 +509,13 @@ export function testIndexRows({ name, sql, create }: Harness): void {
   test(`PROD-6.3-3 a first segment that is lost hides no event, and a log is removed from its beginning (${name})`, async (t) => {
     const { open, execute = assert.fail } = await create(t);
     const store = await open();
-    const client = { client: { client_id: "c", auth_method: "m" } };
+    const client = { client: { client_id: "c", auth_method: "m" }, ...OF_ALICE };
     const events = [];
     for (let seq = 0; seq < 6; seq++) events.push(await write(store, ["a", seq, seq], client));
     while (await indexLog(store, "a", 2));
     await execute("delete from event_segment where from_seq = 0");
     assert.deepEqual(await find(store, { terms: [[{ name: "client", value: "c" }]] }), events);
+    assert.deepEqual(await find(store, { terms: [[ALICE]] }), events);
     await store.audit.prune("a", 3, 9);
     assert.deepEqual(
       (await store.log.read({ log: "a", limit: 9 })).map(({ seq }) => seq),
@@ -513,7 +526,7 @@ export function testIndexRows({ name, sql, create }: Harness): void {
   test(`after its last event a segment is removed with its lists (${name})`, async (t) => {
     const { open, select = assert.fail } = await create(t);
     const store = await open();
-    for (let seq = 0; seq < 6; seq++) await write(store, ["a", seq, seq]);
+    for (let seq = 0; seq < 6; seq++) await write(store, ["a", seq, seq], OF_ALICE);
     while (await indexLog(store, "a", 2));
     const segmentsIn = async (text: string) => (await select(text)).map(({ id }) => id);
     const all = await segmentsIn("select id from event_segment order by id");
@@ -529,7 +542,74 @@ export function testIndexRows({ name, sql, create }: Harness): void {
         await segmentsIn("select distinct segment as id from event_segment_term order by segment"),
         left,
       );
+      // AUDIT-D-16: and what is noted of its subjects.
+      assert.deepEqual(
+        await segmentsIn("select segment as id from event_segment_subject order by segment"),
+        left,
+      );
     }
+  });
+
+  test(`AUDIT-D-16 a subject is found before, while and after it is noted for the segments of an older version (${name})`, async (t) => {
+    const { open, execute = assert.fail, select = assert.fail } = await create(t);
+    const store = await open();
+    const events: AuditRecord[] = [];
+    for (let seq = 0; seq < 10; seq++) {
+      const event = await write(store, ["a", seq, seq], seq % 3 === 0 ? OF_ALICE : {});
+      if (seq % 3 === 0) events.push(event);
+    }
+    const range = async () => {
+      const asked = { terms: [[ALICE]], spans: await spansOf(store), limit: 100 };
+      assert.deepEqual(await store.audit.find(asked), events);
+      const rows = await select("select from_seq, to_seq from event_subject_range");
+      return rows.map((row) => [Number(row.from_seq), Number(row.to_seq)]);
+    };
+    const asOfOlder = async (after: number) => {
+      await execute(
+        `delete from event_segment_subject where segment in (select id from event_segment where to_seq > ${after})`,
+      );
+      if (after < 0) await execute("delete from event_subject_range");
+      else await execute(`update event_subject_range set to_seq = ${after}`);
+    };
+    for (let segments = 0; segments < 3; segments++) await indexLog(store, "a", 2);
+    await asOfOlder(-1);
+    assert.deepEqual(await range(), []);
+    const note = async () => {
+      const segment = await store.audit.nextUnnoted("a");
+      if (segment !== undefined) await buildSegment(store, segment);
+      return segment !== undefined;
+    };
+    // The newest first; twice, as by two instances.
+    await note();
+    await buildSegment(store, { log: "a", fromSeq: 4, toSeq: 5 });
+    assert.deepEqual(await range(), [[4, 5]]);
+    // The older version builds one more, and this one the next: what lies before it is noted anew.
+    await indexLog(store, "a", 2);
+    await asOfOlder(5);
+    await indexLog(store, "a", 2);
+    assert.deepEqual(await range(), [[8, 9]]);
+    for (const from of [6, 4, 2, 0]) {
+      assert.ok(await note());
+      assert.deepEqual(await range(), [[from, 9]]);
+    }
+    assert.equal(await note(), false);
+    // What another instance built with the same beginning and another end stays as it is.
+    await buildSegment(store, { log: "a", fromSeq: 8, toSeq: 8 });
+    assert.deepEqual(await range(), [[0, 9]]);
+  });
+
+  test(`AUDIT-D-16 no subject is noted for a segment whose events were removed, or whose neighbour is lost (${name})`, async (t) => {
+    const { open, execute = assert.fail } = await create(t);
+    const store = await open();
+    for (let seq = 0; seq < 6; seq++) await write(store, ["a", seq, seq], OF_ALICE);
+    while (await indexLog(store, "a", 2));
+    await execute("delete from event_segment_subject");
+    await execute("update event_subject_range set from_seq = 4");
+    await execute("delete from event_segment where from_seq = 2");
+    assert.equal(await store.audit.nextUnnoted("a"), undefined);
+    assert.equal(await store.audit.nextUnnoted("b"), undefined);
+    await execute("update event_subject_range set from_seq = 2");
+    assert.equal((await store.audit.nextUnnoted("a"))?.fromSeq, 0);
   });
 }
 
@@ -553,26 +633,44 @@ export async function fillSearched(store: Store): Promise<void> {
   }
 }
 
+type Searched = {
+  find: Store["audit"]["find"];
+  statements: () => number;
+  execute: (sql: string) => Promise<unknown>;
+};
+
 /** Compares the statements among few events and among many, all of which have a segment. */
-export async function testSearchCosts(find: Store["audit"]["find"], statements: () => number): Promise<void> {
-  const bob: Term = { name: "subject", value: `${ISSUER} bob` };
+export async function testSearchCosts({ find, statements, execute }: Searched): Promise<void> {
+  const [bob, one] = ["bob", "user-7919"].map((sub) => subjectTerm(ISSUER, sub));
   const [allowed, denied] = ["allow", "deny"].map((value): Term => ({ name: "outcome", value }));
-  assert.ok(allowed && denied);
-  const queries: Readonly<Record<string, Partial<AuditQuery>>> = {
-    "the account of a user": { terms: [[bob]], newestFirst: true },
+  assert.ok(bob && one && allowed && denied);
+  type Asked = Partial<AuditQuery> & { found?: number };
+  const queries: Readonly<Record<string, Asked>> = {
+    "the account of a user without events": { terms: [[bob]], newestFirst: true },
+    "the account of a user with an event": { terms: [[one]], newestFirst: true, found: 1 },
     "an operator's subject": { terms: [[bob]] },
+    "an operator's subject, and a filter that all match": { terms: [[allowed], [one]], found: 1 },
     "a filter that all match, and one that none matches": { terms: [[allowed], [denied]] },
     "two choices that none matches": { terms: [[bob, denied]] },
   };
+  const among = async (segments: number, { found = 0, ...query }: Asked): Promise<number> => {
+    const before = statements();
+    const spans = [{ log: SEARCHED, afterSeq: -1, toSeq: segments * SHORT - 1 }];
+    assert.equal((await find({ terms: [], limit: 50, ...query, spans })).length, found);
+    return statements() - before;
+  };
+  const counts = new Map<string, number>();
   for (const [what, query] of Object.entries(queries)) {
-    const among = async (segments: number): Promise<number> => {
-      const before = statements();
-      const spans = [{ log: SEARCHED, afterSeq: -1, toSeq: segments * SHORT - 1 }];
-      assert.deepEqual(await find({ terms: [], limit: 50, ...query, spans }), []);
-      return statements() - before;
-    };
-    const [few, many] = [await among(FEW), await among(MANY)];
+    const [few, many] = [await among(FEW, query), await among(MANY, query)];
     assert.ok(few > 0, what);
     assert.equal(many, few, what);
+    counts.set(what, few);
+  }
+  // Rows that are gone cannot have been read: of the index only what is noted for the subject is, and the first segment.
+  await execute("delete from event_segment_term");
+  await execute("delete from event_segment where from_seq > 0");
+  for (const [what, query] of Object.entries(queries)) {
+    if (query.found === undefined && query.terms?.flat().every(({ name }) => name === "subject"))
+      assert.equal(await among(MANY, query), counts.get(what), what);
   }
 }

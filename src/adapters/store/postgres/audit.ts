@@ -8,7 +8,7 @@ import { earliestOf, searchTrail } from "../search.ts";
 import { SEGMENT } from "../tables.ts";
 import type { AuditRows } from "../trail.ts";
 import type { TrailDialect } from "../trail-index.ts";
-import { trailIndex, trailRows } from "../trail-index.ts";
+import { NOTE_RANGE, trailIndex, trailRows } from "../trail-index.ts";
 import { BY_WRITER, postgresEngine } from "./engine.ts";
 import type { Call, Sql } from "./pool.ts";
 
@@ -22,13 +22,24 @@ const FIRST = `
     where (select true from event where log = :log and seq = s.from_seq - 1) is null), 0)
   order by seq limit 1`;
 
-/** In the order of the key, so that pages are filled. */
+/** In the order of each key, so that pages are filled. A segment that was just added is in `added` alone. */
 const ADD_SEGMENT = `
-  with added as (${insertInto(SEGMENT)} on conflict do nothing returning id)
-  insert into event_segment_term (segment, term, numbers)
-  select a.id, l.term::integer, l.numbers from added a
-  cross join json_each_text(:lists::text::json) as l (term, numbers)
-  order by 2`;
+  with added as (${insertInto(SEGMENT)} on conflict do nothing returning id), lists as (
+    insert into event_segment_term (segment, term, numbers)
+    select a.id, l.term::integer, l.numbers from added a
+    cross join json_each_text(:lists::text::json) as l (term, numbers)
+    order by 2
+  ), place as (
+    select id from added
+    union all
+    select id from event_segment where log = :log and from_seq = :from_seq and to_seq = :to_seq
+  ), subjects as (
+    insert into event_segment_subject (subject, segment)
+    select s.subject::integer, p.id from place p
+    cross join json_array_elements_text(:subjects::text::json) as s (subject)
+    order by 1 on conflict do nothing
+  )
+  insert into event_subject_range (log, from_seq, to_seq) select :log, :from_seq, :to_seq from place ${NOTE_RANGE}`;
 
 export function postgresAuditRows(call: Call): AuditRows {
   const engine = postgresEngine(call);

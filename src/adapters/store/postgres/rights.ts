@@ -14,6 +14,8 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   event_block_part: ["select", "delete"],
   event_segment: KEPT,
   event_segment_term: KEPT,
+  event_segment_subject: KEPT,
+  event_subject_range: ["select", "insert", "update"],
   checkpoint: ["select", "insert"],
   consent: ["select", "insert", "update"],
   token: CHANGED,

@@ -9,7 +9,7 @@ import { earliestOf, searchTrail } from "../search.ts";
 import { SEGMENT } from "../tables.ts";
 import type { AuditRows } from "../trail.ts";
 import type { TrailDialect } from "../trail-index.ts";
-import { trailIndex, trailRows } from "../trail-index.ts";
+import { NOTE_RANGE, trailIndex, trailRows } from "../trail-index.ts";
 import type { Database } from "./database.ts";
 import { prepareOn, sqliteEngine } from "./engine.ts";
 
@@ -25,6 +25,10 @@ export function sqliteAuditRows(database: Database): AuditRows {
       write(() => {
         const added = statements.insertSegment.get(values);
         if (added !== undefined) statements.insertLists.run({ ...values, segment: Number(added.id) });
+        const place = added ?? statements.sameSegment.get(values);
+        if (place === undefined) return;
+        statements.insertSubjects.run({ ...values, segment: Number(place.id) });
+        statements.noteRange.run(values);
       }),
   };
   const trail = trailRows(engine, dialect);
@@ -78,6 +82,19 @@ function prepareAll(db: DatabaseSync) {
       db,
       `insert into event_segment_term (segment, term, numbers)
        select :segment, cast(key as integer), value from json_each(:lists) order by 2`,
+    ),
+    sameSegment: prepareOn(
+      db,
+      "select id from event_segment where log = :log and from_seq = :from_seq and to_seq = :to_seq",
+    ),
+    insertSubjects: prepareOn(
+      db,
+      `insert into event_segment_subject (subject, segment)
+       select value, :segment from json_each(:subjects) where true order by 1 on conflict do nothing`,
+    ),
+    noteRange: prepareOn(
+      db,
+      `insert into event_subject_range (log, from_seq, to_seq) values (:log, :from_seq, :to_seq) ${NOTE_RANGE}`,
     ),
     list: db.prepare(listText(false)),
     listNewest: db.prepare(listText(true)),

@@ -1,0 +1,15 @@
+-- The segments that list a subject, by the term of the subject (src/adapters/audit/indexing.ts), so that a search for one
+-- user does not look at the segments of others. The key begins with the subject, under which segments follow each other.
+create table event_segment_subject (
+  subject integer not null,
+  segment integer not null,
+  primary key (subject, segment)
+) strict, without rowid;
+
+-- Of each log the events whose segments have these rows: every segment from the one that begins with `from_seq` to the one
+-- that ends with `to_seq`. Those of the version before get theirs in the background, the newest first.
+create table event_subject_range (
+  log text primary key,
+  from_seq integer not null,
+  to_seq integer not null
+) strict, without rowid;
