@@ -17,6 +17,7 @@ import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runOauth2Proxy } from "./trials/oauth2-proxy.ts";
+import { runPermissions } from "./trials/permissions.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPgRestarts } from "./trials/pg-restarts.ts";
 import { runPipelining } from "./trials/pipelining.ts";
@@ -56,6 +57,7 @@ const TRIALS: Trials = new Map([
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["oauth2-proxy", { rounds: 1, run: runOauth2Proxy }],
+  ["permissions", { rounds: 10_000, run: runPermissions }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pg-restarts", { rounds: 10, run: runPgRestarts }],
   ["pipelining", { rounds: 3, run: runPipelining }],
