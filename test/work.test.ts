@@ -98,7 +98,7 @@ suite("the work of one request", async () => {
     const own = { subject_token: String(first.access_token), subject_token_type: ACCESS_TOKEN };
     return { form: { ...same, ...own } };
   };
-  const [outside, inside] = [await goOn({}), await goOn({ job: server.job })];
+  const [outside, inside] = [await goOn({}), await goOn({ mandate_job: server.job })];
   const bySecret = { authorization: basic("report", SECRET) };
   const token = String((await server.ask({ form: own, headers: bySecret })).access_token);
   const asked: Record<string, () => Promise<Asked>> = {

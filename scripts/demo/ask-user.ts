@@ -23,7 +23,7 @@ export async function playAskUser({ issuer, ca, exchangeForBob }: AskingStage): 
 
   step("An agent asks its user: Bob has not consented, and its rule says askUser");
   print(
-    `${agent} works for Bob, and needs a token for the booking agent. It says why (reason), and is refused, with a link:`,
+    `${agent} works for Bob, and needs a token for the booking agent. It says why (mandate_reason), and is refused, with a link:`,
   );
   const refused = await exchangeForBob(agent);
   const link = String(refused.body.error_uri ?? "");

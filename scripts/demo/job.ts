@@ -30,7 +30,7 @@ export async function playJob({ issuer, ca, workload, exchange, mandate }: JobSt
     agents: [workload(booking)],
     maxTokens: 3,
   });
-  print(`${agent} wants a token for the booking agent, in a job (job_request):`);
+  print(`${agent} wants a token for the booking agent, in a job (mandate_job_request):`);
   printJson(JSON.parse(jobRequest));
   const asked = await exchange(agent, "booking-agent", { jobRequest });
   const link = String(asked.body.error_uri ?? "");
@@ -46,13 +46,19 @@ export async function playJob({ issuer, ca, workload, exchange, mandate }: JobSt
 
   const first = await exchange(agent, "booking-agent", { jobRequest });
   check(first.status === 200, `the agent goes on: ${first.text}`);
-  const job = String(first.body.job_id);
+  const job = String(first.body.mandate_job_id);
   const second = await exchange(booking, "crew-desk", { token: first.body.access_token });
   check(second.status === 200, `the booking agent takes part: ${second.text}`);
   const claims = claimsOf(second.body.access_token);
-  check((claims.job as { id?: string }).id === job, "the token of the second agent is of the job");
+  check((claims.mandate_job as { id?: string }).id === job, "the token of the second agent is of the job");
   print("The booking agent takes part, by an exchange of that token. The job stands in every token of it:");
-  printJson({ sub: claims.sub, act: claims.act, aud: claims.aud, scope: claims.scope, job: claims.job });
+  printJson({
+    sub: claims.sub,
+    act: claims.act,
+    aud: claims.aud,
+    scope: claims.scope,
+    mandate_job: claims.mandate_job,
+  });
   const outside = await exchange(booking, "https://api.example", { token: first.body.access_token });
   check(outside.status === 400, "a target that the job does not name is refused");
   print("It gets nothing for a target outside the job, whatever its rules allow.");
@@ -67,7 +73,10 @@ export async function playJob({ issuer, ca, workload, exchange, mandate }: JobSt
   const stopped = await browse(`${issuer}/account/withdraw`, encodeForm({ token: form?.[1] ?? "", job }));
   check(stopped.answer.status === 200, "Bob stops the job");
   const refused = await exchange(booking, "crew-desk", { token: first.body.access_token });
-  check(refused.body.job_error === "ended", `the agent is told that the job has ended: ${refused.text}`);
+  check(
+    refused.body.mandate_job_error === "ended",
+    `the agent is told that the job has ended: ${refused.text}`,
+  );
   print("Bob stops it on the account page. The next exchange is refused, and says why to those of the job:");
   printJson(refused.body);
   print("What may still be accepted elsewhere, and until when (npm run mandate -- jobs show):");

@@ -76,8 +76,8 @@ export async function playOneCompany({ folder, issuer, idp, fresh, api }: Stage)
         actor_token_type: actor ? JWT : undefined,
         audience,
         scope,
-        reason,
-        job_request: jobRequest,
+        mandate_reason: reason,
+        mandate_job_request: jobRequest,
       }),
       proof === undefined ? {} : { dpop: proof },
     );

@@ -42,10 +42,10 @@ export async function openToldApi(
   const note = async (event: string): Promise<void> => {
     const { sub_id, events } = await verify(event, "secevent+jwt");
     const { jti, sub } = sub_id as Record<string, unknown>;
-    const revoked = (events as Record<string, { cutoff?: number }>)[REVOKED];
+    const revoked = (events as Record<string, { mandate_cutoff?: number }>)[REVOKED];
     if (revoked === undefined) return;
     if (jti !== undefined) tokens.add(jti);
-    else subjects.set(sub, Math.max(revoked.cutoff ?? 0, subjects.get(sub) ?? 0));
+    else subjects.set(sub, Math.max(revoked.mandate_cutoff ?? 0, subjects.get(sub) ?? 0));
   };
   const tls = { key: file("key.pem"), cert: file("cert.pem") };
   const server = createServer(tls, async (request, response) => {

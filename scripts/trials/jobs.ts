@@ -101,7 +101,7 @@ async function stopOne(site: Site, works: readonly Work[], tries: number): Promi
   const again: readonly (readonly Way[])[] = [
     [
       ...stopped.roots.map((root, depth) => exchangeAt(site, stopped, root, depth)),
-      { way: "grant", call: site.exchange("planner", stopped.user, PARTNER, { job: stopped.job }) },
+      { way: "grant", call: site.exchange("planner", stopped.user, PARTNER, { mandate_job: stopped.job }) },
     ],
     ended.map((giver) => giver.again),
   ];
@@ -130,7 +130,7 @@ async function stopOne(site: Site, works: readonly Work[], tries: number): Promi
   const note = (way: Way["way"] | "redemption", { status, body }: Sent): void => {
     counts.tries++;
     if (status === 200) counts.given++;
-    const answer = String(body.job_error ?? body.error);
+    const answer = String(body.mandate_job_error ?? body.error);
     const told = status === 200 ? "TOKEN" : answer === REFUSALS[way] ? answer : `WRONGLY ${answer}`;
     answers.set(`${way} ${told}`, (answers.get(`${way} ${told}`) ?? 0) + 1);
   };
@@ -205,7 +205,7 @@ const exchangeOf = (site: Site, { job }: Work, root: Work["roots"][number], dept
     AGENTS[depth] ?? "planner",
     root,
     ENDS[depth % ENDS.length] ?? "",
-    depth === 0 ? { job } : {},
+    depth === 0 ? { mandate_job: job } : {},
   );
 
 const againOf = (site: Site, work: Work, one: number): Call => {
@@ -285,7 +285,7 @@ async function close(site: Site): Promise<string> {
   const there = site.line(site.partner);
   const given: Taken[] = [];
   const ask = async (target: string): Promise<Taken> => {
-    const { status, body } = await line.send(site.exchange("planner", user, target, { job }));
+    const { status, body } = await line.send(site.exchange("planner", user, target, { mandate_job: job }));
     return givenBy({ status, body: JSON.parse(body) });
   };
   const grant = await ask(PARTNER);

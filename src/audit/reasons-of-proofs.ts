@@ -136,7 +136,7 @@ export const TOKEN_REASONS = {
   token_consent_gone: "the consent under which the token was issued is withdrawn, expired or missing",
   token_consent_narrowed: "the consent under which the token was issued no longer covers it",
   token_job_gone: "the job that the token was issued for is unknown",
-  job_malformed: "the claim job is malformed, or tells of another server's job",
+  job_malformed: "the claim mandate_job is malformed, or tells of another server's job",
   token_for_own_endpoints: "the token is for the endpoints of this server and serves nowhere else",
   access_token_not_allowed: "the client may not present an access token as actor token",
   key_not_proven: "the token is bound to a key that the request does not prove",

@@ -200,7 +200,7 @@ export const IssuerFile = v.strictObject({
   statements: flag("Whether its software statements are accepted at registration"),
   /** JOB-D-18 */
   jobs: flag(
-    "Whether the claim `job` of its grants and tokens names a job of its own, by which it ends them",
+    "Whether the claim `mandate_job` of its grants and tokens names a job of its own, by which it ends them",
   ),
   grants: maybe(GrantsFile, "Present: its JWT authorization grants are redeemed."),
   workloads: setting(

@@ -68,7 +68,7 @@ export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]
 }
 
 /** NAME-D-7: why the agent asks, cut; the policy does not know it. */
-export const reasonIn = ({ reason }: { reason?: string }): string | undefined =>
+export const reasonIn = ({ mandate_reason: reason }: { mandate_reason?: string }): string | undefined =>
   reason && beginningOf(reason, REASON_CHARS_MAX);
 
 /** RAR-D-13: the details as granted, with a digest of each value that their types have as private. */

@@ -239,8 +239,8 @@ function answer(
     scope: token.scope, // IDJAG-4.3.4-2
     authorization_details: token.details, // RFC9396-7-1, IDJAG-4.3.4-3
     refresh_token: refreshToken,
-    job_id: id,
-    job_expires_at: id === undefined ? undefined : job?.bounds.notAfterSeconds,
+    mandate_job_id: id,
+    mandate_job_expires_at: id === undefined ? undefined : job?.bounds.notAfterSeconds,
     resource: order.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
   });
 }

@@ -168,7 +168,7 @@ export function refuse(failure: Failure, challenged: boolean): HttpResponse {
     error,
     error_description,
     error_uri: errorUri,
-    job_error: jobError,
+    mandate_job_error: jobError,
     interaction_uri: interactionUri,
     // DTR-6.4-1: only the first answer has the code, and how to poll with it.
     deferral_code: deferral?.code,

@@ -119,7 +119,7 @@ export type ProposalFailure = {
   problems: readonly string[];
 };
 
-/** The parameter `job_request`. A bound that it does not know is refused, because it would be none. */
+/** The parameter `mandate_job_request`. A bound that it does not know is refused, because it would be none. */
 export function parseProposal(text: string, nowSeconds: number): Result<JobProposal, ProposalFailure> {
   const json = fitsBytes(text, JOB_REQUEST_BYTES_MAX) ? parseJson(text, 2) : undefined;
   return json?.ok ? readAsked(Proposal, json.value, nowSeconds) : malformed([]);
@@ -245,7 +245,7 @@ export function jobIdAt(
   return buildJobId(sha256(JSON.stringify([salt, first])));
 }
 
-/** The claim `job` (JOB-D-17): `iss` says that it is the job of another server. */
+/** The claim `mandate_job` (JOB-D-17): `iss` says that it is the job of another server. */
 export type JobClaim = { id: string; exp: number; iss?: string };
 
 /** JOB-D-18: reads the claim of a token of `issuer`, which tells only of jobs of its own. */

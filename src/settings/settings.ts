@@ -141,7 +141,7 @@ export type TrustedIssuer = {
   statements?: boolean;
   /** Which kinds of its JWT authorization grants are redeemed here, and how. */
   grants?: GrantSettings;
-  /** Whether its claim `job` names jobs of its own. */
+  /** Whether its claim `mandate_job` names jobs of its own. */
   jobs?: boolean;
   /** Which of its tokens are those of workloads; a subject that matches is no user. */
   workloads: readonly PlatformRegistration[];

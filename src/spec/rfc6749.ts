@@ -35,7 +35,7 @@ export const REFRESH_TOKEN = "refresh_token";
 
 // --- form (3.2, appendix B) -----------------------------------------------------------------------------------
 
-const SINGLE = [
+export const TOKEN_PARAMETERS = [
   "grant_type",
   "scope",
   "client_id",
@@ -62,18 +62,19 @@ const SINGLE = [
   // ignored.
   "DPoP",
   "dpop",
+  // RFC6749-8.2-1, RFC6749-8.2-2: what is ours begins with our name, so that it cannot become another's parameter.
   // NAME-D-7: why the agent asks, in its own words.
-  "reason",
+  "mandate_reason",
   // DTR-5.3-2: whether the client can wait for its user, and the code with which it asks again.
   "completion_mode",
   "deferral_code",
   // JOB-D-9: the job that the client chooses, or the one that it asks for.
-  "job",
-  "job_request",
+  "mandate_job",
+  "mandate_job_request",
 ] as const;
 const REPEATABLE = ["resource", "audience"] as const;
 
-type Single = (typeof SINGLE)[number];
+type Single = (typeof TOKEN_PARAMETERS)[number];
 type Repeatable = (typeof REPEATABLE)[number];
 
 /** The parameters whose values stand in files of workloads. */
@@ -88,7 +89,7 @@ type FormFailure =
   | { kind: "parameter_repeated"; parameter: string }
   | { kind: "parameter_malformed"; parameter: string };
 
-const isSingle = (name: string): name is Single => (SINGLE as readonly string[]).includes(name);
+const isSingle = (name: string): name is Single => (TOKEN_PARAMETERS as readonly string[]).includes(name);
 const isRepeatable = (name: string): name is Repeatable => (REPEATABLE as readonly string[]).includes(name);
 
 /** Whether a form may hold this parameter, which therefore must not be sent in the request URI. */
@@ -112,9 +113,9 @@ export const AUTHORIZATION_PARAMETERS = [
   "request_uri",
   "authorization_details",
   "dpop_jkt",
-  "reason",
-  "job",
-  "job_request",
+  "mandate_reason",
+  "mandate_job",
+  "mandate_job_request",
   "completion_mode",
 ] as const;
 
@@ -243,8 +244,8 @@ export type TokenAnswer = {
   /** After the redemption of an ID-JAG that names an API: the API that the token is for. */
   resource?: string;
   /** The job that the token was issued for, and when that ends, in seconds since 1970. */
-  job_id?: string;
-  job_expires_at?: number;
+  mandate_job_id?: string;
+  mandate_job_expires_at?: number;
 };
 
 /** RFC 6749 5.2: the members of an error response, all at the top level; the last four are those of a deferred answer. */
@@ -252,7 +253,7 @@ export type ErrorAnswer = {
   error: ErrorCode;
   error_description: string;
   error_uri?: string;
-  job_error?: string;
+  mandate_job_error?: string;
   interaction_uri?: string;
   deferral_code?: string;
   expires_in?: number;

@@ -4,7 +4,8 @@
  * 10070.
  * Elsewhere: 4 spec/rfc7515.ts, spec/rfc8259.ts; 4.1.2 config/issuers.ts, flows/order/subject.ts, flows/still-covers.ts,
  * settings/settings.ts, settings/subject-names.ts; 4.1.3 flows/order/subject.ts; 4.1.5 spec/rfc8417.ts; 4.1.7
- * adapters/crypto/random.ts; 5.2 spec/rfc7515.ts; 7.2 adapters/crypto/verifier.ts, spec/rfc7515.ts; 12 spec/rfc9068.ts.
+ * adapters/crypto/random.ts; 4.3 spec/rfc9068.ts; 5.2 spec/rfc7515.ts; 7.2 adapters/crypto/verifier.ts,
+ * spec/rfc7515.ts; 12 spec/rfc9068.ts.
  */
 
 import type { Result } from "../result.ts";

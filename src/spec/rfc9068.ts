@@ -83,7 +83,8 @@ const CLAIMS = {
   cnf: { from: (one) => one.confirmation, ...everywhere },
   auth_time: { from: (one) => one.authTimeSeconds, ...ofSignIn }, // RFC9470-6.1-1, RFC9470-6.2-1
   acr: { from: (one) => one.acr, ...ofSignIn }, // RFC9470-6.1-1, RFC9470-6.2-1
-  job: { from: (one) => one.job, ...everywhere },
+  // RFC7519-4.3-v1, RFC7662-2.2-3: the only claim of our own, with our name in front.
+  mandate_job: { from: (one) => one.job, ...everywhere },
 } as const satisfies Record<string, Claim>;
 
 type Place = "inToken" | "atIntrospection" | "inGrant";

@@ -41,7 +41,7 @@ export function sessionRevoked(event: {
     initiating_entity: initiator,
     reason_admin: { en: reason },
   };
-  return cutOffSeconds === undefined ? payload : { ...payload, cutoff: cutOffSeconds };
+  return cutOffSeconds === undefined ? payload : { ...payload, mandate_cutoff: cutOffSeconds };
 }
 
 const WELL_KNOWN = "/.well-known/ssf-configuration";

@@ -116,7 +116,7 @@ test("JOB-D-11 of 500 parallel requests at three instances on one database a job
   const job = await createJob(first.ports, order, { reason: "by_operator", as: "operator" });
   assert.ok(job.ok);
   const request = { id: "r", endpoint: "/token", source_ip: "192.0.2.1" };
-  const form = formOf({ grant_type: "client_credentials", job: job.value.id });
+  const form = formOf({ grant_type: "client_credentials", mandate_job: job.value.id });
   const answers = await Promise.all(
     Array.from({ length: 500 }, (_, index) => {
       const { ports, people, client } = instances[index % 3] ?? first;

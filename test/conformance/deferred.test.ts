@@ -231,7 +231,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         { resource: "https://api.example" },
         { completion_mode: "deferred" },
         { requested_token_type: ACCESS_TOKEN },
-        { reason: "more" },
+        { mandate_reason: "more" },
       ];
       for (const form of wider) {
         const refused = await poll(world, waiting, { form });
@@ -255,15 +255,19 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
     });
 
     test("JOB-D-4, JOB-D-8 an agent that waits for the approval of a job polls until it has its token, which is of the job", async () => {
-      const asked = { user: "jobst", scope: "trips.read", form: { job_request: '{"title":"while I wait"}' } };
+      const asked = {
+        user: "jobst",
+        scope: "trips.read",
+        form: { mandate_job_request: '{"title":"while I wait"}' },
+      };
       const waiting = await waitFor(world, provider, asked);
       assert.equal((await poll(world, waiting)).body.error, "interaction_required");
       assert.equal((await answerLink(world, provider, waiting.link, "allow", "jobst")).status, 200);
       world.pass(10);
       const granted = await poll(world, waiting);
       assert.equal(granted.status, 200, granted.text);
-      const { id } = claimsOf(granted.body.access_token).job as { id: string };
-      assert.equal(granted.body.job_id, id);
+      const { id } = claimsOf(granted.body.access_token).mandate_job as { id: string };
+      assert.equal(granted.body.mandate_job_id, id);
       const [approved] = (await ofType(world, "job.approved")).slice(-1);
       assert.deepEqual(approved?.job, { id });
     });

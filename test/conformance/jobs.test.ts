@@ -82,15 +82,15 @@ async function jobOf(client: string, title = "The report"): Promise<string> {
 
 /** A token of the job, and the one that planner exchanged it for. */
 async function twoHops(job: string): Promise<[string, string]> {
-  const first = await own("report", { job });
-  assert.deepEqual([first.status, first.body.job_id], [200, job], first.text);
+  const first = await own("report", { mandate_job: job });
+  assert.deepEqual([first.status, first.body.mandate_job_id], [200, job], first.text);
   const svid = await service.svid("agents/planner");
   const second = await service.token({
     ...{ grant_type: EXCHANGE, subject_token: String(first.body.access_token) },
     ...{ subject_token_type: ACCESS_TOKEN, actor_token: svid, actor_token_type: JWT, audience: "booking" },
     ...service.as(svid),
   });
-  assert.deepEqual([second.status, second.body.job_id], [200, job], second.text);
+  assert.deepEqual([second.status, second.body.mandate_job_id], [200, job], second.text);
   return [String(first.body.access_token), String(second.body.access_token)];
 }
 
@@ -117,9 +117,9 @@ test("JOB-D-13, JOB-D-14 the client of a job ends it at /revoke, with all that c
     [await isActive(first), await isActive(second), await isActive(stays)],
     [false, false, true],
   );
-  const again = await own("report", { job });
+  const again = await own("report", { mandate_job: job });
   assert.deepEqual([again.status, again.body.error], [400, "invalid_request"], again.text);
-  assert.equal((await own("report", { job: another })).status, 200);
+  assert.equal((await own("report", { mandate_job: another })).status, 200);
   const ended = (await service.events()).findLast(({ type }) => type === "job.ended");
   assert.equal(ended?.reason, "by_client");
 });
@@ -319,10 +319,10 @@ test("JOB-D-2, JOB-D-4 an operator makes a job with every bound, and its client 
       ...{ agents: ["report", planner], max_tokens: 1, max_depth: 2, issued: 0 },
     },
   );
-  const first = await own("report", { job: id });
-  assert.deepEqual([first.status, first.body.job_id], [200, id], first.text);
+  const first = await own("report", { mandate_job: id });
+  assert.deepEqual([first.status, first.body.mandate_job_id], [200, id], first.text);
   assert.deepEqual(claimsOf(first.body.access_token).authorization_details, details);
-  const second = await own("report", { job: id });
+  const second = await own("report", { mandate_job: id });
   assert.deepEqual([second.status, second.body.error], [400, "invalid_request"], second.text);
   const [approved] = await byCommand("--type", "job.approved");
   const { uid, approved_by: by } = approved?.detail ?? {};

@@ -89,7 +89,7 @@ function userToken({
   job,
 }: Named = {}) {
   const claims = { iss, sub, aud: ISSUER, iat, exp: now() + 600, jti, sid, scope: "trips.read" };
-  return forge(key, job === undefined ? claims : { ...claims, job: { id: job, exp: now() + 600 } });
+  return forge(key, job === undefined ? claims : { ...claims, mandate_job: { id: job, exp: now() + 600 } });
 }
 
 async function tokenFor(named: Named = {}): Promise<string> {

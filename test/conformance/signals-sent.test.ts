@@ -172,7 +172,7 @@ test("SSF-3.1-1, SSF-D-3, RFC8417-3-1, RFC9493-3.2.3-1 a subject that ended is t
   const { body } = await order({ subject: { iss: IDP, sub: "carol" } });
   await told(booking, 1);
   assert.deepEqual(subjectsOf(booking), [{ format: "iss_sub", iss: ISSUER, sub: claimsOf(token).sub }]);
-  const cutOff = revoked(booking)[0]?.events[REVOKED]?.cutoff;
+  const cutOff = revoked(booking)[0]?.events[REVOKED]?.mandate_cutoff;
   assert.equal(cutOff, Math.ceil(Number(body.cut_off_ms) / 1000));
   assert.ok(Number(claimsOf(token).iat) <= Number(cutOff));
   world.pass(8);

@@ -186,9 +186,9 @@ async function openWorld(t: TestContext, { policies = (rules) => rules }: Overri
 test("JOB-D-9 a job is chosen beside a token of none, by its agent and for its subject alone; all other ids get one answer", async (t) => {
   const { create, exchange, given, refused, end, user, pass } = await openWorld(t);
   const job = await create();
-  const token = await given(exchange(planner, { job: job.id }));
-  assert.equal(token.job_id, job.id);
-  assert.equal(token.job_expires_at, job.bounds.notAfterSeconds);
+  const token = await given(exchange(planner, { mandate_job: job.id }));
+  assert.equal(token.mandate_job_id, job.id);
+  assert.equal(token.mandate_job_expires_at, job.bounds.notAfterSeconds);
   const ended = await create();
   await end(ended.id);
   const over = await create({ notAfter: Math.floor(job.createdAtSeconds) + 10 });
@@ -203,7 +203,7 @@ test("JOB-D-9 a job is chosen beside a token of none, by its agent and for its s
     [ofOther.id, "job_of_another"],
   ] as const;
   for (const [id, reason] of cases) {
-    const got = await refused(exchange(planner, { job: id }));
+    const got = await refused(exchange(planner, { mandate_job: id }));
     assert.deepEqual([got.kind, got.reason, got.jobError], ["token_refused", reason, undefined], id);
     assert.equal(got.event.job, undefined);
   }
@@ -212,31 +212,35 @@ test("JOB-D-9 a job is chosen beside a token of none, by its agent and for its s
     [ended, "job_ended", "ended"],
     [over, "job_expired", "expired"],
   ] as const) {
-    const got = await refused(exchange(planner, { job: id }));
+    const got = await refused(exchange(planner, { mandate_job: id }));
     assert.deepEqual([got.kind, got.reason, got.jobError], ["token_refused", reason, told]);
     assert.deepEqual(got.event.job, { id });
-    const another = await refused(exchange(booking, { job: id }));
+    const another = await refused(exchange(booking, { mandate_job: id }));
     assert.deepEqual([another.reason, another.jobError], ["job_of_another", undefined]);
   }
-  const other = await refused(exchange(planner, { job: job.id, subject_token: await user({ sub: "u-2" }) }));
+  const other = await refused(
+    exchange(planner, { mandate_job: job.id, subject_token: await user({ sub: "u-2" }) }),
+  );
   assert.equal(other.reason, "job_of_another");
 });
 
 test("JOB-D-8 what is exchanged from a token of a job is of that job, whatever the request says", async (t) => {
   const { create, exchange, given, refused } = await openWorld(t);
   const [job, another] = [await create(), await create()];
-  const first = await given(exchange(planner, { job: job.id, target: "booking" }));
+  const first = await given(exchange(planner, { mandate_job: job.id, target: "booking" }));
   const second = await given(exchange(booking, { token: first.access_token, target: "clerk" }));
-  assert.deepEqual(second.claims.job, { id: job.id, exp: job.bounds.notAfterSeconds });
-  const third = await given(exchange(clerk, { token: second.access_token, job: job.id }));
-  assert.equal(third.job_id, job.id);
+  assert.deepEqual(second.claims.mandate_job, { id: job.id, exp: job.bounds.notAfterSeconds });
+  const third = await given(exchange(clerk, { token: second.access_token, mandate_job: job.id }));
+  assert.equal(third.mandate_job_id, job.id);
   for (const id of [another.id, "job_AAAAAAAAAAAAAAAAAAAAAA"]) {
-    const got = await refused(exchange(booking, { token: first.access_token, target: "clerk", job: id }));
+    const got = await refused(
+      exchange(booking, { token: first.access_token, target: "clerk", mandate_job: id }),
+    );
     assert.deepEqual([got.kind, got.reason], ["token_refused", "job_differs"]);
   }
   const wider = JSON.stringify({ title: "more", notAfter: job.bounds.notAfterSeconds + 1000 });
   const got = await refused(
-    exchange(booking, { token: first.access_token, target: "clerk", job_request: wider }),
+    exchange(booking, { token: first.access_token, target: "clerk", mandate_job_request: wider }),
   );
   assert.deepEqual([got.kind, got.reason], ["request_malformed", "job_request_in_job"]);
 });
@@ -244,11 +248,11 @@ test("JOB-D-8 what is exchanged from a token of a job is of that job, whatever t
 test("JOB-D-8 a token of a job is impersonated into a token of the job, also where its target sees none", async (t) => {
   const { create, exchange, given, ports, end, now } = await openWorld(t);
   const job = await create();
-  const first = await given(exchange(planner, { job: job.id, target: "clerk" }, ""));
+  const first = await given(exchange(planner, { mandate_job: job.id, target: "clerk" }, ""));
   assert.equal(first.claims.act, undefined);
   const hidden = await given(exchange(clerk, { token: first.access_token, target: "secret" }));
-  assert.equal(hidden.claims.job, undefined);
-  assert.equal(hidden.job_id, undefined);
+  assert.equal(hidden.claims.mandate_job, undefined);
+  assert.equal(hidden.mandate_job_id, undefined);
   const jti = String(hidden.claims.jti);
   assert.equal((await ports.facts.token(jti))?.record.jobId, job.id);
   await end(job.id);
@@ -258,8 +262,8 @@ test("JOB-D-8 a token of a job is impersonated into a token of the job, also whe
 test("JOB-D-12 once a job has ended nothing is issued for it, and the holder of its token is told why", async (t) => {
   const { create, exchange, given, refused, end } = await openWorld(t);
   const [job, another] = [await create(), await create()];
-  const first = await given(exchange(planner, { job: job.id, target: "booking" }));
-  const other = await given(exchange(planner, { job: another.id, target: "booking" }));
+  const first = await given(exchange(planner, { mandate_job: job.id, target: "booking" }));
+  const other = await given(exchange(planner, { mandate_job: another.id, target: "booking" }));
   const without = await given(exchange(planner, { target: "booking" }));
   await end(job.id);
   const got = await refused(exchange(booking, { token: first.access_token }));
@@ -271,7 +275,7 @@ test("JOB-D-12 once a job has ended nothing is issued for it, and the holder of 
 test("JOB-D-8 a token whose job has no row is ended", async (t) => {
   const { create, exchange, given, ports, now } = await openWorld(t);
   const job = await create();
-  const { claims } = await given(exchange(planner, { job: job.id }));
+  const { claims } = await given(exchange(planner, { mandate_job: job.id }));
   const ofJob = () => standing(ports, String(claims.jti), now());
   assert.ok((await ofJob()).ok);
   await (ports.jobs as JobRows).sweep(job.bounds.notAfterSeconds + JOB_KEPT_SECONDS + 1, 10);
@@ -281,7 +285,7 @@ test("JOB-D-8 a token whose job has no row is ended", async (t) => {
 test("JOB-D-10 a token ends with its job, and none is issued in its last five seconds", async (t) => {
   const { create, exchange, given, refused, now, pass } = await openWorld(t);
   const job = await create({ notAfter: now() + 100 });
-  const first = await given(exchange(planner, { job: job.id, target: "booking" }));
+  const first = await given(exchange(planner, { mandate_job: job.id, target: "booking" }));
   assert.equal(first.claims.exp, job.bounds.notAfterSeconds);
   pass(95);
   await given(exchange(booking, { token: first.access_token }));
@@ -298,14 +302,14 @@ test("JOB-D-10 targets, scopes, agents and the length of the chain stay within t
     agents: [planner, booking],
     maxDepth: 2,
   });
-  const first = await given(exchange(planner, { job: job.id, target: "booking" }));
+  const first = await given(exchange(planner, { mandate_job: job.id, target: "booking" }));
   assert.equal(first.scope, "trips.read");
   assert.equal(
-    (await refused(exchange(planner, { job: job.id, target: "paired" }))).reason,
+    (await refused(exchange(planner, { mandate_job: job.id, target: "paired" }))).reason,
     "target_not_allowed",
   );
   assert.equal(
-    (await refused(exchange(planner, { job: job.id, scope: "trips.book" }))).reason,
+    (await refused(exchange(planner, { mandate_job: job.id, scope: "trips.book" }))).reason,
     "scope_empty",
   );
   const second = await given(exchange(booking, { token: first.access_token, target: "booking" }));
@@ -326,18 +330,21 @@ test("JOB-D-7 a rule is for requests in a job, for those in none, or for both", 
   });
   const required = await openWorld(t, with_("required"));
   assert.equal((await required.refused(required.exchange(planner))).reason, "job_required");
-  await required.given(required.exchange(planner, { job: (await required.create()).id }));
+  await required.given(required.exchange(planner, { mandate_job: (await required.create()).id }));
   const never = await openWorld(t, with_("never"));
   await never.given(never.exchange(planner));
   const job = await never.create();
-  assert.equal((await never.refused(never.exchange(planner, { job: job.id }))).reason, "target_not_allowed");
+  assert.equal(
+    (await never.refused(never.exchange(planner, { mandate_job: job.id }))).reason,
+    "target_not_allowed",
+  );
 });
 
 test("JOB-D-11 a job gives as many tokens as it may, and says to the holder of its token that it is used up", async (t) => {
   const { create, exchange, given, refused, ports } = await openWorld(t);
   const job = await create({ maxTokens: 3 });
-  const first = await given(exchange(planner, { job: job.id, target: "booking" }));
-  await refused(exchange(planner, { job: job.id, scope: "other" }));
+  const first = await given(exchange(planner, { mandate_job: job.id, target: "booking" }));
+  await refused(exchange(planner, { mandate_job: job.id, scope: "other" }));
   const results = await Promise.all(
     Array.from({ length: 50 }, () => exchange(booking, { token: first.access_token })),
   );
@@ -345,37 +352,41 @@ test("JOB-D-11 a job gives as many tokens as it may, and says to the holder of i
   const reasons = results.flatMap((one) => (one.ok ? [] : [one.error.failure]));
   for (const { reason, jobError } of reasons)
     assert.deepEqual([reason, jobError], ["job_exhausted", "exhausted"]);
-  const chosen = await refused(exchange(planner, { job: job.id }));
+  const chosen = await refused(exchange(planner, { mandate_job: job.id }));
   assert.deepEqual([chosen.reason, chosen.jobError], ["job_exhausted", "exhausted"]);
   assert.equal((await ports.jobs.find(job.id))?.job.issued, 3);
 });
 
-test("JOB-D-3, JOB-D-15 a target sees the id, one of its own, or none; no title is in any token", async (t) => {
+test("JOB-D-3, JOB-D-15, RFC7662-2.2-3, RFC7519-4.3-v1 a target sees the id, one of its own, or none, in the token and at introspection; no title is in any token", async (t) => {
   const { create, exchange, given, ports, client } = await openWorld(t);
   const job = await create({ title: "the words of the asker" });
-  const at = async (target: string) => (await given(exchange(planner, { job: job.id, target }))).claims;
+  const at = async (target: string) =>
+    (await given(exchange(planner, { mandate_job: job.id, target }))).claims;
   const exp = job.bounds.notAfterSeconds;
-  assert.deepEqual((await at(API)).job, { id: job.id, exp });
+  assert.deepEqual((await at(API)).mandate_job, { id: job.id, exp });
   const [paired, again, other, secret] = [
     await at("paired"),
     await at("paired"),
     await at("other-pair"),
     await at("secret"),
   ];
-  assert.deepEqual(paired.job, again.job);
-  const ids = [paired, other].map(({ job: one }) => String((one as JsonObject).id));
+  assert.deepEqual(paired.mandate_job, again.mandate_job);
+  const ids = [paired, other].map(({ mandate_job: one }) => String((one as JsonObject).id));
   assert.equal(new Set([...ids, job.id]).size, 3);
   for (const id of ids) assert.match(id, /^job_[\w-]{22}$/);
   assert.ok(!JSON.stringify([paired, other, secret]).includes(job.id));
   assert.ok(!JSON.stringify([paired, secret, await at(API)]).includes("asker"));
-  const shown = (await given(exchange(planner, { job: job.id }))).access_token;
-  const hidden = (await given(exchange(planner, { job: job.id, target: "secret" }))).access_token;
+  const shown = (await given(exchange(planner, { mandate_job: job.id }))).access_token;
+  const hidden = (await given(exchange(planner, { mandate_job: job.id, target: "secret" }))).access_token;
   const answers = [
     await introspect(ports, client("desk"), shown),
     await introspect(ports, client("desk"), hidden),
   ];
   assert.deepEqual(
-    answers.map(({ answer }) => [answer.active, answer.job && { ...(answer.job as JsonObject) }]),
+    answers.map(({ answer }) => [
+      answer.active,
+      answer.mandate_job && { ...(answer.mandate_job as JsonObject) },
+    ]),
     [
       [true, { id: job.id, exp }],
       [true, undefined],
@@ -386,16 +397,19 @@ test("JOB-D-3, JOB-D-15 a target sees the id, one of its own, or none; no title 
 test("JOB-D-15 an agent that only holds a token of a job is told no more of it than the next target sees", async (t) => {
   const { create, exchange, given } = await openWorld(t);
   const job = await create();
-  const held = (await given(exchange(planner, { job: job.id, target: "booking" }))).access_token;
+  const held = (await given(exchange(planner, { mandate_job: job.id, target: "booking" }))).access_token;
   const told = async (by: string, target: string) =>
-    (await given(exchange(by, { token: held, target }))).job_id;
+    (await given(exchange(by, { token: held, target }))).mandate_job_id;
   assert.equal(await told(booking, API), job.id);
   const paired = await told(booking, "paired");
   assert.match(String(paired), /^job_/);
   assert.notEqual(paired, job.id);
   assert.equal(await told(booking, "secret"), undefined);
   // The agent of the job names it by this id, wherever it goes.
-  assert.equal((await given(exchange(planner, { job: job.id, target: "secret" }))).job_id, job.id);
+  assert.equal(
+    (await given(exchange(planner, { mandate_job: job.id, target: "secret" }))).mandate_job_id,
+    job.id,
+  );
 });
 
 test("JOB-D-13 a client ends its own job, and who only knows the name of a public one and the id ends nothing", async (t) => {
@@ -414,13 +428,16 @@ test("JOB-D-13 a client ends its own job, and who only knows the name of a publi
 test("JOB-D-9 a client that works for itself chooses a job of its own, and no user's", async (t) => {
   const { create, send, given, refused } = await openWorld(t);
   const own = await create({ client: "desk", subject: undefined });
-  const ask = (id: string) => send("desk", { grant_type: "client_credentials", job: id });
+  const ask = (id: string) => send("desk", { grant_type: "client_credentials", mandate_job: id });
   const token = await given(ask(own.id));
-  assert.deepEqual(token.claims.job, { id: own.id, exp: own.bounds.notAfterSeconds });
+  assert.deepEqual(token.claims.mandate_job, { id: own.id, exp: own.bounds.notAfterSeconds });
   const ofUser = await create({ client: "desk" });
   assert.equal((await refused(ask(ofUser.id))).reason, "job_of_another");
   const request = await refused(
-    send("desk", { grant_type: "client_credentials", job_request: JSON.stringify({ title: "mine" }) }),
+    send("desk", {
+      grant_type: "client_credentials",
+      mandate_job_request: JSON.stringify({ title: "mine" }),
+    }),
   );
   assert.equal(request.reason, "job_request_out_of_place");
 });
@@ -432,7 +449,7 @@ test("JOB-D-24 no more jobs live for an agent and a subject than there may be, a
   const more = await createJob(ports, json, { reason: "by_operator", as: "operator" });
   assert.equal(!more.ok && more.error.kind, "jobs_too_many");
   const job = await create({ subject: { iss: IDP, sub: "u-2" } });
-  await given(exchange(planner, { job: job.id, subject_token: await user({ sub: "u-2" }) }));
+  await given(exchange(planner, { mandate_job: job.id, subject_token: await user({ sub: "u-2" }) }));
   const found = (await events()).filter((event) => (event.job as JsonObject | undefined)?.id === job.id);
   assert.deepEqual(
     found.map(({ type }) => type),
@@ -508,9 +525,9 @@ const BAD: Readonly<Record<string, string>> = {
   "a time that is too far away": '{"title":"a","notAfter":9007199254740991}',
 };
 for (const [what, text] of Object.entries(BAD)) {
-  test(`JOB-D-2, JOB-D-3, NAME-D-8 a job_request with ${what} is refused`, async (t) => {
+  test(`JOB-D-2, JOB-D-3, NAME-D-8 a mandate_job_request with ${what} is refused`, async (t) => {
     const { exchange, refused } = await openWorld(t);
-    const { kind, reason } = await refused(exchange(planner, { job_request: text }));
+    const { kind, reason } = await refused(exchange(planner, { mandate_job_request: text }));
     assert.equal(kind, "request_malformed");
     assert.match(reason, /^job_request_(?:malformed|time_refused)$/);
   });
@@ -519,19 +536,21 @@ for (const [what, text] of Object.entries(BAD)) {
 test("JOB-D-7 a job that is asked for where no rule asks a user is refused, whatever is allowed without one", async (t) => {
   const { exchange, refused, given } = await openWorld(t);
   await given(exchange(planner));
-  const got = await refused(exchange(planner, { job_request: JSON.stringify({ title: "book a trip" }) }));
+  const got = await refused(
+    exchange(planner, { mandate_job_request: JSON.stringify({ title: "book a trip" }) }),
+  );
   assert.deepEqual([got.kind, got.reason], ["policy_denied", "job_not_approved"]);
 });
 
 test("JOB-D-16, JOB-D-17 a grant of a job tells a partner of it that honours jobs, and leaves for no other", async (t) => {
   const { create, exchange, given, refused } = await openWorld(t);
   const job = await create();
-  const { claims } = await given(exchange(planner, { job: job.id, target: PARTNER }));
-  const { id, exp, iss } = claims.job as JsonObject;
+  const { claims } = await given(exchange(planner, { mandate_job: job.id, target: PARTNER }));
+  const { id, exp, iss } = claims.mandate_job as JsonObject;
   assert.deepEqual([exp, iss], [job.bounds.notAfterSeconds, ISSUER]);
   assert.notEqual(id, job.id);
   assert.equal(
-    (await refused(exchange(planner, { job: job.id, target: DEAF }))).reason,
+    (await refused(exchange(planner, { mandate_job: job.id, target: DEAF }))).reason,
     "target_not_allowed",
   );
   await given(exchange(planner, { target: DEAF }));
@@ -540,7 +559,7 @@ test("JOB-D-16, JOB-D-17 a grant of a job tells a partner of it that honours job
       rules.map((rule) => (rule.id === "there" ? { ...rule, acknowledgeJob: "job-ends-here" } : rule)),
   });
   const another = await acknowledged.create();
-  await acknowledged.given(acknowledged.exchange(planner, { job: another.id, target: DEAF }));
+  await acknowledged.given(acknowledged.exchange(planner, { mandate_job: another.id, target: DEAF }));
 });
 
 test("JOB-D-17, JOB-D-18 what is redeemed is of the job that the grant's issuer names, and ends with it", async (t) => {
@@ -549,14 +568,14 @@ test("JOB-D-17, JOB-D-18 what is redeemed is of the job that the grant's issuer 
     send("desk", {
       grant_type: JWT_BEARER_GRANT,
       assertion: await signers[by].grant(
-        { client_id: "desk", jti: randomUUID(), ...(job === undefined ? {} : { job }) },
+        { client_id: "desk", jti: randomUUID(), ...(job === undefined ? {} : { mandate_job: job }) },
         { typ: GRANT_TYP },
       ),
       audience: API,
     });
   const job = { id: "job_theirs", exp: now() + 60, iss: PARTNER };
   const token = await given(redeem(job));
-  assert.deepEqual(token.claims.job, { id: "job_theirs", exp: job.exp, iss: PARTNER });
+  assert.deepEqual(token.claims.mandate_job, { id: "job_theirs", exp: job.exp, iss: PARTNER });
   assert.equal(token.claims.exp, job.exp);
   const { record } = (await ports.facts.token(String(token.claims.jti))) ?? assert.fail();
   assert.deepEqual(
@@ -579,7 +598,8 @@ test("JOB-D-17, JOB-D-18 what is redeemed is of the job that the grant's issuer 
     assert.deepEqual([kind, reason], ["grant_refused", "job_malformed"], JSON.stringify(bad));
   }
   // Of another issuer the claim is no job.
-  for (const other of [job, "engineer"]) assert.equal((await given(redeem(other, DEAF))).job_id, undefined);
+  for (const other of [job, "engineer"])
+    assert.equal((await given(redeem(other, DEAF))).mandate_job_id, undefined);
   assert.equal((await refused(redeem({ ...job, exp: now() + 4 }))).reason, "job_expired");
   await end("job_theirs");
   await given(redeem(job));
@@ -595,7 +615,7 @@ test("JOB-D-18 a partner's claim of one of our ids makes nothing of our job", as
   const { create, signers, send, given, end, ports, now } = await openWorld(t);
   const ours = await create({ maxTokens: 5 });
   const assertion = await signers[PARTNER].grant(
-    { client_id: "desk", jti: randomUUID(), job: { id: ours.id, exp: now() + 60, iss: PARTNER } },
+    { client_id: "desk", jti: randomUUID(), mandate_job: { id: ours.id, exp: now() + 60, iss: PARTNER } },
     { typ: GRANT_TYP },
   );
   const token = await given(send("desk", { grant_type: JWT_BEARER_GRANT, assertion, audience: API }));
@@ -626,7 +646,7 @@ test("JOB-D-10 the explanation of a request in a job agrees with what is issued,
     const job = await create({ subject, ...JSON.parse(JSON.stringify(bounds)) });
     const issued = await exchange(planner, {
       target,
-      job: job.id,
+      mandate_job: job.id,
       subject_token: await user({ sub: subject.sub }),
     });
     const told = await explain(ports, {

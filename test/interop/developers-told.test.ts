@@ -91,7 +91,12 @@ before(async () => {
 after(() => stop(page, world, keeper));
 
 async function tokenOf(client: string, audience = api, scope = "trips.read", job?: string): Promise<string> {
-  const form = { grant_type: "client_credentials", audience, scope, ...(job !== undefined && { job }) };
+  const form = {
+    grant_type: "client_credentials",
+    audience,
+    scope,
+    ...(job !== undefined && { mandate_job: job }),
+  };
   const body = new URLSearchParams(form).toString();
   const headers = {
     authorization: basic(client, SECRET),

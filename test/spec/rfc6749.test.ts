@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  AUTHORIZATION_PARAMETERS,
   decodeFormText,
   isScopeToken,
   isTokenParameter,
   parseAuthorization,
   parseForm,
   parseScope,
+  TOKEN_PARAMETERS,
 } from "../../src/spec/rfc6749.ts";
+import { claimNames } from "../../src/spec/rfc9068.ts";
 import { mutate, prng } from "../support/prng.ts";
 
 /** The parsed form as one object, or the failure as text. */
@@ -153,6 +156,25 @@ test("isTokenParameter recognises token parameters, which are refused in the req
     assert.equal(isTokenParameter(name), true);
   for (const name of ["state", "Scope", "", "__proto__", "empty"])
     assert.equal(isTokenParameter(name), false);
+});
+
+/** Names that a document defines, most of them at IANA; RFC 9449 has a header field of the name DPoP. */
+const DEFINED = new Set([
+  ...["grant_type", "scope", "client_id", "client_secret", "client_assertion_type", "client_assertion"],
+  ...["assertion", "subject_token", "subject_token_type", "actor_token", "actor_token_type", "username"],
+  ...["requested_token_type", "authorization_details", "code", "code_verifier", "redirect_uri", "password"],
+  ...["refresh_token", "token", "token_type_hint", "DPoP", "dpop", "completion_mode", "deferral_code"],
+  ...["response_type", "state", "code_challenge", "code_challenge_method", "response_mode", "prompt"],
+  ...["max_age", "acr_values", "ui_locales", "request", "request_uri", "dpop_jkt"],
+  ...["iss", "sub", "act", "may_act", "aud", "iat", "exp", "jti", "cnf", "auth_time", "acr"],
+]);
+
+test("RFC6749-8.2-1, RFC6749-8.2-2 parameters and claims that no document defines begin with mandate_, and are known by no other name", () => {
+  const places = ["inToken", "atIntrospection", "inGrant"] as const;
+  const names = [...TOKEN_PARAMETERS, ...AUTHORIZATION_PARAMETERS, ...places.flatMap(claimNames)];
+  const own = new Set(names.filter((name) => !DEFINED.has(name)));
+  assert.deepEqual([...own].sort(), ["mandate_job", "mandate_job_request", "mandate_reason"]);
+  assert.deepEqual(read("job=a&job_request=b&reason=c"), {});
 });
 
 test("RFC6749-B-2 seeded random forms are read as URLSearchParams reads them, or refused", () => {

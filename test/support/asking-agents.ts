@@ -114,7 +114,7 @@ export async function exchange(
     actor_token_type: JWT,
     audience: target,
     ...(scope === undefined ? {} : { scope }),
-    ...(reason === undefined ? {} : { reason }),
+    ...(reason === undefined ? {} : { mandate_reason: reason }),
     ...form,
   };
   return service.token(asked, headers);

@@ -19,7 +19,11 @@ export async function race(site: Site, name: string, maxTokens: number, requests
     site.instances,
     Math.min(LINES_MAX, Math.ceil(requests / site.instances.length)),
   );
-  const outcomes = await sendMany(lines, requests, site.exchange("planner", user, ENDS[0], { job }));
+  const outcomes = await sendMany(
+    lines,
+    requests,
+    site.exchange("planner", user, ENDS[0], { mandate_job: job }),
+  );
   const recorded = (await site.recorded(job)).length;
   const { issued } = await readReport(site, 0, job);
   const figures = `at most ${maxTokens} by ${requests} requests at once: ${shown(outcomes)}; ${recorded} on record, ${issued} counted`;
@@ -32,7 +36,7 @@ export async function race(site: Site, name: string, maxTokens: number, requests
 export async function raceKilled(site: Site, maxTokens: number, requests: number): Promise<string> {
   const job = await makeJob(site, "racing-killed", { maxTokens });
   const user = { users: await site.userToken("racing-killed") };
-  const call = site.exchange("planner", user, ENDS[0], { job });
+  const call = site.exchange("planner", user, ENDS[0], { mandate_job: job });
   const lines = openLines(site, site.instances, Math.ceil(requests / site.instances.length));
   // The connections are there before the race.
   await sendMany(lines, lines.length, site.as("gate", "/introspect", { token: "none" }));

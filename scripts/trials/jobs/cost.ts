@@ -19,7 +19,7 @@ export async function cost(site: Site, at: ServerProcess, store: string): Promis
   const tokens = { none: "", job: "" };
   for (const [name, more] of [
     ["none", {}],
-    ["job", { job }],
+    ["job", { mandate_job: job }],
   ] as const) {
     const { body } = (await lines[0]?.send(site.exchange("planner", user, "booking", more))) ?? assert.fail();
     tokens[name] = String(JSON.parse(body).access_token);

@@ -31,8 +31,8 @@ export async function giveAll(site: Site, line: Line, user: string): Promise<Giv
   const browser = new Browser(service, site.provider);
   const approve = async (): Promise<Call> => {
     const verifier = verifierOf();
-    const job_request = JSON.stringify({ title: `Notes of ${user}`, targets: [NOTES] });
-    const page = await browser.review(request(verifier, { job_request, scope: "notes.read" }), user);
+    const mandate_job_request = JSON.stringify({ title: `Notes of ${user}`, targets: [NOTES] });
+    const page = await browser.review(request(verifier, { mandate_job_request, scope: "notes.read" }), user);
     const { code = assert.fail() } = parametersOf(await browser.decide(page));
     const form = { code, code_verifier: verifier, redirect_uri: WEB_REDIRECT };
     return site.as("web", "/token", { grant_type: "authorization_code", ...form });
@@ -53,7 +53,7 @@ export async function giveAll(site: Site, line: Line, user: string): Promise<Giv
 /** The polls of an agent whose question the user has answered. */
 async function wait(site: Site, line: Line, browser: Browser, user: string): Promise<readonly Call[]> {
   const job = await makeJob(site, user);
-  const form = { job, completion_mode: "deferred" };
+  const form = { mandate_job: job, completion_mode: "deferred" };
   const asked = site.exchange("planner", { users: await site.userToken(user) }, ASKED, form);
   const polls: Call[] = [];
   let link = "";

@@ -84,7 +84,7 @@ export async function makeWork(
   const user = { users: await site.userToken(sub) };
   const roots: Work["roots"][number][] = [user];
   const work: Work = { job, user, roots, given: [], grants: [], there: [] };
-  const partsOf = (depth: number): Parts => (depth === 0 ? { job } : {});
+  const partsOf = (depth: number): Parts => (depth === 0 ? { mandate_job: job } : {});
   const take = (sent: Sent): Taken => {
     const given = givenBy(sent);
     work.given.push(given);
@@ -101,7 +101,7 @@ export async function makeWork(
     return site.exchange(AGENTS[depth] ?? "planner", roots[depth] ?? user, target, partsOf(depth));
   };
   await sendAll(lines, Array(tokens - work.given.length).keys(), callOf, take);
-  const grant = site.exchange("planner", user, PARTNER, { job });
+  const grant = site.exchange("planner", user, PARTNER, { mandate_job: job });
   await sendAll(
     lines,
     Array(grants).keys(),

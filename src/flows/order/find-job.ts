@@ -17,17 +17,19 @@ import type { Order } from "./order.ts";
 
 export type FindJobPorts = BasePorts & Pick<Ports, "jobs">;
 
-type Asked = Pick<Form, "job" | "job_request">;
+type Asked = Pick<Form, "mandate_job" | "mandate_job_request">;
 type Found = Awaitable<Result<Order, Failure>>;
 /** A job of ours; where it came with a token of it, without its keys, which are among those of the token. */
 type OnRecord = Pick<JobFacts, "ended"> & { job: Job & Partial<JobRecord> };
 
 /** Whether there is a job to be found. */
 export const concernsJob = (
-  { job, job_request }: Asked,
+  { mandate_job, mandate_job_request }: Asked,
   { presentedJob, actorJob, proposedJob, access }: Order,
 ): boolean =>
-  [job, job_request, presentedJob, actorJob, proposedJob, access.job].some((one) => one !== undefined);
+  [mandate_job, mandate_job_request, presentedJob, actorJob, proposedJob, access.job].some(
+    (one) => one !== undefined,
+  );
 
 /** JOB-D-8: the job is that of what is presented; only beside what has none is one chosen, or asked for. */
 export function findJob(ports: FindJobPorts, asked: Asked, order: Order): Found {
@@ -42,13 +44,13 @@ export function findJob(ports: FindJobPorts, asked: Asked, order: Order): Found 
 /** The parameter may repeat the job, and the actor token be of it; nothing else is asked for. */
 function findPresented(
   ports: FindJobPorts,
-  { job: chosen, job_request }: Asked,
+  { mandate_job: chosen, mandate_job_request }: Asked,
   order: Order,
   presented: PresentedJob,
 ): Found {
   const { actorJob, jobOnRecord } = order;
   const { id, iss, endsAtSeconds = 0 } = presented;
-  if (job_request !== undefined) return refused("job_request_in_job");
+  if (mandate_job_request !== undefined) return refused("job_request_in_job");
   if (actorJob !== undefined && !isSame(actorJob, presented)) return differs(order);
   if (chosen !== undefined && chosen !== id) return differs(order);
   if (iss !== undefined) {
@@ -72,10 +74,14 @@ const refused = (reason: Reason) => err({ kind: "request_malformed", reason } as
 
 // --- beside what has no job -------------------------------------------------------------------------------------
 
-function findBesideNone(ports: FindJobPorts, { job, job_request: text }: Asked, order: Order): Found {
+function findBesideNone(
+  ports: FindJobPorts,
+  { mandate_job, mandate_job_request: text }: Asked,
+  order: Order,
+): Found {
   const { access, actorJob } = order;
   // An order that waited for its user has the choice of its first request.
-  const chosen = job ?? access.job?.id;
+  const chosen = mandate_job ?? access.job?.id;
   if (chosen !== undefined && text !== undefined) return refused("job_request_in_job");
   if (actorJob !== undefined && !isSame(actorJob, { id: chosen ?? "" })) return differs(order);
   const { brings } = MODES[access.mode];

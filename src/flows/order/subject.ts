@@ -178,12 +178,11 @@ export function foreignRoot({ issuer: iss, signals }: TrustedIssuer, claims: Jso
 }
 
 /**
- * JOB-D-18: the claim counts where the operator says so of the issuer; elsewhere it is something else, such as what the
- * user does for a living.
+ * JOB-D-18: the claim counts where the operator says so of the issuer, because by it the issuer ends what is issued here.
  */
 export function foreignJob(
   { issuer, jobs }: TrustedIssuer,
-  { job: claim }: JsonObject,
+  { mandate_job: claim }: JsonObject,
 ): Result<PresentedJob | undefined, Refused> {
   if (!jobs || claim === undefined) return ok(undefined);
   const read = readJobClaim(claim, issuer);

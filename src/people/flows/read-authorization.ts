@@ -117,11 +117,11 @@ export async function readAuthorizationRequest(
  */
 function readJob(
   policy: PolicySet,
-  { client_id: clientId = "", job, job_request: text }: AuthorizationForm,
+  { client_id: clientId = "", mandate_job: chosen, mandate_job_request: text }: AuthorizationForm,
   { target, scope }: Asked,
   nowSeconds: number,
 ): Result<ProposedJob | undefined, ToldReason> {
-  if (job !== undefined) return err("job_out_of_place");
+  if (chosen !== undefined) return err("job_out_of_place");
   if (text === undefined) return ok(undefined);
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return err(parsed.error.kind);

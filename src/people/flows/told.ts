@@ -46,10 +46,13 @@ export const TOLD = {
   prompt_none: ["interaction_required", "the user has to be asked, so prompt may not be none"],
   max_age_malformed: ["invalid_request", "max_age is not a number of seconds"],
   locales_malformed: ["invalid_request", "ui_locales is malformed"],
-  job_out_of_place: ["invalid_request", "job is for an exchange, and job_request asks for a new one"],
-  job_request_malformed: ["invalid_request", "job_request is malformed"],
-  job_request_time_refused: ["invalid_request", "notAfter of job_request is past or too far away"],
-  job_target_unknown: ["invalid_request", "job_request names an unknown target"],
+  job_out_of_place: [
+    "invalid_request",
+    "mandate_job is for an exchange, and mandate_job_request asks for a new one",
+  ],
+  job_request_malformed: ["invalid_request", "mandate_job_request is malformed"],
+  job_request_time_refused: ["invalid_request", "notAfter of mandate_job_request is past or too far away"],
+  job_target_unknown: ["invalid_request", "mandate_job_request names an unknown target"],
   request_too_long: ["invalid_request", "the request is too long"],
 } as const satisfies Partial<Record<Reason, readonly [AuthorizationError["error"], string]>>;
 

@@ -46,7 +46,7 @@ async function signedIn(user: string, path: string) {
 
 test("PAGE-D-33, JOB-D-14 the page of a job that was stopped asks nothing, an open one gives nothing, and the account does not ask", async () => {
   const job = await jobFor("stan");
-  const link = linkIn(await ask({ user: "stan", scope: "trips.read", form: { job } }));
+  const link = linkIn(await ask({ user: "stan", scope: "trips.read", form: { mandate_job: job } }));
   const { browser, page } = await signedIn("stan", link);
   assert.match(shownBy(page.text), /asks to act for you/);
   assert.match(shownBy((await browser.get("/account")).text), /What you are asked/);
@@ -61,7 +61,7 @@ test("PAGE-D-33, JOB-D-14 the page of a job that was stopped asks nothing, an op
 
 test("PAGE-D-33, PAGE-D-24 another user, and a visitor who has not signed in, do not learn that a job was stopped", async () => {
   const job = await jobFor("ursula");
-  const link = linkIn(await ask({ user: "ursula", scope: "trips.read", form: { job } }));
+  const link = linkIn(await ask({ user: "ursula", scope: "trips.read", form: { mandate_job: job } }));
   await revoke({ job });
   assert.equal((await new Browser(service, provider).get(link)).status, 303);
   const { page } = await signedIn("victor", link);
@@ -73,8 +73,8 @@ test("PAGE-D-33, POLICY-D-20 a disabled user is asked nothing, the agent gets no
   const before = linkIn(await ask({ user: "wanda", scope: "trips.read" }));
   const { browser, page } = await signedIn("wanda", before);
   await revoke({ subject, disabled: true });
-  const job_request = JSON.stringify({ title: "a job" });
-  for (const form of [{}, { job_request }] as Record<string, string>[]) {
+  const mandate_job_request = JSON.stringify({ title: "a job" });
+  for (const form of [{}, { mandate_job_request }] as Record<string, string>[]) {
     const refused = await ask({ user: "wanda", scope: "trips.book", form });
     assert.deepEqual(Object.keys(refused.body), ["error", "error_description"]);
     assert.equal(refused.body.error, "invalid_request");
@@ -138,7 +138,9 @@ test("PAGE-D-33, JOB-D-9 an agent that names a job of a disabled user is answere
   const [job, stopped] = [await jobFor("zoe"), await jobFor("zed")];
   const answers = (user: string, id: string) =>
     Promise.all(
-      [{ job: id }, { job: "job_unknown" }].map((form) => ask({ user, scope: "trips.read", form })),
+      [{ mandate_job: id }, { mandate_job: "job_unknown" }].map((form) =>
+        ask({ user, scope: "trips.read", form }),
+      ),
     );
   await revoke({ job: stopped });
   await revoke({ subject, disabled: true });

@@ -361,9 +361,9 @@ test("RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-4-1, RFC
 });
 
 test("NAME-D-7 the reason of a pushed request is shown, and one in the query beside its reference is not", async () => {
-  const pushed = await push(request(verifierOf(), { reason: "To print your notes." }));
+  const pushed = await push(request(verifierOf(), { mandate_reason: "To print your notes." }));
   const request_uri = String(pushed.body.request_uri);
-  const asked = { client_id: PRIVATE, request_uri, reason: "Something else." };
+  const asked = { client_id: PRIVATE, request_uri, mandate_reason: "Something else." };
   const { text } = await new Browser(service, provider).review(asked);
   assert.match(text, /Reason given: “<bdi>To print your notes\.<\/bdi>”/);
   assert.doesNotMatch(text, /Something else/);

@@ -108,7 +108,7 @@ const ask = async ({ user = "alice", ...asked }: Exchanging): Promise<Answer> =>
     ...asked,
   });
 const asking = (job: object, asked: Exchanging): Promise<Answer> =>
-  ask({ scope: "pay", ...asked, form: { ...asked.form, job_request: JSON.stringify(job) } });
+  ask({ scope: "pay", ...asked, form: { ...asked.form, mandate_job_request: JSON.stringify(job) } });
 
 async function pageOf(refused: Answer, user: string) {
   assert.notEqual(linkIn(refused), "", refused.text);
@@ -121,7 +121,7 @@ const last = async (type: string): Promise<Event> =>
 
 /** What an exchange in the job gives the agent that asked for it, or the code of the error. */
 async function givenIn(job: string, user: string, target: string, scope: string): Promise<unknown> {
-  const answer = await ask({ user, target, scope, form: { job } });
+  const answer = await ask({ user, target, scope, form: { mandate_job: job } });
   return answer.body.scope ?? answer.body.error;
 }
 
@@ -241,7 +241,7 @@ test("PAGE-D-35, RAR-D-9 each target has limits of its own, and what is ticked o
       user: "elsa",
       target,
       scope: target === API ? "api.write" : "pay",
-      form: { job: id },
+      form: { mandate_job: id },
     });
     assert.equal(answer.status, 200, answer.text);
     return answer.body.authorization_details;
@@ -271,13 +271,13 @@ const NAMES: Readonly<Record<string, JsonObject>> = {
   "a scope of another target": { scopes: ["api.write"] },
 };
 for (const [what, wrong] of Object.entries(NAMES)) {
-  test(`JOB-D-26 a job_request that names ${what} is malformed, in an exchange and at /authorize, and no user is asked`, async () => {
+  test(`JOB-D-26 a mandate_job_request that names ${what} is malformed, in an exchange and at /authorize, and no user is asked`, async () => {
     const refused = await asking({ title: "x", targets: [LEDGER], ...wrong }, { user: "hal" });
     assert.deepEqual([refused.status, refused.body.error, linkIn(refused)], [400, "invalid_request", ""]);
     assert.equal((await last("token_exchange.denied")).reason, "job_request_malformed");
     const browser = new Browser(service, provider);
     const text = JSON.stringify({ title: "x", ...wrong });
-    const answer = await browser.authorize(request(verifierOf(), { job_request: text }));
+    const answer = await browser.authorize(request(verifierOf(), { mandate_job_request: text }));
     assert.equal(parametersOf(await browser.follow(answer)).error, "invalid_request");
   });
 }
@@ -300,7 +300,7 @@ test("PAGE-D-35, JOB-D-8 a client of people whose job names another target gets 
     agents: [PLANNER],
     scopes: ["notes.read", "pay"],
   };
-  const asked = request(verifier, { scope: "notes.read", job_request: JSON.stringify(job) });
+  const asked = request(verifier, { scope: "notes.read", mandate_job_request: JSON.stringify(job) });
   const page = await browser.review(asked, "jo");
   assert.match(
     shownBy(page.text),

@@ -41,8 +41,12 @@ const end = async (job: unknown): Promise<void> =>
 /** The agent waits until its user approves a job, and has a token of it. */
 async function approved(user: string, title: string) {
   const targets = ["booking-agent", "https://api.example"];
-  const job_request = JSON.stringify({ title, notAfter: inHour(), targets, scopes: TRIPS });
-  const waiting = await waitFor(service, provider, { user, scope: "trips.read", form: { job_request } });
+  const mandate_job_request = JSON.stringify({ title, notAfter: inHour(), targets, scopes: TRIPS });
+  const waiting = await waitFor(service, provider, {
+    user,
+    scope: "trips.read",
+    form: { mandate_job_request },
+  });
   const { browser, page } = await pageOf(service, provider, waiting.link, user);
   assert.match(shownBy(page.text), new RegExp(`“${title}”`));
   assert.equal((await browser.decide(page)).status, 200);
@@ -52,7 +56,7 @@ async function approved(user: string, title: string) {
 }
 
 test("DTR-D-2, JOB-D-4 an agent that waits for a job gets its token in the job that its user has approved", async () => {
-  const { access_token: token, job_id: job } = await approved("anna", "Book the trip to Rome");
+  const { access_token: token, mandate_job_id: job } = await approved("anna", "Book the trip to Rome");
   assert.match(String(job), /^job_/);
   const granted = (await service.events()).findLast(({ type }) => type === "deferral.granted");
   assert.deepEqual(granted?.job, { id: job });
@@ -64,7 +68,7 @@ test("DTR-D-2, JOB-D-4 another job is another question, whose page alone answers
   const ask = (title: string) =>
     waitFor(service, provider, {
       user,
-      form: { job_request: JSON.stringify({ title, notAfter: inHour() }) },
+      form: { mandate_job_request: JSON.stringify({ title, notAfter: inHour() }) },
     });
   const [one, other] = [await ask("one job"), await ask("another job")];
   const browser = new Browser(service, provider);
@@ -80,7 +84,7 @@ test("DTR-D-2, JOB-D-4 another job is another question, whose page alone answers
 test("DTR-11.7-1, DTR-D-15, JOB-D-12 the end of the job ends the wait of what is asked in it, decided or not", async () => {
   for (const decides of [false, true]) {
     const user = decides ? "cora" : "carl";
-    const { access_token: own, job_id: job } = await approved(user, "A job that ends");
+    const { access_token: own, mandate_job_id: job } = await approved(user, "A job that ends");
     const path = "agents/booking";
     const asked = { own, path, target: "https://api.example", scope: "trips.read" };
     const waiting = await waitFor(service, provider, asked);
@@ -100,7 +104,7 @@ test("DTR-11.7-1, DTR-D-15, JOB-D-12 the end of the job ends the wait of what is
 });
 
 test("JOB-D-20 the report of a job counts its open question and the client that waits, until the user has answered: then the consent", async () => {
-  const { access_token: own, job_id: job } = await approved("dina", "A job that is counted");
+  const { access_token: own, mandate_job_id: job } = await approved("dina", "A job that is counted");
   const held = async () =>
     (await readStatus(service.ports, (await service.ports.jobs.find(String(job))) ?? assert.fail())).held;
   const before = { codes: 0, families: 0, consents: 1, questions: 0, deferrals: 0 };
@@ -117,7 +121,7 @@ test("JOB-D-20 the report of a job counts its open question and the client that 
 });
 
 test("DTR-11.7-1, JOB-D-9 the end of a job that the request chose ends its wait", async () => {
-  const { job_id: job } = await approved("dora", "A job that is chosen");
+  const { mandate_job_id: job } = await approved("dora", "A job that is chosen");
   const approval = (await service.events()).findLast(({ type }) => type === "job.approved");
   const { consents } = (approval ?? assert.fail()).detail as { consents: string[] };
   for (const id of consents)
@@ -125,10 +129,10 @@ test("DTR-11.7-1, JOB-D-9 the end of a job that the request chose ends its wait"
   const waiting = await waitFor(service, provider, {
     user: "dora",
     scope: "trips.book",
-    form: { job: String(job) },
+    form: { mandate_job: String(job) },
   });
   await end(job);
   assert.equal(outcome(await poll(service, waiting)), "access_denied");
-  const fresh = await exchange(service, provider, { user: "dora", form: { job: String(job) } });
+  const fresh = await exchange(service, provider, { user: "dora", form: { mandate_job: String(job) } });
   assert.notEqual(fresh.status, 200);
 });

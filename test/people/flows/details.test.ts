@@ -350,7 +350,7 @@ test("RAR-D-2, JOB-D-10 what a job is limited to limits all that comes of it, an
   const inJob = (...details: readonly Detail[]): Promise<Answer> =>
     exchange(service, provider, {
       ...{ user: "fritz", scope: "trips.book" },
-      form: { job, ...(details.length > 0 ? written(...details) : {}) },
+      form: { mandate_job: job, ...(details.length > 0 ? written(...details) : {}) },
     });
   assert.deepEqual(of(await inJob()), [trip({ city: "Rome" })]);
   assert.deepEqual(of(await inJob(trip({ most: "90", currency: "EUR" }))), [
@@ -382,7 +382,7 @@ test("RAR-D-9 a job that a user approves is limited to the objects that they lef
     scope: "trips.book",
     form: {
       ...written(trip({ city: "Rome" }), trip({ city: "Oslo" })),
-      job_request: JSON.stringify({ title: "Two trips" }),
+      mandate_job_request: JSON.stringify({ title: "Two trips" }),
     },
   };
   const refused = await exchange(service, provider, asked);
@@ -394,14 +394,14 @@ test("RAR-D-9 a job that a user approves is limited to the objects that they lef
   assert.deepEqual(Object(approved?.detail).bounds.details, [trip({ city: "Oslo" })]);
   const answer = await exchange(service, provider, asked);
   assert.deepEqual(of(answer), [trip({ city: "Oslo" })]);
-  assert.equal(typeof answer.body.job_id, "string");
+  assert.equal(typeof answer.body.mandate_job_id, "string");
 });
 
 test("JOB-D-4, RAR-D-12 a request for a job with details that fill more than half of what may wait is asked, bounded by them", async () => {
   const details = Array.from({ length: 4 }, (_, index) =>
     plan({ path: "/team", name: `${index}`.repeat(400) }),
   );
-  const asked = { job_request: JSON.stringify({ title: "Long names" }) };
+  const asked = { mandate_job_request: JSON.stringify({ title: "Long names" }) };
   const [browser, verifier] = [browse(), verifierOf()];
   const page = await browser.review(asking(verifier, details, asked), "jobst");
   assert.equal(page.status, 200, page.text);
@@ -413,12 +413,12 @@ test("JOB-D-4, RAR-D-12 a request for a job with details that fill more than hal
   assert.deepEqual((bounds as { details: unknown }).details, of(answer));
 });
 
-test("RAR-D-9 a job_request with details of its own, which no page would show, is refused", async () => {
-  const job_request = JSON.stringify({ title: "Trips", details: [trip({ city: "Rome" })] });
+test("RAR-D-9 a mandate_job_request with details of its own, which no page would show, is refused", async () => {
+  const mandate_job_request = JSON.stringify({ title: "Trips", details: [trip({ city: "Rome" })] });
   const answer = await exchange(service, provider, {
     user: "hans",
     scope: "trips.book",
-    form: { job_request },
+    form: { mandate_job_request },
   });
   assert.equal(answer.status, 400);
   assert.equal((await lastOf("token_exchange.denied"))?.reason, "job_request_malformed");

@@ -69,7 +69,7 @@ after(() => stop(service, provider));
 
 const ask = (asked: Exchanging): Promise<Answer> => exchange(service, provider, asked);
 const asking = (job: object, asked: Exchanging = {}): Promise<Answer> =>
-  ask({ ...asked, form: { ...asked.form, job_request: JSON.stringify(job) } });
+  ask({ ...asked, form: { ...asked.form, mandate_job_request: JSON.stringify(job) } });
 const last = async (type: string): Promise<Event> =>
   (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
 const end = (job: unknown): Promise<Answer> => asOperator(service, "/revocations", { job });
@@ -95,7 +95,7 @@ test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and ap
   const asked = { user: "jane", scope: "trips.read trips.book" };
   const refused = await asking(job, asked);
   assert.equal(refused.status, 400);
-  assert.equal(refused.body.job_error, undefined);
+  assert.equal(refused.body.mandate_job_error, undefined);
   const { browser, page } = await pageOf(refused, "jane");
   assert.equal(page.status, 200, page.text);
   assert.ok(!page.text.includes("<b>Book"));
@@ -132,9 +132,9 @@ test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and ap
 
   const answer = await asking(job, asked);
   assert.equal(answer.status, 200, answer.text);
-  const id = String(answer.body.job_id);
-  assert.equal(answer.body.job_expires_at, notAfter);
-  assert.deepEqual(claimsOf(answer.body.access_token).job, { id, exp: notAfter });
+  const id = String(answer.body.mandate_job_id);
+  assert.equal(answer.body.mandate_job_expires_at, notAfter);
+  assert.deepEqual(claimsOf(answer.body.access_token).mandate_job, { id, exp: notAfter });
   assert.equal((approved.job as { id: string }).id, id);
   assert.ok(!JSON.stringify(claimsOf(answer.body.access_token)).includes("Rome"));
   // The next agent takes part, under the consent that came with the job.
@@ -144,7 +144,7 @@ test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and ap
     target: "https://api.example",
   });
   assert.equal(next.status, 200, next.text);
-  assert.equal(next.body.job_id, id);
+  assert.equal(next.body.mandate_job_id, id);
   // What was given for the job is given for nothing else.
   assert.equal((await ask(asked)).status, 400);
   assert.equal((await asking({ ...job, title: "another job" }, asked)).status, 400);
@@ -155,7 +155,10 @@ test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and ap
     own: answer.body.access_token,
     target: "https://api.example",
   });
-  assert.deepEqual([over.status, over.body.error, over.body.job_error], [400, "invalid_request", "ended"]);
+  assert.deepEqual(
+    [over.status, over.body.error, over.body.mandate_job_error],
+    [400, "invalid_request", "ended"],
+  );
   const again = await asking(job, asked);
   assert.equal(again.status, 400);
 });
@@ -172,7 +175,7 @@ test("JOB-D-2, JOB-D-4 a job that names no targets and scopes is bounded by the 
   const elsewhere = await ask({
     user: "otto",
     target: "https://api.example",
-    form: { job: String(answer.body.job_id) },
+    form: { mandate_job: String(answer.body.mandate_job_id) },
   });
   assert.equal(elsewhere.status, 400);
 });
@@ -284,7 +287,7 @@ test("JOB-D-6 a consent that an agent lacks within a job counts in this job alon
   };
   const first = await pageOf(await asking(job, asked), "emil");
   await first.browser.decide(first.page);
-  const { access_token: token, job_expires_at: ends } = (await asking(job, asked)).body;
+  const { access_token: token, mandate_job_expires_at: ends } = (await asking(job, asked)).body;
   const next = { path: "agents/booking", own: token, target: "https://api.example" };
   const lacks = await ask(next);
   assert.equal(lacks.status, 400);
@@ -308,7 +311,10 @@ test("JOB-D-6 a consent that an agent lacks within a job of another server count
   const asked = { user: "olga", scope: "trips.read" };
   const inJob = async (id: string): Promise<Exchanging> => {
     const job = { id, exp: nowSeconds() + 600 };
-    return { ...asked, token: await provider.userToken("olga", ISSUER, { scope: "trips.read", job }) };
+    return {
+      ...asked,
+      token: await provider.userToken("olga", ISSUER, { scope: "trips.read", mandate_job: job }),
+    };
   };
   const lacks = await ask(await inJob("theirs-1"));
   assert.equal(lacks.status, 400, lacks.text);
@@ -332,9 +338,9 @@ test("JOB-D-6, JOB-D-18 a job of another server with the id of one of ours is an
   const job = { title: "ours", targets: ["booking-agent", "https://api.example"], scopes: ["trips.read"] };
   const first = await pageOf(await asking(job, asked), "oskar");
   await first.browser.decide(first.page);
-  const { access_token: own, job_id: id } = (await asking(job, asked)).body;
+  const { access_token: own, mandate_job_id: id } = (await asking(job, asked)).body;
   const next = { path: "agents/booking", target: "https://api.example", scope: "trips.read" };
-  const claims = { scope: "trips.read", job: { id, exp: nowSeconds() + 600 } };
+  const claims = { scope: "trips.read", mandate_job: { id, exp: nowSeconds() + 600 } };
   const theirs = { ...next, token: await provider.userToken("oskar", ISSUER, claims) };
   const [inOurs, inTheirs] = [await ask({ ...next, own }), await ask(theirs)];
   assert.notEqual(linkIn(inOurs), linkIn(inTheirs));
@@ -352,7 +358,7 @@ const refresh = (token: unknown, extra: Record<string, string> = {}): Promise<An
 async function give(job: object, user: string, pushed: boolean) {
   const browser = new Browser(service, provider);
   const verifier = verifierOf();
-  const asked = request(verifier, { job_request: JSON.stringify(job) });
+  const asked = request(verifier, { mandate_job_request: JSON.stringify(job) });
   let sent = asked;
   if (pushed) {
     const body = new URLSearchParams(asked as Record<string, string>).toString();
@@ -378,24 +384,26 @@ for (const pushed of [false, true]) {
       pushed,
     );
     assert.ok(shownBy(page.text).includes("“tidy my notes”"));
-    const wider = await redeem(service, code, verifier, { job_request: JSON.stringify({ title: "more" }) });
+    const wider = await redeem(service, code, verifier, {
+      mandate_job_request: JSON.stringify({ title: "more" }),
+    });
     assert.deepEqual([wider.status, wider.body.error], [400, "invalid_request"]);
     const again = await give({ title: "tidy my notes", notAfter, maxTokens: 3 }, user, pushed);
     const first = await redeem(service, again.code, again.verifier);
     assert.equal(first.status, 200, first.text);
-    const id = String(first.body.job_id);
-    assert.deepEqual(claimsOf(first.body.access_token).job, { id, exp: notAfter });
+    const id = String(first.body.mandate_job_id);
+    assert.deepEqual(claimsOf(first.body.access_token).mandate_job, { id, exp: notAfter });
     const second = await refresh(first.body.refresh_token);
-    assert.equal(second.body.job_id, id);
+    assert.equal(second.body.mandate_job_id, id);
     for (const extra of [
-      { job: "job_AAAAAAAAAAAAAAAAAAAAAA" },
-      { job_request: JSON.stringify({ title: "wide" }) },
+      { mandate_job: "job_AAAAAAAAAAAAAAAAAAAAAA" },
+      { mandate_job_request: JSON.stringify({ title: "wide" }) },
     ])
       assert.equal((await refresh(first.body.refresh_token, extra)).status, 400, JSON.stringify(extra));
     assert.equal((await refresh(first.body.refresh_token)).status, 200);
     const used = await refresh(first.body.refresh_token);
     assert.deepEqual(
-      [used.status, used.body.error, used.body.job_error],
+      [used.status, used.body.error, used.body.mandate_job_error],
       [400, "invalid_grant", "exhausted"],
     );
   });
@@ -419,12 +427,12 @@ test("JOB-D-13 a client that could also act as a workload ends the job that its 
   const done = await service.get("/revoke", {
     method: "POST",
     headers: { ...AS_WEB, "content-type": "application/x-www-form-urlencoded" },
-    body: encodeForm({ token: String(first.body.job_id) }),
+    body: encodeForm({ token: String(first.body.mandate_job_id) }),
   });
   assert.equal(done.status, 200, done.text);
   const refreshed = await refresh(first.body.refresh_token);
   assert.deepEqual(
-    [refreshed.status, refreshed.body.error, refreshed.body.job_error],
+    [refreshed.status, refreshed.body.error, refreshed.body.mandate_job_error],
     [400, "invalid_grant", "ended"],
   );
 });
@@ -433,10 +441,10 @@ test("JOB-D-12 a code and a refresh token of a job that has ended give nothing, 
   const job = { title: "short work" };
   const [one, other] = [await give(job, "vera", false), await give(job, "vera", false)];
   const first = await redeem(service, one.code, one.verifier);
-  await end(first.body.job_id);
+  await end(first.body.mandate_job_id);
   const refreshed = await refresh(first.body.refresh_token);
   assert.deepEqual(
-    [refreshed.status, refreshed.body.error, refreshed.body.job_error],
+    [refreshed.status, refreshed.body.error, refreshed.body.mandate_job_error],
     [400, "invalid_grant", "ended"],
   );
   const approved = (await service.events())
@@ -446,7 +454,7 @@ test("JOB-D-12 a code and a refresh token of a job that has ended give nothing, 
   await end(id);
   const redeemed = await redeem(service, other.code, other.verifier);
   assert.deepEqual(
-    [redeemed.status, redeemed.body.error, redeemed.body.job_error],
+    [redeemed.status, redeemed.body.error, redeemed.body.mandate_job_error],
     [400, "invalid_grant", "ended"],
   );
 });
@@ -458,9 +466,9 @@ const WRONG: Readonly<Record<string, string>> = {
   "that is over": '{"title":"a","notAfter":1}',
 };
 for (const [what, text] of Object.entries(WRONG)) {
-  test(`JOB-D-2 a client whose job_request is one ${what} is told so, and no user is asked`, async () => {
+  test(`JOB-D-2 a client whose mandate_job_request is one ${what} is told so, and no user is asked`, async () => {
     const browser = new Browser(service, provider);
-    const answer = await browser.authorize(request(verifierOf(), { job_request: text }));
+    const answer = await browser.authorize(request(verifierOf(), { mandate_job_request: text }));
     const { error } = parametersOf(await browser.follow(answer));
     assert.equal(error, "invalid_request", locationOf(answer));
   });
@@ -468,7 +476,9 @@ for (const [what, text] of Object.entries(WRONG)) {
 
 test("JOB-D-9 an authorization request that chooses a job is refused, because what it gave would be outside of it", async () => {
   const browser = new Browser(service, provider);
-  const answer = await browser.authorize(request(verifierOf(), { job: "job_0123456789012345678901" }));
+  const answer = await browser.authorize(
+    request(verifierOf(), { mandate_job: "job_0123456789012345678901" }),
+  );
   assert.equal(parametersOf(await browser.follow(answer)).error, "invalid_request", locationOf(answer));
 });
 
@@ -486,7 +496,7 @@ test("JOB-D-6, JOB-D-21, PAGE-D-34 what was given for a job stands in its card a
   assert.ok(!living.text.includes('name="consent"'));
   const [, token = ""] =
     /name="token" value="([^"]*)"><input type="hidden" name="job"/.exec(living.text) ?? [];
-  const job = String(given.body.job_id);
+  const job = String(given.body.mandate_job_id);
   const stopped = await browser.post("/account/withdraw", { token, job });
   assert.equal(stopped.status, 303);
   const shown = shownBy((await browser.get("/account")).text);
@@ -499,7 +509,7 @@ test("JOB-D-6, JOB-D-21, PAGE-D-34 what was given for a job stands in its card a
   // The event of the stop by another party says that, too.
   const next = await pageOf(await asking({ title: "Next" }, asked), "zoe");
   await next.browser.decide(next.page);
-  await end((await asking({ title: "Next" }, asked)).body.job_id);
+  await end((await asking({ title: "Next" }, asked)).body.mandate_job_id);
   const after = shownBy((await browser.get("/account")).text);
   assert.match(after, /An administrator or its program ended this job: “Next”/);
 });

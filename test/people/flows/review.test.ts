@@ -104,11 +104,13 @@ test("HTTP-D-51, PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says 
 
 test("NAME-D-7 the page says why a client asks, in its own words, and both decisions record it", async () => {
   const reason = "To print your <b>notes</b>.";
-  const { browser, answer } = await page({ reason }, "carol");
+  const { browser, answer } = await page({ mandate_reason: reason }, "carol");
   assert.ok(shownBy(answer.text).includes(`Reason given: “${reason}”`), answer.text);
   await browser.decide(answer);
   assert.equal(((await last("consent.recorded")).detail as { reason_given: string }).reason_given, reason);
-  await browser.decide(await browser.review(request(verifierOf(), { reason })), { decision: "refuse" });
+  await browser.decide(await browser.review(request(verifierOf(), { mandate_reason: reason })), {
+    decision: "refuse",
+  });
   assert.equal(((await last("authorization.denied")).requested as { reason: string }).reason, reason);
   assert.doesNotMatch(shownBy((await page()).answer.text), /Reason given/);
 });
