@@ -1,10 +1,8 @@
 /** `npm run schema`: writes the JSON Schema of the configuration file from the sources, as the server comes with it. */
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { ConfigFile } from "../src/config/schema.ts";
-
-export const SCHEMA_FILE = join(import.meta.dirname, "../src/config/config.schema.json");
+import { SCHEMA_FILE } from "../src/program.ts";
 
 /** Checks and transformations of our own cannot be expressed in JSON Schema and are left out. */
 export function schemaText(): string {

@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { SCHEMA_FILE } from "../src/program.ts";
 
 const TRUST_DOMAIN = "dev.example";
 const CLIENT_ID = "nightly-report";
@@ -12,7 +13,6 @@ const RESOURCE_SERVER = "trips-api";
 /** An app on the user's own computer, which has no secret. */
 const APP = "travel-app";
 const FOLDER = "data";
-const SCHEMA_FILE = join(import.meta.dirname, "../src/config/config.schema.json");
 
 export type ProfileOptions = {
   port?: number;

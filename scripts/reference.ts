@@ -22,8 +22,8 @@ import { ConfigFile } from "../src/config/schema.ts";
 import { ENTRIES } from "../src/http/log.ts";
 import { NOTICE_MEMBERS, NOTICES } from "../src/http/log-events.ts";
 import { FAMILIES } from "../src/http/metrics.ts";
+import { SCHEMA_FILE } from "../src/program.ts";
 import { membersOf } from "../src/setting.ts";
-import { SCHEMA_FILE } from "./config-schema.ts";
 import { dashboard } from "./deploy/dashboard.ts";
 import { worksWithPage } from "./works-with.ts";
 

@@ -4,13 +4,14 @@ import { execFileSync } from "node:child_process";
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
+import { schemaText } from "../scripts/config-schema.ts";
 import { PAGE as READING, readEntries, withSentences } from "../scripts/reading.ts";
 import { PAGES, pageFile } from "../scripts/reference.ts";
 import { REASONS } from "../src/audit/reasons.ts";
 import { ConfigFile } from "../src/config/schema.ts";
 import { NOTICES } from "../src/http/log-events.ts";
 import { MODE_NAMES } from "../src/modes.ts";
+import { SCHEMA_FILE } from "../src/program.ts";
 import { membersOf } from "../src/setting.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -42,6 +43,7 @@ const LAYERS = [
   "spec",
   "setting",
   "limits",
+  "program",
   "result",
 ] as const;
 /** Beside the layers: what adapters and the configuration may build on. */
@@ -57,6 +59,7 @@ const BASE = [
   "spec",
   "setting",
   "limits",
+  "program",
   "result",
 ];
 /** What each may import from outside the project. */
@@ -96,6 +99,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   modes: [],
   setting: [/^valibot$/],
   spec: [/^(valibot|ipaddr\.js)$/],
+  program: [/^node:(fs|path)$/],
   result: [],
 };
 

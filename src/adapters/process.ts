@@ -1,6 +1,6 @@
 /** What this process is and how it does: its version, its use of the machine, and how late its event loop is. */
-import { readFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { readManifest } from "../program.ts";
 
 const NS_PER_SECOND = 1e9;
 const US_PER_SECOND = 1e6;
@@ -25,18 +25,12 @@ type ProcessState = {
   loopDelaySeconds: readonly { rank: string; seconds: number }[];
 };
 
-/** The version of this package. */
-export function readVersion(): string {
-  const manifest = new URL("../../package.json", import.meta.url);
-  return String(JSON.parse(readFileSync(manifest, "utf8")).version);
-}
-
 /** Each reading begins the period of the next one. */
 export function watchProcess(): { read(): ProcessState; close(): void } {
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
   const startSeconds = Math.round((performance.timeOrigin / 1000) * 1000) / 1000;
-  const version = readVersion();
+  const { version } = readManifest();
   // The monitor counts the time from one look to the next; the pause between them is no delay.
   const late = (ns: number): number => Math.max(0, ns / NS_PER_SECOND - LOOP_RESOLUTION_MS / 1000);
   return {

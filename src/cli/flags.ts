@@ -1,8 +1,7 @@
 /** The flags of Node's permission model under which a server with one configuration runs, and may do no more. */
 import { dirname, resolve, sep } from "node:path";
 import type { Config } from "../config/config.ts";
-
-export const PROGRAM = resolve(import.meta.dirname, "../..");
+import { PROGRAM } from "../program.ts";
 
 /** The files and folders that are read, and the folders that are written to, which are read as well. */
 type Touched = { reads: readonly string[]; writes: readonly string[] };

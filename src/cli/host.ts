@@ -1,7 +1,6 @@
 /** Runs what the command line says, on this host: opens the store for a command that works on it, and reports errors. */
 import { styleText } from "node:util";
 import { encryptionKeysOf } from "../adapters/crypto/encryption-keys.ts";
-import { readVersion } from "../adapters/process.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
 import { DatabaseTooNew } from "../adapters/store/migrations.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
@@ -9,6 +8,7 @@ import { escapeUnsafe } from "../audit/safe-text.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import { StoreUnavailable } from "../ports.ts";
+import { versionText } from "../program.ts";
 import type { Result } from "../result.ts";
 import type { Command, CommandRow, Terminal } from "./command.ts";
 import type { Invocation } from "./command-line.ts";
@@ -44,7 +44,7 @@ export async function runOnHost(
       return EXIT.done;
     }
     case "version":
-      terminal.print(`mandate ${readVersion()}`);
+      terminal.print(`mandate ${versionText()}`);
       return EXIT.done;
     case "wrong":
       return tellUsage(stderr, invocation.problem, invocation.usage);

@@ -6,11 +6,12 @@ import { loadSettings } from "../config/config.ts";
 import { network } from "../config/values.ts";
 import { EXIT } from "../limits/process.ts";
 import { apiAudience } from "../policy/own-target.ts";
+import { mainFile, SCHEMA_FILE } from "../program.ts";
 import type { Result } from "../result.ts";
 import { defined, ok } from "../result.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
-import { flagsFor, PROGRAM } from "./flags.ts";
+import { flagsFor } from "./flags.ts";
 import type { Places, Planned } from "./init/configuration.ts";
 import { APP_REDIRECT, PROVIDER, plan } from "./init/configuration.ts";
 import { takeDatabase } from "./init/database.ts";
@@ -22,8 +23,6 @@ import { APP, collectAnswers, InputEnded } from "./init/questions.ts";
 import { makeSecret32 } from "./keys/encryption-key.ts";
 import { readNamed } from "./named-file.ts";
 import type { CommandArguments } from "./options.ts";
-
-const SCHEMA = new URL("../config/config.schema.json", import.meta.url);
 
 export function initCommand(given: CommandArguments): Result<Command, string> {
   return onFiles(async (terminal) => {
@@ -94,7 +93,7 @@ type Taken = { caFile: string | undefined; secretFile: string | undefined };
 /** Every file by its name in the folder. */
 function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): ReadonlyMap<string, string> {
   const files = new Map([
-    ["config.schema.json", readFileSync(SCHEMA, "utf8")],
+    ["config.schema.json", readFileSync(SCHEMA_FILE, "utf8")],
     ["keys/encryption-key", makeSecret32()],
     ...secrets.map((name) => [`clients/${name}`, makeSecret32()] as const),
   ]);
@@ -172,8 +171,8 @@ function nextSteps(
     ...(config.signIn === undefined ? [] : [atProvider, ofPages]),
     "Next:",
     `  1. Put the certificate for ${new URL(issuer).host} with its chain into ${join(at, "tls/cert.pem")}, its key into ${join(at, "tls/key.pem")}.`,
-    `  2. '${process.execPath}' '${join(PROGRAM, "src/main.ts")}' check --config '${configFile}'`,
-    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning --max-semi-space-size=16 --max-old-space-size=512 ${flags} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
+    `  2. '${process.execPath}' '${mainFile()}' check --config '${configFile}'`,
+    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning --max-semi-space-size=16 --max-old-space-size=512 ${flags} '${mainFile()}' --config '${configFile}'`,
     ...(secrets.includes(administrator)
       ? [`  4. ${curl} -d scope=audit:read --data-urlencode audience=${apiAudience(issuer)} ${issuer}/token`]
       : []),

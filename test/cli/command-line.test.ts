@@ -69,7 +69,11 @@ test("--help and --version answer on standard output and exit with 0, without co
   assert.match((await run("serve", "--help")).out, /^mandate serve: /);
   assert.ok(!all.out.includes("\u001b") && !one.out.includes("\u001b"));
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
-  assert.deepEqual(await run("--version"), { code: 0, out: `mandate ${version}\n`, err: "" });
+  assert.deepEqual(await run("--version"), {
+    code: 0,
+    out: `mandate ${version} (from its sources)\n`,
+    err: "",
+  });
 });
 
 const wrong: readonly (readonly [words: string[], first: RegExp, usage: RegExp])[] = [

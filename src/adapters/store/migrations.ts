@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { StoreUnavailable } from "../../ports.ts";
+import { PROGRAM } from "../../program.ts";
 
 export type Migration = {
   number: number;
@@ -12,7 +13,7 @@ export type Migration = {
 
 /** The migration files of one store, sorted by number. */
 export function loadMigrations(store: "sqlite" | "postgres"): readonly Migration[] {
-  const folder = join(import.meta.dirname, "../../../sql", store);
+  const folder = join(PROGRAM, "sql", store);
   const files = readdirSync(folder).filter((name) => name.endsWith(".sql"));
   return files.sort().map((name, index) => {
     const number = Number.parseInt(name, 10);
