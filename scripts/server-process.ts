@@ -7,12 +7,19 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { whyNotFree } from "../src/adapters/free-ports.ts";
 
-const ROOT = join(import.meta.dirname, "..");
+/** The folder of the program that is started: these sources, or a release (`MANDATE_RELEASE`). */
+export const PROGRAM = resolve(process.env.MANDATE_RELEASE ?? join(import.meta.dirname, ".."));
+
+/** The file of that program that Node runs for a command line. */
+export const MAIN = join(
+  PROGRAM,
+  JSON.parse(readFileSync(join(PROGRAM, "package.json"), "utf8")).bin.mandate,
+);
 const POLL_MS = 20;
 const RELOAD_TIMEOUT_MS = 10_000;
 
@@ -43,7 +50,12 @@ export function launchServer(
   { stdout, filesMax, environment = {} }: StartOptions = {},
 ): Pick<ServerProcess, "child" | "lines" | "errors"> {
   const folder = dirname(configFile);
-  const permissions = ["--permission", "--allow-net", `--allow-fs-read=${ROOT}`, `--allow-fs-read=${folder}`];
+  const permissions = [
+    "--permission",
+    "--allow-net",
+    `--allow-fs-read=${PROGRAM}`,
+    `--allow-fs-read=${folder}`,
+  ];
   permissions.push(`--allow-fs-write=${folder}/*`);
   // Without these two, the platform ignores its cache of compiled modules.
   const cache = process.env.NODE_COMPILE_CACHE;
@@ -59,7 +71,7 @@ export function launchServer(
   ];
   const limited = filesMax === undefined ? [] : ["sh", "-c", `ulimit -n ${filesMax}; exec "$0" "$@"`];
   const [program = "", ...words] = [...limited, process.execPath, ...flags];
-  const child = spawn(program, [...words, join(ROOT, "src/main.ts"), "--config", configFile], {
+  const child = spawn(program, [...words, MAIN, "--config", configFile], {
     stdio: ["ignore", stdout ?? "pipe", "pipe"],
     env: { ...process.env, ...environment },
   });

@@ -14,11 +14,10 @@ import { derOf } from "../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority } from "../scripts/dev-pki.ts";
 import { send } from "../scripts/http-client.ts";
 import type { ServerProcess } from "../scripts/server-process.ts";
-import { freePorts, launchServer, startServer } from "../scripts/server-process.ts";
+import { freePorts, launchServer, MAIN, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { openDatabaseProxy } from "./support/database-proxy.ts";
-import { MANDATE } from "./support/host.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
@@ -376,7 +375,7 @@ test("a SIGTERM before all else is loaded ends the start with 0, and a command b
   const environment = atFirstLoad("SIGTERM");
   const { child } = launchServer(production.configFile, { environment });
   assert.deepEqual(await once(child, "exit"), [0, null]);
-  const command = spawn(process.execPath, [MANDATE, "--version"], {
+  const command = spawn(process.execPath, [MAIN, "--version"], {
     env: { ...process.env, ...environment },
   });
   assert.deepEqual(await once(command, "exit"), [null, "SIGTERM"]);

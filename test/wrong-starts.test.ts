@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import postgres from "postgres";
-import { startServer } from "../scripts/server-process.ts";
+import { MAIN, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { clock } from "../src/adapters/clock.ts";
@@ -200,7 +200,7 @@ test("commands that are refused by the database end with one line, on every way 
         const url = new URL(server.url);
         url.password = "guest";
         writeFileSync(join(production.folder, "url"), write(url, production.folder));
-        const main = ["--disable-warning=ExperimentalWarning", "src/main.ts", command];
+        const main = ["--disable-warning=ExperimentalWarning", MAIN, command];
         const end = run(process.execPath, [...main, "--config", production.configFile]);
         return end.then(
           () => assert.fail("the command succeeded"),

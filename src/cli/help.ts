@@ -23,7 +23,7 @@ export function overview(emphasis: Emphasis): string {
     emphasis("Commands:"),
     ...table(usages.map(({ name, summary }) => [name, summary])),
     "",
-    "On this machine `mandate` is `npm run mandate --` in the folder of the project, or `node src/main.ts`.",
+    "On this machine `mandate` is `npm run mandate --` in the folder of the project, or `node src/main.ts`; in a release it is `node bin/mandate.mjs`.",
     "",
     emphasis("Exit codes:"),
     ...table(EXIT_CODES),

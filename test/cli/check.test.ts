@@ -22,7 +22,7 @@ import { rootCertificates } from "node:tls";
 import postgres from "postgres";
 import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
-import { freePorts, startServer } from "../../scripts/server-process.ts";
+import { freePorts, MAIN, startServer } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock } from "../../src/adapters/clock.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
@@ -35,7 +35,7 @@ import { loadConfig } from "../../src/config/config.ts";
 import { EXIT } from "../../src/limits/process.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
-import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
+import { parseCommand, runCommand } from "../support/host.ts";
 import { makePlatform } from "../support/platforms.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { startProvider } from "../support/provider.ts";
@@ -349,7 +349,7 @@ test("the flags that it prints are what the server needs, and each that is left 
   const [, printed = ""] = / needs (.*)$/.exec(at(findings, "--permission").says) ?? [];
   const flags = [...printed.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
   const under = (words: readonly string[]) => {
-    const command = [MANDATE, "check", "--json", "--config", join(folder, "checked.json")];
+    const command = [MAIN, "check", "--json", "--config", join(folder, "checked.json")];
     const flagged = ["--disable-warning=ExperimentalWarning", ...words, ...command];
     return spawnSync(process.execPath, flagged, { encoding: "utf8", env: {} });
   };

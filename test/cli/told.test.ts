@@ -7,11 +7,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
-import { freePorts } from "../../scripts/server-process.ts";
+import { freePorts, MAIN, PROGRAM } from "../../scripts/server-process.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
-import { MANDATE } from "../support/host.ts";
-
-const ROOT = join(import.meta.dirname, "../..");
 
 let folder: string;
 before(async () => {
@@ -76,8 +73,8 @@ for (const [words, code, told] of rows) {
   });
 }
 
-const PROGRAM = ["--permission", `--allow-fs-read=${ROOT}`];
-const READS = [...PROGRAM, "--allow-fs-read=DIR"];
+const ALONE = ["--permission", `--allow-fs-read=${PROGRAM}`];
+const READS = [...ALONE, "--allow-fs-read=DIR"];
 const WRITES = [...READS, "--allow-fs-write=DIR/*"];
 const NO_NET = "Node was started without --allow-net: add that flag";
 
@@ -88,7 +85,7 @@ const flagged: readonly (readonly [
   told: string,
 ])[] = [
   [
-    PROGRAM,
+    ALONE,
     ["policy", "check", ...CONFIG],
     1,
     "DIR/data/config.json: cannot be read: it is outside of the folders of --allow-fs-read: move it, or add the flag for it",
@@ -122,7 +119,7 @@ const flagged: readonly (readonly [
 ];
 for (const [flags, words, code, told] of flagged) {
   test(`under the flags ${flags.slice(2).join(" ") || "of the program alone"}, mandate ${words.join(" ")} says "${told}"`, () => {
-    const line = ["--disable-warning=ExperimentalWarning", ...flags, MANDATE, ...words].map(at);
+    const line = ["--disable-warning=ExperimentalWarning", ...flags, MAIN, ...words].map(at);
     const { status, stdout, stderr } = spawnSync(process.execPath, line, { encoding: "utf8", env: {} });
     assert.doesNotMatch(stderr + stdout, RAW);
     const last = stderr.trimEnd().split("\n").at(-1)?.trim() ?? "";

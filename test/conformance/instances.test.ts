@@ -9,13 +9,12 @@ import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { freePorts, startServer } from "../../scripts/server-process.ts";
+import { freePorts, MAIN, startServer } from "../../scripts/server-process.ts";
 import type { Production } from "../../scripts/trials/production.ts";
 import { makeProduction } from "../../scripts/trials/production.ts";
 import { assertNoneLost, rollInstances } from "../../scripts/trials/rolling.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
-import { MANDATE } from "../support/host.ts";
 import { assertChain } from "../support/journal.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
@@ -255,7 +254,7 @@ test("AUDIT-D-12 a retired instance cannot start again, and the others do not mi
 function retire({ configFile }: Production, name: string): { code: number | null; said: string } {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [MANDATE, "--config", configFile, "audit", "retire", name],
+    [MAIN, "--config", configFile, "audit", "retire", name],
     { encoding: "utf8", env: { ...process.env, [INSTANCE]: "unused" } },
   );
   return { code: status, said: stdout + stderr };

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
-import { MANDATE } from "../support/host.ts";
+import { MAIN } from "../../scripts/server-process.ts";
 import type { Prng } from "../support/prng.ts";
 import { prng } from "../support/prng.ts";
 import { makeService } from "../support/service.ts";
@@ -390,7 +390,7 @@ test("PROD-2.6-1, AUDIT-D-6 the command on the host gives the same explanation",
   const run = async (question: object | string, ...more: string[]) => {
     const file = join(world.folder, "question.json");
     writeFileSync(file, typeof question === "string" ? question : JSON.stringify(question));
-    const args = [MANDATE, "--config", world.configFile, "explain", file, ...more];
+    const args = [MAIN, "--config", world.configFile, "explain", file, ...more];
     const done = await promisify(execFile)(process.execPath, args).catch((fault) => fault);
     return { code: done.code ?? 0, out: String(done.stdout), complaint: String(done.stderr) };
   };

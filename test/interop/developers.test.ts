@@ -14,7 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import { encodeForm, send } from "../../scripts/http-client.ts";
-import { freePorts } from "../../scripts/server-process.ts";
+import { freePorts, MAIN } from "../../scripts/server-process.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Program, Programs } from "../support/developers.ts";
 import { layPrograms, NO_PYJWT, NO_PYTHON, programs } from "../support/developers.ts";
@@ -400,7 +400,7 @@ for (const [language, ending, skip] of languages) {
 
 /** An operator ends the token on the host. */
 async function end(jti: string): Promise<void> {
-  const command = ["src/main.ts", "tokens", "end", "--jti", jti, "--config", world.configFile];
+  const command = [MAIN, "tokens", "end", "--jti", jti, "--config", world.configFile];
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...command], { cwd: ROOT });
   const [code] = await once(child, "exit");
   assert.equal(code, 0);

@@ -1,9 +1,9 @@
 /** Commands that an operator runs on the host, within this process: a process for each costs more than the command. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { HostRun } from "../../scripts/command-line.ts";
+import { MAIN } from "../../scripts/server-process.ts";
 import type { EncryptionKeys } from "../../src/adapters/crypto/encryption-keys.ts";
 import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
@@ -14,9 +14,6 @@ import { loadConfig } from "../../src/config/config.ts";
 import type { Result } from "../../src/result.ts";
 import { err } from "../../src/result.ts";
 import type { World } from "./world.ts";
-
-/** The file that a process runs with the words of a command line. */
-export const MANDATE = join(import.meta.dirname, "../../src/main.ts");
 
 /** What a command line asks for, or why it is refused. */
 export async function parseCommand(words: readonly string[]): Promise<Result<Command, string>> {
@@ -29,7 +26,7 @@ export async function parseCommand(words: readonly string[]): Promise<Result<Com
 
 /** The same as `runCommandLine` in a process of its own. */
 export async function spawnCommandLine(words: readonly string[]): Promise<HostRun> {
-  const child = spawn(process.execPath, [MANDATE, ...words]);
+  const child = spawn(process.execPath, [MAIN, ...words]);
   const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { code: await exited, out, err };

@@ -1,0 +1,3 @@
+import { runFiles } from "../support/run-files.ts";
+
+await runFiles("release");
