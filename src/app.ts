@@ -67,6 +67,7 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
     [`${base}/audit/events`]: { GET: at(auditEventsEndpoint) },
     [`${base}/audit/checkpoints`]: { GET: at(auditCheckpointsEndpoint) },
     [base || "/"]: { GET: ofPeople("home") },
+    [`${base}/logo/*`]: { GET: ofPeople("logo") },
     "/favicon.ico": { GET: ofPeople("home") },
     [`${base}/authorize`]: { GET: ofPeople("authorize") },
     [`${base}/authorize/review`]: { GET: ofPeople("review"), POST: ofPeople("decide") },

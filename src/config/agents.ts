@@ -5,18 +5,20 @@ import { meant } from "../policy/nearest.ts";
 import type { ConfiguredParties } from "../policy/parties.ts";
 import { isActor, member } from "../policy/parties.ts";
 import { wordings } from "../policy/worded.ts";
-import type { Agents } from "../settings/agents.ts";
+import { defined } from "../result.ts";
+import type { Agent, Agents } from "../settings/agents.ts";
 import { compileAgents } from "../settings/agents.ts";
 import { skeleton } from "../settings/look-alike.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId, prefixesOver } from "../spec/spiffe/id.ts";
 import { isPlatformName, isWorkloadPattern } from "../spec/workload-grant.ts";
+import type { LogoReader } from "./logos.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
 type Clients = ConfiguredParties["clients"];
 
-export function readAgents(config: ConfigFile, reader: Reader): Agents {
+export function readAgents(config: ConfigFile, logos: Pick<LogoReader, "read">, reader: Reader): Agents {
   const named = workloadsIn(config);
   for (const id of Object.keys(config.agents)) {
     const path = `agents.${beginningOf(id, SHOWN_TEXT_CHARS_MAX)}`;
@@ -31,7 +33,11 @@ export function readAgents(config: ConfigFile, reader: Reader): Agents {
     if (unused !== undefined) reader.warnings.push(`${path}: ${unused}`);
   }
   warnOfAlike(config, reader);
-  return compileAgents(config.agents, config.pages.operator);
+  const agents = Object.entries(config.agents).map(
+    ([id, { logo, ...agent }]) =>
+      [id, defined<Agent>({ ...agent, logo: logos.read(`agents.${id}.logo`, logo) })] as const,
+  );
+  return compileAgents(Object.fromEntries(agents), config.pages.operator);
 }
 
 /** PROD-2.6-2: what may end in a slash and a star is as in rules. */

@@ -30,6 +30,7 @@ import { readIssuers } from "./issuers.ts";
 import { readJsonFile } from "./json-file.ts";
 import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
 import { sharedPorts, whyNotShared } from "./listeners.ts";
+import { makeLogoReader } from "./logos.ts";
 import { meantBy } from "./misspelt.ts";
 import { respell } from "./older-spellings.ts";
 import { readPolicy } from "./policy.ts";
@@ -272,12 +273,13 @@ function readSettings(
     return undefined;
   }
 
+  const logos = makeLogoReader(issuer, reader);
   return {
     settings: defined<Settings>({
       issuer,
       ...v.parse(General, config),
       clients,
-      agents: readAgents(config, reader),
+      agents: readAgents(config, logos, reader),
       vouchedClients: byVoucher(clients),
       mtlsOrigin: config.mtls?.origin,
       takesCertificates,
@@ -294,7 +296,12 @@ function readSettings(
       signIn,
       deferral: mayDefer(config) ? config.deferral : undefined,
       redirects: readRedirects(config, reader),
-      pages: { ...config.pages, operator: config.pages.operator ?? new URL(issuer).host },
+      pages: {
+        ...config.pages,
+        operator: config.pages.operator ?? new URL(issuer).host,
+        logo: logos.read("pages.logo", config.pages.logo),
+        logos: logos.logos,
+      },
       keys: readKeySchedule(config, reader),
       policy: policy.value.policy,
       streams: readStreams(config.signals, policy.value.policy, config.clockSkewSeconds, reader),

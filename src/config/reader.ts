@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import type * as v from "valibot";
 import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { isLoopbackOnly, opensLoopback } from "../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
@@ -60,13 +60,24 @@ class ConfigReader {
   readonly locate = (name: string): string => resolve(this.#folder, name);
 
   readonly readText = (path: string, name: string): string | undefined => {
+    const bytes = this.readBytes(path, name);
+    const content = bytes && textOf(name, bytes);
+    return content?.ok === false ? this.problem(path, content.error) : content?.value;
+  };
+
+  readonly readBytes = (path: string, name: string): Uint8Array | undefined => {
     this.files.set(this.locate(name), "");
-    const content = this.#contentOf(name, (bytes) => this.files.set(this.locate(name), fileDigest(bytes)));
-    return content.ok ? content.value : this.problem(path, content.error);
+    const bytes = this.#bytesOf(name);
+    if (!bytes.ok) return this.problem(path, bytes.error);
+    this.files.set(this.locate(name), fileDigest(bytes.value));
+    return bytes.value;
   };
 
   /** The content, or why it cannot be read, which is no problem here; undefined where no file is opened. */
-  readonly peek = (name: string): Result<string, string> | undefined => this.#contentOf(name);
+  readonly peek = (name: string): Result<string, string> | undefined => {
+    const bytes = this.#bytesOf(name);
+    return bytes.ok ? textOf(name, bytes.value) : bytes;
+  };
 
   readonly readEnv = (path: string, { env }: { env: string }): string | undefined =>
     process.env[env] ?? this.problem(`${path}.env`, `${env} is not set in the environment`);
@@ -136,12 +147,9 @@ class ConfigReader {
     }
   };
 
-  #contentOf(name: string, seen?: (content: Uint8Array) => void): Result<string, string> {
+  #bytesOf(name: string): Result<Uint8Array, string> {
     try {
-      const bytes = readFileSync(this.locate(name));
-      seen?.(bytes);
-      const content = decodeUtf8(bytes);
-      return content.ok ? content : err(`${name} ${describeEncoding(bytes)}`);
+      return ok(readFileSync(this.locate(name)));
     } catch (fault) {
       return err(`${name} cannot be read: ${describeUnopened(fault)}`);
     }
@@ -172,6 +180,11 @@ class ConfigReader {
     const authority = ca && this.#readCertificate(`${path}.ca`, ca);
     return defined({ privateNetworks, ca: authority?.pem });
   }
+}
+
+function textOf(name: string, bytes: Uint8Array): Result<string, string> {
+  const content = decodeUtf8(bytes);
+  return content.ok ? content : err(`${name} ${describeEncoding(bytes)}`);
 }
 
 /** Whether the file has the certificate of this key, and another one before it. */
@@ -209,6 +222,7 @@ export function makeBlindReader(): Reader {
     advice: () => undefined,
     locate: (name) => name,
     readText: () => undefined,
+    readBytes: () => undefined,
     peek: () => undefined,
     readEnv: () => undefined,
     readSecret: () => undefined,

@@ -20,7 +20,7 @@ import { SharingRule } from "./shared.ts";
 import { AuthorizeFile, PagesFile, SignInFile } from "./sign-in-schema.ts";
 import { SignalsFile } from "./signals.ts";
 import { ConsentsFile, IssuerFile, TrustDomainFile } from "./trust-schema.ts";
-import { checkpoints, env, oneForm, originUrl, pageOrigin, remote, secret, text } from "./values.ts";
+import { checkpoints, env, oneForm, originUrl, pageOrigin, picture, remote, secret, text } from "./values.ts";
 
 /** Our own issuer identifier: paths are appended to it (RFC6749-3.2-2), and assertions name it (B7523-4-4). */
 const issuerUrl = v.pipe(
@@ -94,6 +94,14 @@ const CorsFile = v.strictObject({
   ),
 });
 
+const AgentEntry = v.strictObject({
+  ...AgentFile.entries,
+  logo: maybe(
+    picture,
+    "A picture that stands beside its name on pages, in place of its initials: a PNG file, which this server serves itself.",
+  ),
+});
+
 const draft = v.picklist(
   [SPIFFE_DRAFT, DOCUMENTS_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT, WORKLOAD_DRAFT, DEFERRED_DRAFT],
   "is not a draft that this version follows",
@@ -143,7 +151,7 @@ export const ConfigFile = v.strictObject({
     "The clients that are configured, by client_id.",
   ),
   agents: setting(
-    v.optional(v.record(text, AgentFile), {}),
+    v.optional(v.record(text, AgentEntry), {}),
     "By the SPIFFE ID of a workload or a prefix that ends in /*, by client_id, or by the issuer of a partner: what people are told of it, on pages and in lines. The id stands beside it everywhere.",
   ),
   registration: setting(v.optional(RegistrationFile, {}), "How clients register themselves (RFC 7591)."),
@@ -170,7 +178,10 @@ export const ConfigFile = v.strictObject({
     v.optional(DeferralFile, {}),
     "How long clients may wait for a consent of their users, instead of asking again; they may where `drafts` lists the draft of the deferred token response and users sign in here.",
   ),
-  pages: setting(v.optional(PagesFile, {}), "In whose name and colours users are shown pages."),
+  pages: setting(
+    v.optional(PagesFile, {}),
+    "In whose name, with which logo and colours users are shown pages.",
+  ),
   limits: setting(v.optional(LimitsFile, {}), "How much one caller may ask for."),
   signals: setting(v.optional(SignalsFile, {}), "Security events about tokens that end (Shared Signals)."),
   targets: list(Target, "The resource servers and partners that tokens are issued for."),

@@ -27,7 +27,7 @@ import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
 import { zoneNamed } from "../settings/time-zone.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
-import { httpsUrl, reach, seconds, secret, text } from "./values.ts";
+import { httpsUrl, picture, reach, seconds, secret, text } from "./values.ts";
 
 const scope = v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"));
 /** A name that stands in our callback URL, which is registered at the provider. */
@@ -159,11 +159,15 @@ const ColoursFile = v.strictObject({
   ),
 });
 
-/** The name and colours in which users are shown pages. */
+/** The name, logo and colours in which users are shown pages. */
 export const PagesFile = v.strictObject({
   operator: maybe(
     shownText(NAME_CHARS_MAX),
     "The name at the top of every page; by default the host of the issuer.",
+  ),
+  logo: maybe(
+    picture,
+    "A picture with that name, shown in place of it on every page: a PNG file, which this server serves itself.",
   ),
   colours: setting(v.optional(ColoursFile, {}), "The colour of links and buttons in each scheme."),
   timeZone: maybe(

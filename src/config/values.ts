@@ -12,6 +12,7 @@ const fileOf = (what: string) =>
 export const file = fileOf("The name of a file");
 export const keyFile = fileOf("A private key in PEM");
 export const certificates = fileOf("Certificates in PEM");
+export const picture = fileOf("A PNG picture of at most 32 KiB");
 export const checkpoints = fileOf("A file to which checkpoints are appended");
 export const env = v.strictObject({
   env: setting(text, "The name of an environment variable that has the value."),

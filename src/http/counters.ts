@@ -51,6 +51,7 @@ const ENDPOINTS = [
   "/signout",
   "/signed-out",
   "/account",
+  "/logo",
   "/backchannel-logout",
   "/rp/jwks",
   "/.well-known/oauth-authorization-server",

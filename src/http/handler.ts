@@ -25,8 +25,8 @@ export type HttpRequest = {
 export type HttpResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Empty where the answer has none. */
-  readonly body: string;
+  /** Empty where the answer has none; bytes where it is a picture. */
+  readonly body: string | Uint8Array;
   /** The grant type of a token request, "other" for one that is not served: for log and metrics, never sent. */
   readonly grant?: string | undefined;
   /** What the log tells of a refused request; it is never sent. */

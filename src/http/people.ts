@@ -7,6 +7,7 @@ import type { Handler } from "./handler.ts";
 
 export type PeopleEndpoint =
   | "home"
+  | "logo"
   | "unknown"
   | "authorize"
   | "review"

@@ -24,6 +24,10 @@ export const STATE_BYTES_MAX = 2 * 1024;
  * stands in URLs, at the provider too.
  */
 export const WAITING_BYTES_MAX = 3 * 1024;
+/** A logo of the operator: the file, each side of the picture, and for how long a browser keeps it. */
+export const LOGO_BYTES_MAX = 32 * 1024;
+export const LOGO_PIXELS_MAX = 1024;
+export const LOGO_CACHE_SECONDS = 24 * 3600;
 /** A name of a client or a user, as a page shows it. */
 export const NAME_CHARS_MAX = 64;
 /** An identifier above the buttons is whole up to this length; of a longer one its authority is shown, and so much of its end. */

@@ -18,6 +18,7 @@ import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
 import { backchannelLogoutEndpoint } from "./http/backchannel-logout.ts";
 import { homeEndpoint, unknownEndpoint } from "./http/home.ts";
+import { logoEndpoint } from "./http/logo.ts";
 import { dressPages } from "./http/page-answers.ts";
 import { pushEndpoint } from "./http/par.ts";
 import { providerKeysEndpoint } from "./http/provider-keys.ts";
@@ -54,6 +55,7 @@ export function openPeople(options: PeopleOptions): OpenPeople {
     ...grantsOf(own),
     endpoints: {
       home: at(homeEndpoint),
+      logo: at(logoEndpoint),
       unknown: at(unknownEndpoint),
       authorize: at(authorizeEndpoint),
       review: at(reviewEndpoint),

@@ -23,7 +23,8 @@ export const AgentFile = v.strictObject({
   owner: maybe(shownText(SHOWN_TEXT_CHARS_MAX), "The person or department that answers for it."),
   contact: maybe(shownText(SHOWN_TEXT_CHARS_MAX), "Where people reach them, such as an address for mail."),
 });
-type Agent = v.InferOutput<typeof AgentFile>;
+/** `logo` is the path at which this server serves it. */
+export type Agent = v.InferOutput<typeof AgentFile> & { logo?: string };
 
 /** The agents by id or prefix, and whose title or id each skeleton is. */
 export type Agents = { named: ReadonlyMap<string, Agent>; looks: ReadonlyMap<string, string> };
@@ -37,6 +38,7 @@ export type AgentName = {
   purpose?: string;
   owner?: string;
   contact?: string;
+  logo?: string;
   source: "operator" | "claimed";
 };
 
@@ -57,12 +59,13 @@ export function namingOf(agents: Agents, id: string, claimed?: Worded): Naming |
 /** The naming in the first of these languages that it has. */
 export function inWords(naming: Naming, languages: readonly string[]): AgentName {
   if ("claimed" in naming) return { title: inLanguage(naming.claimed, languages), source: "claimed" };
-  const { title, purpose, owner, contact } = naming.given;
+  const { title, purpose, owner, contact, logo } = naming.given;
   return defined<AgentName>({
     title: inLanguage(title, languages),
     purpose: purpose && inLanguage(purpose, languages),
     owner,
     contact,
+    logo,
     source: "operator",
   });
 }

@@ -244,8 +244,18 @@ export type RefreshSettings = {
   retryMs: number;
 };
 
-/** In whose name and colours pages are shown, and in which time zone where that of the user is unknown. */
-type PagesSettings = { operator: string; colours: SchemeColours; timeZone?: string | undefined };
+/** The logos that this server serves, PNG files, by their paths. */
+export type Logos = ReadonlyMap<string, Uint8Array>;
+
+/** In whose name, with which logo and colours pages are shown, and in which time zone where that of the user is unknown. */
+type PagesSettings = {
+  operator: string;
+  /** The path of the operator's own; `logos` has those of agents too. */
+  logo?: string | undefined;
+  logos: Logos;
+  colours: SchemeColours;
+  timeZone?: string | undefined;
+};
 
 export type Settings = General & {
   issuer: string;

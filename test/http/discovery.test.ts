@@ -33,6 +33,6 @@ test("PROD-4.4-4 a key that takes the place of another is published with the nex
   assert.equal(written, 1);
   published = [one, { kty: "EC", kid: "three" }];
   const next = await get();
-  assert.deepEqual(JSON.parse(next.body), { keys: published });
+  assert.deepEqual(JSON.parse(String(next.body)), { keys: published });
   assert.notEqual(next.headers.ETag, first.headers.ETag);
 });

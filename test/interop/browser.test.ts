@@ -16,6 +16,7 @@ import { fileOf, startChromium } from "../support/browser.ts";
 import { AS_WEB, files, PUBLIC, redeem, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
 import type { Site } from "../support/people-site.ts";
 import { APP, GALLERY, SIBLING, startSite } from "../support/people-site.ts";
+import { png } from "../support/png.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { OPERATOR, SAMPLES } from "../support/sample-pages.ts";
@@ -40,8 +41,12 @@ let chromium: Chromium | NoBrowser = { missing: "it was not started" };
 before(async () => {
   [provider, site] = await Promise.all([startProvider(), startSite()]);
   world = await makeWorld(
-    { ...forAskingAgents(provider), pages: { operator: OPERATOR }, cors: { origins: [`https://${APP}`] } },
-    { files: files(provider) },
+    {
+      ...forAskingAgents(provider),
+      pages: { operator: OPERATOR, logo: { file: "logo.png" } },
+      cors: { origins: [`https://${APP}`] },
+    },
+    { files: { ...files(provider), "logo.png": png(120, 40) } },
   );
   const own = { [new URL(ISSUER).host]: world.server.port };
   const others = Object.fromEntries([APP, GALLERY, SIBLING].map((host) => [host, site.port]));
@@ -248,6 +253,21 @@ inBrowser(
     await tab.leave(() => tab.click("form[method=get] button"));
     assert.match(await urlOf(tab), /\/account\?from=&to=2026-01-31$/);
     assert.match(await shown(tab), /Nothing is on record/);
+  },
+);
+
+inBrowser(
+  "PAGE-D-41, CSP-6.1.3-1 a browser shows the logo on our page, and to the page of another site it shows none",
+  async (tab) => {
+    await toConsent(tab, verifierOf());
+    const logo = await tab.read<[src: string, alt: string, width: number]>(
+      "(({ src, alt, naturalWidth }) => [src, alt, naturalWidth])(document.querySelector('header img'))",
+    );
+    assert.deepEqual(logo.slice(1), [OPERATOR, 120]);
+    assert.deepEqual(tab.complaints, []);
+    site.show(`<img src="${logo[0]}">`);
+    await tab.open(`https://${APP}/`);
+    assert.equal(await tab.read("document.querySelector('img').naturalWidth"), 0);
   },
 );
 

@@ -63,11 +63,12 @@ export async function makeService(
     const fields = Object.entries(response.headers).map(([name, value]) => [name.toLowerCase(), value]);
     const answered: Record<string, string> = Object.fromEntries(fields);
     const isJson = /[/+]json/.test(answered["content-type"] ?? "");
+    const text = typeof response.body === "string" ? response.body : response.body.toHex();
     return {
       status: response.status,
       headers: { ...answered, "x-request-id": requestId },
-      body: isJson && response.body !== "" ? JSON.parse(response.body) : {},
-      text: response.body,
+      body: isJson && text !== "" ? JSON.parse(text) : {},
+      text,
     };
   };
   return {

@@ -21,6 +21,7 @@ import {
   verifierOf,
   WEB_REDIRECT,
 } from "./people.ts";
+import { png } from "./png.ts";
 import type { TestProvider } from "./provider.ts";
 import type { World } from "./world.ts";
 import { makeWorld } from "./world.ts";
@@ -37,7 +38,9 @@ export async function openUsers(provider: TestProvider): Promise<World> {
     target.names.includes(NOTES) ? { ...target, details: { notebook: NOTEBOOK } } : target,
   );
   const signIn = { providers: { company: provider.provider({ method: "private_key_jwt" }) } };
-  return makeWorld({ ...base, targets, policies, signIn }, { files: files(provider) });
+  const pages = { logo: { file: "logo.png" } };
+  const withLogo = { ...files(provider), "logo.png": png(8, 8) };
+  return makeWorld({ ...base, targets, policies, signIn, pages }, { files: withLogo });
 }
 
 const LIMITED = { authorization_details: JSON.stringify([{ type: "notebook", path: "/team" }]) };
@@ -73,7 +76,8 @@ export async function playUsers(world: World, provider: TestProvider): Promise<v
   await expect(200, browser.decide(await browser.get(waiting.link)));
   await expect(200, cancel(world, waiting, waits));
 
-  await expect(200, browser.get("/", { accept: "text/html" }));
+  const home = await expect(200, browser.get("/", { accept: "text/html" }));
+  await expect(200, browser.get(/<img src="([^"]*)"/.exec(home.text)?.[1] ?? ""));
   const account = await expect(200, browser.get("/account", { "accept-language": "de" }));
   assert.match(account.text, /<html lang="de"/);
   const [, token = "", consent = ""] =

@@ -108,7 +108,7 @@ export type WorldOptions = {
   /** Used instead of the embedded store. */
   postgres?: string;
   /** Further files beside the configuration. */
-  files?: Record<string, string>;
+  files?: Record<string, string | Uint8Array>;
   /** Whether a test sets the clock of its servers. */
   clock?: boolean;
   /** Whether a request that waits for an early look at keys does so by a clock that is moved for it. */

@@ -42,10 +42,13 @@ function styleDigest({ hash, settings }: Pick<PeoplePorts, "hash" | "settings">)
 }
 
 function headersOf(ports: Pick<PeoplePorts, "hash" | "settings">, kind: Kind): Record<string, string> {
-  // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: a page loads nothing and is framed nowhere.
+  // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: a page loads nothing but logos of this
+  // server, and is framed nowhere.
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${styleDigest(ports)}'`,
+    // PAGE-D-41
+    ...(ports.settings().pages.logos.size > 0 ? ["img-src 'self'"] : []),
     "base-uri 'none'",
     "frame-ancestors 'none'",
     // CSP-6.4.1-1

@@ -14,15 +14,23 @@ export type Page = { status: number; show: (texts: Texts) => { title: string; bo
 export type PageLook = {
   texts: Texts;
   operator: string;
+  /** The path of a picture with that name. */
+  logo?: string | undefined;
   colours: SchemeColours;
   /** The account page, if there is one. */
   account?: string;
   requestId?: string;
 };
 
-/** The document. It has no script, and nothing in it is loaded from anywhere. */
-export function frame({ show }: Page, { texts, operator, colours, account, requestId }: PageLook): string {
+/** The document. It has no script, and loads nothing but logos of the operator, from this server. */
+export function frame(
+  { show }: Page,
+  { texts, operator, logo, colours, account, requestId }: PageLook,
+): string {
   const { title, body } = show(texts);
+  // PAGE-D-41
+  const name =
+    logo === undefined ? html`<bdi>${operator}</bdi>` : html`<img src="${logo}" alt="${operator}">`;
   // WCAG-3.1.1-1
   const document = html`<html lang="${texts.language}">
 <head>
@@ -32,7 +40,7 @@ export function frame({ show }: Page, { texts, operator, colours, account, reque
 <style></style>
 </head>
 <body>
-<header><p><bdi>${operator}</bdi></p></header>
+<header><p>${name}</p></header>
 <main>${body}
 </main>
 <footer>${account === undefined ? undefined : html`<p><a href="${account}">${texts.accountTitle}</a></p>`}${requestId === undefined ? undefined : html`<p>${texts.forSupport} <code>${supportNumber(requestId) ?? requestId}</code></p>`}</footer>

@@ -124,6 +124,9 @@ export const besideDisc = (party: ShownParty, said: Html, texts: Texts): Html =>
 
 /** PAGE-D-37: letters in a coloured disc, by which a reader finds a party again; names and ids say which it is. */
 export function disc(party: ShownParty, texts: Texts): Html {
+  // PAGE-D-41: the operator's logo for it, and never one of its own.
+  const { logo } = givenName(party, texts) ?? {};
+  if (logo !== undefined) return html`<img class="disc" src="${logo}" alt="">`;
   const isChecked = party.registeredAtSeconds === undefined && party.toldBy === undefined;
   const letters = isChecked ? initialsOf(titleOf(party, texts) ?? lastOf(party)) : "?";
   return html`<span class="disc d${toneOf(party.id)}" aria-hidden="true">${letters}</span>`;

@@ -44,6 +44,7 @@ html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Open Sans",sans-serif;overflow-wrap:anywhere;border-top:.3rem solid var(--accent)}
 header,main,footer{max-width:40rem;margin:0 auto;padding:.5rem 1.25rem}
 header p{margin:0;font-weight:600}
+header img{display:block;height:2rem;max-width:100%;object-fit:contain}
 main{background:var(--card);padding-bottom:1rem}
 footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.85rem;color:var(--quiet)}
 footer p{margin:.1rem 0}
@@ -110,6 +111,8 @@ form:has(:checked) [value=allow]:hover{text-decoration:underline}
 .party>div{min-width:0}
 .party h1,.party .id{margin:0}
 .disc{flex:none;display:inline-grid;place-content:center;width:2.5rem;height:2.5rem;border-radius:50%;color:#fff;font-weight:700;line-height:1}
+img{background:#fff;border-radius:.25rem}
+img.disc{border-radius:.4rem;object-fit:contain}
 label .disc{width:2rem;height:2rem;padding:0;font-size:.85rem}
 ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
 .given{border-top:1px solid var(--line);padding:.3rem 0;margin-top:.3rem}

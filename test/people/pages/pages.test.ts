@@ -522,6 +522,17 @@ test("PAGE-D-37 a party that was not checked has a question mark, and letters ar
   for (const ground of DISCS) assert.ok(contrast("#ffffff", ground) >= 4.5, ground);
 });
 
+test("PAGE-D-41 the operator's logo of an agent stands in place of its disc, and no word of another server brings one", () => {
+  const naming = { given: { title: "Booking agent", logo: "/logo/booking" } };
+  const shown = (agent: ShownParty): string => english(askPage({ ...ASK, agent, before: [] }));
+  assert.match(
+    shown({ id: "agent", naming }),
+    /<div class="party"><img class="disc" src="\/logo\/booking" alt=""><div><h1>/,
+  );
+  assert.doesNotMatch(shown({ id: "agent", naming: { claimed: "Booking agent" } }), /<img/);
+  assert.doesNotMatch(shown({ id: "agent", toldBy: { id: "https://as.partner.example", naming } }), /<img/);
+});
+
 test("PAGE-D-37 an agent has the same disc where it asks, where it would take part and on the account page", () => {
   const discsIn = (page: Page | undefined): readonly string[] =>
     [...english(page ?? assert.fail()).matchAll(/<span class="(disc d\d)" aria-hidden="true">([^<]*)</g)].map(
