@@ -10,13 +10,20 @@ create table event_segment (
   unique (log, from_seq)
 );
 
--- The key begins with the segment, so that a new one is written in one place. A vacuum as often as of the events.
+-- The key begins with the segment, so that a new one is written in one place. A vacuum as often as of the events, where the
+-- engine has one.
 create table event_segment_term (
   segment integer not null,
   term integer not null,
   numbers text not null,
   primary key (segment, term)
-) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_insert_scale_factor = 0.01);
+);
+
+do $$ begin
+  alter table event_segment_term
+    set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_insert_scale_factor = 0.01);
+exception when feature_not_supported or invalid_parameter_value then null;
+end $$;
 
 -- Takes the place of event_block and event_block_part, which stay only because the version before this one writes and
 -- reads them. Their events get segments in the background; once that version is gone, their rows are removed.

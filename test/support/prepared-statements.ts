@@ -3,10 +3,18 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { connect, createServer } from "node:net";
 
-/** `url`: the database behind it, at the port of the proxy. */
+/** In as many bytes. */
+const COMMITTED = "'read committed'";
+const SERIALIZABLE = "'serializable'  ";
+
+/**
+ * `url`: the database behind it, at the port of the proxy. With `conflicts` its sessions are serializable, and what was
+ * rolled back for that is counted.
+ */
 export async function recordStatements(
   url: string,
   statements: Set<string>,
+  conflicts?: { count: number },
 ): Promise<{ url: string; close(): void }> {
   const { hostname, port } = new URL(url);
   const listener = createServer((near) => {
@@ -14,6 +22,14 @@ export async function recordStatements(
     near.on("data", readStatements(statements));
     near.on("error", () => far.destroy());
     far.on("error", () => near.destroy());
+    if (conflicts === undefined) return void near.pipe(far).pipe(near);
+    near.on("data", (chunk: Buffer) => {
+      const at = chunk.indexOf(COMMITTED);
+      if (at >= 0) chunk.write(SERIALIZABLE, at);
+    });
+    far.on("data", (chunk: Buffer) => {
+      if (chunk.includes("\0C40001\0")) conflicts.count++;
+    });
     near.pipe(far).pipe(near);
   });
   listener.listen(0, "127.0.0.1");

@@ -98,12 +98,12 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
         await remove(`delete from client_secret where ${theirs}`, values);
         const bare = "(select true from client_secret k where k.client_id = s.client_id limit 1) is null";
         const clients = await remove(
-          `delete from client where ${some("client", "client_id", removed, bare)}`,
+          some("delete from client as t", "client", ["client_id"], removed, bare),
           values,
         );
         const over = "expires_at < :before or revoked_at < :before";
         const tokens = await remove(
-          `delete from initial_token where ${some("initial_token", "id", over)}`,
+          some("delete from initial_token as t", "initial_token", ["id"], over),
           values,
         );
         return clients + tokens;

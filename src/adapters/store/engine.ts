@@ -20,10 +20,11 @@ export type Dialect = {
   /** A condition: the column has one of the values that `found` selects; each is looked up by the key. */
   among(column: string, found: string): string;
   /**
-   * A condition for at most `:limit` rows of the table, those that `where` finds and no other transaction has locked;
-   * of these, which are `s`, the ones that `only` leaves.
+   * The statement for at most `:limit` rows of the table, those that `where` finds and no other transaction has locked;
+   * of these, which are `s`, the ones that `only` leaves. It begins with `change`, in which the table is `t`; the columns
+   * of its primary key are texts.
    */
-  some(table: string, key: string, where: string, only?: string): string;
+  some(change: string, table: string, key: readonly string[], where: string, only?: string): string;
   /** An expression for a JSON object of these names and values, as text. */
   object(pairs: string): string;
   /** An expression for a JSON array of such objects in this order, as text. */
@@ -71,9 +72,9 @@ export const readRecords =
 
 /** Removes at most `limit` rows of the table, those that `where` finds. */
 export const sweepOf =
-  ({ remove, some }: Engine, table: string, key: string, where = "expires_at < :before") =>
+  ({ remove, some }: Engine, table: string, key: readonly string[], where = "expires_at < :before") =>
   async (before: number, limit: number): Promise<number> =>
-    remove(`delete from ${table} where ${some(table, key, where)}`, { before, limit });
+    remove(some(`delete from ${table} as t`, table, key, where), { before, limit });
 
 /** Replaces each name by a numbered mark; returns the statement, and the names in that order. */
 export function numbered(

@@ -57,24 +57,22 @@ export function familyRows({ rows, change, remove, ...dialect }: Engine): Family
       const theirs = among("family_id", `select id from refresh_family where ${over} limit :limit`);
       const bare = "(select true from refresh_token t where t.family_id = s.id limit 1) is null";
       const tokens = await remove(
-        `delete from refresh_token where ${some("refresh_token", "digest", theirs)}`,
+        some("delete from refresh_token as t", "refresh_token", ["digest"], theirs),
         {
           before,
           limit,
         },
       );
       const families = await remove(
-        `delete from refresh_family where ${some("refresh_family", "id", over, bare)}`,
+        some("delete from refresh_family as t", "refresh_family", ["id"], over, bare),
         { before, limit },
       );
       return tokens + families;
     },
     forgetSuccessors: async (windowMs, limit) => {
       const old = `sealed is not null and rotated_ms < (select now_ms() - cast(:windowMs as bigint))`;
-      return change(
-        `update refresh_family set sealed = null, rotated_by = null where ${some("refresh_family", "id", old)}`,
-        { windowMs, limit },
-      );
+      const forget = "update refresh_family as t set sealed = null, rotated_by = null";
+      return change(some(forget, "refresh_family", ["id"], old), { windowMs, limit });
     },
   };
 }

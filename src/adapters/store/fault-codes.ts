@@ -8,6 +8,7 @@ const CODES: Readonly<Record<string, string>> = {
   "28000": "the user of `store.postgres` may not connect: see pg_hba.conf of the server",
   "3D000": "there is no database of this name: create it, or correct `store.postgres`",
   "42501": 'the user of `store.postgres` may not do this: "mandate check" names the rights that it lacks',
+  "40001": "others changed the same rows again and again: see the load of the database",
   "53300": "the server has no place for more connections: lower `store.connections`",
   "53100": "the disk of the database is full: free or add space there",
   "53200": "the database has no memory left: give it more, or fewer connections and a lower work_mem",

@@ -25,7 +25,7 @@ const heldFor = (name: Exclude<keyof JobHoldings, "codes">, table: string, where
 
 export function jobRows(engine: Engine): JobRows {
   const { rows, selected, among, firstEnding } = engine;
-  const removeOver = sweepOf(engine, "job", "id", "not_after < :before");
+  const removeOver = sweepOf(engine, "job", ["id"], "not_after < :before");
   const endedFirst = `(select e.event_id ${firstEnding("h.ending_keys")})`;
   const held = `select ${[
     // One that ended before the job did is not there any more.

@@ -19,6 +19,6 @@ export function recheckRows(engine: Engine): RecheckRows {
       );
       return changed === 1;
     },
-    sweep: sweepOf(engine, "recheck", "origin_iss, origin_sub"),
+    sweep: sweepOf(engine, "recheck", ["origin_iss", "origin_sub"]),
   };
 }

@@ -7,11 +7,12 @@ import type { ShortLivedStore } from "./store.ts";
 import { SHORT_LIVED } from "./tables.ts";
 
 /** `expired` is the condition for rows that expired before `:before`, where the database needs another one. */
-export function shortLivedRows(
-  engine: Engine,
-  expired = engine.some("short_lived", "kind, key", "expires_at < :before"),
-): ShortLivedStore {
+export function shortLivedRows(engine: Engine, expired?: string): ShortLivedStore {
   const { change, remove } = engine;
+  const over =
+    expired === undefined
+      ? engine.some("delete from short_lived as t", "short_lived", ["kind", "key"], "expires_at < :before")
+      : `delete from short_lived where ${expired}`;
   const read = readRecords(engine);
   return {
     add: async (row) => void (await change(insertInto(SHORT_LIVED), toRow(SHORT_LIVED.columns, row))),
@@ -39,6 +40,6 @@ export function shortLivedRows(
       );
       return changed === 1;
     },
-    sweep: async (before, limit) => remove(`delete from short_lived where ${expired}`, { before, limit }),
+    sweep: async (before, limit) => remove(over, { before, limit }),
   };
 }

@@ -9,6 +9,8 @@ import { readRecords } from "./engine.ts";
 import type { SignalRows } from "./store.ts";
 import { ENDING, SIGNAL, TOKEN } from "./tables.ts";
 
+const KEY = ["stream", "jti"];
+
 const RECORDED = { ...ENDING, columns: pick(ENDING, "key", "cut_off", "event_id", "at_ms", "reason") };
 const REACHED = {
   ...TOKEN,
@@ -59,7 +61,7 @@ export function signalRows(engine: Engine): SignalRows {
     take: async (stream, now, again, limit) => {
       const due = "stream = :stream and sent is null and due <= :now";
       const found = await rows<RowOf<typeof SIGNAL.columns>>(
-        `update signal set due = :again where ${some("signal", "stream, jti", due)} returning ${selected(SIGNAL)}`,
+        `${some("update signal as t set due = :again", "signal", KEY, due)} returning ${selected(SIGNAL)}`,
         { stream, now, again, limit },
       );
       return found.map((row) => fromRow(SIGNAL, row));
@@ -81,7 +83,7 @@ export function signalRows(engine: Engine): SignalRows {
     },
     sweep: async (before, limit) => {
       const removed = await rows<{ stream: string; sent: number | null }>(
-        `delete from signal where ${some("signal", "stream, jti", "expires_at < :before")} returning stream, sent`,
+        `${some("delete from signal as t", "signal", KEY, "expires_at < :before")} returning stream, sent`,
         { before, limit },
       );
       const lost = removed.filter(({ sent }) => sent === null);

@@ -1289,6 +1289,8 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       // Migration 23 lets the table have keys of one purpose more, which the version before leaves alone.
       const WIDER =
         /^(alter table signing_key(_before)? (rename|drop constraint|add constraint)|drop table signing_key_before$)/;
+      // What an engine without vacuum may refuse.
+      const VACUUM = /^do$/;
       for (const { number, text, additive } of loadMigrations(sql).slice(5)) {
         const statements = text.replace(/--.*|\$\$[^$]*\$\$/g, "").split(";");
         for (const statement of statements.map((one) => one.trim()).filter((one) => one !== "")) {
@@ -1297,8 +1299,12 @@ export function testStore({ name, create, shared, sql }: Harness): void {
           const adds = ADDS.test(statement) && (!column || filled);
           const isFaster = number === 17 && FASTER.test(statement);
           const isReplaced = number === 31 && REPLACED.test(statement);
+          const isVacuum = [19, 21, 35].includes(number) && VACUUM.test(statement);
           const isWider = number === 23 && WIDER.test(statement);
-          assert.ok(!additive || adds || isFaster || isReplaced || isWider, `${number}: ${statement}`);
+          assert.ok(
+            !additive || adds || isFaster || isReplaced || isWider || isVacuum,
+            `${number}: ${statement}`,
+          );
         }
       }
     });

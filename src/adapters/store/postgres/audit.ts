@@ -9,7 +9,7 @@ import { SEGMENT } from "../tables.ts";
 import type { AuditRows } from "../trail.ts";
 import type { TrailDialect } from "../trail-index.ts";
 import { NOTE_RANGE, trailIndex, trailRows } from "../trail-index.ts";
-import { BY_WRITER, postgresEngine } from "./engine.ts";
+import { BY_WRITER, byKey, postgresEngine, runPrepared } from "./engine.ts";
 import type { Call, Sql } from "./pool.ts";
 
 /**
@@ -93,25 +93,30 @@ export function postgresAuditRows(call: Call): AuditRows {
   };
 }
 
+/** What is removed by when it expires, with its primary key. */
+const EXPIRING = { token: ["jti"], spent_jti: ["issuer", "jti"], ending: ["key", "cut_off", "event_id"] };
+
 /**
  * Removes expired rows in order of their expiry. A slice begins where the last one ended, because the entries of removed
  * rows stay in the index until a vacuum has passed; a pass begins where the last one did, because rows that another
  * instance had locked were left out. Expiries lie in the future when they are written, so that none comes before that.
  */
-function removeExpired(call: Call, table: "token" | "spent_jti" | "ending") {
+function removeExpired(call: Call, table: keyof typeof EXPIRING) {
   let [from, ended] = [0, 0];
+  const { picked, isPicked } = byKey(
+    EXPIRING[table],
+    `(select ${EXPIRING[table]} from ${table} where expires_at >= $1 and expires_at < $2
+      order by expires_at limit $3 for update skip locked) s`,
+    { cut_off: "bigint" },
+  );
+  const text = `with gone as (delete from ${table} t ${picked && `using ${picked}`} where ${isPicked} returning expires_at)
+    select count(*)::int as count, max(expires_at) as last from gone`;
   return async (beforeSeconds: number, limit: number): Promise<number> => {
     if (beforeSeconds < ended) from = 0;
-    const [row] = await call(
-      (sql) => sql<{ count: number; last: number | null }[]>`
-        with gone as (
-          delete from ${sql(table)} where ctid = any(array(
-            select ctid from ${sql(table)} where expires_at >= ${from} and expires_at < ${beforeSeconds}
-            order by expires_at limit ${limit} for update skip locked))
-          returning expires_at
-        )
-        select count(*)::int as count, max(expires_at) as last from gone`,
+    const removed = await call((sql) =>
+      runPrepared<{ count: number; last: number | null }>(sql, text, [from, beforeSeconds, limit]),
     );
+    const [row] = removed.rows;
     const last = row?.last ?? undefined;
     if (last !== undefined) from = last;
     else if (beforeSeconds > ended) [from, ended] = [ended, beforeSeconds];

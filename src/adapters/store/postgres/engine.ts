@@ -8,6 +8,19 @@ import type { Call, Sql } from "./pool.ts";
 /** What the index of tokens by their ending keys consists of, as in its migration. */
 const INDEXED_KEYS = `jsonb_path_query_array(coalesce(ending_keys, '{"": 0}')::jsonb, '$.keyvalue().key')`;
 
+/**
+ * STORE-D-10: the rows `t` that another select finds, by their primary key, each looked up by itself: of an array
+ * PostgreSQL takes 10 elements, whatever it knows of the table. By `ctid` only PostgreSQL itself finds a row.
+ */
+export function byKey(key: readonly string[], rows: string, types: Readonly<Record<string, string>> = {}) {
+  if (key.length === 1) return { picked: "", isPicked: `t.${key} = any(array(select ${key} from ${rows}))` };
+  const columns = key.map((name) => `${name}_of ${types[name] ?? "text"}`);
+  return {
+    picked: `unnest(array(select row(${key}) from ${rows})) as p (${columns.join(", ")})`,
+    isPicked: key.map((name) => `t.${name} = p.${name}_of`).join(" and "),
+  };
+}
+
 /** `clock_timestamp`: read when the row is compared, not when the statement began to wait for its lock. */
 export const POSTGRES: Dialect = {
   inWords: (text) =>
@@ -24,10 +37,12 @@ export const POSTGRES: Dialect = {
       .map(([name, { isJson }]) => alias + name + (isJson ? `::text as ${name}` : ""))
       .join(", "),
   among: (column, found) => `${column} = any(array(${found}))`,
-  some: (table, key, where, only = "true") =>
-    `ctid = any(array(select ctid from (
-       select ctid, ${key} from ${table} where ${where} limit :limit for update skip locked
-     ) s where ${only}))`,
+  some(change, table, key, where, only = "true") {
+    const rows = `(select ${key} from ${table} where ${where} limit :limit for update skip locked) s where ${only}`;
+    const { picked, isPicked } = byKey(key, rows);
+    const joined = picked && `${change.startsWith("update") ? "from" : "using"} ${picked}`;
+    return `${change} ${joined} where ${isPicked}`;
+  },
   object: (pairs) => `json_build_object(${pairs})::text`,
   list: (pairs, order) => `coalesce(json_agg(json_build_object(${pairs}) order by ${order}), '[]')::text`,
   // Each key is looked up by itself, as in a guard.

@@ -11,6 +11,7 @@ const READ_ONLY = "25006";
 /** What ends a read there: no statement divides but to prove that it is not there. */
 const DIVISION_BY_ZERO = "22012";
 const UNIQUE_VIOLATION = "23505";
+const SERIALIZATION_FAILURE = "40001";
 /** Codes of the classes below that are not bugs of ours: a missing permission, and what a shared session causes. */
 const NOT_OURS = ["42501", "42P05"];
 
@@ -28,6 +29,21 @@ export const isOfReader = (error: unknown): boolean =>
 /** Whether a unique key was violated: the row exists already. */
 export function isUniqueViolation(error: unknown): error is postgres.PostgresError {
   return isPostgresError(error) && error.code === UNIQUE_VIOLATION;
+}
+
+/**
+ * STORE-D-10: runs a unit of work again that the database rolled back as a whole, because it does not fit the order of
+ * others: nothing of it was done. Below `serializable` PostgreSQL does not end ours so, and other engines do.
+ */
+export async function untilInOrder<T>(work: () => PromiseLike<T>): Promise<T> {
+  for (let run = 1; ; run++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isPostgresError(error) || error.code !== SERIALIZATION_FAILURE || run === STORE_RUNS_MAX)
+        throw error;
+    }
+  }
 }
 
 /** Runs a statement again where another instance has just taken one of its unique keys, and so has gone on. */

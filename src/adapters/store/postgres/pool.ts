@@ -12,7 +12,7 @@ import type { DatabaseHost, DatabaseTls } from "../../../settings/settings.ts";
 import type { Store } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import type { Attempts } from "./attempts.ts";
-import { isOfReader, isPostgresError, toConnectFault, toFault } from "./faults.ts";
+import { isOfReader, isPostgresError, toConnectFault, toFault, untilInOrder } from "./faults.ts";
 import { guardedSocket } from "./messages.ts";
 import { beginSession } from "./session.ts";
 import type { ServerAddress } from "./socket.ts";
@@ -292,7 +292,7 @@ export function openConnections(options: DatabaseOptions): Database {
         refuse: reject,
         async run(connection) {
           try {
-            const value = await work(connection.sql);
+            const value = await untilInOrder(() => work(connection.sql));
             return () => resolve(value);
           } catch (error) {
             if (isOfReader(error)) renew();

@@ -569,13 +569,14 @@ gone_out as (
 -- Without rows that another instance renews, or removes for the same reason.
 dropped_out as (
   delete from short_lived t
-  where t.ctid = any(array(
-      select r.ctid from holder_in i cross join lateral (
-        select ctid from short_lived
-        where kind = i.kind and browser = i.browser order by expires_at desc, key limit all offset i.kept
-        for update skip locked
-      ) r
-    ))
+  using unnest(array(select row(kind,key) from (
+    select r.* from holder_in i cross join lateral (
+      select kind,key from short_lived
+      where kind = i.kind and browser = i.browser order by expires_at desc, key limit all offset i.kept
+      for update skip locked
+    ) r
+  ) s)) as p (kind_of text, key_of text)
+  where t.kind = p.kind_of and t.key = p.key_of
     and not exists (select from failed)
 ),
 short_lived_out as (
@@ -612,14 +613,14 @@ used_out as (
     select i.issued_at
     from used_in i where i.client_id = t.client_id
   )
-  where t.ctid = any(array(
-      select r.ctid from used_in i cross join lateral (
-        select ctid from client
-        where client_id = i.client_id and source = 'registration'
+  where t.client_id = any(array(select client_id from (
+    select r.* from used_in i cross join lateral (
+      select client_id from client
+      where client_id = i.client_id and source = 'registration'
       and (last_token_at is null or last_token_at <= i.issued_at - 3600)
-        for update skip locked
-      ) r
-    ))
+      for update skip locked
+    ) r
+  ) s))
     and not exists (select from failed)
 )
 select entry, guard from failed order by entry, guard;

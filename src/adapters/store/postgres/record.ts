@@ -7,7 +7,7 @@ import type { JournalRows, ListName, StatementPart } from "../journal-rows.ts";
 import { LISTS } from "../journal-rows.ts";
 import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
 import { GUARDS, WRITES } from "../journal-statements.ts";
-import { POSTGRES } from "./engine.ts";
+import { byKey, POSTGRES } from "./engine.ts";
 
 export const NAMES = Object.keys(LISTS) as ListName[];
 
@@ -153,39 +153,43 @@ const valuesOf = (list: ListName, values: readonly string[]): string =>
 function changeOf(write: Extract<JournalWrite, { table: string }>): string {
   const { name, list, table, key, set } = write;
   const same = `from ${list}_in i where ${key.map((one) => `i.${one} = t.${one}`).join(" and ")}`;
+  const { picked, those } = thoseOf(write, same);
   const lines = [
     set === undefined
-      ? `delete from ${table} t`
+      ? `delete from ${table} t${picked && `\n  using ${picked}`}`
       : `update ${table} t\n  set (${listed(Object.keys(set), "    ")}) = (
     select ${valuesOf(list, Object.values(set))}
     ${same}
-  )`,
-    `where ${[...thoseOf(write, same), IF_NONE_FAILED].join("\n    and ")}`,
+  )${picked && `\n  from ${picked}`}`,
+    `where ${[...those, IF_NONE_FAILED].join("\n    and ")}`,
     AWAITED.has(name) ? `returning t.${key[0]}` : undefined,
   ];
   return lines.filter((line) => line !== undefined).join("\n  ");
 }
 
 /** Which rows are changed. */
-function thoseOf(write: Extract<JournalWrite, { table: string }>, same: string): readonly string[] {
+function thoseOf(write: Extract<JournalWrite, { table: string }>, same: string) {
   const { list, table, key } = write;
   if ("found" in write) {
-    return [
-      `t.ctid = any(array(
-      select r.ctid from ${list}_in i cross join lateral (
-        select ctid from ${table}
-        where ${about(list, write.found)}
-        for update skip locked
-      ) r
-    ))`,
-    ];
+    const rows = `(
+    select r.* from ${list}_in i cross join lateral (
+      select ${key} from ${table}
+      where ${about(list, write.found)}
+      for update skip locked
+    ) r
+  ) s`;
+    const { picked, isPicked } = byKey(key, rows);
+    return { picked, those: [isPicked] };
   }
   const { where, after = [] } = write;
-  return [
-    ...key.map((one) => `t.${one} = any(array(select ${one} from ${list}_in))`),
-    ...(where === undefined ? [] : [`(select ${about(list, where)}\n      ${same})`]),
-    ...after.map((other) => `(select count(*) from ${other}) >= 0`),
-  ];
+  return {
+    picked: "",
+    those: [
+      ...key.map((one) => `t.${one} = any(array(select ${one} from ${list}_in))`),
+      ...(where === undefined ? [] : [`(select ${about(list, where)}\n      ${same})`]),
+      ...after.map((other) => `(select count(*) from ${other}) >= 0`),
+    ],
+  };
 }
 
 /** Writes after which another one comes. */

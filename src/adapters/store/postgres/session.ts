@@ -16,11 +16,6 @@ const settings = (timeoutMs: number): Readonly<Record<string, string | number>> 
   // AUDIT-D-1: durable before the answer.
   synchronous_commit: "on",
   default_transaction_isolation: "'read committed'",
-  // Look-ups by a key take milliseconds, and compiling one takes a second.
-  jit: "off",
-  // STORE-D-4: every statement looks rows up by keys, and its plan is kept: a table that was read as a whole while it was
-  // small would be read as a whole when it has grown.
-  enable_seqscan: "off",
   bytea_output: "hex",
   // What the driver writes and reads, whatever the URL says.
   client_encoding: "'UTF8'",
@@ -28,10 +23,21 @@ const settings = (timeoutMs: number): Readonly<Record<string, string | number>> 
   row_security: "off",
 });
 
+/** STORE-D-10: set where the engine has them. */
+const OF_PLANS = [
+  // Look-ups by a key take milliseconds, and compiling one takes a second.
+  "jit",
+  // STORE-D-4: every statement looks rows up by keys, and its plan is kept: a table that was read as a whole while it was
+  // small would be read as a whole when it has grown.
+  "enable_seqscan",
+].map(
+  (name) => `select set_config('${name}', 'off', false) where current_setting('${name}', true) is not null;`,
+);
+
 /** Refuses a server that only reads: what it tells of endings and used assertions may be out of date. */
 export async function beginSession(sql: Sql<{ bigint: number }>, timeoutMs: number): Promise<void> {
   const set = Object.entries(settings(timeoutMs)).map(([name, value]) => `set ${name} = ${value};`);
-  await sql.unsafe(set.join(" "));
+  await sql.unsafe([...set, ...OF_PLANS].join(" "));
   const [state] = await sql<
     { readOnly: boolean }[]
   >`select current_setting('transaction_read_only')::boolean as "readOnly"`;

@@ -17,8 +17,8 @@ export const SQLITE: Dialect = {
       .map((name) => alias + name)
       .join(", "),
   among: (column, found) => `${column} in (${found})`,
-  some: (table, key, where, only = "true") =>
-    `(${key}) in (select ${key} from (select ${key} from ${table} where ${where} limit :limit) s where ${only})`,
+  some: (change, table, key, where, only = "true") =>
+    `${change} where (${key}) in (select ${key} from (select ${key} from ${table} where ${where} limit :limit) s where ${only})`,
   object: (pairs) => `json_object(${pairs})`,
   list: (pairs, order) => `json_group_array(json_object(${pairs}) order by ${order})`,
   firstEnding: (keys) =>

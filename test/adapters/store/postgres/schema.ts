@@ -64,14 +64,17 @@ export async function serveBy(
  * For the top level of a file; what it returns gives the schema, without a row. What its stores prepare is noted in
  * `statements`.
  */
-export function keepSchema(statements = new Set<string>()): () => Promise<Schema> {
+export function keepSchema(
+  statements = new Set<string>(),
+  conflicts?: { count: number },
+): () => Promise<Schema> {
   let kept: Promise<Schema & { empty: string; end(): Promise<void> }> | undefined;
   const make = async () => {
     const server = await sharePostgres();
     const direct = await freshSchema(server);
     const sql = postgres(direct, { max: 1, onnotice: () => {} });
     const serving = await serveBy(direct, sql);
-    const { url, close } = await recordStatements(serving.url, statements);
+    const { url, close } = await recordStatements(serving.url, statements, conflicts);
     const store = await openStore({ postgres: url });
     const tables = await sql`
       select tablename from pg_tables where schemaname = current_schema() and tablename <> 'migration'

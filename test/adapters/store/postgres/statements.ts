@@ -106,6 +106,14 @@ export function testStatements(server: () => SharedPostgres, recorded: ReadonlyS
     assert.ok(begun.length > 50);
   });
 
+  test("STORE-D-10 no statement finds a row by its place in the table", () => {
+    const all = [...recorded, ...COMBINATIONS.map(recordStatement)];
+    assert.deepEqual(
+      all.filter((text) => /\bctid\b/.test(text)),
+      [],
+    );
+  });
+
   describe("PostgreSQL looks rows up by their keys, and no statement looks expensive", () => {
     let database: ReturnType<typeof openConnections>;
     before(async () => {

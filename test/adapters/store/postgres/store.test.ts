@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import v8 from "node:v8";
 import { runInNewContext } from "node:vm";
-import postgres from "postgres";
 import { spentJti } from "../../../../src/adapters/store/encoding.ts";
 import { loadMigrations, noteDone } from "../../../../src/adapters/store/migrations.ts";
 import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
@@ -24,20 +22,12 @@ import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
 import { stretch } from "../../../support/yardstick.ts";
-import { fillSearched, testAuditRows, testIndexRows, testSearchCosts } from "../audit.contract.ts";
-import { testRestoredMark } from "../copies.contract.ts";
-import { endingOf, testEndings } from "../endings.contract.ts";
-import { makeFamily, retry, rotation, testFamilies, WINDOW } from "../families.contract.ts";
-import { testJobs } from "../jobs.contract.ts";
-import { testKeys } from "../keys.contract.ts";
-import { testNames } from "../names.contract.ts";
-import { testPendingConsents } from "../pending-consents.contract.ts";
-import { testRechecks } from "../rechecks.contract.ts";
-import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
-import { testShortLived } from "../short-lived.contract.ts";
-import { testSignals } from "../signals.contract.ts";
-import type { Harness } from "../store.contract.ts";
-import { ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore, Writer } from "../store.contract.ts";
+import { fillSearched, testSearchCosts } from "../audit.contract.ts";
+import { endingOf } from "../endings.contract.ts";
+import { makeFamily, retry, rotation, WINDOW } from "../families.contract.ts";
+import { makeRegistered } from "../registrations.contract.ts";
+import { ISSUER, makeEvent, makeToken, NOW_SECONDS, Writer } from "../store.contract.ts";
+import { harnessOf, open, openSql, testContracts } from "./contracts.ts";
 import { assertUnavailable, GRACE_MS, TIMEOUT_MS, untilAvailable } from "./deadlines.ts";
 import { freshSchema, keepSchema } from "./schema.ts";
 import { testStatements } from "./statements.ts";
@@ -48,61 +38,14 @@ before(async () => {
 });
 after(() => stop(server));
 
-/** An error that the driver throws outside of any promise fails the running test, because the runner listens for it. */
-async function open(t: TestContext, url: string, timeoutMs?: number) {
-  const store = await openStore({ postgres: url }, timeoutMs);
-  t.after(() => store.close());
-  return store;
-}
-
-async function openSql(t: TestContext, url: string) {
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
-  t.after(() => sql.end({ timeout: 1 }));
-  return sql;
-}
-
 v8.setFlagsFromString("--expose-gc");
 const collect: (options?: { type: "minor" }) => void = runInNewContext("gc");
 
 const statements = new Set<string>();
 const emptied = keepSchema(statements);
 
-const harness: Harness = {
-  name: "PostgreSQL",
-  shared: true,
-  sql: "postgres",
-  async create(t, { bare } = { bare: false }) {
-    const kept = bare ? undefined : await emptied();
-    const url = kept?.url ?? (await freshSchema(server));
-    const sql = kept?.sql ?? (await openSql(t, url));
-    let unused = kept?.store;
-    return {
-      async open() {
-        const store = unused ?? (await open(t, url));
-        unused = undefined;
-        return store;
-      },
-      async execute(text) {
-        await sql.unsafe(text);
-      },
-      select: (text) => sql.unsafe(text),
-    };
-  },
-};
-testKeys(harness);
-testNames(harness);
-testRestoredMark(harness);
-testShortLived(harness);
-testFamilies(harness);
-testPendingConsents(harness);
-testJobs(harness);
-testRechecks(harness);
-testSignals(harness);
-testStore(harness);
-testAuditRows(harness);
-testIndexRows(harness);
-testRegistrations(harness);
-testEndings(harness);
+const harness = harnessOf(() => server, emptied);
+testContracts(harness);
 
 test("the time of the clock of the database is told", async (t) => {
   const { nowMs = assert.fail } = await (await harness.create(t)).open();
@@ -110,6 +53,21 @@ test("the time of the clock of the database is told", async (t) => {
   const beforeMs = Date.now();
   const toldMs = await nowMs();
   assert.ok(toldMs >= beforeMs - 1 && toldMs <= Date.now() + 1, `${toldMs - beforeMs}`);
+});
+
+test("STORE-D-10 an engine that refuses the thresholds of autovacuum gets every table without them", async (t) => {
+  const url = await freshDatabase(server);
+  const sql = await openSql(t, url);
+  await sql.unsafe(`
+    create function refuse() returns event_trigger language plpgsql as $$ begin
+      if current_query() like '%set (autovacuum%' then raise 'no vacuum here' using errcode = '0A000'; end if;
+    end $$;
+    create event trigger refuses on ddl_command_start when tag in ('ALTER TABLE') execute function refuse()`);
+  await open(t, url);
+  const [table] = await sql`select count(*)::int as tables, count(reloptions)::int as settings
+    from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace`;
+  assert.ok(table?.tables > 20);
+  assert.equal(table?.settings, 0);
 });
 
 test("STORE-D-6 while a migration waits for a table that others use, requests to it are answered", async (t) => {
