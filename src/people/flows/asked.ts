@@ -17,7 +17,7 @@ import type { Chain } from "../../spec/rfc8693.ts";
 import { choiceOf } from "../policy/permissions.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
 import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
-import type { Decision, DecisionPage, Offered, Problem, Visitor, Waits } from "./decision.ts";
+import type { Decision, DecisionPage, FormError, Offered, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer, withoutJob } from "./decision.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
@@ -67,13 +67,13 @@ async function show(
   ports: AskedPorts,
   found: Found,
   offer: AskedOffer,
-  problem?: Problem,
+  error?: FormError,
 ): Promise<AskedReview> {
   const { pending } = found;
   const { actor, ask } = pending;
   return defined<AskedReview>({
     ...showOffer(ports, found, offer, pending),
-    problem,
+    ...error,
     actor,
     clientId: ask.clientId,
     chain: ask.subject?.chain ?? [],
@@ -246,7 +246,7 @@ async function decideFound(
     ...found,
     offer: ok(found.offer),
     confirmed: true,
-    again: (offer, problem) => show(ports, found, offer, problem),
+    again: (offer, error) => show(ports, found, offer, error),
     async refuse(reason) {
       const refused = notice("ask_refused", reason, place);
       if (pending.denied) return refused;

@@ -22,7 +22,7 @@ import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
-import type { Decision, Problem, Visitor } from "./decision.ts";
+import type { Decision, FormError, Visitor } from "./decision.ts";
 import { decideOffer, renewed, withoutJob } from "./decision.ts";
 import type { ReviewOffer } from "./offer.ts";
 import { offerTo } from "./offer.ts";
@@ -63,11 +63,11 @@ async function show(
   ports: ReviewPorts,
   found: Found,
   offer: ReviewOffer,
-  problem?: Problem,
+  error?: FormError,
 ): Promise<Review> {
   const { session, client } = found;
   const without = await withoutJob(ports, session, client.clientId, client, offer.job);
-  return defined<Review>({ ...showReview(ports, found, offer), without, problem });
+  return defined<Review>({ ...showReview(ports, found, offer), without, ...error });
 }
 
 const TOLD_BY: Partial<Record<Denied["kind"], AuthorizationError>> = {
@@ -92,7 +92,7 @@ export async function decideReview(
     offer: offerTo(ports, client, request, session),
     refreshOf: (offer) => refreshOf(ports, client, offer),
     confirmed: decision.confirmed || !mustConfirm(client, request.redirectUri),
-    again: (offer, problem) => show(ports, found, offer, problem),
+    again: (offer, error) => show(ports, found, offer, error),
     refuse: (reason) => refuse(ports, audited, found, click, reason, DENIED),
     give: (offer, given) => give(ports, { audited, found, click, decision }, offer, given),
   });

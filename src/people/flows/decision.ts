@@ -41,6 +41,9 @@ export type Offered = {
 /** Why a form is shown again, with nothing decided: a box is missing. */
 export type Problem = Lack | "unconfirmed";
 
+/** PAGE-D-43: the boxes that were ticked are shown ticked again. */
+export type FormError = { problem: Problem; ticked: Ticked & { confirmed: boolean } };
+
 /** What waits for a decision of this session: `about` is the id that its form tokens are bound to. */
 export type Waits = { about: string; place: PagePlace & { id: string }; session: OpenSession };
 
@@ -48,7 +51,7 @@ export type Waits = { about: string; place: PagePlace & { id: string }; session:
 export type Without = { already: readonly PermissionsAt[]; unasked: readonly PermissionsAt[] };
 
 /** What a page shows on which a user decides. */
-export type DecisionPage<O extends Offered> = {
+export type DecisionPage<O extends Offered> = Partial<FormError> & {
   next: "page";
   /** The id of the request, as the URL of the page has it. */
   id: string;
@@ -58,7 +61,6 @@ export type DecisionPage<O extends Offered> = {
   formToken: string;
   /** JOB-D-5: beside a job, what its agent may do without it. */
   without?: Without;
-  problem?: Problem;
   /** The form token of a sign-out. */
   signOutToken: string;
   expiresAtSeconds: number;
@@ -170,7 +172,7 @@ type Decidable<O extends Offered, P, R> = Waits & {
   /** Whether the user ticked what they have to confirm, on a page that asks for it. */
   confirmed: boolean;
   /** Shows the page again, where a box is missing without which nothing is given. */
-  again(offer: O, problem: Problem): P | Promise<P>;
+  again(offer: O, error: FormError): P | Promise<P>;
   refuse(reason: Reason): Promise<R>;
   give(offer: O, given: Given): Promise<R>;
 };
@@ -190,9 +192,11 @@ export async function decideOffer<O extends Offered, P, R = Outcome>(
   const changed = checkForm(ports, audited, session, { formToken: shown, about: seen }, place);
   if (changed !== undefined) return changed;
   const given = givenOf(offer.value.choice, ticked, offer.value.job?.bounds);
+  const lacks = (problem: Problem) =>
+    again(offer.value, { problem, ticked: { ...ticked, confirmed: confirmed } });
   // PAGE-D-11: a box that is missing decides nothing; the page asks for it.
-  if (!confirmed) return again(offer.value, "unconfirmed");
-  return given.ok ? give(offer.value, given.value) : again(offer.value, given.error);
+  if (!confirmed) return lacks("unconfirmed");
+  return given.ok ? give(offer.value, given.value) : lacks(given.error);
 }
 
 /**

@@ -31,7 +31,7 @@ export const visitorOf = (ports: Pick<PeoplePorts, "hash">, request: HttpRequest
 
 export function decisionView(
   ports: BasePorts,
-  { id, session, offer, expiresAtSeconds, problem, ...page }: DecisionPage<Offered>,
+  { id, session, offer, expiresAtSeconds, problem, ticked, ...page }: DecisionPage<Offered>,
 ): DecisionView {
   const { issuer, policy, agents } = ports.settings();
   const { choice, job, denied } = offer;
@@ -47,6 +47,7 @@ export function decisionView(
     agents: furtherAgentsOf(policy, offer, session).map((one) => shownParty(agents, one)),
     denied,
     problem,
+    ticked,
     user: shownUser(session),
     zone: zoneOf(ports, session),
     formToken: page.formToken,

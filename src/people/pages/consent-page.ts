@@ -1,7 +1,7 @@
 /** The page on which a user allows a client what it asks for, or refuses (PAGE-D-6 to PAGE-D-11). */
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { DecisionView, Ways } from "./decision-parts.ts";
-import { decision, fact, problemOf, titleOf } from "./decision-parts.ts";
+import { checked, decision, fact, problemOf, titleOf } from "./decision-parts.ts";
 import { isolated, shownHost, shownId } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
@@ -63,11 +63,11 @@ function warning(view: ConsentView, texts: Texts): Html | undefined {
 }
 
 /** PAGE-D-8: a browser asks for the box itself, though not of a user who refuses; the server asks in any case. */
-function confirmation({ mustConfirm, problem }: ConsentView, texts: Texts): Html | undefined {
+function confirmation({ mustConfirm, problem, ticked }: ConsentView, texts: Texts): Html | undefined {
   if (!mustConfirm) return undefined;
   const isMissing = problem === "unconfirmed";
   const wrong = isMissing ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
-  return html`<label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.confirm}</span></label>`;
+  return html`<label><input type="checkbox" name="confirm" value="1" required${wrong}${checked(ticked?.confirmed)}><span>${texts.confirm}</span></label>`;
 }
 
 function ownFacts(view: ConsentView, texts: Texts): readonly Html[] {

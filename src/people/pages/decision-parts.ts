@@ -2,7 +2,7 @@
 
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { Problem } from "../flows/decision.ts";
+import type { FormError } from "../flows/decision.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
 import type { ShownTarget, ShownUser } from "./display-names.ts";
@@ -16,7 +16,7 @@ import type { ShownParty } from "./parties.ts";
 import { partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
-export type DecisionView = {
+export type DecisionView = Partial<FormError> & {
   /** What is asked at each target, and the objects to which that is limited; `box` is the value of the box of each. */
   at: readonly {
     target: ShownTarget;
@@ -32,8 +32,6 @@ export type DecisionView = {
   agents: readonly ShownParty[];
   /** The user has refused it, and may take that back. */
   denied?: true;
-  /** Nothing was decided, because a box is missing. */
-  problem?: Problem;
   /** Why the client or agent asks, in its own words. */
   reason?: string;
   user: ShownUser;
@@ -68,8 +66,8 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
-${view.at.map((one, index) => permissionsAt(one, index, texts))}
-${participants(view.job, texts)}
+${view.at.map((one, index) => permissionsAt(one, view.ticked, index, texts))}
+${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
@@ -112,36 +110,47 @@ const scopesOf = ({ at }: DecisionView): readonly string[] => [
  */
 function permissionsAt(
   { target, permissions, limits }: DecisionView["at"][number],
+  ticked: DecisionView["ticked"],
   index: number,
   texts: Texts,
 ): Html {
   return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target, texts))}</legend>
 ${index === 0 ? html`<p class="hint" id="tick-hint">${texts.tickHint}</p>` : undefined}
-${permissions.map((one) => box("scope", one.box, html`${inLanguage(one.sentence, [texts.language])}`, "one"))}
-${limitsAt(limits, index, texts)}
+${permissions.map((one) => box("scope", one.box, html`${inLanguage(one.sentence, [texts.language])}`, "one", ticked?.scopes.includes(one.box)))}
+${limitsAt(limits, ticked, index, texts)}
 </fieldset>`;
 }
 
 /** One box takes all of it. */
-function everything({ at, job }: DecisionView, texts: Texts): Html | undefined {
+function everything({ at, job, ticked }: DecisionView, texts: Texts): Html | undefined {
   const boxes = at.reduce((sum, { permissions }) => sum + permissions.length, job?.participants.length ?? 0);
-  return boxes > 1 ? box("all", "1", html`${texts.everything}`, "every") : undefined;
+  return boxes > 1 ? box("all", "1", html`${texts.everything}`, "every", ticked?.all) : undefined;
 }
 
-export const box = (name: string, value: string, words: Html, kind: "one" | "every"): Html =>
-  html`<label class="${kind}"><input type="checkbox" name="${name}" value="${value}"><span>${words}</span></label>`;
+export const box = (
+  name: string,
+  value: string,
+  words: Html,
+  kind: "one" | "every",
+  isTicked: boolean | undefined,
+): Html =>
+  html`<label class="${kind}"><input type="checkbox" name="${name}" value="${value}"${checked(isTicked)}><span>${words}</span></label>`;
+
+/** PAGE-D-10, PAGE-D-43: nothing is ticked before the user has ticked it. */
+export const checked = (isTicked: boolean | undefined): Html | undefined =>
+  isTicked ? html` checked` : undefined;
 
 /** RAR-D-9, RFC9396-3.1-2: every object is shown with all that it says, and is given unless its tick is taken away. */
 function limitsAt(
   limits: DecisionView["at"][number]["limits"],
+  ticked: DecisionView["ticked"],
   index: number,
   texts: Texts,
 ): Html | undefined {
   if (limits.length === 0) return undefined;
   const hint = `limits-hint-${index}`;
-  const boxes = limits.map(
-    (one) =>
-      html`<label class="one"><input type="checkbox" name="detail" value="${one.box}" checked><span>${sentence(one.detail, texts)}</span></label>`,
+  const boxes = limits.map((one) =>
+    box("detail", one.box, sentence(one.detail, texts), "one", ticked?.details.includes(one.box) ?? true),
   );
   return html`<fieldset aria-describedby="${hint}"><legend>${texts.limits}</legend>
 <p class="hint" id="${hint}">${texts.limitsHint}</p>

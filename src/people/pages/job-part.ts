@@ -60,11 +60,15 @@ ${besideIt(job.beside, texts)}
 }
 
 /** PAGE-D-35: each of them needs a tick of its own, and its card says what it gets. */
-export function participants(job: JobView | undefined, texts: Texts): Html | undefined {
+export function participants(
+  job: JobView | undefined,
+  ticked: readonly string[] | undefined,
+  texts: Texts,
+): Html | undefined {
   if (job === undefined || job.participants.length === 0) return undefined;
   const boxes = job.participants.map(
     ({ box, party, may, unasked }) =>
-      html`<label class="one"><input type="checkbox" name="agent" value="${box}">${disc(party, texts)}<span>${partyLines(party, texts)}${
+      html`<label class="one"><input type="checkbox" name="agent" value="${box}"${ticked?.includes(box) ? html` checked` : undefined}>${disc(party, texts)}<span>${partyLines(party, texts)}${
         may === undefined ? undefined : part(partSaid(may, texts))
       }${unasked.length === 0 ? undefined : part(texts.jobPartUnasked(briefly(unasked, texts)))}</span></label>`,
   );

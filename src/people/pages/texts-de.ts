@@ -32,7 +32,7 @@ export const de: Texts = {
     unconfirmed: {
       title: "Ein Häkchen fehlt",
       text: (_target) =>
-        html`Es ist noch nichts entschieden. Kreuzen Sie „Ich habe das gerade selbst begonnen“ an und noch einmal, was Sie erlauben.`,
+        html`Es ist noch nichts entschieden. Kreuzen Sie „Ich habe das gerade selbst begonnen“ an, wenn das stimmt, und prüfen Sie noch einmal, was Sie erlauben.`,
     },
     nothing_ticked: {
       title: "Nichts ist angekreuzt",
@@ -42,7 +42,7 @@ export const de: Texts = {
     limit_not_ticked: {
       title: "Eine Grenze fehlt",
       text: (_target) =>
-        html`Es ist noch nichts entschieden. Kreuzen Sie von jeder Art eine Grenze an und noch einmal, was Sie erlauben.`,
+        html`Es ist noch nichts entschieden. Kreuzen Sie von jeder Art mindestens eine Grenze an, und prüfen Sie noch einmal, was Sie erlauben.`,
     },
   },
   refusedBefore:

@@ -38,7 +38,7 @@ export const en = {
     unconfirmed: {
       title: "One box is missing",
       text: (_target: Html) =>
-        html`Nothing is decided yet. Tick “I started this myself just now”, and tick again what you allow.`,
+        html`Nothing is decided yet. Tick “I started this myself just now”, if you did, and look again at what you allow.`,
     },
     nothing_ticked: {
       title: "Nothing is ticked",
@@ -48,7 +48,7 @@ export const en = {
     limit_not_ticked: {
       title: "A limit is missing",
       text: (_target: Html) =>
-        html`Nothing is decided yet. Leave one limit of each kind ticked, and tick again what you allow.`,
+        html`Nothing is decided yet. Tick at least one limit of each kind, and look again at what you allow.`,
     },
   } satisfies Record<Problem, { title: string; text: (target: Html) => Html }>,
   refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",

@@ -12,10 +12,11 @@ import {
   linkIn,
   PLANNER,
 } from "../../support/asking-agents.ts";
-import { shownBy } from "../../support/markup.ts";
+import { elementsOf, parseMarkup, shownBy } from "../../support/markup.ts";
 import {
   Browser,
   files,
+  formOf,
   NOTES,
   PRIVATE,
   parametersOf,
@@ -218,7 +219,31 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
   ]);
 });
 
-test("PAGE-D-35, RAR-D-9 each target has limits of its own, and what is ticked of them is in its consent and its tokens", async () => {
+/** Name and value of each box that is ticked. */
+const tickedOn = ({ text }: Answer): string[] =>
+  elementsOf(parseMarkup(text)).flatMap(({ attributes: of }) =>
+    of.has("checked") ? [`${of.get("name")} ${of.get("value")}`] : [],
+  );
+
+test("PAGE-D-43 a page that comes back for a missing box keeps what was ticked, of the boxes that it has, and a form of another page ticks nothing", async () => {
+  const job = { title: "x", targets: [LEDGER, BANK, API], scopes: ["pay", "api.write"], agents: [CREW] };
+  const { browser, page } = await pageOf(await asking(job, { user: "ines" }), "ines");
+  const sent = {
+    all: "",
+    scope: [`pay ${BANK}`, '"><b>x</b>', "pay.none"],
+    agent: [CREW, '"><i>y</i>'],
+    detail: ["0"],
+  };
+  const again = await browser.decide(page, sent);
+  assert.deepEqual([again.status, tickedOn(again)], [400, [`scope pay ${BANK}`, `agent ${CREW}`]]);
+  assert.doesNotMatch(again.text, /<b>x|<i>y|pay\.none/);
+  const forged = await browser.decide(page, { ...sent, token: "forged.form" });
+  assert.equal(forged.status, 403);
+  assert.deepEqual(tickedOn(forged), []);
+  assert.deepEqual(tickedOn(await browser.get(formOf(page).action)), []);
+});
+
+test("PAGE-D-35, RAR-D-9, PAGE-D-43 each target has limits of its own, and what is ticked of them is in its consent and its tokens", async () => {
   const objects = [
     { type: PAYMENT, most: 100, to: "Ann" },
     { type: PAYMENT, most: 5, to: "Ben" },
@@ -234,6 +259,9 @@ test("PAGE-D-35, RAR-D-9 each target has limits of its own, and what is ticked o
   assert.match(shown, /API \(api\.example\) it asks to write to the API All of this/);
   const lacks = await browser.decide(page, { all: "1", detail: ["0"] });
   assert.deepEqual([lacks.status, /A limit is missing/.test(shownBy(lacks.text))], [400, true]);
+  // PAGE-D-43: what was ticked is ticked, also where that is not what the page began with, and nothing else.
+  assert.deepEqual(tickedOn(page), ["detail 0", "detail 1", `detail 0 ${BANK}`, `detail 1 ${BANK}`]);
+  assert.deepEqual(tickedOn(lacks), ["detail 0", "all 1"]);
   await browser.decide(lacks, { all: "1", detail: ["0", `1 ${BANK}`] });
   const id = idOf(await last("job.approved"));
   const detailsAt = async (target: string): Promise<unknown> => {
