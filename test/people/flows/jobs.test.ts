@@ -242,7 +242,7 @@ test("JOB-D-24 where the jobs of user and agent become too many between page and
   const browser = new Browser(service, provider);
   const page = await browser.signIn(await browser.get(link), "fay");
   const review = await browser.review(
-    request(verifierOf(), { job_request: JSON.stringify({ title: "a code" }) }),
+    request(verifierOf(), { mandate_job_request: JSON.stringify({ title: "a code" }) }),
     "fay",
   );
   const made: unknown[] = [];
