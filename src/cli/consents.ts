@@ -1,13 +1,16 @@
 /** `mandate consents`: consent records (PROD-2.6-3) that the operator keeps for subjects who consented elsewhere. */
 import { clock } from "../adapters/clock.ts";
+import { hash } from "../adapters/crypto/hash.ts";
 import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { ChangeFailure } from "../flows/consents.ts";
 import { putConsent } from "../flows/consents.ts";
-import { jobOver } from "../flows/jobs.ts";
+import { jobOverFor } from "../flows/jobs.ts";
 import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
+import { givesAnything } from "../policy/consent.ts";
+import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -130,21 +133,28 @@ async function withdrawStored({ settings, store, print, printError }: Admin, id:
 }
 
 async function listStored(
-  { settings, store, print }: Admin,
+  admin: Admin,
   { issuer, subject, json }: { issuer: string | undefined; subject: string | undefined; json: boolean },
 ): Promise<number> {
+  const { settings, store, print } = admin;
   const origin = issuer === undefined || subject === undefined ? undefined : { iss: issuer, sub: subject };
   for (const consent of await store.consents.list(origin)) {
     const { iss, sub } = consent.origin;
     if (iss !== (issuer ?? iss) || sub !== (subject ?? sub)) continue;
-    if (json) print(jsonLine(consentJson(consent)));
-    else {
-      const { jobId, jobIssuer } = consent;
-      // JOB-D-6: a consent of a job counts as long as the exchange takes the job.
-      const isOurs = jobId !== undefined && jobIssuer === undefined;
-      const over = isOurs ? jobOver({ clock }, await store.jobs.find(jobId)) : undefined;
-      print(consentLine(consent, clock.nowSeconds(), titlesOf(settings), over));
-    }
+    const state = await stateOf(admin, consent);
+    print(
+      json ? jsonLine({ ...consentJson(consent), state }) : consentLine(consent, state, titlesOf(settings)),
+    );
   }
   return EXIT.done;
+}
+
+/** PAGE-D-34: what an exchange would find of it. */
+async function stateOf({ settings, store }: Admin, consent: StoredConsent): Promise<string> {
+  const { withdrawnAtSeconds, expiresAtSeconds = Number.POSITIVE_INFINITY } = consent;
+  if (withdrawnAtSeconds !== undefined) return "withdrawn";
+  if (expiresAtSeconds <= clock.nowSeconds()) return "expired";
+  const over = await jobOverFor({ clock, hash, jobs: store.jobs, endings: store.endings }, consent);
+  if (over !== undefined) return over.replace("_", "-");
+  return givesAnything(settings.policy, consent) ? "in-force" : "target-gone";
 }

@@ -80,17 +80,8 @@ export function agentText(id: string, titles: Titles): string {
 
 // --- consents ---------------------------------------------------------------------------------------------------
 
-/** `jobOver`: why its job gives nothing any more, and so the consent neither. */
-export function consentLine(
-  consent: StoredConsent,
-  nowSeconds: number,
-  titles: Titles,
-  jobOver?: string,
-): string {
+export function consentLine(consent: StoredConsent, state: string, titles: Titles): string {
   const { id, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
-  let state = jobOver?.replace("_", "-") ?? "in-force";
-  if ((expiresAtSeconds ?? Number.POSITIVE_INFINITY) <= nowSeconds) state = "expired";
-  if (withdrawnAtSeconds !== undefined) state = "withdrawn";
   const rest = fields({
     issuer: word(origin.iss),
     subject: word(origin.sub),

@@ -1,9 +1,11 @@
 /** Jobs as they are told of: what one is, what there is of it, and what its end leaves (JOB-D-20 to JOB-D-23). */
 import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
+import type { Consent } from "../policy/access.ts";
 import type { Closure } from "../policy/closure.ts";
 import { buildClosure, unaskedRules } from "../policy/closure.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import type { Job } from "../policy/jobs.ts";
+import { jobKey } from "../policy/jobs.ts";
 import type { SubjectRule } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import type { JobHoldings } from "../ports-store.ts";
@@ -102,6 +104,17 @@ export function jobOver(
   return found.job.bounds.notAfterSeconds - clock.nowSeconds() < TOKEN_SECONDS_MIN
     ? "job_expired"
     : undefined;
+}
+
+/** JOB-D-6: why a consent that counts in a job alone gives nothing any more; another server tells this one of an end. */
+export async function jobOverFor(
+  ports: Pick<Ports, "clock" | "jobs" | "endings" | "hash">,
+  { jobId, jobIssuer }: Pick<Consent, "jobId" | "jobIssuer">,
+): Promise<ReturnType<typeof jobOver>> {
+  if (jobId === undefined) return undefined;
+  if (jobIssuer === undefined) return jobOver(ports, await ports.jobs.find(jobId));
+  const isEnded = await ports.endings.isEnded([jobKey(ports.hash.sha256, jobIssuer, jobId)]);
+  return isEnded ? "job_ended" : undefined;
 }
 
 /** Codes that were used are on record under this name. */

@@ -112,6 +112,8 @@ export const POLL_SECONDS_MAX = 60;
 export const POLLS_KNOWN_MAX = 20_000;
 /** Consents and events on one page. */
 export const ACCOUNT_CONSENTS = 20;
+/** So often is the store read for them, where most belong to jobs. */
+export const STANDING_READS_MAX = 10;
 export const ACCOUNT_EVENTS = 20;
 /**
  * The events of the user that are read in one stretch, and the most for one page and for finding when consents were

@@ -11,7 +11,7 @@ import type { Json } from "../spec/rfc8259.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import { readDetails } from "../spec/rfc9396.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
-import type { Origin } from "./access.ts";
+import type { Consent, Origin } from "./access.ts";
 import { checkConforms } from "./details.ts";
 import type { PolicySet } from "./rules.ts";
 import { nameText } from "./worded.ts";
@@ -100,3 +100,9 @@ export function parseConsent(
 function isActorName(actor: string): boolean {
   return /^(?:spiffe|platform):/i.test(actor) ? isWorkloadName(actor) : /^[\x21-\x7e]+$/.test(actor);
 }
+
+/** PAGE-D-34: whether a target of it is still there with one of its scopes; without one an exchange finds nothing. */
+export const givesAnything = (
+  { targets: known }: Pick<PolicySet, "targets">,
+  { targets, scopes }: Pick<Consent, "targets" | "scopes">,
+): boolean => targets.some((name) => known.get(name)?.scopes.some((one) => scopes.includes(one)) === true);

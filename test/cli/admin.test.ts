@@ -13,6 +13,7 @@ import type { ChainHead } from "../../src/adapters/audit/chain.ts";
 import { checkRecord, eventHash } from "../../src/adapters/audit/chain.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, makeClock } from "../../src/adapters/clock.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
@@ -23,6 +24,7 @@ import { escapeUnsafe } from "../../src/audit/safe-text.ts";
 import { recordAsAdmin } from "../../src/cli/admin-log.ts";
 import { eventLine, word } from "../../src/cli/text.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { buildEnding } from "../../src/policy/endings.ts";
 import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
@@ -474,7 +476,12 @@ test("consents list prints every consent with its state, or only those of one is
     targets: [API],
     scope: "trips.read",
     withdrawn_at: 1_790_000_000,
+    state: "withdrawn",
   });
+  assert.deepEqual(
+    records.map(({ state }) => state),
+    ["in-force", "expired", "in-force", "withdrawn"],
+  );
   const [line] = lines(await inside(site, "consents", "list", "--subject", "bob"));
   assert.equal(
     line,
@@ -503,6 +510,19 @@ test("PAGE-D-34, JOB-D-6 consents list says of a consent whose job gives nothing
   assert.deepEqual([await stateOf("j"), await stateOf("k")], ["in-force", "job-unknown"]);
   assert.equal((await inside(site, "jobs", "end", "job_1")).code, 0);
   assert.equal(await stateOf("j"), "job-ended");
+  const others = [
+    { ...kept, id: "gone", targets: ["https://gone.example"] },
+    { ...kept, id: "less", scopes: ["no.such.scope"] },
+    { ...kept, id: "there", jobId: "job_2", jobIssuer: IDP },
+  ];
+  for (const one of others) await recordAsAdmin(site.store, { event: DENIED, consent: { add: one } });
+  assert.deepEqual(
+    [await stateOf("gone"), await stateOf("less"), await stateOf("there")],
+    ["target-gone", "target-gone", "in-force"],
+  );
+  const ending = buildEnding(hash.sha256, { by: "job", iss: IDP, id: "job_2" }, Date.now());
+  await recordAsAdmin(site.store, { event: DENIED, ending });
+  assert.equal(await stateOf("there"), "job-ended");
 });
 
 // --- reading ----------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ import { encodeListing, readListing } from "../../audit/query.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import type { ConsentPorts, Manager } from "../../flows/consents.ts";
 import { withdrawConsent } from "../../flows/consents.ts";
+import { jobOverFor } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { ACCOUNT_CONSENTS, ACCOUNT_LATELY_DAYS } from "../../limits/people.ts";
+import { ACCOUNT_CONSENTS, ACCOUNT_LATELY_DAYS, STANDING_READS_MAX } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -104,7 +105,7 @@ async function showAccount(
   // PAGE-D-15, AUDIT-D-6: the reading is recorded before anything is shown.
   await ports.journal.record({ event: readingEvent(ports, audited, session, query) });
   const nowSeconds = ports.clock.nowSeconds();
-  const [standing, families, jobs, stopped, questions, trail] = await Promise.all([
+  const [{ shown, moreAfter }, families, jobs, stopped, questions, trail] = await Promise.all([
     readStanding(ports, origin, nowSeconds, query.afterConsent),
     ports.families.list(origin),
     livingJobs(ports, session),
@@ -112,9 +113,6 @@ async function showAccount(
     openQuestions(ports, session),
     readTrail(ports, origin, defined<TrailQuery>({ ...timesOf(query), spans, after })),
   ]);
-  const listed = standing.slice(0, ACCOUNT_CONSENTS);
-  // JOB-D-6, PAGE-D-34: what was given for a job of ours stands in the card of the job, and ends with it.
-  const shown = listed.filter(({ jobId, jobIssuer }) => jobId === undefined || jobIssuer !== undefined);
   const { events, last } = trail;
   const sinceMs = (nowSeconds - ACCOUNT_LATELY_DAYS * 24 * 3600) * 1000;
   const lately = await readLately(ports, origin, spans, new Set(shown.map(({ id }) => id)), sinceMs);
@@ -135,7 +133,7 @@ async function showAccount(
     jobs,
     stopped,
     questions,
-    moreAfter: standing.length > listed.length ? listed.at(-1)?.id : undefined,
+    moreAfter,
     lately,
     events,
     older: last && cursorAt(ports, origin, query, last),
@@ -145,18 +143,39 @@ async function showAccount(
   });
 }
 
-/** The list begins again where nothing follows, so that a link cannot make it seem that nothing is allowed. */
+/**
+ * A page of what stands by itself: JOB-D-6, PAGE-D-34: what was given for a job of ours stands in the card of the job, and
+ * what was given in one of another server goes with that. After so many reads the rest is on the next page.
+ */
 async function readStanding(
-  { consents }: Pick<PeoplePorts, "consents">,
+  ports: AccountPorts,
   origin: Origin,
   nowSeconds: number,
-  afterId: string | undefined,
-): Promise<readonly StandingConsent[]> {
-  const page = { nowSeconds, limit: ACCOUNT_CONSENTS + 1 };
-  if (afterId === undefined) return consents.standing(origin, page);
-  const following = await consents.standing(origin, { ...page, afterId });
-  return following.length > 0 ? following : consents.standing(origin, page);
+  afterConsent: string | undefined,
+): Promise<{ shown: readonly StandingConsent[]; moreAfter?: string }> {
+  const shown: StandingConsent[] = [];
+  let afterId = afterConsent;
+  for (let reads = 1; reads <= STANDING_READS_MAX; reads++) {
+    const page = defined<StandingPage>({ nowSeconds, limit: ACCOUNT_CONSENTS, afterId });
+    const read = await ports.consents.standing(origin, page);
+    for (const one of read) {
+      const isOfOurJob = one.jobId !== undefined && one.jobIssuer === undefined;
+      if (isOfOurJob || (await jobOverFor(ports, one)) !== undefined) continue;
+      // One more than a page has shows that more follow.
+      if (shown.length === ACCOUNT_CONSENTS) return { shown, moreAfter: shown.at(-1)?.id ?? "" };
+      shown.push(one);
+    }
+    const isLast = read.length < ACCOUNT_CONSENTS;
+    // The list begins again where nothing follows, so that a link cannot make it seem that nothing is allowed.
+    if (isLast && shown.length === 0 && afterConsent !== undefined)
+      return readStanding(ports, origin, nowSeconds, undefined);
+    if (isLast) return { shown };
+    afterId = read.at(-1)?.id;
+  }
+  return defined<{ shown: StandingConsent[]; moreAfter?: string }>({ shown, moreAfter: afterId });
 }
+
+type StandingPage = Parameters<PeoplePorts["consents"]["standing"]>[1];
 
 function readingEvent(
   { settings }: Pick<PeoplePorts, "settings">,

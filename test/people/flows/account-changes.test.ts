@@ -4,16 +4,17 @@ import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { JOBS_LISTED } from "../../../src/limits/jobs.ts";
-import { ACCOUNT_EVENTS } from "../../../src/limits/people.ts";
+import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS } from "../../../src/limits/people.ts";
 import { makeFormTokens } from "../../../src/people/adapters/form-tokens.ts";
 import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
 import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
 import { stopOwnJob } from "../../../src/people/flows/own-jobs.ts";
 import { findSession } from "../../../src/people/flows/session.ts";
 import type { PeoplePorts } from "../../../src/people/ports.ts";
+import { buildEnding } from "../../../src/policy/endings.ts";
 import { adding, makeJob } from "../../adapters/store/jobs.contract.ts";
 import type { RefreshFlow } from "../../support/refresh.ts";
-import { ALICE, openRefresh, withRefresh } from "../../support/refresh.ts";
+import { ALICE, LOGIN, openRefresh, withRefresh } from "../../support/refresh.ts";
 
 const DAY = 24 * 3600;
 const NOTE = { id: "r-1", endpoint: "/account", source_ip: "192.0.2.1" };
@@ -133,4 +134,36 @@ test("JOB-D-13 a job is shown and stopped behind more newer ones than a page of 
   await takeBack(flow.ports, NOTE, key, { formToken: takeAllToken, all: true, confirmed: true });
   assert.deepEqual(await shown(), []);
   assert.ok((await flow.ports.jobs.find("job_old"))?.ended);
+});
+
+test("PAGE-D-34 a page of consents is filled past those of jobs, says what follows, and has none of another server's job that ended", async (t) => {
+  const flow = await openRefresh(t);
+  const { ports } = flow;
+  const key = await signIn(flow, "one");
+  const event = { type: "consent.recorded", outcome: "allow", reason: "by_operator" } as const;
+  const add = async (id: string, more: object = {}): Promise<void> => {
+    const consent = { id, version: 1, origin: ALICE, actor: "a", targets: ["t"], scopes: ["s"], ...more };
+    assert.ok((await ports.journal.record({ event, consent: { add: consent } })).ok);
+  };
+  // By their ids, these stand before what is shown, and more of them than a page has.
+  for (let one = 0; one < 2 * ACCOUNT_CONSENTS + 1; one++) await add(`a-${100 + one}`, { jobId: "job_1" });
+  await add("b-ended", { jobId: "job_2", jobIssuer: LOGIN });
+  await add("b-there", { jobId: "job_3", jobIssuer: LOGIN });
+  const shown = async (query: AccountQuery = {}) => {
+    const { consents, moreAfter } = await open(ports, key, query);
+    return [consents.map(({ id }) => id), moreAfter];
+  };
+  assert.deepEqual(await shown(), [["b-ended", "b-there"], undefined]);
+  const ending = buildEnding(ports.hash.sha256, { by: "job", iss: LOGIN, id: "job_2" }, ports.clock.nowMs());
+  const revoked = { type: "token.revoked", outcome: "allow", reason: "by_operator" } as const;
+  assert.ok((await ports.journal.record({ event: revoked, ending })).ok);
+  assert.deepEqual(await shown(), [["b-there"], undefined]);
+  const own = Array.from({ length: ACCOUNT_CONSENTS }, (_, one) => `c-${100 + one}`);
+  for (const id of own) await add(id);
+  const first = ["b-there", ...own.slice(0, -1)];
+  assert.deepEqual(await shown(), [first, first.at(-1)]);
+  assert.deepEqual(await shown({ afterConsent: first.at(-1) ?? "" }), [own.slice(-1), undefined]);
+  // Where nothing but consents of jobs follows, the list begins again.
+  await add("d-1", { jobId: "job_1" });
+  assert.deepEqual(await shown({ afterConsent: own.at(-1) ?? "" }), [first, first.at(-1)]);
 });
