@@ -146,5 +146,5 @@ ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
 .days button{width:auto;min-height:2.5rem;padding:.25rem 1.5rem}
 input[type=date]{font:inherit;min-height:2.5rem;padding:.25rem .5rem;border:1px solid var(--quiet);border-radius:.5rem;background:var(--card);color:var(--ink);max-width:100%}
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}
-@media(min-width:44rem){header{margin-top:1rem}main{border:1px solid var(--line);border-radius:.75rem;padding:1rem 2rem 1.25rem}header,footer{padding:.6rem 2rem}footer{margin-bottom:2rem}}
+@media(min-width:44rem){header{margin-top:1rem}main{border:1px solid var(--line);border-radius:.75rem;padding:1rem 2rem 1.25rem}header,footer{padding:.6rem 2rem}ul.choices{grid-template-columns:repeat(auto-fit,minmax(9rem,17.4rem))}footer{margin-bottom:2rem}}
 `;
