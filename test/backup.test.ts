@@ -313,6 +313,7 @@ test("the start on a copy says that what was issued is ended when that is on rec
     timers,
     log: { tell: ({ event }: { event: string }) => void order.push(event) } as unknown as Log,
     stopped: new AbortController().signal,
+    atStart: (step) => step(),
   });
   assert.deepEqual(order, ["recorded", "recorded", "store_restored"]);
 });

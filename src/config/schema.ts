@@ -30,7 +30,7 @@ const issuerUrl = v.pipe(
 
 const startSeconds = settingOfStart(
   v.optional(whole(0, 3600), STORE_START_SECONDS),
-  "How many seconds the start waits for a database that does not answer, or a file that another process holds; 60 by default.",
+  "How many seconds each step of the start waits for a database that does not answer, or a file that another process holds; 60 by default.",
 );
 const sqlite = v.strictObject({
   sqlite: settingOfStart(text, "The database file, relative to the folder of this configuration."),

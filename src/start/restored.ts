@@ -3,6 +3,7 @@
  * assertion that may have been spent has expired. What was recorded after the copy is missing in it: spent assertions and
  * codes, used refresh tokens, endings.
  */
+import type { AtStart } from "../adapters/store/open.ts";
 import type { RestoredMark } from "../adapters/store/store.ts";
 import { recordEnding } from "../flows/endings.ts";
 import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
@@ -16,11 +17,13 @@ type RestoredOptions = {
   timers: Timers;
   log: Log;
   stopped: AbortSignal;
+  atStart: AtStart;
 };
 
 /** Resolves when requests may be answered. A process that ends before finds the mark again at its next start. */
-export async function settleRestored({ mark, ports, timers, log, stopped }: RestoredOptions): Promise<void> {
-  const copiedMs = await mark.find();
+export async function settleRestored(options: RestoredOptions): Promise<void> {
+  const { mark, ports, timers, log, stopped, atStart } = options;
+  const copiedMs = await atStart(() => mark.find());
   if (copiedMs === undefined) return;
   const settings = ports.settings();
   const waitSeconds = longestSingleUse(settings);
@@ -32,12 +35,13 @@ export async function settleRestored({ mark, ports, timers, log, stopped }: Rest
     "and clients with what you know of the time since.";
   const policy = { digest: settings.policy.digest };
   for (const by of ["everything", "every_grant"] as const) {
-    await recordEnding(ports, { by }, { reason: "store_restored", policy, detail: { copied_at: copied } });
+    const of = { reason: "store_restored", policy, detail: { copied_at: copied } } as const;
+    await atStart(() => recordEnding(ports, { by }, of));
   }
   log.tell({ level: "warning", event: "store_restored", message });
   await pause(1_000 * waitSeconds, timers, stopped);
   if (stopped.aborted) return;
-  await mark.clear();
+  await atStart(() => mark.clear());
 }
 
 /** The longest time for which a JWT is accepted that is accepted once, with the tolerance for clocks of others. */

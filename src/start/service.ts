@@ -26,7 +26,8 @@ import { makeProofQueue } from "../adapters/proof-queue.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
 import { startSender } from "../adapters/signals/sender.ts";
 import { startForgetting } from "../adapters/store/forget-successors.ts";
-import { openStoreAtStart } from "../adapters/store/open.ts";
+import type { AtStart } from "../adapters/store/open.ts";
+import { openStore, waitAtStart } from "../adapters/store/open.ts";
 import type { EventLog, RestoredMark, Store } from "../adapters/store/store.ts";
 import { openTestClock } from "../adapters/test-clock.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
@@ -64,6 +65,7 @@ export type Service = {
   ports: Ports;
   timers: Timers;
   restored: RestoredMark;
+  atStart: AtStart;
   counters: Counters;
   watch: Omit<Watch, "configuration">;
   /** The people's wing; undefined where users have never signed in. */
@@ -95,9 +97,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     const message = `Waiting up to ${fixed.store.startSeconds} s for the store: ${why}`;
     log.tell({ level: "warning", event: "store_awaited", message });
   };
-  const store = await openStoreAtStart(fixed.store, fixed.store.startSeconds, onWait, stopped);
+  const atStart = waitAtStart(fixed.store, fixed.store.startSeconds, onWait, stopped);
+  const store = await atStart(() => openStore(fixed.store));
   const { instance } = fixed.audit;
-  const name = await takeNameAtStart(store, fixed.audit, log, stopped);
+  const name = await atStart(() => takeNameAtStart(store, fixed.audit, log, stopped));
   const counters = makeCounters(current.issuer);
   const eventLog = timed(store.log, counters);
   const { witness: place } = fixed.audit;
@@ -114,7 +117,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     if (behind !== undefined) await markWentBack({ store, clock, hash, timers, log, reopen }, behind);
     onFatal(reason);
   };
-  const journal = await openJournalAtStart({ ...writing, onFatal: onLost });
+  const journal = await atStart(() => openJournalAtStart({ ...writing, onFatal: onLost }));
   name.onLost(() => journal.giveUp());
   journal.follow(counters.recorded);
   /** The journal for events outside of requests, for which no caller waits. */
@@ -152,15 +155,17 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     ring,
     work: keyWork,
     keyService,
-  } = await openKeys({
-    store,
-    journal,
-    custody: openCustody(encryptionKeys, fixed.keys.service),
-    settings,
-    clock,
-    timers,
-    log,
-  });
+  } = await atStart(() =>
+    openKeys({
+      store,
+      journal,
+      custody: openCustody(encryptionKeys, fixed.keys.service),
+      settings,
+      clock,
+      timers,
+      log,
+    }),
+  );
   const checkpointSigner = ring.signer("checkpoint");
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
   const trail = { store, journal, signer: checkpointSigner, verifier, clock, timers, onFault };
@@ -181,7 +186,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const { failedLately } = throttle;
   const budget = fixed.limits.proofMillisecondsPerSecond;
   const proofs = makeProofQueue({ clock, cpuMs, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
-  await tellUnaskedGrants(store, log);
+  await atStart(() => tellUnaskedGrants(store, log));
   // The clock is the machine's own, also where a test sets another one for the server.
   const clocks = await watchClocks({ store, instance, name, settings, clock: systemClock, timers, log });
   const comparison = {
@@ -191,7 +196,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     hash,
     lastWritten: wroteLast,
   };
-  const logsAhead = witness && (await markIfBehind({ ...comparison, witness }, log));
+  const logsAhead = witness && (await atStart(() => markIfBehind({ ...comparison, witness }, log)));
   // Only now, because what was noted before tells the comparison what the store has lost.
   keep(journal);
   record(loaded(current));
@@ -231,6 +236,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     prepare: wing.load,
     timers,
     restored: store.restored,
+    atStart,
     counters,
     watch: {
       ...watchOf(journal, name, remote, log, () => stopping),

@@ -2,6 +2,7 @@ import { runFiles } from "../support/run-files.ts";
 
 await runFiles(
   "start",
+  "start-waits",
   "capacity",
   "wrong-configurations",
   "wrong-options",

@@ -9,6 +9,8 @@ export type DatabaseProxy = {
   manner: "pass" | "close" | "close after data" | "never answer";
   /** Connections that were begun. */
   attempts: number;
+  /** Called with each piece that a client says. */
+  onPiece(): void;
   /** Ends every connection. */
   cut(): void;
   close(): void;
@@ -21,6 +23,7 @@ export async function openDatabaseProxy(url: string): Promise<DatabaseProxy> {
     proxy.attempts++;
     open.add(near);
     near.on("error", () => {});
+    near.on("data", () => proxy.onPiece());
     if (proxy.manner === "close") near.end();
     if (proxy.manner === "close after data") near.once("data", () => near.end());
     if (proxy.manner === "never answer") near.resume();
@@ -40,6 +43,7 @@ export async function openDatabaseProxy(url: string): Promise<DatabaseProxy> {
     url: ours.href,
     manner: "pass",
     attempts: 0,
+    onPiece() {},
     cut() {
       for (const socket of open) socket.destroy();
     },

@@ -5,7 +5,7 @@ import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { StorePlace } from "../../settings/settings.ts";
 import type { OpenOptions, Store } from "./store.ts";
-import { StoreBusy, StoreMisplaced } from "./store.ts";
+import { StoreBusy } from "./store.ts";
 
 /** Opens the store and migrates it; a call that takes longer than `timeoutMs` throws StoreUnavailable. */
 export function openStore(place: StorePlace, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
@@ -22,31 +22,39 @@ export function openUnchangedStore(place: StorePlace): Promise<Store> {
   return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true, mustBeCurrent: true });
 }
 
+/** Does a step of the start, again where the store was away meanwhile. */
+export type AtStart = <T>(step: () => Promise<T>) => Promise<T>;
+
 /**
- * For the server, which waits while the database does not answer. `onWait` is told once what it waits for; once
- * `stopped` is aborted, its reason is thrown.
+ * STORE-D-20: for the server, each of whose steps until it listens waits so long while the database does not answer, so
+ * that an outage meets no start harder than another. `onWait` is told once for each what it waits for; once `stopped` is
+ * aborted, its reason is thrown. The steps may be done twice.
  */
-export async function openStoreAtStart(
+export function waitAtStart(
   place: StorePlace,
   waitSeconds: number,
   onWait: (why: string) => void,
   stopped?: AbortSignal,
-): Promise<Store> {
-  const deadlineMs = performance.now() + 1_000 * waitSeconds;
-  let told = false;
-  for (;;) {
-    try {
-      return await openStore(place);
-    } catch (fault) {
-      const passes = fault instanceof StoreBusy || (fault instanceof StoreUnavailable && "postgres" in place);
-      if (!passes || fault instanceof StoreMisplaced || performance.now() >= deadlineMs) throw fault;
-      if (!told) onWait(fault.message);
-      told = true;
-      await sleep(STORE_RETRY_MS, undefined, defined({ signal: stopped })).catch(() => undefined);
-      stopped?.throwIfAborted();
+): AtStart {
+  return async (step) => {
+    const deadlineMs = performance.now() + 1_000 * waitSeconds;
+    for (let told = false; ; told = true) {
+      try {
+        return await step();
+      } catch (fault) {
+        if (!isPassing(fault, place) || performance.now() >= deadlineMs) throw fault;
+        if (!told) onWait(fault.message);
+        await sleep(STORE_RETRY_MS, undefined, defined({ signal: stopped })).catch(() => undefined);
+        stopped?.throwIfAborted();
+      }
     }
-  }
+  };
 }
+
+/** A place that is refused, and a key service that is away, are no store that will be back. */
+const isPassing = (fault: unknown, place: StorePlace): fault is StoreUnavailable =>
+  fault instanceof StoreBusy ||
+  (fault instanceof StoreUnavailable && "postgres" in place && fault.constructor === StoreUnavailable);
 
 /** The statements with which `openStore` would bring the tables up to this version; nothing is made or changed. */
 export async function pendingScripts(place: StorePlace): Promise<readonly string[]> {

@@ -7,7 +7,7 @@ import v8 from "node:v8";
 import { runInNewContext } from "node:vm";
 import { spentJti } from "../../../../src/adapters/store/encoding.ts";
 import { loadMigrations, noteDone } from "../../../../src/adapters/store/migrations.ts";
-import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
+import { openExistingStore, openStore, waitAtStart } from "../../../../src/adapters/store/open.ts";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit.ts";
 import { postgresEngine } from "../../../../src/adapters/store/postgres/engine.ts";
@@ -428,12 +428,15 @@ describe("a connection that fails", { concurrency: true }, () => {
   }
 });
 
+const openAtStart = (place: { postgres: string }, onWait: (why: string) => void) =>
+  waitAtStart(place, 60, onWait)(() => openStore(place));
+
 test("the start waits for its database, and says once what it waits for", async (t) => {
   const proxy = await openDatabaseProxy(await freshDatabase(server));
   t.after(() => proxy.close());
   proxy.manner = "close";
   const told: string[] = [];
-  const opening = openStoreAtStart({ postgres: proxy.url }, 60, (why) => void told.push(why));
+  const opening = openAtStart({ postgres: proxy.url }, (why) => void told.push(why));
   while (proxy.attempts < 2) await sleep(10);
   proxy.manner = "pass";
   await (await opening).close();
@@ -447,7 +450,7 @@ test("CONF-D-8 a start whose password is refused tells that, and waits until it 
   await admin.unsafe(`create role ${role} login superuser password 'another'`);
   Object.assign(url, { username: role, password: "ours" });
   const told = Promise.withResolvers<string>();
-  const opening = openStoreAtStart({ postgres: url.href }, 60, told.resolve);
+  const opening = openAtStart({ postgres: url.href }, told.resolve);
   assert.match(await Promise.race([told.promise, opening.then(() => "it opened")]), /28P01/);
   await admin.unsafe(`alter role ${role} password 'ours'`);
   await (await opening).close();

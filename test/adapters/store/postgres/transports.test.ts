@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import postgres from "postgres";
-import { openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
+import { openStore, waitAtStart } from "../../../../src/adapters/store/open.ts";
 import { StoreMisplaced } from "../../../../src/adapters/store/store.ts";
 import type { StorePlace } from "../../../../src/settings/settings.ts";
 import type { DatabaseServer } from "../../../support/pg-transports.ts";
@@ -161,7 +161,8 @@ for (const mode of ["transaction", "statement"]) {
   }, async (t) => {
     const pooler = await startPooler(await freshDatabase(server), mode);
     t.after(pooler.stop);
-    const start = openStoreAtStart({ postgres: pooler.url }, 60, () => assert.fail("the start waits"));
+    const place = { postgres: pooler.url };
+    const start = waitAtStart(place, 60, () => assert.fail("the start waits"))(() => openStore(place));
     await assert.rejects(start, (fault: Error) => {
       assert.ok(fault instanceof StoreMisplaced);
       assert.match(fault.message, /a pooler that shares sessions: set its mode to session/);

@@ -14,9 +14,9 @@ import { familyRows } from "../../../../src/adapters/store/families.ts";
 import {
   openExistingStore,
   openStore,
-  openStoreAtStart,
   openUnchangedStore,
   pendingScripts,
+  waitAtStart,
 } from "../../../../src/adapters/store/open.ts";
 import { pendingConsents } from "../../../../src/adapters/store/pending-consents.ts";
 import { shortLivedRows } from "../../../../src/adapters/store/short-lived.ts";
@@ -353,7 +353,11 @@ test("a file that is not a database stops the start without waiting", async (t) 
   const file = await makeFile(t);
   await writeFile(file, "x".repeat(8_192));
   const told: string[] = [];
-  await assert.rejects(openStoreAtStart({ sqlite: file }, 60, told.push), StoreUnavailable);
+  const place = { sqlite: file };
+  await assert.rejects(
+    waitAtStart(place, 60, told.push)(() => openStore(place)),
+    StoreUnavailable,
+  );
   assert.deepEqual(told, []);
 });
 
