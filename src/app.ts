@@ -106,7 +106,9 @@ export function dressAnswers(ports: Ports, people: () => People | undefined): Dr
 function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
   return (request, peer) => {
     const settings = ports.settings();
-    const journal: Journal = { record: (entry) => ports.journal.record(entry, peer.deadline) };
+    const journal: Journal = {
+      record: (entry, _, held) => ports.journal.record(entry, peer.deadline, held),
+    };
     const proofs: ProofQueue = { verify: (source, work) => ports.proofs.verify(source, work, peer) };
     const keys = keysUntil(ports, new RequestWait(ports, peer));
     return endpoint({ ...ports, ...keys, journal, proofs, settings: () => settings })(request, peer);

@@ -21,6 +21,8 @@ export class StoreUnavailable extends Error {
   override name = "StoreUnavailable";
   /** Of the database or the platform. */
   code?: string;
+  /** No database server was met that writes, and nothing was written: the same may be done again. */
+  noWriter?: true;
 }
 
 export interface Clock {
@@ -61,9 +63,22 @@ export interface Journal {
    * Writes the event, the token's row, the spent `jti` and the change together and durably if every guard holds. If one
    * fails, nothing is written and the failed guards are returned. Throws StoreUnavailable when it is unknown whether
    * the entry was written. If `deadline` is aborted before the entry is written, its reason is thrown, and the entry is
-   * not written later.
+   * not written later. With `held`, until its deadline, an entry of which it is unknown waits until that is known.
    */
-  record(entry: Entry, deadline?: AbortSignal): Promise<Result<{ eventId: string }, readonly Precondition[]>>;
+  record(
+    entry: Entry,
+    deadline?: AbortSignal,
+    held?: boolean,
+  ): Promise<Result<{ eventId: string }, readonly Precondition[]>>;
+}
+
+/** Requests that met no database server which writes. */
+export interface Outage {
+  /**
+   * Resolves to true once the store writes again; to false at the end of the wait (`endMs`, by performance.now()), and at
+   * once where there is no place for such a request.
+   */
+  wait(bytes: number, endMs: number, until: WaitEnd): Promise<boolean>;
 }
 
 /** Counts failures before authentication, because one record each would let unauthenticated peers fill the disk. */
@@ -286,6 +301,7 @@ export type Ports = {
   sessions: Sessions;
   jobs: Jobs;
   journal: Journal;
+  outage: Outage;
   /** `keys` are the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };
   authFailures: AuthFailures;

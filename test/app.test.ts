@@ -57,6 +57,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     random,
     hash,
     journal,
+    outage: journal.outage,
     verifier,
     // The configuration changes between any two reads.
     settings: () => (reads++ % 2 === 0 ? first.settings : second.settings),

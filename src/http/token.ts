@@ -7,6 +7,7 @@ import { CODE_REPLAYED } from "../flows/refusal.ts";
 import type { TokenPorts } from "../flows/token.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
+import type { Ports } from "../ports.ts";
 import { DEFERRED } from "../spec/deferred-token-response.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { REFRESH_TOKEN } from "../spec/rfc6749.ts";
@@ -23,11 +24,12 @@ import {
 } from "./form.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
+import { answerWithWriter } from "./held.ts";
 
 const ENDPOINT = "/token";
 const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES, DEFERRED];
 
-type TokenEndpointPorts = FormPorts & TokenPorts & EndingPorts;
+type TokenEndpointPorts = FormPorts & TokenPorts & EndingPorts & Pick<Ports, "outage">;
 
 export function tokenEndpoint(ports: TokenEndpointPorts, people: PeopleGrants | undefined): Handler {
   return async (request, peer) => {
@@ -40,7 +42,10 @@ export function tokenEndpoint(ports: TokenEndpointPorts, people: PeopleGrants | 
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }
     const grant = SERVED.includes(asked) ? asked : "other";
-    const answer = await answerForm(ports, people, request, peer, form.value, asked);
+    const bytes = Object.values(form.value).join().length;
+    const answer = await answerWithWriter(ports, bytes, peer, (own) =>
+      answerForm(own, people, request, peer, form.value, asked),
+    );
     return { ...answer, grant };
   };
 }

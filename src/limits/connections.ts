@@ -5,6 +5,15 @@ export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 15_000;
 /** The time from the end of a request to its answer, whatever its steps wait for. */
 export const ANSWER_TIMEOUT_MS = 10_000;
+/** The time from the begin of a token request for which it is held while no database server writes: with a rest to tell why. */
+export const HELD_MS = 9_500;
+/** Pause before it is looked again whether one does. */
+export const HELD_LOOK_MS = 100;
+/** The most requests that are held, and the bytes of their forms. */
+export const HELD_REQUESTS_MAX = 1_024;
+export const HELD_BYTES_MAX = 16 * 1024 * 1024;
+/** An outage that has lasted so long holds no more requests. */
+export const HELD_OUTAGE_MS_MAX = 60_000;
 export const IDLE_TIMEOUT_MS = 20_000;
 /** Interval at which connections are checked for these timeouts. */
 export const CHECK_INTERVAL_MS = 1_000;

@@ -221,6 +221,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       sessions: store.shortLived,
       jobs: store.jobs,
       journal,
+      outage: journal.outage,
       audit: { ...store.audit, keys: checkpointSigner.published },
       authFailures,
       introspections,

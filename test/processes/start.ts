@@ -3,6 +3,7 @@ import { runFiles } from "../support/run-files.ts";
 await runFiles(
   "start",
   "start-waits",
+  "outage",
   "capacity",
   "wrong-configurations",
   "wrong-options",

@@ -4,13 +4,8 @@
  */
 import type { AuditEvent } from "../../audit/event.ts";
 import { LOG_END } from "../../audit/event.ts";
-import {
-  JOURNAL_BATCH_MAX,
-  JOURNAL_DOUBTED_MAX,
-  JOURNAL_PENDING_MAX,
-  STORE_TIMEOUT_MS,
-} from "../../limits/store.ts";
-import type { Clock, Journal, Random } from "../../ports.ts";
+import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../../limits/store.ts";
+import type { Clock, Journal, Outage, Random } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
@@ -29,6 +24,8 @@ import { Company, changes, spentBy, takenBy } from "./batch.ts";
 import { chainEvent } from "./chain.ts";
 import type { KnownHead, LogBehind } from "./compare-witness.ts";
 import { compareLog } from "./compare-witness.ts";
+import { Doubts } from "./doubts.ts";
+import { OutageWatch } from "./outage.ts";
 
 export type JournalOptions = {
   /** The name of this instance's log, which only this process writes. */
@@ -50,9 +47,10 @@ export type Written = Head & { id: string; timeMs: number; event: AuditEvent };
 
 /** The journal of this process, with the changes that only the host makes. */
 export interface OpenJournal extends Journal {
-  record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded>;
+  record(entry: JournalEntry, deadline?: AbortSignal, held?: boolean): Promise<Recorded>;
   /** Its callers make none of the changes that only the host makes, so the conditions of those cannot fail. */
-  record(entry: Entry, deadline?: AbortSignal): Promise<RecordedEntry>;
+  record(entry: Entry, deadline?: AbortSignal, held?: boolean): Promise<RecordedEntry>;
+  readonly outage: Outage;
   /** Whether it accepts entries, and how many wait to be written. */
   status(): { open: boolean; pending: number };
   /**
@@ -86,6 +84,9 @@ type Waiting = {
   id: string;
   timeMs: number;
   answered: boolean;
+  held: boolean;
+  /** Its write had no answer, and it waits until the outcome is known. */
+  doubted: boolean;
   resolve(outcome: Recorded): void;
   reject(fault: unknown): void;
 };
@@ -132,8 +133,11 @@ class ChainedJournal implements OpenJournal {
   readonly #company = new Company(() => this.#pending.length);
   /** The last record that is known to be ours. */
   #head: StoredEvent;
-  /** The ends of batches that may have reached the store, or still will: by their hashes, the oldest first. */
-  readonly #doubted = new Map<string, StoredEvent>();
+  readonly #doubts = new Doubts();
+  readonly outage = new OutageWatch(
+    () => this.storeAnswers(),
+    () => this.#closed === undefined && this.#doubts.size > 0,
+  );
   /** Whether the last write failed, so that the head has to be read again. */
   #inDoubt = false;
   /** One read of the head is shared by all that ask at the same time. */
@@ -148,9 +152,9 @@ class ChainedJournal implements OpenJournal {
     this.#head = head;
   }
 
-  record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded>;
-  record(entry: Entry, deadline?: AbortSignal): Promise<RecordedEntry>;
-  record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded> {
+  record(entry: JournalEntry, deadline?: AbortSignal, held?: boolean): Promise<Recorded>;
+  record(entry: Entry, deadline?: AbortSignal, held?: boolean): Promise<RecordedEntry>;
+  record(entry: JournalEntry, deadline?: AbortSignal, held = false): Promise<Recorded> {
     return new Promise((resolve, reject) => {
       deadline?.throwIfAborted();
       if (this.#closed !== undefined) throw new StoreUnavailable(this.#closed);
@@ -164,9 +168,9 @@ class ChainedJournal implements OpenJournal {
         return;
       }
       const { clock, random, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
-      const timer = setTimeout(() => {
+      const late = (): void =>
         waiting.reject(new StoreUnavailable("the audit journal did not write in time"));
-      }, timeoutMs);
+      const timer = held ? undefined : setTimeout(late, timeoutMs);
       const abandon = () => waiting.reject(deadline?.reason);
       deadline?.addEventListener("abort", abandon);
       const settle = (answer: () => void) => {
@@ -180,6 +184,8 @@ class ChainedJournal implements OpenJournal {
         id: random.id(),
         timeMs: clock.nowMs(),
         answered: false,
+        held,
+        doubted: false,
         resolve: (outcome) => settle(() => resolve(outcome)),
         reject: (fault) => settle(() => reject(fault)),
       };
@@ -225,6 +231,7 @@ class ChainedJournal implements OpenJournal {
   async close(): Promise<void> {
     this.#closed ??= "the audit journal is closed";
     await this.#running;
+    this.#doubts.fail(new StoreUnavailable(this.#closed));
   }
 
   async #run(): Promise<void> {
@@ -270,11 +277,11 @@ class ChainedJournal implements OpenJournal {
       } catch (fault) {
         this.#inDoubt = true;
         if (!(fault instanceof LogConflict)) {
-          for (const waiting of left) waiting.reject(fault);
+          for (const waiting of left) if (!waiting.doubted) waiting.reject(fault);
           return;
         }
         // An earlier write of ours, which had no answer, may have arrived after all.
-        if (arrived || this.#doubted.size === 0) return this.#fail(left);
+        if (arrived || this.#doubts.size === 0) return this.#fail(left);
         arrived = true;
       }
     }
@@ -290,10 +297,10 @@ class ChainedJournal implements OpenJournal {
   async #readHead(): Promise<boolean> {
     const head = await this.#options.store.head(this.#options.log);
     if (head?.hash === this.#head.hash) return true;
-    const arrived = this.#doubted.get(head?.hash ?? "");
+    const arrived = this.#doubts.find(head?.hash);
     if (arrived === undefined) return false;
     this.#head = arrived;
-    this.#doubted.clear();
+    this.#doubts.settle(arrived);
     return true;
   }
 
@@ -331,12 +338,13 @@ class ChainedJournal implements OpenJournal {
         members[fault.entry]?.reject(fault.cause);
         return members.filter((_, index) => index !== fault.entry);
       }
-      if (!(fault instanceof LogConflict)) this.#doubt(last);
+      if (!(fault instanceof LogConflict)) this.#doubt(last, members, fault);
       throw fault;
     }
     this.#head = last;
     this.#inDoubt = false;
-    this.#doubted.clear();
+    this.#doubts.settle();
+    this.outage.over();
     this.#company.expect(written.length, tookMs);
     for (const tell of this.#listeners) tell(written);
     // AUDIT-D-1: the callers are answered only now, when the events are durable.
@@ -344,10 +352,13 @@ class ChainedJournal implements OpenJournal {
     return [];
   }
 
-  #doubt(last: StoredEvent): void {
-    const [oldest] = this.#doubted.keys();
-    if (oldest !== undefined && this.#doubted.size === JOURNAL_DOUBTED_MAX) this.#doubted.delete(oldest);
-    this.#doubted.set(last.hash, last);
+  /** STORE-D-21: members that are held wait until the outcome is known, which a look at the store or a later write tells. */
+  #doubt(last: StoredEvent, members: readonly Waiting[], fault: unknown): void {
+    const isHeld = fault instanceof StoreUnavailable && fault.noWriter === true;
+    const kept = members.filter((waiting) => isHeld && waiting.held && !waiting.answered);
+    for (const waiting of kept) waiting.doubted = true;
+    this.#doubts.add(last, kept);
+    if (kept.length > 0) this.outage.watch();
   }
 
   /** Two processes cannot write one chain, nor can a chain go back; this process can mend neither, so it stops. */
@@ -360,6 +371,7 @@ class ChainedJournal implements OpenJournal {
     const { reason, behind } = given ?? (await this.#findLoss());
     if (!known) this.#closed = reason;
     for (const waiting of refused) waiting.reject(new StoreUnavailable(reason));
+    this.#doubts.fail(new StoreUnavailable(reason));
     if (!known) this.#options.onFatal(reason, behind);
   }
 

@@ -123,6 +123,7 @@ const withCompany = (journal: OpenJournal, count: number): OpenJournal => ({
     return journal.record(entry as Entry);
   },
   storeAnswers: () => journal.storeAnswers(),
+  outage: journal.outage,
   status: () => journal.status(),
   follow: (listener) => journal.follow(listener),
   head: () => journal.head(),

@@ -17,8 +17,12 @@ const NOT_OURS = ["42501", "42P05"];
 
 const NO_SOCKET = ": nothing listens at this socket: start the database, or correct `store.postgres`";
 
+/** STORE-D-21: of these it is certain that no server answered which writes. */
+export const noWriter = (fault: StoreUnavailable): StoreUnavailable =>
+  Object.assign(fault, { noWriter: true } as const);
+
 export const onlyReads = (): StoreUnavailable =>
-  unavailable(`the database answered ${READ_ONLY}${describeCode(READ_ONLY)}`, READ_ONLY);
+  noWriter(unavailable(`the database answered ${READ_ONLY}${describeCode(READ_ONLY)}`, READ_ONLY));
 
 export const isPostgresError = (error: unknown): error is postgres.PostgresError =>
   error instanceof postgres.PostgresError;
@@ -64,7 +68,7 @@ export function toConnectFault(error: unknown): StoreUnavailable {
   const code = codeOf(error);
   // Of a Unix socket, where it is no file that is missing.
   const description = code === "ENOENT" ? NO_SOCKET : describeCode(code);
-  return unavailable(`the connection to the database failed (${code})${description}`, code);
+  return noWriter(unavailable(`the connection to the database failed (${code})${description}`, code));
 }
 
 export function toFault(error: unknown): unknown {

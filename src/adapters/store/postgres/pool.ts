@@ -12,7 +12,7 @@ import type { DatabaseHost, DatabaseTls } from "../../../settings/settings.ts";
 import type { Store } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import type { Attempts } from "./attempts.ts";
-import { isOfReader, isPostgresError, toConnectFault, toFault, untilInOrder } from "./faults.ts";
+import { isOfReader, isPostgresError, noWriter, toConnectFault, toFault, untilInOrder } from "./faults.ts";
 import { guardedSocket } from "./messages.ts";
 import { beginSession } from "./session.ts";
 import type { ServerAddress } from "./socket.ts";
@@ -101,7 +101,7 @@ export function openConnections(options: DatabaseOptions): Database {
     const asked = writer === undefined ? servers : [writer];
     const failures = asked.flatMap(({ attempts }) => attempts.failure ?? []);
     const told = new Set(failures.map(({ message }) => message));
-    return told.size > 1 ? new StoreUnavailable([...told].join("; ")) : failures[0];
+    return told.size > 1 ? noWriter(new StoreUnavailable([...told].join("; "))) : failures[0];
   }
 
   /**
@@ -140,7 +140,7 @@ export function openConnections(options: DatabaseOptions): Database {
     connection.state = "busy";
     // The server ends a statement at the deadline; one that does not even do that is not reached any more.
     const lost = setTimeout(() => {
-      connection.cut.abort(new StoreUnavailable(LATE));
+      connection.cut.abort(noWriter(new StoreUnavailable(LATE)));
       renew();
     }, timeoutMs + STORE_GRACE_MS);
     const { promise, resolve } = Promise.withResolvers<() => void>();
@@ -164,7 +164,7 @@ export function openConnections(options: DatabaseOptions): Database {
     const connection = connect(server);
     const { cut, ended, sql } = connection;
     const limitMs = Math.min(timeoutMs, STORE_CONNECT_TIMEOUT_MS);
-    const late = setTimeout(() => cut.abort(new StoreUnavailable(LATE)), limitMs);
+    const late = setTimeout(() => cut.abort(noWriter(new StoreUnavailable(LATE))), limitMs);
     try {
       await Promise.race([beginSession(sql, timeoutMs), ended]);
       cut.signal.throwIfAborted();
@@ -303,8 +303,10 @@ export function openConnections(options: DatabaseOptions): Database {
         },
       };
       const late = setTimeout(() => {
+        const isSent = !waiting.includes(call);
         waiting = waiting.filter((one) => one !== call);
-        reject(failure() ?? new StoreUnavailable(LATE));
+        // A server that works ends a statement before.
+        reject(failure() ?? (isSent ? noWriter(new StoreUnavailable(LATE)) : new StoreUnavailable(LATE)));
       }, timeoutMs);
       waiting.push(call);
       serveWaiting();
