@@ -7,7 +7,8 @@ const count = (number: number, one: string, several: string): string =>
   `${number} ${number === 1 ? one : several}`;
 /** Numbers up to twelve are spelled out. */
 const SPELLED = "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split(" ");
-const spelled = (digits: string): string => SPELLED[Number(digits)] ?? digits;
+const counted = (number: number, one: string, several: string): string =>
+  count(number, one, several).replace(/^\d+/, (digits) => SPELLED[Number(digits)] ?? digits);
 const inMinutes = (minutes: number): string => count(minutes, "Minute", "Minuten");
 const inHours = (hours: number): string => count(hours, "Stunde", "Stunden");
 const inDays = (days: number): string => count(days, "Tag", "Tage");
@@ -116,9 +117,11 @@ export const de: Texts = {
   jobPartUnasked: (what) => html`Erhält außerdem ungefragt: ${what}`,
   jobUnasked:
     "Unabhängig von Ihren Häkchen darf es in dem Auftrag, weil die Betreiber dieses Dienstes das so eingestellt haben:",
-  jobTokens: (most) => `Insgesamt höchstens ${count(most, "Zugriff", "Zugriffe").replace(/^\d+/, spelled)}.`,
+  jobTokens: (most) => `Insgesamt höchstens ${counted(most, "Zugriff", "Zugriffe")}.`,
   jobDepth: (most) =>
-    `Höchstens ${most} Agenten hintereinander geben es weiter, soweit dieser Server das sieht.`,
+    most === 1
+      ? "Kein Agent gibt es an einen anderen weiter, soweit dieser Server das sieht."
+      : `Höchstens ${counted(most, "Agent", "Agenten")} hintereinander, soweit dieser Server das sieht.`,
   jobWithout: "Auch ohne diesen Auftrag darf es schon:",
   jobBeside: "Was es ohne diesen Auftrag darf, ohne Sie zu fragen",
   jobBesideEnds:

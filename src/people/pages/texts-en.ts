@@ -123,7 +123,10 @@ export const en = {
   jobPartUnasked: (what: Html) => html`Gets besides, without asking you: ${what}`,
   jobUnasked: "Whatever you tick, the operator of this service lets it in the job:",
   jobTokens: (most: number) => `It gets access at most ${most} times in all.`,
-  jobDepth: (most: number) => `At most ${most} agents may act one for another, as far as this server sees.`,
+  jobDepth: (most: number) =>
+    most === 1
+      ? "No agent may hand it on to another, as far as this server sees."
+      : `At most ${most} agents may act one for another, as far as this server sees.`,
   jobWithout: "Without this job, too, it may already:",
   jobBeside: "What it may do without this job, without asking you",
   jobBesideEnds:

@@ -668,3 +668,17 @@ for (const scheme of ["light", "dark"] as const) {
     assert.ok(contrast(edge, GROUNDS[scheme][0] ?? "") >= 3);
   });
 }
+
+test("PAGE-D-17, JOB-D-5 how many agents may act one for another is a whole sentence in both languages, for one too", () => {
+  const told = LANGUAGES.map((texts) => [texts.jobDepth(1), texts.jobDepth(2)]);
+  assert.deepEqual(told, [
+    [
+      "No agent may hand it on to another, as far as this server sees.",
+      "At most 2 agents may act one for another, as far as this server sees.",
+    ],
+    [
+      "Kein Agent gibt es an einen anderen weiter, soweit dieser Server das sieht.",
+      "Höchstens zwei Agenten hintereinander, soweit dieser Server das sieht.",
+    ],
+  ]);
+});
