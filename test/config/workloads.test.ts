@@ -99,7 +99,10 @@ const refused: Refused[] = [
     [
       [GITHUB, "repo:*", { "/environment": ["production"] }],
       [GITHUB, "repo:acme/*", { "/repository_owner": ["acme"] }],
+      [GITHUB, "repo:*", { "/ref": ["refs/heads/main"] }],
       ["https://gitlab.com", "project_path:*", { "/ref_protected": ["true"] }],
+      ["https://gitlab.com", "project_path:*", { "/ref": ["main"] }],
+      ["https://gitlab.com", "project_path:*", { "/namespace_path": ["acme"] }],
       ["https://accounts.google.com", "1/*", { "/email_verified": [true] }],
     ] as const
   ).map(

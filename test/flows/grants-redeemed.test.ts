@@ -23,6 +23,7 @@ import {
   KINDS,
   openToGuests,
   ROOMS,
+  SAFE,
   SCOPES,
   SECRET,
   STAYS,
@@ -208,6 +209,20 @@ test("POLICY-D-14 a grant that is bound to a key is redeemed with a proof of tha
 });
 
 for (const kind of KINDS) {
+  test(`IDJAG-9.9-6 ${aGrant(kind)} without a key, for a target that demands one, is refused without a proof, and with one the token is bound`, async () => {
+    const prover = await makeProver();
+    const redeem = async (headers: Record<string, string>): Promise<Answer> => {
+      const assertion = await guests.grant({ client_id: "holder" }, kind);
+      const authorization = basic("holder", SECRET);
+      return guests.world.token(
+        { grant_type: JWT_BEARER, assertion, audience: SAFE },
+        { authorization, ...headers },
+      );
+    };
+    await guests.assertRefused(await redeem({}), "binding_not_proven", "invalid_grant");
+    const answer = await redeem({ dpop: prover.prove(`${ISSUER}/token`) });
+    assert.deepEqual([answer.status, answer.body.token_type], [200, "DPoP"], answer.text);
+  });
   for (const [name, outcome, claims, header] of ofEveryKind) {
     test(`IDC-2.4.2-1, ${name} in ${aGrant(kind)}: ${outcome}`, async () => {
       const said = typeof claims === "function" ? claims() : claims;

@@ -6,6 +6,7 @@ import { explain } from "../../src/flows/explain.ts";
 import { standing } from "../../src/flows/standing.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { verifyPlatformAssertion, verifyPlatformGrant } from "../../src/flows/verify-platform.ts";
+import { SKEW_SECONDS } from "../../src/limits/tokens.ts";
 import type { EndingSelector } from "../../src/policy/endings.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
@@ -158,6 +159,16 @@ async function open(t: Parameters<typeof openFlow>[0]): Promise<Agent> {
 
 const consented = (flow: Flow) =>
   flow.consent({ origin: { iss: IDP, sub: "alice" }, actor: ID, targets: ["booking"], scopes });
+
+test("PLAT-D-6 the jti of a platform's token is remembered until its exp and the skew, within which it is accepted", async (t) => {
+  const agent = await open(t);
+  const exp = agent.ports.clock.nowSeconds() + 60;
+  const token = await agent.assertion({ exp });
+  const proven = await verifyPlatformGrant(agent.ports, { token, use: "grant" }, undefined);
+  assert.ok(proven.ok, JSON.stringify(proven));
+  const { spends } = proven.value.platform ?? assert.fail();
+  assert.deepEqual(spends && "expiresAtSeconds" in spends && spends.expiresAtSeconds, exp + SKEW_SECONDS);
+});
 
 test("PLAT-D-8, PROD-2.6-4 a workload of a platform acts under the consent that names it, and a further hop shows it", async (t) => {
   const agent = await open(t);

@@ -20,6 +20,8 @@ export const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 export const SECRET = "the-secret-of-all-clients-12345678";
 export const STAYS = "https://stays.example";
 export const ROOMS = "https://rooms.example/v1";
+/** Where tokens have to be bound to a key. */
+export const SAFE = "https://safe.example/v1";
 /** A partner of ours, the next server on the way. */
 export const FAR = "https://far.example";
 export const SCOPES = ["stays.read", "stays.book"];
@@ -66,6 +68,7 @@ const configuration = (keys: (name: IssuerName) => object, clientKey: object): o
     ...{ hotel: secretly, other: secretly, careful: secretly, invited: secretly, desk: secretly },
     /** Two rules give them two targets: one has a default. */
     ...{ porter: secretly, lobby: { ...secretly, defaultTarget: "stays-tool" } },
+    holder: secretly,
     elsewhere: { ...secretly, grantTypes: ["client_credentials"] },
     keyed: { method: "private_key_jwt", jwks: { keys: [clientKey] } },
     vouched: {
@@ -77,6 +80,7 @@ const configuration = (keys: (name: IssuerName) => object, clientKey: object): o
     { names: [STAYS, "stays"], scopes: SCOPES },
     { names: ["stays-tool"], owners: [tool], scopes: SCOPES },
     { names: [ROOMS], scopes: SCOPES },
+    { names: [SAFE], scopes: SCOPES, binding: "dpop" },
     { kind: "partner", issuer: FAR, scopes: SCOPES, clients: { [tool]: "tool-there" } },
   ],
   policies: [
@@ -84,6 +88,7 @@ const configuration = (keys: (name: IssuerName) => object, clientKey: object): o
       ...{ id: "guests", ...guests, targets: [STAYS], maxChainDepth: 3 },
       clients: ["hotel", "other", "lobby", "porter", "keyed", "vouched"],
     },
+    { id: "to-the-safe", ...guests, clients: ["holder"], targets: [SAFE] },
     { id: "to-the-tool", ...guests, clients: ["lobby", "porter"], targets: ["stays-tool"] },
     { id: "workloads", ...guests, actors: [booking], targets: ["stays-tool"] },
     {

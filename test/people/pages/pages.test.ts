@@ -13,7 +13,13 @@ import { LANGUAGES } from "../../../src/people/pages/language.ts";
 import { noticePage } from "../../../src/people/pages/notice-page.ts";
 import type { Page } from "../../../src/people/pages/page.ts";
 import type { ShownParty } from "../../../src/people/pages/parties.ts";
-import { initialsOf } from "../../../src/people/pages/parties.ts";
+import {
+  idBeneath,
+  initialsOf,
+  partyHeading,
+  partyLines,
+  partyName,
+} from "../../../src/people/pages/parties.ts";
 import { signInPage } from "../../../src/people/pages/sign-in-page.ts";
 import { DISCS, styleOf, TONES } from "../../../src/people/pages/style.ts";
 import type { DetailField, DetailType } from "../../../src/policy/details.ts";
@@ -176,6 +182,21 @@ test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", (
   assert.deepEqual(shapeOf(parseMarkup(document)), shapeOf(usual));
   assert.doesNotMatch(shownBy(document), /[\u202e\u2066]/u);
 });
+
+for (const [place, inIt] of [
+  ["a list", partyName],
+  ["lines of their own", partyLines],
+  ["what stands beneath a heading", idBeneath],
+  ["what stands beneath a heading of the account", (party, texts) => partyHeading(party, texts).beneath],
+] as const satisfies readonly [string, (...of: Parameters<typeof partyName>) => unknown][]) {
+  test(`NAME-D-1 the id stands beside a title in ${place}, and only once where there is no title`, () => {
+    const texts = LANGUAGES[0] ?? assert.fail();
+    const id = "spiffe://td.example/agents/booking";
+    const shown = (party: ShownParty) => String(inIt(party, texts) ?? "").split(id).length - 1;
+    assert.equal(shown(named(id, "Booking")), 1);
+    assert.equal(shown({ id }), inIt === partyName || inIt === partyLines ? 1 : 0);
+  });
+}
 
 test("NAME-D-5 what the operator wrote in several languages is shown in that of the page", () => {
   const shown = LANGUAGES.map((texts) =>

@@ -14,6 +14,7 @@ import {
   parseTokenAnswer,
   providerMetadataUrl,
 } from "../../../src/people/spec/oidc.ts";
+import { checkLogoutHeader } from "../../../src/people/spec/oidc-backchannel.ts";
 
 const ISSUER = "https://idp.example/";
 const NOW = 1_800_000_000;
@@ -48,6 +49,11 @@ const documents = [
   [
     "OIDCD-7.1-1 a token endpoint without TLS",
     { ...metadata, token_endpoint: "http://idp.example/token" },
+    "metadata_member_missing",
+  ],
+  [
+    "OIDCD-7.1-1 a key set without TLS",
+    { ...metadata, jwks_uri: "http://idp.example/keys" },
     "metadata_member_missing",
   ],
   ["a list", [], "metadata_malformed"],
@@ -279,3 +285,18 @@ test("OIDC-D-7 what the token does not say stays unsaid", () => {
   const said = checkIdToken({ ...claims, auth_time: NOW - 5.5, acr: "a" }, rule);
   assert.deepEqual(said, { ok: true, value: { authTimeSeconds: NOW - 6, acr: "a" } });
 });
+
+// --- logout tokens ------------------------------------------------------------------------------------------------
+
+for (const [alg, want] of [
+  ["ES256", "ok"],
+  ["PS256", "jwt_algorithm_refused"],
+  ["HS256", "jwt_algorithm_refused"],
+  ["none", "jwt_algorithm_refused"],
+] as const) {
+  test(`OIDCB-2.6-2 a logout token by ${alg}, of a provider whose ID tokens are signed by ES256: ${want}`, () => {
+    const header = { alg, typ: "logout+jwt", members: { alg, typ: "logout+jwt" } };
+    const checked = checkLogoutHeader(header, { algorithm: "ES256" });
+    assert.equal(checked.ok ? "ok" : checked.error.kind, want);
+  });
+}
