@@ -216,7 +216,7 @@ test("RAR-D-2, RFC9396-2.2-1 what is left has the limits of all sides", () => {
   );
 });
 
-test("RAR-D-3 two sides without a common object leave nothing, which is refused", () => {
+test("RAR-D-3, RFC9396-2.2-1 two sides without a common object leave nothing, which is refused", () => {
   const found = intersectDetails(
     TYPES,
     sidesOf([invoice({ identifier: "inv-1" }), file({})], undefined, undefined, [

@@ -97,16 +97,25 @@ test("RFC7636-4.2-2 the method is S256: the verifier of the example in RFC 7636 
   assert.equal((await redeem(service, await codeFor(), challenge)).body.error, "invalid_grant");
 });
 
+test("RFC6749-4.1.3-1 a redemption without a code is refused", async () => {
+  const refused = await redeem(service, "", verifierOf());
+  assert.deepEqual([refused.status, refused.body.error], [400, "invalid_request"], refused.text);
+});
+
 const spoiled = [
   ["RFC7636-4.6-1, RFC9700-2.1.1-3 another verifier", { code_verifier: verifierOf() }, "invalid_grant"],
   ["RFC7636-4.1-1 a verifier of other characters", { code_verifier: `${"a".repeat(42)}+` }, "invalid_grant"],
   ["RFC9700-2.1.1-4, RFC9700-4.8.2-1 no verifier", { code_verifier: "" }, "invalid_request"],
   [
-    "RFC6749-4.1.3-7, RFC6749-10.6-1, RFC9700-4.5.3-1 another redirect URI",
+    "RFC6749-4.1.3-1, RFC6749-4.1.3-7, RFC6749-10.6-1, RFC9700-4.5.3-1 another redirect URI",
     { redirect_uri: `${WEB_REDIRECT}?` },
     "invalid_grant",
   ],
-  ["RFC6749-4.1.3-7 no redirect URI where the request had one", { redirect_uri: "" }, "invalid_grant"],
+  [
+    "RFC6749-4.1.3-1, RFC6749-4.1.3-7 no redirect URI where the request had one",
+    { redirect_uri: "" },
+    "invalid_grant",
+  ],
   ["MCPC-D-13 another resource", { resource: "https://other.example" }, "invalid_target"],
   ["MCPC-D-13 a resource beside its own", { resource: [NOTES, "https://other.example"] }, "invalid_target"],
 ] as const;

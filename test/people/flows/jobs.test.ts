@@ -81,7 +81,7 @@ async function pageOf(refused: Answer, user: string) {
 
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
-test("JOB-D-4, JOB-D-6 an agent asks for a job, its user sees every bound and approves it, and the same request goes on in it", async () => {
+test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bound and approves it, and the same request goes on in it", async () => {
   const notAfter = nowSeconds() + 7200;
   const job = {
     title: "<b>Book</b> the trip to Rome",
