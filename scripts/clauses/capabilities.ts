@@ -5,14 +5,7 @@ import type { Clause } from "./register.ts";
  * The capabilities that are not built, by the documents of their clauses: rows of these may wait in a ledger. A document
  * leaves this list with its first tested clause.
  */
-export const NOT_BUILT: ReadonlyMap<string, string> = new Map([
-  ["RAR", "authorization details"],
-  ["SSF", "signals"],
-  ["CAEP", "signals"],
-  ["CAEPI", "signals"],
-  ["RFC8935", "signals"],
-  ["RFC8936", "signals"],
-]);
+export const NOT_BUILT: ReadonlyMap<string, string> = new Map([["RFC8936", "polled signals"]]);
 
 /** The words by which the reason of a row says that a capability is missing. */
 const WORDS: ReadonlyMap<string, readonly string[]> = new Map([
@@ -38,7 +31,7 @@ const WORDS: ReadonlyMap<string, readonly string[]> = new Map([
 /** The words of a plan, which is no reason: such a row is planned, for a capability. */
 const PLANS: readonly string[] = ["yet", "not built", "for now", "so far", "later"];
 
-/** Rows whose reason has stopped being true, or was none; the row of a capability that was built is looked at again. */
+/** Rows that are tested of what is listed as not built, and rows whose reason has stopped being true, or was none; the row of a capability that was built is looked at again. */
 export function findStaleReasons(
   clauses: readonly Clause[],
   words = WORDS,
@@ -50,7 +43,11 @@ export function findStaleReasons(
     ...built.map(([capability, phrases]) => ({ phrases: anyOf(phrases), why: `but there is ${capability}` })),
     { phrases: anyOf(PLANS), why: "which is a plan and no reason" },
   ];
-  return clauses
+  const listed = clauses.flatMap(({ id, status }) => {
+    const capability = status === "tested" ? notBuilt.get(id.replace(/-.*/, "")) : undefined;
+    return capability === undefined ? [] : [`${id}: is tested, but ${capability} are listed as not built`];
+  });
+  const stale = clauses
     .filter(({ status }) => status === "exception" || status === "not-offered")
     .flatMap(({ id, note = "" }) =>
       wrong.flatMap(({ phrases, why }) => {
@@ -58,6 +55,7 @@ export function findStaleReasons(
         return said === undefined ? [] : [`${id}: says "${said}", ${why}`];
       }),
     );
+  return [...listed, ...stale];
 }
 
 const anyOf = (phrases: readonly string[]): RegExp =>
