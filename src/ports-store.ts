@@ -49,6 +49,12 @@ export interface EndingReach {
 /** A place in the order in which tokens expire: that of a token, or before all of a second. */
 export type TokenPlace = { expiresAtSeconds: number; jti: string };
 
+/** PCL-D-12: the addresses that the latest tokens of issuers named, as digests. */
+export interface SubjectEmails {
+  /** The users whose address has this digest, which names their issuer too, ordered by `sub`. */
+  having(email: string, page: { afterSub?: string; limit: number }): Promise<readonly Origin[]>;
+}
+
 export interface Registrations {
   /** A client that registered itself and was not removed. */
   client(clientId: string): Promise<RegisteredClient | undefined>;

@@ -3,7 +3,15 @@
 import type { AuditEvent } from "./audit/event.ts";
 import type { Reason } from "./audit/reasons.ts";
 import type { Families, Sessions } from "./ports-people.ts";
-import type { AuditTrail, Consents, EndingReach, Facts, Jobs, Registrations } from "./ports-store.ts";
+import type {
+  AuditTrail,
+  Consents,
+  EndingReach,
+  Facts,
+  Jobs,
+  Registrations,
+  SubjectEmails,
+} from "./ports-store.ts";
 import type { Entry, Precondition } from "./records.ts";
 import type { Awaitable, Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
@@ -297,6 +305,7 @@ export type Ports = {
   facts: Facts;
   consents: Consents;
   endings: EndingReach;
+  subjectEmails: SubjectEmails;
   families: Families;
   sessions: Sessions;
   jobs: Jobs;

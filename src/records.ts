@@ -6,7 +6,7 @@
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { AccessRequest, Consent, Origin } from "./policy/access.ts";
-import type { Ending, EndingKey } from "./policy/endings.ts";
+import type { Ending, EndingKey, SubjectEmail } from "./policy/endings.ts";
 import type { Job, ProposedJob } from "./policy/jobs.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { SignInFacts } from "./spec/oidc-user.ts";
@@ -257,6 +257,8 @@ export type Entry = {
   rows?: readonly RowChange[];
   /** What a sign-in shows, in place of what the provider said of the user before. */
   recheck?: Recheck;
+  /** The address that the issuer of the subject named for them, if this is their latest token. */
+  email?: SubjectEmail;
   /** Withdrawing a consent and removing a client end the tokens under them without it. */
   ending?: Ending;
   lift?: Ending;

@@ -72,6 +72,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     sessions: store.shortLived,
     jobs: store.jobs,
     endings: store.endings,
+    subjectEmails: store.subjectEmails,
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },
     introspections: { note: () => undefined },

@@ -328,6 +328,8 @@ export const SERVER_REASONS = {
   event_subject_unsupported: "the subject of the security event is in no form that is understood here",
   event_subject_critical:
     "the subject has a member that its transmitter calls critical, and that is not understood here",
+  subject_unknown:
+    "no user of the issuer had the e-mail address of the security event in their latest token here",
   event_superseded: "a younger event about the account is on record",
   event_subject_foreign: "the security event is about a subject of another issuer than its own",
   receiver_refused: "the receiver refused the security event for good",

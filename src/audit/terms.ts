@@ -3,7 +3,7 @@
  * terms, and the index lists the events of each (adapters/audit/indexing.ts).
  */
 
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import type { Json } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 import type { AuditEvent } from "./event.ts";
 import { readSupportNumber, supportNumber } from "./support-number.ts";
@@ -75,7 +75,9 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   for (const jti of granted?.parent_jti ?? []) add(terms, "ancestor", jti);
   add(terms, "ancestor", event.grant?.id);
   if (event.job?.iss === undefined) add(terms, "job", event.job?.id);
-  if (detail !== undefined) for (const [name, value] of endsOf(detail)) add(terms, name, value);
+  const { ends, also_ends: also } = detail ?? {};
+  for (const one of [ends, ...(Array.isArray(also) ? also : [])])
+    for (const [name, value] of endsOf(one)) add(terms, name, value);
   return terms;
 }
 
@@ -85,8 +87,8 @@ function add(terms: Term[], name: TermName, value: string | undefined): void {
   terms.push({ name, value });
 }
 
-/** The thing that an ending names (`ends` of its event), under the name of a term. */
-function endsOf({ ends }: JsonObject): readonly [TermName, string | undefined][] {
+/** The thing that an ending names (`ends` and `also_ends` of its event), under the name of a term. */
+function endsOf(ends: Json | undefined): readonly [TermName, string | undefined][] {
   if (!isJsonObject(ends)) return [];
   switch (ends.by) {
     case "token":

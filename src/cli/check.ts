@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
-import { SUBJECT_FORMATS } from "../spec/ssf.ts";
+import { subjectFormats } from "../spec/ssf.ts";
 import { certificatesOf } from "./check/certificates.ts";
 import { datesOf } from "./check/dates.ts";
 import type { Finding } from "./check/finding.ts";
@@ -90,10 +90,13 @@ const workloadsOf = ({ settings }: Config): readonly Finding[] =>
 const signalsOf = ({ settings }: Config): readonly Finding[] =>
   [...settings.trustedIssuers.values()].flatMap(({ issuer, signals }): readonly Finding[] => {
     if (signals === undefined) return [];
-    const { true: taken = [], false: refused = [] } = Object.groupBy(Object.keys(SUBJECT_FORMATS), (name) =>
-      String(SUBJECT_FORMATS[name]),
-    );
-    const says = `formats of subjects that are taken: ${taken.join(", ")}; that are not: ${refused.join(", ")}`;
+    const { email, unverifiedEmail } = signals;
+    const formats = subjectFormats({ byEmail: email !== undefined });
+    const named = (taken: boolean): string =>
+      formats.flatMap(({ name, isTaken }) => (isTaken === taken ? [name] : [])).join(", ");
+    const which = unverifiedEmail ? email : `${email}, if verified`;
+    const of = email === undefined ? "" : ` (email: of users whose latest token here had it in ${which})`;
+    const says = `formats of subjects that are taken: ${named(true)}${of}; that are not: ${named(false)}`;
     return [{ level: "ok", where: `trustedIssuers.${issuer}.signals`, says }];
   });
 

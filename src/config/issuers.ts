@@ -101,14 +101,20 @@ function readSignals(
     authorization: from,
     issuer: iss = issuer,
     criticalSubjectMembers,
+    email,
+    unverifiedEmail,
   }: NonNullable<v.InferOutput<typeof IssuerFile>["signals"]>,
-  { readSecret }: Reader,
+  { readSecret, problem }: Reader,
 ): SignalSource {
+  if (unverifiedEmail && email === undefined)
+    problem(`${path}.unverifiedEmail`, 'has no effect without "email", which names the claim');
   const secret = from && readSecret(`${path}.authorization`, from);
   return defined<SignalSource>({
     name,
     iss,
     criticalSubjectMembers,
+    email,
+    unverifiedEmail,
     audiences: audiences ?? [us, `${us}/signals/${name}`],
     authorization: secret && createHash("sha256").update(secret).digest("base64url"),
   });

@@ -7,6 +7,7 @@ import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { WORKLOAD_USES } from "../spec/workload-grant.ts";
 import {
   file,
+  isPointer,
   oneForm,
   reach,
   remote,
@@ -158,6 +159,11 @@ const SignalSourceFile = v.strictObject({
     text,
     "The `critical_subject_members` of its metadata: an event whose subject has one of them, beside user and session, ends nothing.",
   ),
+  email: maybe(
+    v.pipe(v.string(), v.check(isPointer, "is not a JSON pointer, such as /email")),
+    "The claim of its tokens with the e-mail address of the user, by JSON pointer, such as /email, so that its events may name users by it; a digest of it is kept as long as the user has something here. Without it such events are refused.",
+  ),
+  unverifiedEmail: flag("Whether an address counts also in tokens whose `email_verified` is not true"),
 });
 
 export const IssuerFile = v.strictObject({

@@ -17,6 +17,9 @@ export const checkpoints = fileOf("A file to which checkpoints are appended");
 export const env = v.strictObject({
   env: setting(text, "The name of an environment variable that has the value."),
 });
+/** RFC 6901 3, of a member: the whole document is no claim. */
+export const isPointer = (text: string): boolean => text.startsWith("/") && !/~(?![01])/.test(text);
+
 type Form = v.GenericSchema & { readonly entries?: object };
 
 /** A value of one of several forms; a member that none of them has is named, where all else fits. */

@@ -9,6 +9,7 @@ import type { PlatformRegistration } from "../spec/workload-grant.ts";
 import { isRegistrationName } from "../spec/workload-grant.ts";
 import type { Reader } from "./reader.ts";
 import type { WorkloadsFile } from "./trust-schema.ts";
+import { isPointer } from "./values.ts";
 
 const GITHUB = "https://token.actions.githubusercontent.com";
 
@@ -121,7 +122,7 @@ function readRegistration(
   const pointers = { claims: Object.keys(from.claims), name: namedBy ?? [] };
   for (const [setting, named] of Object.entries(pointers)) {
     for (const pointer of named) {
-      if (!pointer.startsWith("/") || /~(?![01])/.test(pointer)) {
+      if (!isPointer(pointer)) {
         problem(`${path}.${setting}`, `${pointer} is not a JSON pointer, such as /kubernetes.io/namespace`);
       }
     }

@@ -3,7 +3,7 @@ import type { AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
 import type { JobInForce } from "../policy/access.ts";
 import type { Endable, EndingKey } from "../policy/endings.ts";
-import { endingKeys, selectorKey } from "../policy/endings.ts";
+import { endingKeys, selectorKey, subjectEmail } from "../policy/endings.ts";
 import type { Rule } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
 import type { Entry, Guard, TokenRecord } from "../records.ts";
@@ -29,6 +29,7 @@ export function issuedEntry(
     isUse: request.client.source === "registration",
     guards: [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)],
     family: step?.family,
+    email: emailOf(ports, order, token),
     ...order.resumes?.ends("granted"),
   });
 }
@@ -108,6 +109,13 @@ export function keysOfOrder(
   const endable = sparse<Endable>({ ...parties, actorJti, jobKeys, platforms, issuedAtSeconds });
   return endingKeys(hash.ofName, endable, root);
 }
+
+/** PCL-D-12: it is kept until what was issued and what it was issued for have expired. */
+const emailOf = (
+  { hash }: Pick<Ports, "hash">,
+  { root, access: { subject } }: Order,
+  { origin, expiresAtSeconds }: TokenRecord,
+) => subjectEmail(hash.sha256, origin, root, Math.max(expiresAtSeconds, subject?.expiresAtSeconds ?? 0));
 
 /** JOB-D-8: the row has the id itself, whatever the target sees of it. */
 function rowOfJob(

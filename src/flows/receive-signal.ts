@@ -4,10 +4,15 @@
  */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
-import { SIGNAL_BYTES_MAX, SIGNAL_FUTURE_SECONDS, SIGNAL_SEEN_SECONDS } from "../limits/signals.ts";
+import {
+  EMAIL_SUBJECTS_MAX,
+  SIGNAL_BYTES_MAX,
+  SIGNAL_FUTURE_SECONDS,
+  SIGNAL_SEEN_SECONDS,
+} from "../limits/signals.ts";
 import { ENDING_KEPT_SECONDS } from "../limits/tokens.ts";
 import type { EndingKey, EndingSelector } from "../policy/endings.ts";
-import { accountAfter, accountMark, liftDisabled } from "../policy/endings.ts";
+import { accountAfter, accountMark, buildEnding, emailDigest, liftDisabled } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
@@ -27,7 +32,7 @@ import { verifySigned } from "./subject-token.ts";
 
 export type SignalPorts = Pick<
   Ports,
-  "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier" | "endings"
+  "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier" | "endings" | "subjectEmails"
 >;
 
 type EndingSignal = Extract<ReceivedSignal, { meaning: "ends" }>;
@@ -76,8 +81,8 @@ export async function recordSignal(
   event: ReceivedEvent,
   request: AuditedRequest,
 ): Promise<Result<undefined, { reason: Reason }>> {
-  const { iss = issuer, criticalSubjectMembers: critical = [] } = signals ?? {};
-  const signal = readSignal(event, { issuers: [issuer, iss], critical });
+  const { iss = issuer, criticalSubjectMembers: critical = [], email } = signals ?? {};
+  const signal = readSignal(event, { issuers: [issuer, iss], critical, byEmail: email !== undefined });
   const once: Guard = {
     kind: "jti_fresh",
     // Apart from the assertions of this issuer.
@@ -104,7 +109,14 @@ export async function recordSignal(
   if (value.meaning === "tests") return ok(undefined);
   const by = { type: "signal.received", reason: "by_issuer", request, detail } as const;
   if (value.meaning === "ends") {
-    await ports.journal.record({ ...endingEntry(ports, selectorOf(value, issuer), by), guards: [once] });
+    const { subject, atSeconds } = value;
+    if ("email" in subject) {
+      const of = { iss: issuer, email: subject.email, atSeconds };
+      await endByEmail(ports, of, { once, by, unknown: ignored("subject_unknown") });
+    } else {
+      const selector = selectorOf(subject, atSeconds, issuer);
+      await ports.journal.record({ ...endingEntry(ports, selector, by), guards: [once] });
+    }
     return ok(undefined);
   }
   await recordAccount(ports, value, issuer, { once, by, superseded: ignored("event_superseded") });
@@ -117,6 +129,34 @@ export async function recordSignal(
  */
 const seenSeconds = (meaning: Meaning | undefined): number =>
   meaning === "disables" || meaning === "enables" ? ENDING_KEPT_SECONDS : SIGNAL_SEEN_SECONDS;
+
+/**
+ * PCL-D-12: all users of the issuer whose latest token had the address. The last entry uses up the event, so that one
+ * that comes again ends whom a fault left.
+ */
+async function endByEmail(
+  ports: SignalPorts,
+  { iss, email, atSeconds }: { iss: string; email: string; atSeconds: number },
+  { once, by, unknown }: { once: Guard; by: EndingEvent; unknown: AuditEvent },
+): Promise<void> {
+  const { sha256 } = ports.hash;
+  const digest = emailDigest(sha256, iss, email);
+  for (let afterSub = ""; ; ) {
+    const found = await ports.subjectEmails.having(digest, { afterSub, limit: EMAIL_SUBJECTS_MAX + 1 });
+    const named = found.slice(0, EMAIL_SUBJECTS_MAX);
+    const guards = found.length > named.length ? [] : [once];
+    const [first, ...others] = named.map(({ sub }) => subjectUpTo(iss, sub, atSeconds));
+    if (first === undefined) {
+      await ports.journal.record({ event: unknown, guards });
+      return;
+    }
+    const detail = others.length === 0 ? (by.detail ?? {}) : { ...by.detail, also_ends: others };
+    const also = others.map((one) => buildEnding(sha256, one, ports.clock.nowMs()));
+    await ports.journal.record({ ...endingEntry(ports, first, { ...by, detail }), also, guards });
+    if (guards.length > 0) return;
+    afterSub = named.at(-1)?.sub ?? "";
+  }
+}
 
 /**
  * SSF-D-8, SSF-D-12: a disabled account has nothing left, and is kept out. Of two events about an account the one that
@@ -167,14 +207,20 @@ async function recordAccount(
 }
 
 /** Of a session that was revoked, what began until then ends. */
-function selectorOf({ subject, atSeconds }: EndingSignal, iss: string): EndingSelector {
+function selectorOf(
+  subject: Exclude<EndingSignal["subject"], { email: string }>,
+  atSeconds: number,
+  iss: string,
+): EndingSelector {
   if ("jti" in subject) return { by: "foreign_token", iss, jti: subject.jti };
   // JOB-D-19: what is redeemed of the job later is refused too.
   if ("job" in subject) return { by: "job", iss, id: subject.job };
-  const { sub, sid } = subject;
-  if (sid !== undefined) return { by: "sign_in", iss, sid };
-  return { by: "subject", iss, sub, upToMs: msOf(atSeconds) };
+  if ("sid" in subject) return { by: "sign_in", iss, sid: subject.sid };
+  return subjectUpTo(iss, subject.sub, atSeconds);
 }
+
+const subjectUpTo = (iss: string, sub: string, atSeconds: number) =>
+  ({ by: "subject", iss, sub, upToMs: msOf(atSeconds) }) as const;
 
 /** The last millisecond of the second. */
 const msOf = (seconds: number): number => 1000 * seconds + 999;

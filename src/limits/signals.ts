@@ -36,5 +36,7 @@ export const SIGNAL_TESTS_MISSED = 3;
 export const SIGNAL_FUTURE_SECONDS = 30;
 /** How long the id of a received event is remembered. */
 export const SIGNAL_SEEN_SECONDS = 24 * 3600;
+/** Users with one e-mail address whom one entry of the journal ends. */
+export const EMAIL_SUBJECTS_MAX = 100;
 /** Events of one stream that are signed and written at once, between which requests are served. */
 export const SIGNALS_MADE_MAX = 50;

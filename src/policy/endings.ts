@@ -129,13 +129,15 @@ export type Endable = {
  * The root of a token: a token of ours, by its keys, or a foreign one, by the time at which it was issued, by its name
  * where its issuer takes back single tokens, and by the session that it belongs to.
  */
-export type Root =
-  | { keys: readonly EndingKey[] }
-  | {
-      issuedAtSeconds: number;
-      token?: { iss: string; jti: string };
-      session?: { iss: string; sid: string };
-    };
+export type Root = { keys: readonly EndingKey[] } | ForeignRoot;
+
+/** `email`: the address by which security events of the issuer may name the subject. */
+export type ForeignRoot = {
+  issuedAtSeconds: number;
+  token?: { iss: string; jti: string };
+  session?: { iss: string; sid: string };
+  email?: string;
+};
 
 /**
  * The keys of a token: its own since it was written, the subject's since the foreign token was issued, and those of the
@@ -223,6 +225,31 @@ type UserSignIn = { origin: Origin; sid?: string };
 /** The digest of a user, by which what they hold is found. */
 export const userDigest = (sha256: TextDigest, user: Origin | undefined): string =>
   sha256(JSON.stringify([user?.iss, user?.sub]));
+
+/** PCL-D-12: the address that the latest token of an issuer named for its subject, without the address. */
+export type SubjectEmail = {
+  origin: Origin;
+  email: string;
+  issuedAtSeconds: number;
+  /** The time from which the subject has nothing here that the token led to. */
+  expiresAtSeconds: number;
+};
+
+/** Of the issuer too, which speaks of its own subjects alone. */
+export const emailDigest = (sha256: TextDigest, iss: string, email: string): string =>
+  sha256(JSON.stringify(["email", iss, email]));
+
+/** Undefined where the token names no address that counts. */
+export function subjectEmail(
+  sha256: TextDigest,
+  origin: Origin,
+  root: Root | undefined,
+  expiresAtSeconds: number,
+): SubjectEmail | undefined {
+  if (root === undefined || !("email" in root) || root.email === undefined) return undefined;
+  const { issuedAtSeconds, email } = root;
+  return { origin, email: emailDigest(sha256, origin.iss, email), issuedAtSeconds, expiresAtSeconds };
+}
 
 /** The keys of a sign-in, which the user's session and what they give in it carry. */
 export function signInKeys(

@@ -161,6 +161,10 @@ export type SignalSource = {
   iss: string;
   /** The members of complex subjects that its metadata call critical. */
   criticalSubjectMembers: readonly string[];
+  /** The claim with the e-mail address of its users, by JSON pointer; absent: none of their addresses is kept. */
+  email?: string;
+  /** Whether an address counts that it does not call verified. */
+  unverifiedEmail: boolean;
 };
 
 /** RFC7523-5-1: what is agreed with an issuer about its grants. */

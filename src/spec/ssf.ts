@@ -80,8 +80,16 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   [VERIFICATION]: "tests",
 };
 
-/** A user, one sign-in of a user by its `sid`, one token, or one job, which is a session without a user (JOB-D-19). */
-type SignalSubject = { sub: string; sid?: string } | { jti: string } | { job: string };
+/**
+ * A user, by the `sub` or by the e-mail address that the issuer knows, one sign-in of a user by its `sid`, one token, or
+ * one job, which is a session without a user (JOB-D-19).
+ */
+type SignalSubject =
+  | { sub: string }
+  | { email: string }
+  | { sid: string }
+  | { jti: string }
+  | { job: string };
 
 /** `atSeconds`: when it happened, as the event tells. SSF-D-8: only a user as a whole is an account. */
 export type ReceivedSignal =
@@ -98,8 +106,11 @@ type SignalIgnored = {
     | "event_subject_foreign";
 };
 
-/** Whose events they are, by each way to write it, and which members of complex subjects its metadata call critical. */
-type SignalReading = { issuers: readonly string[]; critical: readonly string[] };
+/**
+ * Whose events they are, by each way to write it, which members of complex subjects its metadata call critical, and whether
+ * its users are known by e-mail address.
+ */
+type SignalReading = { issuers: readonly string[]; critical: readonly string[]; byEmail: boolean };
 
 /** SSF-4.2-2: other members say nothing here. What is not understood ends nothing. */
 export function readSignal(event: ReceivedEvent, by: SignalReading): Result<ReceivedSignal, SignalIgnored> {
@@ -116,8 +127,8 @@ export function readSignal(event: ReceivedEvent, by: SignalReading): Result<Rece
   const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);
   if (meaning === "ends") return ok({ meaning, subject: subject.value, atSeconds });
   if (meaning === "enables" && isPart(event.subject)) return err({ kind: "event_subject_unsupported" });
-  if (!("sub" in subject.value) || subject.value.sid !== undefined)
-    return err({ kind: "event_subject_unsupported" });
+  // PCL-D-12: an address may be of several users, and of another one tomorrow, so that it keeps out no account.
+  if (!("sub" in subject.value)) return err({ kind: "event_subject_unsupported" });
   return ok({ meaning, sub: subject.value.sub, atSeconds });
 }
 
@@ -130,21 +141,37 @@ const isPart = (subject: JsonObject = {}): boolean =>
 /** Keycloak names so all sessions of the user, which it ended at once. */
 const EVERY_SESSION = "ALL";
 
-/** The formats of subjects (RFC 9493, SSF 3), and which of them are taken. */
-export const SUBJECT_FORMATS: Readonly<Record<string, boolean>> = {
+const FORMATS = {
   iss_sub: true,
   jwt_id: true,
   complex: true,
+  email: "where byEmail",
   account: false,
   aliases: false,
   did: false,
-  email: false,
   ip: false,
   opaque: false,
   phone_number: false,
   saml_assertion_id: false,
   uri: false,
-};
+} as const;
+
+/** The formats of subjects (RFC 9493, SSF 3): those that are taken of an issuer, and those that are not. */
+export const subjectFormats = ({ byEmail }: Pick<SignalReading, "byEmail">) =>
+  Object.entries(FORMATS).map(([name, taken]) => ({
+    name,
+    isTaken: taken === "where byEmail" ? byEmail : taken,
+  }));
+
+/**
+ * PCL-D-12, RFC 9493 3.2.2: the domain of an address has no case, and its local part is compared as it is; undefined
+ * where the text is no address.
+ */
+export function emailAddress(value: Json | undefined): string | undefined {
+  const at = typeof value === "string" ? value.lastIndexOf("@") : -1;
+  if (typeof value !== "string" || at < 1 || at === value.length - 1) return undefined;
+  return value.slice(0, at) + value.slice(at).toLowerCase();
+}
 
 /**
  * SSF-D-6: an issuer speaks of its own subjects alone. PCL-D-14: a subject inside the event may have a bare user.
@@ -152,8 +179,9 @@ export const SUBJECT_FORMATS: Readonly<Record<string, boolean>> = {
  */
 function subjectOf(
   subject: JsonObject | undefined,
-  { issuers, critical }: SignalReading,
+  reading: SignalReading,
 ): Result<SignalSubject, SignalIgnored> {
+  const { issuers, critical, byEmail } = reading;
   const { format, subject_type: older, ...members } = subject ?? {};
   // RISC called the member so before RFC 9493.
   const form = format ?? older ?? (isJsonObject(members.user) ? "complex" : undefined);
@@ -167,11 +195,16 @@ function subjectOf(
     const isSessionAlone = Object.keys(others).every((name) => name === "tenant");
     if (user === undefined && sid !== undefined && isSessionAlone) return ok({ job: sid });
     const isSimple = isJsonObject(user) && user.format !== "complex" && user.user === undefined;
-    const named = isSimple ? subjectOf(user, { issuers, critical }) : undefined;
+    const named = isSimple ? subjectOf(user, reading) : undefined;
     if (named?.ok === false && named.error.kind === "event_subject_foreign") return named;
-    if (!named?.ok || !("sub" in named.value)) return err({ kind: "event_subject_unsupported" });
+    if (!named?.ok || !("sub" in named.value || "email" in named.value))
+      return err({ kind: "event_subject_unsupported" });
     // CAEP-3.1-2: only the sign-in that all of its members describe.
-    return sid === undefined || sid === EVERY_SESSION ? named : ok({ sub: named.value.sub, sid });
+    return sid === undefined || sid === EVERY_SESSION ? named : ok({ sid });
+  }
+  if (form === "email") {
+    const email = byEmail ? emailAddress(members.email) : undefined;
+    return email === undefined ? err({ kind: "event_subject_unsupported" }) : ok({ email });
   }
   const [sub, jti] = [text(members.sub), text(members.jti)];
   const isKnown = form === "iss_sub" || form === "iss-sub" ? sub : form === "jwt_id" ? jti : undefined;

@@ -162,7 +162,7 @@ const isSubject = (pattern: string, sub: string): boolean =>
     : sub === pattern;
 
 /** RFC 6901: the value at a pointer through objects alone, since a list may hold more than was pinned. */
-function claimAt(claims: JsonObject, pointer: string): Json | undefined {
+export function claimAt(claims: JsonObject, pointer: string): Json | undefined {
   let value: Json | undefined = claims;
   for (const token of pointer.split("/").slice(1)) {
     const name = token.replaceAll("~1", "/").replaceAll("~0", "~");

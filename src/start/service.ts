@@ -217,6 +217,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       facts: store.facts,
       consents: store.consents,
       endings: store.endings,
+      subjectEmails: store.subjectEmails,
       families: store.families,
       sessions: store.shortLived,
       jobs: store.jobs,

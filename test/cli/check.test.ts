@@ -228,13 +228,22 @@ test("FEDC-D-7 of each registration of workloads it is told whether a token is a
 test("PCL-D-16 of each issuer whose events are taken it is told which formats of subjects are taken", async () => {
   const issuer = "https://signals.example";
   writeFileSync(join(folder, "signals.json"), makePlatform(issuer).jwks);
-  const { findings } = await check({
-    trustedIssuers: {
-      [issuer]: { keys: { file: "signals.json" }, acceptAs: [], subjects: "keep", signals: { name: "s" } },
-    },
-  });
-  const { says } = at(findings, `trustedIssuers.${issuer}.signals`);
-  assert.match(says, /^formats of subjects that are taken: .*iss_sub.*; that are not: .*phone_number/);
+  const told = async (more: object) => {
+    const signals = { name: "s", ...more };
+    const entry = { keys: { file: "signals.json" }, acceptAs: [], subjects: "keep", signals };
+    const { findings } = await check({ trustedIssuers: { [issuer]: entry } });
+    return at(findings, `trustedIssuers.${issuer}.signals`).says;
+  };
+  assert.match(
+    await told({}),
+    /^formats of subjects that are taken: iss_sub, [^;]*; that are not: email,.*phone_number/,
+  );
+  const email = { email: "/email" };
+  assert.match(
+    await told(email),
+    /taken: [^;]*, email \(email: [^;]* in \/email, if verified\); that are not: [^;]*phone/,
+  );
+  assert.match(await told({ ...email, unverifiedEmail: true }), /in \/email\);/);
 });
 
 test("certificates are warned of 14 days before their end, and are errors afterwards", () => {

@@ -97,7 +97,12 @@ before(async () => {
             cluster: { tenancy: "dedicated", subjects: ["system:serviceaccount:team-a:*"] },
           },
         },
-        [OP]: { keys: { file: "op.json" }, subjects: "keep", acceptAs: ["jwt"], signals: { name: "op" } },
+        [OP]: {
+          keys: { file: "op.json" },
+          subjects: "keep",
+          acceptAs: ["jwt"],
+          signals: { name: "op", email: "/email" },
+        },
       },
       targets: [
         { names: [API], owners: [owner], introspectors: ["app"], scopes: ["read"] },
@@ -149,7 +154,12 @@ const AS_APP = { authorization: basic("app", SECRET) };
 const exchangeOf = (user: string, agoSeconds: number, own = "1") => {
   const now = seconds();
   const claims = { iss: OP, sub: user, aud: ISSUER, iat: now - agoSeconds, exp: now + 600 };
-  const its = { jti: `${user}-t${own}`, sid: `${user}-s${own}`, email: `${user}@example.com` };
+  const its = {
+    jti: `${user}-t${own}`,
+    sid: `${user}-s${own}`,
+    email: `${user}@example.com`,
+    email_verified: true,
+  };
   const subject_token = forge({ ...op, typ: "JWT" }, { ...claims, ...its, scope: "read" });
   const form = { grant_type: EXCHANGE, subject_token, subject_token_type: JWT, audience: API };
   return world.token(form, AS_APP);

@@ -99,6 +99,7 @@ export async function openFlow(
     facts: store.facts,
     consents: store.consents,
     endings: store.endings,
+    subjectEmails: store.subjectEmails,
     families: store.families,
     sessions: store.shortLived,
     jobs: store.jobs,

@@ -18,7 +18,10 @@ import type { EndOptions } from "./pending-ends.ts";
 import { endPendingConsents } from "./pending-ends.ts";
 
 export type RetentionOptions = EndOptions & {
-  store: Pick<Store, "log" | "audit" | "shortLived" | "families" | "jobs" | "rechecks" | "sliceMs">;
+  store: Pick<
+    Store,
+    "log" | "audit" | "shortLived" | "families" | "jobs" | "rechecks" | "subjectEmails" | "sliceMs"
+  >;
   journal: OpenJournal;
   /** The keys of this server, among them those for checkpoints. */
   signer: Signer;
@@ -40,9 +43,9 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
-    const { audit, shortLived, families, jobs, rechecks } = store;
+    const { audit, shortLived, families, jobs, rechecks, subjectEmails } = store;
     const pendingConsents = { sweep: endPendingConsents(options) };
-    for (const rows of [audit, shortLived, families, jobs, pendingConsents, rechecks]) {
+    for (const rows of [audit, shortLived, families, jobs, pendingConsents, rechecks, subjectEmails]) {
       await removePaced(store, closing, (limit) => rows.sweep(before, limit));
     }
   };

@@ -2,6 +2,7 @@
  * What entries of the journal write, as rows: each list has the rows of one kind, with what is written and what its
  * conditions compare. journal-statements.ts says what becomes of them.
  */
+import type { SubjectEmail } from "../../policy/endings.ts";
 import type { ConsentChange, FamilyChange, Guard, RegistrationChange } from "../../records.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
 import type { Columns, RecordOf, RowValues } from "./columns.ts";
@@ -26,6 +27,7 @@ import {
   SHORT_LIVED,
   SIGNING_KEY,
   SPENT_JTI,
+  SUBJECT_EMAIL,
   TOKEN,
 } from "./tables.ts";
 import { endingsOf } from "./token-facts.ts";
@@ -163,6 +165,8 @@ export const LISTS = {
   gone: listOf("short-lived rows", NONE, { kind: asText("remove"), key: asText("key") }),
   /** What the providers of users who signed in have said of them. */
   recheck: listOf("short-lived rows", RECHECK.columns, NONE),
+  /** The address that the latest token named for a user. */
+  subject_email: listOf("short-lived rows", SUBJECT_EMAIL.columns, NONE),
 
   /** Questions that are decided, by their next version; such a one is none of its job any more. */
   question: listOf(
@@ -197,6 +201,7 @@ export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
     }
   }
   for (const [clientId, issuedAtSeconds] of lastUses(batch)) addFor(0)("used", { clientId, issuedAtSeconds });
+  for (const one of latestEmails(batch)) addFor(0)("subject_email", one);
   addCounts(addFor, batch);
   return rows;
 }
@@ -365,4 +370,18 @@ function lastUses(batch: readonly StoreEntry[]): ReadonlyMap<string, number> {
     uses.delete("update" in registration ? registration.update.clientId : registration.remove);
   }
   return uses;
+}
+
+/** PCL-D-12: one for each user, that of the latest token, because a statement changes a row only once. */
+function latestEmails(batch: readonly StoreEntry[]): Iterable<SubjectEmail> {
+  const latest = new Map<string, SubjectEmail>();
+  for (const { email } of batch) {
+    if (email === undefined) continue;
+    const name = JSON.stringify(email.origin);
+    const known = latest.get(name) ?? email;
+    const younger = email.issuedAtSeconds >= known.issuedAtSeconds ? email : known;
+    const expiresAtSeconds = Math.max(email.expiresAtSeconds, known.expiresAtSeconds);
+    latest.set(name, { ...younger, expiresAtSeconds });
+  }
+  return latest.values();
 }

@@ -391,6 +391,17 @@ export const WRITES: readonly JournalWrite[] = [
     set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
       asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at`,
   },
+  {
+    name: "subject_email_out",
+    list: "subject_email",
+    why: "PCL-D-12: the address of the latest token counts, in whatever order they come; the row stays as long as either wants.",
+    into: "subject_email",
+    order: ["origin_iss", "origin_sub"],
+    conflict: `on conflict (origin_iss, origin_sub) do update set
+      email = case when excluded.issued_at < subject_email.issued_at then subject_email.email else excluded.email end,
+      issued_at = case when excluded.issued_at < subject_email.issued_at then subject_email.issued_at else excluded.issued_at end,
+      expires_at = case when excluded.expires_at < subject_email.expires_at then subject_email.expires_at else excluded.expires_at end`,
+  },
 
   {
     name: "question_out",

@@ -1,9 +1,12 @@
-/** What providers said last of their users, in both stores; the journal writes what a sign-in shows, and a refresh reads it with its family. */
+/**
+ * What issuers said last of their users, in both stores: whether they stand by them, which a refresh reads with its family,
+ * and the digest of their e-mail address. The journal writes both with what is issued or signed in.
+ */
 import { toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import { readRecords, sweepOf } from "./engine.ts";
-import type { RecheckRows } from "./store.ts";
-import { RECHECK } from "./tables.ts";
+import type { RecheckRows, SubjectEmailRows } from "./store.ts";
+import { RECHECK, SUBJECT_EMAIL } from "./tables.ts";
 
 export function recheckRows(engine: Engine): RecheckRows {
   const { change } = engine;
@@ -20,5 +23,21 @@ export function recheckRows(engine: Engine): RecheckRows {
       return changed === 1;
     },
     sweep: sweepOf(engine, "recheck", ["origin_iss", "origin_sub"]),
+  };
+}
+
+export function subjectEmailRows(engine: Engine): SubjectEmailRows {
+  const read = readRecords(engine);
+  const having = "where email = :email and origin_sub > :after order by origin_sub limit :limit";
+  return {
+    having: async (email, { afterSub = "", limit }) => {
+      const rows = await read(SUBJECT_EMAIL, `from subject_email ${having}`, {
+        email,
+        after: afterSub,
+        limit,
+      });
+      return rows.map(({ origin }) => origin);
+    },
+    sweep: sweepOf(engine, "subject_email", ["origin_iss", "origin_sub"]),
   };
 }

@@ -6,7 +6,7 @@ import { familyRows } from "./families.ts";
 import { jobRows } from "./jobs.ts";
 import { keyRows, polledRows, restoredMark } from "./kept-rows.ts";
 import { pendingConsents } from "./pending-consents.ts";
-import { recheckRows } from "./rechecks.ts";
+import { recheckRows, subjectEmailRows } from "./rechecks.ts";
 import { shortLivedRows } from "./short-lived.ts";
 import { signalRows } from "./signals.ts";
 import type { FindTokens } from "./token-facts.ts";
@@ -26,6 +26,7 @@ export function sharedRows(engine: Engine, findTokens: FindTokens, expired?: str
     jobs: jobRows(engine),
     pendingConsents: pendingConsents(engine),
     rechecks: recheckRows(engine),
+    subjectEmails: subjectEmailRows(engine),
     signals: signalRows(engine),
     restored: restoredMark(engine),
     keys: keyRows(engine),

@@ -6,7 +6,15 @@
 import type { ReachedToken, RecordedEnding } from "../../policy/signals.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, Rechecks, Sessions, ShortLivedRows } from "../../ports-people.ts";
-import type { Consents, EndingReach, Facts, Jobs, Registrations, TokenPlace } from "../../ports-store.ts";
+import type {
+  Consents,
+  EndingReach,
+  Facts,
+  Jobs,
+  Registrations,
+  SubjectEmails,
+  TokenPlace,
+} from "../../ports-store.ts";
 import type {
   CheckpointRow,
   Entry,
@@ -275,6 +283,8 @@ export interface JobRows extends Jobs, Expiring {}
 
 export interface RecheckRows extends Rechecks, Expiring {}
 
+export interface SubjectEmailRows extends SubjectEmails, Expiring {}
+
 export interface PendingConsentStore extends PendingConsents {
   /** At most `limit` of those whose end was before. */
   over(beforeSeconds: number, limit: number): Promise<readonly PendingConsent[]>;
@@ -334,6 +344,7 @@ export interface Store {
   jobs: JobRows;
   pendingConsents: PendingConsentStore;
   rechecks: RecheckRows;
+  subjectEmails: SubjectEmailRows;
   signals: SignalRows;
   restored: RestoredMark;
   /** The time that one removal of rows should take. */

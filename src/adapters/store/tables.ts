@@ -1,6 +1,6 @@
 /** The tables of the store, each with its columns; the migrations in `sql` make them. A new column is one row here. */
 import type { Consent } from "../../policy/access.ts";
-import type { Ending } from "../../policy/endings.ts";
+import type { Ending, SubjectEmail } from "../../policy/endings.ts";
 import type {
   CheckpointRow,
   Family,
@@ -272,6 +272,14 @@ export const RECHECK = tableOf<Recheck>()("recheck", {
   confirmed_at: asInteger("confirmedAtSeconds"),
   asked_at: asInteger("askedAtSeconds"),
   sealed: asText("sealed?"),
+  expires_at: asInteger("expiresAtSeconds"),
+});
+
+export const SUBJECT_EMAIL = tableOf<SubjectEmail>()("subject_email", {
+  origin_iss: asText("origin.iss"),
+  origin_sub: asText("origin.sub"),
+  email: asKey("email"),
+  issued_at: asInteger("issuedAtSeconds"),
   expires_at: asInteger("expiresAtSeconds"),
 });
 

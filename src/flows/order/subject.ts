@@ -1,14 +1,14 @@
 /** Reads the claims of a subject token into the subject that the policy is asked about, verified or told by a question. */
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Origin, Subject } from "../../policy/access.ts";
-import type { Root } from "../../policy/endings.ts";
+import type { ForeignRoot } from "../../policy/endings.ts";
 import type { PresentedJob } from "../../policy/jobs.ts";
 import { readJobClaim } from "../../policy/jobs.ts";
 import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenOk, whenReady } from "../../result.ts";
-import type { ForeignTokenType, Settings, TrustedIssuer } from "../../settings/settings.ts";
+import type { ForeignTokenType, Settings, SignalSource, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
 import { checkIdTokenOf, sessionName } from "../../spec/oidc-user.ts";
@@ -28,7 +28,8 @@ import type { RequestedType } from "../../spec/rfc8693.ts";
 import { parseAct } from "../../spec/rfc8693.ts";
 import type { Detail } from "../../spec/rfc9396.ts";
 import { readDetails } from "../../spec/rfc9396.ts";
-import { isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
+import { emailAddress } from "../../spec/ssf.ts";
+import { claimAt, isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
 import type { PlatformProof } from "../verifier.ts";
 import type { ResolvedSubject } from "./order.ts";
 
@@ -161,8 +162,6 @@ export function readForeignSubject(
   });
 }
 
-type ForeignRoot = Extract<Root, { issuedAtSeconds: number }>;
-
 /**
  * A token that does not tell when it was issued counts as older than any ending. CAEP-3.1-2: one that names the session
  * in which the user got it ends with that.
@@ -174,7 +173,20 @@ export function foreignRoot({ issuer: iss, signals }: TrustedIssuer, claims: Jso
     issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
     token: signals !== undefined && typeof jti === "string" ? { iss, jti } : undefined,
     session: sid === undefined ? undefined : { iss, sid },
+    email: signals && emailOf(signals, claims),
   });
+}
+
+/**
+ * PCL-D-12: the address by which events of the issuer may name the user, where the operator says which claim it is. One that
+ * is not verified is what the user says, unless the operator takes the issuer's word for it.
+ */
+function emailOf({ email, unverifiedEmail }: SignalSource, claims: JsonObject): string | undefined {
+  // Some providers write it as a text.
+  const isVerified = String(claims.email_verified) === "true";
+  return email !== undefined && (isVerified || unverifiedEmail)
+    ? emailAddress(claimAt(claims, email))
+    : undefined;
 }
 
 /**

@@ -4,14 +4,16 @@
  */
 import type { AuditEvent } from "../../audit/event.ts";
 import { endingEntry } from "../../flows/endings.ts";
-import { subjectOf } from "../../flows/order/subject.ts";
+import { foreignRoot, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
 import type { Known, TokenRequest } from "../../flows/token-request.ts";
 import { refuseRequest } from "../../flows/token-request.ts";
 import { RECHECK_AGAIN_SECONDS, RECHECK_LOOK_MS, RECHECK_WAIT_MS } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
+import type { ForeignRoot } from "../../policy/endings.ts";
+import { subjectEmail } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { Recheck } from "../../records.ts";
+import type { Entry, Recheck } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
@@ -127,9 +129,12 @@ async function question(
   const answer = await ports.providers.confirm(provider.name, secret);
   const about = checkSameUser(ports, provider, asked.origin, answer);
   if (about.ok) {
-    const { refreshToken = secret } = about.value;
+    const { refreshToken = secret, root } = about.value;
     await ports.rechecks.replace(confirmed(ports, provider, asked, refreshToken));
-    await ports.journal.record({ event: { ...event, outcome: "allow", reason: "provider_confirmed" } });
+    // PCL-D-12: what it says now is its latest token.
+    const email = subjectEmail(ports.hash.sha256, asked.origin, root, asked.expiresAtSeconds);
+    const told = { ...event, outcome: "allow", reason: "provider_confirmed" } as const;
+    await ports.journal.record(defined<Entry>({ event: told, email }));
     return STANDS;
   }
   const { reason, said } = about.error;
@@ -217,13 +222,15 @@ async function end(
   return GONE;
 }
 
+type Confirmed = ProviderTokens & { root?: ForeignRoot };
+
 /** OIDC-12.2-1: what the provider answers is about this user, or it is no answer. */
 function checkSameUser(
   { settings }: BasePorts,
   { issuer, clientId }: Provider,
   { sub }: Origin,
   answer: Result<ProviderTokens, ProviderFailure>,
-): Result<ProviderTokens, ProviderFailure> {
+): Result<Confirmed, ProviderFailure> {
   if (!answer.ok || answer.value.idToken === undefined) return answer;
   const trusted = settings().trustedIssuers.get(issuer);
   const parsed = parseJws(answer.value.idToken);
@@ -233,7 +240,8 @@ function checkSameUser(
     named?.ok &&
     named.value === sub &&
     checkRefreshedIdToken(parsed.value.claims, { issuer, clientId });
-  return isSame ? answer : err({ reason: "provider_answer_malformed" });
+  if (!isSame || trusted === undefined) return err({ reason: "provider_answer_malformed" });
+  return ok({ ...answer.value, root: foreignRoot(trusted, parsed.value.claims) });
 }
 
 type RecheckEvent = Omit<AuditEvent, "outcome" | "reason"> & Required<Pick<AuditEvent, "policy">>;

@@ -4,12 +4,13 @@ import type { Reason } from "../../audit/reasons.ts";
 import { describeToken } from "../../flows/audit-fields.ts";
 import { isDisabled } from "../../flows/endings.ts";
 import { findClient } from "../../flows/find-client.ts";
-import { mapSubject, subjectOf } from "../../flows/order/subject.ts";
+import { foreignRoot, mapSubject, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import { REFRESH_DAYS_MAX, SIGN_IN_SECONDS } from "../../limits/people.ts";
-import { signInKeys } from "../../policy/endings.ts";
+import { REFRESH_DAYS_MAX, SESSION_SECONDS_MAX, SIGN_IN_SECONDS } from "../../limits/people.ts";
+import type { ForeignRoot } from "../../policy/endings.ts";
+import { signInKeys, subjectEmail } from "../../policy/endings.ts";
 import type { BasePorts, ForeignTokenPorts, RecordPorts } from "../../ports.ts";
-import type { Recheck, RowChange } from "../../records.ts";
+import type { Entry, Recheck, RowChange } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
@@ -213,6 +214,7 @@ function noticeOf(reason: Reason): NoticeKind {
 type Read = {
   session: Session;
   token: AuditedToken;
+  root: ForeignRoot;
   /** The provider's own refresh token, by which it is asked about the user later; encrypted. */
   sealed?: string;
 };
@@ -314,7 +316,8 @@ async function readIdToken(
     zone: zoneInfo(claims),
     startedAtSeconds: nowSeconds,
   });
-  return ok({ session, token: describeToken(ports, parsed.value, "id_token") });
+  const token = describeToken(ports, parsed.value, "id_token");
+  return ok({ session, token, root: foreignRoot(issuer, claims) });
 }
 
 /**
@@ -324,7 +327,7 @@ async function readIdToken(
 async function complete(
   ports: SignInPorts,
   audited: AuditedRequest,
-  { session, token, sealed }: Read,
+  { session, token, root, sealed }: Read,
   at: { attempt: SignInAttempt; browser: string; session: string | undefined },
 ): Promise<SignedIn | undefined> {
   const { origin, provider, authTimeSeconds, acr } = session;
@@ -341,8 +344,14 @@ async function complete(
   const spent: RowChange<PeopleRow> = {
     add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds },
   };
-  const recheck = wordOf(session, sealed, ports.clock.nowSeconds());
-  const recorded = await ports.journal.record({ event, rows: [spent, ...opened.rows], recheck });
+  const nowSeconds = ports.clock.nowSeconds();
+  const recheck = wordOf(session, sealed, nowSeconds);
+  // PCL-D-12: what the user gives in the session may last longer than that.
+  const lastsUntil = nowSeconds + SESSION_SECONDS_MAX + REFRESH_DAYS_MAX * 24 * 3600;
+  const email = subjectEmail(ports.hash.sha256, origin, root, lastsUntil);
+  const recorded = await ports.journal.record(
+    defined<Entry>({ event, rows: [spent, ...opened.rows], recheck, email }),
+  );
   if (!recorded.ok) return undefined;
   return {
     next: "signed_in",

@@ -11,7 +11,7 @@
 --   keys: key
 --   families: family, refresh_token, family_use
 --   jobs: job, job_room, counted, issued
---   short-lived rows: short_lived, holder, gone, recheck
+--   short-lived rows: short_lived, holder, gone, recheck, subject_email
 --   questions: question
 --
 -- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
@@ -105,7 +105,9 @@ gone_in as (select * from json_to_recordset($33::text::json) as i
 recheck_in as (select * from json_to_recordset($34::text::json) as i
   (entry int, origin_iss text, origin_sub text, version bigint, provider text, confirmed_at bigint,
    asked_at bigint, sealed text, expires_at bigint)),
-question_in as (select * from json_to_recordset($35::text::json) as i
+subject_email_in as (select * from json_to_recordset($35::text::json) as i
+  (entry int, origin_iss text, origin_sub text, email text, issued_at bigint, expires_at bigint)),
+question_in as (select * from json_to_recordset($36::text::json) as i
   (entry int, id text, version bigint, body text, expires_at bigint, polls_recorded bigint)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
@@ -596,6 +598,19 @@ recheck_out as (
   on conflict (origin_iss, origin_sub) do update
     set version = recheck.version + 1, provider = excluded.provider, confirmed_at = excluded.confirmed_at,
       asked_at = excluded.asked_at, sealed = excluded.sealed, expires_at = excluded.expires_at
+),
+-- PCL-D-12: the address of the latest token counts, in whatever order they come; the row stays as long as either wants.
+subject_email_out as (
+  insert into subject_email
+    (origin_iss, origin_sub, email, issued_at, expires_at)
+  select i.origin_iss, i.origin_sub, i.email, i.issued_at, i.expires_at
+  from subject_email_in i
+  where not exists (select from failed)
+  order by origin_iss collate "C", origin_sub collate "C"
+  on conflict (origin_iss, origin_sub) do update set
+      email = case when excluded.issued_at < subject_email.issued_at then subject_email.email else excluded.email end,
+      issued_at = case when excluded.issued_at < subject_email.issued_at then subject_email.issued_at else excluded.issued_at end,
+      expires_at = case when excluded.expires_at < subject_email.expires_at then subject_email.expires_at else excluded.expires_at end
 ),
 question_out as (
   update pending_consent t

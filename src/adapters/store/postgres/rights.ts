@@ -34,6 +34,7 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   pending_consent: CHANGED,
   job: CHANGED,
   recheck: CHANGED,
+  subject_email: CHANGED,
   signal: CHANGED,
   restored: CHANGED,
 };

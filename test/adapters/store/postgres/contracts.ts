@@ -17,6 +17,7 @@ import { testShortLived } from "../short-lived.contract.ts";
 import { testSignals } from "../signals.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { testStore } from "../store.contract.ts";
+import { testSubjectEmails } from "../subject-emails.contract.ts";
 import type { keepSchema } from "./schema.ts";
 import { freshSchema } from "./schema.ts";
 
@@ -69,6 +70,7 @@ export function testContracts(harness: Harness): void {
   testPendingConsents(harness);
   testJobs(harness);
   testRechecks(harness);
+  testSubjectEmails(harness);
   testSignals(harness);
   testStore(harness);
   testAuditRows(harness);

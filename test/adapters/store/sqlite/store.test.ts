@@ -43,6 +43,7 @@ import { testShortLived } from "../short-lived.contract.ts";
 import { testSignals } from "../signals.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { makeEvent, makeToken, testStore } from "../store.contract.ts";
+import { testSubjectEmails } from "../subject-emails.contract.ts";
 import { watchStatements } from "./plans.ts";
 
 const testPlans = watchStatements();
@@ -109,6 +110,7 @@ testFamilies(inFile);
 testPendingConsents(inFile);
 testJobs(inFile);
 testRechecks(inFile);
+testSubjectEmails(inFile);
 testSignals(inFile);
 testStore(inFile);
 testIndexRows(inFile);
