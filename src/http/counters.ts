@@ -13,6 +13,8 @@ export type Counters = {
   throttling(throttle: Throttle): Throttle;
   /** Counts a connection that a listener did not take up. */
   refused(listener: string, why: string): void;
+  /** PXC-D-14: counts a field that the proxy should have removed. */
+  proxyField(field: string): void;
   /** Counts one batch of the journal, when the store has taken or refused it. */
   committed(entries: number, seconds: number): void;
   samples(): Pick<
@@ -22,6 +24,7 @@ export type Counters = {
     | "mandate_events_total"
     | "mandate_connections_refused_total"
     | "mandate_throttled_total"
+    | "mandate_proxy_other_fields_total"
     | "mandate_journal_entries_total"
     | "mandate_journal_commit_seconds"
   >;
@@ -67,6 +70,7 @@ export function makeCounters(issuer: string): Counters {
   const events = new Map<string, Sample<"mandate_events_total">>();
   const refusals = new Map<string, Sample<"mandate_connections_refused_total">>();
   const throttled = new Map<string, Sample<"mandate_throttled_total">>();
+  const proxyFields = new Map<string, Sample<"mandate_proxy_other_fields_total">>();
   const commits = noDurations();
   let entriesCommitted = 0;
   const endpointOf = (path: string): string => {
@@ -94,6 +98,9 @@ export function makeCounters(issuer: string): Counters {
     },
     refused(listener, why) {
       count(refusals, `${listener} ${why}`, () => ({ listener, why }));
+    },
+    proxyField(field) {
+      count(proxyFields, field, () => ({ field }));
     },
     committed(entries, seconds) {
       entriesCommitted += entries;
@@ -124,6 +131,7 @@ export function makeCounters(issuer: string): Counters {
       mandate_events_total: sorted(events),
       mandate_connections_refused_total: sorted(refusals),
       mandate_throttled_total: sorted(throttled),
+      mandate_proxy_other_fields_total: sorted(proxyFields),
       mandate_journal_entries_total: single(entriesCommitted),
       mandate_journal_commit_seconds: [{ labels: {}, value: commits }],
     }),

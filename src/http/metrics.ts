@@ -28,6 +28,10 @@ export const FAMILIES = {
     "Events written to the audit trail, by type and outcome.",
   ),
   mandate_throttled_total: counter(["kind"], "Callers that were told to wait, by what they had too many of."),
+  mandate_proxy_other_fields_total: counter(
+    ["field"],
+    "Requests behind the proxy with a field for certificates of another form than the configured one: the proxy does not remove what clients send.",
+  ),
   mandate_connections_refused_total: counter(
     ["listener", "why"],
     "Connections that were not taken up: the listener had as many as it may have, or no file could be opened.",

@@ -5,7 +5,7 @@
  */
 import type { Ports } from "../ports.ts";
 import type { ProxyForm } from "../settings/proxy-forms.ts";
-import { chainFieldOf, readForwarded } from "../settings/proxy-forms.ts";
+import { chainFieldOf, otherFields, readForwarded } from "../settings/proxy-forms.ts";
 import type { ForwardedField } from "../spec/rfc7239.ts";
 import { parseForwarded } from "../spec/rfc7239.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
@@ -33,23 +33,30 @@ export type TrustedProxy = {
 const NOT_THE_PROXY = { status: 400, description: "the peer is not the configured proxy" };
 const MALFORMED = { status: 400, description: "the client certificate fields are malformed" };
 
-/**
- * `onUnread` is called where the proxy was to tell the address of its client, and did not, or not in a form that can be
- * read.
- */
+/** What requests of the proxy show of its configuration. */
+type Noticed = {
+  /** It was to tell the address of its client, and did not, or not in a form that can be read. */
+  unread(): void;
+  /** The request has a field of another form. */
+  otherField(name: string): void;
+};
+
 export function behindProxy(
   ports: Pick<Ports, "authFailures" | "clock" | "hash" | "paths">,
   proxy: TrustedProxy,
   handler: Handler,
-  onUnread: () => void = () => undefined,
+  noticed: Noticed = { unread: () => undefined, otherField: () => undefined },
 ): Handler {
+  const others = otherFields(proxy.field);
   return async (request, peer) => {
     const from = { id: peer.requestId, endpoint: pathOf(request) };
     if (!isProxy(ports, proxy, peer)) {
       ports.authFailures.note({ ...from, source_ip: peer.address }, "proxy_not_proven");
       return { ...httpError(NOT_THE_PROXY), refused: { reason: "proxy_not_proven" } };
     }
-    const told = clientAddress(request, proxy, onUnread);
+    const told = clientAddress(request, proxy, noticed.unread);
+    // PXC-D-14: such a field is not read; it means a proxy that does not strip what clients send, or one of another form.
+    for (const name of others) if (request.headers.get(name) !== null) noticed.otherField(name);
     const address = told ?? peer.address;
     const { form, field, intermediates } = proxy;
     // PXC-D-4: several lines of a field come as one text, joined by a comma and a blank, which each form refuses.

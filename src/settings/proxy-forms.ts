@@ -56,6 +56,23 @@ export const PROXY_FORM_NAMES = Object.keys(PROXY_FORMS) as ProxyForm[];
 /** RFC 9440 has a field of its own for the intermediates, which is named after that of the leaf. */
 export const chainFieldOf = (field: string): string => `${field}-Chain`;
 
+/** PXC-D-14: the fields in which proxies tell of certificates, but for that of the listener; no value of them is read. */
+export const otherFields = (field: string): readonly string[] =>
+  KNOWN_FIELDS.filter(
+    (name) => ![field, chainFieldOf(field)].some((own) => own.toLowerCase() === name.toLowerCase()),
+  );
+
+const KNOWN_FIELDS: readonly string[] = [
+  ...PROXY_FORM_NAMES.map((form) => PROXY_FORMS[form].field),
+  chainFieldOf(PROXY_FORMS.rfc9440.field),
+  "X-Forwarded-Tls-Client-Cert-Info",
+  "X-Amzn-Mtls-Clientcert",
+  "X-Amzn-Mtls-Clientcert-Leaf",
+  "X-Client-Cert",
+  "X-SSL-Cert",
+  "X-SSL-Client-Cert",
+];
+
 /** Fields of proxies that tell a part of a certificate: any holder of the public certificate knows it as well. */
 const PARTS =
   /-(?:info|subject|issuer|s-dn|i-dn|dn|serial|serial-number|fingerprint|thumbprint|hash|sha1|sha256|san|uri|dns|verify|validity)$/i;

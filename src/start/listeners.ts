@@ -95,7 +95,10 @@ export async function openListeners(
     const subject = { parameter: "tls_client_auth_san_dns", name } as const;
     const trusted = defined<TrustedProxy>({ anchors, subject, clientAddress, form, field, intermediates });
     const isProven = (handshake: HandshakeCertificates): boolean => isProxy(ports, trusted, handshake);
-    const serving = behindProxy(ports, trusted, handler, tellOnce(log, trusted));
+    const serving = behindProxy(ports, trusted, handler, {
+      unread: tellOnce(log, trusted),
+      otherField: counters.proxyField,
+    });
     further.push(["proxy", await open("proxy", proxy, serving, { limits, isProven })]);
   }
   for (const [listener, { address, port }] of further) {

@@ -262,6 +262,19 @@ test("several processes share a port on Linux and PostgreSQL only", (t) => {
   assert.equal(whyNotShared(shared, "darwin"), "works on Linux only: remove it");
 });
 
+test("PXC-D-1, PXC-D-3 a proxy in the form of a balancer that proves nothing, or with a field of less than a certificate, is refused with what to do", () => {
+  const listener = { ...BASE.listen, port: 8446, ca: { file: "tls/ca.pem" }, name: "proxy.example" };
+  const told = (more: object) => problems({ proxy: { ...listener, ...more } }).join();
+  for (const form of ["rfc9440", "escaped-pem", "xfcc", "base64-list"]) assert.equal(told({ form }), "");
+  assert.match(told({ form: "alb" }), /proxy\.form: .*let it pass TLS through to `mtls`/);
+  assert.match(told({ form: "xfcc-json" }), /proxy\.form: .*is none of rfc9440, escaped-pem/);
+  assert.match(told({ field: "X-Amzn-Mtls-Clientcert" }), /proxy\.field: .*pass TLS through/);
+  assert.match(
+    told({ field: "X-Forwarded-Tls-Client-Cert-Info" }),
+    /proxy\.field: .*less than a certificate/,
+  );
+});
+
 test("a reload notices a change of every setting that waits for a restart", (t) => {
   t.after(() => delete process.env.MANDATE_TEST);
   process.env.MANDATE_TEST = "postgres://localhost/mandate";

@@ -42,12 +42,13 @@ const WRITES: Record<ProxyForm, (pems: readonly string[]) => Record<string, stri
 };
 
 for (const form of PROXY_FORM_NAMES) {
-  test(`PXC-D-1, PXC-D-2, PXC-D-7, PXC-D-12, PXC-D-13, PXC-D-15, PXC-D-16, PXC-D-17 ${form}: an X.509-SVID gets a token, below an intermediate too, and all else nothing`, async (t) => {
+  test(`PXC-D-1, PXC-D-2, PXC-D-7, PXC-D-12, PXC-D-13, PXC-D-14, PXC-D-15, PXC-D-16, PXC-D-17 ${form}: an X.509-SVID gets a token, below an intermediate too, and all else nothing`, async (t) => {
     const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
     const listener = { host: "127.0.0.1", port: 0, tls };
     const upper = await makeAuthority("not of the domain");
     const world = await makeWorld(
       {
+        operations: { port: 0 },
         proxy: { ...listener, ca: { file: "operators.pem" }, name: PROXY, form },
         targets: [{ names: [API], scopes: ["read"] }],
         policies: [
@@ -99,6 +100,15 @@ for (const form of PROXY_FORM_NAMES) {
     for (const [what, headers, error] of refused) {
       const answer = await ask(headers);
       assert.deepEqual([answer.status, answer.body.error], [400, error], what);
+    }
+    const [tools] = world.server.lines.flatMap((line) => /metrics are at (\S+)$/.exec(line)?.[1] ?? []);
+    const counted = await (await fetch(`${tools}/metrics`)).text();
+    for (const one of PROXY_FORM_NAMES) {
+      const line = new RegExp(
+        `^mandate_proxy_other_fields_total\\{field="${PROXY_FORMS[one].field}"\\} [1-9]`,
+        "m",
+      );
+      assert.equal(line.test(counted), one !== form, one);
     }
     // The field is nothing without the certificate of the proxy.
     const direct = await ask(fields, { key: operators.keyPem, cert: operators.certPem });

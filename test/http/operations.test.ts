@@ -289,6 +289,7 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
   counters.request(request("/jwks"));
   counters.recorded([{ event: { type: "token.issued", outcome: "allow" } }]);
   counters.refused("listen", "limit");
+  counters.proxyField("SSL-Client-Cert");
   const throttle = { ...NO_THROTTLE, visit: () => 3 };
   assert.equal(counters.throttling(throttle).visit("192.0.2.1"), 3);
   const answer = await get("/metrics");

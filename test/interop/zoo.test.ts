@@ -3,14 +3,15 @@
  * answer must be. A new report becomes one file.
  */
 import assert from "node:assert/strict";
-import { randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
 import { parseClientDocument } from "../../src/settings/client-metadata.ts";
+import type { ProxyForm } from "../../src/settings/proxy-forms.ts";
+import { chainFieldOf, PROXY_FORMS, readForwarded } from "../../src/settings/proxy-forms.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import { parseClientCert } from "../../src/spec/rfc9440.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT as WORKLOADS } from "../../src/spec/workload-grant.ts";
 import { forge, makeKey, seconds } from "../support/forge.ts";
@@ -47,7 +48,8 @@ type Shape = { by: string } & (
   | { kind: "document"; sent: { client_id?: string }; answer: { taken: boolean } }
   | { kind: "keys"; sent: { keys: object[]; header: { alg: string; kid: string } }; answer: string }
   | { kind: "event"; sent: object; answer: Effect }
-  | { kind: "proxy"; sent: { [field: string]: string[] }; answer: string }
+  /** `form` is that of the configuration, with its own field; `rfc9440` by default. */
+  | { kind: "proxy"; form?: ProxyForm; sent: { [field: string]: string[] }; answer: string }
   | {
       kind: "refresh";
       sent: { atOnce: number };
@@ -67,7 +69,15 @@ type Shape = { by: string } & (
 const platform = makePlatform(PLATFORM, { sub: "repo:example/shop:ref:refs/heads/main" });
 const op = { ...makeKey("ES256", "op-1"), typ: "secevent+jwt" };
 /** Of no certificate: the fields are read before it is. */
-const DER = randomBytes(400);
+const DER = Buffer.concat([Buffer.from([0x30]), randomBytes(399)]);
+const WRITTEN: Record<string, string> = {
+  DER: DER.toString("base64"),
+  PEM: encodeURIComponent(
+    `-----BEGIN CERTIFICATE-----\n${DER.toString("base64").replaceAll(/.{64}/g, "$&\n")}\n-----END CERTIFICATE-----\n`,
+  ),
+  HASH: createHash("sha256").update(DER).digest("hex"),
+};
+const sha256 = (data: Uint8Array) => createHash("sha256").update(data).digest("base64url");
 let provider: TestProvider;
 let world: World;
 
@@ -226,14 +236,17 @@ async function answerOf(file: string, shape: Shape): Promise<unknown> {
     case "event":
       return effectOf(file, shape.sent);
     case "proxy": {
-      const linesOf = (field: string) =>
-        (shape.sent[field] ?? []).map((line) => line.replaceAll("DER", DER.toString("base64")));
-      const read = parseClientCert({
-        clientCert: linesOf("client-cert"),
-        chain: linesOf("client-cert-chain"),
-      });
+      const { form = "rfc9440" } = shape;
+      const { field } = PROXY_FORMS[form];
+      // Lines of one field come as one text.
+      const values = [field, chainFieldOf(field)].map((name) =>
+        shape.sent[name.toLowerCase()]
+          ?.join(", ")
+          .replaceAll(/DER|PEM|HASH/g, (name) => WRITTEN[name] ?? name),
+      );
+      const read = readForwarded(form, values, sha256);
       if (!read.ok) return read.error.kind;
-      return `${read.value === undefined ? 0 : 1 + read.value.chain.length} certificates`;
+      return `${read.value === undefined ? 0 : 1 + (read.value.chain ?? []).length} certificates`;
     }
     case "refresh":
       return refreshAtOnce(shape.sent.atOnce);
