@@ -6,13 +6,13 @@ import { findStaleHeads } from "./clauses/elsewhere.ts";
 import { compareLedgers, loadLedgers } from "./clauses/ledgers.ts";
 import { findProblems } from "./clauses/problems.ts";
 import type { Clause } from "./clauses/register.ts";
-import { allClauses, findLines, findNames, loadTree } from "./clauses/register.ts";
+import { allClauses, clausesOf, findLines, findNames, loadTree } from "./clauses/register.ts";
 import type { Evidence } from "./clauses/report.ts";
 import { evidenceOf, findRuns, loadReport, REPORT_FILE } from "./clauses/report.ts";
 import { counts, decisions, planned, reasons, rows, table } from "./clauses/views.ts";
 
 const USAGE = `
-npm run clauses [DOCUMENT]                 the counts of all documents, or the rows of one
+npm run clauses [DOCUMENT]                 the counts of all documents, or the rows of one, of an id, an RFC or a word
 npm run clauses -- --quiet                 the counts in one line
 npm run clauses -- --open [DOCUMENT]       planned binding clauses
 npm run clauses -- --decisions [DOCUMENT]  what we chose where a document leaves a choice
@@ -30,6 +30,7 @@ function readArguments() {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
       options: {
+        help: { type: "boolean", short: "h" },
         quiet: { type: "boolean" },
         open: { type: "boolean" },
         decisions: { type: "boolean" },
@@ -38,7 +39,11 @@ function readArguments() {
         report: { type: "string" },
       },
     });
-    const { report, ledgers, ...flags } = values;
+    const { report, ledgers, help, ...flags } = values;
+    if (help) {
+      console.log(USAGE.trim());
+      process.exit();
+    }
     const views = [...Object.keys(flags), ...(ledgers === undefined ? [] : ["ledgers"])];
     const [view] = views;
     const takesDocument = view === undefined || view === "open" || view === "decisions";
@@ -63,8 +68,8 @@ if (view === "reasons") {
 const root = join(import.meta.dirname, "..");
 const tree = loadTree(root);
 const { register, code, tests } = tree;
-const clauses = name === undefined ? allClauses(register) : register.get(name)?.clauses;
-if (clauses === undefined) refuseArguments(`test/clauses/${name}.json does not exist`);
+const clauses = name === undefined ? allClauses(register) : clausesOf(register, name);
+if (clauses === undefined) refuseArguments(`no document, id or text of test/clauses is ${name}`);
 
 const report = loadReport(root, tree);
 const lines = findLines(register, code);

@@ -457,6 +457,22 @@ test("a document with a tested clause is built, so that its other rows do not wa
   assert.deepEqual(problems, ["DOC-2.1-1: is tested, but new things are listed as not built"]);
 });
 
+for (const [what, argument, first] of [
+  ["an id", "RFC8693-2.1-18", /^RFC8693-2\.1-18 MUST tested: /],
+  ["a document", "rfc8693", /^RFC8693-/],
+  ["an RFC that a document follows", "rfc10070", /^B7523-/],
+  ["a word", "mandate_job_request", /mandate_job_request/],
+  ["the question how it is used", "--help", /^npm run clauses /],
+] as const) {
+  test(`npm run clauses takes ${what}`, () => {
+    const ran = spawnSync(process.execPath, [join(root, "scripts/clauses.ts"), argument], {
+      encoding: "utf8",
+    });
+    assert.equal(ran.status, 0, ran.stderr);
+    assert.match(ran.stdout, first);
+  });
+}
+
 test("npm run clauses -- --ledgers names a row that is missing here, and exits with 1", () => {
   const folder = mkdtempSync(join(tmpdir(), "ledgers-"));
   try {
@@ -528,7 +544,7 @@ test("AUDIT-D-2 --reasons prints every reason with its sentence, in alphabetical
 const misuses: [string, string[], RegExp][] = [
   ["an unknown option", ["--promote"], /Unknown option '--promote'/],
   ["two views", ["--open", "--quiet"], /--open and --quiet do not go together/],
-  ["an unknown document", ["rfc1"], /test\/clauses\/rfc1.json does not exist/],
+  ["an unknown document", ["rfc1"], /no document, id or text of test\/clauses is rfc1/],
   ["a document beside ledgers", ["--ledgers", root, "rfc8693"], /too many arguments: rfc8693/],
   ["a report that is not required", ["--report", "wanted"], /--report takes "required"/],
 ];

@@ -34,6 +34,24 @@ export const ID = "[A-Z][A-Z0-9]*-[0-9A-Za-z.]+-v?[0-9]+";
 export const allClauses = (register: Register): Clause[] =>
   [...register.values()].flatMap((doc) => doc.clauses);
 
+/** The clauses of a document, of an id, of an RFC by its number, or with a word; undefined where there is none. */
+export function clausesOf(register: Register, name: string): Clause[] | undefined {
+  const said = name.toLowerCase();
+  const all = allClauses(register);
+  const saysIt = (...texts: (string | undefined)[]) =>
+    texts.some((text) => text?.toLowerCase().includes(said));
+  const number = /^rfc(\d+)$/.exec(said)?.[1];
+  const about = new RegExp(`RFC ${number}(?!\\d)`);
+  const ofRfc = [...register.values()].filter(({ title, source }) => about.test(`${title} ${source}`));
+  const found = [
+    register.get(said)?.clauses ?? [],
+    all.filter(({ id }) => id.toLowerCase() === said || id.toLowerCase().startsWith(`${said}-`)),
+    number === undefined ? [] : ofRfc.flatMap(({ clauses }) => clauses),
+    all.filter(({ summary, note }) => saysIt(summary, note)),
+  ];
+  return found.find((clauses) => clauses.length > 0);
+}
+
 export const isBinding = ({ level }: Clause): boolean => /^(MUST|MUST NOT|DECIDE)†?$/.test(level);
 
 /** What the server does, by the document or by our own decision. */
