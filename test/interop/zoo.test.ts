@@ -69,7 +69,7 @@ type Shape = { by: string } & (
 const platform = makePlatform(PLATFORM, { sub: "repo:example/shop:ref:refs/heads/main" });
 const op = { ...makeKey("ES256", "op-1"), typ: "secevent+jwt" };
 /** Of no certificate: the fields are read before it is. */
-const DER = Buffer.concat([Buffer.from([0x30]), randomBytes(399)]);
+const DER = Buffer.concat([Buffer.from([0x30, 0x82]), randomBytes(398)]);
 const WRITTEN: Record<string, string> = {
   DER: DER.toString("base64"),
   PEM: encodeURIComponent(
