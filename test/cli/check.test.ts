@@ -37,9 +37,10 @@ import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { parseCommand, runCommand } from "../support/host.ts";
 import { makePlatform } from "../support/platforms.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres, startPostgres } from "../support/postgres.ts";
 import { startProvider } from "../support/provider.ts";
 import { openSigner } from "../support/signer.ts";
+import { until } from "../support/until.ts";
 import { LOOPBACK, startWebServer } from "../support/web.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -317,6 +318,29 @@ test("an instance name in use tells its process, and one that a dead process lef
     assert.equal(await says(), "development begins a log of its own");
     await store.close();
   }
+});
+
+test("STORE-D-22 check says which replication PostgreSQL has, and what a failover keeps", async (t) => {
+  const server = await startPostgres();
+  t.after(server.stop);
+  await (await openStore({ postgres: server.url })).close();
+  const says = async (words: RegExp) =>
+    (await check({ store: { postgres: server.url } })).findings.find((one) => words.test(one.says))?.level;
+  assert.equal(await says(/^no standby follows; .* set synchronous_standby_names to keep it$/), "ok");
+  const standby = await startPostgres({ standbyOf: server });
+  t.after(standby.stop);
+  assert.equal(
+    await says(/^standbys follow \(1\), and no commit waits for them: a failover may lose/),
+    "warning",
+  );
+  const sql = postgres(server.url, { max: 1 });
+  t.after(() => sql.end());
+  await sql`alter system set synchronous_standby_names = '*'`;
+  await sql`select pg_reload_conf()`;
+  await until(
+    async () => (await says(/^a commit waits for standbys .*: \*\)/)) === "ok",
+    "the setting is read",
+  );
 });
 
 test("the role at PostgreSQL is looked at: a superuser is warned of, an owner is told that less is enough", async (t) => {

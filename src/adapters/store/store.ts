@@ -360,6 +360,8 @@ export interface Store {
   connections?(): Readonly<Record<"in_use" | "idle" | "waiting", number>>;
   /** The role of this store at its database; absent where there are none. */
   role?(): Promise<RoleFacts>;
+  /** The standbys that a commit waits for (`synchronous_standby_names`), and how many follow now. */
+  replication?(): Promise<{ waitsFor: string; standbys: number } | undefined>;
   close(): Promise<void>;
 }
 

@@ -61,6 +61,7 @@ export async function storeOf({ fixed, settings }: Config): Promise<readonly Fin
       return [
         ok,
         ...role,
+        ...(await replicationOf(store, where)),
         keys,
         ...other,
         instance,
@@ -99,6 +100,28 @@ async function roleOf(store: Store, where: string): Promise<readonly Finding[]> 
       ? `${role} has the rights that a server needs, and no others`
       : `${role} has the rights that a server needs, and more: ${revokes.join("; ")}`;
   return [{ level: "ok", where, says }];
+}
+
+/** STORE-D-22: what a failover of this database keeps. */
+async function replicationOf(store: Store, where: string): Promise<readonly Finding[]> {
+  const found = await store.replication?.();
+  if (found === undefined) return [];
+  const { waitsFor, standbys } = found;
+  if (waitsFor !== "") {
+    const says = `a commit waits for standbys (synchronous_standby_names: ${waitsFor}): a failover to one of them keeps what was answered`;
+    return [{ level: "ok", where, says }];
+  }
+  const loses =
+    "a failover may lose the last moment, which ends all that was issued: set synchronous_standby_names to keep it";
+  return standbys === 0
+    ? [{ level: "ok", where, says: `no standby follows; to one that no commit waits for, ${loses}` }]
+    : [
+        {
+          level: "warning",
+          where,
+          says: `standbys follow (${standbys}), and no commit waits for them: ${loses}`,
+        },
+      ];
 }
 
 /** Whether a second key-encryption key can be left out. */

@@ -45,6 +45,13 @@ export async function openPostgres(
     names: postgresNames(engine),
     sliceMs: SLICE_MS.postgres,
     role: () => factsOfRole(call),
+    replication: async () => {
+      const rows = await engine.rows<{ waitsFor: string; standbys: number }>(
+        `select current_setting('synchronous_standby_names') as "waitsFor",
+           (select count(*)::int from pg_stat_replication) as standbys`,
+      );
+      return rows[0];
+    },
     close: database.close,
   };
 }
