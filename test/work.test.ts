@@ -41,19 +41,19 @@ const COUNTED = ["promises", "statements", "digests", "jsonTexts", "timers", "so
  * of one turn share. Nothing is sorted, because the members of an event are built in order (RFC8785-3.2.3-1).
  */
 const MOST: Readonly<Record<string, Work>> = {
-  "a secret": { promises: 38, statements: 4, digests: 3, jsonTexts: 12, timers: 2, sorts: 0 },
-  "a JWT-SVID": { promises: 38, statements: 4, digests: 3, jsonTexts: 14, timers: 2, sorts: 0 },
-  "a delegation": { promises: 38, statements: 6, digests: 6, jsonTexts: 17, timers: 2, sorts: 0 },
+  "a secret": { promises: 39, statements: 4, digests: 3, jsonTexts: 12, timers: 2, sorts: 0 },
+  "a JWT-SVID": { promises: 39, statements: 4, digests: 3, jsonTexts: 14, timers: 2, sorts: 0 },
+  "a delegation": { promises: 39, statements: 6, digests: 6, jsonTexts: 17, timers: 2, sorts: 0 },
   "the same delegation again": {
-    promises: 38,
+    promises: 39,
     statements: 6,
     digests: 4,
     jsonTexts: 17,
     timers: 2,
     sorts: 0,
   },
-  "an exchange": { promises: 38, statements: 7, digests: 4, jsonTexts: 13, timers: 2, sorts: 0 },
-  "an exchange in a job": { promises: 38, statements: 7, digests: 4, jsonTexts: 13, timers: 2, sorts: 0 },
+  "an exchange": { promises: 39, statements: 7, digests: 4, jsonTexts: 13, timers: 2, sorts: 0 },
+  "an exchange in a job": { promises: 39, statements: 7, digests: 4, jsonTexts: 13, timers: 2, sorts: 0 },
   introspection: { promises: 20, statements: 1, digests: 2, jsonTexts: 2, timers: 1, sorts: 0 },
 };
 

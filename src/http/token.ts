@@ -42,7 +42,7 @@ export function tokenEndpoint(ports: TokenEndpointPorts, people: PeopleGrants | 
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }
     const grant = SERVED.includes(asked) ? asked : "other";
-    const bytes = Object.values(form.value).join().length;
+    const bytes = () => Object.values(form.value).join().length;
     const answer = await answerWithWriter(ports, bytes, peer, (own) =>
       answerForm(own, people, request, peer, form.value, asked),
     );
