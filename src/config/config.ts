@@ -32,7 +32,6 @@ import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryption
 import { sharedPorts, whyNotShared } from "./listeners.ts";
 import { makeLogoReader } from "./logos.ts";
 import { meantBy } from "./misspelt.ts";
-import { respell } from "./older-spellings.ts";
 import { readPolicy } from "./policy.ts";
 import type { Reader } from "./reader.ts";
 import { makeBlindReader, makeReader } from "./reader.ts";
@@ -92,23 +91,21 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
   const config = readConfigFile(path);
   if (!config.ok) return config;
   const reader = makeBlindReader();
-  reader.warnings.push(...config.value.warnings);
   const read = readSettings(config.value, reader);
   return read === undefined || reader.problems.length > 0 ? err(reader.problems) : ok(read);
 }
 
 /** `written`: the sections that are in the file, and not there by default alone. */
-type Read = { file: ConfigFile; written: ReadonlySet<string>; warnings: readonly string[] };
+type Read = { file: ConfigFile; written: ReadonlySet<string> };
 
 function readConfigFile(path: string): Result<Read, readonly string[]> {
   // Apart from readShape, so that the text of the file is not held while its shape is checked.
   const json = readJsonFile(path);
   if (!json.ok) return err([json.error]);
   if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
-  const warnings = respell(json.value);
   const written = new Set(Object.keys(json.value));
   const file = readShape(json.value);
-  return file.ok ? ok({ file: file.value, written, warnings }) : err([...file.error, ...warnings]);
+  return file.ok ? ok({ file: file.value, written }) : file;
 }
 
 /** The sections whose members have names of the operator's choice. */
@@ -151,7 +148,6 @@ function readShape(json: Json): Result<ConfigFile, readonly string[]> {
 function build(read: Read, folder: string): Result<Config, readonly string[]> {
   const config = read.file;
   const reader = makeReader(folder, config.profile === "production");
-  reader.warnings.push(...read.warnings);
   const { problems, problem, readListener, readAnchors } = reader;
 
   const { listen: main, operations } = config;
