@@ -23,9 +23,17 @@ export const readManifest = (): Manifest => JSON.parse(readFileSync(join(PROGRAM
 /** The file that Node runs for a command line. */
 export const mainFile = (): string => join(PROGRAM, readManifest().bin.mandate);
 
+/** What runs here; without commit and digest it runs from its sources. */
+type Build = { version: string } & Partial<NonNullable<Manifest["release"]>>;
+
+export function readBuild(): Build {
+  const { version, release } = readManifest();
+  return { version, ...release };
+}
+
 /** What `mandate --version` says after the name. */
 export function versionText(): string {
-  const { version, release } = readManifest();
-  if (release === undefined) return `${version} (from its sources)`;
-  return `${version} (commit ${release.commit}, SHA-256 ${release.sha256})`;
+  const { version, commit, sha256 } = readBuild();
+  if (commit === undefined) return `${version} (from its sources)`;
+  return `${version} (commit ${commit}, SHA-256 ${sha256})`;
 }

@@ -25,11 +25,12 @@ import { mintX509Svid } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic, claimsOf, postForm, send } from "../scripts/http-client.ts";
 import type { ServerProcess } from "../scripts/server-process.ts";
-import { freePorts, launchServer, startServer } from "../scripts/server-process.ts";
+import { freePorts, launchServer, PROGRAM, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { hash } from "../src/adapters/crypto/hash.ts";
 import { openStore } from "../src/adapters/store/open.ts";
+import { defined } from "../src/result.ts";
 import { parseExposition } from "./support/exposition.ts";
 import { openFlags } from "./support/open-flags.ts";
 import { stop } from "./support/stop.ts";
@@ -466,10 +467,24 @@ async function makeDraining(t: TestContext, drainSeconds: number) {
   return {
     server,
     ready: async () => (await fetch(`http://127.0.0.1:${at.port}/readyz`)).status,
+    async build() {
+      const body = Object(await (await fetch(`http://127.0.0.1:${at.port}/readyz`)).json());
+      return defined<Record<string, string>>({
+        version: body.version,
+        commit: body.commit,
+        sha256: body.sha256,
+      });
+    },
     ask: () => send(`${config.issuer}/jwks`, { ca, agent }),
     told: () => server.lines.filter((line) => line.includes('"event":"draining"')).length,
   };
 }
+
+test("HTTP-D-67 a started server names its build in /readyz", async (t) => {
+  const { build } = await makeDraining(t, 0);
+  const { version, release } = JSON.parse(readFileSync(join(PROGRAM, "package.json"), "utf8"));
+  assert.deepEqual(await build(), { version, ...release });
+});
 
 test("from SIGTERM on an instance is not ready, and serves on for listen.drainSeconds", async (t) => {
   const { server, ready, ask, told } = await makeDraining(t, 1);

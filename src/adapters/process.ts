@@ -1,6 +1,5 @@
-/** What this process is and how it does: its version, its use of the machine, and how late its event loop is. */
+/** How this process does: its use of the machine, and how late its event loop is. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { readManifest } from "../program.ts";
 
 const NS_PER_SECOND = 1e9;
 const US_PER_SECOND = 1e6;
@@ -12,8 +11,6 @@ export const NO_NET = "Node was started without --allow-net: add that flag";
 export const mayUseNet = (): boolean => process.permission?.has("net") ?? true;
 
 type ProcessState = {
-  version: string;
-  node: string;
   cpuSeconds: number;
   residentBytes: number;
   /** The time is a Unix time. */
@@ -30,7 +27,6 @@ export function watchProcess(): { read(): ProcessState; close(): void } {
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
   const startSeconds = Math.round((performance.timeOrigin / 1000) * 1000) / 1000;
-  const { version } = readManifest();
   // The monitor counts the time from one look to the next; the pause between them is no delay.
   const late = (ns: number): number => Math.max(0, ns / NS_PER_SECOND - LOOP_RESOLUTION_MS / 1000);
   return {
@@ -46,8 +42,6 @@ export function watchProcess(): { read(): ProcessState; close(): void } {
       loop.reset();
       const { user, system } = process.cpuUsage();
       return {
-        version,
-        node: process.version,
         cpuSeconds: (user + system) / US_PER_SECOND,
         residentBytes: process.memoryUsage.rss(),
         startSeconds,

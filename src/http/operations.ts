@@ -26,6 +26,8 @@ export type ConfigurationState = {
 
 /** The state of the service now. */
 export type Watch = {
+  /** What runs here; without commit and digest it runs from its sources. */
+  build: { version: string; commit?: string; sha256?: string };
   /** Whether the store reads, and writes if its last write failed. */
   storeAnswers(): Promise<boolean>;
   /** Whether no other process can have the name of this instance. */
@@ -42,8 +44,6 @@ export type Watch = {
   connections(): Readonly<Record<"in_use" | "idle" | "waiting", number>> | undefined;
   /** The state of this process; each reading begins the period of `loopDelaySeconds` again. */
   process(): {
-    version: string;
-    node: string;
     cpuSeconds: number;
     residentBytes: number;
     startSeconds: number;
@@ -153,6 +153,7 @@ async function readiness(watch: Watch): Promise<Page> {
   const keys = watch.keyService();
   const inDate = certificates.every(({ state }) => state !== "ended");
   const body = {
+    ...watch.build, // HTTP-D-67
     ready:
       store &&
       journal &&
@@ -256,7 +257,9 @@ function metrics(watch: Watch, counters: Counters): string {
       labels: { rank },
       value: seconds,
     })),
-    mandate_build_info: [{ labels: { version: ours.version, node: ours.node }, value: 1 }],
+    mandate_build_info: [
+      { labels: { commit: "", sha256: "", ...watch.build, node: process.version }, value: 1 },
+    ],
     process_cpu_seconds_total: single(ours.cpuSeconds),
     process_resident_memory_bytes: single(ours.residentBytes),
     process_start_time_seconds: single(ours.startSeconds),

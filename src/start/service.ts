@@ -39,6 +39,7 @@ import type { Watch } from "../http/operations.ts";
 import type { People } from "../http/people.ts";
 import { FAILURE_MS } from "../limits/connections.ts";
 import type { Ports, Timers } from "../ports.ts";
+import { readBuild } from "../program.ts";
 import { defined, whenDone } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
@@ -375,6 +376,7 @@ const watchOf = (
   Watch,
   "witness" | "configuration" | "clock" | "keyService" | "signingKeys" | "connections" | "process" | "streams"
 > => ({
+  build: readBuild(),
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,
   stopping,

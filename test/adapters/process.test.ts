@@ -1,16 +1,7 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { watchProcess } from "../../src/adapters/process.ts";
-
-test("the version of a process is that of the package", () => {
-  const manifest = readFileSync(join(import.meta.dirname, "../../package.json"), "utf8");
-  const process = watchProcess();
-  assert.equal(process.read().version, JSON.parse(manifest).version);
-  process.close();
-});
 
 test("a blocked event loop is seen by the next reading of the process, and by no later one", async () => {
   const ours = watchProcess();

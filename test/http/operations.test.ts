@@ -58,7 +58,7 @@ const NO_THROTTLE: Throttle = {
 };
 
 const PROCESS = {
-  ...{ version: "0.1.0", node: "v26.0.0", cpuSeconds: 1.5, residentBytes: 1024, startSeconds: 1_780_000_000 },
+  ...{ cpuSeconds: 1.5, residentBytes: 1024, startSeconds: 1_780_000_000 },
   loopDelaySeconds: [{ rank: "p99", seconds: 0.001 }],
 };
 
@@ -80,6 +80,7 @@ const HEALTHY: Watch = {
   streams: () => new Map(),
   connections: () => undefined,
   process: () => PROCESS,
+  build: { version: "0.9.0" },
 };
 
 async function open(
@@ -186,6 +187,7 @@ for (const [what, watch, status, body] of states) {
     assert.equal(answer.status, status);
     assert.equal(answer.headers.get("cache-control"), "no-store");
     assert.deepEqual(JSON.parse(answer.text), {
+      version: "0.9.0",
       certificates: CERTIFICATES,
       clock: "agrees",
       ...body,
@@ -196,6 +198,15 @@ for (const [what, watch, status, body] of states) {
     });
   });
 }
+
+test("HTTP-D-67 /readyz and /metrics name commit and digest of a release", async (t) => {
+  const build = { version: "0.9.0", commit: "c0ffee", sha256: "ab12" };
+  const { get } = await open(t, { build });
+  const { version, commit, sha256 } = JSON.parse((await get("/readyz")).text);
+  assert.deepEqual({ version, commit, sha256 }, build);
+  const info = `mandate_build_info{commit="c0ffee",sha256="ab12",version="0.9.0",node="${process.version}"} 1`;
+  assert.ok((await get("/metrics")).text.includes(`\n${info}\n`));
+});
 
 test("/metrics names the configuration in force, whether a later one was refused, and what ends", async (t) => {
   const { get } = await open(t, {
@@ -373,7 +384,7 @@ test("/metrics has the batches of the journal, the connections of the store, and
     'mandate_store_connections{state="in_use"} 3',
     'mandate_store_connections{state="waiting"} 9',
     'mandate_event_loop_delay_seconds{rank="p99"} 0.001',
-    'mandate_build_info{version="0.1.0",node="v26.0.0"} 1',
+    `mandate_build_info{commit="",sha256="",version="0.9.0",node="${process.version}"} 1`,
     "process_cpu_seconds_total 1.5",
     "process_resident_memory_bytes 1024",
     "process_start_time_seconds 1780000000",
