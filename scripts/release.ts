@@ -21,6 +21,7 @@ const TAKEN = [
   { to: "src/config", from: "src/config", which: /^config\.schema\.json$/ },
   { to: "deploy", from: "scripts/deploy", which: /\.(service|yaml|json|cfg|conf)$/ },
   { to: ".", from: ".", which: /^LICENSE$/ },
+  { to: ".", from: ".github", which: /^(CHANGELOG|STABILITY|SECURITY)\.md$/ },
 ] as const;
 
 type Made = { folder: string; archive: string };
@@ -64,8 +65,9 @@ export async function makeRelease(to: string): Promise<Made> {
   return { folder, archive };
 }
 
-/** A recipe names the program of a release in place of that of the sources. */
-const forRelease = (text: string): string => text.replaceAll("src/main.ts", LAUNCHER);
+/** It names the program of a release in place of that of the sources, and links to no page that a release has not. */
+const forRelease = (text: string): string =>
+  text.replaceAll(/\[([^\]]+)\]\(\.\.\/[^)]*\)/g, "$1").replaceAll("src/main.ts", LAUNCHER);
 
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
 const readJson = (file: string) => JSON.parse(read(file));
