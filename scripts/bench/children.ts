@@ -11,7 +11,7 @@ export const HOST = "127.0.0.1";
 const START_TIMEOUT_MS = 15_000;
 const POLL_MS = 5;
 
-/** What usage.ts answers. */
+/** What usage.mjs answers. */
 export const Usage = v.object({
   cpuMicros: v.number(),
   residentBytes: v.number(),
@@ -43,7 +43,7 @@ export async function startMeasured(
   const log = openSync(logFile, "w", 0o600);
   const server = fork(script, args, {
     cwd,
-    execArgv: [...flags, `--import=${join(import.meta.dirname, "usage.ts")}`],
+    execArgv: [...flags, `--import=${join(import.meta.dirname, "usage.mjs")}`],
     stdio: ["ignore", log, log, "ipc"],
     env: { ...process.env, ...environment },
   });

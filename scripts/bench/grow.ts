@@ -9,7 +9,6 @@ import type { Store } from "../../src/adapters/store/store.ts";
 import { AUDIT_SEGMENT_EVENTS } from "../../src/limits/audit.ts";
 import type { AuditQuery } from "../../src/records.ts";
 import { end } from "./children.ts";
-import { Line } from "./client.ts";
 import { fill } from "./fill.ts";
 import type { Undo } from "./jobs.ts";
 import type { Removal } from "./removal.ts";
@@ -18,6 +17,8 @@ import { measureRounds, median, send, startLoad } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
 import type { Place, Stage } from "./stage.ts";
 import { makePlace, ROOT, startAt } from "./stage.ts";
+import type { Start } from "./starts.ts";
+import { measureFirstToken, middleOf } from "./starts.ts";
 
 export type GrowOptions = {
   /** Events that stay, each with a token and a spent `jti`; what is removed comes on top. */
@@ -44,7 +45,7 @@ const STARTS_MAX = 3;
 const BYTES_CALLS = 1_000;
 
 // biome-ignore lint/suspicious/noExplicitAny: the configuration as JSON, which the server checks when it starts.
-function enlarge(config: any, rules: number, trustDomains: number): void {
+export function enlarge(config: any, rules = RULES, trustDomains = TRUST_DOMAINS): void {
   config.audit = { ...config.audit, retentionDays: RETENTION_DAYS };
   const [domain] = Object.values(config.trustDomains);
   for (let index = 0; index < trustDomains; index++) config.trustDomains[`td${index}.example`] = domain;
@@ -127,8 +128,8 @@ export async function grow(options: GrowOptions): Promise<readonly Growth[]> {
       },
       {
         name: "resident after it, MB",
-        fresh: startsFresh.megabytes,
-        full: startsFull.megabytes,
+        fresh: startsFresh.residentMegabytes,
+        full: startsFull.residentMegabytes,
         target: "160",
       },
       ...rows,
@@ -143,23 +144,11 @@ export async function grow(options: GrowOptions): Promise<readonly Growth[]> {
   }
 }
 
-async function measureStarts(place: Place, rounds: number): Promise<{ seconds: number; megabytes: number }> {
-  const starts: { seconds: number; megabytes: number }[] = [];
-  for (let times = 0; times < Math.min(rounds, STARTS_MAX); times++) {
-    const stage = await startAt(place);
-    const call = await (await prepare(stage, [])).first();
-    const line = new Line(stage.endpoint);
-    const beganMs = performance.now();
-    await line.send(call);
-    const seconds = (stage.startMs + performance.now() - beganMs) / 1000;
-    line.close();
-    starts.push({ seconds, megabytes: (await stage.usage()).residentBytes / 1e6 });
-    await stage.close();
-  }
-  return {
-    seconds: median(starts.map((one) => one.seconds)),
-    megabytes: median(starts.map((one) => one.megabytes)),
-  };
+async function measureStarts(place: Place, rounds: number): Promise<Start> {
+  const starts: Start[] = [];
+  for (let times = 0; times < Math.min(rounds, STARTS_MAX); times++)
+    starts.push(await measureFirstToken(await startAt(place)));
+  return middleOf(starts);
 }
 
 type Measuring = Pick<GrowOptions, "connections"> & { load: ReturnType<typeof startLoad> };

@@ -14,6 +14,8 @@ import type { JobOptions, Undo } from "./jobs.ts";
 import { allJobs, jobsAgainst } from "./jobs.ts";
 import type { Ratio } from "./ratios.ts";
 import { toRatios } from "./ratios.ts";
+import type { Beside, ReleaseOptions } from "./release.ts";
+import { besideRelease } from "./release.ts";
 import { checkOut } from "./revision.ts";
 import type { Row } from "./rounds.ts";
 import { measureRounds, median, startLoad } from "./rounds.ts";
@@ -170,10 +172,29 @@ export function formatGrowth(rows: readonly Growth[]): string {
   ]);
 }
 
+export const formatBeside = (rows: readonly Beside[]): string =>
+  formatTable([
+    ["measured", "sources", "release", "ratio", "target", ""],
+    ...rows.map(({ name, sources, release, target = Number.NaN }) => {
+      const ratio = release / sources;
+      return [
+        name,
+        sources.toFixed(sources < 10 ? 2 : 0),
+        release.toFixed(release < 10 ? 2 : 0),
+        ratio.toFixed(2),
+        Number.isNaN(target) ? "" : `≤ ${target}`,
+        Number.isNaN(target) ? "" : ratio <= target ? "met" : "not met",
+      ];
+    }),
+  ]);
+
 const isScenario = (name: string): name is Scenario => SCENARIOS.some((one) => one === name);
 
-/** `grow`: the events of a filled store, beside which an empty one is measured; nothing else is measured then. */
-type Options = BenchOptions & { rounds: number; json: boolean; grow?: number };
+/**
+ * `grow`: the events of a filled store, beside which an empty one is measured; `release`: a release is measured beside the
+ * sources. Nothing else is measured then.
+ */
+type Options = BenchOptions & { rounds: number; json: boolean; grow?: number; release: boolean };
 
 function readOptions(): Options {
   const { values } = parseArgs({
@@ -188,6 +209,7 @@ function readOptions(): Options {
       peers: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       grow: { type: "string" },
+      release: { type: "boolean", default: false },
     },
   });
   const whole = (name: "connections" | "rounds" | "pairs", max: number): number => {
@@ -198,7 +220,7 @@ function readOptions(): Options {
   const seconds = Number(values.seconds);
   const only = values.only?.split(",");
   if (only?.every(isScenario) === false) throw new RangeError(`--only takes ${SCENARIOS.join(",")}`);
-  const { json, postgres, against, peers } = values;
+  const { json, postgres, against, peers, release } = values;
   const [connections, rounds] = [whole("connections", CONNECTIONS_MAX), whole("rounds", ROUNDS_MAX)];
   const secondsMax = rounds * ROUND_SECONDS_MAX;
   if (!(seconds > 0 && seconds <= secondsMax)) {
@@ -211,6 +233,9 @@ function readOptions(): Options {
   if (grow !== undefined && (only ?? against) !== undefined) {
     throw new RangeError("--grow cannot be combined with --only or --against");
   }
+  if (release && (grow ?? only ?? against ?? postgres) !== undefined) {
+    throw new RangeError("--release cannot be combined with --grow, --only, --against or --postgres");
+  }
   return defined<Options>({
     seconds,
     grow,
@@ -219,6 +244,7 @@ function readOptions(): Options {
     json,
     postgres,
     against,
+    release,
     pairs: whole("pairs", PAIRS_MAX),
     peers,
     only: only?.filter(isScenario),
@@ -238,13 +264,18 @@ async function main(): Promise<void> {
   }
   // process.exit runs the handlers that remove the profile, and the child processes end when their channel closes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
-  const { json, grow: count, ...benchOptions } = options;
+  const { json, grow: count, release, ...benchOptions } = options;
   const { seconds, connections, rounds } = benchOptions;
   if (count !== undefined) {
     const [fresh, full] = benchOptions.postgres?.split(",") ?? [];
     const postgres = fresh === undefined || full === undefined ? undefined : ([fresh, full] as const);
     const growth = await grow(defined<GrowOptions>({ count, connections, seconds, rounds, postgres }));
     console.log(json ? JSON.stringify(growth, null, 2) : formatGrowth(growth));
+    return;
+  }
+  if (release) {
+    const beside = await besideRelease(defined<ReleaseOptions>({ seconds, connections, rounds }));
+    console.log(json ? JSON.stringify(beside, null, 2) : formatBeside(beside));
     return;
   }
   const report = await bench(benchOptions);

@@ -23,6 +23,10 @@ import type { Endpoint } from "./client.ts";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
+/** The file that Node runs for a command line, of sources or a release in this folder. */
+export const mainOf = (root: string): string =>
+  join(root, JSON.parse(readFileSync(join(root, "package.json"), "utf8")).bin.mandate);
+
 /** A server that is measured. */
 export type Side = {
   /** Its token endpoint. */
@@ -54,7 +58,7 @@ export type Stage = Side & {
 };
 
 export type StageOptions = {
-  /** The folder with the sources of the server; this repository if absent. */
+  /** The folder with the sources of the server, or of a release; this repository if absent. */
   root?: string;
   /** The URL of an empty database; SQLite if absent. */
   postgres?: string;
@@ -151,7 +155,7 @@ export async function startAt(
 ): Promise<Stage> {
   const kept = compiled === NOT_KEPT ? undefined : compiled;
   const began = performance.now();
-  const server = await startMeasured(join(root, "src", "main.ts"), ["--config", configFile], {
+  const server = await startMeasured(mainOf(root), ["--config", configFile], {
     cwd: root,
     logFile: join(folder, "server.log"),
     environment: { ...environment, NODE_COMPILE_CACHE: kept },

@@ -2,12 +2,18 @@
 import { Line } from "./client.ts";
 import { median } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
-import type { StageOptions } from "./stage.ts";
+import type { Stage, StageOptions } from "./stage.ts";
 import { makeFolder, NOT_KEPT, openStage } from "./stage.ts";
 
 const STARTS = 5;
 
-export type Start = { seconds: number; residentMegabytes: number };
+export type Start = {
+  seconds: number;
+  residentMegabytes: number;
+  /** CPU time of all threads until the server listened, and until the first token. */
+  listeningCpuMs: number;
+  cpuMs: number;
+};
 
 /** From the sources alone, and with the modules that an earlier start compiled. */
 export type Starts = { fresh: Start; compiled: Start };
@@ -26,23 +32,40 @@ export async function measureStarts(rounds: number): Promise<Starts> {
   } finally {
     remove();
   }
-  const middle = (how: keyof Starts): Start => ({
-    seconds: median(starts.map((one) => one[how].seconds)),
-    residentMegabytes: median(starts.map((one) => one[how].residentMegabytes)),
-  });
-  return { fresh: middle("fresh"), compiled: middle("compiled") };
+  return {
+    fresh: middleOf(starts.map(({ fresh }) => fresh)),
+    compiled: middleOf(starts.map(({ compiled }) => compiled)),
+  };
 }
 
-async function measureStart(options: StageOptions): Promise<Start> {
-  const stage = await openStage(options);
+/** The median of each figure. */
+export const middleOf = (starts: readonly Start[]): Start => ({
+  seconds: median(starts.map((one) => one.seconds)),
+  residentMegabytes: median(starts.map((one) => one.residentMegabytes)),
+  listeningCpuMs: median(starts.map((one) => one.listeningCpuMs)),
+  cpuMs: median(starts.map((one) => one.cpuMs)),
+});
+
+export const measureStart = async (options: StageOptions): Promise<Start> =>
+  measureFirstToken(await openStage(options));
+
+/** Of a server that was just started; ends it. */
+export async function measureFirstToken(stage: Stage): Promise<Start> {
   try {
+    const listening = await stage.usage();
     const call = await (await prepare(stage)).first();
     const line = new Line(stage.endpoint);
     const beganMs = performance.now();
     await line.send(call);
     const seconds = (stage.startMs + performance.now() - beganMs) / 1000;
     line.close();
-    return { seconds, residentMegabytes: (await stage.usage()).residentBytes / 1e6 };
+    const { cpuMicros, residentBytes } = await stage.usage();
+    return {
+      seconds,
+      residentMegabytes: residentBytes / 1e6,
+      listeningCpuMs: listening.cpuMicros / 1e3,
+      cpuMs: cpuMicros / 1e3,
+    };
   } finally {
     await stage.close();
   }
