@@ -2,6 +2,8 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Agent, RequestOptions } from "node:https";
 import { request } from "node:https";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import { defined } from "../src/result.ts";
 
 export type Answer = {
@@ -46,7 +48,8 @@ export function send(
     cert,
   };
   const outgoing = request(options);
-  outgoing.on("error", reject);
+  // Whether the handshake was done, without which nothing of the request was sent.
+  outgoing.on("error", (fault) => reject(Object.assign(fault, { connected: isConnected(outgoing.socket) })));
   outgoing.on("response", async (response) => {
     const text = (await response.toArray()).join("");
     const fields = Object.entries(response.headers).map(([name, value]) => [name, String(value)]);
@@ -60,6 +63,8 @@ export function send(
   outgoing.end(body);
   return promise;
 }
+
+const isConnected = (socket: Socket | null): boolean => socket instanceof TLSSocket && socket.authorized;
 
 export type Form = Record<string, string | readonly string[]>;
 

@@ -441,7 +441,7 @@ const ROWS: readonly Row[] = [
     "pages.colours.light: cannot be read on the pages of the light scheme: the contrast to their ground must be 4.5 to 1 at least",
   ],
   [["pages"], { timeZone: "Europe/Nowhere" }, "pages.timeZone: is not a time zone like Europe/Berlin"],
-  [["pages"], { logo: "x.svg" }, "pages.logo: is not a known setting"],
+  [["pages"], { logo: "x.svg" }, "pages.logo: is not an object"],
   [["dpop"], { nonce: ["tokens"] }, "dpop.nonce: is not a known setting: dpop.nonces is perhaps meant"],
   [["dpop"], false, "dpop: is not an object"],
   [

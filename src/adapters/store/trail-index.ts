@@ -167,7 +167,7 @@ export function trailIndex(
            left join event_subject_range r on r.log = s.log
            where s.log = :log and s.from_seq < coalesce(r.from_seq, s.from_seq + 1)
            order by s.from_seq desc limit 1
-         ) s where noted is null or to_seq = noted - 1`,
+         ) latest where noted is null or to_seq = noted - 1`,
         { log },
       );
       return found;

@@ -230,7 +230,7 @@ for (const [what, how] of [
     assert.deepEqual(await ready(), NOT_READY);
     assert.deepEqual(await works(), ['mandate_key_service_works{purpose="token",alg="ES256"} 0']);
     const told = () =>
-      [...world.server.lines, ...world.server.errors].filter((line) => /key service/.test(line));
+      [...world.server.lines, ...world.server.errors].filter((line) => /^The key service/.test(line));
     await until(() => told().length === 1, "it is told once");
     assert.match(told().join(), /^The key service does not sign with the active key for token, ES256/);
     here.bend((answer) => answer);

@@ -55,6 +55,11 @@ test("the time of the clock of the database is told", async (t) => {
   assert.ok(toldMs >= beforeMs - 1 && toldMs <= Date.now() + 1, `${toldMs - beforeMs}`);
 });
 
+test("STORE-D-22 a database that no standby follows says so", async (t) => {
+  const { replication = assert.fail } = await (await harness.create(t)).open();
+  assert.deepEqual(await replication(), { waitsFor: "", standbys: 0 });
+});
+
 test("STORE-D-10 an engine that refuses the thresholds of autovacuum gets every table without them", async (t) => {
   const url = await freshDatabase(server);
   const sql = await openSql(t, url);
