@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { makeRelease } from "../scripts/release.ts";
 import { freePorts } from "../scripts/server-process.ts";
@@ -158,7 +158,7 @@ test("the commands of the README of a release, typed in its folder, give a first
 });
 
 /** Started as processes, by their command line alone: what they test of the sources they test of a release. */
-const BLACK_BOX = ["start", "wrong-starts", "cli/told", "cli/command-line", "conformance/rfc7009"];
+const BLACK_BOX = ["cli/command-line", "cli/told", "conformance/rfc7009"];
 test("the tests of a started server are green with the program of a release", () => {
   const files = BLACK_BOX.map((name) => `test/${name}.test.ts`);
   const { status, stdout } = spawnSync(
@@ -171,17 +171,4 @@ test("the tests of a started server are green with the program of a release", ()
     },
   );
   assert.equal(status, 0, stdout);
-});
-
-test("the demo runs with the program of a release", () => {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [relative(ROOT, join(ROOT, "scripts/demo.ts"))],
-    {
-      cwd: ROOT,
-      encoding: "utf8",
-      env: { ...PLAIN, MANDATE_RELEASE: unpacked },
-    },
-  );
-  assert.equal(status, 0, stdout + stderr);
 });
