@@ -29,7 +29,7 @@ const CAPS = {
 };
 
 /** A question that others change at the same time is read anew so often. */
-const ATTEMPTS_MAX = 4;
+export const ATTEMPTS_MAX = 4;
 
 export type AskPorts = Pick<PeoplePorts, "settings" | "hash" | "random" | "endings" | "pendingConsents">;
 
@@ -132,22 +132,6 @@ export async function openQuestion(
     if (await pendingConsents.replace(next)) return next;
   }
   return { refused: "pending_consents_too_many" };
-}
-
-/** Changes a question as long as it is there, also where others change it at the same time; returns what it was. */
-export async function changeQuestion(
-  { pendingConsents, clock }: Pick<PeoplePorts, "pendingConsents" | "clock">,
-  id: string,
-  changed: (found: PendingConsent, nowSeconds: number) => PendingConsent,
-): Promise<{ before: PendingConsent; after: PendingConsent } | undefined> {
-  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const nowSeconds = clock.nowSeconds();
-    const found = await pendingConsents.find(id, nowSeconds);
-    if (found === undefined) return undefined;
-    const after = { ...changed(found, nowSeconds), version: found.version + 1 };
-    if (await pendingConsents.replace(after)) return { before: found, after };
-  }
-  return undefined;
 }
 
 /** The question as one more request of the agent leaves it; undefined where that changes nothing. */

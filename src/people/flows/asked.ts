@@ -16,6 +16,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import { choiceOf } from "../policy/permissions.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
+import { ATTEMPTS_MAX } from "./ask-user.ts";
 import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
 import type { Decision, DecisionPage, FormError, Offered, Visitor, Waits } from "./decision.ts";
 import { decideOffer, renewed, showOffer, withoutJob } from "./decision.ts";
@@ -41,9 +42,6 @@ type AskedOffer = MissingConsent & Offered;
 type Found = Waits & { pending: PendingConsent; offer: AskedOffer };
 
 export type AskedPorts = DecisionPorts & Pick<PeoplePorts, "pendingConsents" | "jobs">;
-
-/** A question that others change at the same time is read anew so often. */
-const ATTEMPTS_MAX = 4;
 
 /** Whether a page is looked at or its form is sent: the link of a code ends with the code, an open page goes on. */
 type Way = "look" | "form";

@@ -5,10 +5,10 @@ import { describeClient } from "../../flows/audit-fields.ts";
 import type { Cancelled } from "../../flows/people.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { CANCELS_MAX, REFUSED_SECONDS } from "../../limits/people.ts";
-import type { PendingConsent } from "../../records.ts";
+import type { Entry, PendingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
-import { changeQuestion } from "./ask-user.ts";
+import { ATTEMPTS_MAX } from "./ask-user.ts";
 import { endsBy, findDeferral, linkOf, threadOf } from "./deferrals.ts";
 
 type CancelPorts = Pick<
@@ -29,47 +29,52 @@ export async function cancelDeferral(
     return reason === "deferral_key_not_proven" ? { refused: found.error } : { nothing: reason };
   }
   const deferral = found.value;
-  // The question goes first: after a fault between the two, nothing is given for a question that is closed.
-  const left = await leaveQuestion(ports, deferral.question, link);
   const pending = ports.hash.sha256(deferral.question);
-  const event = defined<AuditEvent>({
-    ...deferral.facts.parties,
-    type: "deferral.cancelled",
-    outcome: "allow",
-    reason: "by_client",
-    request,
-    client: describeClient(client),
-    mode: deferral.access.mode,
-    requested: deferral.requested,
-    policy: {
-      digest: ports.settings().policy.digest,
-      // AUDIT-D-13: this event ends the question where it closed it.
-      asked: left?.after.closed ? askedUntilNow(pending, left.before) : { pending },
-    },
-    detail: { deferral: threadOf(ports.hash, link) },
-  });
-  // DTR-8.2-1: the state changes in one step; DTR-8.2-3, DTR-8.2-4: of a poll and a cancellation one comes first.
   const guards = spends === undefined ? [] : [spends];
   const rows = endsBy("cancelled", link, deferral);
-  const recorded = await ports.journal.record({ event, guards, rows });
-  if (recorded.ok) return { cancelled: true };
-  return recorded.error.includes("proof_fresh")
-    ? { refused: { kind: "proof_refused", reason: "proof_replayed" } }
-    : { nothing: "deferral_raced" };
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const nowSeconds = ports.clock.nowSeconds();
+    const before = await ports.pendingConsents.find(deferral.question, nowSeconds);
+    const question = before && withoutCode(before, link, nowSeconds);
+    const event = defined<AuditEvent>({
+      ...deferral.facts.parties,
+      type: "deferral.cancelled",
+      outcome: "allow",
+      reason: "by_client",
+      request,
+      client: describeClient(client),
+      mode: deferral.access.mode,
+      requested: deferral.requested,
+      policy: {
+        digest: ports.settings().policy.digest,
+        // AUDIT-D-13: this event ends the question where it closes it.
+        asked: before && question?.closed ? askedUntilNow(pending, before) : { pending },
+      },
+      detail: { deferral: threadOf(ports.hash, link) },
+    });
+    // DTR-8.2-1, AUDIT-D-13: one entry, so that no fault closes the question and loses what it counted.
+    // DTR-8.2-3, DTR-8.2-4: of a poll and a cancellation one comes first.
+    const recorded = await ports.journal.record(defined<Entry>({ event, guards, rows, question }));
+    if (recorded.ok) return { cancelled: true };
+    if (recorded.error.includes("proof_fresh"))
+      return { refused: { kind: "proof_refused", reason: "proof_replayed" } };
+    if (!recorded.error.includes("question_current")) break;
+  }
+  return { nothing: "deferral_raced" };
 }
 
 /** DTR-D-14: the question is closed with the last code that waits for it, unless an agent that asks again has its link. */
-const leaveQuestion = (ports: CancelPorts, id: string, link: string) =>
-  changeQuestion(ports, id, (found, nowSeconds) => {
-    const { codes = [], cancelledAtSeconds = [] } = found;
-    const others = codes.filter((one) => one.link !== link && one.endsAtSeconds > nowSeconds);
-    const closes = found.unlinked === true && others.length === 0;
-    return defined<PendingConsent>({
-      ...found,
-      codes: others,
-      cancelledAtSeconds: [...cancelledAtSeconds, nowSeconds].slice(-CANCELS_MAX),
-      closed: closes ? true : undefined,
-      pollsRecorded: closes ? found.polls : found.pollsRecorded,
-      expiresAtSeconds: Math.max(found.expiresAtSeconds, nowSeconds + REFUSED_SECONDS),
-    });
+function withoutCode(found: PendingConsent, link: string, nowSeconds: number): PendingConsent {
+  const { codes = [], cancelledAtSeconds = [] } = found;
+  const others = codes.filter((one) => one.link !== link && one.endsAtSeconds > nowSeconds);
+  const closes = found.unlinked === true && others.length === 0;
+  return defined<PendingConsent>({
+    ...found,
+    version: found.version + 1,
+    codes: others,
+    cancelledAtSeconds: [...cancelledAtSeconds, nowSeconds].slice(-CANCELS_MAX),
+    closed: closes ? true : undefined,
+    pollsRecorded: closes ? found.polls : found.pollsRecorded,
+    expiresAtSeconds: Math.max(found.expiresAtSeconds, nowSeconds + REFUSED_SECONDS),
   });
+}

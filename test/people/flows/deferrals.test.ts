@@ -10,6 +10,7 @@ import { answerTokenRequest } from "../../../src/flows/token.ts";
 import { recordRefusalOf } from "../../../src/http/form.ts";
 import { cancelDeferral } from "../../../src/people/flows/cancel-deferral.ts";
 import { linkOf } from "../../../src/people/flows/deferrals.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
 import type { Guard, PendingConsent } from "../../../src/records.ts";
 import { DEFERRED, DRAFT } from "../../../src/spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG } from "../../../src/spec/id-jag.ts";
@@ -174,6 +175,56 @@ test("DTR-D-10, AUDIT-D-13 polls are counted in the row of the question, which a
   assert.deepEqual([type, asked?.count], ["deferral.cancelled", 3]);
   assert.ok(Date.parse(asked?.last ?? "") > 0);
   assert.deepEqual(await pollsOf(), [[3, 3]]);
+});
+
+for (const [when, isWritten] of [
+  ["before it is written", false],
+  ["after it was written, with its answer lost", true],
+] as const)
+  test(`AUDIT-D-13, DTR-8.2-1 what a question counted is told once by a cancellation that fails ${when} and is sent again`, async (t) => {
+    const { wait, poll, ports, client, events } = await openWaiting(t);
+    const code = await wait();
+    for (let round = 0; round < 3; round++) assert.equal((await poll(code)).kind, "interaction_required");
+    const { journal } = ports;
+    const record = journal.record.bind(journal);
+    const request = { id: "r", endpoint: "/revoke", source_ip: "192.0.2.1" };
+    const cancelled = () => cancelDeferral(ports, { client: client(planner), request }, code);
+    journal.record = async (...entry) => {
+      if (isWritten) await record(...entry);
+      throw new StoreUnavailable("lost");
+    };
+    await assert.rejects(cancelled, StoreUnavailable);
+    journal.record = record;
+    const again = await cancelled();
+    assert.deepEqual(again, isWritten ? { nothing: "deferral_cancelled" } : { cancelled: true });
+    const told = (await events()).filter(({ type }) => type === "deferral.cancelled");
+    assert.deepEqual(
+      told.map(({ policy }) => (policy as { asked?: { count?: number } }).asked?.count),
+      [3],
+    );
+  });
+
+test("AUDIT-D-13, DTR-D-14 a cancellation that meets polls of its question tells each of them", async (t) => {
+  const { wait, poll, ports, client, events } = await openWaiting(t);
+  const [code, other] = [await wait(), await wait({}, { clientId: planner })];
+  assert.equal((await poll(code)).kind, "interaction_required");
+  const { journal, pendingConsents } = ports;
+  const record = journal.record.bind(journal);
+  const request = { id: "r", endpoint: "/revoke", source_ip: "192.0.2.1" };
+  const cancels = (one: string) => cancelDeferral(ports, { client: client(planner), request }, one);
+  journal.record = async (...entry) => {
+    journal.record = record;
+    assert.ok("cancelled" in (await cancels(other)));
+    return record(...entry);
+  };
+  assert.ok("cancelled" in (await cancels(code)));
+  const told = (await events()).filter(({ type }) => type === "deferral.cancelled");
+  assert.deepEqual(
+    told.map(({ policy }) => (policy as { asked?: { count?: number } }).asked?.count),
+    [undefined, 1],
+  );
+  const [question] = await pendingConsents.list(ports.hash.sha256(JSON.stringify([LOGIN, "alice"])), 0);
+  assert.deepEqual([question?.closed, question?.polls, question?.pollsRecorded], [true, 1, 1]);
 });
 
 test("AUDIT-D-13 a poll of a question that changes in the same moment is an event", async (t) => {

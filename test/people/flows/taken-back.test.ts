@@ -17,6 +17,8 @@ let provider: TestProvider;
 let service: Service;
 /** What happens once before the next entry with an event of a type is written. */
 let meanwhile: { type: string; happens: () => Promise<void> } | undefined;
+/** The entry with an event of this type that is lost, before or after it is written. */
+let loses: { type: string; isWritten: boolean } | undefined;
 
 before(async () => {
   provider = await startProvider();
@@ -28,7 +30,11 @@ before(async () => {
           meanwhile = undefined;
           await due.happens();
         }
-        return journal.record(entry, deadline);
+        if (loses?.type !== entry.event.type) return journal.record(entry, deadline);
+        const { isWritten } = loses;
+        loses = undefined;
+        if (isWritten) await journal.record(entry, deadline);
+        throw new StoreUnavailable("lost");
       },
     },
   });
@@ -97,6 +103,29 @@ test("PAGE-D-23 a refusal whose write was lost is made by the same click once mo
   const events = (await service.events()).filter(({ type }) => type === "authorization.denied");
   assert.equal(events.filter(({ subject }) => (subject as { sub?: string }).sub === "dora").length, 1);
 });
+
+for (const [decision, type, page] of [
+  ["refuse", "authorization.denied", /You have refused/],
+  ["allow", "consent.recorded", /You have allowed it/],
+] as const)
+  for (const isWritten of [false, true])
+    test(`AUDIT-D-13 what a question counted is told once: ${decision}, and the ${isWritten ? "answer of the write" : "write"} is lost`, async () => {
+      const user = `fay-${decision}-${isWritten}`;
+      const asked = { user };
+      const link = linkIn(await exchange(service, provider, asked));
+      const opened = await pageOf(service, provider, link, user);
+      for (let n = 0; n < 3; n++) assert.equal(linkIn(await exchange(service, provider, asked)), link);
+      loses = { type, isWritten };
+      assert.equal((await opened.browser.decide(opened.page, { decision })).status, 503);
+      const again = await opened.browser.decide(opened.page, { decision });
+      if (!isWritten) assert.match(shownBy(again.text), page);
+      const events = (await service.events()).filter((event) => event.type === type);
+      const own = events.filter(({ subject }) => (subject as { sub?: string } | undefined)?.sub === user);
+      assert.deepEqual(
+        own.map(({ policy }) => (policy as { asked?: { count?: number } }).asked?.count),
+        [3],
+      );
+    });
 
 test("PAGE-D-23 a click that meets another request of its agent decides all the same", async () => {
   const asked = { user: "elsa" };
