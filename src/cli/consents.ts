@@ -9,7 +9,7 @@ import { putConsent } from "../flows/consents.ts";
 import { jobOverFor } from "../flows/jobs.ts";
 import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
-import { givesAnything } from "../policy/consent.ts";
+import { inForceOf } from "../policy/consent.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -156,5 +156,6 @@ async function stateOf({ settings, store }: Admin, consent: StoredConsent): Prom
   if (expiresAtSeconds <= clock.nowSeconds()) return "expired";
   const over = await jobOverFor({ clock, hash, jobs: store.jobs, endings: store.endings }, consent);
   if (over !== undefined) return over.replace("_", "-");
-  return givesAnything(settings.policy, consent) ? "in-force" : "target-gone";
+  const isLeft = inForceOf(settings.policy, consent).some(({ scopes }) => scopes.length > 0);
+  return isLeft ? "in-force" : "target-gone";
 }

@@ -13,7 +13,7 @@ import { readDetails } from "../spec/rfc9396.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { Consent, Origin } from "./access.ts";
 import { checkConforms } from "./details.ts";
-import type { PolicySet } from "./rules.ts";
+import type { PolicySet, Target } from "./rules.ts";
 import { nameText } from "./worded.ts";
 
 const ENTRIES_MAX = 64;
@@ -101,8 +101,17 @@ function isActorName(actor: string): boolean {
   return /^(?:spiffe|platform):/i.test(actor) ? isWorkloadName(actor) : /^[\x21-\x7e]+$/.test(actor);
 }
 
-/** PAGE-D-34: whether a target of it is still there with one of its scopes; without one an exchange finds nothing. */
-export const givesAnything = (
+/**
+ * PAGE-D-34: what of a record still counts: the targets that are in force under its names, each with those of its scopes
+ * that it has, which may be none. The exchange, lists and pages all judge by it.
+ */
+export const inForceOf = (
   { targets: known }: Pick<PolicySet, "targets">,
   { targets, scopes }: Pick<Consent, "targets" | "scopes">,
-): boolean => targets.some((name) => known.get(name)?.scopes.some((one) => scopes.includes(one)) === true);
+): readonly { target: Target; name: string; scopes: readonly string[] }[] =>
+  targets.flatMap((name) => {
+    const target = known.get(name);
+    return target === undefined
+      ? []
+      : [{ target, name, scopes: scopes.filter((one) => target.scopes.includes(one)) }];
+  });

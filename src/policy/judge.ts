@@ -8,6 +8,7 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Condition, Consent, Fallen, Subject } from "./access.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
+import { inForceOf } from "./consent.ts";
 import type { NarrowedDetails } from "./narrow-details.ts";
 import { narrowDetails } from "./narrow-details.ts";
 import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
@@ -303,7 +304,7 @@ function covers(
     consent.actor === (workload ?? clientId) &&
     // JOB-D-6: what was given for one job counts in no other, and not without it.
     (consent.jobId === undefined || (consent.jobId === job?.id && consent.jobIssuer === job.iss)) &&
-    consent.targets.some((name) => policy.targets.get(name) === target) &&
+    inForceOf(policy, consent).some((one) => one.target === target) &&
     (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) > nowSeconds
   );
 }

@@ -2,6 +2,7 @@
 
 import { readFormText } from "../../http/body.ts";
 import type { Handler, HttpRequest } from "../../http/handler.ts";
+import type { PolicySet } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -183,7 +184,7 @@ function allowedView(ports: BasePorts, account: Account, consent: AccountConsent
     agent: actor,
     way: wayOf(ports, account, actor),
     party: partyView(agents, clients, { id: actor }),
-    permissions: permissionsIn(policy, consent).map(permissionView),
+    ...shownAs(policy, consent),
     details: (consent.details ?? []).map((one) => shownDetail(policy.targets.get(targets[0] ?? ""), one)),
     agents: [...new Set(further)].filter((id) => id !== actor).map((id) => shownParty(agents, id)),
     sinceSeconds: consent.givenAtSeconds,
@@ -207,10 +208,20 @@ function jobView(ports: BasePorts, account: Account, job: OwnJob): OwnJobView {
     title: job.title,
     party: partyView(agents, clients, { id: job.actor }),
     participants: taking.filter((id) => id !== job.actor).map((id) => partyView(agents, clients, { id })),
-    permissions: permissionsIn(policy, { targets, scopes }).map(permissionView),
+    ...shownAs(policy, { targets, scopes }),
     untilSeconds: notAfterSeconds,
     beside: permissionsBy(policy, job.beside).map(permissionView),
   };
+}
+
+/** PAGE-D-34: what it still gives, or for what it was. */
+function shownAs(
+  policy: PolicySet,
+  record: Pick<AccountConsent, "targets" | "scopes">,
+): Pick<AllowedView, "permissions" | "gone"> {
+  const permissions = permissionsIn(policy, record).map(permissionView);
+  const gone = record.targets.map((name) => shownTarget(policy.targets.get(name), name));
+  return permissions.length > 0 ? { permissions } : { permissions, gone };
 }
 
 const stoppedView = (

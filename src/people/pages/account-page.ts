@@ -32,6 +32,8 @@ type HeldView = {
 
 export type AllowedView = HeldView & {
   permissions: readonly PermissionView[];
+  /** Where it gives nothing any more: the targets that are gone, or have none of its scopes. */
+  gone?: readonly ShownTarget[];
   /** The objects to which they are limited. */
   details: readonly DetailView[];
   /** Workloads that may act further without asking again. */
@@ -55,15 +57,16 @@ export type AllowedView = HeldView & {
 };
 
 /** A job that goes on; `title` is in the words of the agent. */
-export type OwnJobView = HeldView & {
-  title: string;
-  /** The other agents that take part. */
-  participants: readonly ShownParty[];
-  permissions: readonly PermissionView[];
-  untilSeconds: number;
-  /** What its agent may do without it because of rules that ask no user. */
-  beside: readonly PermissionView[];
-};
+export type OwnJobView = HeldView &
+  Pick<AllowedView, "gone"> & {
+    title: string;
+    /** The other agents that take part. */
+    participants: readonly ShownParty[];
+    permissions: readonly PermissionView[];
+    untilSeconds: number;
+    /** What its agent may do without it because of rules that ask no user. */
+    beside: readonly PermissionView[];
+  };
 
 /** A job that was stopped, and the targets that may accept for a while what it gave. */
 export type StoppedView = Pick<OwnJobView, "title" | "party"> & {
@@ -145,13 +148,13 @@ function problemOf(view: AccountView, texts: Texts): Html | undefined {
 
 /** JOB-D-3: the title is what the agent calls the work, in quotation marks. PAGE-D-32: its end has the time that is left. */
 function jobPart(job: OwnJobView, label: string, { base, nowSeconds }: AccountView, texts: Texts): Html {
-  const { id, formToken, title, participants, permissions, untilSeconds } = job;
+  const { id, formToken, title, participants, permissions, gone, untilSeconds } = job;
   return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
 <dl>${permissions.map((permission) => permitted(permission, texts))}${listed(
     texts.jobAgents,
     participants.map((party) => partyName(party, texts)),
   )}</dl>
-<p class="hint">${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
+<p class="hint">${voided(gone, texts)} ${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
 <div class="acts"><details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
 <form method="post" action="${base}/account/withdraw">
 ${hidden("token", formToken)}${hidden("job", id)}
@@ -236,17 +239,24 @@ function named(party: ShownParty, label: string | undefined, texts: Texts): Html
 }
 
 function givenPart(one: AllowedView, label: string, view: AccountView, texts: Texts): Html {
-  const { permissions, untilSeconds } = one;
-  const until =
+  const { permissions, gone, untilSeconds } = one;
+  const ends =
     untilSeconds === undefined
       ? texts.untilTakenBack
       : texts.allowedUntil(untilOf(untilSeconds, view.nowSeconds, texts));
+  const until = voided(gone, texts) ?? ends;
   return html`<div class="given">${warned(one, texts)}
 ${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}${limits(one, texts)}</dl>`}
 <p class="hint">${until} ${usedText(one, view, texts)}</p>
 <div class="acts">${takeBack(one, label, view, texts)}
 ${furtherFacts(one, texts)}</div></div>`;
 }
+
+/** PAGE-D-34: a record that gives nothing may be taken back all the same, since what is gone may come back. */
+const voided = (gone: readonly ShownTarget[] | undefined, texts: Texts): Html | undefined =>
+  gone === undefined || gone.length === 0
+    ? undefined
+    : texts.givesNothing(gone.map((one, index) => html`${index === 0 ? "" : ", "}${targetName(one, texts)}`));
 
 /** One question, without which nothing is taken back. */
 const takeBack = ({ id, formToken }: AllowedView, label: string, view: AccountView, texts: Texts): Html =>

@@ -142,6 +142,7 @@ export const de: Texts = {
   mayAt: (target) => html`Darf bei ${target}`,
   allowedSince: "Erlaubt seit",
   allowedUntil: (when) => html`Gilt bis ${when}.`,
+  givesNothing: (targets) => html`Zurzeit wirkungslos, denn das wird hier nicht mehr angeboten: ${targets}.`,
   untilTakenBack: "Gilt, bis Sie es zurücknehmen.",
   lastUsed: (when) => html`Zuletzt benutzt: ${when}.`,
   noUse: "Keine Nutzung verzeichnet.",

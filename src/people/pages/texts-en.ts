@@ -148,6 +148,8 @@ export const en = {
   mayAt: (target: Html) => html`May, at ${target}`,
   allowedSince: "Allowed since",
   allowedUntil: (when: Html) => html`Lasts until ${when}.`,
+  givesNothing: (targets: readonly Html[]) =>
+    html`Gives nothing at present, because this is no longer offered here: ${targets}.`,
   untilTakenBack: "Lasts until you take it back.",
   lastUsed: (when: Html) => html`Last used: ${when}.`,
   noUse: "No use on record.",

@@ -4,6 +4,7 @@
  * is what is given (PAGE-D-35).
  */
 import type { AccessRequest, Consent, JobBounds, Origin } from "../../policy/access.ts";
+import { inForceOf } from "../../policy/consent.ts";
 import { namedAgent, proposedJob } from "../../policy/jobs.ts";
 import { fitsJob } from "../../policy/judge.ts";
 import type { Caller, PolicySet, SubjectRule, Target } from "../../policy/rules.ts";
@@ -63,19 +64,15 @@ const permission = (target: Target, scope: string): Permission => ({
   sentence: sentenceOf(target, scope),
 });
 
-/** PAGE-D-35: what the exchange would find of this: the names in force, with those of the scopes that each target has. */
-export const permissionsIn = (
-  { targets: all }: Pick<PolicySet, "targets">,
-  { targets, scopes }: { targets: readonly string[]; scopes: readonly string[] },
-): readonly PermissionsAt[] => {
-  const found = targets.flatMap((name): PermissionsAt[] => {
-    const target = all.get(name);
-    if (target === undefined) return [];
-    const known = scopes.filter((scope) => target.scopes.includes(scope));
-    return [{ target, name, permissions: known.map((scope) => permission(target, scope)) }];
-  });
-  return found.filter(({ permissions }) => permissions.length > 0);
-};
+/** PAGE-D-35: what the exchange would find of this, in the operator's words. */
+export const permissionsIn = (...asked: Parameters<typeof inForceOf>): readonly PermissionsAt[] =>
+  inForceOf(...asked)
+    .filter(({ scopes }) => scopes.length > 0)
+    .map(({ target, name, scopes }) => ({
+      target,
+      name,
+      permissions: scopes.map((scope) => permission(target, scope)),
+    }));
 
 /** What these rules allow, each target once. */
 export function permissionsBy(
