@@ -204,6 +204,9 @@ function runCommand(root: string, words: readonly string[], { configFile }: Plac
   const beganMs = performance.now();
   const { status, stderr } = spawnSync(process.execPath, [...flags, ...words, "--config", configFile], {
     encoding: "utf8",
+    // A large configuration has many findings.
+    stdio: ["ignore", "ignore", "pipe"],
+    maxBuffer: Number.POSITIVE_INFINITY,
     env: { ...process.env, NODE_COMPILE_CACHE: undefined },
   });
   const tookMs = performance.now() - beganMs;
