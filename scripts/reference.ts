@@ -25,6 +25,7 @@ import { FAMILIES } from "../src/http/metrics.ts";
 import { SCHEMA_FILE } from "../src/program.ts";
 import { membersOf } from "../src/setting.ts";
 import { dashboard } from "./deploy/dashboard.ts";
+import { openapiText } from "./openapi.ts";
 import { worksWithPage } from "./works-with.ts";
 
 /** `page`: a key of PAGES. */
@@ -59,6 +60,7 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   "http/metrics": metricsPage,
   "http/works-with": worksWithPage,
   "adapters/store/postgres/record.sql": statementPage,
+  "http/openapi.json": openapiText,
   "../scripts/deploy/dashboard.json": dashboard,
 };
 

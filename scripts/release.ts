@@ -19,6 +19,7 @@ const TAKEN = [
   { to: "sql/sqlite", from: "sql/sqlite", which: /\.sql$/ },
   { to: "sql/postgres", from: "sql/postgres", which: /\.sql$/ },
   { to: "src/config", from: "src/config", which: /^config\.schema\.json$/ },
+  { to: "src/http", from: "src/http", which: /^openapi\.json$/ },
   { to: "deploy", from: "scripts/deploy", which: /\.(service|yaml|json|cfg|conf)$/ },
   { to: ".", from: ".", which: /^LICENSE$/ },
   { to: ".", from: ".github", which: /^(CHANGELOG|STABILITY|SECURITY)\.md$/ },

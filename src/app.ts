@@ -33,17 +33,26 @@ import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts"
 
 /** `people`: what only users need, undefined where they have never signed in: there is nothing at its paths then. */
 export function app(ports: Ports, people: () => People | undefined): Handler {
+  const paged = route(routesOf(ports, people), dressPages(ports, people), peopleAt(ports, people)("unknown"));
+  return makeCors(ports).serve(paged);
+}
+
+const peopleAt =
+  (ports: Ports, people: () => People | undefined) =>
+  (name: PeopleEndpoint): Handler =>
+    forOneRequest(ports, (own) => people()?.endpoints[name](own) ?? (() => notFound()));
+
+export function routesOf(ports: Ports, people: () => People | undefined): Routes {
   const { issuer } = ports.settings();
   const base = new URL(issuer).pathname.replace(/\/$/, "");
   const at = (endpoint: (ports: Ports) => Handler): Handler => forOneRequest(ports, endpoint);
-  const ofPeople = (name: PeopleEndpoint): Handler =>
-    at((own) => people()?.endpoints[name](own) ?? (() => notFound()));
-  // They wait for nothing, so each sees one snapshot anyway.
+  const ofPeople = peopleAt(ports, people);
+  // Each reads the settings once, so it sees one snapshot anyway.
   const documents = Object.entries(documentsOf(issuer)).map(
     ([path, endpoint]) => [path, { GET: endpoint(ports) }] as const,
   );
   // PROD-4.1-1, PROD-9.1-1: the paths are directly below the issuer, without a version.
-  const routes: Routes = {
+  return {
     [`${base}/token`]: { POST: at((own) => tokenEndpoint(own, people())) },
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
     [`${base}/revoke`]: { POST: at((own) => revokeEndpoint(own, people())) },
@@ -83,7 +92,6 @@ export function app(ports: Ports, people: () => People | undefined): Handler {
     [`${base}/rp/jwks`]: { GET: ofPeople("providerKeys") },
     ...Object.fromEntries(documents),
   };
-  return makeCors(ports).serve(route(routes, dressPages(ports, people), ofPeople("unknown")));
 }
 
 const dressPages =

@@ -32,7 +32,8 @@ type DiscoveryPorts = Pick<Ports, "settings" | "hash"> &
 export const documentsOf = (
   issuer: string,
 ): Readonly<Record<string, (ports: DiscoveryPorts) => Handler>> => ({
-  [`${new URL(issuer).pathname.replace(/\/$/, "")}/jwks`]: jwksEndpoint(new PublicDocument()),
+  [`${basePath(issuer)}/jwks`]: jwksEndpoint(new PublicDocument()),
+  [`${basePath(issuer)}/openapi.json`]: descriptionEndpoint(new PublicDocument()),
   ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadataEndpoint(new PublicDocument())])),
   [transmitterPath(issuer)]: transmitterEndpoint,
   [resourceMetadataPath(apiAudience(issuer))]: ownEndpoint(apiAudience(issuer)),
@@ -41,6 +42,35 @@ export const documentsOf = (
   ),
   [resourceMetadataPath(consentsAudience(issuer))]: consentsMetadataEndpoint,
 });
+
+const basePath = (issuer: string): string => new URL(issuer).pathname.replace(/\/$/, "");
+
+/**
+ * HTTP-D-68: generated from the schemas that validate and from the table of endpoints, and loaded once it is asked for. What
+ * is well known stands at the host, with the path of the issuer behind it (RFC 8414 3.1, RFC 9728 3.1).
+ */
+const descriptionEndpoint =
+  (document: PublicDocument) =>
+  (ports: DiscoveryPorts): Handler =>
+  async (request) => {
+    const { default: description } = await import("./openapi.json", { with: { type: "json" } });
+    const { issuer } = ports.settings();
+    const [base, { origin }] = [basePath(issuer), new URL(issuer)];
+    const make = (): object => ({
+      ...description,
+      servers: [{ url: issuer }],
+      paths: Object.fromEntries(
+        Object.entries(description.paths).map(([path, item]) =>
+          base !== "" && WELL_KNOWN.test(path)
+            ? [path.replace(WELL_KNOWN, `$&${base}`), { servers: [{ url: origin }], ...item }]
+            : [path, item],
+        ),
+      ),
+    });
+    return publicJson(request, METADATA, document.write(ports, [issuer], make));
+  };
+
+const WELL_KNOWN = /^\/\.well-known\/[^/]+/;
 
 /** RFC 8414 3: what is published derives from the same tables as what is dispatched. */
 const metadataEndpoint =

@@ -20,7 +20,7 @@ const ENTRIES_MAX = 64;
 
 const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
 
-const Body = v.strictObject({
+export const Body = v.strictObject({
   /** The subject is required of an administrator; a user may only name themselves. */
   subject: v.optional(v.strictObject({ iss: nameText, sub: nameText })),
   actor: nameText,

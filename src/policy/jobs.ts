@@ -97,7 +97,7 @@ const Proposal = v.omit(v.strictObject(Asked), ["details"]);
 export type JobProposal = v.InferOutput<typeof Proposal>;
 
 /** The order of an operator: who works for whom, beside what a client would ask for. */
-const JobOrder = v.strictObject({
+export const JobOrder = v.strictObject({
   /** The client that works, and its workload where that is the agent. */
   client: nameText,
   agent: v.optional(nameText),

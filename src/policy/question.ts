@@ -16,7 +16,7 @@ const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 
 const claims = v.custom<JsonObject>((value) => isJsonObject(value as Json), "is not an object");
 
-const Question = v.strictObject({
+export const Question = v.strictObject({
   /** `client_id` of the caller; a workload without registration is its SPIFFE ID. */
   client: text,
   /** The SPIFFE ID that the caller would prove, where its `client_id` is not that. */

@@ -52,7 +52,7 @@ const SELECTORS = {
 type SelectorName = keyof typeof SELECTORS;
 const SELECTOR_NAMES = Object.keys(SELECTORS) as SelectorName[];
 
-const Order = v.strictObject({
+export const WrittenOrder = v.strictObject({
   ...v.partial(v.object(SELECTORS)).entries,
   /** Beside `subject`: true keeps it out until false enables it again. */
   disabled: v.optional(v.boolean()),
@@ -61,7 +61,7 @@ const Order = v.strictObject({
   limit: v.optional(v.pipe(wholeNumber, v.maxValue(ENDED_PAGE_MAX)), ENDED_PAGE),
   after: v.optional(name),
 });
-type Order = v.InferOutput<typeof Order>;
+type Order = v.InferOutput<typeof WrittenOrder>;
 
 type RevocationOrder = {
   selector: EndingSelector;
@@ -73,7 +73,7 @@ type RevocationOrder = {
 
 /** Reads an order; every problem comes back with its path. `us` is this server, whose jobs are meant. */
 export function parseRevocation(json: Json, us: string): Result<RevocationOrder, readonly string[]> {
-  const parsed = v.safeParse(Order, json);
+  const parsed = v.safeParse(WrittenOrder, json);
   if (!parsed.success) {
     return err(parsed.issues.map((issue) => describeIssue(issue, "the request")));
   }

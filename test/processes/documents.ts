@@ -1,6 +1,6 @@
 import { runFiles } from "../support/run-files.ts";
 
 await runFiles(
-  "conformance/{api,audit,descriptions,discovery,exchange,jwks,product,product-rules,token}",
+  "conformance/{api,audit,descriptions,discovery,exchange,jwks,openapi,product,product-rules,token}",
   "conformance/rfc*",
 );

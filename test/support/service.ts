@@ -12,6 +12,7 @@ import type { Ports } from "../../src/ports.ts";
 import type { Log } from "../../src/start/log.ts";
 import type { Service as StartedService } from "../../src/start/service.ts";
 import { openService } from "../../src/start/service.ts";
+import { asDescribed } from "./described.ts";
 import { migratedFile } from "./migrated.ts";
 import type { Service, WorldOptions } from "./world.ts";
 import { CONSENT_ADDED, consentOf, makeSurroundings } from "./world.ts";
@@ -64,12 +65,12 @@ export async function makeService(
     const answered: Record<string, string> = Object.fromEntries(fields);
     const isJson = /[/+]json/.test(answered["content-type"] ?? "");
     const text = typeof response.body === "string" ? response.body : response.body.toHex();
-    return {
+    return asDescribed(method, path, {
       status: response.status,
       headers: { ...answered, "x-request-id": requestId },
       body: isJson && text !== "" ? JSON.parse(text) : {},
       text,
-    };
+    });
   };
   return {
     ...surroundings,

@@ -22,6 +22,7 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import type { Consent } from "../../src/policy/access.ts";
+import { asDescribed } from "./described.ts";
 import { SHARED_FOLDER } from "./run-folder.ts";
 import { whilePassing } from "./until.ts";
 
@@ -283,13 +284,15 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     passed: () => passedMs / 1000,
     nowMs: () => Date.now() + passedMs,
     token(form, headers = {}, certificate = {}, port = server.port) {
-      const answer = postForm(`${issuer}/token`, form, {
+      const sent = postForm(`${issuer}/token`, form, {
         ...{ ca, agent, headers, ...certificate },
         connect: { host: "127.0.0.1", port },
       });
+      const answer = asDescribed("POST", "/token", sent);
       return skipsLooks ? whilePassing({ pass: skip }, EARLY_LOOK_SECONDS, answer) : answer;
     },
-    get: (path, options = {}) => send(`${issuer}${path}`, { ...reach, ...options }),
+    get: (path, options = {}) =>
+      asDescribed(options.method ?? "GET", path, send(`${issuer}${path}`, { ...reach, ...options })),
     async consent(subject, path, target, scopes) {
       const consent = consentOf(subject, path, target, scopes);
       const onFatal = (reason: string): void => assert.fail(reason);
