@@ -117,7 +117,7 @@ export function readForwarded(
 }
 
 function parseRfc9440(value: string, chain: string | undefined): Read {
-  const read = parseClientCert({ clientCert: [value], chain: chain === undefined ? [] : [chain] });
+  const read = parseClientCert({ clientCert: value, chain });
   if (!read.ok) return read;
   return read.value === undefined ? err({ kind: "client_cert_missing" }) : ok(read.value);
 }

@@ -10,8 +10,8 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { stripBlanks } from "./rfc9110.ts";
 
-/** The values of each field line are kept as received, in order. */
-export type ClientCertFields = { clientCert: readonly string[]; chain: readonly string[] };
+/** RFC9440-2.3-7: several lines of a field come as one text, joined by commas; undefined without the field. */
+export type ClientCertFields = { clientCert: string | undefined; chain: string | undefined };
 
 /** The certificate in DER, which is not parsed yet. */
 export type ForwardedCertificates = { leaf: Uint8Array; chain: readonly Uint8Array[] };
@@ -30,23 +30,23 @@ export type ClientCertFailure = {
 export function parseClientCert(
   fields: ClientCertFields,
 ): Result<ForwardedCertificates | undefined, ClientCertFailure> {
-  const [value, ...others] = fields.clientCert;
-  if (value === undefined) {
+  if (fields.clientCert === undefined) {
     // RFC9440-2.3-4: a chain without a leaf is refused.
-    return fields.chain.length === 0 ? ok(undefined) : err({ kind: "client_cert_missing" });
+    return fields.chain === undefined ? ok(undefined) : err({ kind: "client_cert_missing" });
   }
-  // RFC9440-2.2-3: the field is sent once, with one value.
-  if (others.length > 0) return err({ kind: "client_cert_repeated" });
+  const [value = "", ...others] = fields.clientCert.split(",", 2);
   const leaf = parseByteSequence(stripBlanks(value, " "));
   if (!leaf.ok) return leaf;
-  const chain = parseChain(fields.chain);
+  // RFC9440-2.2-3: the field is sent once, with one value; a Byte Sequence never contains a comma.
+  if (others.length > 0) return err({ kind: "client_cert_repeated" });
+  const chain = parseChain(fields.chain ?? "");
   return chain.ok ? ok({ leaf: leaf.value, chain: chain.value }) : chain;
 }
 
-/** RFC9440-2.3-7: several field lines are one list. RFC9440-2.3-1: the field is optional. */
-function parseChain(lines: readonly string[]): Result<Uint8Array[], ClientCertFailure> {
+/** RFC9440-2.3-1: the field is optional. */
+function parseChain(text: string): Result<Uint8Array[], ClientCertFailure> {
   const chain: Uint8Array[] = [];
-  const list = stripBlanks(lines.join(","), " ");
+  const list = stripBlanks(text, " ");
   if (list === "") return ok(chain);
   const members = list.split(",", CERTIFICATES_SENT_MAX);
   // This limit is our own, as in the TLS handshake: CERTIFICATES_SENT_MAX certificates with the leaf.
