@@ -39,12 +39,13 @@ export type HttpResponse = {
 
 /**
  * `reason` is the precise one. `parameter` is the parameter that is malformed. `unprovenClient` is the client that the
- * request named and did not prove to be.
+ * request named and did not prove to be. `meant` is the known name that is like an unknown one (POLICY-D-22).
  */
 export type LoggedRefusal = {
   readonly reason: Reason;
   readonly parameter?: string;
   readonly unprovenClient?: string;
+  readonly meant?: string;
 };
 
 /** What a listener knows of a peer, for which a web `Request` has no place. */

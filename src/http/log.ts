@@ -28,6 +28,7 @@ export type LogEntry = {
   refused?: string;
   parameter?: string;
   unprovenClient?: string;
+  meant?: string;
 };
 
 const CAUSES_MAX = 4;
@@ -90,6 +91,7 @@ export const ENTRIES: {
     parameter:
       'Which parameter of a refused request is malformed: its name, or "other" for one that is not known here.',
     unprovenClient: "The client that a refused request named: a claim that was not proven; truncated.",
+    meant: "The name in `targets` that is like the unknown resource of an authorization request.",
   },
   fetch: {
     fetched: "The kind of the document.",

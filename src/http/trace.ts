@@ -65,5 +65,6 @@ export function entryOf(
     refused: refused?.reason,
     parameter: refused?.parameter,
     unprovenClient: refused?.unprovenClient?.slice(0, LOG_PATH_CHARS_MAX),
+    meant: refused?.meant,
   });
 }

@@ -264,6 +264,17 @@ describe("the pages of one server", () => {
     assert.equal(reason, "code_expired");
   });
 
+  test("POLICY-D-22 the log line of a refused authorization request has the known name that is like its unknown resource", async () => {
+    const browser = new Browser(world, provider);
+    const wrong = await browser.authorize(request(verifierOf(), { resource: "https://note.example/mcp" }));
+    assert.equal(parametersOf(wrong).error, "invalid_target");
+    assert.doesNotMatch(locationOf(wrong), /notes/);
+    await world.get("/jwks");
+    const line = world.server.lines.find((one) => one.includes(String(wrong.headers["x-request-id"])));
+    const { refused, meant } = JSON.parse(line ?? "{}");
+    assert.deepEqual([refused, meant], ["target_unknown", NOTES]);
+  });
+
   test("RFC9126-4-2 a pushed request waits for a minute", async () => {
     const pushed = await world.get("/par", {
       method: "POST",

@@ -69,7 +69,9 @@ function refusedRequest(ports: BasePorts, refused: RequestRefused): Outcome {
   const { reason } = refused;
   // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and no link leads on.
   if ("wrong" in refused) return notice(NOTICES[refused.wrong], reason);
-  return tellClient(ports, refused.told, refused.error, { kind: "request_invalid", reason });
+  const meant = refused.meant?.[0]?.known;
+  const facts = defined<NoticeFacts>({ kind: "request_invalid", reason, meant });
+  return tellClient(ports, refused.told, refused.error, facts);
 }
 
 /**
@@ -94,7 +96,7 @@ export function tellClient(
 ): Outcome {
   const location = locationAtClient(ports, told, error);
   return told.client.source === "configuration"
-    ? { next: "client", location, refused: otherwise.reason }
+    ? defined<Outcome>({ next: "client", location, refused: otherwise.reason, meant: otherwise.meant })
     : { next: "notice", notice: { ...otherwise, back: location } };
 }
 

@@ -34,6 +34,8 @@ export type NoticeFacts = {
   reason: Reason;
   /** The malformed parameter, for the log. */
   parameter?: string;
+  /** The known name that is like an unknown one of the request, for the log (POLICY-D-22). */
+  meant?: string;
   /** PAGE-D-3: a way back to the client that the user may take, which names its host. */
   back?: string;
   /** A page at which the user can go on. */
@@ -43,7 +45,7 @@ export type NoticeFacts = {
 export type Outcome =
   | { next: "notice"; notice: NoticeFacts }
   /** Leads to the client with a code, or with an error; then `refused` is the reason, for the log. */
-  | { next: "client"; location: string; refused?: Reason }
+  | { next: "client"; location: string; refused?: Reason; meant?: string }
   | { next: "provider"; location: string }
   /** Leads to a page of our own, or to the sign-in before it. */
   | { next: "place" | "sign_in"; place: PagePlace };

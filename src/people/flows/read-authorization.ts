@@ -1,9 +1,11 @@
 /** The authorization request of a client (RFC 6749 4.1.1), read to the end before a user is asked anything. */
+import type { Meant } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { reasonIn } from "../../flows/audit-fields.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import { checkConforms } from "../../policy/details.ts";
+import { likeUnknown } from "../../policy/explanation.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import { knowsNames, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
@@ -32,7 +34,7 @@ export type Wrong = "client" | "document" | "redirect";
 /** What is wrong is told to the user, or to the client, where the redirect URI is known to be its own. */
 export type RequestRefused = { reason: Reason } & (
   | { wrong: Wrong }
-  | { error: AuthorizationError; told: Told }
+  | { error: AuthorizationError; told: Told; meant?: readonly Meant[] }
 );
 
 export type Told = { client: Client; redirectUri: string; state?: string };
@@ -74,7 +76,8 @@ export async function readAuthorizationRequest(
   // MCPC-D-15: the state would have to go back as it came, so it must be one that can.
   if (state !== undefined && !isState(state)) return refuse("state_too_long", "redirect");
   const told = defined<Told>({ client, redirectUri: redirect.value, state });
-  const tell = (reason: ToldReason) => err<RequestRefused>({ reason, error: errorOf(reason), told });
+  const tell = (reason: ToldReason, meant?: readonly Meant[]) =>
+    err(defined<Extract<RequestRefused, { told: Told }>>({ reason, error: errorOf(reason), told, meant }));
 
   if (!client.grantTypes.includes(AUTHORIZATION_CODE)) return tell("grant_type_not_registered");
   const read = readAuthorization(form);
@@ -84,7 +87,8 @@ export async function readAuthorizationRequest(
   if (jkt !== undefined && dpop.algorithms.length === 0) return tell("dpop_jkt_unsupported");
   const { offline, scope } = splitOffline(read.value.scope);
   const aimed = aim(policy, client, defined<Aiming>({ resource, scope, details }));
-  if (!aimed.ok) return tell(aimed.error);
+  // POLICY-D-22: the operator is told what may be meant; the client, which may have registered itself, is not.
+  if (!aimed.ok) return tell(aimed.error, likeUnknown(policy, defined({ target: resource[0] })));
   const nowSeconds = ports.clock.nowSeconds();
   const asked = defined<Asked>({ ...aimed.value, details });
   const job = readJob(policy, form, asked, nowSeconds);

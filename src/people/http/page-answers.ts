@@ -140,9 +140,11 @@ export function outcomeAnswer(ports: BasePorts, outcome: Outcome): HttpResponse 
   const { issuer } = ports.settings();
   switch (outcome.next) {
     case "client": {
-      const { location, refused } = outcome;
+      const { location, refused: reason, meant } = outcome;
       const answer = redirectAnswer(ports, location);
-      return refused === undefined ? answer : { ...answer, refused: { reason: refused } };
+      return reason === undefined
+        ? answer
+        : { ...answer, refused: defined<LoggedRefusal>({ reason, meant }) };
     }
     case "provider":
       return redirectAnswer(ports, outcome.location);
@@ -151,7 +153,7 @@ export function outcomeAnswer(ports: BasePorts, outcome: Outcome): HttpResponse 
     case "sign_in":
       return redirectAnswer(ports, signInUrl(issuer, outcome.place));
     case "notice": {
-      const { kind, reason, parameter, back, onwards } = outcome.notice;
+      const { kind, reason, parameter, meant, back, onwards } = outcome.notice;
       const view = defined<NoticeView>({
         kind,
         status: STATUS[kind],
@@ -160,7 +162,7 @@ export function outcomeAnswer(ports: BasePorts, outcome: Outcome): HttpResponse 
       });
       const page = pageAnswer(ports, noticePage(view));
       if (STATUS[kind] < 400) return page;
-      const refused = defined<LoggedRefusal>({ reason, parameter: parameterOf({ parameter }) });
+      const refused = defined<LoggedRefusal>({ reason, parameter: parameterOf({ parameter }), meant });
       const answer = { ...page, refused };
       return STATUS[kind] === 503 ? withHeader(answer, "Retry-After", "10") : answer;
     }

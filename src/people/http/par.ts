@@ -1,5 +1,5 @@
 /** POST /par (RFC 9126): a client leaves its authorization request here, and gets a reference that its user brings. */
-import type { AuditEvent } from "../../audit/event.ts";
+import type { AuditEvent, Meant } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { describeClient } from "../../flows/audit-fields.ts";
 import { proveKeysOf } from "../../flows/prove-keys.ts";
@@ -17,7 +17,7 @@ import {
   refuse,
   withNonce,
 } from "../../http/form.ts";
-import type { Handler, HttpResponse } from "../../http/handler.ts";
+import type { Handler, HttpResponse, LoggedRefusal } from "../../http/handler.ts";
 import { auditedRequest } from "../../http/handler.ts";
 import { PUSHED_SECONDS } from "../../limits/people.ts";
 import type { KeyProofPorts } from "../../ports.ts";
@@ -75,17 +75,19 @@ function makeAnswer(ports: PushEndpointPorts): Handler {
     const refuseWith = async (
       failure: Failure,
       answer: HttpResponse = refuse(failure, challenged),
+      meant?: readonly Meant[],
     ): Promise<HttpResponse> => {
       const { reason } = failure;
       if (client.value.method === "none") ports.authFailures.note(audited, reason);
       else {
-        const event: AuditEvent = {
+        const event = defined<AuditEvent>({
           type: "authorization.denied",
           outcome: "deny",
           reason,
           request: audited,
           client: describeClient(client.value),
-        };
+          policy: meant && { digest: ports.settings().policy.digest, meant },
+        });
         await recordRefusal(ports, { failure, event }, client.value.spends);
       }
       return answer;
@@ -108,9 +110,10 @@ function makeAnswer(ports: PushEndpointPorts): Handler {
     const read = await readAuthorizationRequest(ports, named, peer.address);
     if (!read.ok) {
       const { reason } = read.error;
-      const error = "error" in read.error ? read.error.error : NOT_ITS_OWN;
-      const answer = { ...privateJson(400, error), refused: { reason } };
-      return refuseWith({ kind: "request_malformed", reason }, answer);
+      const { error, meant } = "error" in read.error ? read.error : { error: NOT_ITS_OWN };
+      const refused = defined<LoggedRefusal>({ reason, meant: meant?.[0]?.known });
+      const answer = { ...privateJson(400, error), refused };
+      return refuseWith({ kind: "request_malformed", reason }, answer, meant);
     }
     const { reference, rows } = pushRequest(ports, read.value, client.value.method !== "none");
     const { spends } = client.value;

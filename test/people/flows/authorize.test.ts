@@ -339,6 +339,24 @@ const push = (
     body: encodeForm(form),
   });
 
+test("POLICY-D-22 the event of a pushed or redeemed request has the known name that is like its unknown resource, and the client is not told", async () => {
+  const resource = "https://note.example/mcp";
+  const pushed = await push(request(verifierOf(), { resource }));
+  assert.deepEqual(Object.keys(pushed.body), ["error", "error_description"]);
+  assert.equal(pushed.body.error, "invalid_target");
+  const asked = { grant_type: "client_credentials", resource };
+  const refused = await service.token(asked, { authorization: basic(PRIVATE, PRIVATE_SECRET) });
+  assert.equal(refused.body.error, "invalid_target", refused.text);
+  for (const { text } of [pushed, refused]) assert.doesNotMatch(text, /notes\.example/);
+  const denied = (await service.events()).filter(({ reason }) => reason === "target_unknown").slice(-2);
+  for (const { policy } of denied)
+    assert.deepEqual((policy as { meant: object }).meant, [{ asked: resource, known: NOTES }]);
+  assert.deepEqual(
+    denied.map(({ type }) => type),
+    ["authorization.denied", "token.denied"],
+  );
+});
+
 test("RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-4-1, RFC9126-4-5 a pushed request is the same row, opened by one browser until it is decided", async () => {
   const pushed = await push(request(verifierOf()));
   assert.equal(pushed.status, 201, pushed.text);
