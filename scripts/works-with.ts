@@ -23,6 +23,9 @@ type Program = {
 
 const WITH_USERS = "`signIn`: its discovery requires an authorization endpoint";
 
+/** The trial runs what is installed, and prints its version. */
+const DEBIAN = "Debian's";
+
 const PROGRAMS: readonly Program[] = [
   {
     name: "MCP SDK for TypeScript, client",
@@ -116,6 +119,27 @@ const PROGRAMS: readonly Program[] = [
     known: "It takes the algorithms that our metadata list: those of the targets, and RS256.",
   },
   {
+    name: "nginx",
+    version: DEBIAN,
+    trial: "proxies",
+    setting: '`proxy.form` `"escaped-pem"`; `proxy.intermediates` for clients below an intermediate',
+    known: "An X.509-SVID gets a token through it, by the recipe as printed. It forwards the leaf alone.",
+  },
+  {
+    name: "Apache",
+    version: DEBIAN,
+    trial: "proxies",
+    setting: '`proxy.form` `"rfc9440"`',
+    known: "The lines of the recipe make RFC 9440 of its PEM. One intermediate is forwarded.",
+  },
+  {
+    name: "HAProxy",
+    version: DEBIAN,
+    trial: "proxies",
+    setting: '`proxy.form` `"rfc9440"`; `proxy.intermediates` for clients below an intermediate',
+    known: "Colons around `ssl_c_der` make RFC 9440. Its chain is in another form, and is not forwarded.",
+  },
+  {
     name: "google-auth-library",
     package: "google-auth-library",
     test: "interop/google-auth",
@@ -198,12 +222,6 @@ const NOT_RUN: readonly (readonly [name: string, from: string, setting: string, 
     "Its assertions live for an hour.",
   ],
   [
-    "google-auth-library",
-    "its source, 11.3.4",
-    "`reusable`; `lifetimeSeconds` of 900 or more",
-    "With tokens of 300 seconds it asks at each call.",
-  ],
-  [
     "OpenAI's and Anthropic's SDKs",
     "their sources",
     "see the page of clouds beside the configuration",
@@ -242,21 +260,33 @@ const NOT_RUN: readonly (readonly [name: string, from: string, setting: string, 
   ],
   [
     "AWS, Entra, Google Cloud, as targets",
-    "their pages",
+    "their pages; the tokens are made in `test/conformance/clouds.test.ts`",
     "see the page of clouds beside the configuration",
     "The audience is the target's name. Whether they mind `typ` `at+jwt` is not known.",
   ],
   [
-    "HAProxy, Caddy",
-    "their pages; the fields are run in `test/zoo`",
-    "`proxy`",
-    "The certificate goes into `Client-Cert` (RFC 9440). The proxy removes its client's own field, and shows us a certificate.",
+    "Envoy, Istio, Contour",
+    "their pages; the field is read in `test/zoo`",
+    '`proxy.form` `"xfcc"`; `SANITIZE_SET` with `cert` and `chain` there',
+    "A second element, JSON, or a digest alone is refused.",
   ],
   [
-    "nginx, Apache, Envoy, Traefik, AWS's load balancer",
+    "Traefik",
+    "its source, 3.7.13; the field is read in `test/zoo`",
+    '`proxy.form` `"base64-list"`; `passTLSClientCert.pem` there',
+    "Intermediates come in the list. `insecure` and `trustedIPs` let the field of a client through.",
+  ],
+  [
+    "Caddy",
+    "its source, 2.11.9; the field is read in `test/zoo`",
+    '`proxy.form` `"rfc9440"`; `proxy.intermediates` for clients below an intermediate',
+    "Its recipe writes the leaf alone; `::` is read as no certificate.",
+  ],
+  [
+    "AWS's ALB, Azure's Application Gateway",
     "their pages",
-    "pass TLS through to `mtls`",
-    "Their fields for certificates are no RFC 9440, and are refused or not read.",
+    "a Network Load Balancer passes TLS through to `mtls`",
+    "They show this server no certificate of their own, so that their fields are refused at load.",
   ],
 ];
 

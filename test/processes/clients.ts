@@ -1,6 +1,6 @@
 import { runFiles } from "../support/run-files.ts";
 
 await runFiles(
-  "conformance/{authentication,client-keys,federation,loopback,platform-*,spiffe,svid-*}",
+  "conformance/{authentication,client-keys,clouds,federation,loopback,platform-*,spiffe,svid-*}",
   "conformance/registration*",
 );
