@@ -22,7 +22,6 @@ import {
   AUDIT_SEGMENT_WAIT_SECONDS,
   AUDIT_SEGMENTS_PER_ROUND,
 } from "../../limits/audit.ts";
-import { STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { Clock, Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
@@ -95,28 +94,12 @@ export function startIndexing(options: IndexingOptions): PeriodicWork {
     return true;
   };
 
-  /** Notes the subjects of a segment that an older version built; whether there was one. */
-  const noteNext = async (log: string): Promise<boolean> => {
-    const segment = await audit.nextUnnoted(log);
-    if (segment !== undefined) await buildSegment(store, segment);
-    return segment !== undefined;
-  };
-
   const work = async (closing: () => boolean): Promise<void> => {
-    let built = 0;
     for (const { log, seq } of await audit.heads()) {
-      // A few in a round, so that a trail that an older version wrote does not take the whole processor.
+      // A few in a round, so that a long trail without segments does not take the whole processor.
       for (let segments = 0; segments < AUDIT_SEGMENTS_PER_ROUND && !closing(); segments++) {
-        if (!(await buildNext(log, seq)) && !(await noteNext(log))) break;
-        built++;
+        if (!(await buildNext(log, seq))) break;
       }
-    }
-    // Once every event has its segment, only instances of an older version use the index that they wrote: one that runs
-    // indexes each of its events within a day.
-    const sinceMs = clock.nowMs() - 2 * AUDIT_SEGMENT_WAIT_SECONDS * 1_000;
-    for (let times = 0; built === 0 && times < AUDIT_SEGMENTS_PER_ROUND && !closing(); times++) {
-      if (!(await audit.forgetOlderIndex(sinceMs, STORE_SWEEP_MAX))) break;
-      await turn();
     }
   };
   return runPeriodically(work, { name: "audit index", everyMs: AUDIT_INDEX_INTERVAL_MS, timers, onFault });
@@ -155,7 +138,7 @@ export async function buildSegment(
     seq = (read.at(-1)?.seq ?? toSeq) + 1;
     await turn();
   }
-  // Where subjects are noted afterwards, its events may have been removed meanwhile.
+  // All of its events may have been removed meanwhile.
   const [fromMs, toMs] =
     times.size === 0 ? [0, 0] : [Math.min(...times.values()), Math.max(...times.values())];
   // A record that was removed by force has no time.

@@ -16,11 +16,9 @@ import type { AuditRows, TrailIndex } from "./trail.ts";
 export type TrailDialect = {
   /** Selects the first number of the log `:log`. */
   first: string;
-  /** Removes a part of `event_term`. */
-  deleteTerms: string;
   /**
-   * Writes a row of `event_segment` and one for each member of `lists`, unless there is a segment with this beginning;
-   * if it is this one, also a row for each of `subjects`, and `NOTE_RANGE`.
+   * Writes a row of `event_segment`, one for each member of `lists` and of `subjects`, and `NOTE_RANGE`, unless there is
+   * a segment with this beginning.
    */
   add(values: Values): Promise<void>;
 };
@@ -134,7 +132,7 @@ export function trailRows(engine: Engine, { first }: Pick<TrailDialect, "first">
 
 export function trailIndex(
   engine: Engine,
-  { first, deleteTerms, add }: TrailDialect,
+  { first, add }: TrailDialect,
 ): TrailIndex & Pick<AuditRows, "prune" | "checkpoint"> {
   const { rows, remove: removeNow, among } = engine;
   /**
@@ -158,19 +156,6 @@ export function trailIndex(
         lists: `{${members.join()}}`,
         subjects: JSON.stringify(subjects),
       });
-    },
-    nextUnnoted: async (log) => {
-      const [found] = await readRecords(engine)(
-        SEGMENT,
-        `from (
-           select s.*, r.from_seq as noted from event_segment s
-           left join event_subject_range r on r.log = s.log
-           where s.log = :log and s.from_seq < coalesce(r.from_seq, s.from_seq + 1)
-           order by s.from_seq desc limit 1
-         ) latest where noted is null or to_seq = noted - 1`,
-        { log },
-      );
-      return found;
     },
     indexedTo: async (log) => {
       const [row] = await rows<{ to_seq: number }>(
@@ -216,29 +201,5 @@ export function trailIndex(
       }
       return gone;
     },
-    forgetOlderIndex: async (since, limit) => {
-      const newer = await rows(
-        "select 1 from event_block where to_ms >= :since order by log desc, from_seq desc limit 1",
-        { since },
-      );
-      if (newer.length > 0) return false;
-      const terms = await rows("select 1 from event_term limit 1");
-      if (terms.length > 0) await remove(deleteTerms, { limit });
-      const [block] = await rows<{ log: string; from_seq: number }>(
-        "select log, from_seq from event_block order by log, from_seq limit 1",
-      );
-      if (block === undefined) return terms.length > 0;
-      // The block is removed first, because one without its parts would hide events from an older version.
-      await remove("delete from event_block where log = :log and from_seq = :from_seq", block);
-      await remove(
-        `delete from event_block_part
-         where ${among("part", "numbers_of(:parts)")} and log = :log and from_seq = :from_seq`,
-        { ...block, parts: JSON.stringify(Array.from({ length: BLOCK_PARTS }, (_, part) => part)) },
-      );
-      return true;
-    },
   };
 }
-
-/** The rows of `event_block_part` for a block of older versions, which count from 0. */
-const BLOCK_PARTS = 65;

@@ -18,16 +18,9 @@ export interface TrailIndex {
   indexedTo(log: string): Promise<number>;
   /**
    * Adds a segment with all of its lists, unless there is a segment with this beginning; notes for each of these terms,
-   * which are those of subjects, that it is listed there, also if the segment was there without that.
+   * which are those of subjects, that it is listed there.
    */
   addSegment(segment: Segment, lists: readonly TermList[], subjects: readonly number[]): Promise<void>;
-  /** Finds the segment before which no subject is noted any more, so that it is the next one to note. */
-  nextUnnoted(log: string): Promise<Segment | undefined>;
-  /**
-   * Removes a part of the index that older versions wrote: at most `limit` terms, or one block. Returns false if
-   * there was none, or if a block has an event of `sinceMs` or later, because then an older version may still run.
-   */
-  forgetOlderIndex(sinceMs: number, limit: number): Promise<boolean>;
 }
 
 /** The audit trail and its retention. Rows are removed in small batches, which any instance may do at any time. */

@@ -29,23 +29,18 @@ const ADD_SEGMENT = `
     select a.id, l.term::integer, l.numbers from added a
     cross join json_each_text(:lists::text::json) as l (term, numbers)
     order by 2
-  ), place as (
-    select id from added
-    union all
-    select id from event_segment where log = :log and from_seq = :from_seq and to_seq = :to_seq
   ), subjects as (
     insert into event_segment_subject (subject, segment)
-    select s.subject::integer, p.id from place p
+    select s.subject::integer, a.id from added a
     cross join json_array_elements_text(:subjects::text::json) as s (subject)
-    order by 1 on conflict do nothing
+    order by 1
   )
-  insert into event_subject_range (log, from_seq, to_seq) select :log, :from_seq, :to_seq from place ${NOTE_RANGE}`;
+  insert into event_subject_range (log, from_seq, to_seq) select :log, :from_seq, :to_seq from added ${NOTE_RANGE}`;
 
 export function postgresAuditRows(call: Call): AuditRows {
   const engine = postgresEngine(call);
   const dialect: TrailDialect = {
     first: FIRST,
-    deleteTerms: "truncate event_term",
     add: async (values) => void (await engine.change(ADD_SEGMENT, values)),
   };
   const trail = trailRows(engine, dialect);

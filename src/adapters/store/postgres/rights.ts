@@ -9,9 +9,6 @@ const CHANGED: readonly Right[] = [...KEPT, "update"];
 export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   migration: ["select"],
   event: KEPT,
-  event_term: ["select", "truncate"],
-  event_block: ["select", "delete"],
-  event_block_part: ["select", "delete"],
   event_segment: KEPT,
   event_segment_term: KEPT,
   event_segment_subject: KEPT,

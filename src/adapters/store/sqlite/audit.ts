@@ -19,15 +19,13 @@ export function sqliteAuditRows(database: Database): AuditRows {
   const engine = sqliteEngine(database);
   const dialect: TrailDialect = {
     first: "select min(seq) from event where log = :log",
-    deleteTerms: `delete from event_term where (term, time_ms, log, seq) in
-      (select term, time_ms, log, seq from event_term limit :limit)`,
     add: async (values) =>
       write(() => {
         const added = statements.insertSegment.get(values);
-        if (added !== undefined) statements.insertLists.run({ ...values, segment: Number(added.id) });
-        const place = added ?? statements.sameSegment.get(values);
-        if (place === undefined) return;
-        statements.insertSubjects.run({ ...values, segment: Number(place.id) });
+        if (added === undefined) return;
+        const segment = Number(added.id);
+        statements.insertLists.run({ ...values, segment });
+        statements.insertSubjects.run({ ...values, segment });
         statements.noteRange.run(values);
       }),
   };
@@ -83,14 +81,10 @@ function prepareAll(db: DatabaseSync) {
       `insert into event_segment_term (segment, term, numbers)
        select :segment, cast(key as integer), value from json_each(:lists) order by 2`,
     ),
-    sameSegment: prepareOn(
-      db,
-      "select id from event_segment where log = :log and from_seq = :from_seq and to_seq = :to_seq",
-    ),
     insertSubjects: prepareOn(
       db,
       `insert into event_segment_subject (subject, segment)
-       select value, :segment from json_each(:subjects) where true order by 1 on conflict do nothing`,
+       select value, :segment from json_each(:subjects) order by 1`,
     ),
     noteRange: prepareOn(
       db,

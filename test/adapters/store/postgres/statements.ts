@@ -41,7 +41,6 @@ const SMALL = [
   "instance",
   "restored",
   "migration",
-  "event_term",
   "class_ceiling",
 ];
 

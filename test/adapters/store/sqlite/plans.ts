@@ -12,16 +12,8 @@ const SOURCE = "/src/adapters/store/";
 /** There were 169 when this was written: fewer show that some are not noticed any more. */
 const STATEMENTS_MIN = 160;
 
-/** Tables with few rows, however many requests there are; those with blocks and terms are of earlier versions. */
-const SMALL = [
-  "sqlite_schema",
-  "signing_key",
-  "initial_token",
-  "restored",
-  "event_term",
-  "event_block",
-  "event_block_part",
-];
+/** Tables with few rows, however many requests there are. */
+const SMALL = ["sqlite_schema", "signing_key", "initial_token", "restored"];
 
 /** Statements that begin at the first row and soon end, or have to read every row of a kind. */
 const EXCEPTIONS = {
