@@ -53,7 +53,6 @@ export const NOTICES = {
     "The clock of the database differs from those of all instances, which agree: they serve.",
   ),
   clock_agrees: info("The clock agrees with that of the database again."),
-  unasked_grants: warning("Registered clients may hold grant types that they never asked for."),
   files_limited: warning(
     "The system lets the process open fewer files than its connections may need; fewer are taken up.",
   ),

@@ -2,14 +2,13 @@
  * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
  * Covers 2 client metadata as a whole, 2.1 grant and response types, 2.2 languages, 3.1.1 software statements, 3.2.1
  * the answer. Client ID metadata documents hold the same members.
- * Elsewhere: 2 flows/register-client.ts, modes.ts, settings/authentication-methods.ts, settings/client-metadata.ts,
- * start/service.ts; 2.2 settings/client-metadata.ts; 2.3 flows/software-statement.ts, settings/settings.ts,
- * spec/rfc8725.ts; 3 adapters/store/journal-statements.ts, flows/authorize-registration.ts, http/register.ts,
- * records.ts; 3.1 flows/register-client.ts, settings/client-metadata.ts; 3.1.1 flows/software-statement.ts; 3.2
- * http/register.ts; 3.2.1 adapters/store/journal-statements.ts, flows/register-client.ts, http/register.ts,
- * settings/client-metadata.ts; 3.2.2 flows/software-statement.ts, http/register.ts, settings/client-metadata.ts; 5
- * adapters/clients/idle-registrations.ts, flows/register-client.ts, records.ts, settings/client-metadata.ts,
- * spec/rfc8252.ts; 6 flows/register-client.ts.
+ * Elsewhere: 2 flows/register-client.ts, modes.ts, settings/authentication-methods.ts, settings/client-metadata.ts; 2.2
+ * settings/client-metadata.ts; 2.3 flows/software-statement.ts, settings/settings.ts, spec/rfc8725.ts; 3
+ * adapters/store/journal-statements.ts, flows/authorize-registration.ts, http/register.ts, records.ts; 3.1
+ * flows/register-client.ts, settings/client-metadata.ts; 3.1.1 flows/software-statement.ts; 3.2 http/register.ts; 3.2.1
+ * adapters/store/journal-statements.ts, flows/register-client.ts, http/register.ts, settings/client-metadata.ts; 3.2.2
+ * flows/software-statement.ts, http/register.ts, settings/client-metadata.ts; 5 adapters/clients/idle-registrations.ts,
+ * flows/register-client.ts, records.ts, settings/client-metadata.ts, spec/rfc8252.ts; 6 flows/register-client.ts.
  */
 import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits/clients.ts";

@@ -42,7 +42,6 @@ import type { Ports, Timers } from "../ports.ts";
 import { readBuild } from "../program.ts";
 import { defined, whenDone } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
-import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
 import type { ClockWatch } from "./clocks.ts";
 import { watchClocks } from "./clocks.ts";
 import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
@@ -187,7 +186,6 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const { failedLately } = throttle;
   const budget = fixed.limits.proofMillisecondsPerSecond;
   const proofs = makeProofQueue({ clock, cpuMs, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
-  await atStart(() => tellUnaskedGrants(store, log));
   // The clock is the machine's own, also where a test sets another one for the server.
   const clocks = await watchClocks({ store, instance, name, settings, clock: systemClock, timers, log });
   const comparison = {
@@ -332,17 +330,6 @@ function startPeriodicWork(
     ceilings: startKeptCeilings({ ...trail, settings }),
     forgetting: startForgetting(trail.store, trail.timers, trail.onFault),
   };
-}
-
-const CLIENTS_TOLD_MAX = 10;
-
-/** RFC7591-2-7: they keep what they were granted without asking until their next update, so the operator is told. */
-async function tellUnaskedGrants({ registrations }: Store, log: Log): Promise<void> {
-  const { count, clientIds } = await registrations.withUnaskedGrants(AUTHORIZATION_CODE, CLIENTS_TOLD_MAX);
-  if (count === 0) return;
-  const more = count > clientIds.length ? " and others" : "";
-  const message = `${count} registered clients have redirect_uris but not authorization_code, and may hold grant types that they never asked for (${clientIds.join(", ")}${more}): their next update of the registration ends that, or disable them`;
-  log.tell({ level: "warning", event: "unasked_grants", message });
 }
 
 const tellLostCounts =

@@ -71,19 +71,6 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
           isOpen: row.is_open === 1,
         }));
       },
-      withUnaskedGrants: async (grantType, limit) => {
-        // The metadata are compared as text, because PostgreSQL looks into no JSON that has a NUL, which a `kid` may
-        // have. The quotes of a name cannot be those of a value, because JSON escapes quotes in values.
-        const unasked = await rows<{ client_id: string; count: number }>(
-          `select client_id, count(*) over () as count from client
-           where source = 'registration' and disabled_at is null
-             and cast(metadata as text) like '%"redirect_uris":["%'
-             and :grantType not in (texts_of(grant_types))
-           order by created_at, client_id limit :limit`,
-          { grantType, limit },
-        );
-        return { count: unasked[0]?.count ?? 0, clientIds: unasked.map((row) => row.client_id) };
-      },
       keepCeiling: async (name, ceiling) => {
         await change(
           `insert into class_ceiling (registration_class, ceiling) values (:name, ${json(":ceiling")})

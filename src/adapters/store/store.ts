@@ -183,14 +183,6 @@ interface RegistrationRows extends Registrations {
     open: { registrationClass: string; grantType: string };
     limit: number;
   }): Promise<readonly { clientId: string; hadToken: boolean; isOpen: boolean }[]>;
-  /**
-   * Finds clients whose record has redirect URIs but not the grant type that these are for, since a version before
-   * added grant types that no client asked for: their number, and at most `limit` of them, the oldest first.
-   */
-  withUnaskedGrants(
-    grantType: string,
-    limit: number,
-  ): Promise<{ count: number; clientIds: readonly string[] }>;
   /** Records the ceiling of a class. */
   keepCeiling(registrationClass: string, ceiling: Ceiling): Promise<void>;
   /**

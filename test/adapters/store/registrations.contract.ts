@@ -5,7 +5,6 @@ import { test } from "node:test";
 import type { Store, StoreEntry } from "../../../src/adapters/store/store.ts";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits/clients.ts";
 import type { InitialToken, RegisteredClient, RegistrationChange } from "../../../src/records.ts";
-import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Harness } from "./store.contract.ts";
 import {
   isLive,
@@ -606,33 +605,6 @@ export function testRegistrations({ name, create }: Harness): void {
         false,
       );
   });
-
-  check(
-    "HTTP-D-23, RFC7591-2-7 clients that have redirect URIs without their grant type are found",
-    async (open) => {
-      const store = await open();
-      const registrar = new Registrar(store);
-      const redirect_uris = ["https://a.example/cb"];
-      const as = (clientId: string, metadata: JsonObject) =>
-        registrar.register({
-          clientId,
-          metadata: { token_endpoint_auth_method: "client_secret_basic", ...metadata },
-        });
-      const find = (limit: number) => store.registrations.withUnaskedGrants("authorization_code", limit);
-      assert.deepEqual(await find(10), { count: 0, clientIds: [] });
-      for (const id of ["c_1", "c_2", "c_3"])
-        await as(id, { redirect_uris, grant_types: ["client_credentials"] });
-      await as("c_4", { redirect_uris, grant_types: ["client_credentials", "authorization_code"] });
-      await as("c_5", { grant_types: ["client_credentials"] });
-      await as("c_6", { redirect_uris: [], grant_types: ["client_credentials"] });
-      // A `kid` is any text, and PostgreSQL looks into no JSON that has this character.
-      await as("c_7", { jwks: { keys: [{ kty: "EC", kid: 'a\0"redirect_uris":["' }] } });
-      await registrar.change(removing("c_3"));
-      await registrar.client({ clientId: "c_operators" });
-      assert.deepEqual(await find(10), { count: 2, clientIds: ["c_1", "c_2"] });
-      assert.deepEqual(await find(1), { count: 2, clientIds: ["c_1"] });
-    },
-  );
 
   check("RFC7591-5-5 of several tokens in one batch, the last one is recorded", async (open) => {
     const store = await open();

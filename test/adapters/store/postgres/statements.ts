@@ -47,7 +47,6 @@ const SMALL = [
 /** Statements that have to read every row of a kind. */
 const WHOLE = {
   "the list of all clients": /from client c\s+order by/,
-  "clients whose record is to be corrected": /"redirect_uris"/,
   "the number of clients of a class, for its maximum": /'registrations_below'/,
 };
 

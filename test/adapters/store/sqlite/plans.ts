@@ -19,7 +19,6 @@ const SMALL = ["sqlite_schema", "signing_key", "initial_token", "restored"];
 const EXCEPTIONS = {
   "the newest jobs, by an index with a limit": /order by j\.created_at desc, j\.id desc limit \d+$/,
   "the list of all clients": /from client c\s+order by/,
-  "clients whose record is to be corrected": /"redirect_uris"/,
   "the list of checkpoints, in the order of its key": /from checkpoint c\s/,
 };
 
