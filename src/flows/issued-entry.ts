@@ -98,14 +98,14 @@ function rowOf(
 /** DTR-D-15: what ends the parties or what the request brought, before a token is made of it; `jti` names what waits. */
 export function keysOfOrder(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, chain, actorJti, jobKeys, platforms, root }: Order,
+  { access, sub, actorJti, jobKeys, platforms, root }: Order,
   { id: ruleId }: Rule,
   issuedAtSeconds: number,
   jti = "",
 ): readonly EndingKey[] {
   const { clientId, workload, subject } = access;
   const origin = subject?.origin ?? { iss: settings().issuer, sub };
-  const parties = { jti, clientId, workload, origin, chain, ruleId };
+  const parties = { jti, clientId, workload, origin, ruleId };
   const endable = sparse<Endable>({ ...parties, actorJti, jobKeys, platforms, issuedAtSeconds });
   return endingKeys(hash.ofName, endable, root);
 }

@@ -6,7 +6,6 @@ import type { TokenReason } from "../audit/reasons.ts";
 import { MODES } from "../modes.ts";
 import { demandOfClient, isUnbound, meets } from "../policy/binding.ts";
 import { checkConforms, isWithin } from "../policy/details.ts";
-import { workloadOf } from "../policy/endings.ts";
 import { limitsOf } from "../policy/narrow-details.ts";
 import type { Caller, Rule, Target } from "../policy/rules.ts";
 import { candidates, hasSubject, hopsMaxOf } from "../policy/rules.ts";
@@ -75,7 +74,7 @@ const scopesOf = ({ scope }: TokenRecord): readonly string[] => (scope === "" ? 
 // --- parties ----------------------------------------------------------------------------------------------------
 
 function checkClient(record: TokenRecord, client: Client | undefined, limits: Limits): Judged {
-  const { clientId } = record;
+  const { clientId, workload } = record;
   if (client === undefined && isDocumentUrl(clientId)) {
     // A setting tells whether documents of this origin are accepted; the document itself is fetched when it is needed.
     const url = parseDocumentUrl(clientId);
@@ -84,7 +83,6 @@ function checkClient(record: TokenRecord, client: Client | undefined, limits: Li
     return err("token_client_gone");
   }
   if (client !== undefined && !isVouchedFor(client, limits)) return err("token_client_gone");
-  const workload = workloadOf(record);
   if (workload !== undefined && isPlatformName(workload)) return checkPlatform(limits, workload, record);
   const id = workload === undefined ? undefined : parseSpiffeId(workload);
   if (workload === undefined || !id?.ok) return STANDS;
@@ -218,10 +216,7 @@ function namesCaller(
   target: Target,
   { policy }: Limits,
 ): boolean {
-  const workload = workloadOf(record) ?? client?.workload;
-  // The version before did not record which of its workloads such a client was.
-  if (workload === undefined && client !== undefined && "spiffeId" in client.auth) return true;
-  const { clientId } = record;
+  const { clientId, workload } = record;
   const registrationClass = client?.registrationClass;
   const caller = defined<Caller>({ mode: rule.allow, clientId, workload, registrationClass });
   const isActor = (one: string): boolean => workload !== undefined && matchesPattern(one, workload);

@@ -11,9 +11,7 @@ import {
   ENDING_KEPT_SECONDS,
   ENDING_REACH_MS,
 } from "../limits/tokens.ts";
-import type { Chain } from "../spec/rfc8693.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
-import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { Origin } from "./access.ts";
 
 /** Selects what is ended: one thing, with all that was issued to it, for it, through it or below it. */
@@ -111,7 +109,6 @@ export type Endable = {
   clientId: string;
   workload?: string;
   origin: Origin;
-  chain: Chain;
   ruleId: string;
   consentId?: string;
   /** The token of ours that was its actor token. */
@@ -158,14 +155,14 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
   const add = (selector: EndingSelector, sinceMs: number): void =>
     carry(selectorKey(sha256, selector), sinceMs);
 
-  const { jti, clientId, ruleId, consentId, actorJti, kid, origin } = issued;
+  const { jti, clientId, workload, ruleId, consentId, actorJti, kid, origin } = issued;
   add({ by: "token", jti }, writtenMs);
   if (actorJti !== undefined) add({ by: "token", jti: actorJti }, writtenMs);
   add({ by: "client", clientId }, writtenMs);
   add({ by: "rule", id: ruleId }, writtenMs);
   if (consentId !== undefined) add({ by: "consent", id: consentId }, writtenMs);
   if (kid !== undefined) add({ by: "key", kid }, writtenMs);
-  const workload = workloadOf(issued);
+  // POLICY-D-4: a hop that was only told is no actor of ours; one that this server authenticated is that of a token behind.
   const id = workload === undefined ? undefined : parseSpiffeId(workload);
   if (id?.ok) {
     add({ by: "actor", spiffeId: id.value.id }, writtenMs);
@@ -203,21 +200,6 @@ export const foreignKeys = (
   const sinceMs = issuedAtSeconds * 1000;
   return selectors.map((one) => ({ key: selectorKey(sha256, one), sinceMs }));
 };
-
-/**
- * The workload to which the token was issued. The version before recorded it as the first hop or the client only. Other
- * hops that this server authenticated are those of the tokens behind it, and a hop that is only claimed is no actor of
- * ours.
- */
-export function workloadOf({
-  workload,
-  chain: [current],
-  clientId,
-}: Pick<Endable, "workload" | "chain" | "clientId">): string | undefined {
-  if (workload !== undefined) return workload;
-  if (current !== undefined && !current.claimed) return current.sub;
-  return isWorkloadName(clientId) ? clientId : undefined;
-}
 
 /** A sign-in of a user: `sid` is the name of their session at the provider, if it told one. */
 type UserSignIn = { origin: Origin; sid?: string };

@@ -331,7 +331,7 @@ test("a lower depth of a rule reaches longer chains", async (t) => {
   );
 });
 
-test("a consent that the version before withdrew, which recorded no ending, reaches what was issued under it", async (t) => {
+test("a consent that is gone or withdrawn reaches what was issued under it", async (t) => {
   const { token, ports, consent } = await openOffice(t);
   const jti = String(claimsOf(await token("asked")).jti);
   const facts = await ports.facts.token(jti);

@@ -11,7 +11,7 @@ import { defined, err, ok } from "../../src/result.ts";
 import type { Client } from "../../src/settings/settings.ts";
 import type { Detail } from "../../src/spec/rfc9396.ts";
 import type { Issued } from "../support/office.ts";
-import { kiosk, openOffice } from "../support/office.ts";
+import { openOffice } from "../support/office.ts";
 import { claimsOf } from "../support/world.ts";
 
 const STANDS = ok(undefined);
@@ -30,9 +30,6 @@ async function issueOne(t: TestContext, kind: Issued) {
   return { record: facts.record, judge };
 }
 
-/** As the version before wrote it. */
-const asBefore = ({ workload: _, ...record }: TokenRecord): TokenRecord => record;
-
 test("a client whose registration has fewer scopes keeps no token with the others", async (t) => {
   const { record, judge } = await issueOne(t, "portal");
   assert.deepEqual(judge(record, { scopes: ["write", "read"] }), STANDS);
@@ -44,21 +41,6 @@ test("a client that is in another class by now has no token under a rule for its
   const byClass = { ...record, ruleId: "by-class" };
   assert.deepEqual(judge(byClass, { registrationClass: "clerks" }), STANDS);
   assert.deepEqual(judge(byClass, { registrationClass: "guests" }), err("token_rule_narrowed"));
-});
-
-test("a row of the version before, which has no workload, stays usable and within the limits", async (t) => {
-  const another = { workload: kiosk.replace("kiosk", "another") };
-  const kinds = [
-    ["kiosk", "token_rule_narrowed"],
-    ["invited", "token_workload_changed"],
-    ["crew", undefined],
-  ] as const;
-  for (const [kind, changed] of kinds) {
-    const { record, judge } = await issueOne(t, kind);
-    assert.notEqual(record.workload, undefined);
-    assert.deepEqual(judge(asBefore(record)), STANDS, kind);
-    if (changed !== undefined) assert.deepEqual(judge(asBefore(record), another), err(changed), kind);
-  }
 });
 
 const bound = { confirmation: { jkt: "A".repeat(43) } };

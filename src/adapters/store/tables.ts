@@ -83,7 +83,7 @@ export const TOKEN = tableOf<TokenRecord>()("token", {
   issued_at: asInteger("issuedAtSeconds"),
   expires_at: asInteger("expiresAtSeconds"),
   /** It is null in rows that the first versions wrote. */
-  ending_keys: asEndingKeys("endingKeys?"),
+  ending_keys: asEndingKeys("endingKeys"),
 });
 
 /** `eventId` and `reason` are those of the event that ended. */

@@ -1,12 +1,12 @@
 /** What a store knows of tokens: their rows and those behind them, put together as in both stores. */
 import { hash } from "node:crypto";
 import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
-import { buildEnding, endingKeys } from "../../policy/endings.ts";
+import { buildEnding } from "../../policy/endings.ts";
 import type { Job } from "../../policy/jobs.ts";
 import type { EndingReach, Facts } from "../../ports-store.ts";
-import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
+import type { StoredConsent, TokenFacts } from "../../records.ts";
 import type { Awaitable } from "../../result.ts";
-import { allOf, defined, whenReady } from "../../result.ts";
+import { defined, whenReady } from "../../result.ts";
 import { beginAfter, findCarriers } from "./carriers.ts";
 import type { RowOf } from "./columns.ts";
 import { fromRow, isEncodable } from "./columns.ts";
@@ -64,7 +64,7 @@ export function tokenRows(engine: Engine, find: FindTokens): { token: Facts["tok
         keys: [key],
         after: place ?? first,
         goesOn: place !== undefined,
-        where: `(ending_keys is null or ${engine.carries(":keys")})`,
+        where: engine.carries(":keys"),
         values: { job },
         ofWhich: job === null ? "true" : "job_id = :job",
       });
@@ -98,46 +98,27 @@ function readTokenFacts(queries: TokenQueries, jtis: readonly string[]): Awaitab
     const rows = new Map<string, FoundToken>();
     for (const row of found)
       if (row.ended !== null || row.job !== null || !rows.has(row.jti)) rows.set(row.jti, row);
-    return allOf(asked.flatMap((jti) => rows.get(jti) ?? []).map((row) => putTogether(queries, row, rows)));
+    return asked.flatMap((jti) => rows.get(jti) ?? []).map((row) => putTogether(row, rows));
   });
 }
 
-function putTogether(
-  { firstEnding }: TokenQueries,
-  row: FoundToken,
-  rows: ReadonlyMap<string, FoundToken>,
-): Awaitable<TokenFacts> {
+function putTogether(row: FoundToken, rows: ReadonlyMap<string, FoundToken>): TokenFacts {
   const jtis: readonly string[] = JSON.parse(row.ancestors);
   const behind = jtis.flatMap((jti) => rows.get(jti) ?? []);
-  const records = recordsOf([row, ...behind]);
-  const [record = fromRow(TOKEN, row), ...ancestors] = records;
   const consents = new Map<string, StoredConsent>();
   for (const { consent } of [row, ...behind]) {
     if (consent === null) continue;
     const stored = fromRow(STORED_CONSENT, JSON.parse(consent));
     consents.set(stored.id, stored);
   }
-  // The version before wrote no keys, so the first look-up could not find an ending of this token.
-  const ending: Awaitable<EndedRow | undefined | null> =
-    row.ending_keys === null ? firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
-  return whenReady(ending, (found) => {
-    const ended = found ? { eventId: found.event_id, atMs: found.at_ms } : undefined;
-    const job = row.job === null ? undefined : (JOB.columns.body.read(row.job) as Job);
-    return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], job, ended });
+  const found: EndedRow | null = JSON.parse(row.ended ?? "null");
+  return defined<TokenFacts>({
+    record: fromRow(TOKEN, row),
+    ancestors: behind.map((one) => fromRow(TOKEN, one)),
+    consents: [...consents.values()],
+    job: row.job === null ? undefined : (JOB.columns.body.read(row.job) as Job),
+    ended: found ? { eventId: found.event_id, atMs: found.at_ms } : undefined,
   });
-}
-
-/** The ancestors, nearest first. A row without keys has those of its record and of its next ancestor. */
-function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
-  const records: TokenRecord[] = [];
-  for (const row of rows.toReversed()) {
-    const parent = records[0];
-    const record = fromRow(TOKEN, row);
-    if (row.ending_keys === null)
-      record.endingKeys = endingKeys(sha256, record, parent && { keys: parent.endingKeys });
-    records.unshift(record);
-  }
-  return records;
 }
 
 async function findReached(queries: TokenQueries, filter: ReachFilter): ReturnType<EndingReach["next"]> {

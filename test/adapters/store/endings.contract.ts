@@ -7,7 +7,7 @@ import type { Store } from "../../../src/adapters/store/store.ts";
 import { ENDING_STRETCH_MAX } from "../../../src/limits/store.ts";
 import { ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../../src/limits/tokens.ts";
 import type { Ending, EndingSelector } from "../../../src/policy/endings.ts";
-import { buildEnding, disabledKey, endingKeys, liftDisabled } from "../../../src/policy/endings.ts";
+import { buildEnding, disabledKey, liftDisabled } from "../../../src/policy/endings.ts";
 import type { TokenPlace } from "../../../src/ports-store.ts";
 import type { Guard, TokenRecord } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
@@ -75,7 +75,7 @@ const SELECTORS: readonly (readonly [
   ["everything up to the first's root", { by: "everything", upToMs: NOW_MS - 60_000 }, ["first", "second"]],
 ];
 
-export function testEndings({ name, create, shared, sql }: Harness): void {
+export function testEndings({ name, create, sql }: Harness): void {
   const check = (title: string, body: (store: Store, t: TestContext) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body(await (await create(t)).open(), t));
 
@@ -289,35 +289,4 @@ export function testEndings({ name, create, shared, sql }: Harness): void {
     assert.equal(await store.audit.sweep(NOW_SECONDS + ENDING_KEPT_SECONDS + 1, 10), 1);
     assert.deepEqual(await liveOf(store, [token]), [true]);
   });
-
-  if (shared) {
-    test(`a row of the version before has the keys that follow from it, and ends by each (${name})`, async (t) => {
-      const { open, execute } = await create(t);
-      const store = await open();
-      const writer = new Writer(store);
-      const clientId = X;
-      const root = await writer.token({ clientId });
-      const old = await writer.token({ ancestors: [root] });
-      await execute?.("update token set ending_keys = null, workload = null");
-      const written = (await store.facts.token(old))?.record;
-      assert.ok(written);
-      const child = makeToken({ ancestors: [old, root] }, { keys: written.endingKeys });
-      assert.deepEqual(await writer.write({ token: child }), []);
-      const rootKeys = (await store.facts.token(root))?.record.endingKeys ?? [];
-      assert.deepEqual(rootKeys, endingKeys(hash.sha256, makeToken({ jti: root, clientId })));
-      const live = async () =>
-        (await Promise.all([root, old, child.jti].map((jti) => store.facts.token(jti)))).map(isLive);
-      assert.deepEqual(await live(), [true, true, true]);
-      const { key, cutOffMs } = endingOf({ by: "actor", spiffeId: X });
-      const found = await store.endings.next({ key, cutOffMs, nowSeconds: NOW_SECONDS });
-      assert.deepEqual(
-        found.tokens.map(({ record }) => record.jti).toSorted(),
-        [root, old, child.jti].toSorted(),
-      );
-      assert.deepEqual(await writer.write({ ending: endingOf({ by: "token", jti: old }) }), []);
-      assert.deepEqual(await live(), [true, false, false]);
-      assert.deepEqual(await writer.write({ ending: endingOf({ by: "actor", spiffeId: X }) }), []);
-      assert.deepEqual(await live(), [false, false, false]);
-    });
-  }
 }

@@ -58,11 +58,11 @@ export const POSTGRES: Dialect = {
     return `insert into ${name} (${names}) select ${names} from json_populate_recordset(null::${name}, :rows::text::json)`;
   },
   carries: (list) =>
-    `case when cardinality(array(texts_of(${list}))) > ${KEYS_LOOKED_FOR_MAX} then ending_keys is not null
+    `case when cardinality(array(texts_of(${list}))) > ${KEYS_LOOKED_FOR_MAX} then true
        else exists (select true from unnest(array(texts_of(${list}))) k where strpos(ending_keys::text, k) > 0) end`,
   // Each key is looked up by itself: the index would compare each of several with every row that has one of them.
   carriers: (list) =>
-    `select t.jti from unnest(array(texts_of(${list})) || '{""}'::text[]) k
+    `select t.jti from unnest(array(texts_of(${list}))) k
      cross join lateral (select jti from token where ${INDEXED_KEYS} ? k limit :limit) t limit :limit`,
 };
 

@@ -31,7 +31,7 @@ export const SQLITE: Dialect = {
     return `insert into ${name} (${names.join(", ")}) select ${values} from json_each(:rows) where true`;
   },
   carries: (list) =>
-    `case when json_array_length(${list}) > ${KEYS_LOOKED_FOR_MAX} then ending_keys is not null
+    `case when json_array_length(${list}) > ${KEYS_LOOKED_FOR_MAX} then true
        else exists (select true from json_each(${list}) k where instr(ending_keys, k.value) > 0) end`,
 };
 
