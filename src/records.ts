@@ -137,10 +137,7 @@ export type FamilyFacts = {
   retriedElsewhere?: true;
 };
 
-/**
- * The token of this generation was replaced at this time of the store. `by` is the digest of the source, if the version
- * that rotated it noted one.
- */
+/** The token of this generation was replaced at this time of the store. `by` is the digest of the source, until it is forgotten. */
 export type FamilyRotation = { generation: number; atMs: number; by?: string };
 
 /** A family by one of its tokens, which is the one of generation `presented`. */
@@ -151,7 +148,7 @@ export type PresentedFamily = FamilyFacts & {
    * current token as the one before opens it.
    */
   rotated?: { latest: readonly FamilyRotation[]; nowMs: number; sealed?: string };
-  /** Absent for a user who has not signed in since an earlier version served. */
+  /** Absent for a user of whose provider nothing is on record. */
   recheck?: Recheck;
 };
 
@@ -182,11 +179,8 @@ export type JobFacts = {
 
 export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
 
-/**
- * A consent that is neither withdrawn nor expired; `givenAtSeconds` is when it was first given, if that was written
- * down.
- */
-export type StandingConsent = Consent & { givenAtSeconds?: number };
+/** HTTP-D-58: a consent that is neither withdrawn nor expired; `givenAtSeconds` is when it was first given. */
+export type StandingConsent = Consent & { givenAtSeconds: number };
 
 /**
  * Fails as `consent_current` when an added id exists, when a replacement is not the next version of a consent that
@@ -359,7 +353,7 @@ export type Signal = {
   jti: string;
   body: string;
   /** The audit event of what it tells of, and when that happened. */
-  eventId?: string;
+  eventId: string;
   atMs: number;
   expiresAtSeconds: number;
 };

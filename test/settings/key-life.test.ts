@@ -80,7 +80,7 @@ const cases: readonly [name: string, keys: readonly KeyFacts[], want: readonly s
 ];
 for (const [name, keys, want] of cases) test(`RFC9068-4-12 ${name}`, () => assert.deepEqual(due(keys), want));
 
-test("a key of the version before counts from its creation", () => {
+test("a key that has not changed its state counts from its creation", () => {
   const old = { ...TOKEN, kid: "a", state: "active", createdAtSeconds: NOW - 1_000_000 } as const;
   assert.deepEqual(due([old, key("b", "announced", 10_000)]), ["activate b for a: key_due"]);
 });
@@ -109,7 +109,7 @@ test("keys of an algorithm that no instance has in use are given up, an hour aft
   assert.deepEqual(due(since(KEY_UNUSED_SECONDS - 1), []), []);
   assert.deepEqual(due(since(KEY_UNUSED_SECONDS), []), ["retire a", "remove b: key_unused"]);
   assert.deepEqual(due([key("c", "retired", 7_200)], []), ["remove c: key_over"]);
-  // The version before made keys of all algorithms, and noted no use.
+  // One that was never in use.
   assert.deepEqual(due([key("a", "active", 90_000)], []), ["retire a"]);
 });
 

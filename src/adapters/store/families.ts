@@ -87,10 +87,7 @@ function factsOf(row: FoundFamily): FamilyFacts {
 
 const ROTATION_PARTS = 3;
 
-/**
- * The rotations as one text: generation and source of the last one, then generation, source and time of each before it.
- * The version before reads the first two, and writes them alone.
- */
+/** The rotations as one text: generation and source of the last one, then generation, source and time of each before it. */
 export const textOfRotations = (
   generation: number,
   { by, earlier }: { by: string; earlier: readonly FamilyRotation[] },
@@ -102,7 +99,7 @@ function rotatedOf({ generation, now_ms: nowMs, rotated_ms: atMs, sealed, rotate
   const [replaced, by, ...rest] = rotated_by?.split(" ") ?? [];
   const last = { generation: generation - 1, atMs };
   const latest: FamilyRotation[] = [last];
-  // A version that does not note the source leaves the column unchanged, so it may belong to an earlier rotation.
+  // The sources are forgotten with what they can open.
   if (replaced === String(generation - 1)) {
     latest[0] = defined<FamilyRotation>({ ...last, by });
     for (let at = 0; at < rest.length; at += ROTATION_PARTS) {

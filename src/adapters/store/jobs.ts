@@ -120,9 +120,9 @@ export function jobRows(engine: Engine): JobRows {
         ),
         rows<Omit<JobHoldings, "codes">>(held, { id, now, event, waiting: now + DEFERRAL_KEPT_SECONDS }),
         rows<{ stream: string; waiting: number }>(
-          // The time finds them by its index; what the version before made has nothing but the time.
+          // The time finds them by its index.
           `select stream, count(*) - count(nullif(sent, 0)) as waiting from signal
-           where at_ms = cast(:at as bigint) and (event_id = :event or event_id is null) group by stream`,
+           where at_ms = cast(:at as bigint) and event_id = :event group by stream`,
           { at: ended?.atMs ?? null, event },
         ),
       ]);

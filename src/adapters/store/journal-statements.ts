@@ -337,7 +337,6 @@ export const WRITES: readonly JournalWrite[] = [
   {
     name: "family_use_out",
     list: "family_use",
-    why: "The version before counts retries, and serves beside this one during an upgrade.",
     table: "refresh_family",
     key: ["id"],
     set: {
@@ -345,7 +344,6 @@ export const WRITES: readonly JournalWrite[] = [
       idle_ends_at: "case when :idle_ends_at > t.idle_ends_at then :idle_ends_at else t.idle_ends_at end",
       generation: "t.generation + :rotates",
       rotated_ms: "case when :rotates = 1 then now_ms() else t.rotated_ms end",
-      retries: "0",
       elsewhere: "t.elsewhere + :elsewhere",
       sealed: "case when :rotates = 1 then :sealed else t.sealed end",
       rotated_by: "case when :rotates = 1 then :rotated_by else t.rotated_by end",

@@ -129,7 +129,7 @@ export const STORED_CONSENT = tableOf<StoredConsent>()("consent", {
 
 export const STANDING_CONSENT = tableOf<StandingConsent>()("consent", {
   ...CONSENT.columns,
-  given_at: asInteger("givenAtSeconds?"),
+  given_at: asInteger("givenAtSeconds"),
 });
 
 export const SIGNING_KEY = tableOf<KeyRow>()("signing_key", {
@@ -234,7 +234,7 @@ export const PENDING_CONSENT = tableOf<PendingConsent>()("pending_consent", {
   expires_at: asInteger("expiresAtSeconds"),
 });
 
-/** The body repeats the columns, because the version before reads them there. */
+/** What the body repeats of the columns is as the family began: the columns go before it. */
 export const FAMILY = tableOf<Family>()("refresh_family", {
   body: asRecordWithout("endingKeys"),
   id: asText("id"),
@@ -287,7 +287,7 @@ export const SIGNAL = tableOf<Signal>()("signal", {
   stream: asText("stream"),
   jti: asText("jti"),
   body: asText("body"),
-  event_id: asText("eventId?"),
+  event_id: asText("eventId"),
   at_ms: asInteger("atMs"),
   expires_at: asInteger("expiresAtSeconds"),
 });

@@ -147,8 +147,7 @@ async function takeRow(
 ): Promise<PendingRequest | undefined> {
   const row = await shortLived.find("request", key, clock.nowSeconds());
   if (row === undefined || row.body.clientId !== form.client_id) return undefined;
-  // A row of the version before holds no id.
-  const request = { ...row.body, id: key };
+  const request = row.body;
   if (row.holder !== undefined) return row.holder === holder ? request : undefined;
   return (await shortLived.replace({ ...row, version: row.version + 1, holder })) ? request : undefined;
 }

@@ -58,7 +58,7 @@ export function judgeRefresh(
   // REFRESH-D-5, FAPI2-5.3.2-1
   const own = recent.find(({ generation }) => generation === presented);
   // REFRESH-D-21: a client may change its network once between two requests; a thief cannot follow it for longer.
-  // A version that noted no source, and serves beside this one during an upgrade, took a retry from anywhere.
+  // A source that is forgotten with what it could open tells nothing.
   const elsewhere = family.jkt === undefined && own?.by !== undefined && own.by !== source;
   const isBefore = own !== undefined && presented === family.generation - 1;
   if (isBefore && sealed !== undefined && !(elsewhere && retriedElsewhere))

@@ -29,7 +29,7 @@ export type RecheckPorts = BasePorts &
 /** A user in whose name a request asks for a token. */
 export type Vouched = {
   origin: Origin;
-  /** What their provider said last; absent for a user who has not signed in since an earlier version served. */
+  /** What their provider said last; absent where nothing is on record. */
   recheck: Recheck | undefined;
   /** When they showed themselves, where nothing of their provider is on record. */
   sinceSeconds: number;

@@ -306,7 +306,7 @@ test(
   sending(async ({ store, token, write, end, sender, got, clock, recorded, receives }) => {
     receives.status = 503;
     const filler = (at: number) => ({
-      ...{ stream: "api", jti: `filler-${at}`, body: FILLER, atMs: clock.nowMs() },
+      ...{ stream: "api", jti: `filler-${at}`, body: FILLER, eventId: "e", atMs: clock.nowMs() },
       expiresAtSeconds: clock.nowSeconds() + 3_000,
     });
     await store.signals.add(Array.from({ length: WAITING_MAX }, (_, at) => filler(at)));
@@ -493,6 +493,7 @@ test(
       stream: "gone",
       jti: String(at),
       body: FILLER,
+      eventId: "e",
       atMs: 0,
       expiresAtSeconds,
     });

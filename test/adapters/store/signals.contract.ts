@@ -12,7 +12,8 @@ import { makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
 const NOW_MS = NOW_SECONDS * 1000;
 
 const signal = (jti: string, extra: Partial<Signal> = {}): Signal => ({
-  ...{ stream: "booking", jti, body: `body of ${jti}`, atMs: NOW_MS, expiresAtSeconds: NOW_SECONDS + 60 },
+  ...{ stream: "booking", jti, body: `body of ${jti}`, eventId: `event of ${jti}` },
+  ...{ atMs: NOW_MS, expiresAtSeconds: NOW_SECONDS + 60 },
   ...extra,
 });
 

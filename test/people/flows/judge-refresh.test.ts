@@ -51,7 +51,7 @@ const moments: readonly (readonly [name: string, moment: Moment, want: string])[
     "refresh_token_reused",
   ],
   [
-    "REFRESH-D-21 the token before, where the version that rotated noted no source: is of the same source",
+    "REFRESH-D-21 the token before, where the source is forgotten: is of the same source",
     { presented: 3, source: "there", latest: [{ generation: 3, atMs: NOW_MS }], retriedElsewhere: true },
     "again",
   ],

@@ -37,7 +37,7 @@ export function postgresNames(engine: Engine): InstanceNames {
       );
       return row && { ...row };
     },
-    // A holder that does not note its clock, as one of the version before, is not judged by that of the holder before it.
+    // A holder that has not noted its clock yet is not judged by that of the holder before it.
     clocks: async () =>
       rows<InstanceClock>(
         `select log as name, host, ahead_ms as "aheadMs" from instance

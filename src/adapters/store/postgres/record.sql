@@ -529,13 +529,12 @@ refresh_token_out as (
   from refresh_token_in i
   where not exists (select from failed)
 ),
--- The version before counts retries, and serves beside this one during an upgrade.
 family_use_out as (
   update refresh_family t
-  set (used_at, idle_ends_at, generation, rotated_ms, retries, elsewhere, sealed, rotated_by) = (
+  set (used_at, idle_ends_at, generation, rotated_ms, elsewhere, sealed, rotated_by) = (
     select case when t.used_at > i.used_at then t.used_at else i.used_at end,
     case when i.idle_ends_at > t.idle_ends_at then i.idle_ends_at else t.idle_ends_at end,
-    t.generation + i.rotates, case when i.rotates = 1 then (extract(epoch from clock_timestamp()) * 1000)::bigint else t.rotated_ms end, 0,
+    t.generation + i.rotates, case when i.rotates = 1 then (extract(epoch from clock_timestamp()) * 1000)::bigint else t.rotated_ms end,
     t.elsewhere + i.elsewhere, case when i.rotates = 1 then i.sealed else t.sealed end,
     case when i.rotates = 1 then i.rotated_by else t.rotated_by end
     from family_use_in i where i.id = t.id
