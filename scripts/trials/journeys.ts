@@ -22,9 +22,6 @@ const PLANNER = workload("planner");
 const BOOKING = workload("booking");
 const scopes = ["trips.read"];
 
-/** What all instances of a run have, since their version has these endpoints and flows. */
-export type Abilities = { introspection: boolean; revocation: boolean; refresh: boolean };
-
 export type At = { port: number };
 
 /** What was given and acknowledged. */
@@ -33,15 +30,14 @@ export type Kept = {
   jti: string;
   /** Whether this instance lets it continue. */
   stands(at: At): Promise<boolean>;
-  /** Ended at this instance; undefined where the versions do not have that. */
-  end?(at: At): Promise<void>;
+  /** Ended at this instance. */
+  end(at: At): Promise<void>;
 };
 
 export type Journey = (first: At, second: At) => Promise<Kept>;
 
-export function configurationFor({ introspection, refresh }: Abilities, provider: TestProvider): object {
+export function configurationFor(provider: TestProvider): object {
   const people = forPeople(provider);
-  const introspectors = introspection ? { introspectors: ["gate"] } : {};
   const agents = {
     id: "agents",
     allow: "delegation",
@@ -55,7 +51,7 @@ export function configurationFor({ introspection, refresh }: Abilities, provider
   };
   const own = {
     clients: { gate: { method: "client_secret_basic", secrets: [{ file: "secret" }] } },
-    targets: [{ names: ["trips"], owners: [BOOKING], ...introspectors, scopes }],
+    targets: [{ names: ["trips"], owners: [BOOKING], introspectors: ["gate"], scopes }],
     policies: [agents],
     limits: {
       requestsPerSecondByClient: 100_000,
@@ -63,7 +59,6 @@ export function configurationFor({ introspection, refresh }: Abilities, provider
       failuresPerMinuteBySource: 100_000,
     },
   };
-  if (!refresh) return own;
   return {
     ...own,
     signIn: people.signIn,
@@ -77,7 +72,6 @@ export function configurationFor({ introspection, refresh }: Abilities, provider
 export function openJourneys(
   { ca, idp, svid, as, issuer }: Surroundings,
   provider: TestProvider,
-  abilities: Abilities,
 ): readonly Journey[] {
   const ask = (at: At, path: string, sent: Partial<Sent> = {}): Promise<Answer> =>
     send(`${issuer}${path}`, { ...sent, ca, connect: { host: "127.0.0.1", port: at.port } });
@@ -115,17 +109,13 @@ export function openJourneys(
       jti: String(claimsOf(booking).jti),
       async stands(at) {
         const continues = isGiven(await again(at));
-        if (abilities.introspection) {
-          const { active } = good(await post(at, "/introspect", { token: booking }, gate));
-          assert.equal(active, continues, "introspection says what the exchange does");
-        }
+        const { active } = good(await post(at, "/introspect", { token: booking }, gate));
+        assert.equal(active, continues, "introspection says what the exchange does");
         return continues;
       },
-      ...(abilities.revocation && {
-        async end(at: At) {
-          good(await post(at, "/revoke", { ...as(await svid("planner")), token: planner }));
-        },
-      }),
+      async end(at) {
+        good(await post(at, "/revoke", { ...as(await svid("planner")), token: planner }));
+      },
     };
   };
 
@@ -166,5 +156,5 @@ export function openJourneys(
       },
     };
   };
-  return abilities.refresh ? [chain, grant] : [chain];
+  return [chain, grant];
 }

@@ -1,6 +1,6 @@
 /**
- * Upgrades and the way back under load: for each migration since they are additive, the version before it and the version
- * with it, and the version before it and this one. On PostgreSQL over TLS they serve beside each other; on SQLite one takes
+ * Upgrades and the way back under load: for each migration after the first, the version before it and the version with it,
+ * and the version before it and this one. On PostgreSQL over TLS they serve beside each other; on SQLite one takes
  * over from the other. The versions come from the history of the repository.
  */
 import { execFileSync } from "node:child_process";
@@ -15,8 +15,8 @@ import type { Version, Versions } from "./versions.ts";
 import { openVersions, THIS } from "./versions.ts";
 
 const MIGRATIONS = "sql/postgres";
-/** From the next one on, the version before a migration serves beside the one with it. */
-const ADDITIVE = "0006_additive.sql";
+/** It makes all tables: from the next one on, the version before a migration serves beside the one with it. */
+const FIRST = "0001_initial.sql";
 /** A revision that is to meet this version, in place of all those. */
 const BEFORE = process.env.MANDATE_TRIAL_BEFORE;
 
@@ -28,14 +28,16 @@ export async function runUpgrade(rounds: number): Promise<readonly string[]> {
   if (!existsSync(join(ROOT, ".git")) || git("rev-parse", "--is-shallow-repository") === "true") {
     return ["not run here: the history of the repository is missing"];
   }
+  const pairs = changes();
+  if (pairs.length === 0) return ["not run here: there is one migration, and no version before it"];
   const server = await startDatabaseServer({ durable: true });
   const meet = async (name: string, older: Version, newer: Version): Promise<readonly string[]> => {
     const pair = `${name}: ${older.commit} and ${newer.commit}`;
     const postgres = { url: await freshDatabase(server), authority: server.authority };
     try {
       return [
-        `${pair}, ${await play(await openVersions(older, rounds, postgres), serveBeside, older, newer)}`,
-        `${pair}, ${await play(await openVersions(older, rounds), takeOver, older, newer)}`,
+        `${pair}, ${await play(await openVersions(rounds, postgres), serveBeside, older, newer)}`,
+        `${pair}, ${await play(await openVersions(rounds), takeOver, older, newer)}`,
       ];
     } catch (fault) {
       throw new Error(`${pair}: ${String(fault).replace(/\s+/g, " ")}`, { cause: fault });
@@ -43,7 +45,7 @@ export async function runUpgrade(rounds: number): Promise<readonly string[]> {
   };
   const lines: string[] = [];
   try {
-    for (const { name, before, after } of changes()) {
+    for (const { name, before, after } of pairs) {
       const older = await firstThatStarts(before);
       const newer = after && (await firstThatStarts(after));
       try {
@@ -67,7 +69,7 @@ export async function runUpgrade(rounds: number): Promise<readonly string[]> {
 /** For each migration the commits before it, the last one first, and those from it on. */
 function changes(): readonly { name: string; before: readonly string[]; after?: readonly string[] }[] {
   if (BEFORE !== undefined) return [{ name: "MANDATE_TRIAL_BEFORE", before: [BEFORE] }];
-  const names = readdirSync(join(ROOT, MIGRATIONS)).filter((name) => name > ADDITIVE);
+  const names = readdirSync(join(ROOT, MIGRATIONS)).filter((name) => name > FIRST);
   return names.toSorted().map((file) => {
     const added = git("log", "-1", "--format=%H", "--diff-filter=A", "--", join(MIGRATIONS, file));
     const list = (...which: string[]): readonly string[] => git("rev-list", ...which).split("\n");
@@ -85,7 +87,7 @@ async function firstThatStarts(commits: readonly string[]): Promise<Revision> {
   for (const commit of commits.slice(0, TRIES_MAX)) {
     const revision = checkOut(commit);
     try {
-      const versions = await openVersions(revision, 0);
+      const versions = await openVersions(0);
       await versions.start(revision, "one").finally(versions.close);
       return revision;
     } catch (fault) {

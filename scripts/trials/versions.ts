@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { NOTES } from "../../test/support/people.ts";
 import { startProvider } from "../../test/support/provider.ts";
@@ -23,9 +23,6 @@ export type Version = Pick<Revision, "root" | "commit">;
 
 export const THIS: Version = { root: ROOT, commit: "this version" };
 
-const has = ({ root }: Version, path: string): boolean => existsSync(join(root, path));
-const tells = (version: Version): boolean => has(version, "src/config/signals.ts");
-
 export type Versions = {
   start(version: Version, instance: string): Promise<ServerProcess>;
   /** Does this while these instances are under load, and keeps the load up for some rounds at least. */
@@ -37,19 +34,11 @@ export type Versions = {
   close(): Promise<void>;
 };
 
-/** `oldest` says what can be asked, since the others have it too. `postgres`: the URL of an empty database with TLS. */
+/** `postgres`: the URL of an empty database with TLS. */
 export async function openVersions(
-  oldest: Version,
   rounds: number,
   postgres?: { url: string; authority: Authority },
 ): Promise<Versions> {
-  const abilities = {
-    introspection: has(oldest, "src/http/introspect.ts"),
-    revocation: has(oldest, "src/http/revoke.ts"),
-    refresh: has(oldest, "src/flows/people/refresh.ts") || has(oldest, "src/people/flows/refresh.ts"),
-  };
-  // The first versions left TLS to the driver, which reads no file of authorities.
-  const tls = has(oldest, "src/config/store.ts") ? "verify-full&sslrootcert=database-ca.pem" : "require";
   const provider = await startProvider();
   const told = new Set<unknown>();
   const receiver = await startWebServer(async (request) => {
@@ -57,8 +46,8 @@ export async function openVersions(
     told.add(sub_id?.jti);
     return new Response(null, { status: 202 });
   });
-  const surroundings = await makeSurroundings(configurationFor(abilities, provider), {
-    ...(postgres && { postgres: `${postgres.url}?sslmode=${tls}` }),
+  const surroundings = await makeSurroundings(configurationFor(provider), {
+    ...(postgres && { postgres: `${postgres.url}?sslmode=verify-full&sslrootcert=database-ca.pem` }),
     files: {
       secret: SECRET,
       "provider.pem": provider.ca,
@@ -67,23 +56,20 @@ export async function openVersions(
     },
   });
   const config = JSON.parse(readFileSync(surroundings.configFile, "utf8"));
-  if (abilities.refresh) Object.assign(config.trustedIssuers, provider.trusted());
-  // What this profile has anyway, and the first of the versions does not know.
-  delete config.listen.drainSeconds;
-  const targets = abilities.refresh ? ["trips", NOTES] : ["trips"];
+  Object.assign(config.trustedIssuers, provider.trusted());
+  const targets = ["trips", NOTES];
   const place = { url: receiver.origin, ca: { file: "receiver.pem" }, privateNetworks: LOOPBACK };
   const signals = { streams: { api: { audience: "https://api.example", targets, ...place } } };
   const servers: ServerProcess[] = [];
-  const telling = new Set<ServerProcess>();
   const files: string[] = [];
-  const journeys = openJourneys(surroundings, provider, abilities);
+  const journeys = openJourneys(surroundings, provider);
   const [kept, ended]: [Kept[], Kept[]] = [[], []];
 
   const play = async (serving: readonly ServerProcess[]): Promise<void> => {
     const any = (): ServerProcess => serving[randomInt(serving.length)] as ServerProcess;
     for (const journey of journeys) {
       const one = await journey(any(), any());
-      if (one.end === undefined || randomInt(2) === 0) {
+      if (randomInt(2) === 0) {
         kept.push(one);
         continue;
       }
@@ -97,16 +83,12 @@ export async function openVersions(
     async start(version, instance) {
       const { startServer } = await import(join(version.root, "scripts/server-process.ts"));
       const file = join(surroundings.folder, `${instance}.json`);
-      writeFileSync(
-        file,
-        JSON.stringify({ ...config, audit: { instance }, ...(tells(version) && { signals }) }),
-      );
+      writeFileSync(file, JSON.stringify({ ...config, audit: { instance }, signals }));
       files.push(file);
       // The packages of a copy are a link to ours, which its permissions do not include.
       const environment = { NODE_OPTIONS: `--allow-fs-read=${join(ROOT, "node_modules")}` };
       const server: ServerProcess = await startServer(file, { environment });
       servers.push(server);
-      if (tells(version)) telling.add(server);
       return server;
     },
     async beside(serving, work) {
@@ -131,8 +113,7 @@ export async function openVersions(
     async check(at) {
       for (const one of kept) assert.equal(await one.stands(at), true, "what was given stands");
       for (const one of ended) assert.equal(await one.stands(at), false, "what was ended stays ended");
-      // Also what a version ended that tells nothing.
-      if (telling.has(at)) await until(() => ended.every(({ jti }) => told.has(jti)), "the receiver is told");
+      await until(() => ended.every(({ jti }) => told.has(jti)), "the receiver is told");
     },
     conclude() {
       const audit = (...args: string[]): string =>
@@ -147,9 +128,9 @@ export async function openVersions(
         const found = audit("--jti", jti, "--json", ...at);
         assert.ok(found.includes(`"jti":${JSON.stringify(jti)}`), `${jti} is not found`);
       }
-      const on = postgres === undefined ? "SQLite" : `PostgreSQL (${tls.split("&")[0]})`;
-      const what = abilities.refresh ? "chains and grants of users" : "chains";
-      return `${on}: ${kept.length + ended.length} ${what}, ${ended.length} ended and told; 0 refused, 0 lost`;
+      const on = postgres === undefined ? "SQLite" : "PostgreSQL";
+      const count = kept.length + ended.length;
+      return `${on}: ${count} chains and grants of users, ${ended.length} ended and told; 0 refused, 0 lost`;
     },
     async close() {
       for (const { child } of servers) child.kill("SIGKILL");

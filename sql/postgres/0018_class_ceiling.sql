@@ -1,6 +1,0 @@
--- The last ceiling of a class of registered clients that a configuration said, for the clients that are left when the
--- configuration says none any more.
-create table class_ceiling (
-  registration_class text collate "C" primary key,
-  ceiling json not null
-);

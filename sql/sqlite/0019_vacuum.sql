@@ -1,1 +1,0 @@
--- Nothing: SQLite uses the space of removed rows again at once. On PostgreSQL this number sets when tables are vacuumed.

@@ -1,1 +1,0 @@
--- Nothing: SQLite has no clock of its own. On PostgreSQL this number lets instances compare their clocks.
