@@ -18,7 +18,7 @@ export const migrateCommand = (given: CommandArguments): Result<Command, string>
     print(
       scripts.length === 0
         ? "The tables are those of this version; nothing was changed."
-        : `The tables are those of this version, after ${scripts.length} migrations.`,
+        : `The tables are those of this version, after ${scripts.length} migration${scripts.length === 1 ? "" : "s"}.`,
     );
     return EXIT.done;
   });

@@ -45,7 +45,6 @@ test("SQLite: a dry run prints the SQL and makes no file; then the tables are ma
   assert.equal((await migrate()).out, "The tables are those of this version; nothing was changed.\n");
   assert.deepEqual(await migrate("--dry-run"), { code: 0, out: "", err: "" });
   using byHand = new DatabaseSync(":memory:");
-  byHand.enableDefensive(false);
   byHand.exec(dry.out);
   using migrated = new DatabaseSync(join(folder, "migrated.sqlite"), { readOnly: true });
   const schemaOf = (db: DatabaseSync) =>
@@ -90,7 +89,7 @@ test("PostgreSQL: the owner migrates, and then a server starts whose role may no
   const dry = await runCommandLine(["migrate", "--dry-run", "--config", owner]);
   assert.match(dry.out, /^set search_path to public;\nbegin;\nselect pg_advisory_xact_lock/);
   assert.ok(dry.out.includes(loadMigrations("postgres").at(-1)?.text ?? "none"), dry.out);
-  // It is additive, and has no effect twice: what is noted as done is not run.
+  // What is noted as done is not run.
   await sql`insert into migration (number) values (${known})`;
   const again = await runCommandLine(["migrate", "--config", owner]);
   assert.deepEqual([again.code, again.err], [0, ""]);

@@ -87,27 +87,25 @@ function factsOf(row: FoundFamily): FamilyFacts {
 
 const ROTATION_PARTS = 3;
 
-/** The rotations as one text: generation and source of the last one, then generation, source and time of each before it. */
-export const textOfRotations = (
-  generation: number,
-  { by, earlier }: { by: string; earlier: readonly FamilyRotation[] },
-): string =>
-  [generation, by, ...earlier.flatMap((one) => [one.generation, one.by ?? "", one.atMs])].join(" ");
+/** The rotations as one text: the source of the last one, then generation, source and time of each before it. */
+export const textOfRotations = ({
+  by,
+  earlier,
+}: {
+  by: string;
+  earlier: readonly FamilyRotation[];
+}): string => [by, ...earlier.flatMap((one) => [one.generation, one.by ?? "", one.atMs])].join(" ");
 
 function rotatedOf({ generation, now_ms: nowMs, rotated_ms: atMs, sealed, rotated_by }: FoundByToken) {
   if (atMs === null) return {};
-  const [replaced, by, ...rest] = rotated_by?.split(" ") ?? [];
-  const last = { generation: generation - 1, atMs };
-  const latest: FamilyRotation[] = [last];
   // The sources are forgotten with what they can open.
-  if (replaced === String(generation - 1)) {
-    latest[0] = defined<FamilyRotation>({ ...last, by });
-    for (let at = 0; at < rest.length; at += ROTATION_PARTS) {
-      const [earlier, source, ms] = rest.slice(at, at + ROTATION_PARTS);
-      latest.push(
-        defined<FamilyRotation>({ generation: Number(earlier), by: source || undefined, atMs: Number(ms) }),
-      );
-    }
+  const [by, ...rest] = rotated_by?.split(" ") ?? [];
+  const latest = [defined<FamilyRotation>({ generation: generation - 1, atMs, by })];
+  for (let at = 0; at < rest.length; at += ROTATION_PARTS) {
+    const [earlier, source, ms] = rest.slice(at, at + ROTATION_PARTS);
+    latest.push(
+      defined<FamilyRotation>({ generation: Number(earlier), by: source || undefined, atMs: Number(ms) }),
+    );
   }
   return { rotated: defined<Rotated>({ latest, nowMs, sealed: sealed ?? undefined }) };
 }

@@ -339,7 +339,7 @@ function addFamily(add: Add, change: FamilyChange): void {
   }
   const { use: familyId, presented, next, again } = change;
   const current = again === undefined ? presented : presented + 1;
-  const rotatedBy = next && textOfRotations(presented, next);
+  const rotatedBy = next && textOfRotations(next);
   const elsewhere = again?.elsewhere ? 1 : 0;
   add("family_use", {
     ...change,

@@ -1,8 +1,13 @@
-/** The numbered migrations of both stores, and which tables this version does not use. */
+/**
+ * The numbered migrations of both stores, and which tables this version does not use. The first one makes all tables; each
+ * later one is additive: the version before it serves on beside the new one, and does not know the new tables, columns
+ * (nullable or with a default) and indexes. One that is not has a line that begins with "-- Not additive:" and says why.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { StoreUnavailable } from "../../ports.ts";
 import { PROGRAM } from "../../program.ts";
+import { StoreMisplaced } from "./store.ts";
 
 export type Migration = {
   number: number;
@@ -30,9 +35,20 @@ export function noteDone({ number, additive }: Migration): string {
     : `insert into migration (number, additive) values (${number}, false)`;
 }
 
-/** Selects the last migration beyond `known` beside which this version cannot run; older databases lack the column. */
+/** Selects the last migration beyond `known` beside which this version cannot run. */
 export const selectBreaking = (known: number): string =>
   `select max(number) as breaking from migration where number > ${known} and not additive`;
+
+/** A view that databases of versions before the first release have, and no other. */
+export const UNRELEASED = "live_token";
+
+/** CONF-D-23: the numbers of such a database are those of other migrations, so that nothing is changed or read. */
+export function refuseUnreleased(isFound: boolean): void {
+  if (!isFound) return;
+  throw new StoreMisplaced(
+    "the tables are those of a version before the first release, which this version does not read: name a new database",
+  );
+}
 
 /** A newer version has changed the database so that this one cannot use it. */
 export class DatabaseTooNew extends Error {

@@ -180,19 +180,6 @@ export function testFamilies({ name, create }: Harness): void {
     assert.equal((await store.families.list(makeFamily().origin))[0]?.retriedElsewhere, true);
   });
 
-  test(`REFRESH-D-21 of a rotation by a version that notes no source, none is found (${name})`, async (t) => {
-    const { opened, store, writer } = await started(t);
-    assert.deepEqual(await writer.write({ family: rotation(1) }), []);
-    assert.equal((await store.families.find("digest-1"))?.rotated?.latest[0]?.by, "by-1");
-    if (opened.execute === undefined) return;
-    await opened.execute("update refresh_family set generation = 3, sealed = 'sealed-3', retries = 0");
-    await opened.execute("insert into refresh_token values ('digest-3', 'grant-1', 3)");
-    const { sealed, latest = [] } = (await store.families.find("digest-2"))?.rotated ?? {};
-    assert.deepEqual([sealed, latest.length, latest[0]?.by], ["sealed-3", 1, undefined]);
-    assert.deepEqual(await writer.write({ family: rotation(3) }), []);
-    assert.equal((await store.families.find("digest-3"))?.rotated?.latest[0]?.by, "by-3");
-  });
-
   test(`batches that use the same families in another order do not block each other (${name})`, async (t) => {
     const { opened, writer } = await started(t);
     const ids = Array.from({ length: 20 }, (_, index) => `many-${index}`);

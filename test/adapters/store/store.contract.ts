@@ -5,6 +5,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { loadMigrations, noteDone } from "../../../src/adapters/store/migrations.ts";
+import { openExistingStore, openStore, openUnchangedStore } from "../../../src/adapters/store/open.ts";
 import type {
   ClientChange,
   KeyRow,
@@ -14,16 +15,17 @@ import type {
   StoredEvent,
   StoreEntry,
 } from "../../../src/adapters/store/store.ts";
-import { LogConflict } from "../../../src/adapters/store/store.ts";
+import { LogConflict, StoreMisplaced } from "../../../src/adapters/store/store.ts";
 import type { Consent } from "../../../src/policy/access.ts";
 import type { Root } from "../../../src/policy/endings.ts";
 import { buildEnding, endingKeys } from "../../../src/policy/endings.ts";
 import type { Guard, TokenFacts, TokenRecord } from "../../../src/records.ts";
-import type { SecretDigest } from "../../../src/settings/settings.ts";
+import type { SecretDigest, StorePlace } from "../../../src/settings/settings.ts";
+import { nextVersion } from "../../support/next-version.ts";
 
 export type Opened = {
-  /** Opens it, any number of times; every store is closed after the test. */
-  open(): Promise<Store>;
+  /** Opens it, any number of times, with `how` in place of `openStore`; every store is closed after the test. */
+  open(how?: (place: StorePlace) => Promise<Store>): Promise<Store>;
   /** Runs SQL without the store, for what no port can do; absent for a database in memory. */
   execute?: (sql: string) => Promise<void>;
   /** The rows of one statement, without the store. */
@@ -1173,37 +1175,6 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       for (const store of stores) assert.deepEqual(await store.log.logs(), []);
     });
 
-    test(`an upgrade keeps existing keys and clients (${name})`, async (t) => {
-      const { open, execute } = await create(t, { bare: true });
-      await execute?.("create table migration (number integer primary key)");
-      const before = loadMigrations(sql).slice(0, 4);
-      for (const { number, text } of before) {
-        await execute?.(`${text}; insert into migration (number) values (${number})`);
-      }
-      const keys = [makeKey(), makeKey({ purpose: "checkpoint", createdAtSeconds: NOW_SECONDS + 1 })];
-      for (const { kid, alg, purpose, state, publicJwk, privateJwe, createdAtSeconds: at } of keys) {
-        await execute?.(
-          `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
-           values ('${kid}', '${alg}', '${purpose}', '${state}', '${publicJwk}', '${privateJwe}', ${at})`,
-        );
-      }
-      await execute?.(
-        `insert into client (client_id, version, method, grant_types, created_at)
-         values ('c_old', 1, 'client_secret_post', '["a"]', ${NOW_SECONDS});
-         insert into client_secret (digest, client_id, created_at) values ('d', 'c_old', ${NOW_SECONDS})`,
-      );
-      const store = await open();
-      assert.deepEqual(await store.keys.list(), keys);
-      assert.equal(await store.keys.insertIfNone(makeKey()), false);
-      assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), true);
-      assert.deepEqual(await store.clients.find("c_old"), {
-        clientId: "c_old",
-        source: "operator",
-        grantTypes: ["a"],
-        auth: { method: "client_secret_post", secrets: [{ digest: "d" }] },
-      });
-    });
-
     test(`a client whose method only a newer version has is unknown, and listed (${name})`, async (t) => {
       const { open, execute } = await create(t);
       const store = await open();
@@ -1215,49 +1186,6 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       assert.equal(await store.clients.find("c_new"), undefined);
       if (execute !== undefined) {
         assert.equal((await store.clients.list("c_new"))[0]?.method, "client_secret_of_later");
-      }
-    });
-
-    test(`an upgrade keeps the events and the reasons of endings, without an index of random ids (${name})`, async (t) => {
-      const { open, execute, select } = await create(t, { bare: true });
-      await execute?.("create table migration (number integer primary key)");
-      for (const { text, ...rest } of loadMigrations(sql).slice(0, 16)) {
-        await execute?.(`${text}; ${noteDone({ text, ...rest })}`);
-      }
-      const events = [0, 1, 2].map((seq) =>
-        makeEvent("as-1", seq, seq === 2 ? "changed by hand" : JSON.stringify({ reason: `reason-${seq}` })),
-      );
-      for (const { log, seq, id, timeMs, type, body, prev, hash } of events) {
-        await execute?.(
-          `insert into event (log, seq, id, time_ms, type, body, prev, hash)
-           values ('${log}', ${seq}, '${id}', ${timeMs}, '${type}', '${body}', '${prev}', '${hash}')`,
-        );
-      }
-      const [, by, broken] = events;
-      await execute?.(
-        `insert into ending (key, cut_off, event_id, at_ms, expires_at)
-         values ('k', 3, '${broken?.id}', 1, ${NOW_SECONDS}),
-           ('k', 2, '${by?.id}', 1, ${NOW_SECONDS}), ('k', 1, 'removed', 1, ${NOW_SECONDS})`,
-      );
-      const store = await open();
-      assert.deepEqual(await store.log.read({ log: "as-1", limit: 10 }), events);
-      assert.deepEqual(
-        (await select?.("select reason from ending order by cut_off"))?.map(({ reason }) => reason),
-        [null, "reason-1", null],
-      );
-      await assert.rejects(async () => store.log.append([{ event: makeEvent("as-1", 2) }]), LogConflict);
-      const indexes =
-        sql === "sqlite"
-          ? "select i.name, c.name as of from pragma_index_list('event') i, pragma_index_info(i.name) c"
-          : "select indexname as name, indexdef as of from pg_indexes where schemaname = current_schema() and tablename = 'event'";
-      const found = (await select?.(indexes)) ?? [];
-      assert.ok(found.length > 0);
-      assert.deepEqual(
-        found.filter((one) => /\bid\b/.test(String(one.of))),
-        [],
-      );
-      if (sql === "sqlite") {
-        assert.deepEqual((await select?.("pragma integrity_check"))?.map(Object.values), [["ok"]]);
       }
     });
 
@@ -1278,35 +1206,79 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       await assert.rejects(open(), refusal);
     });
 
-    test(`migrations only add, unless they say that they do not (${name})`, () => {
-      const ADDS =
-        /^(create (unique )?(table|index)|create (or replace )?view|insert into|alter table \w+ (add column|set \(autovacuum_\w+))\b/;
-      // Migration 17 fills its own column and takes an index away, without which the version before is only slower.
-      const FASTER =
-        /^(update (ending|sqlite_schema) set|(create|drop) function reason_of_event|pragma writable_schema|drop index event_by_id$|alter table event drop constraint event_id_key$)/;
-      // Migration 31 drops an index whose order is contained in that of the index which migration 29 makes.
-      const REPLACED = /^drop index token_by_expiry$/;
-      // Migration 23 lets the table have keys of one purpose more, which the version before leaves alone.
-      const WIDER =
-        /^(alter table signing_key(_before)? (rename|drop constraint|add constraint)|drop table signing_key_before$)/;
-      // What an engine without vacuum may refuse.
-      const VACUUM = /^do$/;
-      for (const { number, text, additive } of loadMigrations(sql).slice(5)) {
-        const statements = text.replace(/--.*|\$\$[^$]*\$\$/g, "").split(";");
-        for (const statement of statements.map((one) => one.trim()).filter((one) => one !== "")) {
-          const column = /^alter table \w+ add/.test(statement);
-          const filled = !/not null/.test(statement) || /default/.test(statement);
-          const adds = ADDS.test(statement) && (!column || filled);
-          const isFaster = number === 17 && FASTER.test(statement);
-          const isReplaced = number === 31 && REPLACED.test(statement);
-          const isVacuum = [19, 21, 35].includes(number) && VACUUM.test(statement);
-          const isWider = number === 23 && WIDER.test(statement);
-          assert.ok(
-            !additive || adds || isFaster || isReplaced || isWider || isVacuum,
-            `${number}: ${statement}`,
-          );
-        }
-      }
+    test(`CONF-D-12 the next version adds to the database while this one serves, and takes it over (${name})`, async (t) => {
+      const { open, select } = await create(t, { bare: true });
+      const event = makeEvent("as-1", 0);
+      const store = await open();
+      assert.deepEqual(await store.log.append([{ event }]), []);
+      const next = await nextVersion(t, "alter table event add column later text");
+      await assert.rejects(open(next.openUnchangedStore), /of an older version \(1 of 2 migrations\)/);
+      const newer = await open(next.openStore);
+      assert.deepEqual(await newer.log.read({ log: "as-1", limit: 10 }), [event]);
+      // This version goes on beside it, and is the way back.
+      assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 1) }]), []);
+      const returned = await open();
+      assert.equal((await returned.log.head("as-1"))?.seq, 1);
+      const found = (await select?.("select number from migration order by number")) ?? [];
+      assert.deepEqual(
+        found.map(({ number }) => Number(number)),
+        [1, 2],
+      );
+    });
+
+    test(`CONF-D-12 a database to which the next version does more than add is refused by this one (${name})`, async (t) => {
+      const { open } = await create(t, { bare: true });
+      await open();
+      const next = await nextVersion(t, "-- Not additive: this version reads it.\ndrop table restored");
+      await open(next.openStore);
+      await assert.rejects(open(), /at migration 2, which is not additive, but this version knows only 1:/);
+    });
+
+    test(`CONF-D-23 a database of a version before the first release is refused, and not changed (${name})`, async (t) => {
+      const { open, execute, select } = await create(t, { bare: true });
+      await execute?.(
+        "create table migration (number integer primary key); create table event (log text); create view live_token as select log from event",
+      );
+      await execute?.("insert into migration (number) values (36)");
+      for (const how of [openStore, openUnchangedStore, openExistingStore])
+        await assert.rejects(open(how), (fault) => {
+          assert.ok(fault instanceof StoreMisplaced, String(fault));
+          assert.match(fault.message, /before the first release, [^\n]+: name a new database$/);
+          return true;
+        });
+      assert.deepEqual(
+        (await select?.("select * from migration"))?.map(({ number }) => Number(number)),
+        [36],
+      );
+    });
+
+    test(`migrations behind the first only add, unless they say that they do not (${name})`, () => {
+      for (const { number, text, additive } of loadMigrations(sql).slice(1))
+        assert.deepEqual(additive ? notAdding(text) : [], [], `migration ${number}`);
+      const adding = `create table a (b text not null); create unique index c on a (b);
+        alter table event add column d text; alter table event add column e bigint not null default 0`;
+      assert.deepEqual(notAdding(adding), []);
+      for (const one of [
+        "alter table event add column d text not null",
+        "drop index event_by_time",
+        "update event set type = ''",
+        "alter table event drop column type",
+      ])
+        assert.deepEqual(notAdding(one), [one]);
     });
   }
+}
+
+/** The statements of a migration beside which the version before could not serve on. */
+function notAdding(text: string): readonly string[] {
+  const ADDS =
+    /^(create (unique )?(table|index)|insert into|alter table \w+ (add column|set \(autovacuum_\w+))\b/;
+  const statements = text.replace(/--.*/g, "").split(";");
+  return statements
+    .map((one) => one.trim())
+    .filter((one) => one !== "")
+    .filter((one) => {
+      const isEmpty = /^alter table \w+ add/.test(one) && /not null/.test(one) && !/default/.test(one);
+      return isEmpty || !ADDS.test(one);
+    });
 }

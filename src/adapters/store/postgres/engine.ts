@@ -6,7 +6,7 @@ import { CHANGES, inTurns } from "./look-ups.ts";
 import type { Call, Sql } from "./pool.ts";
 
 /** What the index of tokens by their ending keys consists of, as in its migration. */
-const INDEXED_KEYS = `jsonb_path_query_array(coalesce(ending_keys, '{"": 0}')::jsonb, '$.keyvalue().key')`;
+const INDEXED_KEYS = "jsonb_path_query_array(ending_keys::jsonb, '$.keyvalue().key')";
 
 /**
  * STORE-D-10: the rows `t` that another select finds, by their primary key, each looked up by itself: of an array

@@ -6,7 +6,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { MIGRATION_LOCK_MS, MIGRATION_PAUSE_MS, MIGRATION_TRIES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { Migration } from "../migrations.ts";
-import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
+import {
+  loadMigrations,
+  noteDone,
+  refuseBreaking,
+  refuseOlder,
+  refuseUnreleased,
+  selectBreaking,
+  UNRELEASED,
+} from "../migrations.ts";
 import type { RoleFacts } from "../store.ts";
 import { NO_DATABASE, NoTables, StoreMisplaced } from "../store.ts";
 import { isPostgresError, isUniqueViolation } from "./faults.ts";
@@ -25,6 +33,7 @@ type Place = {
   role: string;
   isSuperuser: boolean;
   mayCreate: boolean;
+  isUnreleased: boolean;
   tables: readonly Table[];
 };
 
@@ -97,7 +106,9 @@ const tryMigration = (call: Call, migration: Migration): Promise<boolean> =>
  */
 function scriptOf(migration: Migration): string {
   const make =
-    migration.number === 1 ? "create table if not exists migration (number bigint primary key); " : "";
+    migration.number === 1
+      ? "create table if not exists migration (number bigint primary key, additive boolean not null default true); "
+      : "";
   const turn = `select pg_advisory_xact_lock(${MIGRATION_LOCK}); set local lock_timeout = ${MIGRATION_LOCK_MS};`;
   return `${turn} ${make}${noteDone(migration)};\n${migration.text}`;
 }
@@ -105,6 +116,7 @@ function scriptOf(migration: Migration): string {
 async function pendingAt(call: Call, place: Place): Promise<readonly Migration[]> {
   const migrations = loadMigrations("postgres");
   if (place.tables.length === 0) return migrations;
+  refuseUnreleased(place.isUnreleased);
   // A role that may not read the list of migrations is told all that it lacks.
   const list = place.tables.find(({ name }) => name === "migration");
   if (list?.missing.includes("select")) refuseMissing(place);
@@ -125,6 +137,8 @@ async function lookAtPlace(call: Call): Promise<Place> {
       select current_schema() as name, quote_ident(current_schema()) as schema, quote_ident(current_user) as role,
         current_setting('search_path') as path, has_schema_privilege(current_schema(), 'create') as "mayCreate",
         (select rolsuper from pg_roles where rolname = current_user) as "isSuperuser",
+        exists (select from pg_class where relnamespace = to_regnamespace(quote_ident(current_schema()))
+          and relname = ${UNRELEASED}) as "isUnreleased",
         (select quote_ident(n.nspname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
           where c.oid = to_regclass('migration') and n.nspname <> current_schema()
             and exists (select from pg_class o where o.relnamespace = n.oid and o.relname = 'spent_jti')) as elsewhere`,
@@ -134,7 +148,7 @@ async function lookAtPlace(call: Call): Promise<Place> {
       `no schema of search_path (${found?.path}) can be used: create it, or grant usage on it to ${found?.role}`,
     );
   }
-  const { name, schema, role, isSuperuser, mayCreate, path, elsewhere } = found;
+  const { name, schema, role, isSuperuser, mayCreate, isUnreleased, path, elsewhere } = found;
   const rows = await call(
     (sql) => sql<
       (Omit<Table, "missing" | "surplus"> & { missing: string; surplus: string; hasNumber: boolean })[]
@@ -167,7 +181,7 @@ async function lookAtPlace(call: Call): Promise<Place> {
     missing: JSON.parse(missing),
     surplus: JSON.parse(surplus),
   }));
-  return { schema, role, isSuperuser, mayCreate, tables };
+  return { schema, role, isSuperuser, mayCreate, isUnreleased, tables };
 }
 
 /** Refuses to migrate for a role that does not own the tables, before anything is changed. */

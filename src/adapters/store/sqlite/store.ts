@@ -7,7 +7,15 @@ import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { Migration } from "../migrations.ts";
-import { loadMigrations, noteDone, refuseBreaking, refuseOlder, selectBreaking } from "../migrations.ts";
+import {
+  loadMigrations,
+  noteDone,
+  refuseBreaking,
+  refuseOlder,
+  refuseUnreleased,
+  selectBreaking,
+  UNRELEASED,
+} from "../migrations.ts";
 import { logRows } from "../rows.ts";
 import { sharedRows } from "../shared-rows.ts";
 import type { OpenOptions, Store } from "../store.ts";
@@ -54,12 +62,14 @@ export function sqliteScripts(file: string): readonly string[] {
 
 /** Counts the migrations that are done; throws for tables of a version that this one does not understand. */
 function doneIn(db: DatabaseSync, known: number): number {
+  refuseUnreleased(db.prepare("select 1 from sqlite_schema where name = ?").get(UNRELEASED) !== undefined);
   const done = Number(db.prepare("select coalesce(max(number), 0) as done from migration").get()?.done);
   if (done > known) refuseBreaking(known, db.prepare(selectBreaking(known)).get()?.breaking);
   return done;
 }
 
-const MAKE = "create table if not exists migration (number integer primary key) strict";
+const MAKE =
+  "create table if not exists migration (number integer primary key, additive integer not null default 1) strict";
 
 const scriptOf = (migration: Migration): string =>
   `${migration.number === 1 ? `${MAKE};\n` : ""}${migration.text}; ${noteDone(migration)};`;
@@ -77,13 +87,7 @@ async function migrate({ db, run, write }: Database, mustBeCurrent: boolean): Pr
     const known = migrations.length;
     const done = doneIn(db, known);
     if (mustBeCurrent) refuseOlder(done, known);
-    // SQLite lets the text of a table be changed only without this; migration 17 does that.
-    db.enableDefensive(false);
-    try {
-      for (const migration of migrations.slice(done)) db.exec(scriptOf(migration));
-    } finally {
-      db.enableDefensive(true);
-    }
+    for (const migration of migrations.slice(done)) db.exec(scriptOf(migration));
   });
 }
 

@@ -22,8 +22,13 @@ import type { keepSchema } from "./schema.ts";
 import { freshSchema } from "./schema.ts";
 
 /** An error that the driver throws outside of any promise fails the running test, because the runner listens for it. */
-export async function open(t: TestContext, url: string, timeoutMs?: number) {
-  const store = await openStore({ postgres: url }, timeoutMs);
+export async function open(
+  t: TestContext,
+  url: string,
+  timeoutMs?: number,
+  how: typeof openStore = openStore,
+) {
+  const store = await how({ postgres: url }, timeoutMs);
   t.after(() => store.close());
   return store;
 }
@@ -48,8 +53,8 @@ export const harnessOf = (
     const sql = kept?.sql ?? (await openSql(t, url));
     let unused = kept?.store;
     return {
-      async open() {
-        const store = unused ?? (await open(t, url));
+      async open(how) {
+        const store = unused ?? (await open(t, url, undefined, how));
         unused = undefined;
         return store;
       },

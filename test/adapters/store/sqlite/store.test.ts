@@ -86,8 +86,8 @@ const inFile: Harness = {
   async create(t, { bare } = { bare: false }) {
     const file = bare ? await makeFile(t) : await migratedFile();
     return {
-      async open() {
-        const store = await openStore({ sqlite: file });
+      async open(how = openStore) {
+        const store = await how({ sqlite: file });
         t.after(() => store.close());
         return store;
       },
@@ -343,10 +343,11 @@ test("a command brings the tables of an older version up to this one; what only 
   const file = await makeFile(t);
   const scripts = await pendingScripts({ sqlite: file });
   using older = new DatabaseSync(file);
-  older.enableDefensive(false);
-  older.exec(scripts.slice(0, -1).join("\n"));
+  older.exec(
+    "create table migration (number integer primary key, additive integer not null default 1) strict",
+  );
   await assert.rejects(openUnchangedStore({ sqlite: file }), /of an older version/);
-  assert.deepEqual(await pendingScripts({ sqlite: file }), scripts.slice(-1));
+  assert.deepEqual(await pendingScripts({ sqlite: file }), scripts);
   await (await openExistingStore({ sqlite: file })).close();
   assert.deepEqual(await pendingScripts({ sqlite: file }), []);
 });
