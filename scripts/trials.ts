@@ -17,6 +17,7 @@ import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runOauth2Proxy } from "./trials/oauth2-proxy.ts";
+import { runPatroni } from "./trials/patroni/run.ts";
 import { runPermissions } from "./trials/permissions.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPgRestarts } from "./trials/pg-restarts.ts";
@@ -57,6 +58,7 @@ const TRIALS: Trials = new Map([
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["oauth2-proxy", { rounds: 1, run: runOauth2Proxy }],
+  ["patroni", { rounds: 1, run: runPatroni }],
   ["permissions", { rounds: 10_000, run: runPermissions }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pg-restarts", { rounds: 10, run: runPgRestarts }],
