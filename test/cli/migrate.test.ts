@@ -41,7 +41,7 @@ test("SQLite: a dry run prints the SQL and makes no file; then the tables are ma
   assert.deepEqual([dry.code, dry.err], [0, ""]);
   assert.ok(!existsSync(join(folder, "migrated.sqlite")));
   const count = loadMigrations("sqlite").length;
-  assert.equal((await migrate()).out, `The tables are those of this version, after ${count} migrations.\n`);
+  assert.equal((await migrate()).out, `The tables are those of this version, after ${count} migration.\n`);
   assert.equal((await migrate()).out, "The tables are those of this version; nothing was changed.\n");
   assert.deepEqual(await migrate("--dry-run"), { code: 0, out: "", err: "" });
   using byHand = new DatabaseSync(":memory:");
