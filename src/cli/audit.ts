@@ -4,6 +4,7 @@ import { readEventFilter } from "../audit/query.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import { onTrail } from "./audit/copy.ts";
 import type { Files } from "./audit/export.ts";
 import { verifyExport } from "./audit/export.ts";
 import { exportTrail } from "./audit/make-export.ts";
@@ -35,9 +36,11 @@ function verify(given: CommandArguments): Result<Command, string> {
   if (file === undefined) {
     const alone = partial || (checkpoints ?? witness ?? jwks) !== undefined;
     if (alone) return err("--checkpoints, --witness, --jwks and --partial require --export");
-    return onStore(given, (admin) => verifyLogs(admin, json));
+    return onTrail(given, (auditor) => verifyLogs(auditor, json));
   }
-  if (given.has("config")) return err("--export cannot be combined with --config");
+  for (const option of ["config", "from"]) {
+    if (given.has(option)) return err(`--export cannot be combined with --${option}`);
+  }
   const files = defined<Files>({ export: file, checkpoints, witness, jwks, partial: partial || undefined });
   return onFiles((terminal) => verifyExport(terminal, files, json));
 }
@@ -70,7 +73,7 @@ function makeExport(given: CommandArguments, folder: string): Result<Command, st
   const filters = filtersOf(given);
   const times = readFilters(filters);
   if (!times.ok) return times;
-  return onStore(given, (admin) => exportTrail(admin, folder, times.value, recorded(filters)));
+  return onTrail(given, (auditor) => exportTrail(auditor, folder, times.value, recorded(filters)));
 }
 
 function print(given: CommandArguments): Result<Command, string> {
@@ -81,14 +84,14 @@ function print(given: CommandArguments): Result<Command, string> {
   if (jti !== undefined) {
     if (filters.size > 0 || (log ?? limit) !== undefined)
       return err("--jti can only be combined with --format");
-    return onStore(given, (admin) => showLineage(admin, jti, format.value));
+    return onTrail(given, (auditor) => showLineage(auditor, jti, format.value));
   }
   const filter = readFilters(filters);
   if (!filter.ok) return filter;
   const last = readWhole(given, "limit");
   if (!last.ok) return last;
   const asked = defined<JsonObject>({ ...recorded(filters), log, limit: last.value });
-  return onStore(given, (admin) =>
-    showEvents(admin, filter.value, { log, limit: last.value, format: format.value, asked }),
+  return onTrail(given, (auditor) =>
+    showEvents(auditor, filter.value, { log, limit: last.value, format: format.value, asked }),
   );
 }

@@ -28,13 +28,22 @@ type Work<On> = (on: On) => Promise<number>;
 
 /** `run` resolves to the exit code. */
 export type Command =
-  | { readonly on: "store"; readonly configFile: string; readonly run: Work<Admin> }
+  | {
+      readonly on: "store";
+      readonly configFile: string;
+      readonly run: Work<Admin>;
+      /** What it means for this command that the store is not available. */
+      readonly whenAway?: string | undefined;
+    }
   | { readonly on: "config"; readonly configFile: string; readonly run: Work<Terminal & { config: Config }> }
   | { readonly on: "files"; readonly run: Work<Terminal> };
 
 /** A command on the store that the configuration names. */
-export const onStore = (given: CommandArguments, run: Work<Admin>): Result<Command, never> =>
-  ok({ on: "store", configFile: configOf(given), run });
+export const onStore = (
+  given: CommandArguments,
+  run: Work<Admin>,
+  whenAway?: string,
+): Result<Command, never> => ok({ on: "store", configFile: configOf(given), run, whenAway });
 
 /** A command that opens itself what it needs of the configuration. */
 export const onConfig = (

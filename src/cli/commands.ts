@@ -60,11 +60,11 @@ const AUDIT: CommandUsage = {
   name: "audit",
   summary: "prints, exports and verifies the audit trail, and ends the log of an instance",
   forms: {
-    [`[${namesOf(FILTER_OPTIONS)} log limit jti format json config]`]:
+    [`[${namesOf(FILTER_OPTIONS)} log limit jti format json from config]`]:
       "prints all events, or those that the options choose, oldest first",
-    "export DIR [since until config]":
+    "export DIR [since until from config]":
       "writes the trail, its checkpoints and their public keys into a new or empty folder, to be verified elsewhere",
-    "verify [export checkpoints witness jwks partial json config]":
+    "verify [export checkpoints witness jwks partial json from config]":
       "verifies the hash chain of every log in the store; with --export, an export without the store",
     "retire NAME [config]":
       "ends the log of an instance that is gone for good; no instance can have this name again",
@@ -84,6 +84,8 @@ const AUDIT: CommandUsage = {
     "jwks FILE":
       "the public keys of the checkpoints: jwks.json of an export, or GET /audit/checkpoints as application/json, fetched once and kept apart from the database",
     partial: "the export is a part of the trail, made with --since or --until",
+    "from FILE":
+      "reads the trail from a copy of the database, or a standby, whose connection URL is in FILE; the look is recorded in the store of the configuration",
     ...CONFIG,
   },
   notes: [

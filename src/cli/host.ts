@@ -77,7 +77,11 @@ async function run(command: Command, terminal: Terminal): Promise<number> {
   }
   if (command.on === "config") return command.run({ config: config.value, ...terminal });
   const { settings, fixed } = config.value;
-  const store = await openExistingStore(fixed.store);
+  const store = await openExistingStore(fixed.store).catch((fault: unknown) => {
+    if (command.whenAway !== undefined && fault instanceof StoreUnavailable)
+      terminal.printError(command.whenAway);
+    throw fault;
+  });
   try {
     const encryptionKeys = encryptionKeysOf(fixed.keys);
     const custody = openCustody(encryptionKeys, fixed.keys.service);

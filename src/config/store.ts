@@ -1,15 +1,21 @@
 /** The `store` section: a file, or the connection URL of a PostgreSQL database and how its server is verified. */
-import { resolve } from "node:path";
-import { STORE_HOSTS_MAX } from "../limits/store.ts";
+import { basename, dirname, resolve } from "node:path";
+import { STORE_CONNECTIONS_MAX, STORE_HOSTS_MAX } from "../limits/store.ts";
 import { defined } from "../result.ts";
 import type { DatabaseHost, DatabaseTls, StorePlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
+import { makeReader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import { isLoopbackHost } from "./values.ts";
 
 type Place = StorePlace & { startSeconds: number };
+type PostgresPlace = Extract<Place, { postgres: string }>;
 
-export function readStore({ store, profile }: ConfigFile, folder: string, reader: Reader): Place {
+export function readStore(
+  { store, profile }: Pick<ConfigFile, "store" | "profile">,
+  folder: string,
+  reader: Reader,
+): Place {
   if ("sqlite" in store) return { ...store, sqlite: resolve(folder, store.sqlite) };
   const unread = { ...store, postgres: "" };
   const text = reader.readSecret("store.postgres", store.postgres);
@@ -51,7 +57,23 @@ export function readStore({ store, profile }: ConfigFile, folder: string, reader
   const place = texts[0]?.split("?", 1)[0] ?? "";
   const postgres = (socketFolder === undefined ? place : atLocalhost(url)) + (rest && `?${rest}`);
   const hosts = isList ? urls.map(hostOf) : undefined;
-  return defined<Extract<Place, { postgres: string }>>({ ...store, postgres, socketFolder, hosts, tls });
+  return defined<PostgresPlace>({ ...store, postgres, socketFolder, hosts, tls });
+}
+
+/** The place of a copy whose connection URL is in this file, read as `store.postgres` is, or what is wrong with it. */
+export function readCopy(file: string): {
+  place: PostgresPlace | undefined;
+  problems: readonly string[];
+  warnings: readonly string[];
+} {
+  const reader = makeReader(dirname(resolve(file)), true);
+  const url = { file: basename(file) };
+  const store = { postgres: url, connections: STORE_CONNECTIONS_MAX, startSeconds: 0 };
+  const place = readStore({ store, profile: "production" }, "", reader);
+  const [problems = [], warnings = []] = [reader.problems, reader.warnings].map((texts) =>
+    texts.map((text) => text.replace(/^store\.postgres/, file)),
+  );
+  return { place: "postgres" in place && problems.length === 0 ? place : undefined, problems, warnings };
 }
 
 /** STORE-D-7: the URL with each host of its list alone; libpq gives each its own port. */
@@ -120,7 +142,7 @@ function refuseOtherServers(parameters: URLSearchParams, reader: Reader): void {
   if (wanted === null || wanted === "read-write" || wanted === "primary") return;
   reader.problem(
     "store.postgres",
-    `has target_session_attrs=${wanted}: remove it, because only a server that writes is used`,
+    `has target_session_attrs=${wanted}: remove it: which server is used does not depend on it`,
   );
 }
 

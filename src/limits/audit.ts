@@ -33,6 +33,9 @@ export const AUDIT_PAGE_MAX = 1_000;
 export const AUDIT_PAGE_READ_MAX = 10_000;
 /** Requests that one count of failed authentications or of introspection names. */
 export const FAILED_REQUESTS_MAX = 8;
+/** How long an export from a copy waits there for the record of itself, and how often it looks. */
+export const COPY_WAIT_MS = 5_000;
+export const COPY_POLL_MS = 50;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 /** How far back `mandate agents list` looks for the last use of a caller, unless it is told. */
 export const CALLERS_SECONDS = 90 * 24 * 3600;

@@ -457,7 +457,7 @@ const refused: [parameters: string, problem: string][] = [
   ["?ssl=true", "has the parameter ssl: use sslmode=verify-full"],
   ...["any", "standby"].map((wanted): [string, string] => [
     `?target_session_attrs=${wanted}`,
-    `has target_session_attrs=${wanted}: remove it, because only a server that writes is used`,
+    `has target_session_attrs=${wanted}: remove it: which server is used does not depend on it`,
   ]),
 ];
 for (const [parameters, problem] of refused) {
@@ -526,7 +526,7 @@ const refusedLists: [place: string, problem: string][] = [
   ["one,two:x/mandate", "is not a connection URL (postgres://…)"],
   [
     "one,two/mandate?target_session_attrs=any",
-    "has target_session_attrs=any: remove it, because only a server that writes is used",
+    "has target_session_attrs=any: remove it: which server is used does not depend on it",
   ],
   ["one,two/mandate?host=/run", "names a folder beside several hosts: name hosts alone, or the folder alone"],
   ["one,%2Frun/mandate", "names a folder beside several hosts: name hosts alone, or the folder alone"],

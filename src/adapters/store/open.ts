@@ -22,6 +22,15 @@ export function openUnchangedStore(place: StorePlace): Promise<Store> {
   return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true, mustBeCurrent: true });
 }
 
+/**
+ * AUDIT-D-17: a logical copy or a standby, whose sessions write nothing. What decides is never read from it: an ending may
+ * be missing there.
+ */
+export function openCopy(place: StorePlace): Promise<Store> {
+  const asItIs = { mustExist: true, mustBeCurrent: true, isCopy: true };
+  return open(place, { timeoutMs: STORE_TIMEOUT_MS, ...asItIs });
+}
+
 /** Does a step of the start, again where the store was away meanwhile. */
 export type AtStart = <T>(step: () => Promise<T>) => Promise<T>;
 

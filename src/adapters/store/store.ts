@@ -367,6 +367,8 @@ export type OpenOptions = {
   mustExist: boolean;
   /** Refuses a place whose tables are those of an older version, instead of bringing them up to this one. */
   mustBeCurrent: boolean;
+  /** Only read, and needs no server that writes. */
+  isCopy?: boolean;
 };
 
 /** Why a place without our tables is refused. */

@@ -26,20 +26,22 @@ import { EXIT } from "../../limits/process.ts";
 import type { AuditRecord, CheckpointRow } from "../../records.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import { recordAccess } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { word } from "../text.ts";
+import type { Auditor } from "./copy.ts";
+import { hasLook, recordLook, trailOf } from "./copy.ts";
 
 type Times = Pick<EventFilter, "fromMs" | "toMs">;
 type Lines = AsyncIterable<readonly string[]>;
 
 export async function exportTrail(
-  admin: Admin,
+  auditor: Auditor,
   to: string,
   times: Times,
   asked: JsonObject,
 ): Promise<number> {
-  const { store, print, printError } = admin;
+  const { print, printError } = auditor;
+  const store = trailOf(auditor);
   const folder = existsSync(to) ? realpathSync(to) : resolve(to);
   if (existsSync(folder) && !(statSync(folder).isDirectory() && readdirSync(folder).length === 0)) {
     printError(`${word(to)} is not an empty folder, and nothing was written: give another name`);
@@ -47,7 +49,8 @@ export async function exportTrail(
   }
   // AUDIT-D-15: the export has at least these records, so that it can be told from one that was truncated later.
   const heads = Object.fromEntries((await store.audit.heads()).map(({ log, seq }) => [log, seq + 1]));
-  await recordAccess(admin, { command: "audit export", folder, heads, ...asked });
+  await recordLook(auditor, { command: "audit export", folder, heads, ...asked }, print);
+  if (!(await hasLook(auditor))) printError(UNDATED);
   const making = `${folder}.partial-${random.id()}`;
   mkdirSync(making, { mode: 0o700 });
   try {
@@ -59,7 +62,7 @@ export async function exportTrail(
       return EXIT.refused;
     }
     await writeLines(join(making, "events.ndjson"), eventLines(store, spans));
-    await writeLines(join(making, "jwks.json"), keyLines(admin));
+    await writeLines(join(making, "jwks.json"), keyLines({ store, custody: auditor.custody }));
     syncFolder(making);
     // Succeeds only where there is nothing yet, or an empty folder.
     renameSync(making, folder);
@@ -76,6 +79,9 @@ export async function exportTrail(
   print("Add --witness with a copy of the witness's file, which alone shows a tail or a log that is gone.");
   return EXIT.done;
 }
+
+const UNDATED =
+  "The copy lags, and does not have the record of this export yet: verify it with a witness's file of before, or export again later.";
 
 /** Each write is durable when it returns: the permission model refuses `fsync`, so the file is opened that way. */
 const FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_DSYNC;
@@ -132,7 +138,7 @@ async function* eventLines({ audit }: Store, spans: readonly Span[]): Lines {
 }
 
 /** A public key counts only if it belongs to its private half, which is encrypted. */
-async function* keyLines({ store, custody }: Admin): Lines {
+async function* keyLines({ store, custody }: Pick<Admin, "store" | "custody">): Lines {
   const rows = (await store.keys.list()).filter(({ purpose }) => purpose === "checkpoint");
   const opened = await Promise.all(rows.map((row) => custody.open(row)));
   yield [JSON.stringify({ keys: opened.map(({ publicJwk }) => publicJwk) })];

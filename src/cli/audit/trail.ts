@@ -11,11 +11,11 @@ import { EXIT } from "../../limits/process.ts";
 import type { AuditQuery, AuditRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import { recordAccess } from "../admin-log.ts";
-import type { Admin } from "../command.ts";
 import type { Format, Formats } from "../formats.ts";
 import { asCsv } from "../formats.ts";
 import { eventLine, jsonLine, titlesOf, word } from "../text.ts";
+import type { Auditor } from "./copy.ts";
+import { recordLook, trailOf } from "./copy.ts";
 
 const PAGE = 1000;
 
@@ -70,18 +70,19 @@ type Listed = {
 export const turn = async (): Promise<void> => {};
 
 export async function showEvents(
-  admin: Admin,
+  auditor: Auditor,
   { holds, lineageOf, ...filter }: EventFilter,
   { log, limit, format, asked }: Listed,
 ): Promise<number> {
-  const { store, print, printError } = admin;
-  const titles = titlesOf(admin.settings);
+  const { print, printError } = auditor;
+  const store = trailOf(auditor);
+  const titles = titlesOf(auditor.settings);
   const logs = await openLogs(store);
   if (log !== undefined && !logs.has(log)) {
     printError(`--log: there is no log ${word(log)}. Existing logs: ${[...logs.keys()].map(word).join(" ")}`);
     return EXIT.refused;
   }
-  await recordAccess(admin, { command: "audit", ...asked });
+  await recordLook(auditor, { command: "audit", ...asked });
   const spans = spansOf(logs).filter((span) => span.log === (log ?? span.log));
   const query = { ...filter, spans, newestFirst: limit !== undefined };
   if (format.header !== undefined) print(format.header);
@@ -107,11 +108,16 @@ export async function showEvents(
 }
 
 /** AUDIT-D-5: the token and every token that it descends from, oldest first. */
-export async function showLineage(admin: Admin, jti: string, format: Format<AuditRecord>): Promise<number> {
-  const { store, print, printError } = admin;
-  const titles = titlesOf(admin.settings);
+export async function showLineage(
+  auditor: Auditor,
+  jti: string,
+  format: Format<AuditRecord>,
+): Promise<number> {
+  const { print, printError } = auditor;
+  const store = trailOf(auditor);
+  const titles = titlesOf(auditor.settings);
   const logs = await openLogs(store);
-  await recordAccess(admin, { command: "audit", jti });
+  await recordLook(auditor, { command: "audit", jti });
   const token = (await findGrants(store, logs, [jti])).get(jti);
   if (token === undefined) {
     printError(`--jti: no event records a token with the jti ${word(jti)}.`);
@@ -152,12 +158,13 @@ async function findGrants(
 /** What is known of one log; `from` is above 0 where retention removed the events before it. */
 type VerifiedLog = { log: string; from: number; events?: number; head?: string; failure?: string };
 
-export async function verifyLogs(admin: Admin, json: boolean): Promise<number> {
-  const { store, print, printError } = admin;
+export async function verifyLogs(auditor: Auditor, json: boolean): Promise<number> {
+  const { copy, print, printError } = auditor;
+  const store = trailOf(auditor);
   const logs = await openLogs(store);
-  await recordAccess(admin, { command: "audit verify" });
+  await recordLook(auditor, { command: "audit verify" }, json ? printError : print);
   const removed = await findRemoved(store);
-  let code: number = EXIT.done;
+  let code: number = copy?.differs ? EXIT.refused : EXIT.done;
   for (const [name, head] of logs) {
     const verified = await verifyLog(store, name, head, removed.get(name) ?? 0);
     const isIntact = verified.failure === undefined;

@@ -37,8 +37,8 @@ const ADD_SEGMENT = `
   )
   insert into event_subject_range (log, from_seq, to_seq) select :log, :from_seq, :to_seq from added ${NOTE_RANGE}`;
 
-export function postgresAuditRows(call: Call): AuditRows {
-  const engine = postgresEngine(call);
+export function postgresAuditRows(call: Call, proof = BY_WRITER): AuditRows {
+  const engine = postgresEngine(call, proof);
   const dialect: TrailDialect = {
     first: FIRST,
     add: async (values) => void (await engine.change(ADD_SEGMENT, values)),
@@ -54,7 +54,7 @@ export function postgresAuditRows(call: Call): AuditRows {
           select e.log, e.seq, e.hash, e.type from name n
           cross join lateral (
             select log, seq, hash, type from event where event.log = n.log order by seq desc limit 1
-          ) e where ${sql.unsafe(BY_WRITER)} order by e.log`,
+          ) e where ${sql.unsafe(proof)} order by e.log`,
       );
       return rows.map(fromHeadRow);
     },

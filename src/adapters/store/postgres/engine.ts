@@ -74,8 +74,8 @@ export const POSTGRES: Dialect = {
 export const BY_WRITER = "(select 1 / (not pg_is_in_recovery())::int) = 1";
 
 /** A statement that changes rows is refused by a server that only reads. */
-const provenByWriter = (text: string): string =>
-  CHANGES.test(text) ? text : `select s.* from (${text}) s where ${BY_WRITER}`;
+const proven = (text: string, proof: string): string =>
+  CHANGES.test(text) ? text : `select s.* from (${text}) s where ${proof}`;
 
 /** Without values the driver would not prepare a statement. */
 const PREPARED = { prepare: true, simple: false };
@@ -100,7 +100,7 @@ export async function runPrepared<Row extends object>(
 
 const once = <T>(work: () => Promise<T>): Promise<T> => work();
 
-export function postgresEngine(call: Call): Engine {
+export function postgresEngine(call: Call, proof = BY_WRITER): Engine {
   const known = new Map<string, ReturnType<typeof numbered>>();
   const run = <Row extends object>(named: string, values: Values = {}, how = once) => {
     const statement = known.get(named) ?? numbered(POSTGRES.inWords(named), (number) => `$${number}`);
@@ -109,7 +109,7 @@ export function postgresEngine(call: Call): Engine {
     const inOrder = names.map((name) => values[name] ?? null);
     return call((sql) => how(() => runPrepared<Row>(sql, text, inOrder)));
   };
-  const read = inTurns(async (text, values) => (await run(provenByWriter(text), values)).rows);
+  const read = inTurns(async (text, values) => (await run(proven(text, proof), values)).rows);
   const change = async (text: string, values: Values) => (await run(text, values)).count;
   return {
     ...POSTGRES,

@@ -70,6 +70,8 @@ export type DatabaseOptions = {
   tls?: DatabaseTls | undefined;
   timeoutMs: number;
   connectionsMax: number;
+  /** Only read, and needs no server that writes. */
+  isCopy?: boolean | undefined;
   /** For each server; shared by all that connect to it. */
   attempts: readonly Attempts[];
 };
@@ -166,7 +168,7 @@ export function openConnections(options: DatabaseOptions): Database {
     const limitMs = Math.min(timeoutMs, STORE_CONNECT_TIMEOUT_MS);
     const late = setTimeout(() => cut.abort(noWriter(new StoreUnavailable(LATE))), limitMs);
     try {
-      await Promise.race([beginSession(sql, timeoutMs), ended]);
+      await Promise.race([beginSession(sql, timeoutMs, options.isCopy), ended]);
       cut.signal.throwIfAborted();
       connection.state = "idle";
       attempts.end();

@@ -15,7 +15,7 @@ type Look = { pid: number; readOnly: boolean };
  * that gives a session to another client after each transaction: settings and prepared statements of one client would
  * then be met by others.
  */
-export async function refuseSharedSessions(call: Call): Promise<void> {
+export async function refuseSharedSessions(call: Call, isCopy = false): Promise<void> {
   await call(async (first) => {
     const looks: Look[] = [];
     // STORE-D-8: one after another, because a proxy chooses for each. It calls no volatile function, so that one which
@@ -27,7 +27,7 @@ export async function refuseSharedSessions(call: Call): Promise<void> {
       told = answer.state.pid;
       looks.push(...answer);
     }
-    if (looks.some(({ readOnly }) => readOnly)) throw new StoreMisplaced(SPLIT);
+    if (!isCopy && looks.some(({ readOnly }) => readOnly)) throw new StoreMisplaced(SPLIT);
     const pids = new Set(looks.map(({ pid }) => pid));
     if (pids.size > 1) throw new StoreMisplaced(SHARED);
     // Only a pooler tells a number at the start that is not the one of the server's process.

@@ -34,10 +34,20 @@ const OF_PLANS = [
   (name) => `select set_config('${name}', 'off', false) where current_setting('${name}', true) is not null;`,
 );
 
-/** Refuses a server that only reads: what it tells of endings and used assertions may be out of date. */
-export async function beginSession(sql: Sql<{ bigint: number }>, timeoutMs: number): Promise<void> {
+/**
+ * Refuses a server that only reads, because what it tells of endings and used assertions may be out of date; a copy is only
+ * read, whatever it allows.
+ */
+export async function beginSession(
+  sql: Sql<{ bigint: number }>,
+  timeoutMs: number,
+  isCopy = false,
+): Promise<void> {
   const set = Object.entries(settings(timeoutMs)).map(([name, value]) => `set ${name} = ${value};`);
+  // AUDIT-D-17: what is written to a logical copy would meet what the database sends later, and end the replication.
+  if (isCopy) set.push("set default_transaction_read_only = on;");
   await sql.unsafe([...set, ...OF_PLANS].join(" "));
+  if (isCopy) return;
   const [state] = await sql<
     { readOnly: boolean }[]
   >`select current_setting('transaction_read_only')::boolean as "readOnly"`;

@@ -11,7 +11,7 @@ import type { OpenOptions, Store } from "../store.ts";
 import { appendBatch } from "./append.ts";
 import { makeAttempts } from "./attempts.ts";
 import { postgresAuditRows } from "./audit.ts";
-import { postgresEngine } from "./engine.ts";
+import { BY_WRITER, postgresEngine } from "./engine.ts";
 import { postgresNames } from "./instance-names.ts";
 import { factsOfRole, migrate, scriptsToCome } from "./migrate.ts";
 import type { Call, DatabaseOptions } from "./pool.ts";
@@ -24,19 +24,20 @@ type PostgresPlace = Extract<StorePlace, { postgres: string }>;
 /** `postgres`: a URL as `postgres://user:password@host:port/database`; a list of hosts stands beside it. */
 export async function openPostgres(
   place: PostgresPlace,
-  { timeoutMs, mustExist, mustBeCurrent }: OpenOptions,
+  { timeoutMs, ...opened }: OpenOptions,
 ): Promise<Store> {
-  const server = serverOf(place);
-  await onTables(server, (call) => migrate(call, { mustExist, mustBeCurrent }));
+  const server = { ...serverOf(place), isCopy: opened.isCopy };
+  await onTables(server, (call) => migrate(call, opened));
   const { connections: connectionsMax = STORE_CONNECTIONS_MAX } = place;
   const database = openConnections({ ...server, timeoutMs, connectionsMax });
   const { call } = database;
-  const engine = postgresEngine(call);
+  const proof = opened.isCopy ? "true" : BY_WRITER;
+  const engine = postgresEngine(call, proof);
 
   return {
     connections: database.state,
     log: { ...logRows(engine), append: (batch) => appendBatch(call, batch) },
-    audit: postgresAuditRows(call),
+    audit: postgresAuditRows(call, proof),
     ...sharedRows(engine, findPostgresTokens),
     nowMs: async () => {
       const [row] = await engine.rows<{ now: number }>("select now_ms() as now");
@@ -70,7 +71,7 @@ const serverOf = ({ postgres: url, socketFolder, hosts, tls }: PostgresPlace): S
 async function onTables<T>(server: Server, work: (call: Call) => Promise<T>): Promise<T> {
   const database = openConnections({ ...server, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 2 });
   try {
-    await refuseSharedSessions(database.call);
+    await refuseSharedSessions(database.call, server.isCopy);
     return await work(database.call);
   } finally {
     await database.close();
