@@ -89,7 +89,7 @@ export function routesOf(ports: Ports, people: () => People | undefined): Routes
     [`${base}/account`]: { GET: ofPeople("account") },
     [`${base}/account/withdraw`]: { POST: ofPeople("takeBack") },
     [`${base}/backchannel-logout/*`]: { POST: ofPeople("backchannelLogout") },
-    [`${base}/rp/jwks`]: { GET: ofPeople("providerKeys") },
+    [`${base}/rp/jwks/*`]: { GET: ofPeople("providerKeys") },
     ...Object.fromEntries(documents),
   };
 }

@@ -17,7 +17,12 @@ const Body = v.object({
   request: v.optional(v.object({ id: v.string(), trace: v.optional(v.object({ trace_id: v.string() })) })),
   reason: v.string(),
   client: v.optional(
-    v.object({ client_id: v.string(), workload: v.optional(v.string()), source: v.optional(v.string()) }),
+    v.object({
+      client_id: v.string(),
+      workload: v.optional(v.string()),
+      source: v.optional(v.string()),
+      aud: v.optional(v.string()),
+    }),
   ),
   subject: v.optional(
     v.object({ ...Party.entries, token: v.optional(v.object({ jti: v.optional(v.string()) })) }),

@@ -167,8 +167,9 @@ export type AuditEvent = {
       /** PLAT-D-9: a `client_id` that came beside its grant. */
       ignored_client_id?: string;
     };
-    /** Key, audience and `jti` of the client's assertion, or the thumbprint of its certificate. */
+    /** Key, type, audience and `jti` of the client's assertion, or the thumbprint of its certificate. */
     kid?: string;
+    typ?: string;
     aud?: string;
     jti?: string;
     x5t?: string;

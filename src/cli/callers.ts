@@ -115,6 +115,8 @@ const COLUMNS: readonly CallerColumn[] = [
     json: ({ last }) => last && Math.floor(last.timeMs / 1000),
   },
   text("outcome", "last_outcome", ({ last }) => last?.outcome),
+  // B7523-D-5, STU-D-4: a client that names the token endpoint is still to be changed.
+  text("audience", "last_audience", ({ last }) => last?.audience),
   text("title", "title", ({ answers }) => answers?.title),
   text("purpose", "purpose", ({ answers }) => answers?.purpose),
   text("owner", "owner", ({ answers }) => answers?.owner),

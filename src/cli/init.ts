@@ -162,7 +162,7 @@ function nextSteps(
   const writes = WRITTEN.map((name) => join(resolve(data), name));
   const flags = flagsFor({ reads: [at, resolve(data), ...namedFiles(answers)], writes }).join(" ");
   const curl = `curl -u "${administrator}:$(cat '${join(at, "clients", administrator)}')" -d grant_type=client_credentials`;
-  const atProvider = `  At the provider, register the redirect URI ${issuer}/callback/${PROVIDER} and the key set ${issuer}/rp/jwks.`;
+  const atProvider = `  At the provider, register the redirect URI ${issuer}/callback/${PROVIDER} and the key set ${issuer}/rp/jwks/${PROVIDER}.`;
   const ofPages = `  Users are shown the texts in "title" and "sentences" of the target, and in "agents": write yours.`;
   return [
     `Wrote ${configFile}; an editor explains each member by config.schema.json.`,

@@ -111,6 +111,10 @@ export const ClientFile = v.variant("method", [
     jwks: maybe(jwksFile, jwksText),
     jwksUri: maybe(remote, "The URL of its public keys."),
     vouchedBy: maybe(VouchersFile, "The issuers that vouch for it, instead of keys of its own."),
+    assertionAudience: maybe(
+      v.literal("issuer"),
+      'Present: its assertion names the issuer alone, also where `assertionAudience` at the top is "issuer-or-token-endpoint".',
+    ),
     ...ofClient,
   }),
   v.strictObject({
@@ -155,6 +159,11 @@ export const RegistrationFile = v.strictObject({
 export const DocumentsFile = v.strictObject({
   origins: maybe(v.array(originUrl), "The only origins of such documents; without it, all."),
   foreignKeys: flag("Whether its jwks_uri may be of another origin"),
+  // STU-D-2: such a client has the same name at every server, which is the half of what an injected audience needs.
+  assertionAudience: maybe(
+    v.literal("issuer"),
+    'Present: an assertion of such a client names the issuer alone, also where `assertionAudience` at the top is "issuer-or-token-endpoint". Recommended, because such a client has one name and one key at every server.',
+  ),
 });
 
 /** The authority and the private networks that URLs supplied by clients may use. */

@@ -127,6 +127,7 @@ function readClient(
       workload,
       actorAccessToken: actorAccessToken || undefined,
       defaultTarget,
+      assertionAudience: "assertionAudience" in from ? from.assertionAudience : undefined,
       bindsBy: bindsBy(from),
       detailTypes: detailTypes(from),
       redirectUris: redirectUris.length > 0 ? redirectUris : undefined,

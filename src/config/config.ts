@@ -319,7 +319,7 @@ function platformsOf(trusted: Settings["trustedIssuers"]): Settings["platforms"]
 
 /** B7523-D-2: both are accepted, because PROD-2.3-4 asks for what RFC 10070 forbids. */
 const TOKEN_ENDPOINTS =
-  'accepts a token endpoint as well as the issuer as audience of an assertion, against RFC 10070: another server that names our token endpoint as its own could use here what a client sends it. Set "issuer" when every client names the issuer, or "issuer-or-token-endpoint" to keep it';
+  'accepts a token endpoint as well as the issuer as audience of an assertion, against RFC 10070: another server that names our token endpoint as its own could use here what a client sends it. Set "issuer" when every client names the issuer, as `mandate agents list` tells by `audience`, or "issuer-or-token-endpoint" to keep it';
 
 /** The drafts in use for grants: a partner may get both kinds, an issuer sends the kinds that its `grants` name. */
 function draftsAcrossBorders({ targets, trustedIssuers }: ConfigFile): ConfigFile["drafts"] {

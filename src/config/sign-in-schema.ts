@@ -45,7 +45,7 @@ export const ProviderFile = v.strictObject({
   clientId: setting(text, "The client_id of this server at the provider."),
   method: maybe(
     v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"]),
-    "How this server authenticates there: private_key_jwt (the default; its keys are at {issuer}/rp/jwks), or by a secret.",
+    "How this server authenticates there: private_key_jwt (the default; its keys are at {issuer}/rp/jwks/NAME), or by a secret.",
   ),
   clientSecret: maybe(secret, "The secret of this server at the provider, for the two methods with one."),
   assertionAudience: setting(

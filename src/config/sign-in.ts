@@ -37,6 +37,16 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
     const { url, ...within } = reader.readRemote(path, { url: from.issuer, ca, privateNetworks });
     const proof = { issuer: url, method, clientSecret, assertionAudience, tokenEndpoint };
     const auth = readAuth(path, proof, reader);
+    // STU-D-5
+    if (
+      auth?.method === "private_key_jwt" &&
+      auth.tokenEndpoint !== undefined &&
+      from.recheck === "introspection"
+    ) {
+      reader.warnings.push(
+        `${path}.assertionAudience: is "token-endpoint", and with recheck "introspection" the assertion also goes to another endpoint than it names: set "issuer", if the provider takes it`,
+      );
+    }
     // A disabled issuer is no way to sign in; it may be enabled again at any time.
     if (auth === undefined || issuer === undefined || issuer.disabled) continue;
     const title = from.title ?? new URL(from.issuer).host;

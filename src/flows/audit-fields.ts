@@ -36,6 +36,7 @@ export function describeClient({
     kid: proof?.kid,
     platform: platform && describePlatform(platform),
     source,
+    typ: proof?.typ,
     workload,
     x5t: proof?.x5t,
   });

@@ -59,6 +59,7 @@ export function authenticateClient(
   form: Form,
   authorization: string | undefined,
   from: From,
+  endpoint: string,
   admits: Admits = "proven",
 ): Awaitable<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
@@ -70,7 +71,7 @@ export function authenticateClient(
   const proving = ports.proofs.verify(from.address, (paths) => {
     if (admits === "public" && nothing) return verifyPublic(ports, presented.value, from);
     if (own !== undefined) return verifyPlatformGrant(ports, own, named);
-    return prove(ports, presented.value, from, paths);
+    return prove(ports, presented.value, from, paths, endpoint);
   });
   return whenReady(proving, (proven): Result<Authenticated, Failure> => {
     if (!proven.ok) {
@@ -158,16 +159,16 @@ function jwtAlone(form: Form): JwtAlone | undefined {
 const presentsNothing = ({ by, clientId }: Presented, { certificates }: From): boolean =>
   by === "certificate" && clientId?.startsWith("spiffe://") === false && certificates.length === 0;
 
-const prove: MethodVerifier<Presented> = (ports, presented, from, paths) => {
+const prove: MethodVerifier<Presented> = (ports, presented, from, paths, endpoint) => {
   switch (presented.by) {
     case "basic":
     case "body":
-      return verifySecret(ports, presented, from, paths);
+      return verifySecret(ports, presented, from, paths, endpoint);
     case "assertion":
       if (!isAssertionType(presented.type)) return err({ reason: "assertion_type_unsupported" });
-      return ASSERTION_VERIFIERS[presented.type](ports, presented, from, paths);
+      return ASSERTION_VERIFIERS[presented.type](ports, presented, from, paths, endpoint);
     case "certificate":
-      return verifyCertificate(ports, presented, from, paths);
+      return verifyCertificate(ports, presented, from, paths, endpoint);
   }
 };
 

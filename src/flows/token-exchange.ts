@@ -5,6 +5,7 @@ import { apiNames } from "../policy/own-target.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, sparse, whenOk } from "../result.ts";
+import { TOKEN_PATH } from "../settings/audiences.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, JWT, parseExchange } from "../spec/rfc8693.ts";
 import { describeRequest, describeToken } from "./audit-fields.ts";
@@ -78,7 +79,7 @@ function verifyActor(
     return actorByOwnToken(ports, client, jws);
   }
   return platform === undefined
-    ? whenOk(verifySvid(ports, jws), (proven) => actorOf(ports, proven))
+    ? whenOk(verifySvid(ports, jws, TOKEN_PATH), (proven) => actorOf(ports, proven))
     : actorByPlatform(ports, client, token);
 }
 

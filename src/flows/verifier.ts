@@ -38,7 +38,7 @@ export type Proven = {
 };
 
 /** For the audit trail: the key or certificate, and the name of ours that the proof was addressed to. */
-export type Proof = { kid?: string; aud?: string; x5t?: string; jti?: string };
+export type Proof = { kid?: string; aud?: string; x5t?: string; jti?: string; typ?: string };
 
 export type VerifiedSvid = {
   compact: string;
@@ -80,4 +80,6 @@ export type MethodVerifier<P extends Presented> = (
   from: From,
   /** Verifies the paths of certificates, for a time that counts. */
   paths: Paths,
+  /** The path of the endpoint, which decides what an assertion may be addressed to. */
+  endpoint: string,
 ) => Awaitable<Result<Proven, FetchRefused>>;

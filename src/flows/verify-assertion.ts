@@ -23,7 +23,13 @@ import { verifySvidAssertion } from "./verify-svid.ts";
 
 type Refused = FetchRefused;
 
-export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, presented, from, paths) => {
+export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
+  ports,
+  presented,
+  from,
+  paths,
+  endpoint,
+) => {
   const { assertion, clientId: requested } = presented;
   const { address } = from;
   const settings = ports.settings();
@@ -32,11 +38,11 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
   if (!jws.ok) return err({ reason: jws.error.kind });
   // SPCA-D-1: the SDKs of MCP name each assertion so. It is decided before any other reading, so that no JWT has two.
   if (isSvidOf(jws.value.claims, settings.trustDomains)) {
-    return verifySvidAssertion(ports, presented, from, paths);
+    return verifySvidAssertion(ports, presented, from, paths, endpoint);
   }
   // PLAT-D-15: a workload of a platform, unless the issuer vouches for clients and no registration matches.
   if (isOfPlatform(settings, jws.value.claims, "client assertion")) {
-    return verifyPlatformAssertion(ports, presented, from, paths);
+    return verifyPlatformAssertion(ports, presented, from, paths, endpoint);
   }
   const named = parseClientAssertion(jws.value);
   if (!named.ok) return err({ reason: named.error.kind });
@@ -56,7 +62,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
   // The claims are checked first, so that an invalid assertion causes no look-up and no fetch.
   const rule = defined<AssertionRule>({
     issuer: settings.issuer,
-    audiences: assertionAudiences(settings),
+    audiences: assertionAudiences(settings, endpoint, subject),
     nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.clockSkewSeconds,
     maxAgeSeconds: vouches?.maxAgeSeconds,
@@ -73,9 +79,13 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
     if (!ports.verifier.verify(jws.value, key)) return err({ reason: "signature_invalid" });
     if (!checked.ok) return err({ reason: "assertion_lives_too_long" });
     const { audience, jti, expiresAtSeconds } = checked.value;
+    const { kid, typ } = jws.value.header;
     const client = signer.client(jws.value.claims, requested);
     if (!client.ok) return client;
-    const { clientId, auth } = client.value;
+    const { clientId, auth, assertionAudience } = client.value;
+    // STU-D-3: known of a client with a voucher only now.
+    if (assertionAudience !== undefined && audience !== settings.issuer)
+      return err({ reason: "jwt_audience_refused" });
     // RFC7523-3-14: the `jti` is kept until the assertion has expired on the slowest clock.
     const endSeconds = expiresAtSeconds + settings.clockSkewSeconds;
     const single = jti !== undefined && !vouches?.reusable;
@@ -84,7 +94,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (ports, prese
         clientId,
         method: auth.method,
         record: client.value,
-        proof: defined<Proof>({ aud: audience, kid: jws.value.header.kid, jti }),
+        proof: defined<Proof>({ aud: audience, kid, jti, typ }),
         spends: single ? { kind: "jti_fresh", issuer, jti, expiresAtSeconds: endSeconds } : undefined,
       }),
     );

@@ -8,7 +8,7 @@ import type { BasePorts, FetchRefused, ForeignTokenPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenOk, whenReady } from "../result.ts";
-import { assertionAudiences } from "../settings/audiences.ts";
+import { assertionAudiences, TOKEN_PATH } from "../settings/audiences.ts";
 import type { Settings, TrustedIssuer } from "../settings/settings.ts";
 import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -80,7 +80,12 @@ export function isOfPlatform(
 }
 
 /** PLAT-D-4: size, form, issuer, algorithm, key, signature; then one registration, and the claims by its rules. */
-function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: PlatformUse): Verified {
+function verifyPlatformToken(
+  ports: ForeignTokenPorts,
+  compact: string,
+  use: PlatformUse,
+  endpoint = TOKEN_PATH,
+): Verified {
   const jws = ports.verifier.parse(compact);
   if (!jws.ok) return refuse("grant_refused", jws.error.kind);
   const { header, claims } = jws.value;
@@ -97,7 +102,7 @@ function verifyPlatformToken(ports: ForeignTokenPorts, compact: string, use: Pla
     if (!holds(jws.value, key.value)) return refuse("grant_refused", "signature_invalid");
     const admitted = admit(issuer, match, claims, use);
     if (!admitted.ok) return admitted;
-    return whenOk(readProof(ports, compact, jws.value, admitted.value, use), (proof): Verified => {
+    return whenOk(readProof(ports, compact, jws.value, admitted.value, use, endpoint), (proof): Verified => {
       const out = refuse("workload_not_admitted", "subject_disabled");
       // FEDC-D-11: it is disabled by its `sub`, and by what it is named by.
       const named = parsePlatformId(proof.id)?.named.join("/") ?? proof.sub;
@@ -139,11 +144,12 @@ function readProof(
   jws: Parameters<typeof checkWorkload>[0] & { signingInput: string },
   { registration, matched }: Match,
   use: PlatformUse,
+  endpoint: string,
 ): Result<PlatformProof, PlatformRefused> {
   const inForce = settings();
   const { clockSkewSeconds: skewSeconds, trustDomains } = inForce;
   const checked = checkWorkload(jws, registration, {
-    audiences: assertionAudiences(inForce),
+    audiences: assertionAudiences(inForce, endpoint),
     nowSeconds: clock.nowSeconds(),
     skewSeconds,
     isTrustDomain: (name) => trustDomains.has(name),
@@ -223,14 +229,20 @@ const provenBy = (platform: PlatformProof): Proven =>
 export const verifyPlatformAssertion: MethodVerifier<PresentedAssertion> = (
   ports,
   { assertion, clientId: requested },
+  _from,
+  _paths,
+  endpoint,
 ) =>
-  whenReady(verifyPlatformToken(ports, assertion, "client"), (verified): Result<Proven, FetchRefused> => {
-    // PROD-7.4-1: a client assertion is refused like any other.
-    if (!verified.ok) return err({ ...verified.error, as: "client_refused" });
-    // RFC7521-4.2-2, WIF-V-2: a `client_id` beside the assertion is the name of the workload here, and not its `sub`.
-    const differs = requested !== undefined && requested !== verified.value.id;
-    return differs ? err({ reason: "client_id_differs" }) : ok(provenBy(verified.value));
-  });
+  whenReady(
+    verifyPlatformToken(ports, assertion, "client", endpoint),
+    (verified): Result<Proven, FetchRefused> => {
+      // PROD-7.4-1: a client assertion is refused like any other.
+      if (!verified.ok) return err({ ...verified.error, as: "client_refused" });
+      // RFC7521-4.2-2, WIF-V-2: a `client_id` beside the assertion is the name of the workload here, and not its `sub`.
+      const differs = requested !== undefined && requested !== verified.value.id;
+      return differs ? err({ reason: "client_id_differs" }) : ok(provenBy(verified.value));
+    },
+  );
 
 /** The JWT that is the only proof of a request, as its grant or as its subject token. */
 export type JwtAlone = { token: string; use: Extract<PlatformUse, "grant" | "exchange"> };

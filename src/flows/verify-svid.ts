@@ -13,6 +13,8 @@ import type { MethodVerifier, Proof, Proven, VerifiedSvid } from "./verifier.ts"
 export function verifySvid(
   ports: BasePorts & Pick<Ports, "bundles" | "verifier">,
   parsed: ReturnType<Ports["verifier"]["parse"]>,
+  endpoint: string,
+  clientId?: string,
 ): Awaitable<Result<VerifiedSvid, { reason: TokenReason }>> {
   const settings = ports.settings();
   if (!parsed.ok) return err({ reason: parsed.error.kind });
@@ -30,7 +32,7 @@ export function verifySvid(
     if (!ports.verifier.verifyRepeated(jws, key.value)) return err({ reason: "signature_invalid" });
     // SPCA-8.1-4: audience and expiry, by the rules for JWT-SVIDs.
     const checked = checkJwtSvid(jws, {
-      audiences: assertionAudiences(settings),
+      audiences: assertionAudiences(settings, endpoint, clientId),
       nowSeconds: ports.clock.nowSeconds(),
       skewSeconds: settings.clockSkewSeconds,
     });
@@ -44,12 +46,14 @@ export const verifySvidAssertion: MethodVerifier<PresentedAssertion> = (
   ports,
   { assertion, clientId: requested },
   { address },
+  _paths,
+  endpoint,
 ) =>
   whenOk(
-    verifySvid(ports, ports.verifier.parse(assertion)),
+    verifySvid(ports, ports.verifier.parse(assertion), endpoint, requested),
     (svid): Awaitable<Result<Proven, FetchRefused>> => {
       const { spiffeId, trustDomain, audience, jws } = svid;
-      const proof = defined<Proof>({ aud: audience, kid: jws.header.kid });
+      const proof = defined<Proof>({ aud: audience, kid: jws.header.kid, typ: jws.header.typ });
       const proven = { method: "spiffe_jwt", workload: spiffeId, svid, proof } as const;
       if (requested !== undefined && !requested.startsWith("spiffe://")) {
         return whenOk(findClient(ports, requested, address), (client) => {

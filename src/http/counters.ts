@@ -7,8 +7,8 @@ import { SECONDS, single } from "./metrics.ts";
 
 export type Counters = {
   request(entry: LogEntry): void;
-  /** Counts events by type and outcome. */
-  recorded(written: readonly { event: Pick<AuditEvent, "type" | "outcome"> }[]): void;
+  /** Counts events by type and outcome, and those of clients with an assertion by what it named. */
+  recorded(written: readonly { event: Pick<AuditEvent, "type" | "outcome" | "client"> }[]): void;
   /** Returns the same throttle; what it tells to wait is counted by kind. */
   throttling(throttle: Throttle): Throttle;
   /** Counts a connection that a listener did not take up. */
@@ -25,6 +25,7 @@ export type Counters = {
     | "mandate_connections_refused_total"
     | "mandate_throttled_total"
     | "mandate_proxy_other_fields_total"
+    | "mandate_assertions_total"
     | "mandate_journal_entries_total"
     | "mandate_journal_commit_seconds"
   >;
@@ -71,6 +72,7 @@ export function makeCounters(issuer: string): Counters {
   const refusals = new Map<string, Sample<"mandate_connections_refused_total">>();
   const throttled = new Map<string, Sample<"mandate_throttled_total">>();
   const proxyFields = new Map<string, Sample<"mandate_proxy_other_fields_total">>();
+  const assertions = new Map<string, Sample<"mandate_assertions_total">>();
   const commits = noDurations();
   let entriesCommitted = 0;
   const endpointOf = (path: string): string => {
@@ -80,7 +82,12 @@ export function makeCounters(issuer: string): Counters {
   return {
     recorded(written) {
       for (const { event } of written) {
-        const { type, outcome } = event;
+        const { type, outcome, client } = event;
+        // B7523-D-5
+        if (client?.aud !== undefined) {
+          const audience = client.aud === issuer ? "issuer" : "token-endpoint";
+          count(assertions, audience, () => ({ audience }));
+        }
         count(events, `${type} ${outcome}`, () => ({ type, outcome }));
       }
     },
@@ -132,6 +139,7 @@ export function makeCounters(issuer: string): Counters {
       mandate_connections_refused_total: sorted(refusals),
       mandate_throttled_total: sorted(throttled),
       mandate_proxy_other_fields_total: sorted(proxyFields),
+      mandate_assertions_total: sorted(assertions),
       mandate_journal_entries_total: single(entriesCommitted),
       mandate_journal_commit_seconds: [{ labels: {}, value: commits }],
     }),

@@ -78,11 +78,14 @@ export function authenticateForm(
     ports.authFailures.note(audited, reason, registrations);
     return err({ failure, refused: defined<LoggedRefusal>({ reason, unprovenClient }) });
   };
-  return whenReady(authenticateClient(ports, form, authorization, peer, admits), (client) => {
-    if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
-    const tooMany = throttleUnnamedClient(ports, client.value, peer);
-    return tooMany === undefined ? client : refuseWith(tooMany);
-  });
+  return whenReady(
+    authenticateClient(ports, form, authorization, peer, audited.endpoint, admits),
+    (client) => {
+      if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
+      const tooMany = throttleUnnamedClient(ports, client.value, peer);
+      return tooMany === undefined ? client : refuseWith(tooMany);
+    },
+  );
 }
 
 /** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */

@@ -28,6 +28,10 @@ export const FAMILIES = {
     "Events written to the audit trail, by type and outcome.",
   ),
   mandate_throttled_total: counter(["kind"], "Callers that were told to wait, by what they had too many of."),
+  mandate_assertions_total: counter(
+    ["audience"],
+    "Audited requests of clients that proved themselves by an assertion, by its audience: the issuer, or a token endpoint, which RFC 10070 forbids; agents list tells which clients name that one.",
+  ),
   mandate_proxy_other_fields_total: counter(
     ["field"],
     "Requests behind the proxy with a field for certificates of another form than the configured one: the proxy does not remove what clients send.",

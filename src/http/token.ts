@@ -8,6 +8,7 @@ import type { TokenPorts } from "../flows/token.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
+import { TOKEN_PATH } from "../settings/audiences.ts";
 import { DEFERRED } from "../spec/deferred-token-response.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { REFRESH_TOKEN } from "../spec/rfc6749.ts";
@@ -26,7 +27,6 @@ import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 import { answerWithWriter } from "./held.ts";
 
-const ENDPOINT = "/token";
 const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES, DEFERRED];
 
 type TokenEndpointPorts = FormPorts & TokenPorts & EndingPorts & Pick<Ports, "outage">;
@@ -58,7 +58,7 @@ async function answerForm(
   form: Form,
   grantType: string,
 ): Promise<HttpResponse> {
-  const audited = auditedRequest(peer, ENDPOINT);
+  const audited = auditedRequest(peer, TOKEN_PATH);
   const authorization = authorizationOf(request);
   const challenged = authorization !== undefined;
   // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: there is no token without client authentication,

@@ -76,8 +76,8 @@ export interface Providers {
   ): Promise<Result<ProviderTokens & { idToken: string }, ProviderFailure>>;
   /** Asks whether the provider still stands by a sign-in, by its refresh token, which it may replace. */
   confirm(name: string, refreshToken: string): Promise<Result<ProviderTokens, ProviderFailure>>;
-  /** Our public keys as a client of providers, as published at `/rp/jwks`. */
-  published(): readonly JsonObject[];
+  /** Our public keys as a client of this provider, as published at `/rp/jwks/{provider}`; undefined without such a one. */
+  published(name: string): readonly JsonObject[] | undefined;
 }
 
 /** When clients that wait for their user polled last. */

@@ -59,6 +59,8 @@ export type Client = {
   /** Whether its own access token may be its actor token and stand for that workload. */
   actorAccessToken?: boolean;
   defaultTarget?: string;
+  /** STU-D-3: its assertion names the issuer alone; absent: as for every client. */
+  assertionAudience?: "issuer";
   /** What its tokens must be bound by (RFC8705-3.4-1, RFC9449-5.2-2). */
   bindsBy?: readonly ("certificate" | "dpop")[];
   /** The places where codes for the client may be sent. */
@@ -188,6 +190,8 @@ export type ClientDocumentSettings = {
   origins?: ReadonlySet<string>;
   /** Whether `jwks_uri` may have another origin than the document. */
   foreignKeys: boolean;
+  /** Absent: as for every client. */
+  assertionAudience?: "issuer";
 };
 
 /** What the operator permits for the URLs of one origin that clients supply. */

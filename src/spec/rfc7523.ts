@@ -6,8 +6,8 @@
  * adapters/store/encoding.ts, adapters/store/journal-statements.ts, flows/issued-entry.ts, flows/redeem-grant.ts,
  * flows/refusal.ts, flows/spend-proof.ts, flows/still-covers.ts, flows/verify-assertion.ts, records.ts,
  * settings/settings.ts, spec/rfc7515.ts, spec/rfc7517.ts, spec/rfc7519.ts; 3.1 http/errors.ts; 3.2 http/errors.ts; 5
- * config/clients.ts, settings/settings.ts, spec/rfc8725.ts; B7523 4 config/schema.ts, spec/rfc7519.ts, spec/rfc8725.ts;
- * B7523 D config/config.ts; D flows/verify-assertion.ts.
+ * config/clients.ts, settings/settings.ts, spec/rfc8725.ts; B7523 4 config/schema.ts, spec/rfc7519.ts,
+ * spec/rfc8725.ts; B7523 D cli/callers.ts, config/config.ts, http/counters.ts; D flows/verify-assertion.ts.
  */
 
 import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";

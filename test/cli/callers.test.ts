@@ -160,6 +160,20 @@ test("everything that may call is listed, the longest idle first, with when it l
   assert.equal(callers.find(({ id }) => id === ANA)?.last?.outcome, "deny", "a refused request is a call");
 });
 
+test("B7523-D-5, STU-D-4 what the last assertion of a caller named is told, and nothing of a caller without one", async (t) => {
+  const { at, list } = await makeSite(t);
+  await at(60, by("nightly", { aud: "https://as.example" }));
+  await at(50, by("nightly", { aud: "https://as.example/token" }));
+  await at(40, by("desk"));
+  for (const eventsMax of [1000, 1]) {
+    const callers = await list({ eventsMax });
+    const lineOf = (of: string): string =>
+      CALLER_FORMATS.text.line(callers.find((one) => one.id === of) ?? assert.fail());
+    assert.match(lineOf("nightly"), / audience=https:\/\/as\.example\/token /, `${eventsMax}`);
+    assert.doesNotMatch(lineOf("desk"), / audience=/);
+  }
+});
+
 const others: readonly (readonly [what: string, event: Partial<AuditEvent>])[] = [
   ["an act of the operator on it", { type: "client.disabled", detail: { client_id: "nightly" } }],
   ["a browser that names it", { ...by("nightly"), type: "authorization.denied", outcome: "deny" }],

@@ -13,7 +13,7 @@ import { whyNotShared } from "../../src/config/listeners.ts";
 import { ConfigFile } from "../../src/config/schema.ts";
 import { candidates, Rule, Target } from "../../src/policy/rules.ts";
 import { membersOf } from "../../src/setting.ts";
-import { assertionAudiences } from "../../src/settings/audiences.ts";
+import { assertionAudiences, TOKEN_PATH } from "../../src/settings/audiences.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
@@ -164,7 +164,7 @@ const digest = (secret: string): string => createHash("sha256").update(secret).d
 test("PROD-9.3-1 a complete configuration is loaded, with files relative to it", () => {
   const { settings, fixed } = load();
   assert.equal(settings.issuer, ISSUER);
-  assert.deepEqual(assertionAudiences(settings), [ISSUER, `${ISSUER}/token`]);
+  assert.deepEqual(assertionAudiences(settings, TOKEN_PATH), [ISSUER, `${ISSUER}/token`]);
   assert.deepEqual(fixed.store, { sqlite: join(folder, "mandate.sqlite"), startSeconds: 60 });
   assert.deepEqual(settings.trustDomains.get("td.example")?.bundle, { file: join(folder, "bundle.json") });
   assert.deepEqual(Buffer.from(fixed.keys.encryptionKey), KEY);
@@ -230,7 +230,7 @@ test("PAGE-D-30 pages are in the operator's name, colours and time zone, or in t
 });
 
 test("the assertion audience, the skew and the profile are settings", () => {
-  assert.deepEqual(assertionAudiences(load({ assertionAudience: "issuer" }).settings), [ISSUER]);
+  assert.deepEqual(assertionAudiences(load({ assertionAudience: "issuer" }).settings, TOKEN_PATH), [ISSUER]);
   assert.equal(load().settings.clockSkewSeconds, 30);
   assert.equal(load({}).settings.clientAssertionSeconds, 300);
   assert.equal(load({ clientAssertionSeconds: 3600 }).settings.clientAssertionSeconds, 3600);

@@ -127,6 +127,18 @@ test("RFC8705-5-1 where no listener takes the X.509-SVIDs of a trust domain, tha
   assert.equal(warned({ trustedIssuers: {} }), false);
 });
 
+test("STU-D-5 an assertion for the token endpoint that also goes to the introspection endpoint is warned of, and one for the issuer is not", () => {
+  const warned = (extra: object): boolean => {
+    const loaded = load(company({ recheck: "introspection", ...extra }));
+    assert.ok(loaded.ok, JSON.stringify(loaded));
+    return loaded.value.warnings.some((one) => one.startsWith("signIn.providers.company.assertionAudience:"));
+  };
+  const pinned = { assertionAudience: "token-endpoint", tokenEndpoint: `${IDP}/token` };
+  assert.equal(warned(pinned), true);
+  assert.equal(warned({}), false);
+  assert.equal(warned({ ...pinned, recheck: "refresh" }), false);
+});
+
 test("no user signs in at an issuer that is disabled", () => {
   const loaded = load({ trustedIssuers: { [IDP]: { ...ENTRY, disabled: true } }, signIn: SIGN_IN });
   assert.ok(loaded.ok);

@@ -20,7 +20,7 @@ import {
   x509,
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../scripts/http-client.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { reloadBundle } from "../support/reload.ts";
@@ -64,6 +64,7 @@ before(async () => {
     {
       clients: {
         signer: { method: "private_key_jwt", jwks: { keys: [own.jwk] } },
+        careful: { method: "private_key_jwt", jwks: { keys: [own.jwk] }, assertionAudience: "issuer" },
         runner: {
           method: "private_key_jwt",
           vouchedBy: [{ issuer: CLUSTER, claims: { sub: "system:runner" } }],
@@ -94,7 +95,7 @@ before(async () => {
         {
           id: "everybody",
           allow: "client_credentials",
-          clients: ["signer", "runner", "cart", "desk", "billing", "pinned", "secret"],
+          clients: ["signer", "careful", "runner", "cart", "desk", "billing", "pinned", "secret"],
           targets: [API],
           scopes: ["read"],
         },
@@ -173,6 +174,45 @@ const goodAssertions: readonly [string, () => string, Form?][] = [
 for (const [name, make, form = {}] of goodAssertions) {
   test(`${name}: the client is authenticated`, async () =>
     assertClient(await bearer(make(), form), "signer"));
+}
+
+test("STU-D-3 a client for which it is set names the issuer alone, and another one the token endpoint too", async () => {
+  const of = (client: string, aud: string) =>
+    bearer(forge({ ...usual(), iss: client, sub: client, aud }, {}), {});
+  assertClient(await of("careful", ISSUER), "careful");
+  assertClient(await of("signer", `${ISSUER}/token`), "signer");
+  assertRefused(await of("careful", `${ISSUER}/token`));
+});
+
+const ELSEWHERE: readonly [string, (aud: string) => Promise<Form>][] = [
+  [
+    "an assertion",
+    async (aud) => ({
+      client_assertion_type: JWT_BEARER,
+      client_assertion: forge({ ...usual(), aud }),
+    }),
+  ],
+  ["a JWT-SVID", async (aud) => world.as(await world.svid("agents/planner", { aud }))],
+];
+for (const [what, make] of ELSEWHERE) {
+  test(`STU-D-1, STU-2.1.2.3-3 ${what} names the issuer alone at /introspect and /revoke, and the token endpoint at /token`, async () => {
+    const toToken = `${ISSUER}/token`;
+    assert.equal((await world.token({ ...CC, ...(await make(toToken)) })).status, 200);
+    for (const [path, status] of [
+      ["/introspect", 401],
+      ["/revoke", 400],
+    ] as const) {
+      const ask = async (aud: string) =>
+        world.get(path, {
+          method: "POST",
+          headers: { "content-type": "application/x-www-form-urlencoded" },
+          body: encodeForm({ token: "unknown", ...(await make(aud)) }),
+        });
+      assert.equal((await ask(ISSUER)).status, 200, path);
+      const refused = await ask(toToken);
+      assert.deepEqual([refused.status, refused.body.error], [status, "invalid_client"], path);
+    }
+  });
 }
 
 const badAssertions: readonly [string, () => string, Form?][] = [

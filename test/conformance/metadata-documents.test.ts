@@ -139,7 +139,7 @@ before(async () => {
   const { clientOrigins, files } = openTo({ byOrigin, byDocument });
   world = await makeWorld(
     {
-      clientMetadataDocuments: {},
+      clientMetadataDocuments: { assertionAudience: "issuer" },
       clientOrigins,
       drafts: [SPIFFE_DRAFT, DRAFT],
       clients: { secret: { method: "client_secret_basic", secrets: ["a-secret"] } },
@@ -456,6 +456,21 @@ const IDLE: Idle[] = [
     "a JWT-SVID with another audience",
     async (url) =>
       world.token({ ...CC, ...world.as(await world.svid("agents/cart", { aud: API })), client_id: url }),
+  ],
+  [
+    "STU-D-2",
+    "an assertion that names the token endpoint, where document clients name the issuer alone",
+    (url) => world.token({ ...CC, ...bearer(url, own, { aud: `${ISSUER}/token` }) }),
+  ],
+  [
+    "STU-D-2",
+    "a JWT-SVID that names the token endpoint, where document clients name the issuer alone",
+    async (url) =>
+      world.token({
+        ...CC,
+        ...world.as(await world.svid("agents/cart", { aud: `${ISSUER}/token` })),
+        client_id: url,
+      }),
   ],
   ["CIMD-9.1-1", "a client_id without credentials", (url) => world.token({ ...CC, client_id: url })],
   ["CIMD-4.1-1", "a secret", (url) => world.token({ ...CC, client_id: url, client_secret: "a-secret" })],

@@ -240,7 +240,13 @@ describe("the pages of one server", () => {
   test("RFC9700-2.6-7 no other origin may read a page, or anything on the way to one", async () => {
     const headers = { origin: "https://evil.example" };
     const query = encodeForm(request(verifierOf()));
-    for (const path of [`/authorize?${query}`, "/signin", "/callback/company", "/signed-out", "/rp/jwks"]) {
+    for (const path of [
+      `/authorize?${query}`,
+      "/signin",
+      "/callback/company",
+      "/signed-out",
+      "/rp/jwks/company",
+    ]) {
       const answer = await world.get(path, { headers });
       assert.equal(answer.headers["access-control-allow-origin"], undefined, path);
     }

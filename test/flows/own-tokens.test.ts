@@ -1,4 +1,5 @@
 /** Tokens of ours that come back: which of the JWTs that we sign are access tokens, under whatever type they are sent. */
+
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
@@ -6,6 +7,7 @@ import { introspect } from "../../src/flows/introspect.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { verifyAssertion } from "../../src/flows/verify-assertion.ts";
 import type { Signer } from "../../src/ports.ts";
+import { TOKEN_PATH } from "../../src/settings/audiences.ts";
 
 import { JWT_BEARER, JWT_BEARER_GRANT } from "../../src/spec/rfc7523.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
@@ -160,6 +162,7 @@ test("RFC9068-D-1 an access token of ours that is typed JWT is no grant and auth
     presented,
     { address: "192.0.2.1", certificates: [] },
     {} as never,
+    TOKEN_PATH,
   );
   assert.deepEqual(proven, { ok: false, error: { reason: "issuer_does_not_vouch" } });
 });

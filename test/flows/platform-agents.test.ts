@@ -1,4 +1,5 @@
 /** Tokens of platforms' workloads: what narrows, ends and covers them is what holds for any actor. */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { endTokens } from "../../src/flows/endings.ts";
@@ -8,6 +9,7 @@ import { answerTokenRequest } from "../../src/flows/token.ts";
 import { verifyPlatformAssertion, verifyPlatformGrant } from "../../src/flows/verify-platform.ts";
 import { SKEW_SECONDS } from "../../src/limits/tokens.ts";
 import type { EndingSelector } from "../../src/policy/endings.ts";
+import { TOKEN_PATH } from "../../src/settings/audiences.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import type { Flow } from "../support/flow.ts";
@@ -128,6 +130,7 @@ async function open(t: Parameters<typeof openFlow>[0]): Promise<Agent> {
         presented,
         { address: "192.0.2.1", certificates: [] },
         flow.ports.paths,
+        TOKEN_PATH,
       );
       assert.ok(proven.ok, JSON.stringify(proven));
       const now = flow.ports.clock.nowSeconds();

@@ -200,7 +200,7 @@ const NEVER: [string, string][] = [
   ].map((path): [string, string] => ["POST", path]),
   ["GET", "/audit/events"],
   ["GET", "/consents"],
-  ["GET", "/rp/jwks"],
+  ["GET", "/rp/jwks/company"],
   ["GET", "/register/some-client"],
 ];
 for (const [method, path] of NEVER) {

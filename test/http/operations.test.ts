@@ -298,7 +298,8 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
   );
   counters.request(request("/token"));
   counters.request(request("/jwks"));
-  counters.recorded([{ event: { type: "token.issued", outcome: "allow" } }]);
+  const client = { client_id: "a", auth_method: "any", aud: "https://as.example" };
+  counters.recorded([{ event: { type: "token.issued", outcome: "allow", client } }]);
   counters.refused("listen", "limit");
   counters.proxyField("SSL-Client-Cert");
   const throttle = { ...NO_THROTTLE, visit: () => 3 };
@@ -468,6 +469,31 @@ test("recorded events are counted by type and outcome, and refused ones are not"
     'mandate_events_total{type="token.issued",outcome="allow"} 2',
   ]);
   assert.equal((await get("/readyz")).status, 503);
+});
+
+test("B7523-D-5 events of clients with an assertion are counted by what it named, and those of others are not", async (t) => {
+  const counters = makeCounters("https://as.example");
+  const by = (aud?: string) => ({
+    event: {
+      type: "token.issued",
+      outcome: "allow",
+      client: { client_id: "a", auth_method: "any", ...(aud && { aud }) },
+    } as const,
+  });
+  counters.recorded([
+    by("https://as.example"),
+    by("https://as.example/token"),
+    by("https://as.example"),
+    by(),
+  ]);
+  const { get } = await open(t, {}, counters);
+  const lines = (await get("/metrics")).text
+    .split("\n")
+    .filter((line) => line.startsWith("mandate_assertions"));
+  assert.deepEqual(lines, [
+    'mandate_assertions_total{audience="issuer"} 2',
+    'mandate_assertions_total{audience="token-endpoint"} 1',
+  ]);
 });
 
 test("other paths answer 404, and other methods 405", async (t) => {

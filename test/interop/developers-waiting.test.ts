@@ -97,7 +97,7 @@ for (const [language, ending, skip] of languages) {
       const user = `${decision}-${ending}`;
       writeFileSync(join(page.folder, `waiting.${ending}`), waiting[ending]);
       const svidFile = join(page.folder, `${user}.jwt`);
-      writeFileSync(svidFile, await world.svid(`agents/${user}`, { aud: `${issuer}/token` }));
+      writeFileSync(svidFile, await world.svid(`agents/${user}`, { aud: issuer }));
       const ca = join(world.folder, "tls/ca.pem");
       const { next } = page.run(`waiting.${ending}`, {
         ...{ ISSUER: issuer, SVID_FILE: svidFile, NODE_EXTRA_CA_CERTS: ca, SSL_CERT_FILE: ca },

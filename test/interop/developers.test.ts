@@ -164,7 +164,7 @@ before(async () => {
 });
 after(() => stop(page, world, provider));
 
-const svidOf = (path: string): Promise<string> => world.svid(path, { aud: `${issuer}/token` });
+const svidOf = (path: string): Promise<string> => world.svid(path, { aud: issuer });
 
 /** What a program of the page has in its environment, if it is this workload. */
 async function environmentOf(path: string, more: Record<string, string>): Promise<Record<string, string>> {

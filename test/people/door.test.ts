@@ -65,7 +65,7 @@ const PATHS: readonly [path: string, allowed: string][] = [
   ["/account", "GET, HEAD"],
   ["/account/withdraw", "POST"],
   ["/backchannel-logout/company", "POST"],
-  ["/rp/jwks", "GET, HEAD"],
+  ["/rp/jwks/company", "GET, HEAD"],
 ];
 
 test("PROD-4.4-12 a server without signIn loads no file of the people's wing, and nothing is found at its paths", async (t) => {
@@ -91,7 +91,7 @@ test("PROD-4.4-12 a reload that configures signIn for the first time loads the p
   assert.deepEqual(ofPeople(loaded()), []);
   assert.deepEqual(await reload(withPeople), []);
   assert.equal((await ask("/authorize")).status, 400);
-  assert.equal((await ask("/rp/jwks")).status, 200);
+  assert.equal((await ask("/rp/jwks/company")).status, 200);
   const { status, headers } = await ask("/authorize", { method: "DELETE" });
   assert.deepEqual([status, headers["content-type"]], [405, "text/html; charset=utf-8"]);
   const modules = loaded();

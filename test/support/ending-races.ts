@@ -82,7 +82,7 @@ export async function openEndingRaces(postgres: string | undefined, count: numbe
 
   const svids = new Map<string, string>();
   const svidOf = async (id: string): Promise<string> => {
-    const svid = svids.get(id) ?? (await mintJwtSvid(world.trustDomain, { sub: id, aud: `${ISSUER}/token` }));
+    const svid = svids.get(id) ?? (await mintJwtSvid(world.trustDomain, { sub: id, aud: ISSUER }));
     svids.set(id, svid);
     return svid;
   };

@@ -88,7 +88,7 @@ export async function playUsers(world: World, provider: TestProvider): Promise<v
     /signout">\s*<input type="hidden" name="token" value="([^"]*)"/.exec(account.text) ?? [];
   await expect(303, browser.post("/signout", { token: signOut }));
   await expect(200, browser.get("/signin?provider=none"));
-  await expect(200, world.get("/rp/jwks"));
+  await expect(200, world.get("/rp/jwks/company"));
   const logout = { logout_token: await provider.logoutToken({ sub: "alice" }) };
   await expect(200, send(world, "/backchannel-logout/company", logout));
 }

@@ -193,8 +193,7 @@ export async function makeSurroundings(
     ca,
     trustDomain,
     idp,
-    svid: (path, input = {}) =>
-      mintJwtSvid(trustDomain, { sub: workload(path), aud: `${issuer}/token`, ...input }),
+    svid: (path, input = {}) => mintJwtSvid(trustDomain, { sub: workload(path), aud: issuer, ...input }),
     as: (svid) => ({ client_assertion_type: JWT_SPIFFE, client_assertion: svid }),
     async remove() {
       await idp.close();

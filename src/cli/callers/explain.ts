@@ -12,7 +12,7 @@ import type { Rule } from "../../policy/rules.ts";
 import { clientsOf, listsFor } from "../../policy/rules.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
-import { assertionAudiences } from "../../settings/audiences.ts";
+import { assertionAudiences, TOKEN_PATH } from "../../settings/audiences.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Jws } from "../../spec/rfc7515.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
@@ -93,7 +93,7 @@ function nameOfPlatform(
   const { registration } = match.value;
   const checkAt = (nowSeconds: number) =>
     checkWorkload(jws, registration, {
-      audiences: assertionAudiences(settings),
+      audiences: assertionAudiences(settings, TOKEN_PATH),
       nowSeconds,
       skewSeconds: settings.clockSkewSeconds,
       isTrustDomain: (name) => settings.trustDomains.has(name),

@@ -27,7 +27,8 @@ type From =
   /** Named in events alone. */
   | "trail";
 
-type LastUse = { timeMs: number; outcome: string };
+/** `audience`: what the assertion named that proved the client; absent for another method. */
+type LastUse = { timeMs: number; outcome: string; audience?: string };
 
 export type ListedCaller = {
   id: string;
@@ -181,11 +182,14 @@ async function readNewest(
 function note(uses: Uses, event: ShownEvent | undefined, timeMs: number): void {
   if (event?.client === undefined || !isCall(event)) return;
   const { client_id: id, workload, source } = event.client;
-  const last = { timeMs, outcome: event.outcome };
+  const last = useOf(event, timeMs);
   const from = SOURCES.find((one) => one === source) ?? "trail";
   if (!uses.has(id)) uses.set(id, { last, source: workload === id ? "workload" : from });
   if (workload !== undefined && !uses.has(workload)) uses.set(workload, { last, source: "workload" });
 }
+
+const useOf = ({ outcome, client }: Pick<ShownEvent, "outcome" | "client">, timeMs: number): LastUse =>
+  defined<LastUse>({ timeMs, outcome, audience: client?.aud });
 
 const SOURCES = ["configuration", "operator", "registration", "metadata_document"] as const;
 
@@ -214,7 +218,7 @@ async function lastUse(
   const [newest] = await audit.find(query);
   if (newest === undefined) return undefined;
   const last = holds(newest.body) ? newest : (await readTrailPage({ audit, turn }, query, holds)).shown[0];
-  return last && { timeMs: last.timeMs, outcome: readEvent(last.body)?.outcome ?? "" };
+  return last && useOf(readEvent(last.body) ?? { outcome: "" }, last.timeMs);
 }
 
 type Trace = (id: string) => {

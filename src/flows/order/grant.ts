@@ -5,7 +5,7 @@ import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenOk } from "../../result.ts";
-import { assertionAudiences } from "../../settings/audiences.ts";
+import { assertionAudiences, TOKEN_PATH } from "../../settings/audiences.ts";
 import type { TrustedIssuer } from "../../settings/settings.ts";
 import { checkIdJag } from "../../spec/id-jag.ts";
 import type { GrantProfile, NamedGrant } from "../../spec/rfc7523.ts";
@@ -41,7 +41,10 @@ export function readGrant(
   const checked =
     profile === "id-jag"
       ? checkIdJag({ claims }, { ...rule, issuer: us })
-      : checkGrant({ claims }, { ...rule, audiences: assertionAudiences(settings), requireClientId });
+      : checkGrant(
+          { claims },
+          { ...rule, audiences: assertionAudiences(settings, TOKEN_PATH), requireClientId },
+        );
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { subject: foreign, scope, resources, expiresAtSeconds, audience, jti } = checked.value;
   return whenOk(mapSubject(ports, issuer, foreign, claims), ({ sub, origin }) => {

@@ -128,7 +128,7 @@ export function openProviders(options: ProviderOptions): OpenProviders {
       const { reason, said } = tokens.error;
       return err({ ...tokens.error, reason: ABOUT_USER.get(said?.error) ?? reason });
     },
-    published: () => [...sources.values()].flatMap(({ keys }) => keys.map(({ publicJwk }) => publicJwk)),
+    published: (name) => sources.get(name)?.keys.map(({ publicJwk }) => publicJwk),
     configure(providers) {
       const next = new Map<string, Source>();
       for (const [name, provider] of providers) {

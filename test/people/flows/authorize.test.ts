@@ -357,6 +357,23 @@ test("POLICY-D-22 the event of a pushed or redeemed request has the known name t
   );
 });
 
+test("STU-D-1, B7523-5-1, B7523-D-5 an assertion of a pushed request names the issuer alone, and its event has type and audience", async () => {
+  const ask = (aud: string) => {
+    const claims = { iss: KEYED, sub: KEYED, aud, jti: randomUUID(), iat: seconds(), exp: seconds() + 60 };
+    const assertion = forge(signer, claims, { header: { typ: "JWT" } });
+    const proof = { client_assertion_type: JWT_BEARER, client_assertion: assertion };
+    return push(request(verifierOf(), { client_id: KEYED, ...proof }), {});
+  };
+  const refused = await ask(`${ISSUER}/token`);
+  assert.deepEqual([refused.status, (refused.body as { error?: string }).error], [400, "invalid_client"]);
+  assert.equal((await ask(ISSUER)).status, 201);
+  const proven = (await service.events()).map(({ client }): Partial<Record<string, unknown>> => client ?? {});
+  assert.deepEqual(
+    proven.filter(({ aud }) => aud !== undefined).map(({ aud, typ }) => [aud, typ]),
+    [[ISSUER, "JWT"]],
+  );
+});
+
 test("RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-4-1, RFC9126-4-5 a pushed request is the same row, opened by one browser until it is decided", async () => {
   const pushed = await push(request(verifierOf()));
   assert.equal(pushed.status, 201, pushed.text);

@@ -301,6 +301,26 @@ test("PAGE-D-4 many tabs of one browser wait for their user at the same time", a
   );
 });
 
+test("STU-D-6 each provider finds the keys for itself alone, and no path has those of all", async (t) => {
+  const [company, other] = [provider.provider({}), provider.provider({ clientId: "mandate-at-other" })];
+  const service = await serviceWith(t, { signIn: { providers: { company, other } } });
+  const kids = async (path: string) => {
+    const { status, body } = await service.get(path);
+    assert.equal(status, 200, path);
+    return (body as { keys: { kid: string }[] }).keys.map(({ kid }) => kid);
+  };
+  await new Browser(service, provider).get("/signin?provider=company");
+  const [first = [], second = []] = await Promise.all(
+    ["company", "other"].map((one) => kids(`/rp/jwks/${one}`)),
+  );
+  assert.equal(first.length, 1);
+  assert.equal(second.length, 1);
+  assert.notEqual(first[0], second[0]);
+  for (const path of ["/rp/jwks", "/rp/jwks/", "/rp/jwks/none"]) {
+    assert.equal((await service.get(path)).status, 404, path);
+  }
+});
+
 test("PROD-4.4-12 without signIn there is none of this", async (t) => {
   const { signIn: _, policies: __, clients: ___, ...without } = forPeople(provider);
   const service = await makeService(without, { files: files(provider) });
@@ -311,7 +331,7 @@ test("PROD-4.4-12 without signIn there is none of this", async (t) => {
     "/signin",
     "/callback/company",
     "/signed-out",
-    "/rp/jwks",
+    "/rp/jwks/company",
   ]) {
     assert.equal((await service.get(path)).status, 404, path);
   }

@@ -430,7 +430,7 @@ test("OIDC-9-1, OIDC-9-2, OIDC-D-1 this server proves itself by a key of its own
         return one;
       },
     );
-  assert.ok((await kids("/rp/jwks")).includes(kid));
+  assert.ok((await kids("/rp/jwks/company")).includes(kid));
   assert.ok(!(await kids("/jwks")).includes(kid));
 });
 
