@@ -95,7 +95,8 @@ export function judge(
     scope,
     fallen,
     narrowed,
-    expiresAtSeconds,
+    // RTE-D-6: the user's word has an end, and nothing that rests on it is good for longer.
+    expiresAtSeconds: Math.min(expiresAtSeconds, consent?.expiresAtSeconds ?? expiresAtSeconds),
     consent: under,
     bound,
   });
@@ -305,7 +306,7 @@ function covers(
     // JOB-D-6: what was given for one job counts in no other, and not without it.
     (consent.jobId === undefined || (consent.jobId === job?.id && consent.jobIssuer === job.iss)) &&
     inForceOf(policy, consent).some((one) => one.target === target) &&
-    (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) > nowSeconds
+    (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) - nowSeconds >= TOKEN_SECONDS_MIN
   );
 }
 

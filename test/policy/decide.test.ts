@@ -316,15 +316,15 @@ const cases: Case[] = [
     allowed,
   ],
   [
-    "PROD-2.6-4 an exchange with a consent that expires now is denied",
+    "PROD-2.6-4, RTE-D-6 an exchange with a consent that expires in less than 5 s is denied",
     [rule],
-    withConsent({ expiresAtSeconds: now }),
+    withConsent({ expiresAtSeconds: now + 4 }),
     no("consent"),
   ],
   [
     "PROD-2.6-4 an exchange with a consent that expires later is allowed",
     [rule],
-    withConsent({ expiresAtSeconds: now + 1 }),
+    withConsent({ expiresAtSeconds: now + 5 }),
     allowed,
   ],
   [
@@ -984,6 +984,12 @@ const lifetimes: [string, Patch, AccessPatch, number][] = [
     "PROD-8.4-1, RFC8693-2.1-24 a token expires with its subject token at the latest",
     rule,
     withSubject({ expiresAtSeconds: now + 90 }),
+    90,
+  ],
+  [
+    "RTE-D-6, RTE-5-4 a token expires with the consent that it rests on at the latest",
+    rule,
+    withConsent({ expiresAtSeconds: now + 90 }),
     90,
   ],
   ["PROD-8.4-1 the lifetime counts from the request", rule, { nowSeconds: now + 550 }, 600],

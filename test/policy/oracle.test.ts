@@ -234,11 +234,16 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
     for (const consent of asked.consents) {
       const { origin, actor, expiresAtSeconds = Number.MAX_SAFE_INTEGER } = consent;
       if (origin.iss !== subject?.origin.iss || origin.sub !== subject.origin.sub) continue;
-      if (actor !== (workload ?? clientId) || expiresAtSeconds <= nowSeconds) continue;
+      if (actor !== (workload ?? clientId) || expiresAtSeconds < nowSeconds + 5) continue;
       const isOfJob = consent.jobId === job?.id && consent.jobIssuer === job?.iss;
       if (consent.jobId !== undefined && !isOfJob) continue;
       if (!consent.targets.some((name) => called(name) === target)) continue;
-      grants.push({ ...common, scope: left([consent.scopes]), consent: consent.id });
+      grants.push({
+        ...common,
+        exp: Math.min(exp, expiresAtSeconds),
+        scope: left([consent.scopes]),
+        consent: consent.id,
+      });
     }
   }
   const order = (grant: Grant): string => `${grant.rule} ${grant.consent}`;
@@ -393,7 +398,7 @@ function generator(seed: number) {
       actor: chance(80) ? (workload ?? clientId) : random.pick(workloads),
       targets: some(targetNames),
       scopes: some(scopeNames, 70),
-      ...maybe(30, "expiresAtSeconds", () => now + random.pick([-1, 0, 1, 500])),
+      ...maybe(30, "expiresAtSeconds", () => now + random.pick([-1, 0, 4, 5, 40, 500])),
     });
     const target = chance(exchanges ? 97 : 50)
       ? random.pick([...(exchanges ? partnerNames : serverNames), ...targetNames, "t4"])
