@@ -6,7 +6,15 @@
 import assert from "node:assert/strict";
 import * as v from "valibot";
 import type { Choice, Given, PermissionsAt } from "../../src/people/policy/permissions.ts";
-import { choiceOf, givenOf, permissionsBy, sentenceOf } from "../../src/people/policy/permissions.ts";
+import {
+  choiceOf,
+  endOfGiven,
+  givenOf,
+  permissionsBy,
+  recordOf,
+  replacedBy,
+  sentenceOf,
+} from "../../src/people/policy/permissions.ts";
 import type { AccessRequest, Consent, JobBounds, MissingConsent } from "../../src/policy/access.ts";
 import { unaskedRules } from "../../src/policy/closure.ts";
 import { decide } from "../../src/policy/decide.ts";
@@ -215,6 +223,38 @@ function tickedBy({ at, agents }: Choice, ticks: Ticks) {
   return pairs;
 }
 
+/** What stood before at the same target lasts as long as it did, or as the page says; what is ticked, as the page says. */
+function compareEnds(random: Prng, policy: PolicySet, request: Asked, given: Given, about: string): void {
+  const { agent, missing, choice } = request;
+  const { target, scope } = missing;
+  const [own] = choice.at;
+  const all =
+    own === undefined || own.limits.length === 0 ? undefined : own.limits.map(({ detail }) => detail);
+  const old: Consent = {
+    ...{ id: "page-old", version: 1, origin: ALICE, actor: agent, targets: target.names.slice(0, 1) },
+    ...{ scopes: some(random, SCOPES, 1), expiresAtSeconds: NOW + 86_400 * (1 + random.below(90)) },
+    ...(all !== undefined && random.below(4) > 0 && { details: all }),
+  };
+  const asking = { target, scope, details: all, job: undefined };
+  const kept = replacedBy(policy, [old], asking);
+  const ends = endOfGiven(
+    NOW,
+    86_400 * 30,
+    kept === undefined || kept.permissions.length === 0 ? {} : { kept },
+  );
+  // The record may have changed since the page was looked at.
+  const standing = { ...old, version: 1 + random.below(2) };
+  const { before, scopes } = recordOf(policy, [standing], { ...asking, details: given.details }, given, kept);
+  const lasts = new Map(before === undefined ? old.scopes.map((one) => [one, old.expiresAtSeconds]) : []);
+  for (const one of scopes) lasts.set(one, ends);
+  for (const one of given.scopes) assert.equal(lasts.get(one), ends, about);
+  for (const one of old.scopes.filter((one) => !scope.includes(one) && target.scopes.includes(one))) {
+    const isShown = kept?.permissions.some((shown) => shown.scope === one) === true;
+    if (lasts.get(one) !== old.expiresAtSeconds) assert.ok(isShown && lasts.get(one) === ends, about);
+    assert.ok((lasts.get(one) ?? 0) <= (old.expiresAtSeconds ?? 0), `${one} lasts longer, ${about}`);
+  }
+}
+
 /** Compares so many random requests, and throws at the first one that differs; returns how many of each kind there were. */
 export function comparePermissions(rounds: number, seed: number, give = givenOf) {
   const random = prng(seed);
@@ -245,6 +285,7 @@ export function comparePermissions(rounds: number, seed: number, give = givenOf)
         seen.lacking++;
         continue;
       }
+      if (bounds === undefined) compareEnds(prng(seed + asked), policy, request, given.value, about);
       const consents = recorded(given.value, bounds && "job_1");
       // What is recorded, pair by pair.
       const written = consents.flatMap(({ actor, targets, scopes, details = [] }) =>

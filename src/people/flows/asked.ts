@@ -18,8 +18,9 @@ import { choiceOf } from "../policy/permissions.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
 import { ATTEMPTS_MAX } from "./ask-user.ts";
 import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
-import type { Decision, DecisionPage, FormError, Offered, Visitor, Waits } from "./decision.ts";
-import { decideOffer, renewed, showOffer, withoutJob } from "./decision.ts";
+import type { Decision, DecisionPage, FormError, Visitor, Waits } from "./decision.ts";
+import { decideOffer, renewed, showOffer, withStanding } from "./decision.ts";
+import type { Offered } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice, notice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
@@ -76,7 +77,6 @@ async function show(
     clientId: ask.clientId,
     chain: ask.subject?.chain ?? [],
     reason: ask.reason,
-    without: await withoutJob(ports, found.session, actor, ask, pending.job),
   });
 }
 
@@ -110,7 +110,7 @@ async function find(
   if (pending.decided && !isRetractable(pending))
     return countedNotice(ports, audited, "request_decided", "request_decided");
   const offer = await offerOf(ports, pending, origin);
-  if (offer.ok) return { about: id, place, pending, offer: offer.value, session };
+  if (offer.ok) return { about: id, place, by: partiesOf(pending), pending, offer: offer.value, session };
   const kind = offer.error === "request_decided" ? "request_decided" : "ask_gone";
   return countedNotice(ports, audited, kind, offer.error);
 }
@@ -171,8 +171,14 @@ async function offerOf(
   const asking = { target, name: target.names[0] ?? "", scope, details, bounds: job?.bounds };
   const choice = choiceOf(policy, asking, ask, origin);
   const endsAtSeconds = ask.job?.bounds.notAfterSeconds;
-  return ok(defined<AskedOffer>({ ...missing, choice, job, endsAtSeconds, denied: pending.denied }));
+  const offer = defined<AskedOffer>({ ...missing, choice, job, endsAtSeconds, denied: pending.denied });
+  return ok(withStanding(policy, origin, ask, consents, offer, ask.job));
 }
+
+const partiesOf = ({ actor, ask }: PendingConsent): Waits["by"] =>
+  [actor, ask.clientId, ...(ask.subject?.chain ?? []).flatMap(({ sub, iss }) => [sub, iss])].map((id) => ({
+    id,
+  }));
 
 const isRetractable = ({ denied, told }: PendingConsent): boolean => denied === true && told !== true;
 
@@ -197,8 +203,9 @@ export async function openQuestions(
       if (decided || closed || (await questionOver(ports, pending, origin)) !== undefined) return [];
       const offer = await offerOf(ports, pending, origin);
       if (!offer.ok) return [];
-      const waits = { about: id, place: { page: "ask", id }, session } as const;
-      const onItsPage = offer.value.details !== undefined || offer.value.job !== undefined;
+      const waits = { about: id, place: { page: "ask", id }, by: partiesOf(pending), session } as const;
+      const { details, job, kept } = offer.value;
+      const onItsPage = details !== undefined || job !== undefined || kept !== undefined;
       return [{ ...showOffer(ports, waits, offer.value, pending), actor, onItsPage }];
     }),
   );

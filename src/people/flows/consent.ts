@@ -16,21 +16,17 @@ import type { Entry, Guard, JobRecord, PendingConsent, Precondition, RowChange }
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import { detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
+import { detailsJson } from "../../spec/rfc9396.ts";
 import type { Given } from "../policy/permissions.ts";
+import { PAGE_CONSENT, recordOf } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PagePlace, PeopleRow } from "../records.ts";
-import type { Offered, Waits } from "./decision.ts";
+import type { Waits } from "./decision.ts";
 import { endsAt, shownIn } from "./decision.ts";
+import type { Offered } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
-
-/**
- * The prefix of consents that a page recorded, so that a page never changes one that the user or an administrator
- * recorded by API.
- */
-const PREFIX = "page-";
 
 /** The write is tried twice, in case the same consent is changed by another request at the same time. */
 const ATTEMPTS_MAX = 2;
@@ -135,33 +131,19 @@ async function recordOne(
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const nowSeconds = ports.clock.nowSeconds();
     const standing = await ports.facts.consents(session.origin, actor, nowSeconds);
-    const before = standing.find(
-      ({ id, targets, details: before, jobId, jobIssuer }) =>
-        id.startsWith(PREFIX) &&
-        jobId === inJob?.id &&
-        jobIssuer === inJob?.iss &&
-        targets.every((name) => policy.targets.get(name) === target) &&
-        // RAR-D-10: scopes that were given within other limits, or within none, would be wider under these.
-        isSameDetails(detailsJson(before), details),
-    );
-    // Scopes that were given before and not asked about now stay; those that were asked about become what the user
-    // answered.
-    // JOB-D-26: one that the target has no more goes, or it would count again if the target had one of that name.
-    const kept = before?.scopes.filter((one) => !asked.includes(one) && target.scopes.includes(one)) ?? [];
-    // PAGE-D-6: no scope lasts longer than the page said when it was given, so what is kept sets the end of the record.
-    const ends = endsAt(ports, offer);
-    const keptUntil = kept.length > 0 ? before?.expiresAtSeconds : undefined;
+    const asking = { target, scope: asked, details, job: inJob };
+    const { before, scopes: written } = recordOf(policy, standing, asking, given, offer.kept);
     const consent = defined<Consent>({
-      id: before?.id ?? `${PREFIX}${ports.random.id()}`,
+      id: before?.id ?? `${PAGE_CONSENT}${ports.random.id()}`,
       version: (before?.version ?? 0) + 1,
       origin: session.origin,
       actor,
       targets: target.names.slice(0, 1),
-      scopes: [...kept, ...given.scopes],
+      scopes: written,
       details,
       jobId: inJob?.id,
       jobIssuer: inJob?.iss,
-      expiresAtSeconds: Math.min(ends, keptUntil ?? ends),
+      expiresAtSeconds: endsAt(ports, offer),
     });
     const { id, version, targets, scopes, expiresAtSeconds } = consent;
     const recorded = await ports.journal.record(
@@ -212,7 +194,7 @@ async function approveJob(
   const consents = given.consents.map((one) =>
     defined<Consent>({
       ...one,
-      id: `${PREFIX}${ports.random.id()}`,
+      id: `${PAGE_CONSENT}${ports.random.id()}`,
       version: 1,
       origin,
       expiresAtSeconds: bounds.notAfterSeconds,

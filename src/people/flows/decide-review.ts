@@ -14,7 +14,7 @@ import type { Denied } from "../../policy/access.ts";
 import { userDigest } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { JobRecord, RowChange } from "../../records.ts";
-import { defined } from "../../result.ts";
+import { defined, ok } from "../../result.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
 import type { Given } from "../policy/permissions.ts";
@@ -22,10 +22,10 @@ import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
-import type { Decision, FormError, Visitor } from "./decision.ts";
-import { decideOffer, renewed, withoutJob } from "./decision.ts";
+import type { Decision, Visitor } from "./decision.ts";
+import { decideOffer, renewed, withStanding } from "./decision.ts";
 import type { ReviewOffer } from "./offer.ts";
-import { offerTo } from "./offer.ts";
+import { askerOf, offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
 import { isRedeemed } from "./redeem-code.ts";
@@ -43,14 +43,14 @@ export async function openReview(
 ): Promise<Review | Outcome> {
   const found = await findRequest(ports, audited, id, visitor);
   if ("next" in found) return found;
-  const { request, client, session } = found;
+  const { request, client } = found;
   const seal = (changed: PendingRequest) => ports.waiting.seal("request", visitor.browser ?? "", changed);
   const longer = renew ? renewed(ports, request) : undefined;
   if (longer !== undefined) return { next: "place", place: { page: "review", id: seal(longer) } };
-  const offer = offerTo(ports, client, request, session);
+  const offer = await offerOf(ports, found);
   if (offer.ok) {
     const full = await answerToFull(ports, audited, found, client.clientId, offer.value);
-    return full ?? show(ports, found, offer.value);
+    return full ?? showReview(ports, found, offer.value);
   }
   const demanded = demandSignIn(ports, request, offer.error);
   if (demanded !== undefined) return { next: "sign_in", place: { page: "review", id: seal(demanded) } };
@@ -59,15 +59,16 @@ export async function openReview(
   return refuse(ports, audited, found, LOOK, offer.error.reason, error);
 }
 
-async function show(
+/** What the policy allows now, and what stands already. */
+async function offerOf(
   ports: ReviewPorts,
-  found: Found,
-  offer: ReviewOffer,
-  error?: FormError,
-): Promise<Review> {
-  const { session, client } = found;
-  const without = await withoutJob(ports, session, client.clientId, client, offer.job);
-  return defined<Review>({ ...showReview(ports, found, offer), without, ...error });
+  { client, request, session }: Found,
+): Promise<ReturnType<typeof offerTo>> {
+  const offer = offerTo(ports, client, request, session);
+  if (!offer.ok) return offer;
+  const { origin } = session;
+  const standing = await ports.facts.consents(origin, client.clientId, ports.clock.nowSeconds());
+  return ok(withStanding(ports.settings().policy, origin, askerOf(client), standing, offer.value));
 }
 
 const TOLD_BY: Partial<Record<Denied["kind"], AuthorizationError>> = {
@@ -84,15 +85,15 @@ export async function decideReview(
 ): Promise<Review | Outcome> {
   const found = await findRequest(ports, audited, id, visitor);
   if ("next" in found) return found;
-  const { request, client, session } = found;
+  const { request, client } = found;
   const click = clickOf(ports, decision);
   return decideOffer<ReviewOffer, Review>(ports, audited, decision, {
     ...found,
     // RFC9126-4-6, RFC9126-7.4-1
-    offer: offerTo(ports, client, request, session),
+    offer: await offerOf(ports, found),
     refreshOf: (offer) => refreshOf(ports, client, offer),
     confirmed: decision.confirmed || !mustConfirm(client, request.redirectUri),
-    again: (offer, error) => show(ports, found, offer, error),
+    again: (offer, error) => ({ ...showReview(ports, found, offer), ...error }),
     refuse: (reason) => refuse(ports, audited, found, click, reason, DENIED),
     give: (offer, given) => give(ports, { audited, found, click, decision }, offer, given),
   });

@@ -3,15 +3,20 @@
 import type { Reason } from "../../audit/reasons.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { RENEWALS_MAX, REQUEST_SECONDS } from "../../limits/people.ts";
+import type { Consent, JobInForce, Origin } from "../../policy/access.ts";
 import { unaskedRules } from "../../policy/closure.ts";
-import type { ProposedJob } from "../../policy/jobs.ts";
+import type { PolicySet, Target } from "../../policy/rules.ts";
+import type { Worded } from "../../policy/worded.ts";
 import type { Result } from "../../result.ts";
+import { namingOf } from "../../settings/agents.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import type { Asker, Choice, Given, Lack, PermissionsAt, Ticked } from "../policy/permissions.ts";
-import { givenOf, permissionsBy, standingFor } from "../policy/permissions.ts";
+import { endOfGiven, givenOf, permissionsBy, replacedBy, standingFor } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
+import type { Offered } from "./offer.ts";
+import { furtherAgentsOf } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { countedNotice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
@@ -28,16 +33,6 @@ export type Decision = Ticked & {
   formToken: string;
 };
 
-export type Offered = {
-  choice: Choice;
-  /** The job that the user is asked to approve. */
-  job?: ProposedJob;
-  /** What is given ends with this job of what was asked in it. */
-  endsAtSeconds?: number;
-  /** The user has refused it before. */
-  denied?: true;
-};
-
 /** Why a form is shown again, with nothing decided: a box is missing. */
 export type Problem = Lack | "unconfirmed";
 
@@ -45,10 +40,13 @@ export type Problem = Lack | "unconfirmed";
 export type FormError = { problem: Problem; ticked: Ticked & { confirmed: boolean } };
 
 /** What waits for a decision of this session: `about` is the id that its form tokens are bound to. */
-export type Waits = { about: string; place: PagePlace & { id: string }; session: OpenSession };
-
-/** By a consent on record, and by rules that ask no user. */
-export type Without = { already: readonly PermissionsAt[]; unasked: readonly PermissionsAt[] };
+export type Waits = {
+  about: string;
+  place: PagePlace & { id: string };
+  session: OpenSession;
+  /** The parties that the page names as those that ask, with what they call themselves. */
+  by: readonly { id: string; claimedName?: Worded }[];
+};
 
 /** What a page shows on which a user decides. */
 export type DecisionPage<O extends Offered> = Partial<FormError> & {
@@ -59,8 +57,6 @@ export type DecisionPage<O extends Offered> = Partial<FormError> & {
   offer: O;
   /** The form token, which is bound to session and request, and to what the page shows (PAGE-D-5). */
   formToken: string;
-  /** JOB-D-5: beside a job, what its agent may do without it. */
-  without?: Without;
   /** The form token of a sign-out. */
   signOutToken: string;
   expiresAtSeconds: number;
@@ -70,18 +66,19 @@ export type DecisionPage<O extends Offered> = Partial<FormError> & {
 /** `refresh` says how long refresh tokens that come of it are good. */
 export function showOffer<O extends Offered>(
   ports: Pick<PeoplePorts, "settings" | "formTokens">,
-  { about, place, session }: Waits,
+  waits: Waits,
   offer: O,
   { renewals, expiresAtSeconds }: { renewals: number; expiresAtSeconds: number },
   refresh?: RefreshSettings,
 ): DecisionPage<O> {
+  const { about, place, session } = waits;
   const tokenOf = (subject: string): string => ports.formTokens.of(session.key, subject);
   return {
     next: "page",
     id: place.id,
     session,
     offer,
-    formToken: `${tokenOf(about)}.${tokenOf(shownOn(ports, about, offer, refresh))}`,
+    formToken: `${tokenOf(about)}.${tokenOf(shownOn(ports, waits, offer, refresh))}`,
     signOutToken: tokenOf(SIGN_OUT),
     expiresAtSeconds,
     renewable: renewals < RENEWALS_MAX,
@@ -89,26 +86,32 @@ export function showOffer<O extends Offered>(
 }
 
 /**
- * PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, in which words, and for how long; the settings may
- * change before the click.
+ * PAGE-D-11, PAGE-D-45, REFRESH-D-1: all that the page says of what a click gives: to which parties, in which words, and
+ * for how long; the settings may change before the click.
  */
 const shownOn = (
   { settings }: Pick<PeoplePorts, "settings">,
-  about: string,
-  { choice, job, endsAtSeconds, denied }: Offered,
+  { about, by, session }: Waits,
+  offer: Offered,
   refresh: RefreshSettings | undefined,
 ): string => {
-  const consentSeconds = settings().signIn?.consentSeconds;
-  return JSON.stringify([
-    "shown",
-    about,
-    shownIn(choice),
-    consentSeconds,
-    refresh,
-    job,
-    endsAtSeconds,
-    denied,
-  ]);
+  const { agents, policy, signIn } = settings();
+  const { choice, job, endsAtSeconds, denied, kept, without } = offer;
+  const further = furtherAgentsOf(policy, offer, session);
+  const named = [...by, ...[...choice.agents, ...further.map((id) => ({ id }))]];
+  const at = ({ target, name, permissions }: PermissionsAt) => [name, target.title, permissions];
+  const said = [
+    ["shown", about, shownIn(choice), signIn?.consentSeconds, refresh, job, endsAtSeconds, denied, further],
+    named.map(({ id, claimedName }: Waits["by"][number]) => [id, namingOf(agents, id, claimedName)]),
+    choice.at.map(({ target, limits }) => [
+      ...[target.title, target.partner?.jobs],
+      limits.map(({ detail }) => target.details.get(detail.type)),
+    ]),
+    kept && [kept.permissions, kept.consent.expiresAtSeconds],
+    without && [without.already.map(at), without.unasked.map(at)],
+    choice.unasked.map((one) => one.at.map(at)),
+  ];
+  return JSON.stringify(said, (_, value: unknown) => (value instanceof Map ? [...value] : value));
 };
 
 /** JOB-D-5: the boxes with their words, and whom they are for. */
@@ -121,31 +124,33 @@ export const shownIn = ({ at, agents, unasked }: Choice): Json => {
   return [shown, agents.map(({ id, may }) => [id, [...may]]), beside] as unknown as Json;
 };
 
-/** When what is given ends: no later than the job that it is given for or in. */
 export const endsAt = (
   { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
-  { job, endsAtSeconds }: Offered,
-): number =>
-  Math.min(
-    clock.nowSeconds() + (settings().signIn?.consentSeconds ?? 0),
-    job?.bounds.notAfterSeconds ?? endsAtSeconds ?? Number.POSITIVE_INFINITY,
-  );
+  offer: Offered,
+): number => endOfGiven(clock.nowSeconds(), settings().signIn?.consentSeconds ?? 0, offer);
 
-/** What the agent may do without the job that it asks for, which a stop of the job does not end (JOB-D-5). */
-export async function withoutJob(
-  { facts, clock, settings }: Pick<PeoplePorts, "facts" | "clock" | "settings">,
-  { origin }: OpenSession,
-  actor: string,
+/** What stands already, of which the page tells: what the click changes, and what a stop of the job does not end (JOB-D-5). */
+export function withStanding<O extends Offered & { target: Target; scope: readonly string[] }>(
+  policy: PolicySet,
+  origin: Origin,
   asker: Asker,
-  job: ProposedJob | undefined,
-): Promise<Without | undefined> {
-  if (job === undefined) return undefined;
-  const { policy } = settings();
-  const standing = await facts.consents(origin, actor, clock.nowSeconds());
-  const already = standing.filter(({ jobId }) => jobId === undefined);
+  standing: readonly Consent[],
+  offer: O,
+  inJob?: JobInForce,
+): O {
+  if (offer.job === undefined) {
+    const { target, scope, choice } = offer;
+    const limits = choice.at[0]?.limits ?? [];
+    const details = limits.length === 0 ? undefined : limits.map(({ detail }) => detail);
+    const kept = replacedBy(policy, standing, { target, scope, details, job: inJob });
+    return kept === undefined || kept.permissions.length === 0 ? offer : { ...offer, kept };
+  }
+  const already = standing
+    .filter(({ jobId }) => jobId === undefined)
+    .flatMap((consent) => standingFor(policy, origin, asker, consent));
   return {
-    already: already.flatMap((consent) => standingFor(policy, origin, asker, consent)),
-    unasked: permissionsBy(policy, unaskedRules(policy, origin, asker)),
+    ...offer,
+    without: { already, unasked: permissionsBy(policy, unaskedRules(policy, origin, asker)) },
   };
 }
 
@@ -181,14 +186,15 @@ export async function decideOffer<O extends Offered, P, R = Outcome>(
   ports: Pick<PeoplePorts, "settings" | "formTokens" | "authFailures">,
   audited: AuditedRequest,
   { allows, formToken, ...ticked }: Omit<Decision, "confirmed">,
-  { about, place, session, offer, refreshOf, confirmed, again, refuse, give }: Decidable<O, P, R>,
+  { offer, refreshOf, confirmed, again, refuse, give, ...waits }: Decidable<O, P, R>,
 ): Promise<Outcome | P | R> {
+  const { about, place, session } = waits;
   const [made = "", shown = ""] = formToken.split(".");
   const foreign = checkForm(ports, audited, session, { formToken: made, about });
   if (foreign !== undefined) return foreign;
   if (!allows) return refuse("user_refused");
   if (!offer.ok) return refuse(offer.error.reason);
-  const seen = shownOn(ports, about, offer.value, refreshOf?.(offer.value));
+  const seen = shownOn(ports, waits, offer.value, refreshOf?.(offer.value));
   const changed = checkForm(ports, audited, session, { formToken: shown, about: seen }, place);
   if (changed !== undefined) return changed;
   const given = givenOf(offer.value.choice, ticked, offer.value.job?.bounds);

@@ -1,6 +1,7 @@
 /** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
 import type { AccessRequest, Allowed, Consent, Denied, JobBounds } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
+import type { ProposedJob } from "../../policy/jobs.ts";
 import { proposedJob } from "../../policy/jobs.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
 import { allowsRefresh, isFor, SELF } from "../../policy/rules.ts";
@@ -9,11 +10,27 @@ import { defined, ok } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
-import type { Asker } from "../policy/permissions.ts";
+import type { Asker, Choice, Kept, PermissionsAt } from "../policy/permissions.ts";
 import { choiceOf } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PendingRequest, Session } from "../records.ts";
-import type { Offered } from "./decision.ts";
+
+/** By a consent on record, and by rules that ask no user. */
+export type Without = { already: readonly PermissionsAt[]; unasked: readonly PermissionsAt[] };
+
+export type Offered = {
+  choice: Choice;
+  /** The job that the user is asked to approve. */
+  job?: ProposedJob;
+  /** What is given ends with this job of what was asked in it. */
+  endsAtSeconds?: number;
+  /** The user has refused it before. */
+  denied?: true;
+  /** PAGE-D-45: what was given before, and ends with what is given now. */
+  kept?: Kept;
+  /** JOB-D-5: beside a job, what its agent may do without it. */
+  without?: Without;
+};
 
 /** What the policy would allow, and what of it the user chooses. */
 export type ReviewOffer = Allowed & Offered;
@@ -65,7 +82,7 @@ export function offerTo(
 }
 
 /** A client of people, which is no actor by what it could act as. */
-const askerOf = ({ clientId, registrationClass, scopes: clientScopes }: Client): Asker =>
+export const askerOf = ({ clientId, registrationClass, scopes: clientScopes }: Client): Asker =>
   defined<Asker>({ clientId, registrationClass, clientScopes });
 
 /** REFRESH-D-1: whether refresh tokens come of it, so that the user is told for how long. */

@@ -103,8 +103,12 @@ export async function findRequest(
   // PAGE-D-13: the redirect URI is checked again, because a code must not go to a place that the client no longer has.
   const redirect = redirectOf(ports, client.value, request.redirectUri);
   if (!redirect.ok) return countedNotice(ports, audited, "redirect_refused", redirect.error.kind);
-  return { about: request.id, place, request, client: client.value, session };
+  return { about: request.id, place, by: partiesOf(client.value), request, client: client.value, session };
 }
+
+const partiesOf = ({ clientId: id, claimedName }: Client): Waits["by"] => [
+  defined<Waits["by"][number]>({ id, claimedName }),
+];
 
 /**
  * The answer to a click may have been lost: the page is shown again in its own session, for as long as a code is good.

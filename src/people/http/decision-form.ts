@@ -5,13 +5,14 @@ import type { HttpRequest } from "../../http/handler.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { Decision, DecisionPage, Offered, Visitor, Without } from "../flows/decision.ts";
+import type { Decision, DecisionPage, Visitor } from "../flows/decision.ts";
 import { endsAt } from "../flows/decision.ts";
+import type { Offered, Without } from "../flows/offer.ts";
 import { furtherAgentsOf } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
 import type { PermissionView } from "../pages/display-names.ts";
 import type { JobView } from "../pages/job-part.ts";
-import type { Choice } from "../policy/permissions.ts";
+import type { Choice, Kept } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import { permissionView, shownDetail, shownParty, shownTarget, shownUser, zoneOf } from "./known-as.ts";
 import { digestOf } from "./page-answers.ts";
@@ -41,8 +42,9 @@ export function decisionView(
       permissions: permissions.map(({ box, scope, sentence }) => ({ box, scope, sentence })),
       limits: limits.map(({ box, detail }) => ({ box, detail: shownDetail(target, detail) })),
     })),
-    job: job && jobView(ports, job, choice, page.without),
+    job: job && jobView(ports, job, choice, offer.without),
     untilSeconds: endsAt(ports, offer),
+    kept: offer.kept && keptView(offer.kept, choice),
     nowSeconds: ports.clock.nowSeconds(),
     agents: furtherAgentsOf(policy, offer, session).map((one) => shownParty(agents, one)),
     denied,
@@ -58,6 +60,10 @@ export function decisionView(
     renewable: page.renewable,
   });
 }
+
+/** PAGE-D-45: what else is in the record, all of it at the target that asks. */
+const keptView = ({ consent, permissions }: Kept, { at: [own] }: Choice): DecisionView["kept"] =>
+  own && { ...permissionView({ ...own, permissions }), untilSeconds: consent.expiresAtSeconds ?? 0 };
 
 /** JOB-D-5: every bound, and each agent that would take part. */
 function jobView(

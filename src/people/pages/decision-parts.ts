@@ -5,12 +5,12 @@ import { inLanguage } from "../../policy/worded.ts";
 import type { FormError } from "../flows/decision.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
-import type { ShownTarget, ShownUser } from "./display-names.ts";
+import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
 import { shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { JobView } from "./job-part.ts";
-import { jobPart, participants } from "./job-part.ts";
+import { briefly, jobPart, participants } from "./job-part.ts";
 import { untilOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { partyName } from "./parties.ts";
@@ -28,6 +28,8 @@ export type DecisionView = Partial<FormError> & {
   /** Until when what is allowed lasts, and the time of the page. */
   untilSeconds: number;
   nowSeconds: number;
+  /** What was given before, which ends at the same time from now on, and until when it lasted. */
+  kept?: PermissionView & { untilSeconds: number };
   /** Workloads that may act further without asking again. */
   agents: readonly ShownParty[];
   /** The user has refused it, and may take that back. */
@@ -72,6 +74,7 @@ ${everything(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
 <p class="until">${texts.lasts(untilOf(view.untilSeconds, view.nowSeconds, texts))}</p>
+${keptPart(view, texts)}
 ${choices(texts)}
 </form>
 <p class="hint">${texts.canTakeBack} ${texts.timeLeft(minutesLeft)}${
@@ -84,6 +87,13 @@ ${own.facts}
 ${fact(texts.scopeNames, html`${shownId(scopesOf(view).join(" "))}`)}
 </dl></details>
 ${signedInAs(view, again, texts)}`;
+}
+
+/** PAGE-D-45: nothing that was given before ends at another time than it did without being told. */
+function keptPart({ kept, untilSeconds, nowSeconds }: DecisionView, texts: Texts): Html | undefined {
+  if (kept === undefined) return undefined;
+  const before = kept.untilSeconds > untilSeconds ? untilOf(kept.untilSeconds, nowSeconds, texts) : undefined;
+  return html`<p>${texts.keptToo(briefly([kept], texts), before)}</p>`;
 }
 
 /** PAGE-D-6, OIDC-D-9: who is signed in, with the ways to be another user or none. */

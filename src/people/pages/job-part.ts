@@ -83,7 +83,7 @@ const partSaid = (may: readonly PermissionView[], texts: Texts): Html =>
 const part = (what: Html): Html => html` <span class="part">${what}</span>`;
 
 /** In one line. */
-const briefly = (permissions: readonly PermissionView[], texts: Texts): Html =>
+export const briefly = (permissions: readonly PermissionView[], texts: Texts): Html =>
   html`${permissions.map(({ target, sentences }, index) => {
     const may = sentences.map((one) => inLanguage(one, [texts.language])).join("; ");
     return html`${index === 0 ? "" : "; "}${targetName(target, texts)}: ${may}`;

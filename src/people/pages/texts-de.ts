@@ -55,6 +55,8 @@ export const de: Texts = {
   moreTime: "Mehr Zeit",
   details: "Einzelheiten und technische Namen",
   lasts: (end) => html`Gilt bis ${end}.`,
+  keptToo: (what, before) =>
+    html`Was Sie ihm schon erlaubt haben, endet dann auch${before === undefined ? "" : html` (bisher: ${before})`}: ${what}.`,
   nearDays: new Map([
     [-1, "gestern"],
     [0, "heute"],

@@ -59,6 +59,8 @@ export const en = {
   moreTime: "Give me more time",
   details: "Details and technical names",
   lasts: (end: Html) => html`Lasts until ${end}.`,
+  keptToo: (what: Html, before: Html | undefined) =>
+    html`What you have allowed it already ends then, too${before === undefined ? "" : html` (so far: ${before})`}: ${what}.`,
   /** The days that have a name, by how many they are from today. */
   nearDays: new Map([
     [-1, "yesterday"],

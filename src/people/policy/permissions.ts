@@ -15,6 +15,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { canonicalize } from "../../spec/rfc8785.ts";
 import type { Detail } from "../../spec/rfc9396.ts";
+import { detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
 
 export type Permission = { scope: string; sentence: Worded };
 
@@ -104,6 +105,69 @@ export const standingFor = (
     );
     return permissions.length === 0 ? [] : [{ ...at, permissions }];
   });
+
+/** The prefix of consents that a page recorded, so that a page never changes one that was recorded by API. */
+export const PAGE_CONSENT = "page-";
+
+/** A consent that a page recorded, which the next one replaces, and what of it is not asked about and stays. */
+export type Kept = { consent: Consent; permissions: readonly Permission[] };
+
+/** PAGE-D-45: one record has one end, so a page shows what stays in it beside what is asked. */
+export function replacedBy(
+  policy: Pick<PolicySet, "targets">,
+  standing: readonly Consent[],
+  {
+    target,
+    scope,
+    details,
+    job,
+  }: Pick<Asking, "target" | "scope" | "details"> & { job: AccessRequest["job"] | undefined },
+): Kept | undefined {
+  const consent = standing.find(
+    ({ id, targets, details: before, jobId, jobIssuer }) =>
+      id.startsWith(PAGE_CONSENT) &&
+      jobId === job?.id &&
+      jobIssuer === job?.iss &&
+      targets.every((name) => policy.targets.get(name) === target) &&
+      // RAR-D-10: scopes that were given within other limits, or within none, would be wider under these.
+      isSameDetails(detailsJson(before), details),
+  );
+  // JOB-D-26: one that the target has no more goes, or it would count again if the target had one of that name.
+  const stays = (one: string): boolean => !scope.includes(one) && target.scopes.includes(one);
+  const permissions = consent?.scopes.filter(stays).map((one) => permission(target, one)) ?? [];
+  return consent === undefined ? undefined : { consent, permissions };
+}
+
+/** When what is given ends: no later than the job that it is given for or in, or than what stays in its record. */
+export const endOfGiven = (
+  nowSeconds: number,
+  consentSeconds: number,
+  { job, endsAtSeconds, kept }: { job?: { bounds: JobBounds }; endsAtSeconds?: number; kept?: Kept },
+): number =>
+  Math.min(
+    nowSeconds + consentSeconds,
+    job?.bounds.notAfterSeconds ?? endsAtSeconds ?? Number.POSITIVE_INFINITY,
+    // PAGE-D-6: no scope lasts longer than the page said when it was given.
+    kept?.consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY,
+  );
+
+/**
+ * PAGE-D-45: what a click writes at one target, where the page showed these as kept: anything else that stands is neither
+ * lengthened nor shortened, and what is given is a record of its own.
+ */
+export function recordOf(
+  policy: Pick<PolicySet, "targets">,
+  standing: readonly Consent[],
+  asking: Parameters<typeof replacedBy>[2],
+  given: Pick<Given, "scopes">,
+  shown: Kept | undefined,
+): { before?: Consent; scopes: readonly string[] } {
+  const found = replacedBy(policy, standing, asking);
+  const { consent: before, permissions = [] } = found ?? {};
+  const isShown = shown?.consent.id === before?.id && shown?.consent.version === before?.version;
+  if (before === undefined || (permissions.length > 0 && !isShown)) return { scopes: given.scopes };
+  return { before, scopes: [...permissions.map(({ scope }) => scope), ...given.scopes] };
+}
 
 // --- what is shown ----------------------------------------------------------------------------------------------
 
