@@ -239,7 +239,7 @@ for (const [name, document, redirect_uri] of refusedRedirects) {
     const answer = await new Browser(service, provider).authorize(asked);
     assert.equal(answer.status, 400);
     assert.equal(answer.headers.location, undefined);
-    assert.match(answer.text, /This way back is not registered/);
+    assert.match(answer.text, /The address for the answer is not registered/);
   });
 }
 

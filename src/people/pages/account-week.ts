@@ -64,7 +64,7 @@ export function weekPart({ days, agents, isCut }: WeekView, texts: Texts): Html 
   const refused = all("refusals");
   const bars = days.map(
     ({ atSeconds, acts, refusals }) =>
-      html`<li>${refusals === 0 ? undefined : html`<span class="no">×${refusals}</span>`} <span>${acts}</span> <span class="bar b${Math.ceil((STEPS * acts) / most)}"></span> <span class="hint">${weekdayOf(atSeconds, texts)}</span></li>`,
+      html`<li><span>${acts}</span> <span class="bar b${Math.ceil((STEPS * acts) / most)}"></span> <span class="hint">${weekdayOf(atSeconds, texts)}</span>${refused === 0 ? undefined : html` <span class="no">${refusals === 0 ? undefined : `×${refusals}`}</span>`}</li>`,
   );
   return html`<h2>${texts.weekHeading}</h2>
 <p>${all("acts") === 0 ? texts.weekNone : texts.weekTold(all("acts"), agents)}${refused === 0 ? undefined : ` ${texts.weekRefused(refused)}`}${isCut ? ` ${texts.weekCut}` : undefined}</p>

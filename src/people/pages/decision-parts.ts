@@ -186,7 +186,7 @@ export function furtherParties(
 ): Html | undefined {
   if (named.length === 0) return undefined;
   const items = named.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
-  return html`<details><summary>${texts.agentsFurther(named.length)}</summary><ul>${items}</ul></details>`;
+  return html`<details class="further"><summary>${texts.agentsFurther(named.length)}</summary><ul>${items}</ul></details>`;
 }
 
 /**

@@ -67,18 +67,22 @@ export function participants(
 ): Html | undefined {
   if (job === undefined || job.participants.length === 0) return undefined;
   const boxes = job.participants.map(
-    ({ box, party, may, unasked }) =>
-      html`<label class="one"><input type="checkbox" name="agent" value="${box}"${ticked?.includes(box) ? html` checked` : undefined}>${disc(party, texts)}<span>${partyLines(party, texts)}${
-        may === undefined ? undefined : part(partSaid(may, texts))
-      }${unasked.length === 0 ? undefined : part(texts.jobPartUnasked(briefly(unasked, texts)))}</span></label>`,
+    (one) =>
+      html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}${partSaid(one, texts)}${
+        one.unasked.length === 0 ? undefined : part(texts.jobPartUnasked(briefly(one.unasked, texts)))
+      }</span></label>`,
   );
   return html`<fieldset class="parties" aria-describedby="tick-hint"><legend>${texts.jobAgents}</legend>
 ${boxes}
 </fieldset>`;
 }
 
-const partSaid = (may: readonly PermissionView[], texts: Texts): Html =>
-  may.length === 0 ? html`${texts.jobPartNone}` : texts.jobPart(briefly(may, texts));
+/** What it gets by rules that ask no user stands beside it, and would contradict that it gets nothing. */
+function partSaid({ may, unasked }: JobView["participants"][number], texts: Texts): Html | undefined {
+  if (may === undefined) return undefined;
+  if (may.length > 0) return part(texts.jobPart(briefly(may, texts)));
+  return unasked.length === 0 ? part(html`${texts.jobPartNone}`) : undefined;
+}
 
 const part = (what: Html): Html => html` <span class="part">${what}</span>`;
 

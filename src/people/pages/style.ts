@@ -52,7 +52,7 @@ h1{font-size:1.35rem;line-height:1.25;margin:.35rem 0 .5rem}
 h2{font-size:1.2rem;margin:1.5rem 0 .25rem}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
 h4{font-size:1rem;margin:.75rem 0 0}
-p{margin:.5rem 0}
+p{margin:.4rem 0}
 bdi{hyphens:manual}
 code{font:inherit}
 .id{margin:0 0 .5rem;color:var(--quiet);font-size:.85rem}
@@ -65,11 +65,11 @@ ul,ol{padding-left:1.25rem;margin:.25rem 0}
 li{margin:.25rem 0}
 a{color:var(--accent);text-underline-offset:.15em}
 p a{display:inline-block;min-height:1.5rem}
-.chain{margin:0 0 .5rem;padding:0;font-size:.9rem}
+.chain{margin:0 0 .5rem;padding:0;font-size:.85rem;color:var(--quiet)}
 .chain li{display:inline}
 .chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.6rem 0 .5rem;padding:.6rem 1rem .2rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;padding:.5rem 1rem .1rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .1rem;line-height:1.35}
@@ -87,11 +87,13 @@ label span{padding-top:.05rem}
 .until{font-weight:600;margin:.4rem 0}
 input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--accent)}
 summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.9rem}
+.further summary{color:var(--ink)}
 .warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.4rem .9rem;margin:.6rem 0;line-height:1.4}
 .warning p{margin:.2rem 0}
 .warning p+p{margin-top:.4rem}
 .warning label{font-weight:600}
 .choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:1rem;margin:.6rem 0 0;padding:0;list-style:none}
+ul.choices{grid-template-columns:1fr;gap:.6rem}
 .choices li{margin:0;display:grid}
 button,.choices a{font:inherit;font-weight:600;width:100%;min-height:2.75rem;padding:.5rem 1rem;border:2px solid var(--accent);border-radius:.5rem;background:var(--card);color:var(--accent);cursor:pointer;text-align:center;text-decoration:none;display:grid;place-content:center}
 button:hover,.choices a:hover{background:var(--page)}
@@ -124,7 +126,7 @@ ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
 .bar{height:.2rem;margin:.1rem;border-radius:.2rem;background:var(--line)}
 .b1,.b2,.b3,.b4,.b5{background:var(--accent);height:.6rem}
 .b2{height:1.2rem}.b3{height:1.8rem}.b4{height:2.4rem}.b5{height:3rem}
-.no{color:var(--refusal);font-weight:600}
+.no{color:var(--refusal);font-weight:600;min-height:1.3em}
 .ask summary{display:inline-block;margin:.3rem 0;padding:.2rem .9rem;border:1px solid var(--accent);border-radius:.5rem;font-weight:600}
 .ask form{border:1px solid var(--edge);border-radius:.5rem;padding:.75rem 1rem;margin:.5rem 0 0}
 .ask button{margin-top:.5rem}
@@ -135,6 +137,7 @@ ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
 .events>li{display:flex;gap:.75rem}
 .events div{min-width:0}
 .events p{margin:0;line-height:1.35}
+.events summary{color:var(--quiet)}
 .time{color:var(--quiet);font-size:.9rem}
 .sign{flex:none;display:inline-grid;place-content:center;width:1.5rem;height:1.5rem;border-radius:50%;background:var(--accent);color:var(--card);font-weight:700;line-height:1}
 .gift{background:var(--gift);border-radius:.3rem}

@@ -50,7 +50,7 @@ export const de: Texts = {
     "Sie haben das abgelehnt. Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
-  canTakeBack: "In Ihrem Konto jederzeit widerrufbar.",
+  canTakeBack: "Im Konto jederzeit zurückzunehmen.",
   timeLeft: (minutes) => `Sie haben ${inMinutes(minutes)} Zeit.`,
   moreTime: "Mehr Zeit",
   details: "Einzelheiten und technische Namen",
@@ -62,12 +62,12 @@ export const de: Texts = {
     [0, "heute"],
     [1, "morgen"],
   ]),
-  inDays: (days) => `in ${count(days, "Tag", "Tagen")}`,
-  inTime: (hours, minutes) => `in ${[...timed(hours, "h"), ...timed(minutes, "min")].join(" ")}`,
-  goesOnFor: "Arbeitet ohne neue Frage weiter für",
+  inDays: (days) => `noch ${inDays(days)}`,
+  inTime: (hours, minutes) => `noch ${[...timed(hours, "h"), ...timed(minutes, "min")].join(" ")}`,
+  goesOnFor: "Arbeitet ohne Rückfrage weiter für",
   hours: inHours,
   goOnWithoutMe: ({ days, idleDays, hours, visitHours }) =>
-    `${inDays(days)} statt ${inHours(hours)} ohne neue Frage weiterarbeiten, wenn es mindestens alle ${inDays(idleDays)} benutzt wird${visitHours === undefined ? "" : ` und Sie sich hier mindestens alle ${inHours(visitHours)} anmelden`}`,
+    `${inDays(days)} statt ${inHours(hours)} ohne Rückfrage weiterarbeiten, wenn es mindestens alle ${inDays(idleDays)} benutzt wird${visitHours === undefined ? "" : ` und Sie sich hier mindestens alle ${inHours(visitHours)} anmelden`}`,
   answerGoesTo: "Die Antwort geht an",
   onThisComputer: "auf diesem Computer",
   clientId: "Technischer Name des Programms",
@@ -85,11 +85,11 @@ export const de: Texts = {
   quoted: (value) => html`„${value}“`,
   yes: "ja",
   no: "nein",
-  everything: "Alles davon",
+  everything: "Alle Berechtigungen",
   agentsFurther: (number) =>
     number === 1
-      ? "Dann handelt 1 Agent ungefragt für Sie weiter"
-      : `Dann handeln ${number} Agenten ungefragt für Sie weiter`,
+      ? "Dann kann 1 Agent ohne Rückfrage handeln"
+      : `Dann können ${number} Agenten ohne Rückfrage handeln`,
   refuse: "Ablehnen",
   allow: "Erlauben",
   signInTitle: "Anmelden",
@@ -110,37 +110,37 @@ export const de: Texts = {
   jobTitle: (words) => html`„${words}“`,
   jobInProgress: (words) => html`Auftrag „${words}“`,
   jobAsked:
-    "Was Sie erlauben, gilt nur für diesen Auftrag und endet mit ihm. Das fragende Programm nennt ihn:",
-  jobAgents: "Wer noch teilnehmen darf",
+    "Was Sie erlauben, gilt nur für diesen Auftrag und endet mit ihm. Das anfragende Programm nennt ihn:",
+  jobAgents: "Weitere Agenten in diesem Auftrag",
   jobAlone: "Kein anderer Agent nimmt teil.",
   jobOwn: (what) => html`Von dem, was Sie unten ankreuzen, erhält es nur: ${what}`,
   jobPart: (what) => html`Erhält davon nur: ${what}`,
   jobPartNone: "Erhält nichts davon",
-  jobPartUnasked: (what) => html`Erhält außerdem ungefragt: ${what}`,
-  jobUnasked:
-    "Unabhängig von Ihren Häkchen darf es in dem Auftrag, weil die Betreiber dieses Dienstes das so eingestellt haben:",
+  jobPartUnasked: (what) => html`Erhält außerdem ohne Rückfrage: ${what}`,
+  jobUnasked: "Das erlauben ihm die Betreiber dieses Dienstes im Auftrag, gleich was Sie ankreuzen:",
   jobTokens: (most) => `Insgesamt höchstens ${counted(most, "Zugriff", "Zugriffe")}.`,
   jobDepth: (most) =>
     most === 1
-      ? "Kein Agent gibt es an einen anderen weiter, soweit dieser Server das sieht."
-      : `Höchstens ${counted(most, "Agent", "Agenten")} hintereinander, soweit dieser Server das sieht.`,
+      ? "Kein Agent gibt es an einen anderen weiter, soweit dieser Server das erkennt."
+      : `Höchstens ${counted(most, "Agent", "Agenten")} hintereinander, soweit dieser Server das erkennt.`,
   jobWithout: "Auch ohne diesen Auftrag darf es schon:",
-  jobBeside: "Was es ohne diesen Auftrag darf, ohne Sie zu fragen",
+  jobBeside: "Was es auch ohne diesen Auftrag und ohne Rückfrage darf",
   jobBesideEnds:
     "Das haben die Betreiber dieses Dienstes so eingestellt, und es endet nicht mit dem Auftrag. Wenden Sie sich an sie, wenn es enden soll.",
-  jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weitermachen.`,
+  jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weiterarbeiten.`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,
   jobEnds: (when) => html`Endet von selbst: ${when}.`,
   stoppedHeading: "Gerade gestoppt",
-  stopped: "Er ist beendet, und für ihn wird nichts mehr gegeben.",
-  stillAccepted: (target, until) => html`${target} kann bis ${until} noch annehmen, was schon gegeben wurde.`,
+  stopped: "Er ist beendet, und für ihn gibt es keinen Zugang mehr.",
+  stillAccepted: (target, until) =>
+    html`Bei ${target} kann Zugang, den es schon gibt, noch bis ${until} gelten.`,
   stopJob: "Diesen Auftrag stoppen",
-  stopJobQuestion: "Diesen Auftrag jetzt stoppen? Was dafür gegeben wurde, endet sofort, und nichts anderes.",
+  stopJobQuestion: "Diesen Auftrag jetzt stoppen? Der Zugang dafür endet sofort, alles andere bleibt.",
   stopJobYes: "Ja, stoppen",
   allowedHeading: "Wer für Sie handeln darf",
   nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",
   takeBackHint: (minutes) =>
-    `Was Sie zurücknehmen, endet hier sofort, mit allem, was daraus entstanden ist. Ein Dienst, der selbst prüft, merkt es spätestens nach ${inMinutes(minutes)}.`,
+    `Was Sie zurücknehmen, endet hier sofort, mit allem, was daraus entstanden ist. Ein Dienst, der Zugänge selbst prüft, bemerkt es spätestens nach ${inMinutes(minutes)}.`,
   mayAt: (target) => html`Darf bei ${target}`,
   allowedSince: "Erlaubt seit",
   allowedUntil: (when) => html`Gilt bis ${when}.`,
@@ -156,7 +156,7 @@ export const de: Texts = {
     `Am ${date} wurde ein Zugang dieses Programms beendet, weil er von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Wenn Sie das Programm benutzen, melden Sie sich dort neu an.`,
   renewedElsewhere:
     "Derselbe Zugang dieses Programms wurde binnen Sekunden aus zwei Netzen benutzt. Vielleicht haben Sie das Netz gewechselt, vielleicht ist eine Kopie gestohlen. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
-  mayActFurther: "Diese handeln ungefragt für Sie weiter",
+  mayActFurther: "Diese können ohne Rückfrage für Sie handeln",
   more: "Einzelheiten",
   takeBack: "Zurücknehmen",
   takeBackQuestion: "Jetzt zurücknehmen? Es endet sofort.",
@@ -165,8 +165,8 @@ export const de: Texts = {
   takeAll: "Alles zurücknehmen",
   takeAllUnconfirmed:
     "Kreuzen Sie „Ja, alles, was ich Programmen erlaubt habe“ an, und wählen Sie noch einmal. Es wurde nichts zurückgenommen.",
-  moreAllowed: "Mehr von dem, was Sie erlaubt haben",
-  firstAllowed: "Was Sie erlaubt haben, von Anfang an",
+  moreAllowed: "Weitere Erlaubnisse",
+  firstAllowed: "Erlaubnisse von Anfang an",
   doneHeading: "Was in Ihrem Namen geschah",
   doneHint: (zone) =>
     zone === undefined
@@ -201,19 +201,19 @@ export const de: Texts = {
     taken_back_by_others: "Ein Administrator hat die Erlaubnis zurückgenommen.",
     job_approved: "Sie haben diesen Auftrag erlaubt:",
     job_approved_by_others: "Ein Administrator hat diesen Auftrag für Sie angelegt:",
-    job_refused: "Sie wurden um einen Auftrag gebeten, und dafür wurde nichts erlaubt.",
+    job_refused: "Sie wurden gebeten, einen Auftrag zu erlauben. Es wurde nichts dafür erlaubt.",
     job_stopped: "Sie haben diesen Auftrag gestoppt:",
     job_stopped_by_others: "Ein Administrator oder das Programm hat diesen Auftrag beendet:",
     renewed_elsewhere:
       "Hat denselben Zugang binnen Sekunden aus zwei Netzen benutzt. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
-    ended: "Was Programme für Sie hatten, wurde beendet.",
+    ended: "Der Zugang von Programmen in Ihrem Namen wurde beendet.",
     signed_in: "Sie haben sich hier angemeldet.",
     signed_out: "Sie haben sich hier abgemeldet.",
   },
   notices: {
     request_invalid: {
       title: "Die Anfrage ist ungültig",
-      text: "Das Programm, von dem Sie kommen, hat eine fehlerhafte Anfrage gestellt. Es hat nichts erhalten. Beginnen Sie dort neu. Kommt diese Seite wieder, sagen Sie es dem Hersteller des Programms.",
+      text: "Das Programm, von dem Sie kommen, hat eine fehlerhafte Anfrage gestellt. Es hat nichts erhalten. Beginnen Sie dort neu. Erscheint diese Seite erneut, wenden Sie sich an den Hersteller des Programms.",
     },
     client_unknown: {
       title: "Dieses Programm ist hier unbekannt",
@@ -224,8 +224,8 @@ export const de: Texts = {
       text: "Die Seite, die das Programm beschreibt, ist gerade nicht erreichbar. Das Programm hat nichts erhalten. Versuchen Sie es gleich noch einmal.",
     },
     redirect_refused: {
-      title: "Dieser Rückweg ist nicht registriert",
-      text: "Das Programm, von dem Sie kommen, möchte die Antwort an eine Adresse, die es nicht registriert hat. Dorthin wurde nichts gesendet.",
+      title: "Die Adresse für die Antwort ist nicht registriert",
+      text: "Das Programm, von dem Sie kommen, verlangt die Antwort an einer Adresse, die es nicht registriert hat. Dorthin wurde nichts gesendet.",
     },
     request_gone: {
       title: "Diese Anfrage ist abgelaufen",
@@ -233,7 +233,7 @@ export const de: Texts = {
     },
     request_decided: {
       title: "Sie haben schon entschieden",
-      text: "Diese Anfrage ist beantwortet, mehr geschieht nicht. Sie können die Seite schließen.",
+      text: "Diese Anfrage ist schon beantwortet, und es geschieht nichts weiter. Sie können die Seite schließen.",
     },
     sign_in_failed: {
       title: "Die Anmeldung ist nicht gelungen",
@@ -265,15 +265,15 @@ export const de: Texts = {
     },
     fault: {
       title: "Hier ist etwas schiefgegangen",
-      text: "Der Fehler liegt bei uns, nicht bei Ihnen. Kein Programm hat etwas erhalten. Versuchen Sie es noch einmal. Kommt diese Seite wieder, nennen Sie dem Support die Nummer unten.",
+      text: "Der Fehler liegt bei uns, nicht bei Ihnen. Kein Programm hat etwas erhalten. Versuchen Sie es noch einmal. Erscheint diese Seite erneut, nennen Sie dem Support die Nummer unten.",
     },
     busy: {
       title: "Zu viele Anfragen",
-      text: "Gerade ist zu viel zu tun. Versuchen Sie es gleich noch einmal.",
+      text: "Der Dienst ist gerade überlastet. Versuchen Sie es gleich noch einmal.",
     },
     unavailable: {
       title: "Gerade ist keine Antwort möglich",
-      text: "Vielleicht wurde gespeichert, was Sie getan haben, vielleicht nicht. Tun Sie in einem Moment dasselbe noch einmal: Es geschieht nicht doppelt.",
+      text: "Vielleicht wurde gespeichert, was Sie getan haben, vielleicht nicht. Wiederholen Sie es gleich noch einmal: Es geschieht nicht doppelt.",
     },
     ask_gone: {
       title: "Hier ist nichts zu entscheiden",
@@ -285,7 +285,7 @@ export const de: Texts = {
     },
     jobs_too_many: {
       title: "Dieser Agent hat zu viele Aufträge",
-      text: "Es laufen schon so viele seiner Aufträge, wie es höchstens sein dürfen, für Sie oder insgesamt. Es wurde nichts erlaubt. Stoppen Sie einen in Ihrem Konto, und fahren Sie dann hier fort. Steht dort keiner von ihm, versuchen Sie es später noch einmal.",
+      text: "Für ihn laufen schon so viele Aufträge, wie für Sie oder insgesamt höchstens zulässig sind. Es wurde nichts erlaubt. Stoppen Sie einen in Ihrem Konto, und fahren Sie dann hier fort. Steht dort keiner von ihm, versuchen Sie es später noch einmal.",
     },
     ask_allowed: {
       title: "Sie haben es erlaubt",
@@ -297,11 +297,11 @@ export const de: Texts = {
     },
     home: {
       title: "Erlaubnisse für Programme und Agenten",
-      text: "Hier entscheiden Sie, welche Programme und Agenten für Sie handeln dürfen, und sehen, was sie getan haben. Wenn Sie gefragt werden, kommen Sie von selbst hierher. Was Sie erlaubt haben, steht in Ihrem Konto.",
+      text: "Hier entscheiden Sie, welche Programme und Agenten für Sie handeln dürfen, und sehen, was sie getan haben. Wenn einer von ihnen Sie braucht, leitet er Sie hierher. Was Sie erlaubt haben, steht in Ihrem Konto.",
     },
     page_unknown: {
       title: "Diese Seite gibt es nicht",
-      text: "Unter dieser Adresse ist hier nichts. Vielleicht ist sie falsch geschrieben oder beim Kopieren abgeschnitten worden.",
+      text: "Unter dieser Adresse gibt es hier nichts. Vielleicht ist sie falsch geschrieben oder beim Kopieren abgeschnitten worden.",
     },
     signed_out: {
       title: "Sie sind abgemeldet",

@@ -56,7 +56,7 @@ export const en = {
   notYou: "Not you?",
   canTakeBack: "You can take this back at any time in your account.",
   timeLeft: (minutes: number) => `You have ${count(minutes, "minute")} to decide.`,
-  moreTime: "Give me more time",
+  moreTime: "More time",
   details: "Details and technical names",
   lasts: (end: Html) => html`Lasts until ${end}.`,
   keptToo: (what: Html, before: Html | undefined) =>
@@ -93,7 +93,7 @@ export const en = {
   quoted: (value: Html) => html`“${value}”`,
   yes: "yes",
   no: "no",
-  everything: "All of this",
+  everything: "All permissions",
   agentsFurther: (number: number) => `${count(number, "agent")} may then act for you without asking`,
   refuse: "Refuse",
   allow: "Allow",
@@ -117,19 +117,19 @@ export const en = {
   jobTitle: (words: Html) => html`“${words}”`,
   jobInProgress: (words: Html) => html`Job “${words}”`,
   jobAsked: "What you allow is for this job alone, and ends with it. The one that asks calls it:",
-  jobAgents: "Who else may take part",
+  jobAgents: "Further agents in this job",
   jobAlone: "No other agent may take part.",
   jobOwn: (what: Html) => html`Of what you tick below, it gets only: ${what}`,
-  jobPart: (what: Html) => html`Gets of this only: ${what}`,
-  jobPartNone: "Gets nothing of this",
-  jobPartUnasked: (what: Html) => html`Gets besides, without asking you: ${what}`,
-  jobUnasked: "Whatever you tick, the operator of this service lets it in the job:",
-  jobTokens: (most: number) => `It gets access at most ${most} times in all.`,
+  jobPart: (what: Html) => html`Of what you tick, it gets only: ${what}`,
+  jobPartNone: "Gets nothing of what you tick",
+  jobPartUnasked: (what: Html) => html`Also gets, without asking you: ${what}`,
+  jobUnasked: "Whatever you tick, the operator of this service allows it in this job:",
+  jobTokens: (most: number) => `It gets access at most ${count(most, "time")} in all.`,
   jobDepth: (most: number) =>
     most === 1
       ? "No agent may hand it on to another, as far as this server sees."
       : `At most ${most} agents may act one for another, as far as this server sees.`,
-  jobWithout: "Without this job, too, it may already:",
+  jobWithout: "Even without this job it may already:",
   jobBeside: "What it may do without this job, without asking you",
   jobBesideEnds:
     "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
@@ -231,8 +231,8 @@ export const en = {
       text: "The page that describes the program cannot be reached at present. The program received nothing. Try again in a moment.",
     },
     redirect_refused: {
-      title: "This way back is not registered",
-      text: "The program that sent you here wants its answer at an address that it did not register. Nothing was sent there.",
+      title: "The address for the answer is not registered",
+      text: "The program that sent you here asked for the answer at an address that it did not register. Nothing was sent there.",
     },
     request_gone: {
       title: "The request has ended",
@@ -292,7 +292,7 @@ export const en = {
     },
     jobs_too_many: {
       title: "This agent has too many jobs",
-      text: "As many of its jobs go on as there may be, for you or in all. Nothing was allowed. Stop one in your account, then go on here. If none of its jobs is there, try again later.",
+      text: "It has as many jobs as are allowed, for you or in all. Nothing was allowed. Stop one in your account, then go on here. If none of its jobs is there, try again later.",
     },
     ask_allowed: {
       title: "You have allowed it",

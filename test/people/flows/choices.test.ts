@@ -181,7 +181,7 @@ test("PAGE-D-35, JOB-D-6 an agent that would take part has a box of its own, and
     const { browser, page } = await pageOf(await asking(job, { user }), user);
     assert.match(
       shownBy(page.text),
-      /Who else may take part .*crew\/kim Gets of this only: API \(api\.example\): write to the API All of this/,
+      /Further agents in this job .*crew\/kim Of what you tick, it gets only: API \(api\.example\): write to the API All permissions/,
     );
     await browser.decide(page, { all: "", scope: ["pay", `api.write ${API}`], agent });
     assert.deepEqual(await consentsOf(user), [
@@ -197,7 +197,7 @@ test("PAGE-D-35, JOB-D-5 what a rule gives in the job without asking is shown, s
   const { page } = await pageOf(await asking(job, { user: "dana" }), "dana");
   assert.match(
     shownBy(page.text),
-    /crew\/lou Gets nothing of this Gets besides, without asking you: Bank \(bank\.example\): delete all accounts All/,
+    /crew\/lou Also gets, without asking you: Bank \(bank\.example\): delete all accounts All/,
   );
 });
 
@@ -210,7 +210,7 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
     shown,
     /“x” Of what you tick below, it gets only: API \(api\.example\): write to the API At API/,
   );
-  assert.match(shown, /agents\/booking All of this/);
+  assert.match(shown, /agents\/booking All permissions/);
   await browser.decide(page, { all: "1" });
   assert.deepEqual(await consentsOf("dora"), [
     `${BOOKING} ${API} api.write`,
@@ -256,7 +256,7 @@ test("PAGE-D-35, RAR-D-9, PAGE-D-43 each target has limits of its own, and what 
     shown,
     /Ledger .*? Only within these limits .*? up to 100; .*? Bank .*? Only within these limits .*? up to 100; /,
   );
-  assert.match(shown, /API \(api\.example\) it asks to write to the API All of this/);
+  assert.match(shown, /API \(api\.example\) it asks to write to the API All permissions/);
   const lacks = await browser.decide(page, { all: "1", detail: ["0"] });
   assert.deepEqual([lacks.status, /A limit is missing/.test(shownBy(lacks.text))], [400, true]);
   // PAGE-D-43: what was ticked is ticked, also where that is not what the page began with, and nothing else.
@@ -332,7 +332,7 @@ test("PAGE-D-35, JOB-D-8 a client of people whose job names another target gets 
   const page = await browser.review(asked, "jo");
   assert.match(
     shownBy(page.text),
-    /read your notes .*pay invoices .*Who else may take part .*agents\/planner/,
+    /read your notes .*pay invoices .*Further agents in this job .*agents\/planner/,
   );
   const back = await browser.decide(page, { all: "", scope: ["notes.read"] });
   const answer = await redeem(service, parametersOf(back).code ?? "", verifier);

@@ -108,7 +108,7 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
     "At https://api.example (api.example) it asks to",
     "trips.book",
     "Lasts until today",
-    `Who else may take part B${BOOKING}`,
+    `Further agents in this job B${BOOKING}`,
     "access at most 20 times",
     "At most 2 agents",
   ]) {
@@ -198,7 +198,7 @@ test("JOB-D-5 the page of a job says what its agent may do without it", async ()
   const asked = { user: "tess", scope: "trips.book" };
   const { page } = await pageOf(await asking({ title: "book" }, asked), "tess");
   const shown = shownBy(page.text);
-  assert.match(shown, /Without this job, too, it may already: the booking agent: read your trips/);
+  assert.match(shown, /Even without this job it may already: the booking agent: read your trips/);
   const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
   assert.ok(!shownBy(none.text).includes("Without this job"));
 });
