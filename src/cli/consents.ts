@@ -9,7 +9,7 @@ import { putConsent } from "../flows/consents.ts";
 import { jobOverFor } from "../flows/jobs.ts";
 import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
-import { inForceOf } from "../policy/consent.ts";
+import { inForceOf } from "../policy/judge.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";

@@ -11,9 +11,9 @@ import type { Json } from "../spec/rfc8259.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import { readDetails } from "../spec/rfc9396.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
-import type { Consent, Origin } from "./access.ts";
+import type { Origin } from "./access.ts";
 import { checkConforms } from "./details.ts";
-import type { PolicySet, Target } from "./rules.ts";
+import type { PolicySet } from "./rules.ts";
 import { nameText } from "./worded.ts";
 
 const ENTRIES_MAX = 64;
@@ -100,18 +100,3 @@ export function parseConsent(
 function isActorName(actor: string): boolean {
   return /^(?:spiffe|platform):/i.test(actor) ? isWorkloadName(actor) : /^[\x21-\x7e]+$/.test(actor);
 }
-
-/**
- * PAGE-D-34: what of a record still counts: the targets that are in force under its names, each with those of its scopes
- * that it has, which may be none. The exchange, lists and pages all judge by it.
- */
-export const inForceOf = (
-  { targets: known }: Pick<PolicySet, "targets">,
-  { targets, scopes }: Pick<Consent, "targets" | "scopes">,
-): readonly { target: Target; name: string; scopes: readonly string[] }[] =>
-  targets.flatMap((name) => {
-    const target = known.get(name);
-    return target === undefined
-      ? []
-      : [{ target, name, scopes: scopes.filter((one) => target.scopes.includes(one)) }];
-  });

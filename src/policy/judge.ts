@@ -8,7 +8,6 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Condition, Consent, Fallen, Subject } from "./access.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
-import { inForceOf } from "./consent.ts";
 import type { NarrowedDetails } from "./narrow-details.ts";
 import { narrowDetails } from "./narrow-details.ts";
 import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
@@ -309,6 +308,21 @@ function covers(
     (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) - nowSeconds >= TOKEN_SECONDS_MIN
   );
 }
+
+/**
+ * PAGE-D-34: what of a record still counts: the targets that are in force under its names, each with those of its scopes
+ * that it has, which may be none. The exchange, lists and pages all judge by it.
+ */
+export const inForceOf = (
+  { targets: known }: Pick<PolicySet, "targets">,
+  { targets, scopes }: Pick<Consent, "targets" | "scopes">,
+): readonly { target: Target; name: string; scopes: readonly string[] }[] =>
+  targets.flatMap((name) => {
+    const target = known.get(name);
+    return target === undefined
+      ? []
+      : [{ target, name, scopes: scopes.filter((one) => target.scopes.includes(one)) }];
+  });
 
 /** PROD-2.6-6, PROD-8.2-1: the scope is requested ∩ subject token ∩ client ∩ rule ∩ target ∩ job ∩ consent. */
 function intersectScopes(

@@ -4,9 +4,8 @@
  * is what is given (PAGE-D-35).
  */
 import type { AccessRequest, Consent, JobBounds, Origin } from "../../policy/access.ts";
-import { inForceOf } from "../../policy/consent.ts";
 import { namedAgent, proposedJob } from "../../policy/jobs.ts";
-import { fitsJob } from "../../policy/judge.ts";
+import { fitsJob, inForceOf } from "../../policy/judge.ts";
 import type { Caller, PolicySet, SubjectRule, Target } from "../../policy/rules.ts";
 import { subjectRules } from "../../policy/rules.ts";
 import type { Worded } from "../../policy/worded.ts";
