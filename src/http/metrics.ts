@@ -111,7 +111,7 @@ export const FAMILIES = {
     "By how much timers of the process were late since the metrics were last read: half of them, 99 of 100, and all of them by no more.",
   ),
   mandate_build_info: gauge(
-    ["version", "commit", "sha256", "node"],
+    ["commit", "sha256", "version", "node"],
     "Always 1; the version of this server and of the platform, and the commit and SHA-256 of a release; both are empty where it runs from its sources.",
   ),
   process_cpu_seconds_total: counter([], "CPU time of the process, in all its threads."),

@@ -312,7 +312,7 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
     assert.deepEqual([found.type, found.help], [type, help]);
     for (const one of found.samples.keys()) {
       assert.deepEqual(
-        [...one.matchAll(/([a-z_]+)="/g)].flatMap(([, label]) => (label === "le" ? [] : [label])),
+        [...one.matchAll(/([a-z_][a-z0-9_]*)="/g)].flatMap(([, label]) => (label === "le" ? [] : [label])),
         labels,
         name,
       );
