@@ -244,9 +244,11 @@ async function judge({ site, load, times, scene, synchronous, url }: Played) {
   const served = site.servers.map((_, at) => gap(at));
   const away =
     writerMs === undefined
-      ? "no writer was met (times not measured: this machine was too busy)"
+      ? "no new writer was met"
       : `${((writerMs - faultMs) / 1000).toFixed(1)} s without a new writer`;
   const problems: string[] = [];
+  // Without one, nothing was shown of what comes after it.
+  if (writerMs === undefined) problems.push("no new writer was met");
   if (wrong.again > 0) problems.push(`${wrong.again} assertions accepted again`);
   if (wrong.alive > 0) problems.push(`${wrong.alive} ended tokens are active`);
   if (twice > 0) problems.push(`${twice} given twice`);
