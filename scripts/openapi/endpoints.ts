@@ -225,9 +225,9 @@ export const ENDPOINTS: Readonly<Record<string, Partial<Record<Method, Endpoint>
       refuses: [404, 429],
     },
   },
-  "/rp/jwks": {
+  "/rp/jwks/{provider}": {
     get: {
-      says: "The keys with which this server proves itself to providers. With `signIn`.",
+      says: "The keys with which this server proves itself to one provider. With `signIn`.",
       by: "public",
       headers: ["If-None-Match"],
       answers: { 200: "Keys", 304: "none" },
