@@ -186,7 +186,8 @@ test("two processes share one port, both serve, and the restart of one loses no 
   });
   productions.push(production);
   const config = JSON.parse(readFileSync(production.configFile, "utf8"));
-  Object.assign(config.listen, { reusePort: true, drainSeconds: 1 });
+  // Long enough for a client on a busy machine to send its next request, which is answered with the end of the connection.
+  Object.assign(config.listen, { reusePort: true, drainSeconds: 4 });
   writeFileSync(production.configFile, JSON.stringify(config));
   const url = await freshDatabase(database);
   const start = async (name: string) => {
