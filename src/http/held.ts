@@ -15,20 +15,19 @@ export function answerWithWriter<P extends Pick<Ports, "journal" | "outage">>(
   answer: (ports: P) => Promise<HttpResponse>,
 ): Promise<HttpResponse> {
   const endMs = performance.now() + HELD_MS;
-  let records = 0;
+  const records: ReturnType<Journal["record"]>[] = [];
   let until: WaitEnd | undefined;
   const journal: Journal = {
     record(entry, deadline) {
-      records++;
-      return ports.journal.record(entry, deadline, true);
+      const recorded = ports.journal.record(entry, deadline, true);
+      records.push(recorded);
+      return recorded;
     },
   };
   const own = { ...ports, journal };
   const answerOrWait = (): Promise<HttpResponse> =>
     answer(own).catch(async (fault) => {
-      // Where a second record found no server, the first one is in the store.
-      if (records > 1 || !(fault instanceof StoreUnavailable && fault.noWriter)) throw fault;
-      records = 0;
+      if (!(fault instanceof StoreUnavailable && fault.noWriter) || (await isWritten(records))) throw fault;
       until ??= { deadline: peer.deadline, gone: peer.gone };
       const isOver = await ports.outage.wait(bytes(), endMs, until);
       until.gone?.throwIfAborted();
@@ -36,4 +35,10 @@ export function answerWithWriter<P extends Pick<Ports, "journal" | "outage">>(
       return answerOrWait();
     });
   return answerOrWait();
+}
+
+/** Asked of a request that failed alone, since only the outcome of each record tells it. */
+async function isWritten(records: readonly ReturnType<Journal["record"]>[]): Promise<boolean> {
+  const outcomes = await Promise.allSettled(records);
+  return outcomes.some((one) => one.status === "fulfilled" && one.value.ok);
 }
