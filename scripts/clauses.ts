@@ -2,6 +2,7 @@
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { DRAFTS, findDraftProblems } from "./clauses/drafts.ts";
 import { findStaleHeads } from "./clauses/elsewhere.ts";
 import { compareLedgers, loadLedgers } from "./clauses/ledgers.ts";
 import { findProblems } from "./clauses/problems.ts";
@@ -9,13 +10,15 @@ import type { Clause } from "./clauses/register.ts";
 import { allClauses, clausesOf, findLines, findNames, loadTree } from "./clauses/register.ts";
 import type { Evidence } from "./clauses/report.ts";
 import { evidenceOf, findRuns, loadReport, REPORT_FILE } from "./clauses/report.ts";
-import { counts, decisions, planned, reasons, rows, table } from "./clauses/views.ts";
+import { counts, decisions, drafts, planned, reasons, rows, table } from "./clauses/views.ts";
 
 const USAGE = `
 npm run clauses [DOCUMENT]                 the counts of all documents, or the rows of one, of an id, an RFC or a word
 npm run clauses -- --quiet                 the counts in one line
 npm run clauses -- --open [DOCUMENT]       planned binding clauses
 npm run clauses -- --decisions [DOCUMENT]  what we chose where a document leaves a choice
+npm run clauses -- --exceptions [DOCUMENT] what is not met, or with a setting alone, each with its reason
+npm run clauses -- --drafts                drafts: the revision followed, the newest seen, and why one is not followed
 npm run clauses -- --reasons               the reasons of audit events, each with a sentence
 npm run clauses -- --ledgers DIR           differences from a folder of ledgers
 With each of them but --reasons, --report required refuses to do without the report of a whole run of the tests.`;
@@ -34,6 +37,8 @@ function readArguments() {
         quiet: { type: "boolean" },
         open: { type: "boolean" },
         decisions: { type: "boolean" },
+        exceptions: { type: "boolean" },
+        drafts: { type: "boolean" },
         reasons: { type: "boolean" },
         ledgers: { type: "string" },
         report: { type: "string" },
@@ -46,7 +51,7 @@ function readArguments() {
     }
     const views = [...Object.keys(flags), ...(ledgers === undefined ? [] : ["ledgers"])];
     const [view] = views;
-    const takesDocument = view === undefined || view === "open" || view === "decisions";
+    const takesDocument = view === undefined || ["open", "decisions", "exceptions"].includes(view);
     if (views.length > 1) throw new Error(`--${views.join(" and --")} do not go together`);
     if (positionals.length > (takesDocument ? 1 : 0))
       throw new Error(`too many arguments: ${positionals.join(" ")}`);
@@ -78,7 +83,11 @@ const evidence: Evidence =
   "doubt" in report
     ? new Map([...named.keys()].map((id) => [id, "named"]))
     : evidenceOf(register, report.tests);
-const problems = [...findProblems(register, tree, evidence), ...findStaleHeads(register, code)];
+const problems = [
+  ...findProblems(register, tree, evidence),
+  ...findStaleHeads(register, code),
+  ...findDraftProblems(allClauses(register), [...code, ...tree.documents]),
+];
 
 function show(clauses: Clause[]): string[] {
   if (view === "quiet") return [counts(clauses)];
@@ -86,6 +95,11 @@ function show(clauses: Clause[]): string[] {
     const chosen = clauses.filter(({ status }) => status === "decision");
     return [`decisions: ${chosen.length}`, ...decisions(chosen, named)];
   }
+  if (view === "exceptions") {
+    const unmet = clauses.filter(({ status }) => status === "exception");
+    return [`exceptions: ${unmet.length}`, ...rows(unmet, new Map(), new Map())];
+  }
+  if (view === "drafts") return drafts(DRAFTS, clauses);
   if (view === "open") {
     const open = planned(clauses);
     return [`planned: ${open.length}`, ...open];

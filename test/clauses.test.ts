@@ -6,14 +6,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { findStaleReasons } from "../scripts/clauses/capabilities.ts";
+import type { Draft } from "../scripts/clauses/drafts.ts";
+import { findDraftProblems, SEEN_ON } from "../scripts/clauses/drafts.ts";
 import { findStaleHeads } from "../scripts/clauses/elsewhere.ts";
 import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
 import { findProblems } from "../scripts/clauses/problems.ts";
 import type { Clause, Document, Register, Source } from "../scripts/clauses/register.ts";
-import { findLines, findNames, idFinder, loadTree } from "../scripts/clauses/register.ts";
+import { allClauses, findLines, findNames, idFinder, loadTree } from "../scripts/clauses/register.ts";
 import type { Evidence, ReportLine, TestRun } from "../scripts/clauses/report.ts";
 import { digestOf, evidenceOf, findRuns, judgeReport } from "../scripts/clauses/report.ts";
-import { count, decisions, planned as plannedRows, reasons, rows } from "../scripts/clauses/views.ts";
+import { count, decisions, drafts, planned as plannedRows, reasons, rows } from "../scripts/clauses/views.ts";
 import { REASONS } from "../src/audit/reasons.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -457,11 +459,65 @@ test("a document with a tested clause is built, so that its other rows do not wa
   assert.deepEqual(problems, ["DOC-2.1-1: is tested, but new things are listed as not built"]);
 });
 
+const list: Draft[] = [
+  { name: "draft-a", pin: "01", seen: "02", row: "DOC-2.1-1" },
+  { name: "draft-b", seen: "07", row: "DOC-3-1" },
+];
+const unfollowed: Clause = { ...other, status: "not-offered", note: "it changes" };
+
+test("each draft is printed with the revision that is followed, the newest that was seen, and the reason of its row", () => {
+  assert.deepEqual(drafts(list, [tested, unfollowed]), [
+    `drafts: 2, newest revisions looked for on ${SEEN_ON}`,
+    "draft-a: followed 01, seen 02",
+    "    DOC-2.1-1: A rule.",
+    "draft-b: not followed, seen 07",
+    "    DOC-3-1: it changes",
+  ]);
+});
+
+const DRAFT_TEXTS: readonly [name: string, text: string, clauses: Clause[], problems: string[]][] = [
+  ["is there, and one that is not followed may be named in any", "draft-a-01, draft-b-03", [unfollowed], []],
+  [
+    "is another one",
+    "draft-a-02",
+    [unfollowed],
+    ["file.ts: names draft-a-02, but the list of drafts follows 01"],
+  ],
+  [
+    "is of no draft of the list",
+    "draft-c-00",
+    [unfollowed],
+    ["file.ts: draft-c-00 is not in the list of drafts"],
+  ],
+  ["has a row that is met", "", [other], ["draft-b: is not followed, but DOC-3-1 is tested"]],
+  ["has no row", "", [], ["draft-b: DOC-3-1 is not in the register"]],
+];
+for (const [name, text, clauses, problems] of DRAFT_TEXTS) {
+  test(`a revision of a draft that ${name}: ${problems.length > 0 ? "is a problem" : "fits"}`, () => {
+    assert.deepEqual(findDraftProblems([tested, ...clauses], source(text), list), problems);
+  });
+}
+
+test("the list of drafts names what code and register of this tree follow", () => {
+  const { register, code, documents } = loadTree(root);
+  assert.deepEqual(findDraftProblems(allClauses(register), [...code, ...documents]), []);
+});
+
 for (const [what, argument, first] of [
   ["an id", "RFC8693-2.1-18", /^RFC8693-2\.1-18 MUST tested: /],
   ["a document", "rfc8693", /^RFC8693-/],
   ["an RFC that a document follows", "rfc10070", /^B7523-/],
   ["a word", "mandate_job_request", /mandate_job_request/],
+  [
+    "the question what is not met",
+    "--exceptions",
+    /^exceptions: \d+\n[A-Z]\S+ \S+ exception: .+\n {4}note: ./,
+  ],
+  [
+    "the question which drafts are followed",
+    "--drafts",
+    /^drafts: \d+, .+\n(.*\n)*draft-\S+: not followed, /,
+  ],
   ["the question how it is used", "--help", /^npm run clauses /],
 ] as const) {
   test(`npm run clauses takes ${what}`, () => {

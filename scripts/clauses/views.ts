@@ -1,5 +1,7 @@
 /** What `npm run clauses` prints, as lines. */
 import { REASONS } from "../../src/audit/reasons.ts";
+import type { Draft } from "./drafts.ts";
+import { SEEN_ON } from "./drafts.ts";
 import type { Clause, Places, Register } from "./register.ts";
 import { allClauses, isBinding, STATUSES } from "./register.ts";
 
@@ -54,6 +56,19 @@ export function decisions(clauses: Clause[], tests: Places): string[] {
     ...(clause.note === undefined ? [] : [`    ${clause.note}`]),
     `    ${shown(clause)}`,
   ]);
+}
+
+/** Each draft with its revisions, and behind one that is not followed, or no longer the newest, what its row says. */
+export function drafts(list: readonly Draft[], clauses: Clause[]): string[] {
+  const byId = new Map(clauses.map((clause) => [clause.id, clause]));
+  return [
+    `drafts: ${list.length}, newest revisions looked for on ${SEEN_ON}`,
+    ...list.flatMap(({ name, pin, seen, row }) => {
+      const { summary, note } = byId.get(row) ?? {};
+      const state = pin === undefined ? `not followed, seen ${seen}` : `followed ${pin}, seen ${seen}`;
+      return [`${name}: ${state}`, ...(pin === seen ? [] : [`    ${row}: ${note ?? summary}`])];
+    }),
+  ];
 }
 
 /** The reasons that an audit event may have, each with its sentence. */
