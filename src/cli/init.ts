@@ -9,12 +9,14 @@ import { apiAudience } from "../policy/own-target.ts";
 import { mainFile, SCHEMA_FILE } from "../program.ts";
 import type { Result } from "../result.ts";
 import { defined, ok } from "../result.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
 import { flagsFor } from "./flags.ts";
 import type { Places, Planned } from "./init/configuration.ts";
 import { APP_REDIRECT, PROVIDER, plan } from "./init/configuration.ts";
 import { takeDatabase } from "./init/database.ts";
+import { configurationsOf, readInstances, unitsOf } from "./init/instances.ts";
 import { openTerminal } from "./init/prompt.ts";
 import type { FoundProvider, ToldProvider } from "./init/provider.ts";
 import { findProvider } from "./init/provider.ts";
@@ -54,6 +56,11 @@ export async function init(given: CommandArguments, terminal: Terminal, prompt?:
     printError(answers.error);
     return EXIT.unusable;
   }
+  const names = readInstances(given, answers.value);
+  if (!names.ok) {
+    printError(names.error);
+    return EXIT.unusable;
+  }
   const { provider: issuer, "client-id": clientId, "client-secret": secretFile } = answers.value;
   const caFile = given.one("provider-ca");
   const networks = given.all("provider-network") ?? [];
@@ -78,20 +85,32 @@ export async function init(given: CommandArguments, terminal: Terminal, prompt?:
   const { store, files: ofDatabase } = takeDatabase(answers.value.store, folder);
   const known = { ...answers.value, store };
   const planned = plan(known, provider, places);
-  const written = writeAll(places, new Map([...ofDatabase, ...filesOf(planned, { caFile, secretFile })]));
+  const isAlone = names.value.length === 0;
+  const configs = isAlone
+    ? new Map([["config.json", planned.config]])
+    : configurationsOf(planned, places, names.value);
+  const units = isAlone
+    ? ok(new Map<string, string>())
+    : unitsOf(names.value, startOf(places, "%i", known), places);
+  if (!units.ok) {
+    printError(units.error);
+    return EXIT.refused;
+  }
+  const files = new Map([...ofDatabase, ...filesOf(planned, { caFile, secretFile }), ...units.value]);
+  const written = writeAll(places, files, configs);
   if (!written.ok) {
     for (const problem of written.error) printError(problem);
     return EXIT.unusable;
   }
   for (const warning of written.value) printError(`warning: ${warning}`);
-  for (const line of nextSteps(places, planned, known)) terminal.print(line);
+  for (const line of nextSteps(places, planned, known, names.value)) terminal.print(line);
   return EXIT.done;
 }
 
 type Taken = { caFile: string | undefined; secretFile: string | undefined };
 
-/** Every file by its name in the folder. */
-function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): ReadonlyMap<string, string> {
+/** Every file but the configurations by its name in the folder. */
+function filesOf({ secrets }: Planned, { caFile, secretFile }: Taken): ReadonlyMap<string, string> {
   const files = new Map([
     ["config.schema.json", readFileSync(SCHEMA_FILE, "utf8")],
     ["keys/encryption-key", makeSecret32()],
@@ -99,8 +118,7 @@ function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): R
   ]);
   if (caFile !== undefined) files.set("provider-ca.pem", readNamed(caFile));
   if (secretFile !== undefined) files.set("keys/provider-secret", readNamed(secretFile));
-  // The configuration is written last, so that there is none without the files that it names.
-  return files.set("config.json", `${JSON.stringify(config, null, 2)}\n`);
+  return files;
 }
 
 /** The folders that the server writes to. */
@@ -113,29 +131,40 @@ const WRITTEN = ["data", "witness"];
 function writeAll(
   { folder, data }: Places,
   files: ReadonlyMap<string, string>,
+  configs: ReadonlyMap<string, JsonObject>,
 ): Result<readonly string[], readonly string[]> {
   const existed = existsSync(folder);
-  const make = (path: string): void => void mkdirSync(join(folder, path), { recursive: true, mode: 0o700 });
+  const make = (path: string): void => void mkdirSync(path, { recursive: true, mode: 0o700 });
   const removeAll = (): void => {
     if (!existed) rmSync(folder, { recursive: true, force: true });
     else for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
   };
+  const write = (name: string, content: string): string => {
+    const file = join(folder, name);
+    make(dirname(file));
+    writeFileSync(file, content, { mode: 0o600, flag: "wx" });
+    return file;
+  };
   try {
-    make("tls");
-    for (const [name, content] of files) {
-      make(dirname(name));
-      const file = join(folder, name);
-      writeFileSync(name === "config.json" ? `${file}.new` : file, content, { mode: 0o600, flag: "wx" });
+    make(join(folder, "tls"));
+    for (const [name, content] of files) write(name, content);
+    // The configurations are written last, so that there is none without the files that it names.
+    const unproven = [...configs].map(([name, config]) =>
+      write(`${name}.new`, `${JSON.stringify(config, null, 2)}\n`),
+    );
+    let warnings: readonly string[] = [];
+    for (const file of unproven) {
+      const settings = loadSettings(file);
+      if (!settings.ok) {
+        removeAll();
+        return settings;
+      }
+      ({ warnings } = settings.value);
     }
-    const written = join(folder, "config.json.new");
-    const settings = loadSettings(written);
-    if (!settings.ok) {
-      removeAll();
-      return settings;
-    }
-    renameSync(written, join(folder, "config.json"));
-    for (const name of WRITTEN) mkdirSync(join(data, name), { recursive: true, mode: 0o700 });
-    return ok(settings.value.warnings);
+    for (const file of unproven) renameSync(file, file.replace(/\.new$/, ""));
+    for (const name of configs.keys())
+      for (const written of WRITTEN) make(join(data, dirname(name), written));
+    return ok(warnings);
   } catch (fault) {
     removeAll();
     throw fault;
@@ -151,28 +180,42 @@ const namedFiles = ({ store = "sqlite", bundle = "" }: Answers): string[] =>
     .filter((file) => file !== "")
     .map((file) => resolve(file));
 
+/** The command line of an instance; without a name it has the folder for itself. */
+function startOf({ folder, data }: Places, name: string, answers: Answers): string {
+  const [at, writesTo] = [resolve(folder), join(resolve(data), name)];
+  const writes = WRITTEN.map((one) => join(writesTo, one));
+  const flags = flagsFor({ reads: [at, writesTo, ...namedFiles(answers)], writes }).join(" ");
+  return `'${process.execPath}' --disable-warning=ExperimentalWarning --max-semi-space-size=16 --max-old-space-size=512 ${flags} '${mainFile()}' --config '${join(at, name, "config.json")}'`;
+}
+
 function nextSteps(
-  { folder, data }: Places,
+  places: Places,
   { config, secrets }: Planned,
   answers: Answers,
+  names: readonly string[],
 ): readonly string[] {
   const { issuer = "", administrator = "" } = answers;
-  const at = resolve(folder);
-  const configFile = join(at, "config.json");
-  const writes = WRITTEN.map((name) => join(resolve(data), name));
-  const flags = flagsFor({ reads: [at, resolve(data), ...namedFiles(answers)], writes }).join(" ");
+  const at = resolve(places.folder);
+  const [first = "", ...others] = (names.length === 0 ? [""] : names).map((name) =>
+    join(at, name, "config.json"),
+  );
   const curl = `curl -u "${administrator}:$(cat '${join(at, "clients", administrator)}')" -d grant_type=client_credentials`;
   const atProvider = `  At the provider, register the redirect URI ${issuer}/callback/${PROVIDER} and the key set ${issuer}/rp/jwks/${PROVIDER}.`;
   const ofPages = `  Users are shown the texts in "title" and "sentences" of the target, and in "agents": write yours.`;
+  const alike = `  They differ in "operations" and "audit" alone: change all else in each of them.`;
+  const owned = [...new Set([at, resolve(places.data)])].map((path) => `'${path}'`).join(" ");
+  const starts = names.map((name) => `     Without systemd: ${startOf(places, name, answers)}`);
+  const together = `chown -R mandate: ${owned} && cp '${at}'/systemd/* /etc/systemd/system/ && systemctl daemon-reload && systemctl enable --now mandate.target`;
   return [
-    `Wrote ${configFile}; an editor explains each member by config.schema.json.`,
+    `Wrote ${[first, ...others].join(", ")}; an editor explains each member by config.schema.json.`,
+    ...(names.length === 0 ? [] : [alike]),
     `  Back up ${join(at, "keys/encryption-key")} apart from the database: without it the server cannot use the signing keys.`,
     ...secrets.map((name) => `  The secret of the client ${name} is in ${join(at, "clients", name)}.`),
     ...(config.signIn === undefined ? [] : [atProvider, ofPages]),
     "Next:",
     `  1. Put the certificate for ${new URL(issuer).host} with its chain into ${join(at, "tls/cert.pem")}, its key into ${join(at, "tls/key.pem")}.`,
-    `  2. '${process.execPath}' '${mainFile()}' check --config '${configFile}'`,
-    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning --max-semi-space-size=16 --max-old-space-size=512 ${flags} '${mainFile()}' --config '${configFile}'`,
+    `  2. '${process.execPath}' '${mainFile()}' check --config '${first}'`,
+    ...(names.length === 0 ? [`  3. ${startOf(places, "", answers)}`] : [`  3. ${together}`, ...starts]),
     ...(secrets.includes(administrator)
       ? [`  4. ${curl} -d scope=audit:read --data-urlencode audience=${apiAudience(issuer)} ${issuer}/token`]
       : []),

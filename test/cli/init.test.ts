@@ -147,6 +147,40 @@ test("the authority in the URL of the database is copied with it, and the copy n
   assert.ok(!out.includes(url), "the start needs no flag for the file that was copied");
 });
 
+test("STORE-D-23 several instances have a folder, a name and a port of health each, and share all else", async () => {
+  const url = join(parent, "url-of-several");
+  writeFileSync(url, "postgres://mandate@127.0.0.1/mandate");
+  const data = join(parent, "data-of-several");
+  const words = [...ISSUER, "--store", url, "--instances", "2", "--data", data];
+  const { code, err, out, folder } = await run(words);
+  assert.deepEqual([code, err], [0, ""]);
+  await addCertificate(folder, "as.example");
+  const loaded = ["one", "two"].map((name) => {
+    const config = loadConfig(join(folder, name, "config.json"));
+    assert.ok(config.ok, JSON.stringify(config));
+    return config.value.fixed;
+  });
+  const own = loaded.map(({ audit: { instance, witness }, operations }) => [
+    instance,
+    operations?.port,
+    witness,
+  ]);
+  assert.deepEqual(own, [
+    ["one", 1443, { file: join(data, "one/witness/checkpoints.jsonl") }],
+    ["two", 1444, { file: join(data, "two/witness/checkpoints.jsonl") }],
+  ]);
+  assert.ok(loaded.every(({ listen }) => listen.reusePort && listen.port === 443));
+  const [one, two] = ["one", "two"].map((name) => {
+    const text = readFileSync(join(folder, name, "config.json"), "utf8");
+    const { operations: _, audit: __, ...shared } = JSON.parse(text);
+    assert.ok(existsSync(join(folder, name, shared.$schema)), "an editor finds the schema");
+    return shared;
+  });
+  assert.deepEqual(one, two);
+  assert.equal(readFileSync(join(folder, "systemd/mandate.target"), "utf8").match(/mandate@\w+/g)?.length, 2);
+  assert.match(out, /systemctl enable --now mandate\.target$/m);
+});
+
 test("an authority of the database that is not there is told, and nothing is left", async () => {
   const url = join(parent, "url-of-nothing");
   writeFileSync(url, "postgres://m@db.example/m?sslrootcert=nothing.pem");
@@ -288,6 +322,24 @@ const refused: readonly (readonly [what: string, words: () => string[], code: nu
     () => ["--issuer", "https://as.example/"],
     2,
     /^--issuer ends with a slash: leave it out$/,
+  ],
+  [
+    "several instances on SQLite",
+    () => [...ISSUER, "--instances", "2"],
+    2,
+    /^--instances requires --store with a PostgreSQL database, because SQLite serves one process$/,
+  ],
+  [
+    "more instances than there are names for",
+    () => [...ISSUER, "--instances", "9"],
+    2,
+    /^--instances is more than 8$/,
+  ],
+  [
+    "half an instance",
+    () => [...ISSUER, "--instances", "1.5"],
+    2,
+    /^--instances is not a whole number from 1 to 8$/,
   ],
   [
     "a bundle without a trust domain",

@@ -1,19 +1,26 @@
 /** Several processes under one name of an instance, in production and under the permission model, on both stores. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
-import { hostname } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import { send } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { freePorts, MAIN, startServer } from "../../scripts/server-process.ts";
 import type { Production } from "../../scripts/trials/production.ts";
 import { makeProduction } from "../../scripts/trials/production.ts";
 import { assertNoneLost, rollInstances } from "../../scripts/trials/rolling.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
+import { INIT } from "../../src/cli/init/usage.ts";
+import { init } from "../../src/cli/init.ts";
+import { readGiven } from "../../src/cli/options.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
 import { assertChain } from "../support/journal.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
@@ -235,6 +242,44 @@ test("two processes share one port, both serve, and the restart of one loses no 
     t.after(() => opened.close());
     assert.deepEqual(await opened.log.logs(), ["one", "two"]);
   });
+});
+
+test("STORE-D-23 the instances that init writes start at once on an empty database, and each gets connections", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "mandate several "));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const [etc, url] = [join(folder, "etc"), join(folder, "url")];
+  writeFileSync(url, await freshDatabase(database));
+  const [port = 0] = await freePorts(1);
+  const issuer = `https://localhost:${port}`;
+  const given = readGiven(INIT, [etc, "--issuer", issuer, "--store", url, "--instances", "3"]);
+  assert.ok(given.ok);
+  const printed: string[] = [];
+  const terminal = { print: (line: string) => void printed.push(line), printError: assert.fail };
+  assert.equal(await init(given.value, terminal), 0);
+  const authority = await makeAuthority("any");
+  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+  writeFileSync(join(etc, "tls/key.pem"), keyPem);
+  writeFileSync(join(etc, "tls/cert.pem"), certPem);
+  const starts = printed.flatMap((line) => /^ +Without systemd: (.*)$/.exec(line)?.[1] ?? []);
+  const lines = starts.map((start): string[] => {
+    const child = spawn("sh", ["-c", `exec ${start}`], { stdio: ["ignore", "pipe", "inherit"] });
+    const exited = once(child, "exit");
+    t.after(async () => {
+      child.kill("SIGKILL");
+      await exited;
+    });
+    const said: string[] = [];
+    createInterface({ input: child.stdout }).on("line", (line) => said.push(line));
+    return said;
+  });
+  assert.equal(lines.length, 3);
+  const count = (of: readonly string[], event: string) => of.filter((line) => line.includes(event)).length;
+  await until(() => lines.every((of) => count(of, '"listener":"listen"') > 0), "all of them listen");
+  await until(async () => {
+    const { status } = await send(`${issuer}/jwks`, { ca: authority.certPem });
+    assert.equal(status, 200);
+    return lines.every((of) => count(of, '"/jwks"') > 0);
+  }, "each of them answers");
 });
 
 test("AUDIT-D-12 a retired instance cannot start again, and the others do not miss it", async () => {

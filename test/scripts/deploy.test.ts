@@ -130,23 +130,60 @@ function has(t: TestContext, tool: string, ...words: string[]): boolean {
   return status === 0;
 }
 
+/** This machine has no user of this name. */
+const ofRoot = (unit: string): string => unit.replaceAll("=mandate\n", "=root\n");
+
+function assertAccepted(folder: string, names: readonly string[]): void {
+  const named = names.map((name) => join(folder, name));
+  const { status, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", ...named], {
+    encoding: "utf8",
+  });
+  assert.deepEqual([status, stderr.split("\n").filter((line) => line.includes("mandate"))], [0, []], stderr);
+}
+
 test("systemd accepts the units, where it is", (t) => {
   const units = ["mandate.service", "mandate@.service"];
   for (const unit of units) assert.match(recipe(unit), /^ProtectSystem=strict$/m);
   if (!has(t, "systemd-analyze", "--version")) return;
   const folder = folderOf(t);
-  // This machine has its Node elsewhere, perhaps at a path with a space, and not this user.
+  // This machine has its Node elsewhere, perhaps at a path with a space.
   const node = join(folder, "node");
   symlinkSync(process.execPath, node);
-  for (const unit of units) {
-    const text = recipe(unit).replace("/usr/bin/node", node).replaceAll("=mandate\n", "=root\n");
-    writeFileSync(join(folder, unit), text);
-  }
-  const named = [join(folder, "mandate.service"), join(folder, "mandate@one.service")];
-  const { status, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", ...named], {
-    encoding: "utf8",
-  });
-  assert.deepEqual([status, stderr.split("\n").filter((line) => line.includes("mandate"))], [0, []], stderr);
+  for (const unit of units)
+    writeFileSync(join(folder, unit), ofRoot(recipe(unit).replace("/usr/bin/node", node)));
+  assertAccepted(folder, ["mandate.service", "mandate@one.service"]);
+});
+
+test("STORE-D-23 init writes the unit of several instances from the recipe, with its paths, and systemd accepts it", async (t) => {
+  const folder = folderOf(t);
+  const [etc, lib, url] = ["e 5%", "lib", "url"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(url, "postgres://mandate@127.0.0.1/mandate");
+  const words = [etc, "--data", lib, "--issuer", "https://as.example", "--store", url, "--instances", "2"];
+  const given = readGiven(INIT, words);
+  assert.ok(given.ok);
+  assert.equal(await init(given.value, { print: () => undefined, printError: assert.fail }), 0);
+  const written = readFileSync(join(etc, "systemd/mandate@.service"), "utf8");
+  const unlike = (unit: string, other: string): readonly string[] =>
+    unit.split("\n").filter((line) => !other.split("\n").includes(line));
+  assert.deepEqual(
+    unlike(recipe("mandate@.service"), written).map((line) => line.split("=")[0]),
+    ["WorkingDirectory", "ExecStart", "StateDirectory", "StateDirectoryMode"],
+  );
+  const start = /^ExecStart=(.*)$/m.exec(written)?.[1] ?? "";
+  const config = join(etc, "%i/config.json").replace("5%", "5%%");
+  assert.ok(start.endsWith(` --config '${config}'`), start);
+  assert.ok(start.includes(` --allow-fs-read=${url} `), start);
+  assert.match(written, new RegExp(`^ReadWritePaths="${lib}/%i"$`, "m"));
+  if (!has(t, "systemd-analyze", "--version")) return;
+  const units = join(folder, "units");
+  mkdirSync(units);
+  for (const name of ["mandate@.service", "mandate.target"])
+    writeFileSync(join(units, name), ofRoot(readFileSync(join(etc, "systemd", name), "utf8")));
+  assertAccepted(units, ["mandate@one.service", "mandate.target"]);
 });
 
 /** The series of a text in PromQL, each with the names of the labels in its braces and behind its `by`. */

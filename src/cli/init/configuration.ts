@@ -48,10 +48,10 @@ export function plan(
     // RFC 10070; the other value is for clients that name the token endpoint.
     assertionAudience: "issuer",
     listen: { ...place, tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } } },
-    operations: { host: "127.0.0.1", port: operationsPort(place.port) },
+    operations: { host: "127.0.0.1", port: operationsPort(place.port, 0) },
     store: storeOf(answers.store, { folder, data }),
     keys: { encryptionKey: { file: "keys/encryption-key" } },
-    audit: { instance: "one", witness: { file: nameOf(join(data, "witness/checkpoints.jsonl"), folder) } },
+    audit: { instance: "one", witness: witnessOf({ folder, data }) },
     trustDomains:
       trustDomain === undefined ? undefined : { [trustDomain]: { bundle: bundleOf(answers.bundle, folder) } },
     trustedIssuers: provider && trustedIssuers(provider, agent),
@@ -96,8 +96,13 @@ function placeOf(issuer: string, listen: string | undefined): { host: string; po
   };
 }
 
-/** The port of health and metrics: a thousand from the other one, in the direction that leaves both valid. */
-const operationsPort = (port: number): number => (port < 64_000 ? port + 1000 : port - 1000);
+/** The port of health and metrics: a thousand from the other one, in the direction that leaves both valid, and the next ones. */
+export const operationsPort = (port: number, index: number): number =>
+  (port < 64_000 ? port + 1000 : port - 1000) + index;
+
+export const witnessOf = ({ folder, data }: Places): JsonObject => ({
+  file: nameOf(join(data, "witness/checkpoints.jsonl"), folder),
+});
 
 /** The name of a file as the configuration gives it: relative to its folder, if the file is inside. */
 function nameOf(file: string, folder: string): string {

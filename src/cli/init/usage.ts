@@ -9,6 +9,8 @@ const INIT_OPTIONS = {
   "data DIR": "the folder for what the server writes, database and witness; by default FOLDER itself",
   "store sqlite|FILE":
     "sqlite (the default), or a file that holds the URL of a PostgreSQL database; with sslrootcert, both are copied",
+  "instances N":
+    "how many processes of this machine serve on one port (default: 1); requires --store with PostgreSQL, and writes a folder for each and their units of systemd",
   "provider ISS": "the OpenID Provider of the users; its metadata are fetched",
   "client-id ID":
     "the client_id of this server at the provider, for users to sign in here; with an app, first-app, that asks them",
