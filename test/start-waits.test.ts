@@ -28,9 +28,10 @@ before(async () => {
 after(() => stop(() => proxy.close(), surroundings.remove, server));
 
 /** The service as far as it is before its listeners are opened; returns the notices of its start. */
-async function start(): Promise<readonly string[]> {
+async function start(encryptionKey?: Uint8Array): Promise<readonly string[]> {
   const config = loadConfig(surroundings.configFile);
   assert.ok(config.ok, JSON.stringify(config));
+  if (encryptionKey !== undefined) Object.assign(config.value.fixed.keys, { encryptionKey });
   const told: string[] = [];
   const log: Log = {
     entry: () => true,
@@ -72,4 +73,11 @@ test("STORE-D-20 a start whose database goes away after its first answers waits,
     await turn();
   }
   assert.ok(waited >= PARTS / 2, `${waited} of ${PARTS - 1} starts waited`);
+});
+
+test("a start that fails closes what it has opened: the next one has the name of the instance at once", async () => {
+  proxy.onPiece = () => {};
+  await start();
+  await assert.rejects(start(new Uint8Array(32)), { name: "KeysUnusable" });
+  assert.ok(!(await start()).includes("name_awaited"));
 });

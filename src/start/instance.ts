@@ -1,18 +1,121 @@
 /**
- * The name of this instance and its log, as the process starts: waited for where the hold of another process lapses,
- * refused where it is in use or was retired.
+ * The store, and in it the name and the log of this instance, as the process starts: waited for where the hold of another
+ * process lapses, refused where the name is in use or was retired.
  */
+
+import type { Checkpoints } from "../adapters/audit/checkpoints.ts";
+import type { KnownHead, LogBehind } from "../adapters/audit/compare-witness.ts";
 import type { InstanceName, NameOptions } from "../adapters/audit/instance-name.ts";
 import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
 import type { JournalOptions, OpenJournal } from "../adapters/audit/journal.ts";
 import { LogEnded, openJournal } from "../adapters/audit/journal.ts";
-import type { Store } from "../adapters/store/store.ts";
+import type { Witness } from "../adapters/audit/witness.ts";
+import { hash } from "../adapters/crypto/hash.ts";
+import { random } from "../adapters/crypto/random.ts";
+import type { AtStart } from "../adapters/store/open.ts";
+import { openStore } from "../adapters/store/open.ts";
+import type { EventLog, Store } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
-import { defined } from "../result.ts";
+import type { Counters } from "../http/counters.ts";
+import type { Clock, Timers } from "../ports.ts";
+import { defined, whenDone } from "../result.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";
+import { markWentBack } from "./went-back.ts";
+import { openLastWrittenAt, openWitnessAt } from "./witness.ts";
 
-export async function takeNameAtStart(
+type InstanceOptions = {
+  clock: Clock;
+  timers: Timers;
+  counters: Counters;
+  log: Log;
+  atStart: AtStart;
+  stopped: AbortSignal | undefined;
+  /** Told once that nothing can be recorded any more. */
+  onFatal: (reason: string) => void;
+  /** What is opened is closed with it. */
+  opened: AsyncDisposableStack;
+};
+
+export type OpenInstance = {
+  store: Store;
+  name: InstanceName;
+  journal: OpenJournal;
+  witness: Witness | undefined;
+  /** What this instance wrote last before this start. */
+  wroteLast: KnownHead | undefined;
+  /** From now on, what is written is noted as the last. */
+  noteLast(): void;
+  /** Closed before the log, after all other parts: the last checkpoint covers what they record while they close. */
+  closeLast(checkpoints: Pick<Checkpoints, "close">): void;
+};
+
+export async function openInstance(
+  { fixed, settings: { issuer } }: Config,
+  { clock, timers, counters, log, atStart, stopped, onFatal, opened }: InstanceOptions,
+): Promise<OpenInstance> {
+  const { instance, witness: place } = fixed.audit;
+  const store = await atStart(() => openStore(fixed.store));
+  opened.defer(() => store.close());
+  const name = await atStart(() => takeNameAtStart(store, fixed.audit, log, stopped));
+  opened.defer(() => name.close());
+  const lastWritten = place && (await openLastWrittenAt(place, { instance, issuer }, log));
+  opened.defer(() => lastWritten?.close());
+  const wroteLast = await lastWritten?.read();
+  const eventLog = timed(store.log, counters);
+  const writing = { log: instance, store: eventLog, clock, random, mayWrite: name.ensure };
+  const keep = (journal: OpenJournal): OpenJournal => {
+    journal.follow(() => lastWritten?.note(journal.head()));
+    return journal;
+  };
+  const reopen = async () => keep(await openJournal({ ...writing, onFatal: () => {} }));
+  const onLost = async (reason: string, behind?: LogBehind): Promise<void> => {
+    if (behind !== undefined) await markWentBack({ store, clock, hash, timers, log, reopen }, behind);
+    onFatal(reason);
+  };
+  const journal = await atStart(() => openJournalAtStart({ ...writing, onFatal: onLost }));
+  opened.defer(() => journal.close());
+  const witness = place && (await openWitnessAt(place, log));
+  let last: Pick<Checkpoints, "close"> | undefined = witness;
+  opened.defer(() => last?.close());
+  name.onLost(() => journal.giveUp());
+  journal.follow(counters.recorded);
+  return {
+    store,
+    name,
+    journal,
+    witness,
+    wroteLast,
+    noteLast: () => void keep(journal),
+    closeLast(checkpoints) {
+      last = checkpoints;
+    },
+  };
+}
+
+/** The same log; how long each batch takes is counted. */
+function timed(log: EventLog, counters: Counters): EventLog {
+  return {
+    ...log,
+    append(batch) {
+      const startMs = performance.now();
+      const count = (): void => counters.committed(batch.length, (performance.now() - startMs) / 1000);
+      return whenDone(
+        () => log.append(batch),
+        (failures) => {
+          count();
+          return failures;
+        },
+        (fault) => {
+          count();
+          throw fault;
+        },
+      );
+    },
+  };
+}
+
+async function takeNameAtStart(
   { names }: Store,
   { instance: name, leaseSeconds }: Config["fixed"]["audit"],
   log: Log,
@@ -27,7 +130,7 @@ export async function takeNameAtStart(
   }
 }
 
-export async function openJournalAtStart(options: JournalOptions): Promise<OpenJournal> {
+async function openJournalAtStart(options: JournalOptions): Promise<OpenJournal> {
   return openJournal(options).catch((fault) => {
     if (!(fault instanceof LogEnded)) throw fault;
     throw new StartRefused(`audit.instance: ${fault.message}. Give this instance another name.`);

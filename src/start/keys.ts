@@ -27,7 +27,7 @@ type KeysOptions = {
   log: Log;
 };
 
-type OpenedKeys = {
+export type OpenedKeys = {
   ring: KeyRing;
   work: readonly PeriodicWork[];
   keyService: Watch["keyService"];

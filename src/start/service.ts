@@ -2,20 +2,16 @@
 import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
 import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
 import { startCheckpoints } from "../adapters/audit/checkpoints.ts";
-import type { LogBehind } from "../adapters/audit/compare-witness.ts";
 import { startIndexing } from "../adapters/audit/indexing.ts";
-import type { InstanceName } from "../adapters/audit/instance-name.ts";
 import { countIntrospections } from "../adapters/audit/introspections.ts";
-import type { Loss, OpenJournal } from "../adapters/audit/journal.ts";
-import { openJournal } from "../adapters/audit/journal.ts";
-import type { RetentionOptions } from "../adapters/audit/retention.ts";
+import type { Loss } from "../adapters/audit/journal.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
-import type { Witness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations, startKeptCeilings } from "../adapters/clients/idle-registrations.ts";
 import { cpuMs, clock as systemClock, timers as systemTimers } from "../adapters/clock.ts";
 import { encryptionKeysOf } from "../adapters/crypto/encryption-keys.ts";
 import { hash } from "../adapters/crypto/hash.ts";
+import type { KeyRing } from "../adapters/crypto/key-ring.ts";
 import { makeNonces } from "../adapters/crypto/nonces.ts";
 import { random } from "../adapters/crypto/random.ts";
 import { makeRegistrationTokens } from "../adapters/crypto/registration-tokens.ts";
@@ -27,8 +23,8 @@ import { openCustody } from "../adapters/remote/key-service.ts";
 import { startSender } from "../adapters/signals/sender.ts";
 import { startForgetting } from "../adapters/store/forget-successors.ts";
 import type { AtStart } from "../adapters/store/open.ts";
-import { openStore, waitAtStart } from "../adapters/store/open.ts";
-import type { EventLog, RestoredMark, Store } from "../adapters/store/store.ts";
+import { waitAtStart } from "../adapters/store/open.ts";
+import type { RestoredMark } from "../adapters/store/store.ts";
 import { openTestClock } from "../adapters/test-clock.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
 import type { AuditEvent } from "../audit/event.ts";
@@ -38,20 +34,22 @@ import { makeCounters } from "../http/counters.ts";
 import type { Watch } from "../http/operations.ts";
 import type { People } from "../http/people.ts";
 import { FAILURE_MS } from "../limits/connections.ts";
-import type { Ports, Timers } from "../ports.ts";
+import type { Clock, Ports, Throttle, Timers } from "../ports.ts";
 import { readBuild } from "../program.ts";
-import { defined, whenDone } from "../result.ts";
+import { defined } from "../result.ts";
+import type { Limits } from "../settings/sections.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { ClockWatch } from "./clocks.ts";
 import { watchClocks } from "./clocks.ts";
-import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
+import type { OpenInstance } from "./instance.ts";
+import { openInstance } from "./instance.ts";
+import type { OpenedKeys } from "./keys.ts";
 import { openKeys, signingKeysOf } from "./keys.ts";
 import type { Log } from "./log.ts";
 import { makePeopleWing } from "./people.ts";
-import type { Remote } from "./remote.ts";
+import type { Remote, RemoteOptions } from "./remote.ts";
 import { openRemote } from "./remote.ts";
-import { markIfBehind, markWentBack, watchStore } from "./went-back.ts";
-import { openLastWrittenAt, openWitnessAt, tellWitness } from "./witness.ts";
+import { markIfBehind, watchStore } from "./went-back.ts";
+import { tellWitness } from "./witness.ts";
 
 export type ServiceOptions = {
   log: Log;
@@ -83,43 +81,32 @@ export type Service = {
 };
 
 export async function openService(config: Config, options: ServiceOptions): Promise<Service> {
+  const opened = new AsyncDisposableStack();
+  try {
+    return await openParts(config, options, opened);
+  } catch (fault) {
+    // What is told is why the start failed, whatever closing meets.
+    await opened.disposeAsync().catch(() => undefined);
+    throw fault;
+  }
+}
+
+/** Each part is closed with `opened`, those that were opened last first. */
+async function openParts(
+  config: Config,
+  { log, onFatal, stopped }: ServiceOptions,
+  opened: AsyncDisposableStack,
+): Promise<Service> {
   const { fixed } = config;
-  const { log, onFatal, stopped } = options;
   let stopping = false;
-  let stopWatching = (): void => {};
   let current: Settings = config.settings;
   const settings = (): Settings => current;
-  const { clock, timers } =
-    fixed.clockFile === undefined
-      ? { clock: systemClock, timers: systemTimers }
-      : openTestClock(fixed.clockFile);
-  const onWait = (why: string): void => {
-    const message = `Waiting up to ${fixed.store.startSeconds} s for the store: ${why}`;
-    log.tell({ level: "warning", event: "store_awaited", message });
-  };
-  const atStart = waitAtStart(fixed.store, fixed.store.startSeconds, onWait, stopped);
-  const store = await atStart(() => openStore(fixed.store));
-  const { instance } = fixed.audit;
-  const name = await atStart(() => takeNameAtStart(store, fixed.audit, log, stopped));
+  const { clock, timers } = openClock(fixed.clockFile);
+  const atStart = waitAtStart(fixed.store, fixed.store.startSeconds, tellWait(log, fixed.store), stopped);
   const counters = makeCounters(current.issuer);
-  const eventLog = timed(store.log, counters);
-  const { witness: place } = fixed.audit;
-  const witness = place && (await openWitnessAt(place, log));
-  const lastWritten = place && (await openLastWrittenAt(place, { instance, issuer: current.issuer }, log));
-  const wroteLast = await lastWritten?.read();
-  const writing = { log: instance, store: eventLog, clock, random, mayWrite: name.ensure };
-  const keep = (opened: OpenJournal): OpenJournal => {
-    opened.follow(() => lastWritten?.note(opened.head()));
-    return opened;
-  };
-  const reopen = async () => keep(await openJournal({ ...writing, onFatal: () => {} }));
-  const onLost = async (reason: string, behind?: LogBehind): Promise<void> => {
-    if (behind !== undefined) await markWentBack({ store, clock, hash, timers, log, reopen }, behind);
-    onFatal(reason);
-  };
-  const journal = await atStart(() => openJournalAtStart({ ...writing, onFatal: onLost }));
-  name.onLost(() => journal.giveUp());
-  journal.follow(counters.recorded);
+  const during = { clock, timers, log, atStart, opened };
+  const ours = await openInstance(config, { ...during, counters, stopped, onFatal });
+  const { store, journal } = ours;
   /** The journal for events outside of requests, for which no caller waits. */
   const record = (event: AuditEvent): void => {
     journal.record({ event }).catch(() => undefined);
@@ -136,72 +123,20 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     record,
     log,
   };
-  const remote = openRemote(fetching);
-  const wing = makePeopleWing(fetching);
-  const configure = (next: Settings): void => {
-    remote.configure(next);
-    wing.configure(next);
-  };
-  const apply = (next: Settings): void => {
-    configure(next);
-    current = next;
-    record(loaded(next));
-  };
+  const { remote, wing, configure } = openOthers(fetching, opened);
   await wing.load(current);
   configure(current);
   const authFailures = countAuthFailures(journal, clock, timers);
+  opened.defer(() => authFailures.close());
   const introspections = countIntrospections(journal, clock, timers, tellLostCounts(log));
-  const {
-    ring,
-    work: keyWork,
-    keyService,
-  } = await atStart(() =>
-    openKeys({
-      store,
-      journal,
-      custody: openCustody(encryptionKeys, fixed.keys.service),
-      settings,
-      clock,
-      timers,
-      log,
-    }),
-  );
-  const checkpointSigner = ring.signer("checkpoint");
-  const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
-  const trail = { store, journal, signer: checkpointSigner, verifier, clock, timers, onFault };
-  const sender = startSender({
-    store,
-    journal,
-    signer: ring.signer("signal"),
-    clock,
-    timers,
-    random,
-    hash,
-    settings,
-    record,
-    onFault,
-  });
+  opened.defer(() => introspections.close());
+  const custody = openCustody(encryptionKeys, fixed.keys.service);
+  const keys = await atStart(() => openKeys({ store, journal, custody, settings, clock, timers, log }));
+  for (const one of keys.work) opened.defer(() => one.close());
+  const { ring } = keys;
   const throttle = counters.throttling(makeThrottle(clock, fixed.limits));
-  const paths = { verify: verifyPath };
-  const { failedLately } = throttle;
-  const budget = fixed.limits.proofMillisecondsPerSecond;
-  const proofs = makeProofQueue({ clock, cpuMs, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
-  // The clock is the machine's own, also where a test sets another one for the server.
-  const clocks = await watchClocks({ store, instance, name, settings, clock: systemClock, timers, log });
-  const comparison = {
-    ...trail,
-    issuer: current.issuer,
-    restored: store.restored,
-    hash,
-    lastWritten: wroteLast,
-  };
-  const logsAhead = witness && (await atStart(() => markIfBehind({ ...comparison, witness }, log)));
-  // Only now, because what was noted before tells the comparison what the store has lost.
-  keep(journal);
-  record(loaded(current));
-  const periodic = startPeriodicWork(config, { ...trail, witness }, settings, log);
-  await periodic.ceilings.run();
-  const ours = watchProcess();
+  const proofs = openProofQueue(throttle, clock, timers, fixed.limits);
+  const work = await startWork(config, ours, ring, { ...during, settings, record });
   return {
     ports: {
       ...remote.sources,
@@ -222,7 +157,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       jobs: store.jobs,
       journal,
       outage: journal.outage,
-      audit: { ...store.audit, keys: checkpointSigner.published },
+      audit: { ...store.audit, keys: ring.signer("checkpoint").published },
       authFailures,
       introspections,
       throttle,
@@ -231,7 +166,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       signer: ring.signer("token"),
       grantSigner: ring.signer("grant"),
       signalSigner: ring.signer("signal"),
-      paths,
+      paths: PATHS,
     },
     people: wing.people,
     prepare: wing.load,
@@ -239,97 +174,101 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     restored: store.restored,
     atStart,
     counters,
-    watch: {
-      ...watchOf(journal, name, remote, log, () => stopping),
-      witness() {
-        const state = periodic.checkpoints.witness();
-        return state && { ...state, logsAhead: logsAhead ?? 0 };
-      },
-      clock: clockState(clocks),
-      connections: () => store.connections?.(),
-      process: ours.read,
-      keyService,
-      streams: sender.states,
-      signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
-    },
+    watch: watchOf(ours, remote, keys, work, { settings, clock, log, stopping: () => stopping }),
     apply(next) {
-      apply(next);
-      void periodic.ceilings.run();
+      configure(next);
+      current = next;
+      record(loaded(next.policy));
+      void work.ceilings.run();
     },
     watchStore() {
       const onLoss = (loss: Loss): void => journal.giveUp(loss);
-      stopWatching = watchStore({ store, journal, clock, timers, onLoss });
+      opened.defer(watchStore({ store, journal, clock, timers, onLoss }));
     },
     announceStop() {
       stopping = true;
     },
-    async close() {
-      stopWatching();
-      remote.stop();
-      wing.stop();
-      clocks.stop();
-      ours.close();
-      const { indexing, retention, registrations, ceilings, forgetting, checkpoints } = periodic;
-      const counts = [authFailures, introspections];
-      for (const part of [
-        ...keyWork,
-        sender,
-        indexing,
-        retention,
-        registrations,
-        ceilings,
-        forgetting,
-        ...counts,
-        checkpoints,
-        journal,
-        name,
-        store,
-      ])
-        await part.close();
-      await lastWritten?.close();
-    },
+    close: () => opened.disposeAsync(),
   };
 }
 
-/** The same log; how long each batch takes is counted. */
-function timed(log: EventLog, counters: Counters): EventLog {
-  return {
-    ...log,
-    append(batch) {
-      const startMs = performance.now();
-      const count = (): void => counters.committed(batch.length, (performance.now() - startMs) / 1000);
-      return whenDone(
-        () => log.append(batch),
-        (failures) => {
-          count();
-          return failures;
-        },
-        (fault) => {
-          count();
-          throw fault;
-        },
-      );
-    },
+const openClock = (file: string | undefined) =>
+  file === undefined ? { clock: systemClock, timers: systemTimers } : openTestClock(file);
+
+const tellWait =
+  (log: Log, { startSeconds }: Config["fixed"]["store"]) =>
+  (why: string): void => {
+    const message = `Waiting up to ${startSeconds} s for the store: ${why}`;
+    log.tell({ level: "warning", event: "store_awaited", message });
   };
+
+const PATHS = { verify: verifyPath };
+
+const openProofQueue = (
+  { failedLately }: Throttle,
+  clock: Clock,
+  timers: Timers,
+  { proofMillisecondsPerSecond: budget }: Limits,
+) => makeProofQueue({ clock, cpuMs, timers, budget, paths: PATHS, failedLately, failureMs: FAILURE_MS });
+
+/** What is fetched from others, and the people's wing, which both follow the settings. */
+function openOthers(options: RemoteOptions, opened: AsyncDisposableStack) {
+  const remote = openRemote(options);
+  opened.defer(() => remote.stop());
+  const wing = makePeopleWing(options);
+  opened.defer(() => wing.stop());
+  const configure = (next: Settings): void => {
+    remote.configure(next);
+    wing.configure(next);
+  };
+  return { remote, wing, configure };
 }
 
-/** Starts what runs by the clock: checkpoints of the audit trail, and the removal of what has expired. */
-function startPeriodicWork(
-  { settings: { issuer }, fixed }: Config,
-  trail: Omit<RetentionOptions, "days" | "digest" | "hash"> & { store: Store; witness: Witness | undefined },
-  settings: () => Settings,
-  log: Log,
+type Working = {
+  clock: Clock;
+  timers: Timers;
+  settings: () => Settings;
+  record: (event: AuditEvent) => void;
+  log: Log;
+  atStart: AtStart;
+  opened: AsyncDisposableStack;
+};
+
+/** Starts what no request waits for: the sender of signals, the look at clocks, and what runs by the clock. */
+async function startWork(
+  { settings: { issuer, policy }, fixed }: Config,
+  { store, name, journal, witness, wroteLast, noteLast, closeLast }: OpenInstance,
+  ring: KeyRing,
+  { clock, timers, settings, record, log, atStart, opened }: Working,
 ) {
   const { instance, checkpoint: every, retentionDays: days } = fixed.audit;
-  const options = { ...trail, log: instance, issuer, every, onWitness: tellWitness(log) };
-  return {
-    checkpoints: startCheckpoints(defined<CheckpointOptions>(options)),
-    indexing: startIndexing({ ...trail, log: instance }),
-    retention: startRetention({ ...trail, days, hash, digest: () => settings().policy.digest }),
-    registrations: startIdleRegistrations({ ...trail, settings }),
-    ceilings: startKeptCeilings({ ...trail, settings }),
-    forgetting: startForgetting(trail.store, trail.timers, trail.onFault),
+  const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
+  const trail = { store, journal, signer: ring.signer("checkpoint"), verifier, clock, timers, onFault };
+  const closing = <T extends { close(): void | Promise<void> }>(part: T): T => {
+    opened.defer(() => part.close());
+    return part;
   };
+  const signing = { signer: ring.signer("signal"), random, hash, settings, record };
+  const sender = closing(startSender({ store, journal, clock, timers, onFault, ...signing }));
+  // The clock is the machine's own, also where a test sets another one for the server.
+  const clocks = await watchClocks({ store, instance, name, settings, clock: systemClock, timers, log });
+  opened.defer(() => clocks.stop());
+  const known = { ...trail, issuer, restored: store.restored, hash, lastWritten: wroteLast };
+  const logsAhead = witness && (await atStart(() => markIfBehind({ ...known, witness }, log)));
+  // Only now, because what was noted before tells the comparison what the store has lost.
+  noteLast();
+  record(loaded(policy));
+  const covering = { ...trail, log: instance, issuer, every, witness, onWitness: tellWitness(log) };
+  const checkpoints = startCheckpoints(defined<CheckpointOptions>(covering));
+  closeLast(checkpoints);
+  closing(startIndexing({ ...trail, log: instance }));
+  closing(startRetention({ ...trail, days, hash, digest: () => settings().policy.digest }));
+  closing(startIdleRegistrations({ ...trail, settings }));
+  const ceilings = closing(startKeptCeilings({ ...trail, settings }));
+  closing(startForgetting(store, timers, onFault));
+  await ceilings.run();
+  const { read: readProcess } = closing(watchProcess());
+  return { streams: sender.states, clocks, checkpoints, logsAhead: logsAhead ?? 0, ceilings, readProcess };
 }
 
 const tellLostCounts =
@@ -339,30 +278,25 @@ const tellLostCounts =
     log.tell({ level: "warning", event: "introspections_uncounted", message });
   };
 
-const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({
+const loaded = ({ digest }: Settings["policy"]): AuditEvent => ({
   type: "config.changed",
   outcome: "allow",
   reason: "loaded",
   policy: { digest },
 });
 
-const clockState =
-  ({ state, differenceSeconds }: ClockWatch): Watch["clock"] =>
-  () => ({
-    state: state(),
-    aheadSeconds: differenceSeconds(),
-  });
-
 const watchOf = (
-  journal: OpenJournal,
-  name: InstanceName,
+  { store, name, journal }: OpenInstance,
   { sources }: Remote,
-  log: Log,
-  stopping: () => boolean,
-): Omit<
-  Watch,
-  "witness" | "configuration" | "clock" | "keyService" | "signingKeys" | "connections" | "process" | "streams"
-> => ({
+  { ring, keyService }: OpenedKeys,
+  { clocks, checkpoints, logsAhead, readProcess, streams }: Awaited<ReturnType<typeof startWork>>,
+  {
+    settings,
+    clock,
+    log,
+    stopping,
+  }: { settings: () => Settings; clock: Clock; log: Log; stopping: () => boolean },
+): Service["watch"] => ({
   build: readBuild(),
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,
@@ -371,4 +305,14 @@ const watchOf = (
   log: log.status,
   trustDomains: () => sources.bundles.states(),
   issuers: () => sources.issuers.states(),
+  witness() {
+    const state = checkpoints.witness();
+    return state && { ...state, logsAhead };
+  },
+  clock: () => ({ state: clocks.state(), aheadSeconds: clocks.differenceSeconds() }),
+  connections: () => store.connections?.(),
+  process: readProcess,
+  keyService,
+  streams,
+  signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
 });
