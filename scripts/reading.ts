@@ -1,31 +1,27 @@
 /**
- * `npm run reading [LIST …]`: what a reviewer reads, in order: each file of the lists of src/README.md with the first
- * sentence of its head, its clauses and its lines. `--write` renews the sentences of that page.
+ * `npm run reading [LIST …]`: what a reviewer reads, in order: each file of the lists of src/reading.txt with the first
+ * sentence of its head, its clauses and its lines.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
 import { idFinder, loadTree, withoutComments } from "./clauses/register.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-export const PAGE = "src/README.md";
-const SRC = dirname(PAGE);
+export const LISTS = "src/reading.txt";
+const SRC = dirname(LISTS);
 
-/** Of one list of the page; `section` is the heading below which it stands. */
+/** Of one list; `section` is the heading below which it stands. */
 export type Entry = { list: string; section: string; file: string };
 
-const ENTRY = /^- \[([^\]]+)\]\(\1\)/;
-
-/** The entries of a page, in its order. */
-export function readEntries(page: string): Entry[] {
+/** The entries of the lists, in their order. */
+export function readEntries(lists: string): Entry[] {
   const entries: Entry[] = [];
   let [list, section] = ["", ""];
-  for (const line of page.split("\n")) {
+  for (const line of lists.split("\n")) {
     const heading = /^(##+) (.+)$/.exec(line);
     if (heading?.[1] === "##") [list, section] = [heading[2] ?? "", ""];
     else if (heading !== null) section = heading[2] ?? "";
-    const file = ENTRY.exec(line)?.[1];
-    if (file !== undefined) entries.push({ list, section, file });
+    else if (/^[\w./-]+\.ts$/.test(line)) entries.push({ list, section, file: line });
   }
   return entries;
 }
@@ -41,13 +37,6 @@ export function sentenceOf(text: string): string {
     .replace(/\.?,? Covers /, ": covers ");
   return /^.*?\.(?= [A-Z]|$)/.exec(plain)?.[0] ?? `${plain}.`;
 }
-
-/** The page with the sentence of each file behind its name. */
-export const withSentences = (page: string, read: (file: string) => string): string =>
-  page.replaceAll(
-    /^- \[([^\]]+)\]\(\1\).*$/gm,
-    (_, file) => `- [${file}](${file}): ${sentenceOf(read(file))}`,
-  );
 
 /** Ids of clauses, of which each names its document only where it is another one than before. */
 function told(ids: readonly string[]): string {
@@ -71,7 +60,7 @@ function print(names: readonly string[]): string {
   const { register, code } = loadTree(ROOT);
   const idsOf = idFinder(register);
   const texts = new Map(code.map(({ file, text }) => [file, text]));
-  const entries = readEntries(readFileSync(join(ROOT, PAGE), "utf8")).map((entry): Listed => {
+  const entries = readEntries(readFileSync(join(ROOT, LISTS), "utf8")).map((entry): Listed => {
     return { ...entry, text: texts.get(join(SRC, entry.file)) ?? "" };
   });
   const lists = Map.groupBy(entries, ({ list }) => list.toLowerCase());
@@ -98,16 +87,4 @@ function print(names: readonly string[]): string {
     .join("\n");
 }
 
-if (import.meta.main) {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { write: { type: "boolean", default: false } },
-  });
-  if (values.write) {
-    const file = join(ROOT, PAGE);
-    const read = (name: string): string => readFileSync(join(ROOT, SRC, name), "utf8");
-    writeFileSync(file, withSentences(readFileSync(file, "utf8"), read));
-  } else {
-    process.stdout.write(print(positionals));
-  }
-}
+if (import.meta.main) process.stdout.write(print(process.argv.slice(2)));

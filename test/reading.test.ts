@@ -1,5 +1,5 @@
 /**
- * The reading list (src/README.md) against what servers load and call: as a reviewer of a deployment without users reads
+ * The reading lists (src/reading.txt) against what servers load and call: as a reviewer of a deployment without users reads
  * one part of src, that part is what runs there.
  */
 import assert from "node:assert/strict";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { PAGE, readEntries } from "../scripts/reading.ts";
+import { LISTS, readEntries } from "../scripts/reading.ts";
 import type { Coverage } from "./support/coverage.ts";
 import { readCoverage, writesCoverage } from "./support/coverage.ts";
 import { openMachines } from "./support/machines.ts";
@@ -22,10 +22,10 @@ import { openUsers, playUsers } from "./support/users.ts";
 import { makeWorld } from "./support/world.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-const SRC = join(ROOT, dirname(PAGE));
+const SRC = join(ROOT, dirname(LISTS));
 const VARIANTS = join(ROOT, "test/conformance/product.test.ts");
 
-const entries = readEntries(readFileSync(join(ROOT, PAGE), "utf8"));
+const entries = readEntries(readFileSync(join(ROOT, LISTS), "utf8"));
 const read = (file: string): string => readFileSync(join(SRC, file), "utf8");
 const sources = globSync("**/*.ts", { cwd: SRC }).sort();
 
@@ -118,11 +118,11 @@ test("each file of src stands in the list of the requests or processes that need
     if (lists.includes(list)) return [];
     return [`${file} stands in ${list}, and belongs in ${lists.join(" or ") || "none"}`];
   });
-  assert.ok(wrong.length === 0, `the lists of ${PAGE}:\n${wrong.join("\n")}`);
+  assert.ok(wrong.length === 0, `the lists of ${LISTS}:\n${wrong.join("\n")}`);
 });
 
 test("the first screen names at most 30 files, each of Core, and once", () => {
-  const [first = ""] = readFileSync(join(ROOT, PAGE), "utf8").split("\n## The lists\n", 1);
+  const [first = ""] = readFileSync(join(SRC, "README.md"), "utf8").split("\n## By attack\n", 1);
   const named = [...first.matchAll(/\]\(([^)]+)\)/g)].map(([, file = ""]) => file);
   assert.ok(named.length > 0 && named.length <= 30, `${named.length} files`);
   assert.deepEqual(
