@@ -68,6 +68,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   cli: [/^node:(crypto|fs|path|util)$/, /^valibot$/],
   "cli/check/certificates": [/^node:(crypto|net|tls)$/],
   "cli/check/outside": [/^node:(fs|os|path)$/],
+  "cli/probe/ask": [/^node:(https|tls)$/],
   "cli/init/prompt": [/^node:readline\/promises$/],
   start: [],
   app: [],

@@ -3,7 +3,7 @@
  * it, so that a reader who opens the document's module first finds the rest; `npm run clauses` checks that it is true.
  */
 import type { Register, Source } from "./register.ts";
-import { findLines } from "./register.ts";
+import { findLines, isServer } from "./register.ts";
 
 /** The modules of documents whose ids do not begin with the module's name. */
 const HOMES: ReadonlyMap<string, string> = new Map([
@@ -41,7 +41,10 @@ export function elsewhere(register: Register, code: readonly Source[]): Map<stri
     const home = homes.map((name) => `${name}.ts`).find((file) => modules.has(file));
     if (home === undefined) continue;
     const isElsewhere = (file: string) =>
-      file.startsWith(SOURCES) && file !== home && !homes.some((name) => file.startsWith(`${name}-`));
+      file.startsWith(SOURCES) &&
+      isServer(file) &&
+      file !== home &&
+      !homes.some((name) => file.startsWith(`${name}-`));
     const files = lines.map((line) => line.replace(/:\d+$/, "")).filter(isElsewhere);
     if (files.length === 0) continue;
     const sections = found.get(home) ?? new Map<string, Set<string>>();

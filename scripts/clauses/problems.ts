@@ -9,6 +9,7 @@ import {
   idFinder,
   isBinding,
   isMet,
+  isServer,
   needsTest,
   STATUSES,
 } from "./register.ts";
@@ -59,10 +60,9 @@ export function findProblems(
     check(enforced === undefined || isMet(clause), `says what enforces it, but is ${status}`);
     check(enforced === undefined || ENFORCED.test(enforced), `says unclearly what enforces it, ${enforced}`);
   }
-  // A server loads nothing of scripts.
   const lines = findLines(
     register,
-    code.filter(({ file }) => !file.startsWith("scripts/")),
+    code.filter(({ file }) => isServer(file)),
   );
   const hasLineOrReason = (id: string) => lines.has(id) || REASON.test(byId.get(id)?.enforced ?? "");
   const isEnforced = (id: string) => lines.has(id) || byId.get(id)?.enforced !== undefined;

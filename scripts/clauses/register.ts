@@ -82,6 +82,10 @@ export function nameReader(register: Register): FindIds {
   return (name) => name.match(start)?.[0].split(", ") ?? [];
 }
 
+/** Whether a line of this file can enforce a rule of the server: those of scripts and of the probe only name rules. */
+export const isServer = (file: string): boolean =>
+  !file.startsWith("scripts/") && !file.startsWith("src/cli/probe/");
+
 /** Text in which no comment is left and every line stands where it stood. */
 export const withoutComments = (text: string): string =>
   text

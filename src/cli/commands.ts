@@ -288,6 +288,26 @@ const POLICY: CommandUsage = {
   example: "mandate policy diff config.json changed.json --fail-on allow",
 };
 
+const PROBE: CommandUsage = {
+  name: "probe",
+  summary: "asks a running server, as a caller without credentials, for what it must refuse",
+  forms: {
+    "URL [ca connect json metrics]":
+      "sends requests that the rules of the documents forbid to the server with this issuer, and compares the answers",
+  },
+  options: {
+    "ca FILE": "PEM of an authority to trust beside those of this machine",
+    "connect HOST:PORT": "connects there instead, such as to one instance behind a balancer",
+    json: "one JSON object a line: clause, asks, outcome, wants, got",
+    metrics: "the counts alone, for the textfile collector of Prometheus",
+  },
+  notes: [
+    "It only reads: a server that keeps its rules issues and changes nothing for it. Its refusals stand in the log and the trail of the server, and count as failures of this machine: at most one run in a minute.",
+    "Exit code 0: each rule that could be asked for is kept. 1: one is broken. 3: the server does not answer, or told it to wait, so that something was not judged.",
+  ],
+  example: "mandate probe https://as.example",
+};
+
 const SELECTORS = "jti issuer subject actor client trust-domain rule consent grant all-refresh everything";
 
 const TOKENS: CommandUsage = {
@@ -357,6 +377,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { usage: KEYS, load: async () => (await import("./keys.ts")).keysCommand },
   { usage: MIGRATE, load: async () => (await import("./migrate.ts")).migrateCommand },
   { usage: POLICY, load: async () => (await import("./policy.ts")).policyCommand },
+  { usage: PROBE, load: async () => (await import("./probe.ts")).probeCommand },
   { usage: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
   { usage: TRUST, load: async () => (await import("./trust.ts")).trustCommand },
 ];

@@ -25,3 +25,6 @@ export const DAY_SECONDS = 24 * 3600;
 export const END_WARNING_DAYS = 14;
 /** The exit codes of the server and of every command; `refused` means that the answer is no, and is known. */
 export const EXIT = { done: 0, refused: 1, unusable: 2, unavailable: 3 } as const;
+/** What `mandate probe` waits for an answer, and reads of one. */
+export const PROBE_TIMEOUT_MS = 10_000;
+export const PROBE_BYTES_MAX = 256 * 1024;

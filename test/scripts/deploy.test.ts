@@ -22,6 +22,7 @@ import { makeProduction } from "../../scripts/trials/production.ts";
 import { INIT } from "../../src/cli/init/usage.ts";
 import { init } from "../../src/cli/init.ts";
 import { readGiven } from "../../src/cli/options.ts";
+import { PROBE_METRICS } from "../../src/cli/probe.ts";
 import { FAMILIES } from "../../src/http/metrics.ts";
 import { until } from "../support/until.ts";
 
@@ -201,9 +202,10 @@ const ADDED = ["instance", "job", "le"];
 
 function assertKnown(expr: string): void {
   const all = seriesIn(expr);
+  const families = { ...FAMILIES, ...PROBE_METRICS };
   assert.ok(all.length > 0, `no metric in ${expr}`);
   for (const { name, labels } of all.filter((one) => one.name !== "up")) {
-    const family = Object.entries<{ type: string; labels: readonly string[] }>(FAMILIES).find(
+    const family = Object.entries<{ type: string; labels: readonly string[] }>(families).find(
       ([known, { type }]) => name === (type === "histogram" ? `${known}_bucket` : known),
     );
     assert.ok(family !== undefined, `${name} is no metric: ${expr}`);
@@ -223,7 +225,9 @@ test("each alert is made of metrics and labels that there are, and has its part 
     assert.match(text, /severity: (?:page|ticket)/);
     assert.ok(text.includes(`runbook: "RUNBOOK.md#${names[index]?.toLowerCase()}"`), text);
     for (const [, shown = ""] of text.matchAll(/\$labels\.(\w+)/g)) {
-      const family = Object.entries(FAMILIES).find(([name]) => text.includes(name))?.[1].labels ?? [];
+      const family =
+        Object.entries({ ...FAMILIES, ...PROBE_METRICS }).find(([name]) => text.includes(name))?.[1].labels ??
+        [];
       assert.ok([...family, ...ADDED, ...labels].includes(shown), `${shown} in ${text}`);
     }
   }
