@@ -253,6 +253,12 @@ const NOT_RUN: readonly (readonly [name: string, from: string, setting: string, 
     "ES256, RS256, EdDSA. A role without `bound_audiences` refuses our tokens.",
   ],
   [
+    "Kafka's client and broker, librdkafka",
+    "tried without this server, 4.4.0, 2.16.0; the request is answered in `test/zoo`",
+    "`defaultTarget`; no `+`, `&`, `%` in scopes; `sasl.oauthbearer.assertion.claim.jti.include` for grants",
+    "With a secret they write the scope unencoded. The broker takes ES256 and `at+jwt`, and reads `scope` as one name.",
+  ],
+  [
     "Kubernetes API server",
     "its source, 0.37.2",
     "AuthenticationConfiguration: `issuer.url`, `audiences`",

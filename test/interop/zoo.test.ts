@@ -57,7 +57,8 @@ type Shape = { by: string } & (
     }
   | {
       kind: "token";
-      sent: Record<string, string>;
+      /** As text: the body as it is, where its encoding is what matters. */
+      sent: Record<string, string> | string;
       /** With the claims of the access token, where they matter. */
       answer: Told & { claims?: JsonObject };
       auth?: "basic" | "body";
@@ -115,7 +116,7 @@ before(async () => {
         },
       },
       targets: [
-        { names: [API], owners: [owner], introspectors: ["app"], scopes: ["read"] },
+        { names: [API], owners: [owner], introspectors: ["app"], scopes: ["read", "write"] },
         { names: [NEXT], scopes: ["read"] },
         ...people.targets,
       ],
@@ -136,7 +137,7 @@ before(async () => {
           allow: "client_credentials",
           clients: ["app", "caller"],
           targets: [API],
-          scopes: ["read"],
+          scopes: ["read", "write"],
         },
         {
           ...{ id: "workloads", allow: "client_credentials", targets: [API], scopes: ["read"] },
@@ -251,6 +252,10 @@ async function answerOf(file: string, shape: Shape): Promise<unknown> {
     case "refresh":
       return refreshAtOnce(shape.sent.atOnce);
     case "token": {
+      if (typeof shape.sent === "string") {
+        const headers = { ...AS_APP, "content-type": "application/x-www-form-urlencoded" };
+        return world.get("/token", { method: "POST", headers, body: shape.sent });
+      }
       const asCaller = { authorization: basic("caller", SECRET) };
       const own = await world.token({ grant_type: "client_credentials", audience: API }, asCaller);
       const given = {
