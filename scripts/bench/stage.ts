@@ -3,13 +3,9 @@
  * in its own process, started as `npm start` does; the others use the profile of the first one.
  */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock } from "../../src/adapters/clock.ts";
-import { random } from "../../src/adapters/crypto/random.ts";
-import { openStore } from "../../src/adapters/store/open.ts";
 import type { Consent } from "../../src/policy/access.ts";
 import { defined } from "../../src/result.ts";
 import type { ProfileOptions } from "../dev-profile.ts";
@@ -23,9 +19,9 @@ import type { Endpoint } from "./client.ts";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
-/** The file that Node runs for a command line, of sources or a release in this folder. */
+/** The file that Node runs for a command line, of sources or a release in this folder; early revisions do not name it. */
 export const mainOf = (root: string): string =>
-  join(root, JSON.parse(readFileSync(join(root, "package.json"), "utf8")).bin.mandate);
+  join(root, JSON.parse(readFileSync(join(root, "package.json"), "utf8")).bin?.mandate ?? "src/main.ts");
 
 /** A server that is measured. */
 export type Side = {
@@ -183,7 +179,7 @@ export async function startAt(
     usage: () => ask(server, "usage", Usage),
     committed: () => committedAt(operationsPort),
     writtenBytes: () => writtenBytes(server.pid),
-    addConsents: (grants) => addConsents(profile, postgres, grants),
+    addConsents: (grants) => addConsents(root, profile, postgres, grants),
     close: () => end(server),
   };
 }
@@ -238,11 +234,24 @@ export function makeFolder(): { folder: string; remove: () => void } {
   return { folder, remove };
 }
 
+/** By the sources of the server, whose store may have other tables than ours; a release has the tables of this folder. */
 async function addConsents(
+  root: string,
   profile: string,
   postgres: string | undefined,
   grants: readonly Grant[],
 ): Promise<void> {
+  const sources = join(existsSync(join(root, "src")) ? root : ROOT, "src/adapters");
+  const { openJournal }: typeof import("../../src/adapters/audit/journal.ts") = await import(
+    join(sources, "audit/journal.ts")
+  );
+  const { clock }: typeof import("../../src/adapters/clock.ts") = await import(join(sources, "clock.ts"));
+  const { random }: typeof import("../../src/adapters/crypto/random.ts") = await import(
+    join(sources, "crypto/random.ts")
+  );
+  const { openStore }: typeof import("../../src/adapters/store/open.ts") = await import(
+    join(sources, "store/open.ts")
+  );
   const store = await openStore(
     postgres === undefined ? { sqlite: join(profile, "mandate.sqlite") } : { postgres },
   );
