@@ -4,13 +4,20 @@
 const SIGNS = "234679CDFGHJKMNPQRTVWXY";
 const LENGTH = 8;
 /** The first hexadecimal digits of a UUID, all of them random in one of version 4. */
-const UUID_START = /^([0-9a-f]{8})-([0-9a-f])/;
+const UUID_START = /^[0-9a-f]{8}-[0-9a-f]/;
+const DIGITS = 9;
+/** The number of 36 bits. */
+const END = 2 ** 36;
+
+/** The digits of an id that its number stands for; undefined for an id that is no UUID. */
+export const digitsOfId = (requestId: string): string | undefined =>
+  UUID_START.test(requestId) ? requestId.slice(0, 8) + requestId.charAt(9) : undefined;
 
 /** `XXXX-XXXX`; undefined for an id that is no UUID. */
 export function supportNumber(requestId: string): string | undefined {
-  const [, first = "", next = ""] = UUID_START.exec(requestId) ?? [];
-  if (first === "") return undefined;
-  let rest = Number.parseInt(first + next, 16);
+  const digits = digitsOfId(requestId);
+  if (digits === undefined) return undefined;
+  let rest = Number.parseInt(digits, 16);
   let signs = "";
   for (let at = 0; at < LENGTH; at++) {
     signs = SIGNS.charAt(rest % SIGNS.length) + signs;
@@ -21,8 +28,10 @@ export function supportNumber(requestId: string): string | undefined {
 
 const TYPED = new RegExp(`^[${SIGNS}]{${LENGTH}}$`);
 
-/** The number as it is shown, of one as it was typed: in lower case, with spaces or without the dash. */
-export function readSupportNumber(typed: string): string | undefined {
+/** The digits of a number as it was typed: in lower case, with spaces or without the dash. */
+export function digitsOfNumber(typed: string): string | undefined {
   const signs = typed.replaceAll(/[\s-]/g, "").toUpperCase();
-  return TYPED.test(signs) ? `${signs.slice(0, LENGTH / 2)}-${signs.slice(LENGTH / 2)}` : undefined;
+  if (!TYPED.test(signs)) return undefined;
+  const number = [...signs].reduce((sum, sign) => sum * SIGNS.length + SIGNS.indexOf(sign), 0);
+  return number < END ? number.toString(16).padStart(DIGITS, "0") : undefined;
 }

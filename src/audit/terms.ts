@@ -6,12 +6,12 @@
 import type { Json } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 import type { AuditEvent } from "./event.ts";
-import { readSupportNumber, supportNumber } from "./support-number.ts";
+import { digitsOfId, digitsOfNumber } from "./support-number.ts";
 
 export type TermName =
   | "type"
   | "outcome"
-  /** The support number of the id that we gave to the request. */
+  /** The digits of the id that we gave to the request, for which its support number stands. */
   | "request"
   | "client"
   /** The requesting workload, the actor, and every actor in the chain of the subject token. */
@@ -40,7 +40,7 @@ export const subjectTerm = (iss: string, sub: string): Term => ({ name: "subject
 
 /** PAGE-D-39: a request is found by the number that people read out; an id that gives none is its own term. */
 export const requestTerm = <T extends string | undefined>(id: T): string | T =>
-  id === undefined ? id : (readSupportNumber(id) ?? supportNumber(id) ?? id);
+  id === undefined ? id : (digitsOfId(id) ?? digitsOfNumber(id) ?? id);
 
 /** The search terms of an event, without duplicates. */
 export function termsOf(event: AuditEvent): readonly Term[] {
@@ -75,7 +75,8 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   for (const jti of granted?.parent_jti ?? []) add(terms, "ancestor", jti);
   add(terms, "ancestor", event.grant?.id);
   if (event.job?.iss === undefined) add(terms, "job", event.job?.id);
-  const { ends, also_ends: also } = detail ?? {};
+  if (detail === undefined) return terms;
+  const { ends, also_ends: also } = detail;
   for (const one of [ends, ...(Array.isArray(also) ? also : [])])
     for (const [name, value] of endsOf(one)) add(terms, name, value);
   return terms;

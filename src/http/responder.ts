@@ -86,7 +86,7 @@ export function makeResponder(options: ResponderOptions): Responder {
       // A part of the answer was written already: there is no second answer, and the first one must not pass for whole.
       if (response.headersSent) response.destroy();
       else send(answer);
-      log(entryOf(trace, answer.status, { fault }));
+      log(entryOf(trace, answer.status, { ...answer, fault }));
     }
   };
 }

@@ -43,14 +43,17 @@ export function entryOf(
     grant,
     refused,
     clientAddress,
-  }: Pick<HttpResponse, "fault" | "grant" | "refused" | "clientAddress"> = {},
+    headers = {},
+  }: Partial<Pick<HttpResponse, "headers" | "fault" | "grant" | "refused" | "clientAddress">> = {},
 ): LogEntry {
+  const isPage = headers["Content-Type"]?.startsWith("text/html");
   return sparse<LogEntry>({
     time: new Date().toISOString(),
     level: fault === undefined ? "info" : "error",
     event: "request",
     requestId: trace.requestId,
-    supportNumber: supportNumber(trace.requestId),
+    // PAGE-D-39: no other answer shows it.
+    supportNumber: isPage ? supportNumber(trace.requestId) : undefined,
     traceId: trace.context?.traceId,
     parentId: trace.context?.parentId,
     method: trace.method,

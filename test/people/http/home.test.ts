@@ -7,6 +7,7 @@ import { Browser, files, forPeople } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { stop } from "../../support/stop.ts";
+import { until } from "../../support/until.ts";
 import type { World } from "../../support/world.ts";
 import { makeWorld } from "../../support/world.ts";
 
@@ -60,6 +61,20 @@ test("PAGE-D-28, PAGE-D-29 an unknown path tells a browser so, with a way on and
     const program = await browser.get("/no/such", { accept });
     assert.deepEqual([program.status, program.body.error], [404, "invalid_request"]);
   }
+});
+
+test("PAGE-D-39 the log of a request has the number of its page, and none where no page shows one", async () => {
+  const browser = new Browser(world, provider);
+  const page = await browser.get("/", { accept: OF_PAGES });
+  const program = await browser.get("/no/such", { accept: "*/*" });
+  const numberIn = async (answer: typeof page): Promise<unknown> => {
+    const id = String(answer.headers["x-request-id"]);
+    const logged = () => world.server.lines.find((line) => line.includes(id));
+    await until(() => logged() !== undefined, "the request is logged");
+    return JSON.parse(logged() ?? "").supportNumber;
+  };
+  assert.equal(await numberIn(page), supportNumber(String(page.headers["x-request-id"])));
+  assert.equal(await numberIn(program), undefined);
 });
 
 test("PAGE-D-29 a server at which no user signs in has no such page", async () => {
