@@ -23,6 +23,7 @@ export function issuedEntry(
   nowSeconds: number,
 ): Entry & { token: TokenRecord } {
   const token = rowOf(ports, order, decided, key, nowSeconds);
+  const ends = order.resumes?.ends("granted");
   return sparse<Entry & { token: TokenRecord }>({
     event: eventOf(ports, request, order, decided, token, key, step),
     token,
@@ -30,7 +31,8 @@ export function issuedEntry(
     guards: [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)],
     family: step?.family,
     email: emailOf(ports, order, token),
-    ...order.resumes?.ends("granted"),
+    rows: ends?.rows,
+    question: ends?.question,
   });
 }
 

@@ -304,14 +304,14 @@ function covers(
     consent.actor === (workload ?? clientId) &&
     // JOB-D-6: what was given for one job counts in no other, and not without it.
     (consent.jobId === undefined || (consent.jobId === job?.id && consent.jobIssuer === job.iss)) &&
-    inForceOf(policy, consent).some((one) => one.target === target) &&
+    consent.targets.some((name) => policy.targets.get(name) === target) &&
     (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) - nowSeconds >= TOKEN_SECONDS_MIN
   );
 }
 
 /**
  * PAGE-D-34: what of a record still counts: the targets that are in force under its names, each with those of its scopes
- * that it has, which may be none. The exchange, lists and pages all judge by it.
+ * that it has, which may be none. The exchange asks the same of the one target of its request.
  */
 export const inForceOf = (
   { targets: known }: Pick<PolicySet, "targets">,

@@ -96,10 +96,10 @@ export const claimNames = (place: Place): readonly string[] => rowsOf(place).map
 
 /** Makes the claims of what is issued for one place. */
 export function claimsBuilder(place: Place): (stated: Stated) => JsonObject {
-  const rows = rowsOf(place).map(([name, { from }]) => [name, from] as const);
+  const rows = rowsOf(place).map(([name, { from }]) => ({ name, from }));
   return (stated) => {
     const claims: JsonObject = {};
-    for (const [name, from] of rows) {
+    for (const { name, from } of rows) {
       const value = from(stated);
       if (value !== undefined) claims[name] = value;
     }

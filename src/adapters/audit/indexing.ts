@@ -48,7 +48,10 @@ type ListedEvent = { timeMs: number; keys: readonly number[]; subjects: readonly
 /** Makes a function that lists an event by its terms. */
 function lister(): (timeMs: number, terms: readonly Term[]) => ListedEvent {
   const keysOf = termKeys();
-  return (timeMs, terms) => ({ timeMs, keys: keysOf(terms), subjects: keysOf(terms.filter(isSubject)) });
+  return (timeMs, terms) => {
+    const keys = keysOf(terms);
+    return { timeMs, keys, subjects: keys.filter((_, index) => isSubject(terms[index])) };
+  };
 }
 
 /** What is listed of events that this process wrote, until they have their segment. */

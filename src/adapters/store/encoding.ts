@@ -39,7 +39,7 @@ export function termKey({ name, value }: Term): number {
 }
 
 /** Whether the index notes for a term which segments list it, so that a search needs no look at the others. */
-export const isSubject = ({ name }: Term): boolean => name === "subject";
+export const isSubject = (term: Term | undefined): boolean => term?.name === "subject";
 
 /** Terms whose values hardly come again: to remember their keys would only take memory. */
 const ONCE: readonly Term["name"][] = ["request", "granted", "presented"];
