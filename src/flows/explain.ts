@@ -67,7 +67,12 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const { policy, agents: all } = ports.settings();
   const { digest } = policy;
   const agents = namedIn(all, question);
-  const denied = ({ failure, trace, missing, notAsked }: OrderDenied): Explanation =>
+  const denied = ({
+    failure,
+    trace,
+    missing,
+    notAsked,
+  }: Omit<OrderDenied, "failure"> & { failure: Failure }): Explanation =>
     defined<Explanation>({
       mode,
       agents,

@@ -39,7 +39,7 @@ import { refuseRequest } from "./token-request.ts";
 /** Facts may change between a decision and its writing; it is then decided anew once, and refused after that. */
 const DECISIONS_MAX = 2;
 /** The answer to a client that waits for its user. */
-const WAITS: Failure["kind"] = "interaction_required";
+const WAITS = "interaction_required";
 const CANCELLED = "deferrals_cancelled";
 /** Rules of a trace that are recorded, so that no policy makes events of any length. */
 const TRACE_MAX = 16;

@@ -4,56 +4,65 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { UNREACHABLE_SECONDS } from "../limits/clients.ts";
 import type { Ending } from "../policy/endings.ts";
+import type { KeyFailure } from "../ports.ts";
 import type { Guard, PendingConsent, RowChange } from "../records.ts";
 
+/**
+ * MCPC-D-24: the same request may be accepted later, with nothing changed in it: the answer tells the seconds to wait. At
+ * any other refusal a client may forget its registration or its user.
+ */
+export type PassingKind =
+  /** The client's metadata document was good before and cannot be fetched now. */
+  | "client_unreachable"
+  /** The keys that verify what the request brings cannot be fetched now. */
+  | "keys_unreachable"
+  /** The provider of the user has not answered for too long. */
+  | "provider_unreachable"
+  | "throttled"
+  | "overloaded";
+
+export type FinalKind =
+  | "request_malformed"
+  | "client_refused"
+  /** A client that sent no credential and is not known, or not known any more. */
+  | "client_gone"
+  | "client_unauthorized"
+  | "grant_type_unsupported"
+  | "token_refused"
+  | "grant_refused"
+  /** The token of a platform is signed well, and it is for the platform to issue a better one. */
+  | "platform_refused"
+  /** The same, and it is for the operator to admit its workload. */
+  | "workload_not_admitted"
+  /** The same two where the token came as the subject token of an exchange. */
+  | "exchange_platform_refused"
+  | "exchange_not_admitted"
+  | "token_of_another"
+  | "token_type_unsupported"
+  | "policy_denied"
+  | "target_refused"
+  | "details_refused"
+  | "scope_refused"
+  | "binding_refused"
+  | "proof_refused"
+  | "nonce_demanded"
+  /** The user has not decided: the client polls. */
+  | "interaction_required"
+  | "polled_too_soon"
+  /** Nothing comes of a deferral any more. */
+  | "deferral_ended"
+  | "deferral_expired";
+
 /** There are few kinds, because the wire tells little; `reason` is precise, and is for the audit trail alone. */
-export type Failure = {
-  kind:
-    | "request_malformed"
-    | "client_refused"
-    /** A client that sent no credential and is not known, or not known any more. */
-    | "client_gone"
-    /** The client's metadata document was good before and cannot be fetched now. */
-    | "client_unreachable"
-    /** The keys that verify what the request brings cannot be fetched now. */
-    | "keys_unreachable"
-    /** The provider of the user has not answered for too long. */
-    | "provider_unreachable"
-    | "client_unauthorized"
-    | "grant_type_unsupported"
-    | "token_refused"
-    | "grant_refused"
-    /** The token of a platform is signed well, and it is for the platform to issue a better one. */
-    | "platform_refused"
-    /** The same, and it is for the operator to admit its workload. */
-    | "workload_not_admitted"
-    /** The same two where the token came as the subject token of an exchange. */
-    | "exchange_platform_refused"
-    | "exchange_not_admitted"
-    | "token_of_another"
-    | "token_type_unsupported"
-    | "policy_denied"
-    | "target_refused"
-    | "details_refused"
-    | "scope_refused"
-    | "binding_refused"
-    | "proof_refused"
-    | "nonce_demanded"
-    /** The user has not decided: the client polls. */
-    | "interaction_required"
-    | "polled_too_soon"
-    /** Nothing comes of a deferral any more. */
-    | "deferral_ended"
-    | "deferral_expired"
-    | "throttled"
-    | "overloaded";
+export type Failure = FinalFailure | (FailureFacts & { kind: PassingKind; waitSeconds: number });
+export type FinalFailure = FailureFacts & { kind: FinalKind; waitSeconds?: never };
+
+type FailureFacts = {
   reason: Reason;
   /** Which parameter is malformed, for the log. */
   parameter?: string;
   /** The algorithms of which the proof has none. */
   algorithms?: readonly string[];
-  /** The seconds after which a throttled request, or one during overload, may be sent again. */
-  waitSeconds?: number;
   /** The registrations that match the same token of a platform. */
   registrations?: readonly string[];
   /** Why the job of what the caller presented, or its own job, gives nothing any more. */
@@ -80,9 +89,19 @@ export type RefusedRequest = {
 /** An answer without a token of which nothing is to be recorded any more. */
 export type Unrecorded = { failure: Failure; event?: never };
 
+/** MCPC-D-24: what becomes of keys that were not found: a new failure answers here, or does not compile. */
+const OUTLOOK: Readonly<Record<KeyFailure, "passes" | "stays">> = {
+  source_unknown: "stays",
+  source_unavailable: "stays",
+  source_silent: "passes",
+  key_unknown: "stays",
+  key_ambiguous: "stays",
+};
+const PASSING = Object.entries(OUTLOOK).flatMap(([end, outlook]) => (outlook === "passes" ? `_${end}` : []));
+
 /** MCPC-D-24: what is refused only because keys cannot be fetched now may come again, and is not told as final. */
 export function mayPass(failure: Failure): Failure {
-  if (!failure.reason.endsWith("_source_silent")) return failure;
+  if (!PASSING.some((end) => failure.reason.endsWith(end))) return failure;
   return { ...failure, kind: "keys_unreachable", waitSeconds: UNREACHABLE_SECONDS };
 }
 

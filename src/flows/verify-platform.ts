@@ -23,7 +23,7 @@ import {
   platformId,
 } from "../spec/workload-grant.ts";
 import { isDisabled } from "./endings.ts";
-import type { Failure } from "./refusal.ts";
+import type { Failure, FinalKind } from "./refusal.ts";
 import type { MethodVerifier, PlatformProof, PlatformUse, Proof, Proven } from "./verifier.ts";
 import { noCredentials } from "./verifier.ts";
 
@@ -202,7 +202,7 @@ export const verifyPlatformTokenOf = (
     provesKey(proof, keys) ? ok(proof) : refuse("platform_refused", "key_not_proven"),
   );
 
-const NOT_PROVEN: Partial<Record<PlatformUse, Failure["kind"]>> = {
+const NOT_PROVEN: Partial<Record<PlatformUse, FinalKind>> = {
   grant: "platform_refused",
   exchange: "exchange_platform_refused",
 };

@@ -1,9 +1,12 @@
 /** RFC 6749 5.2: the only place where a flow's refusal becomes a status and an error code (PROD-7.4-2, PROD-7.5-1). */
 import type { Reason } from "../audit/reasons.ts";
 import { REASONS } from "../audit/reasons.ts";
-import type { Failure } from "../flows/refusal.ts";
+import type { Failure, FinalKind, PassingKind } from "../flows/refusal.ts";
 import type { ErrorCode } from "../spec/rfc6749.ts";
 import { isKnownParameter } from "../spec/rfc6749.ts";
+
+type PassingCode = Extract<ErrorCode, "temporarily_unavailable">;
+type FinalCode = Exclude<ErrorCode, PassingCode | "server_error">;
 
 export type OAuthError = { status: number; error: ErrorCode; description: string };
 
@@ -37,7 +40,12 @@ const TOLD: Partial<Record<Failure["kind"], readonly Reason[]>> = {
 };
 
 /** PROD-7.4-3: the text of the answer, with what is wrong with which parameter, where that may be told. */
-export function describeFailure({ kind, reason, parameter, algorithms }: Failure): string {
+export function describeFailure({
+  kind,
+  reason,
+  parameter,
+  algorithms,
+}: Pick<Failure, "kind" | "reason" | "parameter" | "algorithms">): string {
   const { description } = toOAuthError(kind);
   // RFC9449-D-1: the metadata list them too.
   if (algorithms !== undefined) return `${description}: its algorithm is none of ${algorithms.join(", ")}`;
@@ -52,7 +60,9 @@ export function describeFailure({ kind, reason, parameter, algorithms }: Failure
  * credential or token failed; the audit trail does.
  */
 const OAUTH_ERRORS: Readonly<
-  Record<Failure["kind"], readonly [status: number, error: ErrorCode, description: string]>
+  Record<FinalKind, readonly [status: 400 | 401, error: FinalCode, description: string]> &
+    // MCPC-D-24: the type asks for the seconds of Retry-After too.
+    Record<PassingKind, readonly [status: 429 | 503, error: PassingCode, description: string]>
 > = {
   request_malformed: [400, "invalid_request", "the request is malformed"], // RFC6749-5.2-2
   // RFC6749-5.2-3, RFC7521-4.2.1-1, RFC7523-3.2-1

@@ -22,6 +22,7 @@ import {
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
+import { UNREACHABLE_SECONDS } from "../../src/limits/clients.ts";
 import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS, UNKNOWN_AGE_SECONDS } from "../../src/limits/fetching.ts";
 import { openDatabaseProxy } from "../support/database-proxy.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
@@ -184,9 +185,10 @@ function assertRefused(answer: Answer): void {
   assert.deepEqual([answer.status, answer.body.error], [400, "invalid_client"], answer.text);
 }
 
-/** MCPC-D-24: the bundle is too old, and may be there again in a moment. */
-function assertUnfetched(answer: Answer): void {
-  assert.deepEqual([answer.status, answer.body.error], [503, "temporarily_unavailable"], answer.text);
+/** MCPC-D-24: there is no bundle, or it is too old, and it may be there in a moment. */
+function assertUnfetched({ status, body, headers }: Pick<Answer, "status" | "body" | "headers">): void {
+  const want = [503, "temporarily_unavailable", String(UNREACHABLE_SECONDS)];
+  assert.deepEqual([status, body.error, headers["retry-after"]], want);
 }
 
 async function tool(server: ServerProcess, path: string): Promise<{ status: number; text: string }> {
@@ -229,6 +231,30 @@ test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1, PROD-2.4-4, PROD-2.4-7, PROD-4.4-6 bund
   assertAdmitted(await ask(world, domain(FILE), late));
   assert.deepEqual(await health(late), { status: 200, states: all("none") });
   await late.stop();
+});
+
+test("MCPC-D-24 a bundle that cannot be fetched now is told as such to workloads with either kind of SVID, and one that is refused is final", async () => {
+  const world = await open({ clock: true });
+  const { keyPem: key, chainPem: cert } = await mintX509Svid(domain(WEB), `spiffe://${WEB}/agents/planner`);
+  const askBoth = () => Promise.all([ask(world, domain(WEB)), world.token(CC, {}, { key, cert })]);
+  const reach = (status: number) => {
+    const reached = async () => (await ask(world, domain(WEB))).status === status;
+    return whilePassing({ pass: world.skip }, 5, until(reached, `the answer is ${status}`));
+  };
+  for (const answer of await askBoth()) assertAdmitted(answer);
+  await Promise.all([web.down(), spiffe.down()]);
+  // The wall clock stands still, so that no SVID expires.
+  world.setWall(-LAST_GOOD_SECONDS - 1);
+  world.pass(LAST_GOOD_SECONDS + 1);
+  for (const answer of await askBoth()) assertUnfetched(answer);
+  web.content = { keys: "none" };
+  await web.up();
+  await reach(400);
+  for (const answer of await askBoth()) assertRefused(answer);
+  web.content = bundle(domain(WEB));
+  await reach(200);
+  for (const answer of await askBoth()) assertAdmitted(answer);
+  await world.server.stop();
 });
 
 test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart an older bundle is refused, and an empty bundle revokes permanently", async () => {

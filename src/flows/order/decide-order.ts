@@ -9,13 +9,13 @@ import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenReady } from "../../result.ts";
 import type { BuiltToken } from "../build-token.ts";
 import { buildToken } from "../build-token.ts";
-import type { Failure } from "../refusal.ts";
+import type { FinalFailure } from "../refusal.ts";
 import type { Order } from "./order.ts";
 
 /** `jobId`: the job as the target sees it. */
 export type Decided = { allowed: Allowed; token: BuiltToken; jobId?: string };
 /** `missing` is a consent for which the user can be asked. */
-export type OrderDenied = { failure: Failure; trace: Trace } & Pick<Denied, "missing" | "notAsked">;
+export type OrderDenied = { failure: FinalFailure; trace: Trace } & Pick<Denied, "missing" | "notAsked">;
 
 export function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random" | "hash">,
@@ -89,7 +89,7 @@ export function toFailure(
     resumes,
   }: Pick<Order, "access" | "targetFromGrant" | "sentAs" | "resumes">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
-): Failure {
+): FinalFailure {
   // DTR-11.7-1: what the first request could have does not hold any more.
   if (resumes !== undefined) return { kind: "deferral_ended", reason };
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.

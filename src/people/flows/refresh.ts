@@ -137,8 +137,11 @@ function refuseRefresh(
   about: About,
   { refused: reason, ends, waitSeconds }: Extract<JudgedRefresh, { refused: Reason }>,
 ): { ok: false; error: RefusedRequest } {
-  const kind = waitSeconds === undefined ? "grant_refused" : "throttled";
-  const refusal = refuseRequest(request, defined<Failure>({ kind, reason, waitSeconds }), about);
+  const failure: Failure =
+    waitSeconds === undefined
+      ? { kind: "grant_refused", reason }
+      : { kind: "throttled", reason, waitSeconds };
+  const refusal = refuseRequest(request, failure, about);
   if (!ends) return refusal;
   const { event } = refusal.error;
   const type = reason === "refresh_token_reused" ? "refresh.reuse_detected" : "refresh.ended";
