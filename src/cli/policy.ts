@@ -130,7 +130,8 @@ async function diff(
     return EXIT.unusable;
   }
   const found = await compare(old.settings, next.settings, vectors);
-  const fresh = next.warnings.filter((warning) => !old.warnings.includes(warning));
+  const known = new Set(old.warnings);
+  const fresh = next.warnings.filter((warning) => !known.has(warning));
   if (json) terminal.print(jsonLine({ ...showComparison(found), new_warnings: fresh }));
   else {
     for (const line of formatDifferences(found)) terminal.print(line);

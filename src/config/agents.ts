@@ -19,8 +19,9 @@ import type { ConfigFile } from "./schema.ts";
 type Clients = ConfiguredParties["clients"];
 
 export function readAgents(config: ConfigFile, logos: Pick<LogoReader, "read">, reader: Reader): Agents {
-  const named = workloadsIn(config);
-  for (const id of Object.keys(config.agents)) {
+  const ids = Object.keys(config.agents);
+  const named = ids.length === 0 ? NOTHING : workloadsIn(config);
+  for (const id of ids) {
     const path = `agents.${beginningOf(id, SHOWN_TEXT_CHARS_MAX)}`;
     if (!isName(id)) {
       reader.problem(
@@ -51,6 +52,8 @@ const UNNAMED = "is in no rule, target or client, so that it never acts here: co
 
 /** Workloads and prefixes that rules, targets and clients name; `over` has each prefix over one of them, too. */
 type Named = { ids: ReadonlySet<string>; over: ReadonlySet<string> };
+
+const NOTHING: Named = { ids: new Set(), over: new Set() };
 
 function workloadsIn(config: ConfigFile): Named {
   const { policies, targets } = config;

@@ -15,7 +15,7 @@ import type { Client, KeyServicePlace, Settings, TrustDomain } from "../settings
 import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
-import type { Json } from "../spec/rfc8259.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
@@ -72,8 +72,8 @@ export type Config = {
     /** The file with the offsets of the clocks, for a server under test. */
     clockFile?: string;
   };
-  /** Texts about secrets and the policy that the operator should read; they do not stop the start. */
-  warnings: readonly string[];
+  /** Texts about secrets and the policy that the operator should read; they do not stop the start. Made at each look. */
+  readonly warnings: readonly string[];
   /** The files that the configuration names, as they were read. */
   files: FileDigests;
   /** The same configuration with these files as they are now; what was edited in the configuration since is not read. */
@@ -99,13 +99,18 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
 type Read = { file: ConfigFile; written: ReadonlySet<string> };
 
 function readConfigFile(path: string): Result<Read, readonly string[]> {
-  // Apart from readShape, so that the text of the file is not held while its shape is checked.
-  const json = readJsonFile(path);
-  if (!json.ok) return err([json.error]);
-  if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
+  const json = readObject(path);
+  if (!json.ok) return json;
   const written = new Set(Object.keys(json.value));
   const file = readShape(json.value);
   return file.ok ? ok({ file: file.value, written }) : file;
+}
+
+/** Apart from readShape, so that the text of the file is not held while its shape is checked. */
+function readObject(path: string): Result<JsonObject, readonly string[]> {
+  const json = readJsonFile(path);
+  if (!json.ok) return err([json.error]);
+  return isJsonObject(json.value) ? ok(json.value) : err([`${path}: is not a JSON object`]);
 }
 
 /** The sections whose members have names of the operator's choice. */
@@ -193,11 +198,12 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
 
   if (problems.length > 0 || !now || !encryptionKey) return err(problems);
   return ok({
-    ...now,
+    settings: now.settings,
     files: reader.files,
     reread: () => build(read, folder),
-    // The problems of the listeners are added here, because they came after the settings were read.
-    warnings: [...new Set([...reader.warnings, ...now.warnings])],
+    get warnings() {
+      return [...new Set(now.warnings)];
+    },
     fixed: defined<Config["fixed"]>({
       profile: config.profile,
       listen,
@@ -302,7 +308,9 @@ function readSettings(
       policy: policy.value.policy,
       streams: readStreams(config.signals, policy.value.policy, config.clockSkewSeconds, reader),
     }),
-    warnings: [...reader.warnings, ...policy.value.warnings],
+    get warnings() {
+      return [...reader.warnings, ...policy.value.found.warnings];
+    },
   };
 }
 

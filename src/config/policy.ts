@@ -1,5 +1,6 @@
 /** The policy of the configuration: its rules and targets, compiled and checked, and their digest. */
 import { createHash } from "node:crypto";
+import type { Findings } from "../policy/checks.ts";
 import { checkPolicy } from "../policy/checks.ts";
 import { apiTarget } from "../policy/own-target.ts";
 import type { PolicySet } from "../policy/rules.ts";
@@ -13,12 +14,12 @@ import type { ConfigFile } from "./schema.ts";
 /** Builds the policy set of rules and targets, and checks it. */
 export function readPolicy(
   config: ConfigFile,
-): Result<{ policy: PolicySet; warnings: readonly string[] }, readonly string[]> {
+): Result<{ policy: PolicySet; found: Pick<Findings, "warnings"> }, readonly string[]> {
   const { issuer, targets, policies } = config;
   const policy = compilePolicy(policies, [...targets, apiTarget(issuer)], issuer, digestOf(config));
   if (!policy.ok) return policy;
-  const { problems, warnings } = checkPolicy(policy.value, policies, config);
-  return problems.length > 0 ? err(problems) : ok({ policy: policy.value, warnings });
+  const found = checkPolicy(policy.value, policies, config);
+  return found.problems.length > 0 ? err(found.problems) : ok({ policy: policy.value, found });
 }
 
 /**

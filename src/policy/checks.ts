@@ -44,7 +44,8 @@ import {
 } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
 
-type Findings = { problems: readonly string[]; warnings: readonly string[] };
+/** The warnings are looked for when they are asked for. */
+export type Findings = { problems: readonly string[]; readonly warnings: readonly string[] };
 
 const quote = (text: string): string => JSON.stringify(text);
 const list = (texts: readonly string[]): string => texts.map(quote).join(", ");
@@ -56,17 +57,47 @@ export function checkPolicy(
   configured: ConfiguredParties,
 ): Findings {
   const parties: IndexedParties = { ...configured, workloads: workloadsOf(configured) };
+  const owners = indexOwners(policy.targets.values());
   const problems: string[] = [];
-  const warnings: string[] = [];
+  const refused = new Set<Rule>();
+  for (const rule of rules) {
+    for (const problem of [...findProblems(policy, rule, owners), ...findDetailProblems(policy, rule)]) {
+      problems.push(`policies: rule ${quote(rule.id)} ${problem}`);
+      refused.add(rule);
+    }
+  }
+  // RFC9449-5.1-1: no target may demand what is not offered.
+  for (const name of targetsWithoutTokens(
+    policy,
+    parties.dpop === undefined || parties.dpop.algorithms.length > 0,
+  )) {
+    problems.push(`targets: ${quote(name)} demands DPoP, which dpop.algorithms turns off`);
+  }
+  return {
+    problems,
+    // Most commands tell none, and of a large policy they take longer to find than all else.
+    get warnings() {
+      return [
+        ...warnOfRules(policy, rules, { refused, owners, parties }),
+        ...warnOfTargets(policy, parties),
+        ...warnOfForeignDetails(policy, parties.trustedIssuers),
+        ...warnOfIdle(policy, rules, parties.signIn?.providers),
+      ];
+    },
+  };
+}
+
+/** A refused rule gets no warnings. */
+function* warnOfRules(
+  policy: PolicySet,
+  rules: readonly Rule[],
+  { refused, owners, parties }: { refused: ReadonlySet<Rule>; owners: Owners; parties: IndexedParties },
+): Generator<string> {
   const bySubject = indexBySubject(rules);
   const vouched = vouchesForClients(parties);
   const redeemed = new Set(rules.flatMap((one) => (isFor(one, "grant") ? one.subjects.issuers : [])));
-  const owners = indexOwners(policy.targets.values());
   for (const rule of rules) {
-    const found = [...findProblems(policy, rule, owners), ...findDetailProblems(policy, rule)];
-    for (const problem of found) problems.push(`policies: rule ${quote(rule.id)} ${problem}`);
-    // A refused rule gets no warnings.
-    if (found.length > 0) continue;
+    if (refused.has(rule)) continue;
     const warned = [
       ...warnOfUnknownParties(policy, rule, parties),
       ...warnOfWidth(rule),
@@ -79,47 +110,27 @@ export function checkPolicy(
     const other = findWiderRule(policy, rule, bySubject, vouched);
     if (other !== undefined)
       warned.push(`is redundant: rule ${quote(other.id)} allows everything that it allows`);
-    for (const warning of warned) warnings.push(`policies: rule ${quote(rule.id)} ${warning}`);
+    for (const warning of warned) yield `policies: rule ${quote(rule.id)} ${warning}`;
   }
+}
+
+function* warnOfTargets(policy: PolicySet, parties: IndexedParties): Generator<string> {
   for (const target of new Set(policy.targets.values())) {
     for (const owner of target.owners.filter(isWholeDomain)) {
       const name = quote(target.names[0] ?? "");
-      warnings.push(
-        `targets: ${name} belongs to every workload under ${owner}: narrow "owners" unless that is intended`,
-      );
+      yield `targets: ${name} belongs to every workload under ${owner}: narrow "owners" unless that is intended`;
     }
     for (const client of target.introspectors.filter((one) => !isClient(one, parties))) {
-      warnings.push(
-        `targets: ${quote(target.names[0] ?? "")} names the introspector ${quote(client)}, which is not configured: remove it or add it to clients`,
-      );
+      yield `targets: ${quote(target.names[0] ?? "")} names the introspector ${quote(client)}, which is not configured: remove it or add it to clients`;
     }
     for (const scope of Object.keys(target.sentences).filter((one) => !target.scopes.includes(one))) {
-      warnings.push(
-        `targets: ${quote(target.names[0] ?? "")} has a sentence for ${quote(scope)}, which is none of its scopes${meant(scope, target.scopes)}`,
-      );
+      yield `targets: ${quote(target.names[0] ?? "")} has a sentence for ${quote(scope)}, which is none of its scopes${meant(scope, target.scopes)}`;
     }
     const { issuer = "", clients = new Map<string, string>() } = target.partner ?? {};
     for (const client of [...clients.keys()].filter((one) => !isClient(one, parties))) {
-      warnings.push(
-        `targets: ${quote(issuer)} lists the client ${quote(client)}, which is not configured: remove it or add it to clients`,
-      );
+      yield `targets: ${quote(issuer)} lists the client ${quote(client)}, which is not configured: remove it or add it to clients`;
     }
   }
-  // RFC9449-5.1-1: no target may demand what is not offered.
-  for (const name of targetsWithoutTokens(
-    policy,
-    parties.dpop === undefined || parties.dpop.algorithms.length > 0,
-  )) {
-    problems.push(`targets: ${quote(name)} demands DPoP, which dpop.algorithms turns off`);
-  }
-  return {
-    problems,
-    warnings: [
-      ...warnings,
-      ...warnOfForeignDetails(policy, parties.trustedIssuers),
-      ...warnOfIdle(policy, rules, parties.signIn?.providers),
-    ],
-  };
 }
 
 // --- problems -----------------------------------------------------------------------------------------------------
@@ -172,20 +183,23 @@ const knowsAny = (target: Target, scopes: readonly string[]): boolean =>
   scopes.some((scope) => target.scopes.includes(scope));
 
 /** The owners of targets and the prefixes over them, indexed because every check of a rule looks for some of them. */
-type Owners = { named: ReadonlySet<string>; above: ReadonlySet<string> };
+type Owners = { named: ReadonlySet<string>; above: ReadonlySet<string>; hasPrefixes: boolean };
 
 function indexOwners(targets: Iterable<Target>): Owners {
-  const named = new Set(Array.from(targets, ({ owners }) => owners).flat());
-  return { named, above: new Set([...named].flatMap(prefixesOver)) };
+  const owners = Array.from(targets, (target) => target.owners).flat();
+  const above = new Set(owners.flatMap(prefixesOver));
+  return { named: new Set(owners), above, hasPrefixes: owners.some((owner) => owner.endsWith("/*")) };
 }
 
 /** Whether a caller of the rule can own one of the targets. Without `actors` any workload can be a caller. */
-function canOwn({ named, above }: Owners, { actors }: Rule): boolean {
+function canOwn({ named, above, hasPrefixes }: Owners, { actors }: Rule): boolean {
   if (actors === undefined) return named.size > 0;
   // A workload can match both only if they are equal or one is a prefix that contains the other.
   return actors.some(
     (actor) =>
-      named.has(actor) || above.has(actor) || prefixesOver(actor).some((prefix) => named.has(prefix)),
+      named.has(actor) ||
+      above.has(actor) ||
+      (hasPrefixes && prefixesOver(actor).some((prefix) => named.has(prefix))),
   );
 }
 

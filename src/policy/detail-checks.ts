@@ -9,6 +9,7 @@ const quote = (text: string): string => JSON.stringify(text);
 /** Each text is the rest of one that begins with the rule. */
 export function* findDetailProblems(policy: PolicySet, rule: Rule): Generator<string> {
   const { details = [], demands = [] } = rule;
+  if (details.length + demands.length === 0) return;
   const targets = targetsOf(policy, rule);
   const types = new Map(targets.flatMap((one) => [...one.details]));
   for (const one of details) {

@@ -374,5 +374,9 @@ export const lapsesOf = (rule: Rule): readonly string[] => ("lapses" in rule ? (
 
 /** The targets that the rule names, each once. */
 export function targetsOf({ targets }: PolicySet, rule: Rule): readonly Target[] {
+  const [first = "", ...others] = rule.targets;
+  const target = targets.get(first);
+  // Most rules name one, and every check of each rule asks for them.
+  if (others.length === 0) return target === undefined ? [] : [target];
   return [...new Set(rule.targets.flatMap((name) => targets.get(name) ?? []))];
 }
