@@ -21,11 +21,16 @@ function describeOperator(): JsonObject {
   return process.getuid === undefined ? {} : { uid: process.getuid() };
 }
 
-/** What every event of an operator says. AUDIT-D-4: it names the policy in force, by its digest. */
-export const byOperator = ({ policy }: Settings, detail: JsonObject = {}) => ({
+/** What every event of an operator says. */
+const ofOperator = (detail: JsonObject) => ({
   reason: "by_operator" as const,
-  policy: { digest: policy.digest },
   detail: { ...detail, ...describeOperator() },
+});
+
+/** AUDIT-D-4: it names the policy in force, by its digest. */
+export const byOperator = ({ policy }: Settings, detail: JsonObject = {}) => ({
+  ...ofOperator(detail),
+  policy: { digest: policy.digest },
 });
 
 /** An event of what an operator did. */
@@ -43,7 +48,14 @@ export async function recordAsAdmin(store: Pick<Store, "log">, entry: JournalEnt
   return (await write(store, (journal) => journal.record(entry))).ok;
 }
 
-/** AUDIT-D-6: a look at the trail or at tokens is recorded before anything is printed. */
+/** AUDIT-D-18: no policy decided over a look at the trail, so that its event names none. */
+export async function recordTrailAccess(store: Pick<Store, "log">, detail: JsonObject): Promise<void> {
+  await recordAsAdmin(store, {
+    event: { type: "admin.access", outcome: "allow", ...ofOperator(detail) },
+  });
+}
+
+/** AUDIT-D-6: a look at tokens, jobs or callers is recorded before anything is printed. */
 export async function recordAccess(
   { settings, store }: { settings: Settings; store: Pick<Store, "log"> },
   detail: JsonObject,

@@ -11,7 +11,7 @@ import { exportTrail } from "./audit/make-export.ts";
 import { retireLog } from "./audit/retire.ts";
 import { FORMATS, showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
 import type { Command } from "./command.ts";
-import { onFiles, onStore } from "./command.ts";
+import { onFiles, onStore, onStoredTrail } from "./command.ts";
 import { readFormat } from "./formats.ts";
 import type { CommandArguments } from "./options.ts";
 import { readWhole } from "./options.ts";
@@ -36,7 +36,7 @@ function verify(given: CommandArguments): Result<Command, string> {
   if (file === undefined) {
     const alone = partial || (checkpoints ?? witness ?? jwks) !== undefined;
     if (alone) return err("--checkpoints, --witness, --jwks and --partial require --export");
-    return onTrail(given, (auditor) => verifyLogs(auditor, json));
+    return onTrail(given, onStoredTrail, (auditor) => verifyLogs(auditor, json));
   }
   for (const option of ["config", "from"]) {
     if (given.has(option)) return err(`--export cannot be combined with --${option}`);
@@ -73,7 +73,8 @@ function makeExport(given: CommandArguments, folder: string): Result<Command, st
   const filters = filtersOf(given);
   const times = readFilters(filters);
   if (!times.ok) return times;
-  return onTrail(given, (auditor) => exportTrail(auditor, folder, times.value, recorded(filters)));
+  // It needs the keys, too, whose public halves are part of it.
+  return onTrail(given, onStore, (auditor) => exportTrail(auditor, folder, times.value, recorded(filters)));
 }
 
 function print(given: CommandArguments): Result<Command, string> {
@@ -84,14 +85,14 @@ function print(given: CommandArguments): Result<Command, string> {
   if (jti !== undefined) {
     if (filters.size > 0 || (log ?? limit) !== undefined)
       return err("--jti can only be combined with --format");
-    return onTrail(given, (auditor) => showLineage(auditor, jti, format.value));
+    return onTrail(given, onStoredTrail, (auditor) => showLineage(auditor, jti, format.value));
   }
   const filter = readFilters(filters);
   if (!filter.ok) return filter;
   const last = readWhole(given, "limit");
   if (!last.ok) return last;
   const asked = defined<JsonObject>({ ...recorded(filters), log, limit: last.value });
-  return onTrail(given, (auditor) =>
+  return onTrail(given, onStoredTrail, (auditor) =>
     showEvents(auditor, filter.value, { log, limit: last.value, format: format.value, asked }),
   );
 }

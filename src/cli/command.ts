@@ -15,10 +15,12 @@ export type Terminal = {
   printError: (line: string) => void;
 };
 
+/** What a command receives that only looks at the audit trail. */
+export type Viewer = Terminal & Pick<Settings, "agents"> & { store: Store };
+
 /** What a command that works on the store receives from its caller. */
-export type Admin = Terminal & {
+export type Admin = Viewer & {
   settings: Settings;
-  store: Store;
   encryptionKeys: EncryptionKeys;
   /** Where private keys are made and opened. */
   custody: KeyCustody;
@@ -26,15 +28,13 @@ export type Admin = Terminal & {
 
 type Work<On> = (on: On) => Promise<number>;
 
+/** `whenAway`: what it means for this command that the store is not available. */
+type OnStore = { readonly configFile: string; readonly whenAway?: string | undefined };
+
 /** `run` resolves to the exit code. */
 export type Command =
-  | {
-      readonly on: "store";
-      readonly configFile: string;
-      readonly run: Work<Admin>;
-      /** What it means for this command that the store is not available. */
-      readonly whenAway?: string | undefined;
-    }
+  | (OnStore & { readonly on: "store"; readonly run: Work<Admin> })
+  | (OnStore & { readonly on: "trail"; readonly run: Work<Viewer> })
   | { readonly on: "config"; readonly configFile: string; readonly run: Work<Terminal & { config: Config }> }
   | { readonly on: "files"; readonly run: Work<Terminal> };
 
@@ -44,6 +44,13 @@ export const onStore = (
   run: Work<Admin>,
   whenAway?: string,
 ): Result<Command, never> => ok({ on: "store", configFile: configOf(given), run, whenAway });
+
+/** AUDIT-D-18: a command on the audit trail of this store, for which nothing else of the configuration is read. */
+export const onStoredTrail = (
+  given: CommandArguments,
+  run: Work<Viewer>,
+  whenAway?: string,
+): Result<Command, never> => ok({ on: "trail", configFile: configOf(given), run, whenAway });
 
 /** A command that opens itself what it needs of the configuration. */
 export const onConfig = (

@@ -4,12 +4,14 @@ import { encryptionKeysOf } from "../adapters/crypto/encryption-keys.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
 import { DatabaseTooNew } from "../adapters/store/migrations.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
+import type { Store } from "../adapters/store/store.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
-import { loadConfig } from "../config/config.ts";
+import { loadConfig, loadTrail } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import { StoreUnavailable } from "../ports.ts";
 import { versionText } from "../program.ts";
 import type { Result } from "../result.ts";
+import type { StorePlace } from "../settings/settings.ts";
 import type { Command, CommandRow, Terminal } from "./command.ts";
 import type { Invocation } from "./command-line.ts";
 import type { Emphasis } from "./help.ts";
@@ -68,24 +70,47 @@ export async function readCommand(
 
 async function run(command: Command, terminal: Terminal): Promise<number> {
   if (command.on === "files") return command.run(terminal);
-  const { configFile } = command;
-  const config = loadConfig(configFile);
-  if (!config.ok) {
-    terminal.printError(`Invalid configuration in ${configFile}:`);
-    for (const problem of config.error) terminal.printError(`  ${problem}`);
-    return EXIT.unusable;
+  if (command.on === "trail") {
+    const trail = loadTrail(command.configFile);
+    if (!trail.ok) return tellInvalid(command, trail.error, terminal);
+    const { agents } = trail.value;
+    return withStore(trail.value.store, command, terminal, (store) =>
+      command.run({ agents, store, ...terminal }),
+    );
   }
+  const config = loadConfig(command.configFile);
+  if (!config.ok) return tellInvalid(command, config.error, terminal);
   if (command.on === "config") return command.run({ config: config.value, ...terminal });
   const { settings, fixed } = config.value;
-  const store = await openExistingStore(fixed.store).catch((fault: unknown) => {
-    if (command.whenAway !== undefined && fault instanceof StoreUnavailable)
-      terminal.printError(command.whenAway);
+  return withStore(fixed.store, command, terminal, (store) => {
+    const encryptionKeys = encryptionKeysOf(fixed.keys);
+    const custody = openCustody(encryptionKeys, fixed.keys.service);
+    return command.run({ settings, agents: settings.agents, store, encryptionKeys, custody, ...terminal });
+  });
+}
+
+function tellInvalid(
+  { configFile }: { configFile: string },
+  problems: readonly string[],
+  { printError }: Terminal,
+): number {
+  printError(`Invalid configuration in ${configFile}:`);
+  for (const problem of problems) printError(`  ${problem}`);
+  return EXIT.unusable;
+}
+
+async function withStore(
+  place: StorePlace,
+  { whenAway }: { whenAway?: string | undefined },
+  { printError }: Terminal,
+  run: (store: Store) => Promise<number>,
+): Promise<number> {
+  const store = await openExistingStore(place).catch((fault: unknown) => {
+    if (whenAway !== undefined && fault instanceof StoreUnavailable) printError(whenAway);
     throw fault;
   });
   try {
-    const encryptionKeys = encryptionKeysOf(fixed.keys);
-    const custody = openCustody(encryptionKeys, fixed.keys.service);
-    return await command.run({ settings, store, encryptionKeys, custody, ...terminal });
+    return await run(store);
   } finally {
     await store.close();
   }

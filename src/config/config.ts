@@ -8,10 +8,11 @@ import { DRAIN_SECONDS } from "../limits/process.ts";
 import { describeIssue, isUnknownName } from "../policy/messages.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { compileAgents } from "../settings/agents.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
 import { PROXY_FORMS } from "../settings/proxy-forms.ts";
 import { General } from "../settings/sections.ts";
-import type { Client, KeyServicePlace, Settings, TrustDomain } from "../settings/settings.ts";
+import type { Client, KeyServicePlace, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
@@ -93,6 +94,27 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
   const reader = makeBlindReader();
   const read = readSettings(config.value, reader);
   return read === undefined || reader.problems.length > 0 ? err(reader.problems) : ok(read);
+}
+
+const { profile, store, agents } = ConfigFile.entries;
+/** What a look at the audit trail needs: where it is kept, and how people are told of agents. */
+const TrailFile = v.object({ profile, store, agents });
+
+/** AUDIT-D-18: the rest is neither read nor judged, so that its size and its faults keep no one from the trail. */
+export function loadTrail(
+  path: string,
+): Result<Pick<Settings, "agents"> & { store: StorePlace }, readonly string[]> {
+  const json = readObject(path);
+  if (!json.ok) return json;
+  const parsed = v.safeParse(TrailFile, json.value);
+  if (!parsed.success) return err(parsed.issues.map((issue) => describeIssue(issue)));
+  const reader = makeReader(dirname(resolve(path)), parsed.output.profile === "production");
+  const place = readStore(parsed.output, dirname(resolve(path)), reader);
+  const named = Object.entries(parsed.output.agents).map(
+    ([id, { logo: _, ...agent }]) => [id, agent] as const,
+  );
+  const read = { store: place, agents: compileAgents(Object.fromEntries(named)) };
+  return reader.problems.length > 0 ? err(reader.problems) : ok(read);
 }
 
 /** `written`: the sections that are in the file, and not there by default alone. */

@@ -545,6 +545,33 @@ test("AUDIT-D-6 reading the trail is recorded before anything is printed", async
   );
 });
 
+test("AUDIT-D-18 a look at the trail needs of the configuration where it is and how agents are named, and names no policy", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, { ...DENIED, policy: { digest: "sha256:0" }, detail: { actor: PLANNER } });
+  const config = JSON.parse(readFileSync(site.config, "utf8"));
+  const agents = { [PLANNER]: { title: "Trip planner" } };
+  writeFileSync(site.config, JSON.stringify({ ...config, agents, policies: [{ id: "half" }], unknown: 1 }));
+  const read = await adminProcess(site.config, "audit", "--type", DENIED.type);
+  assert.equal(read.code, 0, read.err);
+  assert.match(read.out, /actor=\S+\/planner \("Trip planner"\)/);
+  assert.equal((await adminProcess(site.config, "audit", "verify")).code, 0);
+  // An export has the public keys of the checkpoints, for which the key-encryption key is needed.
+  const made = await adminProcess(site.config, "audit", "export", join(folder, randomUUID()));
+  assert.deepEqual([made.code, made.out], [2, ""]);
+  assert.match(made.err, /^Invalid configuration in /);
+  const looks = (await bodies(site)).filter(({ type }) => type === "admin.access");
+  assert.deepEqual(
+    looks.map(({ policy, outcome, reason }) => [policy, outcome, reason]),
+    Array(2).fill([undefined, "allow", "by_operator"]),
+  );
+  for (const wrong of [[], { ...config, store: { sqlite: 1 } }, { ...config, agents: { a: 1 } }]) {
+    writeFileSync(site.config, JSON.stringify(wrong));
+    const refused = await adminProcess(site.config, "audit");
+    assert.deepEqual([refused.code, refused.out], [2, ""]);
+    assert.match(refused.err, /^Invalid configuration in \S+:\n {2}\S/);
+  }
+});
+
 test("AUDIT-D-6 nothing is printed if the access cannot be recorded", async (t) => {
   const site = await sqliteSite(t);
   await serve(site, DENIED);
@@ -1073,7 +1100,7 @@ test("a command accepts its options in any order", async () => {
     ["--config=a.json", "tokens", "--dry-run", "end", "--everything"],
   ]) {
     const command = await parseCommand(words);
-    assert.ok(command.ok && command.value.on === "store", words.join(" "));
+    assert.ok(command.ok && command.value.on !== "files", words.join(" "));
     assert.equal(command.value.configFile, "a.json");
   }
 });
@@ -1117,7 +1144,7 @@ const wrongPlaces = [
 for (const [name, code, config, want] of wrongPlaces) {
   test(`a command exits with ${code} and a message without a stack for ${name}`, async () => {
     writeFileSync(join(folder, "pem.sqlite"), "nothing of the kind ".repeat(100));
-    const run = await admin(config(), "audit");
+    const run = await admin(config(), "tokens", "disabled");
     assert.deepEqual([run.code, run.out], [code, ""]);
     assert.match(run.err, want);
     assert.doesNotMatch(run.err, /\n {4}at /);

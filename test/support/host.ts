@@ -46,6 +46,7 @@ export async function runCommand(
   const run: HostRun = { code: null, out: "", err: "" };
   run.code = await command.value.run({
     settings,
+    agents: settings.agents,
     store,
     encryptionKeys,
     custody,

@@ -11,14 +11,13 @@ import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { StorePlace } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import { ADMIN_LOG, recordAccess } from "../admin-log.ts";
-import type { Admin, Command } from "../command.ts";
-import { onStore } from "../command.ts";
+import { ADMIN_LOG, recordTrailAccess } from "../admin-log.ts";
+import type { Command, Viewer } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
 import { word } from "../text.ts";
 
 /** A command on the trail. */
-export type Auditor = Admin & {
+export type Auditor = Viewer & {
   copy?: {
     readonly store: Store;
     /** Where it is, without the password. */
@@ -40,27 +39,31 @@ export async function recordLook(
   tell = auditor.printError,
 ): Promise<void> {
   const { copy } = auditor;
-  await recordAccess(auditor, copy === undefined ? detail : { ...detail, from: copy.at });
+  await recordTrailAccess(auditor.store, copy === undefined ? detail : { ...detail, from: copy.at });
   if (copy !== undefined) (copy.differs ? auditor.printError : tell)(copy.says);
 }
 
-/** A command on the trail of the store, or of the copy that `--from` names. */
-export function onTrail(
+type OnCopy<On> = (on: On & Pick<Auditor, "copy">) => Promise<number>;
+type OpenedBy<On> = (
   given: CommandArguments,
-  run: (auditor: Auditor) => Promise<number>,
+  run: (on: On) => Promise<number>,
+  whenAway?: string,
+) => Result<Command, never>;
+
+/** A command on the trail of the store, or of the copy that `--from` names; `opened` is what else it needs. */
+export function onTrail<On extends Viewer>(
+  given: CommandArguments,
+  opened: OpenedBy<On>,
+  run: OnCopy<On>,
 ): Result<Command, never> {
   const file = given.one("from");
-  if (file === undefined) return onStore(given, run);
+  if (file === undefined) return opened(given, run);
   const whenAway =
     "A look at the copy is recorded in the store of the configuration, which is not available: nothing was read.";
-  return onStore(given, (admin) => runOnCopy(admin, file, run), whenAway);
+  return opened(given, (on) => runOnCopy(on, file, run), whenAway);
 }
 
-async function runOnCopy(
-  admin: Admin,
-  file: string,
-  run: (auditor: Auditor) => Promise<number>,
-): Promise<number> {
+async function runOnCopy<On extends Viewer>(admin: On, file: string, run: OnCopy<On>): Promise<number> {
   const { place, problems, warnings } = readCopy(file);
   for (const text of [...problems, ...warnings]) admin.printError(`--from: ${text}`);
   if (place === undefined) return EXIT.unusable;

@@ -35,7 +35,7 @@ type Times = Pick<EventFilter, "fromMs" | "toMs">;
 type Lines = AsyncIterable<readonly string[]>;
 
 export async function exportTrail(
-  auditor: Auditor,
+  auditor: Auditor & Pick<Admin, "custody">,
   to: string,
   times: Times,
   asked: JsonObject,

@@ -76,7 +76,7 @@ export async function showEvents(
 ): Promise<number> {
   const { print, printError } = auditor;
   const store = trailOf(auditor);
-  const titles = titlesOf(auditor.settings);
+  const titles = titlesOf(auditor);
   const logs = await openLogs(store);
   if (log !== undefined && !logs.has(log)) {
     printError(`--log: there is no log ${word(log)}. Existing logs: ${[...logs.keys()].map(word).join(" ")}`);
@@ -115,7 +115,7 @@ export async function showLineage(
 ): Promise<number> {
   const { print, printError } = auditor;
   const store = trailOf(auditor);
-  const titles = titlesOf(auditor.settings);
+  const titles = titlesOf(auditor);
   const logs = await openLogs(store);
   await recordLook(auditor, { command: "audit", jti });
   const token = (await findGrants(store, logs, [jti])).get(jti);
