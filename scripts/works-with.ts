@@ -259,6 +259,12 @@ const NOT_RUN: readonly (readonly [name: string, from: string, setting: string, 
     "With a secret they write the scope unencoded. The broker takes ES256 and `at+jwt`, and reads `scope` as one name.",
   ],
   [
+    "grpc-go, `credentials/sts`",
+    "tried without this server, 1.85.0",
+    "",
+    "It does not work: its exchange is JSON, and `/token` takes forms. Exchange by golang.org/x/oauth2, and give gRPC the token.",
+  ],
+  [
     "Kubernetes API server",
     "its source, 0.37.2",
     "AuthenticationConfiguration: `issuer.url`, `audiences`",
