@@ -1,0 +1,126 @@
+/** What the suite signs: each is good as it stands, and each part of it can be changed or left out. */
+import type { Identity } from "./certificates.ts";
+import { makeCertificate } from "./certificates.ts";
+import type { Json, Key } from "./keys.ts";
+import { bareJwk, makeJwt, makeKey, randomId, seconds } from "./keys.ts";
+import type { Client, Names, Role } from "./parties.ts";
+import { CannotAsk } from "./parties.ts";
+import type { Issuer, Scene } from "./scene.ts";
+import { spiffeId } from "./scene.ts";
+
+/** What is changed in a JWT; `undefined` leaves a member out. */
+export type Changes = { claims?: Json; header?: Json; key?: Key };
+
+export type Minted = ReturnType<typeof makeMinted>;
+
+export function makeMinted(
+  scene: Scene,
+  { issuer, tokenEndpoint }: { issuer: string; tokenEndpoint: string },
+  roles: Record<Role, Client>,
+  names: Names,
+) {
+  const jwt = (
+    key: Key,
+    claims: Json,
+    { claims: changed, header, key: other }: Changes = {},
+    typ?: string,
+  ): string =>
+    makeJwt(other ?? key, { ...claims, ...changed }, { ...(typ !== undefined && { typ }), ...header });
+
+  const svid = (role: string, { claims, header, key }: Changes = {}): string => {
+    const usual = { sub: spiffeId(role), aud: issuer, iat: seconds(), exp: seconds() + 300 };
+    return jwt(scene.trustDomain.key, usual, {
+      ...(claims && { claims }),
+      ...(header && { header }),
+      ...(key && { key }),
+    });
+  };
+
+  /** A client assertion of a client with a key. */
+  function assertion(client: Client, changes: Changes = {}): string {
+    if (client.key === undefined) throw new CannotAsk(`${client.id} has no key`);
+    const usual = {
+      iss: client.id,
+      sub: client.id,
+      aud: issuer,
+      iat: seconds(),
+      exp: seconds() + 60,
+      jti: randomId(),
+    };
+    return jwt(client.key, usual, changes);
+  }
+
+  const x509Svid = (role: string): Identity =>
+    makeCertificate(role, { uris: [spiffeId(role)] }, scene.trustDomain.authority);
+
+  const userToken = (
+    changes: Changes = {},
+    { issuer: iss, key }: Pick<Issuer, "issuer" | "key"> = scene.idp,
+  ): string =>
+    jwt(
+      key,
+      {
+        ...{ iss, sub: "alice", aud: issuer, iat: seconds(), exp: seconds() + 600, jti: randomId() },
+        scope: `${names.read} ${names.write}`,
+      },
+      changes,
+    );
+
+  const grant = (changes: Changes = {}, typ = "JWT"): string =>
+    jwt(
+      scene.partner.key,
+      {
+        ...{
+          iss: scene.partner.issuer,
+          sub: "alice",
+          aud: issuer,
+          client_id: roles.guest.id,
+          scope: names.read,
+        },
+        ...{ iat: seconds(), exp: seconds() + 60, jti: randomId() },
+      },
+      changes,
+      typ,
+    );
+  const idJag = (changes: Changes = {}): string =>
+    grant({ ...changes, claims: { resource: names.api, ...changes.claims } }, "oauth-id-jag+jwt");
+  const idToken = (changes: Changes = {}): string =>
+    userToken({ ...changes, claims: { aud: roles.machine.id, scope: undefined, ...changes.claims } });
+  const platformToken = (changes: Changes = {}): string =>
+    jwt(
+      scene.platform.key,
+      {
+        ...{ iss: scene.platform.issuer, sub: "agent/7", aud: issuer, tenant: "t-1", jti: randomId() },
+        ...{ iat: seconds(), exp: seconds() + 120 },
+      },
+      changes,
+    );
+  const proofKey = makeKey("proof");
+  /** A DPoP proof for a request to the token endpoint. */
+  function proof({ claims, header, key = proofKey }: Changes = {}): string {
+    const usual = { jti: randomId(), htm: "POST", htu: tokenEndpoint, iat: seconds() };
+    const head = { typ: "dpop+jwt", kid: undefined, jwk: bareJwk(key.privateKey), ...header };
+    return jwt(key, usual, { ...(claims && { claims }), header: head });
+  }
+
+  const details = (object: Json = {}): string =>
+    JSON.stringify([
+      { type: names.detail, actions: ["pay"], max_amount: "100.00", currency: "EUR", ...object },
+    ]);
+  const subjectOf = (sub: string): Json => ({ format: "iss_sub", iss: scene.idp.issuer, sub });
+  /** A security event of the provider about one of its users. */
+  const event = (type: string, sub: string, changes: Changes = {}): string =>
+    jwt(
+      scene.idp.key,
+      {
+        ...{ iss: scene.idp.issuer, aud: issuer, iat: seconds(), jti: randomId(), sub_id: subjectOf(sub) },
+        events: { [type]: { event_timestamp: seconds() } },
+      },
+      changes,
+      "secevent+jwt",
+    );
+  return {
+    ...{ svid, assertion, x509Svid, userToken, grant, idJag, idToken, platformToken },
+    ...{ proofKey, proof, details, event },
+  };
+}

@@ -1,0 +1,100 @@
+/** Asks a server the checks of a table, one after the other, and says of each what became of it. */
+import { AREAS } from "./checks/all.ts";
+import type { Context, Server } from "./context.ts";
+import { makeContext } from "./context.ts";
+import { send } from "./http.ts";
+import type { Json } from "./keys.ts";
+import { CannotAsk } from "./parties.ts";
+import { makeScene } from "./scene.ts";
+import type { Adapter, Check, Outcome, Result, Started } from "./types.ts";
+
+export type Asked = {
+  /** Where the server is, if the adapter does not start it. */
+  issuer?: string;
+  /** PEM of further authorities. */
+  ca?: string;
+  /** Only checks whose id begins so. */
+  only?: string;
+  onResult?(result: Result): void;
+};
+
+export type Run = { server: string; issuer: string; results: readonly Result[] };
+
+export async function runSuite(adapter: Adapter, asked: Asked = {}): Promise<Run> {
+  const scene = await makeScene();
+  let started: Started | undefined;
+  try {
+    const given = { ...adapter, ...(await adapter.start?.(scene)) };
+    const issuer = given.issuer ?? asked.issuer;
+    if (issuer === undefined) throw new Error("the adapter starts no server: name one by --issuer");
+    started = { ...given, issuer };
+    const ca = [started.ca, asked.ca].filter((one) => one !== undefined);
+    const metadata = await findMetadata(issuer, ca);
+    const tokenEndpoint = started.tokenEndpoint ?? metadata.token_endpoint;
+    if (typeof tokenEndpoint !== "string")
+      throw new Error(`${issuer} has no metadata: name its token endpoint by --token-endpoint`);
+    const server: Server = {
+      ...{ issuer, metadata, tokenEndpoint, ca, signals: started.signals },
+      offers: new Set(adapter.offers),
+    };
+    const roles = { ...scene.clients, ...started.roles };
+    const names = { ...scene.names, ...started.names };
+    const results = await askAll(makeContext(scene, server, roles, names), asked);
+    return { server: adapter.server, issuer, results };
+  } finally {
+    await started?.stop?.();
+    await scene.close();
+  }
+}
+
+/** RFC 8414 3.1, and the place of OpenID Connect Discovery; empty where there are none. */
+async function findMetadata(issuer: string, ca: readonly string[]): Promise<Json> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, "");
+  for (const url of [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}${path}/.well-known/openid-configuration`,
+  ]) {
+    const { status, body, fault } = await send({ method: "GET", url, headers: {} }, ca);
+    if (fault !== undefined) throw new Error(`${issuer} does not answer: ${fault}`);
+    if (status === 200 && typeof body.token_endpoint === "string") return body;
+  }
+  return {};
+}
+
+async function askAll(c: Context, { only = "", onResult }: Asked): Promise<Result[]> {
+  const outcomes = new Map<string, Outcome>();
+  const results: Result[] = [];
+  const all = AREAS.flatMap(({ area, checks }) => checks.map((check) => ({ area, check })));
+  const bases = new Set(all.filter(({ check }) => check.id.startsWith(only)).map(({ check }) => check.basis));
+  for (const { area, check } of all) {
+    const { id, clause, must } = check;
+    if (!id.startsWith(only) && !bases.has(id)) continue;
+    c.exchanged.length = 0;
+    const { outcome, note } = await askOne(c, check, outcomes);
+    outcomes.set(id, outcome);
+    const result = { id, clause, must, area, outcome, note, exchanged: [...c.exchanged] };
+    results.push(result);
+    onResult?.(result);
+  }
+  return results;
+}
+
+async function askOne(
+  c: Context,
+  { needs, basis, request, verdict }: Check,
+  outcomes: ReadonlyMap<string, Outcome>,
+): Promise<Pick<Result, "outcome" | "note">> {
+  const missing = needs.filter((feature) => !c.server.offers.has(feature));
+  if (missing.length > 0) return { outcome: "not offered", note: missing.join(", ") };
+  if (basis !== undefined && outcomes.get(basis) !== "passed")
+    return { outcome: "could not be asked", note: `the good request of ${basis} did not pass` };
+  try {
+    const answer = await request(c);
+    if (await verdict.holds(answer, c)) return { outcome: "passed", note: "" };
+    return { outcome: "failed", note: `would pass: ${verdict.wants}` };
+  } catch (fault) {
+    if (fault instanceof CannotAsk) return { outcome: "could not be asked", note: fault.message };
+    throw fault;
+  }
+}

@@ -1,0 +1,68 @@
+/** The suite for any authorization server: run against this one, and its table held to the register. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, test } from "node:test";
+import { MAIN } from "../../scripts/server-process.ts";
+import { adapter } from "../../scripts/suite/adapters/mandate.ts";
+import { AREAS } from "../../scripts/suite/checks/all.ts";
+import { toJson, toJunit, toText } from "../../scripts/suite/report.ts";
+import type { Run } from "../../scripts/suite/runner.ts";
+import { runSuite } from "../../scripts/suite/runner.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const SUITE = "scripts/suite";
+const checks = AREAS.flatMap(({ checks: some }) => some);
+
+let run: Run;
+before(async () => {
+  process.env.MANDATE = MAIN;
+  run = await runSuite(adapter);
+});
+
+test("the suite passes at this server: no check failed, is not offered or could not be asked", () => {
+  const others = run.results.filter(({ outcome }) => outcome !== "passed");
+  assert.deepEqual(others, []);
+  assert.equal(run.results.length, checks.length);
+});
+
+test("each check of the suite has an id of its own, a clause of the register, and a basis that is asked before it", () => {
+  const clauses = globSync("test/clauses/*.json", { cwd: ROOT }).flatMap((file) =>
+    [...readFileSync(join(ROOT, file), "utf8").matchAll(/"id":\s*"([^"]+)"/g)].map(([, id]) => id),
+  );
+  const asked = new Set<string>();
+  for (const { id, clause, basis } of checks) {
+    assert.ok(!asked.has(id), id);
+    assert.ok(clauses.includes(clause), `${id}: ${clause}`);
+    assert.ok(basis === undefined || asked.has(basis), `${id} rests on ${basis}`);
+    asked.add(id);
+  }
+  assert.ok(checks.length >= 180);
+});
+
+test("the suite imports nothing but Node and its own files", () => {
+  for (const file of globSync(`${SUITE}/**/*.ts`, { cwd: ROOT })) {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    for (const [, from = ""] of text.matchAll(/(?:from|import\() ?"([^"]+)"/g)) {
+      const own = from.startsWith(".") && join(file, "..", from).startsWith(SUITE);
+      assert.ok(own || from.startsWith("node:"), `${file} imports ${from}`);
+    }
+  }
+});
+
+test("an adapter has at most 60 lines, beside a configuration that is data", () => {
+  for (const file of globSync(`${SUITE}/adapters/*`, { cwd: ROOT, exclude: ["**/*-configuration.ts"] }))
+    assert.ok(readFileSync(join(ROOT, file), "utf8").split("\n").length <= 61, file);
+});
+
+test("the reports of the suite have each check and what was sent, and no secret", () => {
+  const [json, junit, text] = [toJson(run), toJunit(run), toText(run, true)];
+  assert.equal(JSON.parse(json).counts.passed, checks.length);
+  assert.equal(junit.match(/<testcase /g)?.length, checks.length);
+  for (const report of [json, junit, text]) {
+    for (const { id } of checks) assert.ok(report.includes(id));
+    // A compact JWS with its signature, or the password of HTTP Basic.
+    assert.doesNotMatch(report, /eyJ[\w-]+\.eyJ[\w-]+\.[\w-]{10}/);
+    assert.doesNotMatch(report, /basic [\w+/=]{20}/i);
+  }
+});
