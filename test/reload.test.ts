@@ -319,7 +319,7 @@ test("a SIGHUP while the start waits for the store is done after it", async (t) 
   proxy.manner = "pass";
   await until(tells("reloaded"), "the reload is done");
   const events = toldBy(server).map(({ event }) => event);
-  assert.deepEqual(events.slice(0, 3), ["store_awaited", "listening", "reloaded"]);
+  assert.deepEqual(events.slice(0, 4), ["store_awaited", "store_replication", "listening", "reloaded"]);
   assert.equal(await production.token(), 400, "the new policy");
 });
 

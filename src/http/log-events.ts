@@ -39,6 +39,10 @@ export const NOTICES = {
   restart_needed: warning("A setting was changed that only a restart can change.", "setting"),
   certificate_renewed: info("New connections to a listener get its new certificate.", "listener"),
   store_awaited: warning("The start waits for the store, which does not answer."),
+  store_replication: told(
+    "info",
+    "warning",
+  )("At the start: whether a commit of PostgreSQL waits for a standby, and what a failover keeps."),
   store_restored: warning(
     "The store is a copy: earlier tokens are ended, and requests wait until used assertions have expired.",
   ),

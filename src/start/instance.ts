@@ -14,6 +14,7 @@ import { hash } from "../adapters/crypto/hash.ts";
 import { random } from "../adapters/crypto/random.ts";
 import type { AtStart } from "../adapters/store/open.ts";
 import { openStore } from "../adapters/store/open.ts";
+import { describeReplication } from "../adapters/store/replication.ts";
 import type { EventLog, Store } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import type { Counters } from "../http/counters.ts";
@@ -57,6 +58,7 @@ export async function openInstance(
   const { instance, witness: place } = fixed.audit;
   const store = await atStart(() => openStore(fixed.store));
   opened.defer(() => store.close());
+  await atStart(() => tellReplication(store, log));
   const name = await atStart(() => takeNameAtStart(store, fixed.audit, log, stopped));
   opened.defer(() => name.close());
   const lastWritten = place && (await openLastWrittenAt(place, { instance, issuer }, log));
@@ -91,6 +93,15 @@ export async function openInstance(
       last = checkpoints;
     },
   };
+}
+
+/** STORE-D-22: without `check`, the loss itself would tell it first. */
+async function tellReplication(store: Store, log: Log): Promise<void> {
+  const found = await store.replication?.();
+  if (found === undefined) return;
+  const { isWarning, says } = describeReplication(found);
+  const level = isWarning ? "warning" : "info";
+  log.tell({ level, event: "store_replication", message: `PostgreSQL: ${says}.` });
 }
 
 /** The same log; how long each batch takes is counted. */

@@ -35,6 +35,8 @@ import { loadConfig } from "../../src/config/config.ts";
 import { EXIT } from "../../src/limits/process.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
+import type { Log } from "../../src/start/log.ts";
+import { openService } from "../../src/start/service.ts";
 import { parseCommand, runCommand } from "../support/host.ts";
 import { makePlatform } from "../support/platforms.ts";
 import { freshDatabase, sharePostgres, startPostgres } from "../support/postgres.ts";
@@ -320,19 +322,43 @@ test("an instance name in use tells its process, and one that a dead process lef
   }
 });
 
-test("STORE-D-22 check says which replication PostgreSQL has, and what a failover keeps", async (t) => {
+/** The level and the text by which a start says which replication its database has; it is ended before it listens. */
+async function saidAtStart(url: string): Promise<readonly string[]> {
+  const file = join(folder, "started.json");
+  writeFileSync(file, JSON.stringify({ ...config, listen: LISTEN, store: { postgres: url } }));
+  const loaded = loadConfig(file);
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  const told: string[] = [];
+  const log: Log = {
+    entry: () => true,
+    request: () => {},
+    tell({ level, event, message }) {
+      if (event === "store_replication") told.push(level, message);
+    },
+    status: () => ({ waitingBytes: 0, lostLines: 0 }),
+    close: () => {},
+  };
+  await (await openService(loaded.value, { log, onFatal: assert.fail })).close();
+  return told;
+}
+
+test("STORE-D-22 check and the start say which replication PostgreSQL has, and what a failover keeps", async (t) => {
   const server = await startPostgres();
   t.after(server.stop);
   await (await openStore({ postgres: server.url })).close();
   const says = async (words: RegExp) =>
     (await check({ store: { postgres: server.url } })).findings.find((one) => words.test(one.says))?.level;
   assert.equal(await says(/^no standby follows; .* set synchronous_standby_names to keep it$/), "ok");
+  const [level, text] = await saidAtStart(server.url);
+  assert.equal(level, "info");
+  assert.match(text ?? "", /^PostgreSQL: no standby follows; /);
   const standby = await startPostgres({ standbyOf: server });
   t.after(standby.stop);
   assert.equal(
     await says(/^standbys follow \(1\), and no commit waits for them: a failover may lose/),
     "warning",
   );
+  assert.equal((await saidAtStart(server.url))[0], "warning");
   const sql = postgres(server.url, { max: 1 });
   t.after(() => sql.end());
   await sql`alter system set synchronous_standby_names = '*'`;

@@ -352,10 +352,13 @@ export interface Store {
   connections?(): Readonly<Record<"in_use" | "idle" | "waiting", number>>;
   /** The role of this store at its database; absent where there are none. */
   role?(): Promise<RoleFacts>;
-  /** The standbys that a commit waits for (`synchronous_standby_names`), and how many follow now. */
-  replication?(): Promise<{ waitsFor: string; standbys: number } | undefined>;
+  /** Absent where there is none. */
+  replication?(): Promise<Replication | undefined>;
   close(): Promise<void>;
 }
+
+/** The standbys that a commit waits for (`synchronous_standby_names`), and how many follow now. */
+export type Replication = { waitsFor: string; standbys: number };
 
 /** `revokes`: the statements that take away what no server needs. */
 export type RoleFacts = { role: string; isSuperuser: boolean; isOwner: boolean; revokes: readonly string[] };

@@ -13,6 +13,7 @@ import type { ClockState } from "../../adapters/store/clock-difference.ts";
 import { judgeClock, measureClock } from "../../adapters/store/clock-difference.ts";
 import { DatabaseTooNew } from "../../adapters/store/migrations.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
+import { describeReplication } from "../../adapters/store/replication.ts";
 import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
 import { NoTables, StoreMisplaced } from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
@@ -106,22 +107,8 @@ async function roleOf(store: Store, where: string): Promise<readonly Finding[]> 
 async function replicationOf(store: Store, where: string): Promise<readonly Finding[]> {
   const found = await store.replication?.();
   if (found === undefined) return [];
-  const { waitsFor, standbys } = found;
-  if (waitsFor !== "") {
-    const says = `a commit waits for standbys (synchronous_standby_names: ${waitsFor}): a failover to one of them keeps what was answered`;
-    return [{ level: "ok", where, says }];
-  }
-  const loses =
-    "a failover may lose the last moment, which ends all that was issued: set synchronous_standby_names to keep it";
-  return standbys === 0
-    ? [{ level: "ok", where, says: `no standby follows; to one that no commit waits for, ${loses}` }]
-    : [
-        {
-          level: "warning",
-          where,
-          says: `standbys follow (${standbys}), and no commit waits for them: ${loses}`,
-        },
-      ];
+  const { isWarning, says } = describeReplication(found);
+  return [{ level: isWarning ? "warning" : "ok", where, says }];
 }
 
 /** Whether a second key-encryption key can be left out. */

@@ -7,7 +7,7 @@ import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../
 import type { StorePlace } from "../../../settings/settings.ts";
 import { logRows } from "../rows.ts";
 import { sharedRows } from "../shared-rows.ts";
-import type { OpenOptions, Store } from "../store.ts";
+import type { OpenOptions, Replication, Store } from "../store.ts";
 import { appendBatch } from "./append.ts";
 import { makeAttempts } from "./attempts.ts";
 import { postgresAuditRows } from "./audit.ts";
@@ -47,7 +47,7 @@ export async function openPostgres(
     sliceMs: SLICE_MS.postgres,
     role: () => factsOfRole(call),
     replication: async () => {
-      const rows = await engine.rows<{ waitsFor: string; standbys: number }>(
+      const rows = await engine.rows<Replication>(
         `select current_setting('synchronous_standby_names') as "waitsFor",
            (select count(*)::int from pg_stat_replication) as standbys`,
       );
