@@ -15,6 +15,7 @@ import type { TestProvider } from "./support/provider.ts";
 import { startProvider } from "./support/provider.ts";
 import { makeService } from "./support/service.ts";
 import { stop } from "./support/stop.ts";
+import { until } from "./support/until.ts";
 
 const USERS = 24;
 const OUTAGES = 2;
@@ -79,28 +80,41 @@ async function give(user: string): Promise<string> {
   return token;
 }
 
-test("STORE-D-21 none of 24 users is asked to sign in again where PostgreSQL is killed and back before the deadline, and each token has one event", async () => {
+test("STORE-D-21 none of 24 users is asked to sign in again where PostgreSQL is killed and back before the deadline, and each token has one event", async (t) => {
   const tokens = await Promise.all(Array.from({ length: USERS }, (_, nth) => give(`user-${nth}`)));
   let isOver = false;
   let answered = 0;
   const refused: string[] = [];
+  const refresh = async (token: string): Promise<string | undefined> => {
+    const form = { grant_type: "refresh_token", refresh_token: token, client_id: PUBLIC };
+    const answer = await service.token(form);
+    if (answer.status === 200) return String(answer.body.refresh_token);
+    refused.push(answer.text);
+    return undefined;
+  };
+  // No fault leaves it, or the test would go on without its users, and end with those that a closed service fails.
   const use = async (first: string): Promise<void> => {
-    for (let token = first; !isOver; ) {
-      const form = { grant_type: "refresh_token", refresh_token: token, client_id: PUBLIC };
-      const answer = await service.token(form);
-      if (answer.status !== 200) return void refused.push(answer.text);
-      answered++;
-      token = String(answer.body.refresh_token);
+    for (let token: string | undefined = first; token !== undefined && !isOver; ) {
+      token = await refresh(token).catch((fault) => void refused.push(String(fault)));
+      if (token !== undefined) answered++;
     }
   };
+  // These come while PostgreSQL is away, so that each is held however fast the others are.
+  const late = tokens.splice(0, OUTAGES);
   const users = tokens.map(use);
-  for (let nth = 0; nth < OUTAGES; nth++) {
+  t.after(() => {
+    isOver = true;
+  });
+  for (const token of late) {
     await sleep(SERVED_MS);
     await server.kill();
+    const heldBefore = held;
+    users.push(use(token));
+    await until(() => held > heldBefore || refused.length > 0, "a request is held");
     await sleep(AWAY_MS);
     await server.restart();
     const before = answered;
-    while (answered < before + USERS && refused.length === 0) await sleep(10);
+    await until(() => answered >= before + USERS || refused.length > 0, "the users are answered");
   }
   isOver = true;
   await Promise.all(users);
@@ -108,5 +122,4 @@ test("STORE-D-21 none of 24 users is asked to sign in again where PostgreSQL is 
   const events = await service.events();
   const issued = events.filter(({ granted }) => granted !== undefined);
   assert.equal(new Set(issued.map(({ granted }) => granted?.jti)).size, answered);
-  assert.ok(held >= USERS, `${held} requests were held`);
 });
