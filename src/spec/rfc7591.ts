@@ -55,9 +55,13 @@ export const mergeStatement = (json: JsonObject, claims: JsonObject): JsonObject
   ...Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== null)),
 });
 
-/** RFC7592-2.2-4, MCPC-D-23: a member that is null, an empty text or an empty list is treated as absent. */
-export const isGiven = (value: Json | undefined): value is Json =>
-  value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
+/** RFC7592-2.2-4, MCPC-D-23: a member that is null, a blank text or a list of nothing else is treated as absent. */
+export function isGiven(value: Json | undefined): value is Json {
+  const isBlank = (one: Json | undefined): boolean => typeof one === "string" && one.trim() === "";
+  return (
+    value !== undefined && value !== null && !(Array.isArray(value) ? value.every(isBlank) : isBlank(value))
+  );
+}
 
 /** The members of a registration or a document that say something. */
 export const givenMembers = (members: JsonObject): JsonObject =>

@@ -200,7 +200,9 @@ for (const name of Object.keys(FULL)) {
   });
   test(`RFC7592-2.2-4, RFC7592-2.2-5, MCPC-D-23 ${name} of null or empty is treated as absent`, () => {
     const { [name as "scope"]: _, ...rest } = FULL;
-    for (const empty of [null, "", []]) assert.deepEqual(parse({ ...rest, [name]: empty }), parse(rest));
+    const none = name === "redirect_uris" ? [] : [" ", [""]];
+    for (const empty of [null, "", [], ...none])
+      assert.deepEqual(parse({ ...rest, [name]: empty }), parse(rest));
   });
 }
 
