@@ -163,13 +163,16 @@ export const subjectFormats = ({ byEmail }: Pick<SignalReading, "byEmail">) =>
     isTaken: taken === "where byEmail" ? byEmail : taken,
   }));
 
+/** Without a name before it, brackets around it, or blanks at its ends. */
+const ADDRESS = /^[^\s<].*@[^\s<>@]+$/s;
+
 /**
  * PCL-D-12, RFC 9493 3.2.2: the domain of an address has no case, and its local part is compared as it is; undefined
  * where the text is no address.
  */
 export function emailAddress(value: Json | undefined): string | undefined {
-  const at = typeof value === "string" ? value.lastIndexOf("@") : -1;
-  if (typeof value !== "string" || at < 1 || at === value.length - 1) return undefined;
+  if (typeof value !== "string" || !ADDRESS.test(value)) return undefined;
+  const at = value.lastIndexOf("@");
   return value.slice(0, at) + value.slice(at).toLowerCase();
 }
 

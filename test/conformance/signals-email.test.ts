@@ -138,7 +138,7 @@ test("PCL-D-12 an event about an address ends all users of its issuer who had it
 test("PCL-D-12 the local part of an address has a case, and the whole has to be the same", async () => {
   const mail = newMail();
   const token = await tokenFor({ mail });
-  for (const other of [mail.toUpperCase(), ` ${mail}`, `${mail}.`, mail.replace("@", "+x@"), `x${mail}`]) {
+  for (const other of [mail.toUpperCase(), `${mail}.`, mail.replace("@", "+x@"), `x${mail}`]) {
     assert.deepEqual([(await push(byEmail(other))).reason, await token()], ["subject_unknown", true], other);
   }
 });
@@ -146,7 +146,8 @@ test("PCL-D-12 the local part of an address has a case, and the whole has to be 
 test("PCL-D-12 an address that no user had is taken and told as subject_unknown, and one that is none is refused", async () => {
   const { status, reason } = await push(byEmail(newMail()));
   assert.deepEqual([status, reason], [202, "subject_unknown"]);
-  for (const none of ["alice", "@corp.example", "alice@", "", 7, null, ["a@corp.example"]]) {
+  const shown = ["Alice <a@corp.example>", "<a@corp.example>", " a@corp.example", "a@corp.example "];
+  for (const none of ["alice", "@corp.example", "alice@", "", 7, null, ["a@corp.example"], ...shown]) {
     const { status: refused, err, reason: why } = await push(byEmail(none));
     assert.deepEqual(
       [refused, err, why],
