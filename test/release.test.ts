@@ -68,6 +68,13 @@ test("the program of a release has each module under its path, and the four pack
     assert.ok(paths.has(path), path);
 });
 
+test("the program of a release is ASCII, and loads no module of the platform before one of its own needs it", () => {
+  const text = readFileSync(programOf(unpacked), "utf8");
+  assert.doesNotMatch(text, /[^\0-\x7f]/);
+  assert.doesNotMatch(text, /^import /m);
+  assert.match(text, /\\u00fc/, "an umlaut of a page");
+});
+
 test("the SBOM has the four packages with the digests of the lock file, and what each licence says is there", () => {
   const { components } = JSON.parse(readFileSync(join(unpacked, "sbom.cdx.json"), "utf8"));
   const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
