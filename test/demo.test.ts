@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
 import { makeProfile } from "../scripts/dev-profile.ts";
+import { FILE, makePicture } from "../scripts/picture.ts";
 import { freePorts, startServer } from "../scripts/server-process.ts";
 import { openStandIn } from "../scripts/stand-in.ts";
 
@@ -58,4 +59,8 @@ describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
       assert.equal(code, 0);
     }
   });
+});
+
+test("the picture of README is what its script draws from the tokens of a run", async () => {
+  assert.equal(await makePicture(), readFileSync(FILE, "utf8"));
 });
