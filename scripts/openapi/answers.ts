@@ -76,6 +76,7 @@ export const ANSWERS = {
   Revocation: json({
     ...{ "dry_run?": flag, "disabled?": flag, "enabled?": flag, "event?": text, "count?": whole },
     ...{ "more?": flag, "tokens?": list(token), "next?": text, "ended?": whole, "cut_off_ms?": whole },
+    "already_ended?": flag,
     ...{ "families?": whole, "sessions?": whole, "accepted_until?": whole, "streams?": list(text) },
     ...{ "note?": text, "job?": job },
   }),

@@ -4,9 +4,9 @@
  */
 import { random } from "../adapters/crypto/random.ts";
 import type { CreatePorts } from "../flows/create-job.ts";
-import { endTokens, previewEnding } from "../flows/endings.ts";
+import { countEnded, previewEnding } from "../flows/endings.ts";
 import type { JobPorts, JobStatus } from "../flows/jobs.ts";
-import { readStatus, stopOf } from "../flows/jobs.ts";
+import { readStatus, stopJob } from "../flows/jobs.ts";
 import { jobJson, tokenJson } from "../flows/record-json.ts";
 import { JOB_TOKENS_SHOWN, JOBS_LISTED } from "../limits/jobs.ts";
 import { EXIT } from "../limits/process.ts";
@@ -94,17 +94,27 @@ async function endJob(admin: Admin, id: string, isDry: boolean, json: boolean): 
   const ports = portsOf(admin);
   const facts = await ports.jobs.find(id);
   if (facts === undefined) return tellUnknown(admin, id);
-  const [selector, event] = stopOf(admin.settings.issuer, facts.job, byOperator(admin.settings));
-  let count: number;
-  if (isDry) {
-    await recordAccess(admin, { command: "jobs end --dry-run", job: id });
-    ({ count } = await previewEnding(ports, selector, { limit: 0 }));
-  } else {
-    ({ count } = await endTokens(ports, selector, event));
-  }
+  const selector = { by: "job", iss: admin.settings.issuer, id } as const;
+  const stopped = isDry ? undefined : await stopJob(ports, facts, byOperator(admin.settings));
+  const isOver = !isDry && stopped === undefined;
+  if (isDry || isOver)
+    await recordAccess(admin, { command: isDry ? "jobs end --dry-run" : "jobs end", job: id });
+  const { count } =
+    stopped === undefined
+      ? await previewEnding(ports, selector, { limit: 0 })
+      : await countEnded(ports, selector, stopped);
   const status = await readStatus(ports, (await ports.jobs.find(id)) ?? facts);
   if (json) {
-    admin.print(jsonLine(defined({ ...jobJson(status), ended: count, dry_run: isDry || undefined })));
+    const was = { dry_run: isDry || undefined, already_ended: isOver || undefined };
+    admin.print(jsonLine(defined({ ...jobJson(status), ended: count, ...was })));
+    return EXIT.done;
+  }
+  if (isOver) {
+    const { ended } = status;
+    admin.print(
+      `The job ${word(id)} had ended before${ended ? `, at ${time(ended.atMs)}: ${ended.reason}` : ""}.`,
+    );
+    for (const line of closureLines(status)) admin.print(line);
     return EXIT.done;
   }
   const tokens = `${count} token${count === 1 ? "" : "s"} valid until now`;

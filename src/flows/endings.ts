@@ -80,10 +80,16 @@ export async function endTokens(
   by: EndingEvent,
 ): Promise<Ended> {
   const held = await findHeld(ports, selector);
-  const { ending, eventId } = await recordEnding(ports, selector, {
-    ...by,
-    detail: { ...by.detail, ...held },
-  });
+  const recorded = await recordEnding(ports, selector, { ...by, detail: { ...by.detail, ...held } });
+  return defined<Ended>({ ...(await countEnded(ports, selector, recorded)), held });
+}
+
+/** Looks at every living token for those that the ending ended. */
+export async function countEnded(
+  ports: EndingPorts,
+  selector: EndingSelector,
+  { ending, eventId }: RecordedEnding,
+): Promise<Ended> {
   const mostSeconds = ports.clock.nowSeconds() + ACCESS_TOKEN_SECONDS_MAX;
   const audiences = new Set<string>();
   let last = 0;
@@ -99,7 +105,7 @@ export async function endTokens(
     .filter(({ targets }) => more || !targets.isDisjointFrom(audiences))
     .map(({ name }) => name);
   const cutOffMs = cutOffShown(ending);
-  return defined<Ended>({ eventId, cutOffMs, count, more, streams, acceptedUntilSeconds, held });
+  return defined<Ended>({ eventId, cutOffMs, count, more, streams, acceptedUntilSeconds });
 }
 
 /** What a user has that this ending would reach and that has not ended; each is found by the user. */
@@ -121,12 +127,14 @@ async function findHeld(ports: HeldPorts, selector: EndingSelector): Promise<Hel
   return { families: families.length, sessions };
 }
 
+export type RecordedEnding = { ending: Ending; eventId: string };
+
 /** Records the ending; every instance refuses what it reaches from its next request on. */
 export async function recordEnding(
   ports: Pick<Ports, "clock" | "hash" | "journal">,
   selector: EndingSelector,
   by: EndingEvent,
-): Promise<{ ending: Ending; eventId: string }> {
+): Promise<RecordedEnding> {
   const entry = endingEntry(ports, selector, by);
   const recorded = await ports.journal.record(entry);
   if (!recorded.ok) throw new Error("an ending has no condition that could fail");

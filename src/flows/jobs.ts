@@ -3,18 +3,19 @@ import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import type { Consent } from "../policy/access.ts";
 import type { Closure } from "../policy/closure.ts";
 import { buildClosure, unaskedRules } from "../policy/closure.ts";
-import type { EndingSelector } from "../policy/endings.ts";
 import type { Job } from "../policy/jobs.ts";
 import { jobKey } from "../policy/jobs.ts";
 import type { SubjectRule } from "../policy/rules.ts";
-import type { Ports } from "../ports.ts";
+import type { BasePorts, Ports } from "../ports.ts";
 import type { JobHoldings } from "../ports-store.ts";
-import type { FamilyFacts, JobFacts } from "../records.ts";
+import type { FamilyFacts, Guard, JobFacts } from "../records.ts";
 import { defined } from "../result.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
-import type { EndingEvent } from "./endings.ts";
+import type { EndingEvent, RecordedEnding } from "./endings.ts";
+import { endingEntry } from "./endings.ts";
 
 export type JobPorts = Pick<Ports, "settings" | "clock" | "clients" | "jobs" | "facts" | "families">;
+type StopPorts = BasePorts & Pick<Ports, "journal">;
 
 /** A job, and what is left of it by now. */
 export type JobStatus = JobFacts &
@@ -120,15 +121,27 @@ export async function jobOverFor(
 /** Codes that were used are on record under this name. */
 export const codeIssuerOf = (us: string): string => `${us}/code`;
 
-/** JOB-D-14: what stops the job, and the event of it, by which also its user and its agent find it. */
-export function stopOf(
-  us: string,
-  { id, origin, actor, clientId, title }: JobFacts["job"],
+/**
+ * JOB-D-14, JOB-D-27: one entry, by which its user and its agent find it too, however often it is stopped at the same time,
+ * on whatever instances; undefined where it had ended before.
+ */
+export async function stopJob(
+  { settings, clock, hash, journal }: StopPorts,
+  { job, ended }: JobFacts,
   by: EndingEvent,
-): [EndingSelector, EndingEvent] {
+): Promise<RecordedEnding | undefined> {
+  if (ended !== undefined) return undefined;
+  const { issuer: iss } = settings();
+  const { id, origin, actor, clientId, title } = job;
   const detail = { ...by.detail, ...origin, actor, client_id: clientId, title };
-  return [
-    { by: "job", iss: us, id },
-    { ...by, type: "job.ended", detail },
-  ];
+  const entry = endingEntry({ hash, clock }, { by: "job", iss, id }, { ...by, type: "job.ended", detail });
+  const { ending } = entry;
+  const once: Guard = {
+    kind: "jti_fresh",
+    issuer: `${iss}/job`,
+    jti: id,
+    expiresAtSeconds: ending.expiresAtSeconds,
+  };
+  const recorded = await journal.record({ ...entry, guards: [once] });
+  return recorded.ok ? { ending, eventId: recorded.value.eventId } : undefined;
 }

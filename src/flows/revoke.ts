@@ -19,7 +19,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { describeClient, describeFamily } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { recordEnding } from "./endings.ts";
-import { stopOf } from "./jobs.ts";
+import { stopJob } from "./jobs.ts";
 import type { Cancelled } from "./people.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
@@ -30,7 +30,8 @@ import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
  */
 type Judged =
   | { cancelled: true }
-  | { ends: EndingSelector; family?: Family; job?: JobFacts["job"] }
+  | { ends: EndingSelector; family?: Family }
+  | { stops: JobFacts }
   | { nothing: Reason; jti?: string; grant?: Grant }
   | { refused: Failure; jti?: string; grant?: Grant };
 type Grant = NonNullable<AuditEvent["grant"]>;
@@ -49,16 +50,17 @@ export async function revoke(
   form: Form,
   cancel?: Cancel,
 ): Promise<Result<{ nothing?: Reason }, RefusedRequest>> {
-  const judged = await judgeForm(ports, client, form, cancel);
+  let judged = await judgeForm(ports, client, form, cancel);
   if ("cancelled" in judged) return ok({});
   const about = { request, client: describeClient(client) };
+  // RFC7009-2.1-8: the ending is durable before the answer, and is looked up at every next use.
+  if ("stops" in judged) {
+    const stopped = await stopJob(ports, judged.stops, { ...about, reason: "by_client" });
+    if (stopped !== undefined) return ok({});
+    judged = { nothing: "job_ended" };
+  }
   if ("ends" in judged) {
-    // RFC7009-2.1-8: the ending is durable before the answer, and is looked up at every next use.
-    const { ends, family, job } = judged;
-    if (job !== undefined) {
-      await recordEnding(ports, ...stopOf(ports.settings().issuer, job, { ...about, reason: "by_client" }));
-      return ok({});
-    }
+    const { ends, family } = judged;
     // RFC7009-2.1-10, REFRESH-D-15: a refresh token ends with all that was issued for its family.
     const of = family && {
       type: "refresh.ended" as const,
@@ -155,13 +157,11 @@ async function judgeJob(
 ): Promise<Judged> {
   const found = await ports.jobs.find(id);
   if (found === undefined) return { nothing: "job_unknown" };
-  const { job, ended } = found;
+  const { job } = found;
   // What a user approved for a client on its page has the client itself as agent, whatever workload it could be.
   const isAgent = job.actor === workload || job.actor === clientId;
   if (method === "none" || job.clientId !== clientId || !isAgent) return { nothing: "job_unknown" };
-  return ended === undefined
-    ? { ends: { by: "job", iss: ports.settings().issuer, id }, job }
-    : { nothing: "job_ended" };
+  return { stops: found };
 }
 
 function isOwnGrant(ports: Pick<RevokePorts, "grantSigner" | "verifier">, jws: Jws): boolean {

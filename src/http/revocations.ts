@@ -5,10 +5,17 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import type { EndingPorts, Preview } from "../flows/endings.ts";
-import { asEvent, enableSubject, endTokens, isDisabled, previewEnding } from "../flows/endings.ts";
+import type { Ended, EndingEvent, EndingPorts, Preview } from "../flows/endings.ts";
+import {
+  asEvent,
+  countEnded,
+  enableSubject,
+  endTokens,
+  isDisabled,
+  previewEnding,
+} from "../flows/endings.ts";
 import type { JobPorts } from "../flows/jobs.ts";
-import { readStatus, stopOf } from "../flows/jobs.ts";
+import { readStatus, stopJob } from "../flows/jobs.ts";
 import type { TokenJson } from "../flows/record-json.ts";
 import { endedJson, jobJson, tokenJson } from "../flows/record-json.ts";
 import type { EndingSelector } from "../policy/endings.ts";
@@ -53,10 +60,11 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts & JobPorts):
       );
     }
     if (!dryRun) {
-      const found = selector.by === "job" ? await ports.jobs.find(selector.id) : undefined;
-      const order = found ? stopOf(issuer, found.job, done) : ([selector, asEvent(selector, done)] as const);
-      const ended = endedJson(await endTokens(ports, ...order));
-      return privateJson(200, { ...ended, note: WHAT_IT_MEANS, ...(await jobOf(ports, selector)) });
+      const ended = await endBy(ports, selector, done);
+      if (ended === undefined)
+        await record({ outcome: "allow", reason: "job_ended", detail: { ends: { ...selector } } });
+      const told = ended === undefined ? { ended: 0, already_ended: true } : endedJson(ended);
+      return privateJson(200, { ...told, note: WHAT_IT_MEANS, ...(await jobOf(ports, selector)) });
     }
     const preview = await previewEnding(ports, selector, page);
     // AUDIT-D-6: the call is recorded before it is answered.
@@ -64,6 +72,18 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts & JobPorts):
     await record({ outcome: "allow", reason: "revocation_previewed", detail });
     return privateJson(200, { ...showPreview(preview, page.limit), ...(await jobOf(ports, selector)) });
   };
+}
+
+/** JOB-D-27: undefined for a job that had ended before. */
+async function endBy(
+  ports: EndingPorts & JobPorts & AdmitPorts,
+  selector: EndingSelector,
+  by: EndingEvent,
+): Promise<Ended | undefined> {
+  const job = selector.by === "job" ? await ports.jobs.find(selector.id) : undefined;
+  if (job === undefined) return endTokens(ports, selector, asEvent(selector, by));
+  const stopped = await stopJob(ports, job, by);
+  return stopped && countEnded(ports, selector, stopped);
 }
 
 /** JOB-D-20: of a job, the report of its closure, before or after its end. */

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { createJob } from "../../src/flows/create-job.ts";
+import { stopJob } from "../../src/flows/jobs.ts";
 import { standing } from "../../src/flows/standing.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { contestAssertion, contestGrant, openInstances } from "../support/contests.ts";
@@ -127,4 +128,33 @@ test("JOB-D-11 of 500 parallel requests at three instances on one database a job
   const reasons = new Set(answers.flatMap((answer) => (answer.ok ? [] : [answer.error.failure.reason])));
   assert.deepEqual([...reasons], ["job_exhausted"]);
   assert.equal((await first.ports.jobs.find(job.value.id))?.job.issued, 50);
+});
+
+test("JOB-D-27 of stops of one job at the same time at two instances on one database one is recorded", async (t) => {
+  const database = await sharePostgres();
+  t.after(() => database.stop());
+  const configuration = {
+    clients: { desk: { method: "client_secret_basic", secrets: ["a secret that nothing reads 1234567"] } },
+  };
+  const shared = { place: { postgres: await freshDatabase(database) }, encryptionKey: randomBytes(32) };
+  const instances = [
+    await openFlow(t, configuration, {}, { ...shared, log: "a" }),
+    await openFlow(t, configuration, {}, { ...shared, log: "b" }),
+  ];
+  const [first = assert.fail()] = instances;
+  for (let round = 0; round < 5; round++) {
+    const order = { client: "desk", title: `round ${round}` };
+    const job = await createJob(first.ports, order, { reason: "by_operator", as: "operator" });
+    assert.ok(job.ok);
+    const { value } = job;
+    const stops = await Promise.all(
+      [0, 1, 0, 1].map((index) => {
+        const { ports } = instances[index] ?? first;
+        return stopJob(ports, { job: value }, { reason: "by_operator" });
+      }),
+    );
+    assert.equal(stops.filter((stopped) => stopped !== undefined).length, 1, `round ${round}`);
+  }
+  const logs = await Promise.all(instances.map(({ events }) => events()));
+  assert.equal(logs.flat().filter(({ type }) => type === "job.ended").length, 5);
 });

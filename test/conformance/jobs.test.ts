@@ -225,6 +225,38 @@ test("JOB-D-20, JOB-D-21, JOB-D-22 an operator sees the tree of a job, is told b
     assert.ok(trail.out.includes(part), part);
 });
 
+const stopsOf = async (job: string) =>
+  (await service.events()).filter(
+    ({ type, detail }) => type === "job.ended" && (detail as { ends: JsonObject }).ends.id === job,
+  );
+
+test("JOB-D-27 a job is stopped once: by API, by its client and by command the second stop makes no event and says so", async () => {
+  const job = await jobOf("report");
+  await twoHops(job);
+  const first = await asDesk("POST", "/revocations", "token:revoke", { job });
+  assert.deepEqual([first.status, first.body.ended, first.body.already_ended], [200, 2, undefined]);
+  const second = await asDesk("POST", "/revocations", "token:revoke", { job });
+  assert.deepEqual([second.status, second.body.ended, second.body.already_ended], [200, 0, true]);
+  assert.equal((second.body.job as JsonObject).event, first.body.event);
+  assert.equal((await revoke("report", job)).status, 200);
+  const shown = await admin("jobs", "end", job);
+  assert.match(shown.out, /^The job \S+ had ended before, at \S+: by_administrator\.\n/);
+  const read = JSON.parse((await admin("jobs", "end", job, "--json")).out);
+  assert.deepEqual([read.ended, read.already_ended], [0, true]);
+  assert.equal((await stopsOf(job)).length, 1);
+});
+
+test("JOB-D-27 the stop of a job that ended with its user makes no event and says so", async () => {
+  const subject = { iss: IDP, sub: "zed" };
+  const made = await asDesk("POST", "/jobs", "job:manage", { client: planner, subject, title: "Zed's" });
+  assert.equal(made.status, 201, made.text);
+  await asDesk("POST", "/revocations", "token:revoke", { subject });
+  const job = String(made.body.id);
+  const late = await asDesk("POST", "/revocations", "token:revoke", { job });
+  assert.deepEqual([late.body.ended, late.body.already_ended], [0, true], late.text);
+  assert.equal((await stopsOf(job)).length, 0);
+});
+
 test("JOB-D-23 the report names what the same agent holds of the user beside the job, with the way to stop it", async () => {
   const add = (actor: string) =>
     admin(

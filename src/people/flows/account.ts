@@ -305,8 +305,8 @@ export async function takeBack(
     return notice("taken_back_before", taken.error.kind, HERE);
   }
   if ("job" in form) {
-    const stopped = await stopOwnJob(ports, session, audited, form.job);
-    return stopped ? { next: "place", place: HERE } : notice("taken_back_before", "job_unknown", HERE);
+    const before = await stopOwnJob(ports, session, audited, form.job);
+    return before === undefined ? { next: "place", place: HERE } : notice("job_stopped_before", before, HERE);
   }
   if (!form.confirmed) {
     const account = await showAccount(ports, audited, session, {});

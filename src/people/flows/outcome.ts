@@ -19,6 +19,7 @@ export type NoticeKind =
   | "form_refused"
   | "session_over"
   | "taken_back_before"
+  | "job_stopped_before"
   | "provider_down"
   | "busy"
   | "unavailable"

@@ -1,6 +1,6 @@
 /** The jobs of a user on the account page: those that go on, and how the user stops one and nothing else (JOB-D-13). */
-import { recordEnding } from "../../flows/endings.ts";
-import { readStatus, rulesBeside, stopOf } from "../../flows/jobs.ts";
+import type { Reason } from "../../audit/reasons.ts";
+import { readStatus, rulesBeside, stopJob } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { JOBS_LISTED } from "../../limits/jobs.ts";
 import { ACCESS_TOKEN_SECONDS_MAX } from "../../limits/tokens.ts";
@@ -52,23 +52,23 @@ export async function stoppedJobs(
   return all.filter(({ open }) => open.length > 0).map(({ job, open }) => ({ ...job, open }));
 }
 
-/** One durable write, after which every instance refuses what was issued for the job; false where there is no such job. */
+/** One durable write, after which every instance refuses what was issued for the job; or why nothing was written. */
 export async function stopOwnJob(
   ports: OwnJobPorts,
   session: OpenSession,
   request: AuditedRequest,
   id: string,
-): Promise<boolean> {
-  const { issuer, policy } = ports.settings();
+): Promise<Reason | undefined> {
+  const { policy } = ports.settings();
   const { iss, sub } = session.origin;
   const found = await ports.jobs.find(id);
-  if (found === undefined || found.job.origin.iss !== iss || found.job.origin.sub !== sub) return false;
+  if (found === undefined || found.job.origin.iss !== iss || found.job.origin.sub !== sub)
+    return "job_unknown";
   const by = {
     request,
     ...describeUser(session),
     policy: { digest: policy.digest },
     reason: "by_subject",
   } as const;
-  await recordEnding(ports, ...stopOf(issuer, found.job, by));
-  return true;
+  return (await stopJob(ports, found, by)) === undefined ? "job_ended" : undefined;
 }

@@ -125,6 +125,7 @@ const STATUS: Record<NoticeKind, number> = {
   form_refused: 403,
   session_over: 403,
   taken_back_before: 409,
+  job_stopped_before: 409,
   provider_down: 503,
   busy: 503,
   unavailable: 503,

@@ -259,6 +259,10 @@ export const de: Texts = {
       title: "Das haben Sie schon zurückgenommen",
       text: "Es ist nicht mehr erlaubt. Sie müssen nichts weiter tun.",
     },
+    job_stopped_before: {
+      title: "Dieser Auftrag wurde schon gestoppt",
+      text: "Für ihn wird nichts mehr gegeben. Sie müssen nichts weiter tun.",
+    },
     provider_down: {
       title: "Die Anmeldeseite antwortet nicht",
       text: "Die Anmeldeseite Ihrer Firma ist gerade nicht erreichbar. Versuchen Sie es gleich noch einmal.",

@@ -266,6 +266,10 @@ export const en = {
       title: "You took this back before",
       text: "It is no longer allowed. You need to do nothing more.",
     },
+    job_stopped_before: {
+      title: "This job was stopped before",
+      text: "Nothing more is given for it. You need to do nothing more.",
+    },
     provider_down: {
       title: "The sign-in page does not answer",
       text: "Your company's sign-in page cannot be reached at present. Try again in a moment.",

@@ -482,7 +482,7 @@ test("JOB-D-9 an authorization request that chooses a job is refused, because wh
   assert.equal(parametersOf(await browser.follow(answer)).error, "invalid_request", locationOf(answer));
 });
 
-test("JOB-D-6, JOB-D-21, PAGE-D-34 what was given for a job stands in its card alone; a stop is told with what may still be accepted, and both are in the history", async () => {
+test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in its card alone; a stop is told with what may still be accepted, and both are in the history", async () => {
   const asked = { user: "zoe", scope: "trips.read" };
   const { browser, page } = await pageOf(await asking({ title: "Trip planner" }, asked), "zoe");
   await browser.decide(page);
@@ -499,6 +499,15 @@ test("JOB-D-6, JOB-D-21, PAGE-D-34 what was given for a job stands in its card a
   const job = String(given.body.mandate_job_id);
   const stopped = await browser.post("/account/withdraw", { token, job });
   assert.equal(stopped.status, 303);
+  const again = await browser.post("/account/withdraw", { token, job });
+  assert.equal(again.status, 409);
+  assert.match(shownBy(again.text), /This job was stopped before/);
+  assert.equal(
+    (await service.events()).filter(
+      ({ type, detail }) => type === "job.ended" && (detail as JsonObject).title === "Trip planner",
+    ).length,
+    1,
+  );
   const shown = shownBy((await browser.get("/account")).text);
   assert.match(shown, /You allow nothing to any program/);
   assert.match(
