@@ -4,9 +4,9 @@
  */
 import { random } from "../adapters/crypto/random.ts";
 import type { CreatePorts } from "../flows/create-job.ts";
-import { countEnded, previewEnding } from "../flows/endings.ts";
+import { previewEnding } from "../flows/endings.ts";
 import type { JobPorts, JobStatus } from "../flows/jobs.ts";
-import { readStatus, stopJob } from "../flows/jobs.ts";
+import { readStatus, stopAndCount } from "../flows/jobs.ts";
 import { jobJson, tokenJson } from "../flows/record-json.ts";
 import { JOB_TOKENS_SHOWN, JOBS_LISTED } from "../limits/jobs.ts";
 import { EXIT } from "../limits/process.ts";
@@ -95,14 +95,11 @@ async function endJob(admin: Admin, id: string, isDry: boolean, json: boolean): 
   const facts = await ports.jobs.find(id);
   if (facts === undefined) return tellUnknown(admin, id);
   const selector = { by: "job", iss: admin.settings.issuer, id } as const;
-  const stopped = isDry ? undefined : await stopJob(ports, facts, byOperator(admin.settings));
-  const isOver = !isDry && stopped === undefined;
+  const ended = isDry ? undefined : await stopAndCount(ports, facts, byOperator(admin.settings));
+  const isOver = !isDry && ended === undefined;
   if (isDry || isOver)
     await recordAccess(admin, { command: isDry ? "jobs end --dry-run" : "jobs end", job: id });
-  const { count } =
-    stopped === undefined
-      ? await previewEnding(ports, selector, { limit: 0 })
-      : await countEnded(ports, selector, stopped);
+  const { count } = ended ?? (await previewEnding(ports, selector, { limit: 0 }));
   const status = await readStatus(ports, (await ports.jobs.find(id)) ?? facts);
   if (json) {
     const was = { dry_run: isDry || undefined, already_ended: isOver || undefined };

@@ -88,7 +88,7 @@ export async function endTokens(
 export async function countEnded(
   ports: EndingPorts,
   selector: EndingSelector,
-  { ending, eventId }: RecordedEnding,
+  { ending, eventId }: EndingWritten,
 ): Promise<Ended> {
   const mostSeconds = ports.clock.nowSeconds() + ACCESS_TOKEN_SECONDS_MAX;
   const audiences = new Set<string>();
@@ -127,29 +127,37 @@ async function findHeld(ports: HeldPorts, selector: EndingSelector): Promise<Hel
   return { families: families.length, sessions };
 }
 
-export type RecordedEnding = { ending: Ending; eventId: string };
+export type EndingWritten = { ending: Ending; eventId: string };
 
 /** Records the ending; every instance refuses what it reaches from its next request on. */
 export async function recordEnding(
   ports: Pick<Ports, "clock" | "hash" | "journal">,
   selector: EndingSelector,
   by: EndingEvent,
-): Promise<RecordedEnding> {
+): Promise<EndingWritten> {
   const entry = endingEntry(ports, selector, by);
   const recorded = await ports.journal.record(entry);
   if (!recorded.ok) throw new Error("an ending has no condition that could fail");
   return { ending: entry.ending, eventId: recorded.value.eventId };
 }
 
-/** The entry of an ending, to which a caller may add what must hold when it is written. */
+/**
+ * The entry of an ending, to which a caller may add what must hold when it is written. `known` says until when what it ends
+ * may be accepted, if that was read; else no token that it ends expires later than the longest that could be issued beside
+ * it.
+ */
 export function endingEntry(
   { hash, clock }: Pick<Ports, "clock" | "hash">,
   selector: EndingSelector,
   by: EndingEvent,
+  known?: { acceptedUntilMs: number | undefined },
 ): Entry & { ending: Ending } {
   const nowMs = clock.nowMs();
   const ending = buildEnding(hash.sha256, selector, nowMs);
-  const detail = { ...by.detail, ...describeEnding(selector, ending) };
+  const { acceptedUntilMs } = known ?? {
+    acceptedUntilMs: nowMs + ENDING_REACH_MS + ACCESS_TOKEN_SECONDS_MAX * 1000,
+  };
+  const detail = { ...by.detail, ...describeEnding(selector, ending, acceptedUntilMs) };
   const event: AuditEvent = { type: "token.revoked", ...by, outcome: "allow", detail };
   if (selector.by !== "subject" || !selector.disabled) return { event, ending };
   const mark = accountMark(hash.sha256, selector, "disabled", { ofMs: nowMs, nowMs });
@@ -202,12 +210,16 @@ export async function enableSubject(
   return recorded.value;
 }
 
-/** `accepted_until_ms`: no token that it ends expires later, and until then those that verify offline may accept one. */
-const describeEnding = (selector: EndingSelector, ending: Ending): JsonObject =>
+/** `accepted_until_ms`: until then those that verify offline may accept a token that it ends. */
+const describeEnding = (
+  selector: EndingSelector,
+  ending: Ending,
+  acceptedUntilMs: number | undefined,
+): JsonObject =>
   defined<JsonObject>({
     ends: { ...selector },
     cut_off_ms: cutOffShown(ending),
-    accepted_until_ms: ending.atMs + ENDING_REACH_MS + ACCESS_TOKEN_SECONDS_MAX * 1000,
+    accepted_until_ms: acceptedUntilMs,
   });
 
 /** The tokens that the ending reaches, that are within all limits, and that `counts` takes. */

@@ -3,6 +3,7 @@ import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import type { Consent } from "../policy/access.ts";
 import type { Closure } from "../policy/closure.ts";
 import { buildClosure, unaskedRules } from "../policy/closure.ts";
+import type { EndingSelector } from "../policy/endings.ts";
 import type { Job } from "../policy/jobs.ts";
 import { jobKey } from "../policy/jobs.ts";
 import type { SubjectRule } from "../policy/rules.ts";
@@ -11,11 +12,16 @@ import type { JobHoldings } from "../ports-store.ts";
 import type { FamilyFacts, Guard, JobFacts } from "../records.ts";
 import { defined } from "../result.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
-import type { EndingEvent, RecordedEnding } from "./endings.ts";
-import { endingEntry } from "./endings.ts";
+import type { Ended, EndingEvent, EndingPorts, EndingWritten } from "./endings.ts";
+import { countEnded, endingEntry } from "./endings.ts";
 
 export type JobPorts = Pick<Ports, "settings" | "clock" | "clients" | "jobs" | "facts" | "families">;
-type StopPorts = BasePorts & Pick<Ports, "journal">;
+type StopPorts = BasePorts & Pick<Ports, "journal" | "jobs">;
+type StoppedJob = {
+  selector: EndingSelector;
+  recorded: EndingWritten;
+  acceptedUntilSeconds: number | undefined;
+};
 
 /** A job, and what is left of it by now. */
 export type JobStatus = JobFacts &
@@ -37,16 +43,28 @@ export type Outside = {
 };
 
 export async function readStatus(ports: JobPorts, facts: JobFacts): Promise<JobStatus> {
-  const { clock, jobs, settings } = ports;
-  const { job, ended } = facts;
-  const nowSeconds = clock.nowSeconds();
-  const codeIssuer = codeIssuerOf(settings().issuer);
-  const [{ tokens, events, held }, outside] = await Promise.all([
-    jobs.remains(job.id, defined({ nowSeconds, codeIssuer, ended })),
+  const nowSeconds = ports.clock.nowSeconds();
+  const [{ state, ...closure }, outside] = await Promise.all([
+    readClosure(ports, facts, nowSeconds),
     readOutside(ports, facts, nowSeconds),
   ]);
-  const { policy, streams } = settings();
-  const { state, ...closure } = buildClosure(
+  const isLiving = facts.ended === undefined && facts.job.bounds.notAfterSeconds > nowSeconds;
+  return { ...facts, ...closure, state: isLiving ? "living" : state, asOfSeconds: nowSeconds, outside };
+}
+
+async function readClosure(
+  { clock, jobs, settings }: Pick<JobPorts, "clock" | "jobs" | "settings">,
+  { job, ended }: JobFacts,
+  nowSeconds: number,
+): Promise<Closure & { held: JobHoldings }> {
+  const { policy, streams, issuer } = settings();
+  const remains = defined<Parameters<typeof jobs.remains>[1]>({
+    nowSeconds,
+    codeIssuer: codeIssuerOf(issuer),
+    ended,
+  });
+  const { tokens, events, held } = await jobs.remains(job.id, remains);
+  const closure = buildClosure(
     policy,
     defined<Parameters<typeof buildClosure>[1]>({
       job: job.bounds,
@@ -60,9 +78,18 @@ export async function readStatus(ports: JobPorts, facts: JobFacts): Promise<JobS
       nowMs: clock.nowMs(),
     }),
   );
-  const isLiving = ended === undefined && job.bounds.notAfterSeconds > nowSeconds;
-  return { ...facts, ...closure, state: isLiving ? "living" : state, asOfSeconds: nowSeconds, held, outside };
+  return { ...closure, held };
 }
+
+/**
+ * JOB-D-22: the one moment until which a server that learns nothing may accept what there is of the job: in the event of its
+ * stop, in the answers, and as the last of those of the account page. Undefined where there is nothing.
+ */
+export const acceptedUntil = ({ open, partners }: Pick<Closure, "open" | "partners">): number | undefined =>
+  [...open, ...partners]
+    .map(({ untilSeconds }) => untilSeconds)
+    .toSorted((a, b) => a - b)
+    .at(-1);
 
 async function readOutside(ports: JobPorts, { job }: JobFacts, nowSeconds: number): Promise<Outside> {
   const { facts, families, settings } = ports;
@@ -126,15 +153,22 @@ export const codeIssuerOf = (us: string): string => `${us}/code`;
  * on whatever instances; undefined where it had ended before.
  */
 export async function stopJob(
-  { settings, clock, hash, journal }: StopPorts,
-  { job, ended }: JobFacts,
+  ports: StopPorts,
+  facts: JobFacts,
   by: EndingEvent,
-): Promise<RecordedEnding | undefined> {
+): Promise<StoppedJob | undefined> {
+  const { job, ended } = facts;
   if (ended !== undefined) return undefined;
-  const { issuer: iss } = settings();
+  const { clock, hash, journal } = ports;
+  const { issuer: iss } = ports.settings();
   const { id, origin, actor, clientId, title } = job;
+  const acceptedUntilSeconds = acceptedUntil(await readClosure(ports, facts, clock.nowSeconds()));
+  const selector = { by: "job", iss, id } as const;
   const detail = { ...by.detail, ...origin, actor, client_id: clientId, title };
-  const entry = endingEntry({ hash, clock }, { by: "job", iss, id }, { ...by, type: "job.ended", detail });
+  const event: EndingEvent = { ...by, type: "job.ended", detail };
+  const entry = endingEntry({ hash, clock }, selector, event, {
+    acceptedUntilMs: acceptedUntilSeconds && 1000 * acceptedUntilSeconds,
+  });
   const { ending } = entry;
   const once: Guard = {
     kind: "jti_fresh",
@@ -143,5 +177,19 @@ export async function stopJob(
     expiresAtSeconds: ending.expiresAtSeconds,
   };
   const recorded = await journal.record({ ...entry, guards: [once] });
-  return recorded.ok ? { ending, eventId: recorded.value.eventId } : undefined;
+  if (!recorded.ok) return undefined;
+  const { eventId } = recorded.value;
+  return { selector, recorded: { ending, eventId }, acceptedUntilSeconds };
+}
+
+/** The same, with the number of the tokens that it ended. */
+export async function stopAndCount(
+  ports: StopPorts & EndingPorts,
+  facts: JobFacts,
+  by: EndingEvent,
+): Promise<Ended | undefined> {
+  const stopped = await stopJob(ports, facts, by);
+  if (stopped === undefined) return undefined;
+  const { selector, recorded, acceptedUntilSeconds } = stopped;
+  return defined<Ended>({ ...(await countEnded(ports, selector, recorded)), acceptedUntilSeconds });
 }

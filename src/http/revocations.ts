@@ -6,16 +6,9 @@
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Ended, EndingEvent, EndingPorts, Preview } from "../flows/endings.ts";
-import {
-  asEvent,
-  countEnded,
-  enableSubject,
-  endTokens,
-  isDisabled,
-  previewEnding,
-} from "../flows/endings.ts";
-import type { JobPorts } from "../flows/jobs.ts";
-import { readStatus, stopJob } from "../flows/jobs.ts";
+import { asEvent, enableSubject, endTokens, isDisabled, previewEnding } from "../flows/endings.ts";
+import type { JobPorts, JobStatus } from "../flows/jobs.ts";
+import { acceptedUntil, readStatus, stopAndCount } from "../flows/jobs.ts";
 import type { TokenJson } from "../flows/record-json.ts";
 import { endedJson, jobJson, tokenJson } from "../flows/record-json.ts";
 import type { EndingSelector } from "../policy/endings.ts";
@@ -63,14 +56,19 @@ export function revocationsEndpoint(ports: AdmitPorts & EndingPorts & JobPorts):
       const ended = await endBy(ports, selector, done);
       if (ended === undefined)
         await record({ outcome: "allow", reason: "job_ended", detail: { ends: { ...selector } } });
-      const told = ended === undefined ? { ended: 0, already_ended: true } : endedJson(ended);
-      return privateJson(200, { ...told, note: WHAT_IT_MEANS, ...(await jobOf(ports, selector)) });
+      const status = await statusOf(ports, selector);
+      const accepted_until = status && acceptedUntil(status);
+      const told = ended === undefined ? { ended: 0, already_ended: true, accepted_until } : endedJson(ended);
+      const job = status && jobJson(status);
+      return privateJson(200, defined<JsonObject>({ ...told, note: WHAT_IT_MEANS, job }));
     }
     const preview = await previewEnding(ports, selector, page);
     // AUDIT-D-6: the call is recorded before it is answered.
     const detail: JsonObject = { ends: { ...selector }, count: preview.count };
     await record({ outcome: "allow", reason: "revocation_previewed", detail });
-    return privateJson(200, { ...showPreview(preview, page.limit), ...(await jobOf(ports, selector)) });
+    const status = await statusOf(ports, selector);
+    const job = status && jobJson(status);
+    return privateJson(200, defined({ ...showPreview(preview, page.limit), job }));
   };
 }
 
@@ -82,14 +80,13 @@ async function endBy(
 ): Promise<Ended | undefined> {
   const job = selector.by === "job" ? await ports.jobs.find(selector.id) : undefined;
   if (job === undefined) return endTokens(ports, selector, asEvent(selector, by));
-  const stopped = await stopJob(ports, job, by);
-  return stopped && countEnded(ports, selector, stopped);
+  return stopAndCount(ports, job, by);
 }
 
 /** JOB-D-20: of a job, the report of its closure, before or after its end. */
-async function jobOf(ports: JobPorts, selector: EndingSelector): Promise<{ job?: JsonObject }> {
+async function statusOf(ports: JobPorts, selector: EndingSelector): Promise<JobStatus | undefined> {
   const found = selector.by === "job" ? await ports.jobs.find(selector.id) : undefined;
-  return found === undefined ? {} : { job: jobJson(await readStatus(ports, found)) };
+  return found && readStatus(ports, found);
 }
 
 const WHAT_IT_MEANS =

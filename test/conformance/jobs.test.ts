@@ -225,25 +225,44 @@ test("JOB-D-20, JOB-D-21, JOB-D-22 an operator sees the tree of a job, is told b
     assert.ok(trail.out.includes(part), part);
 });
 
-const stopsOf = async (job: string) =>
-  (await service.events()).filter(
-    ({ type, detail }) => type === "job.ended" && (detail as { ends: JsonObject }).ends.id === job,
-  );
+/** What the events of its stop say. */
+const stopsOf = async (job: string): Promise<JsonObject[]> =>
+  (await service.events()).flatMap(({ type, detail }) => {
+    const said = detail as JsonObject & { ends: JsonObject };
+    return type === "job.ended" && said.ends.id === job ? [said] : [];
+  });
 
-test("JOB-D-27 a job is stopped once: by API, by its client and by command the second stop makes no event and says so", async () => {
+test("JOB-D-22, JOB-D-27 a job is stopped once: by API, by its client and by command the second stop makes no event and says so", async () => {
   const job = await jobOf("report");
   await twoHops(job);
   const first = await asDesk("POST", "/revocations", "token:revoke", { job });
   assert.deepEqual([first.status, first.body.ended, first.body.already_ended], [200, 2, undefined]);
+  assert.ok(Number.isInteger(first.body.accepted_until), first.text);
   const second = await asDesk("POST", "/revocations", "token:revoke", { job });
   assert.deepEqual([second.status, second.body.ended, second.body.already_ended], [200, 0, true]);
   assert.equal((second.body.job as JsonObject).event, first.body.event);
+  assert.equal(second.body.accepted_until, first.body.accepted_until);
   assert.equal((await revoke("report", job)).status, 200);
   const shown = await admin("jobs", "end", job);
   assert.match(shown.out, /^The job \S+ had ended before, at \S+: by_administrator\.\n/);
   const read = JSON.parse((await admin("jobs", "end", job, "--json")).out);
   assert.deepEqual([read.ended, read.already_ended], [0, true]);
-  assert.equal((await stopsOf(job)).length, 1);
+  const stops = await stopsOf(job);
+  assert.equal(stops.length, 1);
+  // JOB-D-22: the event, the answer and the report tell one moment, which is that of the tokens.
+  const { open } = first.body.job as { open: { until: number }[] };
+  assert.deepEqual(
+    [stops[0]?.accepted_until_ms, Math.max(...open.map((one) => one.until))],
+    [1000 * Number(first.body.accepted_until), first.body.accepted_until],
+  );
+});
+
+test("JOB-D-22 the event of a stop with nothing left names no moment until when it may be accepted", async () => {
+  const job = await jobOf("report");
+  const { body } = await asDesk("POST", "/revocations", "token:revoke", { job });
+  assert.deepEqual([body.ended, body.accepted_until], [0, undefined]);
+  const [stopped] = await stopsOf(job);
+  assert.ok(stopped !== undefined && !("accepted_until_ms" in stopped));
 });
 
 test("JOB-D-27 the stop of a job that ended with its user makes no event and says so", async () => {

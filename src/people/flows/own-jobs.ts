@@ -39,7 +39,7 @@ export async function livingJobs(
 }
 
 /** A job that was stopped, as long as what it gave may still be accepted at a target. */
-export type StoppedJob = JobFacts["job"] & { open: readonly OpenTarget[] };
+export type StoppedJob = JobFacts["job"] & { open: readonly Pick<OpenTarget, "target" | "untilSeconds">[] };
 
 /** JOB-D-21: of the newest jobs, those whose stop is not closed yet. */
 export async function stoppedJobs(
@@ -49,7 +49,11 @@ export async function stoppedJobs(
   const afterMs = ports.clock.nowMs() - ACCESS_TOKEN_SECONDS_MAX * 1000;
   const lately = (await ports.jobs.list({ origin })).filter(({ ended }) => (ended?.atMs ?? 0) > afterMs);
   const all = await Promise.all(lately.map((one) => readStatus(ports, one)));
-  return all.filter(({ open }) => open.length > 0).map(({ job, open }) => ({ ...job, open }));
+  return all.flatMap(({ job, open, partners }) => {
+    const there = partners.map(({ issuer, untilSeconds }) => ({ target: issuer, untilSeconds }));
+    const still = [...open, ...there];
+    return still.length > 0 ? [{ ...job, open: still }] : [];
+  });
 }
 
 /** One durable write, after which every instance refuses what was issued for the job; or why nothing was written. */

@@ -104,7 +104,7 @@ test("JOB-D-13, JOB-D-14 a user stops one job of theirs on the account page, or 
     assert.notDeepEqual(await takeBack(flow.ports, NOTE, key, { formToken, ...form }), here);
   assert.deepEqual([refused, await isEnded("job_bob")], [3, false]);
   const alice = (await findSession(flow.ports, key)) ?? assert.fail();
-  assert.equal(await stopOwnJob(flow.ports, alice, NOTE, "job_bob"), false);
+  assert.equal(await stopOwnJob(flow.ports, alice, NOTE, "job_bob"), "job_unknown");
   assert.deepEqual(await takeBack(flow.ports, NOTE, key, { formToken, job: id }), here);
   assert.equal(await isEnded(id), true);
   const left = (await open(flow.ports, key)).jobs.map((job) => job.id);

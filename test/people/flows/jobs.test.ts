@@ -499,6 +499,10 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
   const job = String(given.body.mandate_job_id);
   const stopped = await browser.post("/account/withdraw", { token, job });
   assert.equal(stopped.status, 303);
+  // JOB-D-22
+  const { detail } = await last("job.ended");
+  const { accepted_until_ms: until } = detail as JsonObject;
+  assert.equal(until, 1000 * Number(claimsOf(given.body.access_token).exp));
   const again = await browser.post("/account/withdraw", { token, job });
   assert.equal(again.status, 409);
   assert.match(shownBy(again.text), /This job was stopped before/);
