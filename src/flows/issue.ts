@@ -21,7 +21,7 @@ import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
 import type { Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
-import type { Asking, PeopleGrants } from "./people.ts";
+import type { Asking, Link, PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "./refusal.ts";
 import {
   assertionReplayed,
@@ -128,6 +128,18 @@ export function issue(
       ? refuse(failure, trace, notAsked && { refused: notAsked })
       : ask(people, denied, missing, decisions);
   };
+  const refuseAsked = async (
+    told: Failure,
+    trace: Trace,
+    asked: AskedUser,
+    count: Link["count"],
+  ): Promise<Issued> => {
+    if (count === undefined) return refuse(told, trace, asked);
+    const spent = await spendProof(ports, request.client, request.request);
+    if (!spent.ok) return spent;
+    // AUDIT-D-13: the question is told by the event that opened it and by the one that ends it.
+    return (await count()) ? err({ failure: told }) : refuse(told, trace, asked);
+  };
   /** Only the consent of the user is missing. */
   const ask = async (
     { askUser, defer }: Asks,
@@ -147,18 +159,13 @@ export function issue(
       const { access, proposedJob } = order;
       const asking = defined<Asking>({ access, proposedJob, reason: reasonIn(request.form) });
       const { errorUri, asked, count } = await askUser(ports, asking, missing, nowSeconds);
-      const told = defined<Failure>({ ...failure, errorUri });
-      if (count === undefined) return refuse(told, trace, asked);
-      const spent = await spendProof(ports, request.client, request.request);
-      if (!spent.ok) return spent;
-      // AUDIT-D-13: the question is told by the event that opened it and by the one that ends it.
-      return (await count()) ? err({ failure: told }) : refuse(told, trace, asked);
+      return refuseAsked(defined<Failure>({ ...failure, errorUri }), trace, asked, count);
     }
-    const { asked, deferral } = await defer(ports, request, order, missing, nowSeconds);
+    const { asked, deferral, count } = await defer(ports, request, order, missing, nowSeconds);
     // The client itself did it, so that it is told.
     const isCancelled = "refused" in asked && asked.refused === CANCELLED;
     const told = isCancelled ? toFailure(order, { kind: "policy_denied", reason: CANCELLED }) : failure;
-    if (deferral === undefined) return refuse(told, trace, asked);
+    if (deferral === undefined) return refuseAsked(told, trace, asked, count);
     const { told: waits, rows, endingKeys: keys, thread } = deferral;
     const refused = refusal({ ...failure, ...waits, kind: WAITS }, trace, asked);
     const event: AuditEvent = { ...refused.event, type: "deferral.opened", detail: { deferral: thread } };

@@ -67,7 +67,7 @@ export interface PeopleGrants {
     order: Order,
     missing: MissingConsent,
     nowSeconds: number,
-  ): Promise<{ asked: AskedUser; deferral?: Deferral }>;
+  ): Promise<{ asked: AskedUser; deferral?: Deferral } & Pick<Link, "count">>;
   /** Ends the wait of a client by its code (DTR-8.2-1). */
   cancel(ports: BasePorts & Pick<Ports, "journal">, request: TokenRequest, code: string): Promise<Cancelled>;
   /** RFC6749-4.1.2-4: ends what was given for a code that came twice. */

@@ -59,11 +59,15 @@ export async function askUser(
   return defined<Link>({
     errorUri: linkTo(ports, id),
     asked: defined<AskedUser>({ pending: ports.hash.sha256(id), answered: decided ? true : undefined }),
-    count: isPoll && !decided ? () => countPoll(ports, question, nowSeconds) : undefined,
+    count: isPoll && isCounted(question) ? () => countPoll(ports, question, nowSeconds) : undefined,
   });
 }
 
-/** AUDIT-D-13: whether the poll is counted; it is not where the question is not open any more. */
+/** AUDIT-D-13: while there is no answer, and once the user has refused, of which the agent is not told. */
+const isCounted = ({ decided, denied, closed }: PendingConsent): boolean =>
+  !closed && (!decided || denied === true);
+
+/** AUDIT-D-13: whether the poll is counted; where the question is closed or was allowed meanwhile, it is an event. */
 export async function countPoll(
   { pendingConsents }: Pick<PeoplePorts, "pendingConsents">,
   pending: PendingConsent,
@@ -71,7 +75,7 @@ export async function countPoll(
 ): Promise<boolean> {
   let found: PendingConsent | undefined = pending;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    if (found === undefined || found.decided || found.closed) return false;
+    if (found === undefined || !isCounted(found)) return false;
     if (await pendingConsents.poll(found, nowSeconds)) return true;
     found = await pendingConsents.find(found.id, nowSeconds);
   }
@@ -85,7 +89,7 @@ export async function openQuestion(
   { target, scope, details }: MissingConsent,
   nowSeconds: number,
   waiting?: Waiting,
-): Promise<(PendingConsent & { isPoll?: true }) | NotAsked> {
+): Promise<(PendingConsent & { isPoll?: true }) | (NotAsked & { denied?: PendingConsent })> {
   const { subject, workload, clientId } = access;
   const actor = workload ?? clientId;
   const user = subject?.origin;
@@ -128,7 +132,7 @@ export async function openQuestion(
       user !== undefined && (await endings.isEnded(foreignKeys(hash.sha256, user, found.startedAtSeconds)));
     const next = join(found, fresh, ended, waiting);
     if (next === undefined) return { ...found, isPoll: true };
-    if ("refused" in next) return next;
+    if ("refused" in next) return found.denied ? { ...next, denied: found } : next;
     if (await pendingConsents.replace(next)) return next;
   }
   return { refused: "pending_consents_too_many" };

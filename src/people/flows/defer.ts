@@ -12,7 +12,7 @@ import { buildDeferralCode } from "../../spec/deferred-token-response.ts";
 import { transcribe } from "../../spec/identity-chaining.ts";
 import type { DeferralRecord, PeopleRow } from "../records.ts";
 import type { AskPorts } from "./ask-user.ts";
-import { linkTo, openQuestion } from "./ask-user.ts";
+import { countPoll, linkTo, openQuestion } from "./ask-user.ts";
 import { holderOfCode, linkOf, threadOf } from "./deferrals.ts";
 
 export async function defer(
@@ -33,7 +33,10 @@ export async function defer(
   const asking = defined<Asking>({ access, proposedJob: order.proposedJob, reason: reasonIn(form) });
   const question = await openQuestion(ports, asking, missing, nowSeconds, { link, endsAtSeconds });
   // DTR-D-11: where there are too many, nothing of others gives way.
-  if ("refused" in question) return { asked: question };
+  if ("refused" in question) {
+    const { denied, ...asked } = question;
+    return defined({ asked, count: denied && (() => countPoll(ports, denied, nowSeconds)) });
+  }
   const body: DeferralRecord = {
     ...holderOfCode(client, endsAtSeconds),
     ...factsOf(order, missing.target),

@@ -285,9 +285,10 @@ test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refu
   const second = await browser.get(linkIn(await ask({ user: "tom", path: "agents/booking" })));
   await browser.decide(second, { decision: "refuse" });
   const refused = "Wanted to act in your name, and was refused.";
-  // AUDIT-D-13: what was asked is told by what the user answered, and what comes after a refusal is refused.
-  assert.ok(!shownBy((await browser.get("/account")).text).includes(refused));
+  // AUDIT-D-13: what was asked is told by what the user answered.
   await ask({ user: "tom", path: "agents/booking" });
+  assert.ok(!shownBy((await browser.get("/account")).text).includes(refused));
+  await ask({ user: "tom", path: "agents/quiet", target: "https://api.example" });
   const account = shownBy((await browser.get("/account")).text);
   for (const part of [
     `${workload("agents/booking")} ×`,
@@ -376,12 +377,25 @@ for (const decision of ["allow", "refuse"] as const) {
     const ended = askedOf(await last(decision === "allow" ? "consent.recorded" : "authorization.denied"));
     assert.deepEqual({ ...ended, last: "" }, { pending, count: 8, last: "" });
     assert.ok(Math.abs(Date.parse(ended?.last ?? "") - Date.now()) < 600_000);
-    // What follows a refusal is refused, and recorded.
     const before = (await service.events()).length;
     assert.equal((await ask({ user })).status, decision === "allow" ? 200 : 400);
-    assert.ok((await service.events()).length > before);
+    assert.equal((await service.events()).length > before, decision === "allow");
   });
 }
+
+test("AUDIT-D-13 requests after a refusal are counted, and told by the event that takes it back or by the one of the end", async () => {
+  const user = "nuria";
+  const link = linkIn(await ask({ user }));
+  const { browser, page } = await pageOf(link, user);
+  await browser.decide(page, { decision: "refuse" });
+  const before = (await service.events()).length;
+  for (let round = 0; round < 3; round++) assert.equal(linkIn(await ask({ user })), link);
+  assert.equal((await service.events()).length, before);
+  const account = shownBy((await browser.get("/account")).text);
+  assert.ok(!account.includes("Wanted to act in your name, and was refused."), account);
+  await browser.decide(await browser.get(link));
+  assert.partialDeepStrictEqual(askedOf(await last("consent.recorded")), { count: 3 });
+});
 
 test("PAGE-D-23 an agent that floods a user is refused without a link, and others still get one", async () => {
   const wishes = ["booking-agent", "https://api.example"].flatMap((target) =>

@@ -71,6 +71,19 @@ test("PAGE-D-23, DTR-D-9 a refusal that one client was told stands, also behind 
   assert.equal(outcome(await poll(service, other)), "access_denied");
 });
 
+test("AUDIT-D-13, DTR-D-9 a client that waits anew after a refusal is refused each time, which is counted", async () => {
+  const waiting = await waitFor(service, provider, { user: "bob" });
+  await refuses("bob", waiting.link);
+  assert.equal(outcome(await poll(service, waiting)), "access_denied");
+  const before = (await service.events()).length;
+  const form = { completion_mode: "deferred" };
+  for (let round = 0; round < 3; round++) {
+    const again = await exchange(service, provider, { user: "bob", form });
+    assert.deepEqual([outcome(again), again.body.interaction_uri], ["invalid_request", undefined]);
+  }
+  assert.equal((await service.events()).length, before);
+});
+
 test("DTR-D-9 a refusal that is taken back while a poll is about to tell it is not told: the client polls once more", async () => {
   const waiting = await waitFor(service, provider, { user: "cleo" });
   const browser = await refuses("cleo", waiting.link);
