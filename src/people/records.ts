@@ -157,8 +157,9 @@ export type DeferralRecord = DeferralHolder & {
   endingKeys: readonly EndingKey[];
 };
 
-/** How it ended. */
-export type DeferralEnd = DeferralHolder & { by: "granted" | "refused" | "cancelled" };
+/** How it ended, and the question whose answer its link tells. */
+export type DeferralEnd = DeferralHolder &
+  Pick<DeferralRecord, "question"> & { by: "granted" | "refused" | "cancelled" };
 
 export type ShortLivedBodies = {
   /** A client that proved itself left it (RFC 9126). */

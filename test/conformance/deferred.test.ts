@@ -109,7 +109,13 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         (await shortLived.find("deferral_end", link, 0))?.body,
       ]);
       assert.equal(left[0], undefined);
-      assert.deepEqual(Object.keys(left[1] ?? {}).sort(), ["by", "clientId", "endsAtSeconds", "workload"]);
+      assert.deepEqual(Object.keys(left[1] ?? {}).sort(), [
+        "by",
+        "clientId",
+        "endsAtSeconds",
+        "question",
+        "workload",
+      ]);
     });
 
     test("DTR-D-9 what the user refuses ends the wait, and the question is not opened again for an hour", async () => {

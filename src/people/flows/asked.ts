@@ -107,8 +107,10 @@ async function find(
   if (over !== undefined)
     return countedNotice(ports, audited, over === "ended" ? "ask_gone" : "job_over", over);
   // PAGE-D-23: a refusal can be taken back until an agent was told.
-  if (pending.decided && !isRetractable(pending))
-    return countedNotice(ports, audited, "request_decided", "request_decided");
+  if (pending.decided && !isRetractable(pending)) {
+    const kind = pending.denied ? "ask_refused_before" : "request_decided";
+    return countedNotice(ports, audited, kind, "request_decided");
+  }
   const offer = await offerOf(ports, pending, origin);
   if (offer.ok) return { about: id, place, by: partiesOf(pending), pending, offer: offer.value, session };
   const kind = offer.error === "request_decided" ? "request_decided" : "ask_gone";
@@ -146,7 +148,11 @@ async function findQuestion(
   const question =
     code === undefined || isOver ? pending : await pendingConsents.find(code.body.question, nowSeconds);
   // DTR-D-14
-  return question?.closed ? undefined : question;
+  if (question !== undefined) return question.closed ? undefined : question;
+  // PAGE-D-46: with the answer that it gave to the client the code is gone, and its link tells the user what they decided.
+  const end = await shortLived.find("deferral_end", id, nowSeconds);
+  const answered = end && (await pendingConsents.find(end.body.question, nowSeconds));
+  return answered?.decided && !isRetractable(answered) ? answered : undefined;
 }
 
 /**

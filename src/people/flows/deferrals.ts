@@ -63,9 +63,9 @@ const ENDED: Readonly<Record<DeferralEnd["by"], Failure>> = {
 export function endsBy(
   by: DeferralEnd["by"],
   link: string,
-  { clientId, workload, jkt, x5t, endsAtSeconds }: DeferralHolder,
+  { clientId, workload, jkt, x5t, endsAtSeconds, question }: DeferralRecord,
 ): readonly RowChange<PeopleRow>[] {
-  const body = defined<DeferralEnd>({ clientId, workload, jkt, x5t, endsAtSeconds, by });
+  const body = defined<DeferralEnd>({ clientId, workload, jkt, x5t, endsAtSeconds, question, by });
   const expiresAtSeconds = endsAtSeconds + DEFERRAL_KEPT_SECONDS;
   return [
     { add: { kind: "deferral_end", key: link, version: 1, body, expiresAtSeconds } },

@@ -27,7 +27,8 @@ export type NoticeKind =
   | "job_over"
   | "jobs_too_many"
   | "ask_allowed"
-  | "ask_refused";
+  | "ask_refused"
+  | "ask_refused_before";
 
 export type NoticeFacts = {
   kind: NoticeKind;

@@ -134,6 +134,7 @@ const STATUS: Record<NoticeKind, number> = {
   jobs_too_many: 409,
   ask_allowed: 200,
   ask_refused: 200,
+  ask_refused_before: 409,
 };
 
 /** Answers with what a flow came to. */

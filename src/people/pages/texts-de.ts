@@ -299,6 +299,10 @@ export const de: Texts = {
       title: "Sie haben abgelehnt",
       text: "Der Agent hat nichts erhalten. Sie können die Seite schließen. Wenn das ein Versehen war, fahren Sie fort: Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
     },
+    ask_refused_before: {
+      title: "Das haben Sie abgelehnt",
+      text: "Ein Agent hat davon erfahren, und Ihre Antwort gilt. Er hat nichts erhalten. Wenn Sie es doch erlauben möchten, lassen Sie den Agenten in einer Stunde noch einmal fragen.",
+    },
     home: {
       title: "Erlaubnisse für Programme und Agenten",
       text: "Hier entscheiden Sie, welche Programme und Agenten für Sie handeln dürfen, und sehen, was sie getan haben. Wenn einer von ihnen Sie braucht, leitet er Sie hierher. Was Sie erlaubt haben, steht in Ihrem Konto.",

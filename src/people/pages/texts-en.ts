@@ -306,6 +306,10 @@ export const en = {
       title: "You have refused",
       text: "The agent received nothing. You can close this page. If you did not mean it, go on: you can still allow it, as long as no agent was told of it.",
     },
+    ask_refused_before: {
+      title: "You have refused this",
+      text: "An agent was told so, and your answer stands. It received nothing. If you want to allow it after all, let the agent ask again in an hour.",
+    },
     home: {
       title: "Permissions for programs and agents",
       text: "Here you decide which programs and agents may act for you, and see what they did. When one of them needs you, it leads you here. What you allowed is in your account.",

@@ -67,8 +67,37 @@ test("PAGE-D-23, DTR-D-9 a refusal that one client was told stands, also behind 
   const again = await browser.get(other.link);
   assert.equal(outcome(await poll(service, told)), "access_denied");
   assert.equal((await browser.decide(again)).status, 409);
-  assert.equal((await browser.get(other.link)).status, 409);
+  assert.match(shownBy((await browser.get(other.link)).text), /You have refused this/);
   assert.equal(outcome(await poll(service, other)), "access_denied");
+});
+
+test("PAGE-D-46 the link of a code that was answered says what its user decided, and nothing to another user", async () => {
+  const [refused, allowed] = [
+    await waitFor(service, provider, { user: "eve" }),
+    await waitFor(service, provider, { user: "eve", scope: "trips.read" }),
+  ];
+  const browser = await refuses("eve", refused.link);
+  assert.equal(outcome(await poll(service, refused)), "access_denied");
+  assert.match(shownBy((await browser.decide(await browser.get(allowed.link))).text), /You have allowed it/);
+  assert.equal(outcome(await poll(service, allowed)), "token");
+  const pages = [await browser.get(refused.link), await browser.get(allowed.link)];
+  assert.deepEqual(
+    pages.map(({ status }) => status),
+    [409, 409],
+  );
+  assert.match(shownBy(pages[0]?.text ?? ""), /You have refused this/);
+  assert.match(shownBy(pages[1]?.text ?? ""), /You have decided already/);
+  for (const { link } of [refused, allowed]) {
+    const { page } = await pageOf(service, provider, link, "mallory");
+    assert.match(shownBy(page.text), /There is nothing to decide here/);
+  }
+});
+
+test("PAGE-D-46, DTR-D-14 the link of a code that was cancelled takes no refusal back", async () => {
+  const waiting = await waitFor(service, provider, { user: "fay" });
+  const browser = await refuses("fay", waiting.link);
+  assert.equal((await cancel(service, waiting)).status, 200);
+  assert.match(shownBy((await browser.get(waiting.link)).text), /There is nothing to decide here/);
 });
 
 test("AUDIT-D-13, DTR-D-9 a client that waits anew after a refusal is refused each time, which is counted", async () => {
