@@ -5,7 +5,7 @@ import type { Reason } from "../../audit/reasons.ts";
 import { jobOver } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { REFUSED_SECONDS } from "../../limits/people.ts";
-import type { MissingConsent, Origin } from "../../policy/access.ts";
+import type { JobInForce, MissingConsent, Origin } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { foreignKeys, userDigest } from "../../policy/endings.ts";
 import { jobKey, proposedJob } from "../../policy/jobs.ts";
@@ -160,7 +160,7 @@ async function findQuestion(
  * token may have ended since.
  */
 async function offerOf(
-  ports: Pick<AskedPorts, "settings" | "clock" | "facts">,
+  ports: Pick<AskedPorts, "settings" | "clock" | "facts" | "jobs">,
   pending: PendingConsent,
   origin: Origin,
 ): Promise<Result<AskedOffer, Reason>> {
@@ -168,17 +168,26 @@ async function offerOf(
   const { policy } = ports.settings();
   const { job, ask, startedAtSeconds: nowSeconds } = pending;
   // JOB-D-4: a job is approved by a click, whatever was consented to before.
-  const inJob = job && { job: proposedJob(job.bounds), consents: [] };
-  const decided = decide(policy, { ...ask, consents, nowSeconds, ...inJob });
+  const toBeMade = job && { job: proposedJob(job.bounds), consents: [] };
+  const decided = decide(policy, { ...ask, consents, nowSeconds, ...toBeMade });
   if (decided.ok) return err("request_decided");
   const { missing, reason } = decided.error;
   if (missing === undefined) return err(reason);
   const { target, scope, details } = missing;
   const asking = { target, name: target.names[0] ?? "", scope, details, bounds: job?.bounds };
   const choice = choiceOf(policy, asking, ask, origin);
-  const endsAtSeconds = ask.job?.bounds.notAfterSeconds;
-  const offer = defined<AskedOffer>({ ...missing, choice, job, endsAtSeconds, denied: pending.denied });
+  const inJob = ask.job && (await jobIn(ports, ask.job));
+  const offer = defined<AskedOffer>({ ...missing, choice, job, inJob, denied: pending.denied });
   return ok(withStanding(policy, origin, ask, consents, offer, ask.job));
+}
+
+/** JOB-D-28: the title that another server gave its job is not known here. */
+async function jobIn(
+  { jobs }: Pick<AskedPorts, "jobs">,
+  { id, iss, bounds: { notAfterSeconds: endsAtSeconds } }: JobInForce,
+): Promise<NonNullable<Offered["inJob"]>> {
+  if (iss !== undefined) return { issuer: iss, endsAtSeconds };
+  return defined({ title: (await jobs.find(id))?.job.title, endsAtSeconds });
 }
 
 const partiesOf = ({ actor, ask }: PendingConsent): Waits["by"] =>
@@ -210,8 +219,8 @@ export async function openQuestions(
       const offer = await offerOf(ports, pending, origin);
       if (!offer.ok) return [];
       const waits = { about: id, place: { page: "ask", id }, by: partiesOf(pending), session } as const;
-      const { details, job, kept } = offer.value;
-      const onItsPage = details !== undefined || job !== undefined || kept !== undefined;
+      const { details, job, inJob, kept } = offer.value;
+      const onItsPage = [details, job, inJob, kept].some((more) => more !== undefined);
       return [{ ...showOffer(ports, waits, offer.value, pending), actor, onItsPage }];
     }),
   );
@@ -325,8 +334,8 @@ function denial(
   pending: PendingConsent,
   reason: Reason,
 ): AuditEvent {
-  const { mode, target = "", scope = [], reason: said } = pending.ask;
-  return {
+  const { mode, target = "", scope = [], reason: said, job } = pending.ask;
+  return defined<AuditEvent>({
     type: pending.job === undefined ? "authorization.denied" : "job.refused",
     outcome: "deny",
     reason,
@@ -335,6 +344,7 @@ function denial(
     ...describeUser(session),
     requested: defined({ audience: [target], resource: [], scope: scope.join(" "), reason: said }),
     policy: policyOf(ports, pending),
+    job: job && defined<NonNullable<AuditEvent["job"]>>({ id: job.id, iss: job.iss }),
     detail: { actor: pending.actor },
-  };
+  });
 }

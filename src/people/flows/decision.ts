@@ -96,12 +96,12 @@ const shownOn = (
   refresh: RefreshSettings | undefined,
 ): string => {
   const { agents, policy, signIn } = settings();
-  const { choice, job, endsAtSeconds, denied, kept, without } = offer;
+  const { choice, job, inJob, denied, kept, without } = offer;
   const further = furtherAgentsOf(policy, offer, session);
   const named = [...by, ...[...choice.agents, ...further.map((id) => ({ id }))]];
   const at = ({ target, name, permissions }: PermissionsAt) => [name, target.title, permissions];
   const said = [
-    ["shown", about, shownIn(choice), signIn?.consentSeconds, refresh, job, endsAtSeconds, denied, further],
+    ["shown", about, shownIn(choice), signIn?.consentSeconds, refresh, job, inJob, denied, further],
     named.map(({ id, claimedName }: Waits["by"][number]) => [id, namingOf(agents, id, claimedName)]),
     choice.at.map(({ target, limits }) => [
       ...[target.title, target.partner?.jobs],

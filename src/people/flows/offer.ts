@@ -22,8 +22,8 @@ export type Offered = {
   choice: Choice;
   /** The job that the user is asked to approve. */
   job?: ProposedJob;
-  /** What is given ends with this job of what was asked in it. */
-  endsAtSeconds?: number;
+  /** The job in which it is asked, and with which it ends: the title of one of ours, or whose it is. */
+  inJob?: { title?: string; issuer?: string; endsAtSeconds: number };
   /** The user has refused it before. */
   denied?: true;
   /** PAGE-D-45: what was given before, and ends with what is given now. */

@@ -5,6 +5,7 @@ import type { HttpRequest } from "../../http/handler.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
+import type { Agents } from "../../settings/agents.ts";
 import type { Decision, DecisionPage, Visitor } from "../flows/decision.ts";
 import { endsAt } from "../flows/decision.ts";
 import type { Offered, Without } from "../flows/offer.ts";
@@ -43,6 +44,7 @@ export function decisionView(
       limits: limits.map(({ box, detail }) => ({ box, detail: shownDetail(target, detail) })),
     })),
     job: job && jobView(ports, job, choice, offer.without),
+    inJob: offer.inJob && inJobView(agents, offer.inJob),
     untilSeconds: endsAt(ports, offer),
     kept: offer.kept && keptView(offer.kept, choice),
     nowSeconds: ports.clock.nowSeconds(),
@@ -60,6 +62,13 @@ export function decisionView(
     renewable: page.renewable,
   });
 }
+
+/** JOB-D-28 */
+const inJobView = (
+  agents: Agents,
+  { issuer, ...job }: NonNullable<Offered["inJob"]>,
+): NonNullable<DecisionView["inJob"]> =>
+  issuer === undefined ? job : { ...job, issuer: shownParty(agents, issuer) };
 
 /** PAGE-D-45: what else is in the record, all of it at the target that asks. */
 const keptView = ({ consent, permissions }: Kept, { at: [own] }: Choice): DecisionView["kept"] =>

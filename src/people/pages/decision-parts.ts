@@ -9,8 +9,8 @@ import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts"
 import { shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
-import type { JobView } from "./job-part.ts";
-import { briefly, jobPart, participants } from "./job-part.ts";
+import type { JobInForceView, JobView } from "./job-part.ts";
+import { briefly, inJobPart, jobPart, participants } from "./job-part.ts";
 import { untilOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { partyName } from "./parties.ts";
@@ -25,6 +25,8 @@ export type DecisionView = Partial<FormError> & {
   }[];
   /** The job that is to be approved. */
   job?: JobView;
+  /** The job in which it is asked, which is approved already. */
+  inJob?: JobInForceView;
   /** Until when what is allowed lasts, and the time of the page. */
   untilSeconds: number;
   nowSeconds: number;
@@ -68,6 +70,7 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
+${inJobPart(view, texts)}
 ${view.at.map((one, index) => permissionsAt(one, view.ticked, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}

@@ -5,8 +5,9 @@ import type { PermissionView, ShownTarget } from "./display-names.ts";
 import { isolated, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
+import { untilOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
-import { disc, partyLines } from "./parties.ts";
+import { disc, partyLines, partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** Targets and scopes of the job are the permissions beside it. */
@@ -51,13 +52,33 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
     ...job.goOn.map((target) => html`<li>${texts.jobGoesOn(targetName(target, texts))}</li>`),
     job.unasked.length === 0 ? undefined : html`<li>${texts.jobUnasked}${listOf(job.unasked, texts)}</li>`,
   ].filter((bound) => bound !== undefined);
-  const title = shownName(job.title, JOB_TITLE_CHARS_MAX) ?? "";
   return html`<div class="job"><p>${texts.jobAsked}</p>
-<h2>${texts.jobTitle(isolated(title))}</h2>
+<h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
 ${bounds.length === 0 ? undefined : html`<ul>${bounds}</ul>`}
 ${besideIt(job.beside, texts)}
 </div>`;
 }
+
+/** JOB-D-28: it has a title if it is one of ours, and else the server whose it is. */
+export type JobInForceView = { title?: string; issuer?: ShownParty; endsAtSeconds: number };
+
+export function inJobPart(
+  { inJob, untilSeconds, nowSeconds }: { inJob?: JobInForceView; untilSeconds: number; nowSeconds: number },
+  texts: Texts,
+): Html | undefined {
+  if (inJob === undefined) return undefined;
+  const { title, issuer, endsAtSeconds } = inJob;
+  const named = issuer === undefined ? texts.jobTitle(isolated(shownTitle(title))) : partyName(issuer, texts);
+  // PAGE-D-32: a page tells one end, which is that of what is given.
+  const end =
+    endsAtSeconds === untilSeconds ? texts.jobEnds(untilOf(endsAtSeconds, nowSeconds, texts)) : undefined;
+  return html`<div class="job"><p>${issuer === undefined ? texts.inJob : texts.inJobElsewhere}</p>
+<h2>${named}</h2>
+${end && html`<p>${end}</p>`}
+</div>`;
+}
+
+const shownTitle = (title: string | undefined): string => shownName(title, JOB_TITLE_CHARS_MAX) ?? "";
 
 /** PAGE-D-35: each of them needs a tick of its own, and its card says what it gets. */
 export function participants(

@@ -109,6 +109,9 @@ export const de: Texts = {
   weekCut: "Gezählt sind nur die neuesten Einträge.",
   jobTitle: (words) => html`„${words}“`,
   jobInProgress: (words) => html`Auftrag „${words}“`,
+  inJob: "Was Sie erlauben, gilt nur für diesen Auftrag, der schon läuft, und endet mit ihm:",
+  inJobElsewhere:
+    "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
   jobAsked:
     "Was Sie erlauben, gilt nur für diesen Auftrag und endet mit ihm. Das anfragende Programm nennt ihn:",
   jobAgents: "Weitere Agenten in diesem Auftrag",

@@ -116,6 +116,8 @@ export const en = {
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
   jobInProgress: (words: Html) => html`Job “${words}”`,
+  inJob: "What you allow is for this job alone, which goes on already, and ends with it:",
+  inJobElsewhere: "What you allow is for one job alone, and ends with it. The job is one of this server:",
   jobAsked: "What you allow is for this job alone, and ends with it. The one that asks calls it:",
   jobAgents: "Further agents in this job",
   jobAlone: "No other agent may take part.",

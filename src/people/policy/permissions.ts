@@ -141,11 +141,11 @@ export function replacedBy(
 export const endOfGiven = (
   nowSeconds: number,
   consentSeconds: number,
-  { job, endsAtSeconds, kept }: { job?: { bounds: JobBounds }; endsAtSeconds?: number; kept?: Kept },
+  { job, inJob, kept }: { job?: { bounds: JobBounds }; inJob?: { endsAtSeconds: number }; kept?: Kept },
 ): number =>
   Math.min(
     nowSeconds + consentSeconds,
-    job?.bounds.notAfterSeconds ?? endsAtSeconds ?? Number.POSITIVE_INFINITY,
+    job?.bounds.notAfterSeconds ?? inJob?.endsAtSeconds ?? Number.POSITIVE_INFINITY,
     // PAGE-D-6: no scope lasts longer than the page said when it was given.
     kept?.consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY,
   );

@@ -152,3 +152,25 @@ test("PAGE-D-33, JOB-D-9 an agent that names a job of a disabled user is answere
     .map(({ reason }) => String(reason));
   assert.deepEqual(reasons.sort(), ["job_ended", "job_unknown", "subject_disabled", "subject_disabled"]);
 });
+
+test("JOB-D-28 the page of a question inside a job names the job, its end, and that what is allowed is for it alone, and the account leads there", async () => {
+  const notAfter = nowSeconds() + 3600;
+  const job = await jobFor("rosa", notAfter);
+  const asking = { user: "rosa", scope: "trips.read", form: { mandate_job: job } };
+  const link = linkIn(await ask(asking));
+  const { browser, page } = await signedIn("rosa", link);
+  const shown = shownBy(page.text);
+  const end = new Date(notAfter * 1000).toISOString().slice(11, 16);
+  assert.match(
+    shown,
+    new RegExp(
+      `What you allow is for this job alone, which goes on already, and ends with it: “Trip planner” Ends by itself: (today|tomorrow), ${end} .* Lasts until (today|tomorrow), ${end} `,
+    ),
+  );
+  assert.doesNotMatch((await browser.get("/account")).text, /name="decision" value="allow"/);
+  await browser.decide(page, { decision: "refuse" });
+  const refused = (await service.events()).findLast(({ type }) => type === "authorization.denied");
+  assert.deepEqual(refused?.job, { id: job });
+  await browser.decide(await browser.get(link));
+  assert.equal((await ask(asking)).status, 200);
+});

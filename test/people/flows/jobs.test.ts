@@ -307,7 +307,7 @@ test("JOB-D-6 a consent that an agent lacks within a job counts in this job alon
   assert.equal(without.status, 400);
 });
 
-test("JOB-D-6 a consent that an agent lacks within a job of another server counts in that job alone, and no longer than it", async () => {
+test("JOB-D-6, JOB-D-28 a consent that an agent lacks within a job of another server counts in that job alone, and no longer than it", async () => {
   const asked = { user: "olga", scope: "trips.read" };
   const inJob = async (id: string): Promise<Exchanging> => {
     const job = { id, exp: nowSeconds() + 600 };
@@ -319,6 +319,8 @@ test("JOB-D-6 a consent that an agent lacks within a job of another server count
   const lacks = await ask(await inJob("theirs-1"));
   assert.equal(lacks.status, 400, lacks.text);
   const { browser, page } = await pageOf(lacks, "olga");
+  const shown = shownBy(page.text);
+  assert.ok(shown.includes(`The job is one of this server: ${new URL(provider.issuer).host}`), shown);
   await browser.decide(page);
   const given = await last("consent.recorded");
   assert.deepEqual(given.job, { id: "theirs-1", iss: provider.issuer });
