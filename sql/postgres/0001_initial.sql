@@ -288,7 +288,8 @@ create index consent_by_job on consent (job_id) where job_id is not null;
 -- target and scopes, of which there is one row at a time; "subject" is the digest of the user. Of the open questions of one
 -- agent each has a number of its own, and so have those of one user: of two instances that count what there is at the same
 -- time, one finds its number taken, and counts again. "polls" is how often it was asked again, when last, and how many of
--- these times an event of the trail tells. "job_id" is the job of ours for which it is kept.
+-- these times an event of the trail tells. "decided" is 1 once its user has answered, so that it takes no room of others.
+-- "job_id" is the job of ours for which it is kept.
 create table pending_consent (
   asked text collate "C" primary key,
   id text collate "C" not null unique,
@@ -300,6 +301,7 @@ create table pending_consent (
   polls bigint not null default 0,
   polled_at bigint,
   polls_recorded bigint not null default 0,
+  decided bigint,
   job_id text collate "C",
   body text not null,
   expires_at bigint not null
@@ -307,7 +309,7 @@ create table pending_consent (
 
 create unique index pending_consent_by_actor_turn on pending_consent (actor, actor_turn);
 create unique index pending_consent_by_subject_turn on pending_consent (subject, subject_turn);
-create index pending_consent_by_actor on pending_consent (actor, subject, expires_at);
+create index pending_consent_by_actor on pending_consent (actor, subject, expires_at) where decided is null;
 create index pending_consent_by_subject on pending_consent (subject, expires_at);
 create index pending_consent_by_expiry on pending_consent (expires_at);
 create index pending_consent_by_job on pending_consent (job_id) where job_id is not null;

@@ -77,6 +77,12 @@ export const asInteger = columnOf<number, number>({
   write: safe,
   read: itself,
 });
+export const asFlag = columnOf<boolean, number>({
+  type: "bigint",
+  isJson: false,
+  write: Number,
+  read: Boolean,
+});
 /** A value as JSON, which can escape every character that a column of text refuses. */
 export const asJson = columnOf<unknown, string>({
   type: "text",

@@ -172,7 +172,7 @@ export const LISTS = {
   question: listOf(
     "questions",
     NONE,
-    pick(PENDING_CONSENT, "id", "version", "body", "expires_at", "polls_recorded"),
+    pick(PENDING_CONSENT, "id", "version", "body", "expires_at", "polls_recorded", "decided"),
   ),
 } as const;
 

@@ -412,6 +412,7 @@ export const WRITES: readonly JournalWrite[] = [
       body: ":body",
       expires_at: ":expires_at",
       polls_recorded: ":polls_recorded",
+      decided: ":decided",
     },
   },
 

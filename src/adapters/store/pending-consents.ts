@@ -6,6 +6,9 @@ import { readRecords } from "./engine.ts";
 import type { PendingConsentStore } from "./store.ts";
 import { PENDING_CONSENT } from "./tables.ts";
 
+/** PAGE-D-23: what its user has answered takes no room of other questions; what an agent cancelled does. */
+const WAITING = "decided is null and expires_at > :now";
+
 export function pendingConsents(engine: Engine): PendingConsentStore {
   const { change, changeInTurn, remove } = engine;
   const read = readRecords(engine);
@@ -31,10 +34,10 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
          select :asked, :id, cast(:version as bigint), :actor, :subject, :job_id, :body, cast(:expires_at as bigint),
            (select coalesce(max(actor_turn), 0) + 1 from pending_consent where actor = :actor),
            (select coalesce(max(subject_turn), 0) + 1 from pending_consent where subject = :subject)
-         where (select count(*) from pending_consent where actor = :actor and expires_at > :now) < :perActor
-           and (select count(*) from pending_consent where subject = :subject and expires_at > :now) < :perSubject
+         where (select count(*) from pending_consent where actor = :actor and ${WAITING}) < :perActor
+           and (select count(*) from pending_consent where subject = :subject and ${WAITING}) < :perSubject
            and (select count(*) from pending_consent
-             where actor = :actor and subject = :subject and expires_at > :now) < :perPair
+             where actor = :actor and subject = :subject and ${WAITING}) < :perPair
          on conflict (asked) do nothing`,
         { ...row, ...caps, now },
       );
@@ -50,7 +53,7 @@ export function pendingConsents(engine: Engine): PendingConsentStore {
     replace: async (pending) => {
       const changed = await change(
         `update pending_consent set version = :version, job_id = :job_id, body = :body, expires_at = :expires_at,
-           polls_recorded = :polls_recorded
+           polls_recorded = :polls_recorded, decided = :decided
          where id = :id and version = :version - 1`,
         rowOf(pending),
       );

@@ -18,6 +18,7 @@ import type {
 import type { SecretDigest } from "../../settings/settings.ts";
 import {
   asEndingKeys,
+  asFlag,
   asInteger,
   asJson,
   asJsonText,
@@ -221,6 +222,7 @@ export const PENDING_CONSENT = tableOf<PendingConsent>()("pending_consent", {
     "polls",
     "polledAtSeconds",
     "pollsRecorded",
+    "decided",
     "expiresAtSeconds",
   ),
   asked: asText("asked"),
@@ -231,6 +233,7 @@ export const PENDING_CONSENT = tableOf<PendingConsent>()("pending_consent", {
   polls: asInteger("polls"),
   polled_at: asInteger("polledAtSeconds?"),
   polls_recorded: asInteger("pollsRecorded"),
+  decided: asFlag("decided?"),
   expires_at: asInteger("expiresAtSeconds"),
 });
 

@@ -126,6 +126,22 @@ export function testPendingConsents({ name, create }: Harness): void {
       // The ones that are there are found as before.
       assert.equal((await rows.open(pending("e", { asked: "about-a" }), limits))?.id, "a");
     });
+
+    test(`${name}: PAGE-D-23 one that is answered takes no room of the cap ${which}, and one that was cancelled does`, async (t) => {
+      const store = await (await create(t)).open();
+      const { pendingConsents: rows } = store;
+      const limits = { ...CAPS, ...cap };
+      for (const id of ["a", "b"]) assert.equal((await rows.open(pending(id), limits))?.id, id);
+      const closed = pending("a", { version: 2, closed: true });
+      assert.ok(await rows.replace(closed));
+      assert.equal(await rows.open(pending("c", within), limits), undefined);
+      assert.ok(await rows.replace({ ...closed, version: 3, decided: true }));
+      assert.equal((await rows.open(pending("c", within), limits))?.id, "c");
+      assert.equal(await rows.open(pending("d", within), limits), undefined);
+      const question = pending("b", { version: 2, decided: true, denied: true });
+      assert.deepEqual(await new Writer(store).write({ question }), []);
+      assert.equal((await rows.open(pending("d", within), limits))?.id, "d");
+    });
   }
 
   for (const [which, cap, values] of [

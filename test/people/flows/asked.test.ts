@@ -413,6 +413,18 @@ test("PAGE-D-23 an agent that floods a user is refused without a link, and other
   assert.notEqual(linkIn(await ask({ user: "hans" })), "");
 });
 
+test("PAGE-D-23 what a user has answered takes no room: the fifth question of an agent has a link", async () => {
+  const wishes = ["booking-agent", "https://api.example"].flatMap((target) =>
+    ["trips.read", "trips.book", "trips.read trips.book"].map((scope) => ({ user: "gail", target, scope })),
+  );
+  for (const [index, wish] of wishes.entries()) {
+    const link = linkIn(await ask(wish));
+    assert.notEqual(link, "", `question ${index + 1}`);
+    const { browser, page } = await pageOf(link, "gail");
+    if (index < 4) await browser.decide(page, { decision: "refuse" });
+  }
+});
+
 test("PROD-2.6-1, PROD-2.6-4 the explanation says that the user could be asked where the refusal has a link, and nowhere else", async () => {
   const asked = [
     {},

@@ -108,7 +108,7 @@ recheck_in as (select * from json_to_recordset($34::text::json) as i
 subject_email_in as (select * from json_to_recordset($35::text::json) as i
   (entry int, origin_iss text, origin_sub text, email text, issued_at bigint, expires_at bigint)),
 question_in as (select * from json_to_recordset($36::text::json) as i
-  (entry int, id text, version bigint, body text, expires_at bigint, polls_recorded bigint)),
+  (entry int, id text, version bigint, body text, expires_at bigint, polls_recorded bigint, decided bigint)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
   cross join lateral (
@@ -613,8 +613,8 @@ subject_email_out as (
 ),
 question_out as (
   update pending_consent t
-  set (version, job_id, body, expires_at, polls_recorded) = (
-    select i.version, null, i.body, i.expires_at, i.polls_recorded
+  set (version, job_id, body, expires_at, polls_recorded, decided) = (
+    select i.version, null, i.body, i.expires_at, i.polls_recorded, i.decided
     from question_in i where i.id = t.id
   )
   where t.id = any(array(select id from question_in))
