@@ -44,6 +44,9 @@ const consent = json({
   ...{ id: text, version: whole, subject: party, actor: text, targets: list(text), scope: text },
   ...{ "authorization_details?": details, "expires_at?": whole, "withdrawn_at?": whole },
   ...{ "job?": text, "job_issuer?": text },
+  state: {
+    enum: ["in-force", "withdrawn", "expired", "job-ended", "job-expired", "job-unknown", "target-gone"],
+  },
 });
 
 /** By the names under which endpoints refer to them. */

@@ -5,12 +5,9 @@ import { random } from "../adapters/crypto/random.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { ChangeFailure } from "../flows/consents.ts";
-import { putConsent } from "../flows/consents.ts";
-import { jobOverFor } from "../flows/jobs.ts";
+import { consentState, putConsent } from "../flows/consents.ts";
 import { consentJson } from "../flows/record-json.ts";
 import { EXIT } from "../limits/process.ts";
-import { inForceOf } from "../policy/judge.ts";
-import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -138,24 +135,12 @@ async function listStored(
 ): Promise<number> {
   const { settings, store, print } = admin;
   const origin = issuer === undefined || subject === undefined ? undefined : { iss: issuer, sub: subject };
+  const ports = { clock, hash, settings: () => settings, jobs: store.jobs, endings: store.endings };
   for (const consent of await store.consents.list(origin)) {
     const { iss, sub } = consent.origin;
     if (iss !== (issuer ?? iss) || sub !== (subject ?? sub)) continue;
-    const state = await stateOf(admin, consent);
-    print(
-      json ? jsonLine({ ...consentJson(consent), state }) : consentLine(consent, state, titlesOf(settings)),
-    );
+    const state = await consentState(ports, consent);
+    print(json ? jsonLine(consentJson(consent, state)) : consentLine(consent, state, titlesOf(settings)));
   }
   return EXIT.done;
-}
-
-/** PAGE-D-34: what an exchange would find of it. */
-async function stateOf({ settings, store }: Admin, consent: StoredConsent): Promise<string> {
-  const { withdrawnAtSeconds, expiresAtSeconds = Number.POSITIVE_INFINITY } = consent;
-  if (withdrawnAtSeconds !== undefined) return "withdrawn";
-  if (expiresAtSeconds <= clock.nowSeconds()) return "expired";
-  const over = await jobOverFor({ clock, hash, jobs: store.jobs, endings: store.endings }, consent);
-  if (over !== undefined) return over.replace("_", "-");
-  const isLeft = inForceOf(settings.policy, consent).some(({ scopes }) => scopes.length > 0);
-  return isLeft ? "in-force" : "target-gone";
 }

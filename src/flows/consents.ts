@@ -10,6 +10,7 @@ import type { Consent, Origin } from "../policy/access.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
 import { foreignKeys } from "../policy/endings.ts";
+import { inForceOf } from "../policy/judge.ts";
 import { consentsAudience } from "../policy/own-target.ts";
 import type { BasePorts, ForeignTokenPorts, Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
@@ -27,6 +28,7 @@ import { describeDetails, describeToken } from "./audit-fields.ts";
 import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
 import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
 import { isDisabled, notDisabled } from "./endings.ts";
+import { jobOverFor } from "./jobs.ts";
 import {
   checkForeignTimes,
   findIssuer,
@@ -131,6 +133,33 @@ export async function listConsents(
   await ports.journal.record({ event: readEvent(ports, manager, audited, { ...whose }) });
   return ports.consents.list(whose, defined({ limit, afterId }));
 }
+
+/** PAGE-D-34: what an exchange would find of it. */
+export async function consentState(
+  ports: Pick<Ports, "settings" | "clock" | "hash" | "jobs" | "endings">,
+  consent: StoredConsent,
+): Promise<ConsentState> {
+  const { withdrawnAtSeconds, expiresAtSeconds = Number.POSITIVE_INFINITY } = consent;
+  if (withdrawnAtSeconds !== undefined) return "withdrawn";
+  if (expiresAtSeconds <= ports.clock.nowSeconds()) return "expired";
+  const over = await jobOverFor(ports, consent);
+  if (over !== undefined) return JOB_STATES[over];
+  const isLeft = inForceOf(ports.settings().policy, consent).some(({ scopes }) => scopes.length > 0);
+  return isLeft ? "in-force" : "target-gone";
+}
+
+const JOB_STATES = {
+  job_unknown: "job-unknown",
+  job_ended: "job-ended",
+  job_expired: "job-expired",
+} as const;
+
+export type ConsentState =
+  | (typeof JOB_STATES)[keyof typeof JOB_STATES]
+  | "withdrawn"
+  | "expired"
+  | "in-force"
+  | "target-gone";
 
 /** One consent, if the manager may manage it; a user gets no hint that another user's consent exists. */
 export async function getConsent(

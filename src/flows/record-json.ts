@@ -5,6 +5,7 @@ import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import { detailsJson } from "../spec/rfc9396.ts";
+import type { ConsentState } from "./consents.ts";
 import type { Ended } from "./endings.ts";
 import type { JobStatus } from "./jobs.ts";
 
@@ -21,9 +22,11 @@ export type ConsentJson = {
   /** The job inside which alone it counts; of another server's, with its issuer. */
   job?: string;
   job_issuer?: string;
+  /** Whether an exchange would find it, and else why not. */
+  state: ConsentState;
 };
 
-export function consentJson(consent: StoredConsent): ConsentJson {
+export function consentJson(consent: StoredConsent, state: ConsentState): ConsentJson {
   const { id, version, origin, actor, targets, scopes, details, expiresAtSeconds, withdrawnAtSeconds } =
     consent;
   return defined({
@@ -38,6 +41,7 @@ export function consentJson(consent: StoredConsent): ConsentJson {
     withdrawn_at: withdrawnAtSeconds,
     job: consent.jobId,
     job_issuer: consent.jobIssuer,
+    state,
   });
 }
 

@@ -9,6 +9,7 @@ import type {
 } from "../flows/consents.ts";
 import {
   authorizeConsents,
+  consentState,
   getConsent,
   listConsents,
   PAGE_MAX,
@@ -30,7 +31,10 @@ import { consentServers } from "./discovery.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-type ManagerPorts = AdmitPorts & UserPorts;
+type ManagerPorts = AdmitPorts & UserPorts & Parameters<typeof consentState>[0];
+
+const shownAs = async (ports: ManagerPorts, consent: StoredConsent): Promise<ConsentJson> =>
+  consentJson(consent, await consentState(ports, consent));
 
 export function consentsEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
   return async (request, peer) => {
@@ -41,7 +45,8 @@ export function consentsEndpoint(ports: ManagerPorts & ConsentPorts): Handler {
     if (filter === undefined) return httpError(MALFORMED_FILTER);
     const consents = await listConsents(ports, caller, audited, filter);
     const next = consents.length === filter.limit ? consents.at(-1)?.id : undefined;
-    return privateJson(200, defined<ConsentPage>({ consents: consents.map(consentJson), next }));
+    const shown = await Promise.all(consents.map((one) => shownAs(ports, one)));
+    return privateJson(200, defined<ConsentPage>({ consents: shown, next }));
   };
 }
 
@@ -50,7 +55,7 @@ export function getConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler 
     const consent = await getConsent(ports, caller, audited, id);
     return consent === undefined
       ? notFound()
-      : privateJson(200, consentJson(consent), { ETag: tag(consent) });
+      : privateJson(200, await shownAs(ports, consent), { ETag: tag(consent) });
   });
 }
 
@@ -63,7 +68,7 @@ export function putConsentEndpoint(ports: ManagerPorts & ConsentPorts): Handler 
     const put = await putConsent(ports, caller, audited, { id, json: json.value, expected: expected.value });
     if (!put.ok) return httpError(REFUSED[put.error.kind]);
     const { consent, created } = put.value;
-    return privateJson(created ? 201 : 200, consentJson(consent), { ETag: tag(consent) });
+    return privateJson(created ? 201 : 200, await shownAs(ports, consent), { ETag: tag(consent) });
   });
 }
 

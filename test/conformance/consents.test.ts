@@ -146,6 +146,7 @@ test("PROD-2.6-4 after a user consents, the agent may act for them", async () =>
     version: 1,
     subject: { iss: IDP, sub: "anna" },
     ...wish,
+    state: "in-force",
   });
   assert.equal(put.headers.etag, '"1"');
   assert.equal(put.headers["cache-control"], "no-store");
@@ -207,6 +208,7 @@ test("PROD-2.6-4 a consent ends at its expiry", async () => {
   assert.equal((await exchange("agents/planner", { sub: "emil" })).status, 200);
   world.pass(60);
   assert.equal((await exchange("agents/planner", { sub: "emil" })).body.error, "invalid_request");
+  assert.equal((await call("GET", "/emil-1", token)).body.state, "expired");
 });
 
 test("PROD-2.6-4 a withdrawal stops the next exchange on every instance, and the tokens issued under the consent", async () => {
@@ -229,6 +231,12 @@ test("PROD-2.6-4 a withdrawal stops the next exchange on every instance, and the
   }
   const got = await call("GET", "/finn-planner", token);
   assert.equal(typeof got.body.withdrawn_at, "number");
+  // PAGE-D-34
+  const { consents } = (await call("GET", "", token)).body as { consents: { id: string; state: string }[] };
+  assert.deepEqual(
+    [got.body.state, ...consents.map(({ id, state }) => [id, state])],
+    ["withdrawn", ["finn-booking", "in-force"], ["finn-planner", "withdrawn"]],
+  );
   assert.equal((await call("DELETE", "/finn-planner", token)).status, 404);
   // A new consent with the same id must not make tokens of the withdrawn one valid again.
   assert.equal((await call("PUT", "/finn-planner", token, { body: wish })).status, 409);

@@ -521,6 +521,12 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
     /“Trip planner”.* It is over, and nothing more is given for it\. the booking agent may accept what it has until (today|tomorrow), \d\d:\d\d UTC ?\./,
   );
   assert.match(shown, /You stopped this job: “Trip planner”.*You approved this job: “Trip planner”/);
+  const listed = await asOperator(service, `/consents?iss=${encodeURIComponent(provider.issuer)}&sub=zoe`);
+  const { consents } = listed.body as { consents: { state: string }[] };
+  assert.deepEqual(
+    consents.map(({ state }) => state),
+    ["job-ended"],
+  );
   // The event of the stop by another party says that, too.
   const next = await pageOf(await asking({ title: "Next" }, asked), "zoe");
   await next.browser.decide(next.page);

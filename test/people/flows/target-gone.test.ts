@@ -6,7 +6,7 @@ import { runCommandLine } from "../../../scripts/command-line.ts";
 import { loadConfig } from "../../../src/config/config.ts";
 import type { Settings } from "../../../src/settings/settings.ts";
 import type { Exchanging } from "../../support/asking-agents.ts";
-import { exchange, forAskingAgents, linkIn } from "../../support/asking-agents.ts";
+import { asOperator, exchange, forAskingAgents, linkIn } from "../../support/asking-agents.ts";
 import { shownBy } from "../../support/markup.ts";
 import { Browser, files } from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
@@ -50,16 +50,21 @@ const without = ({ targets, policies }: Config): object => ({
 const ask = (asked: Exchanging) =>
   exchange(service, provider, { scope: "trips.read", target: API, ...asked });
 
-async function states(): Promise<readonly [text: string, json: string][]> {
+async function states(): Promise<readonly [text: string, json: string, api: unknown][]> {
   const list = async (...more: string[]) => {
     const run = await runCommandLine(["--config", service.configFile, "consents", "list", ...more]);
     return run.out.split("\n").slice(0, -1);
   };
   const [text, json] = [await list(), await list("--json")];
-  return text.map((line, index) => [line.split(" ")[1] ?? "", JSON.parse(json[index] ?? "{}").state]);
+  const { consents } = (await asOperator(service, "/consents")).body as { consents: { state: string }[] };
+  return text.map((line, index) => [
+    line.split(" ")[1] ?? "",
+    JSON.parse(json[index] ?? "{}").state,
+    consents[index]?.state,
+  ]);
 }
 
-test("PAGE-D-34 of a target that leaves the configuration and comes back, exchange, page, account and both lists say the same", async () => {
+test("PAGE-D-34 of a target that leaves the configuration and comes back, exchange, page, account and all lists say the same", async () => {
   const browser = new Browser(service, provider);
   const job = { form: { mandate_job_request: JSON.stringify({ title: "Trip" }) } };
   for (const asked of [{}, job]) {
@@ -77,7 +82,7 @@ test("PAGE-D-34 of a target that leaves the configuration and comes back, exchan
 
   reload(without);
   assert.equal((await ask({})).body.error, "invalid_target");
-  assert.deepEqual(await states(), Array(2).fill(["target-gone", "target-gone"]));
+  assert.deepEqual(await states(), Array(2).fill(Array(3).fill("target-gone")));
   const gone = await account();
   assert.match(gone, new RegExp(`Job “Trip” Gives nothing at present, .*: ${API} .*Stop this job`));
   assert.equal(gone.split("Gives nothing at present").length, 3);
@@ -92,11 +97,11 @@ test("PAGE-D-34 of a target that leaves the configuration and comes back, exchan
     return { targets: less, policies };
   });
   assert.equal((await ask({})).body.error, "invalid_scope");
-  assert.deepEqual(await states(), Array(2).fill(["target-gone", "target-gone"]));
+  assert.deepEqual(await states(), Array(2).fill(Array(3).fill("target-gone")));
   assert.equal((await account()).split("Gives nothing at present").length, 3);
 
   reload(() => JSON.parse(before));
   assert.equal((await ask({})).status, 200);
-  assert.deepEqual(await states(), Array(2).fill(["in-force", "in-force"]));
+  assert.deepEqual(await states(), Array(2).fill(Array(3).fill("in-force")));
   assert.ok(!(await account()).includes("Gives nothing"));
 });
