@@ -156,8 +156,8 @@ export function issue(
     }
     // DTR-5-1, DTR-6.3-1, DTR-D-3: a client is told to wait, or to ask again, as it said itself.
     if (ports.settings().deferral === undefined || !canWait(request.form)) {
-      const { access, proposedJob } = order;
-      const asking = defined<Asking>({ access, proposedJob, reason: reasonIn(request.form) });
+      const { access, job } = order;
+      const asking = defined<Asking>({ access, job, reason: reasonIn(request.form) });
       const { errorUri, asked, count } = await askUser(ports, asking, missing, nowSeconds);
       return refuseAsked(defined<Failure>({ ...failure, errorUri }), trace, asked, count);
     }
@@ -185,7 +185,7 @@ export function issue(
     });
   const write = (decided: Decided, signer: Signer, key: SigningKey, decisions: number): Awaitable<Issued> => {
     const { kind, payload } = decided.token;
-    const step = order.grant?.step(decided.allowed);
+    const step = order.user?.grant.step(decided.allowed);
     const entry = issuedEntry(ports, request, order, decided, key, step, nowSeconds);
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
     return whenReady(
@@ -221,7 +221,12 @@ export function issue(
 /** PLAT-D-10, PLAT-D-17: events have the workload whose grant the client brought. */
 const withWorkload = (
   { client, ...request }: TokenRequest,
-  { access: { workload }, platforms: [platform] }: Order,
+  {
+    access: { workload },
+    ground: {
+      platforms: [platform],
+    },
+  }: Order,
 ): TokenRequest => ({
   ...request,
   client: defined<TokenRequest["client"]>({ ...client, workload, platform }),
@@ -237,7 +242,7 @@ function answer(
 ): TokenAnswer {
   // JOB-D-15: who only holds a token of the job is told no more of it than the target sees.
   const { job } = order.access;
-  const id = order.isJobsAgent ? job?.id : jobId;
+  const id = order.job?.isAgents ? job?.id : jobId;
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
     issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3, FEDC-D-2
@@ -248,6 +253,6 @@ function answer(
     refresh_token: refreshToken,
     mandate_job_id: id,
     mandate_job_expires_at: id === undefined ? undefined : job?.bounds.notAfterSeconds,
-    resource: order.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
+    resource: order.manner.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
   });
 }

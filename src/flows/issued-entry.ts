@@ -37,26 +37,23 @@ export function issuedEntry(
 }
 
 /** Whether the request is a token exchange, with whatever mode it is decided. */
-export const isExchange = ({ access, sentAs }: Order): boolean =>
-  exchanges(access.mode) || sentAs === "exchange";
+export const isExchange = ({ access, manner }: Order): boolean =>
+  exchanges(access.mode) || manner.sentAs === "exchange";
 
 /** A refusal uses up the code that came with the request. */
 export const codeSpentBy = ({ access, spends }: Order): Guard | undefined =>
   MODES[access.mode].brings === "code" ? spends : undefined;
 
 /** What is known of the request for the audit trail, whatever the decision. */
-export const knownOf = (
-  { form }: TokenRequest,
-  { access: { mode, job }, presentedJob, parties, grant, resumes }: Order,
-): Known => {
-  const { id, iss } = job ?? presentedJob ?? {};
+export const knownOf = ({ form }: TokenRequest, { access, job, parties, user, resumes }: Order): Known => {
+  const { id, iss } = access.job ?? job?.presented ?? {};
   return sparse<Known>({
-    mode,
+    mode: access.mode,
     requested: describeRequest(form),
     ...resumes?.known,
     ...parties,
     job: id === undefined ? undefined : sparse<NonNullable<Known["job"]>>({ id, iss }),
-    grant: grant && describeGrant(grant.id, grant.generation),
+    grant: user && describeGrant(user.grant.id, user.grant.generation),
   });
 };
 
@@ -65,7 +62,7 @@ const describeGrant = (id: string, generation: number | undefined) =>
 
 function rowOf(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, chain, ancestors, root, actorJti, jobKeys, platforms }: Order,
+  { access, sub, chain, ground: { ancestors, root, actorJti, platforms }, job }: Order,
   {
     allowed: { rule, audience, scope, details, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
@@ -93,14 +90,14 @@ function rowOf(
     ...rowOfJob(access.job),
     confirmation,
   });
-  const issued = sparse<Endable>({ ...row, actorJti, jobKeys, kid, platforms });
+  const issued = sparse<Endable>({ ...row, actorJti, jobKeys: job?.keys, kid, platforms });
   return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
 }
 
 /** DTR-D-15: what ends the parties or what the request brought, before a token is made of it; `jti` names what waits. */
 export function keysOfOrder(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, actorJti, jobKeys, platforms, root }: Order,
+  { access, sub, ground: { actorJti, platforms, root }, job }: Order,
   { id: ruleId }: Rule,
   issuedAtSeconds: number,
   jti = "",
@@ -108,14 +105,14 @@ export function keysOfOrder(
   const { clientId, workload, subject } = access;
   const origin = subject?.origin ?? { iss: settings().issuer, sub };
   const parties = { jti, clientId, workload, origin, ruleId };
-  const endable = sparse<Endable>({ ...parties, actorJti, jobKeys, platforms, issuedAtSeconds });
+  const endable = sparse<Endable>({ ...parties, actorJti, jobKeys: job?.keys, platforms, issuedAtSeconds });
   return endingKeys(hash.ofName, endable, root);
 }
 
 /** PCL-D-12: it is kept until what was issued and what it was issued for have expired. */
 const emailOf = (
   { hash }: Pick<Ports, "hash">,
-  { root, access: { subject } }: Order,
+  { ground: { root }, access: { subject } }: Order,
   { origin, expiresAtSeconds }: TokenRecord,
 ) => subjectEmail(hash.sha256, origin, root, Math.max(expiresAtSeconds, subject?.expiresAtSeconds ?? 0));
 
@@ -155,7 +152,7 @@ function guardsOf(
  */
 export function spentWith(
   { client, spends: proof }: TokenRequest,
-  { spends: grant, platforms }: Order,
+  { spends: grant, ground: { platforms } }: Order,
 ): readonly Guard[] {
   const spent: Guard[] = [];
   for (const one of [client.spends, grant, proof, ...platforms.map(({ spends }) => spends)]) {
@@ -178,7 +175,7 @@ function eventOf(
     ...knownOf(request, order),
     // DTR-D-15
     type: order.resumes ? "deferral.granted" : (step?.type ?? MODES[order.access.mode].issued),
-    grant: order.grant && describeGrant(order.grant.id, step?.generation),
+    grant: order.user && describeGrant(order.user.grant.id, step?.generation),
     outcome: "allow",
     reason: "rule_match",
     request: request.request,

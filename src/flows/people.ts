@@ -29,7 +29,7 @@ export type ReadGrant = (
 export type Link = { errorUri?: string; asked: AskedUser; count?: () => Promise<boolean> };
 
 /** The order that lacks a consent or a job, and why the agent asks, in its own words. */
-export type Asking = Pick<Order, "access" | "proposedJob"> & { reason?: string };
+export type Asking = Pick<Order, "access" | "job"> & { reason?: string };
 
 /** A client that waits: what it is told, and what is written with it if no ending reaches the keys. */
 export type Deferral = {

@@ -71,7 +71,7 @@ export async function answerTokenRequest(
     if (!order.ok) return order;
     const issued = await issue(ports, request, order.value, people);
     if (issued.ok) {
-      if (issued.value.refresh_token !== undefined) await order.value.grant?.begun?.();
+      if (issued.value.refresh_token !== undefined) await order.value.user?.grant.begun?.();
       return issued;
     }
     if (!RACED.includes(issued.error.failure.reason) || reads === READS_MAX) return issued;

@@ -138,16 +138,17 @@ export type DeferralRecord = DeferralHolder & {
   facts: {
     sub: string;
     chain: Chain;
-    ancestors: readonly string[];
-    actorJti?: string;
-    presentedJob?: PresentedJob;
-    actorJob?: PresentedJob;
-    proposedJob?: ProposedJob;
-    jobKeys?: readonly EndingKey[];
+    ground: { ancestors: readonly string[]; actorJti?: string };
+    job?: {
+      presented?: PresentedJob;
+      ofActor?: PresentedJob;
+      proposed?: ProposedJob;
+      keys?: readonly EndingKey[];
+      isAgents?: boolean;
+    };
     signIn?: SignInFacts;
     subjectClaims?: JsonObject;
-    tellsResource: boolean;
-    targetFromGrant: boolean;
+    manner: { tellsResource: boolean; targetFromGrant: boolean; sentAs?: "grant" | "exchange" };
     parties: Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;
   };
   requested: NonNullable<AuditEvent["requested"]>;

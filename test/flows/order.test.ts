@@ -177,7 +177,13 @@ const orders: [name: string, asked: Case, want: object, access?: object][] = [
   [
     "RFC9068-2.2-6 a client asks for itself, at its default target",
     { mode: "client_credentials" },
-    { sub: "desk", chain: [], ancestors: [], parties: {}, tellsResource: false, targetFromGrant: false },
+    {
+      ...{ sub: "desk", chain: [], parties: {} },
+      ...{
+        ground: { ancestors: [], platforms: [] },
+        manner: { tellsResource: false, targetFromGrant: false },
+      },
+    },
     { mode: "client_credentials", clientId: "desk", workload: planner, target: "api", resources: [] },
   ],
   [
@@ -216,12 +222,12 @@ const orders: [name: string, asked: Case, want: object, access?: object][] = [
   [
     "PROD-4.1v8-2 a redemption carries the chain onward and adds nothing",
     { mode: "redemption", subject: grant() },
-    { sub: "u-1", chain: [booking], tellsResource: false, targetFromGrant: false },
+    { sub: "u-1", chain: [booking], manner: { tellsResource: false, targetFromGrant: false } },
   ],
   [
     "PROD-6.1-3 the tokens of ours behind the subject token go along",
     { mode: "impersonation", asked: { audience: ["api"] }, subject: { ...user, ancestors: ["j-2", "j-1"] } },
-    { ancestors: ["j-2", "j-1"] },
+    { ground: { ancestors: ["j-2", "j-1"], platforms: [] } },
   ],
   [
     "IDC-2.5-2 the claims of a foreign subject token go along, for a partner that may see some",
@@ -286,7 +292,7 @@ const orders: [name: string, asked: Case, want: object, access?: object][] = [
   [
     "EMA-5.1-1 the API that a grant names is the target",
     { mode: "redemption", subject: grant("urn:stays") },
-    { tellsResource: true, targetFromGrant: true },
+    { manner: { tellsResource: true, targetFromGrant: true } },
     { mode: "redemption", clientId: "desk", workload: planner, subject, target: "urn:stays", resources: [] },
   ],
   [
@@ -296,7 +302,7 @@ const orders: [name: string, asked: Case, want: object, access?: object][] = [
       asked: { audience: ["api"] },
       subject: grant("urn:stays", "https://api.example"),
     },
-    { tellsResource: true, targetFromGrant: false },
+    { manner: { tellsResource: true, targetFromGrant: false } },
     {
       mode: "redemption",
       clientId: "desk",
@@ -453,7 +459,10 @@ const failures: [name: string, mode: Mode, fromGrant: boolean, kind: string, rea
 for (const [name, mode, targetFromGrant, kind, reason, want] of failures) {
   test(name, () => {
     const access = { mode, clientId: "c" };
-    const got = toFailure({ access, targetFromGrant }, { kind: kind as "policy_denied", reason });
+    const got = toFailure(
+      { access, manner: { targetFromGrant, tellsResource: false } },
+      { kind: kind as "policy_denied", reason },
+    );
     assert.deepEqual(got, { kind: want, reason });
   });
 }

@@ -298,15 +298,8 @@ const plain = (json: unknown): unknown => JSON.parse(JSON.stringify(json ?? null
 
 /** All of an order but what only a token has: its row, its use, its fingerprint. */
 /** Nor the keys, which a question assumes to be proven. */
-function withoutTokens({
-  parties: _,
-  ancestors: __,
-  root: ___,
-  spends: ____,
-  access,
-  ...order
-}: Order): unknown {
-  const { keys: _____, ...asked } = access;
+function withoutTokens({ parties: _, ground: __, spends: ___, access, ...order }: Order): unknown {
+  const { keys: ____, ...asked } = access;
   return plain({ ...order, access: asked });
 }
 

@@ -34,7 +34,7 @@ function decideUnder(
   nowSeconds: number,
 ): Result<Decided, OrderDenied> {
   const { issuer, policy, signIn } = ports.settings();
-  const { proposedJob } = order;
+  const proposedJob = order.job?.proposed;
   // JOB-D-4: a job that is asked for is approved by a click, whatever was consented to before.
   const asking = proposedJob && { job: proposedJobOf(proposedJob.bounds), consents: [] };
   const decided = decide(policy, { ...order.access, consents, nowSeconds, ...asking });
@@ -59,7 +59,7 @@ function decideUnder(
   }
   const { job } = order.access;
   const jobId = job && jobIdAt(ports.hash.sha256, decided.value.target, job);
-  const jti = order.jti ?? ports.random.id();
+  const jti = order.user?.jti ?? ports.random.id();
   const token = buildToken(issuer, order, decided.value, nowSeconds, jti, jobId);
   if (!token.ok) {
     const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });
@@ -71,12 +71,12 @@ function decideUnder(
 /** PROD-2.6-4: consents are read at every decision, and no cache answers for them. */
 function findConsents(
   { facts }: Pick<Ports, "facts">,
-  { access: { subject, workload, clientId }, consentId }: Order,
+  { access: { subject, workload, clientId }, user }: Order,
   nowSeconds: number,
 ): Awaitable<readonly Consent[]> {
   if (subject === undefined) return [];
   return whenReady(facts.consents(subject.origin, workload ?? clientId, nowSeconds), (found) =>
-    consentId === undefined ? found : found.filter(({ id }) => id === consentId),
+    user === undefined ? found : found.filter(({ id }) => id === user.consentId),
   );
 }
 
@@ -84,10 +84,9 @@ function findConsents(
 export function toFailure(
   {
     access: { mode },
-    targetFromGrant,
-    sentAs,
+    manner: { targetFromGrant, sentAs },
     resumes,
-  }: Pick<Order, "access" | "targetFromGrant" | "sentAs" | "resumes">,
+  }: Pick<Order, "access" | "manner" | "resumes">,
   { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
 ): FinalFailure {
   // DTR-11.7-1: what the first request could have does not hold any more.

@@ -1,7 +1,7 @@
 /** The job of a token request: that of what is presented, or one that the client chooses or asks for where there is none. */
 import type { Reason } from "../../audit/reasons.ts";
 import { MODES } from "../../modes.ts";
-import type { Origin } from "../../policy/access.ts";
+import type { JobInForce, Origin } from "../../policy/access.ts";
 import type { Job, JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
 import { jobKey, knowsNames, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { BasePorts, Ports } from "../../ports.ts";
@@ -13,7 +13,7 @@ import { hasTooMany } from "../create-job.ts";
 import { jobOver } from "../jobs.ts";
 import type { Failure } from "../refusal.ts";
 import { toFailure } from "./decide-order.ts";
-import type { Order } from "./order.ts";
+import type { JobOfOrder, Order } from "./order.ts";
 
 export type FindJobPorts = BasePorts & Pick<Ports, "jobs">;
 
@@ -23,22 +23,17 @@ type Found = Awaitable<Result<Order, Failure>>;
 type OnRecord = Pick<JobFacts, "ended"> & { job: Job & Partial<JobRecord> };
 
 /** Whether there is a job to be found. */
-export const concernsJob = (
-  { mandate_job, mandate_job_request }: Asked,
-  { presentedJob, actorJob, proposedJob, access }: Order,
-): boolean =>
-  [mandate_job, mandate_job_request, presentedJob, actorJob, proposedJob, access.job].some(
-    (one) => one !== undefined,
-  );
+export const concernsJob = ({ mandate_job, mandate_job_request }: Asked, { job, access }: Order): boolean =>
+  [mandate_job, mandate_job_request, job, access.job].some((one) => one !== undefined);
 
 /** JOB-D-8: the job is that of what is presented; only beside what has none is one chosen, or asked for. */
 export function findJob(ports: FindJobPorts, asked: Asked, order: Order): Found {
-  const { presentedJob, proposedJob } = order;
+  const { presented, proposed } = order.job ?? {};
   // An order that waited for its user asks for the job of its first request.
-  if (proposedJob !== undefined) return findApproved(ports, proposedJob, order);
-  return presentedJob === undefined
+  if (proposed !== undefined) return findApproved(ports, proposed, order);
+  return presented === undefined
     ? findBesideNone(ports, asked, order)
-    : findPresented(ports, asked, order, presentedJob);
+    : findPresented(ports, asked, order, presented);
 }
 
 /** The parameter may repeat the job, and the actor token be of it; nothing else is asked for. */
@@ -48,17 +43,17 @@ function findPresented(
   order: Order,
   presented: PresentedJob,
 ): Found {
-  const { actorJob, jobOnRecord } = order;
+  const { ofActor, onRecord } = order.job ?? {};
   const { id, iss, endsAtSeconds = 0 } = presented;
   if (mandate_job_request !== undefined) return refused("job_request_in_job");
-  if (actorJob !== undefined && !isSame(actorJob, presented)) return differs(order);
+  if (ofActor !== undefined && !isSame(ofActor, presented)) return differs(order);
   if (chosen !== undefined && chosen !== id) return differs(order);
   if (iss !== undefined) {
     const job = { id, iss, bounds: { notAfterSeconds: endsAtSeconds } };
     if (jobOver(ports, { job }) !== undefined) return err(failureOf(order, "job_expired"));
-    return ok({ ...order, access: { ...order.access, job }, jobKeys: [jobKey(ports.hash.ofName, iss, id)] });
+    return ok(underJob(order, job, { keys: [jobKey(ports.hash.ofName, iss, id)] }));
   }
-  return whenReady(jobOnRecord === undefined ? ports.jobs.find(id) : { job: jobOnRecord }, (found) => {
+  return whenReady(onRecord === undefined ? ports.jobs.find(id) : { job: onRecord }, (found) => {
     const living = inJob(ports, order, found);
     return living.ok ? living : err(failureOf(order, living.error));
   });
@@ -79,11 +74,11 @@ function findBesideNone(
   { mandate_job, mandate_job_request: text }: Asked,
   order: Order,
 ): Found {
-  const { access, actorJob } = order;
+  const { access, job: { ofActor } = {} } = order;
   // An order that waited for its user has the choice of its first request.
   const chosen = mandate_job ?? access.job?.id;
   if (chosen !== undefined && text !== undefined) return refused("job_request_in_job");
-  if (actorJob !== undefined && !isSame(actorJob, { id: chosen ?? "" })) return differs(order);
+  if (ofActor !== undefined && !isSame(ofActor, { id: chosen ?? "" })) return differs(order);
   const { brings } = MODES[access.mode];
   if (chosen !== undefined)
     return brings === "subject_token" || brings === "nothing"
@@ -103,7 +98,7 @@ function findChosen(ports: FindJobPorts, id: string, order: Order): Found {
       return err(toFailure(order, { kind: "token_refused", reason: "job_of_another" }));
     const living = inJob(ports, order, found);
     if (living.ok) return living;
-    const failure = failureOf({ ...order, isJobsAgent: isOwn }, living.error);
+    const failure = failureOf(withJob(order, { isAgents: isOwn }), living.error);
     return err(defined<Failure>({ ...failure, job: isOwn ? { id } : undefined }));
   });
 }
@@ -129,13 +124,13 @@ function findProposed(ports: FindJobPorts, text: string, order: Order): Found {
   return findApproved(ports, { title, bounds, asked: digestOf(ports, parsed.value, order) }, order);
 }
 
-function findApproved(ports: FindJobPorts, proposedJob: ProposedJob, order: Order): Found {
-  const { asked = "" } = proposedJob;
+function findApproved(ports: FindJobPorts, proposed: ProposedJob, order: Order): Found {
+  const { asked = "" } = proposed;
   return whenReady(ports.jobs.made(asked, ports.clock.nowSeconds()), (found): Found => {
     const living = inJob(ports, order, found);
-    if (living.ok) return ok(defined<Order>({ ...living.value, proposedJob: undefined }));
+    if (living.ok) return ok(withJob(living.value, { proposed: undefined }));
     return whenReady(hasTooMany(ports, originOf(ports, order), agentOf(order)), (isFull) =>
-      isFull ? err({ kind: "policy_denied", reason: "jobs_too_many" }) : ok({ ...order, proposedJob }),
+      isFull ? err({ kind: "policy_denied", reason: "jobs_too_many" }) : ok(withJob(order, { proposed })),
     );
   });
 }
@@ -153,18 +148,28 @@ const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): str
 /** The order in this job, or why nothing is issued for the job any more. */
 function inJob(
   ports: FindJobPorts,
-  { jobOnRecord: _, ...order }: Order,
+  order: Order,
   found: OnRecord | undefined,
 ): Result<Order, NonNullable<ReturnType<typeof jobOver>>> {
   const over = jobOver(ports, found);
   if (over !== undefined || found === undefined) return err(over ?? "job_unknown");
-  const { id, bounds, salt, actor, endingKeys: jobKeys } = found.job;
-  const { access } = order;
-  const isJobsAgent = actor === access.workload || actor === access.clientId;
-  return ok(
-    defined<Order>({ ...order, access: { ...access, job: { id, bounds, salt } }, jobKeys, isJobsAgent }),
-  );
+  const { id, bounds, salt, actor, endingKeys: keys } = found.job;
+  const { workload, clientId } = order.access;
+  const isAgents = actor === workload || actor === clientId;
+  return ok(underJob(order, { id, bounds, salt }, { keys, isAgents, onRecord: undefined }));
 }
+
+type Change = { [member in keyof JobOfOrder]?: JobOfOrder[member] | undefined };
+
+const withJob = (order: Order, change: Change): Order => ({
+  ...order,
+  job: defined<JobOfOrder>({ ...order.job, ...change }),
+});
+
+const underJob = (order: Order, job: JobInForce, change: Change): Order => ({
+  ...withJob(order, change),
+  access: { ...order.access, job },
+});
 
 const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhausted" } as const;
 
@@ -173,10 +178,10 @@ const TOLD = { job_ended: "ended", job_expired: "expired", job_exhausted: "exhau
  * nothing any more; no other client is.
  */
 export function failureOf(
-  order: Pick<Order, "access" | "targetFromGrant" | "sentAs" | "presentedJob" | "isJobsAgent">,
+  order: Pick<Order, "access" | "manner" | "job">,
   reason: keyof typeof TOLD | "job_unknown",
 ): Failure {
   const failure = toFailure(order, { kind: "token_refused", reason });
-  const isTold = (order.presentedJob !== undefined || order.isJobsAgent) && reason !== "job_unknown";
+  const isTold = (order.job?.presented !== undefined || order.job?.isAgents) && reason !== "job_unknown";
   return isTold ? defined<Failure>({ ...failure, jobError: TOLD[reason] }) : failure;
 }

@@ -131,6 +131,50 @@ type Resumed = {
   waits(): Promise<RefusedRequest | Unrecorded | undefined>;
 };
 
+/** The job of an order: what is presented and asked for, and once it is found, what ends it. */
+export type JobOfOrder = {
+  presented?: PresentedJob;
+  /** The same, until the job is found: nothing keeps it, since only targets see what its salt makes. */
+  onRecord?: Job;
+  /** The job of an actor token of ours. */
+  ofActor?: PresentedJob;
+  /** The job that the client asks for, which its user has not approved. */
+  proposed?: ProposedJob;
+  /** What ends the job that the policy decides about; absent where a token of it is the root, which has these keys. */
+  keys?: readonly EndingKey[];
+  /** The caller is the agent that the job was made for, which knows its id. */
+  isAgents?: boolean;
+};
+
+/** What is issued ends with each of these. */
+type Ground = {
+  ancestors: readonly string[];
+  /** Absent if what is issued is its own root. */
+  root?: Root;
+  /** The `jti` of an actor token of ours. */
+  actorJti?: string;
+  /** The tokens of platforms that proved a party. */
+  platforms: readonly PlatformProof[];
+};
+
+/** How the request brings its subject and names its target, where its answer differs by that. */
+type Manner = {
+  /** Whether a grant names APIs, so that the answer says which one the token is for. */
+  tellsResource: boolean;
+  /** Whether the target is named by the grant alone. */
+  targetFromGrant: boolean;
+  sentAs?: NonNullable<Requested["sentAs"]>;
+};
+
+/** What a user gave by a click, as a code or a refresh token of the request says. */
+type OfUser = {
+  /** The `jti` of the token, where it is known beforehand. */
+  jti?: string;
+  grant: GrantOfUser;
+  /** No other consent of the user counts. */
+  consentId: string;
+};
+
 export type Order = {
   /** The access request that the policy decides, but for consents and time. */
   access: Omit<AccessRequest, "consents" | "nowSeconds">;
@@ -138,37 +182,13 @@ export type Order = {
   sub: string;
   /** The chain of the token to be issued, current actor first. */
   chain: Chain;
-  ancestors: readonly string[];
-  /** Absent if what is issued is its own root. */
-  root?: Root;
-  /** The `jti` of an actor token of ours, whose ending ends what is issued. */
-  actorJti?: string;
-  /** The tokens of platforms that proved a party. */
-  platforms: readonly PlatformProof[];
+  ground: Ground;
   spends?: Guard;
-  /** The `jti` of the token, where it is known beforehand. */
-  jti?: string;
-  grant?: GrantOfUser;
-  /** If present, no other consent of the user counts. */
-  consentId?: string;
-  presentedJob?: PresentedJob;
-  /** The same, until the job is found: nothing keeps it, since only targets see what its salt makes. */
-  jobOnRecord?: Job;
-  /** The job of an actor token of ours. */
-  actorJob?: PresentedJob;
-  /** What ends the job that the policy decides about; absent where a token of it is the root, which has these keys. */
-  jobKeys?: readonly EndingKey[];
-  /** The caller is the agent that the job was made for, which knows its id. */
-  isJobsAgent?: boolean;
-  /** The job that the client asks for, which its user has not approved. */
-  proposedJob?: ProposedJob;
+  manner: Manner;
+  job?: JobOfOrder;
+  user?: OfUser;
   signIn?: SignInFacts;
   subjectClaims?: JsonObject;
-  /** Whether a grant names APIs, so that the answer says which one the token is for. */
-  tellsResource: boolean;
-  /** Whether the target is named by the grant alone. */
-  targetFromGrant: boolean;
-  sentAs?: Requested["sentAs"];
   /** Present if the request waited for its user. */
   resumes?: Resumed;
   parties: Parties;

@@ -24,6 +24,7 @@ import type { Failure } from "../refusal.ts";
 import { grantTarget } from "./grant.ts";
 import type {
   Evidence,
+  JobOfOrder,
   Order,
   OrderRefused,
   Refused,
@@ -86,12 +87,45 @@ function orderOf(
     scope,
     details,
   });
-  const { sentAs } = requested;
   const platforms = [client.platform, subject?.platform, actor?.value.platform].filter(
     (one) => one !== undefined,
   );
-  const order = buildOrder(issuer, access, named !== undefined, subject, actor?.value);
-  return ok(defined<Order>({ ...order, sentAs, platforms, parties }));
+  const { clientId, workload = clientId, forWorkload } = access;
+  const namesApis = subject?.resources !== undefined && subject.resources.length > 0;
+  return ok(
+    defined<Order>({
+      access,
+      // RFC9068-2.2-6, PROD-3-4, PROD-3-8; PLAT-D-10: a client that brings the grant of a workload is not the subject.
+      sub: subject?.sub ?? (forWorkload ? workload : clientId),
+      chain: chainOf(access.mode, issuer, subject?.subject.chain ?? [], actor?.value),
+      ground: defined<Order["ground"]>({
+        ancestors: subject?.ancestors ?? [],
+        root: subject?.root,
+        actorJti: actor?.value.jti,
+        platforms,
+      }),
+      spends: subject?.spends,
+      manner: defined<Order["manner"]>({
+        tellsResource: namesApis,
+        targetFromGrant: namesApis && named === undefined,
+        sentAs: requested.sentAs,
+      }),
+      job: jobOf(subject, actor?.value),
+      signIn: subject?.signIn,
+      subjectClaims: subject?.claims,
+      parties,
+    }),
+  );
+}
+
+/** The jobs of what is presented; absent where there is none. */
+function jobOf(
+  subject: ResolvedSubject | undefined,
+  actor: ResolvedActor | undefined,
+): JobOfOrder | undefined {
+  const [presented, ofActor] = [subject?.job, actor?.job];
+  if (presented === undefined && ofActor === undefined) return undefined;
+  return defined<JobOfOrder>({ presented, onRecord: subject?.jobOnRecord, ofActor });
 }
 
 /** What an access request says of its caller, as it proves itself in this very request; what is absent is undefined. */
@@ -107,34 +141,6 @@ export const callerOf = (client: RequestingClient) => ({
   // PLAT-D-13, WAG-5-5: what is issued outlives the token of the platform by little.
   endsAtSeconds: client.platform && client.platform.expiresAtSeconds + WORKLOAD_OUTLIVED_SECONDS,
 });
-
-function buildOrder(
-  issuer: string,
-  access: Order["access"],
-  targetRequested: boolean,
-  subject: ResolvedSubject | undefined,
-  actor: ResolvedActor | undefined,
-): Omit<Order, "parties" | "sentAs" | "platforms"> {
-  const { resources = [] } = subject ?? {};
-  const { clientId, workload = clientId, forWorkload } = access;
-  return defined<Omit<Order, "parties" | "sentAs" | "platforms">>({
-    access,
-    // RFC9068-2.2-6, PROD-3-4, PROD-3-8; PLAT-D-10: a client that brings the grant of a workload is not the subject.
-    sub: subject?.sub ?? (forWorkload ? workload : clientId),
-    chain: chainOf(access.mode, issuer, subject?.subject.chain ?? [], actor),
-    ancestors: subject?.ancestors ?? [],
-    root: subject?.root,
-    actorJti: actor?.jti,
-    actorJob: actor?.job,
-    presentedJob: subject?.job,
-    jobOnRecord: subject?.jobOnRecord,
-    spends: subject?.spends,
-    signIn: subject?.signIn,
-    subjectClaims: subject?.claims,
-    tellsResource: resources.length > 0,
-    targetFromGrant: resources.length > 0 && !targetRequested,
-  });
-}
 
 type Parameters = Pick<AccessRequest, "target" | "scope" | "details"> & { resources: readonly string[] };
 

@@ -85,7 +85,7 @@ export async function countPoll(
 /** DTR-D-2: one question for all that ask the same, whether they ask again or wait. */
 export async function openQuestion(
   { hash, random, endings, pendingConsents }: AskPorts,
-  { access, proposedJob, reason }: Asking,
+  { access, job: { proposed } = {}, reason }: Asking,
   { target, scope, details }: MissingConsent,
   nowSeconds: number,
   waiting?: Waiting,
@@ -97,7 +97,7 @@ export async function openQuestion(
   // RAR-D-10: another object is another question.
   if (details !== undefined) about.push(canonicalize(details as unknown as Json));
   // JOB-D-6: what is given in a job counts there alone, and what is given for a job is that job.
-  const job = proposedJob?.asked ?? access.job?.id;
+  const job = proposed?.asked ?? access.job?.id;
   if (job !== undefined) about.push(`job ${job}`);
   if (access.job?.iss !== undefined) about.push(`of ${access.job.iss}`);
   const requested = new Set(access.details?.map(({ type }) => type));
@@ -114,7 +114,7 @@ export async function openQuestion(
       details: access.details && details?.filter(({ type }) => requested.has(type)),
       reason,
     }),
-    job: proposedJob,
+    job: proposed,
     startedAtSeconds: nowSeconds,
     renewals: 0,
     codes: waiting && [waiting],

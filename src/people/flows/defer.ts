@@ -30,7 +30,7 @@ export async function defer(
   if (endsAtSeconds - nowSeconds < DEFERRAL_SECONDS_MIN) return { asked: { refused: "deferral_too_short" } };
   const code = buildDeferralCode(random.secret());
   const link = linkOf(hash, code);
-  const asking = defined<Asking>({ access, proposedJob: order.proposedJob, reason: reasonIn(form) });
+  const asking = defined<Asking>({ access, job: order.job, reason: reasonIn(form) });
   const question = await openQuestion(ports, asking, missing, nowSeconds, { link, endsAtSeconds });
   // DTR-D-11: where there are too many, nothing of others gives way.
   if ("refused" in question) {
@@ -73,14 +73,15 @@ export async function defer(
  * holds it proves anew at each poll.
  */
 function factsOf(order: Order, { partner }: Target): Pick<DeferralRecord, "access" | "facts"> {
-  const { access, root: _r, platforms: _p, spends: _s, grant: _g, resumes: _, ...facts } = order;
+  const { access, ground, spends: _s, user: _u, resumes: _, ...facts } = order;
+  const { root: _r, platforms: _p, ...kept } = ground;
   const { keys: _keys, job, ...asked } = access;
   // Of the claims of a foreign token, a partner may see these.
   const subjectClaims = partner && transcribe(facts.subjectClaims ?? {}, partner.claims);
   return {
     // A poll finds the job anew by its id, and only what is built for a target needs its salt.
     access: defined<DeferralRecord["access"]>({ ...asked, job: job && unsalted(job) }),
-    facts: defined<DeferralRecord["facts"]>({ ...facts, subjectClaims }),
+    facts: defined<DeferralRecord["facts"]>({ ...facts, ground: kept, subjectClaims }),
   };
 }
 

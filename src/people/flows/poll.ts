@@ -66,13 +66,12 @@ function resume(
   question: PendingConsent | undefined,
 ): Order {
   const { platform } = request.client;
-  const { access, facts, endingKeys, requested } = deferral;
+  const { access, facts, endingKeys: keys, requested } = deferral;
   const known = defined<Known>({ requested, detail: { deferral: threadOf(ports.hash, link) } });
   return defined<Order>({
     ...facts,
     access: defined<Order["access"]>({ ...access, ...callerOf(request.client) }),
-    root: { keys: endingKeys },
-    platforms: platform === undefined ? [] : [platform],
+    ground: { ...facts.ground, root: { keys }, platforms: platform === undefined ? [] : [platform] },
     resumes: {
       known,
       asked: { pending: ports.hash.sha256(deferral.question) },
@@ -111,10 +110,10 @@ async function waits(
 /** DTR-11.7-1: why what the first request brought does not stand any more; endings are looked up when it is written. */
 async function subjectGone(
   ports: PollPorts,
-  { access: { subject }, facts: { ancestors, sub } }: DeferralRecord,
+  { access: { subject }, facts: { ground, sub } }: DeferralRecord,
 ): Promise<Reason | undefined> {
   if (subject === undefined) return undefined;
-  const [parent] = ancestors;
+  const [parent] = ground.ancestors;
   const settings = ports.settings();
   if (parent !== undefined) {
     const found = await standing(ports, parent, ports.clock.nowSeconds());

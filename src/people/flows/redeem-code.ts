@@ -86,7 +86,7 @@ export async function readCode(
     begun: () => endSurplus(ports, request.request, row.body),
   };
   if (order.ok) {
-    return ok({ ...order.value, jti: tokenOf(ports, key), consentId: row.body.consentId, grant });
+    return ok({ ...order.value, user: { jti: tokenOf(ports, key), consentId: row.body.consentId, grant } });
   }
   const { failure: why, parties } = order.error;
   return refuse(refuseRequest(request, why, { ...known, ...parties }));

@@ -69,7 +69,7 @@ export async function readRefresh(
   if (!order.ok) return refuseRequest(request, order.error.failure, about);
   const step = stepOf(ports, { token, source }, found, judged, refresh);
   const grant = { id: family.id, generation: presented, step: () => step };
-  return ok({ ...order.value, consentId: family.consentId, grant });
+  return ok({ ...order.value, user: { consentId: family.consentId, grant } });
 }
 
 /** JOB-D-8: the holder of what ended with its job is told so, which costs a look-up only then. */
