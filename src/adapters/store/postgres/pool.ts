@@ -80,27 +80,41 @@ const NOTHING = (): void => {};
 
 /** Connects with the first call. Throws for a URL that the driver cannot read. */
 export function openConnections(options: DatabaseOptions): Database {
-  const { timeoutMs, connectionsMax } = options;
-  const servers = options.attempts.map(
-    (attempts, nth): Server => ({ attempts, address: readAddress(options, nth) }),
-  );
+  const pool = new Pool(options);
+  return { call: (work) => pool.call(work), state: () => pool.state(), close: () => pool.close() };
+}
+
+class Pool {
+  readonly #options: DatabaseOptions;
+  readonly #servers: readonly Server[];
   /** The server of all connections that serve. While it is not known every server is asked. */
-  let writer: Server | undefined;
-  const connections = new Set<Connection>();
+  #writer: Server | undefined;
+  readonly #connections = new Set<Connection>();
   /** A list: of a set, V8 keeps each table that it grew out of, with all that was in it, until the next full collection. */
-  let waiting: Waiting[] = [];
-  let renewedMs = Number.NEGATIVE_INFINITY;
-  let timer: NodeJS.Timeout | undefined;
-  let isClosed = false;
+  #waiting: Waiting[] = [];
+  #renewedMs = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
-  const inState = (...states: Connection["state"][]) =>
-    [...connections].filter(({ state }) => states.includes(state));
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.#servers = options.attempts.map((attempts, nth) => ({
+      attempts,
+      address: readAddress(options, nth),
+    }));
+  }
 
-  const isServing = (): boolean => inState("idle", "busy").some(({ isStale }) => !isStale);
+  #inState(...states: Connection["state"][]): Connection[] {
+    return [...this.#connections].filter(({ state }) => states.includes(state));
+  }
+
+  #isServing(): boolean {
+    return this.#inState("idle", "busy").some(({ isStale }) => !isStale);
+  }
 
   /** Why the servers that may be meant cannot be used. */
-  function failure(): StoreUnavailable | undefined {
-    const asked = writer === undefined ? servers : [writer];
+  #failure(): StoreUnavailable | undefined {
+    const asked = this.#writer === undefined ? this.#servers : [this.#writer];
     const failures = asked.flatMap(({ attempts }) => attempts.failure ?? []);
     const told = new Set(failures.map(({ message }) => message));
     return told.size > 1 ? noWriter(new StoreUnavailable([...told].join("; "))) : failures[0];
@@ -110,41 +124,44 @@ export function openConnections(options: DatabaseOptions): Database {
    * Gives idle connections to waiting calls, and opens more for the others. After it, a call that waits has an attempt
    * under way, a timer for the next one, or only connections with a deadline before it.
    */
-  function serveWaiting(): void {
-    clearTimeout(timer);
-    for (const connection of inState("idle").reverse()) {
-      const next = waiting.shift();
+  #serveWaiting(): void {
+    clearTimeout(this.#timer);
+    for (const connection of this.#inState("idle").reverse()) {
+      const next = this.#waiting.shift();
       if (next === undefined) break;
-      void serve(connection, next);
+      void this.#serve(connection, next);
     }
-    const asked = writer === undefined ? servers : [writer];
-    const waitMs = Math.min(...asked.flatMap((server) => openMore(server, asked.length > 1) ?? []));
-    if (Number.isFinite(waitMs)) timer = setTimeout(serveWaiting, waitMs);
+    const asked = this.#writer === undefined ? this.#servers : [this.#writer];
+    const waitMs = Math.min(...asked.flatMap((server) => this.#openMore(server, asked.length > 1) ?? []));
+    if (Number.isFinite(waitMs)) this.#timer = setTimeout(() => this.#serveWaiting(), waitMs);
   }
 
   /** Opens connections for the calls that wait; returns after what time it can open those that are missing. */
-  function openMore(server: Server, isOneOfSeveral: boolean): number | undefined {
+  #openMore(server: Server, isOneOfSeveral: boolean): number | undefined {
     const { attempts } = server;
     // After a failed attempt one at a time is enough to see when the server is back.
     const isOne = isOneOfSeveral || attempts.failure !== undefined;
-    const wanted = Math.min(waiting.length, isOne ? 1 : connectionsMax);
+    const wanted = Math.min(this.#waiting.length, isOne ? 1 : this.#options.connectionsMax);
     const countAt = (all: Iterable<Connection>): number =>
       [...all].filter((one) => one.server === server).length;
-    while (countAt(inState("connecting")) < wanted && countAt(connections) < connectionsMax) {
+    while (
+      countAt(this.#inState("connecting")) < wanted &&
+      countAt(this.#connections) < this.#options.connectionsMax
+    ) {
       const waitMs = attempts.waitMs();
       if (waitMs > 0) return waitMs;
-      void open(server);
+      void this.#open(server);
     }
     return undefined;
   }
 
-  async function serve(connection: Connection, call: Waiting): Promise<void> {
+  async #serve(connection: Connection, call: Waiting): Promise<void> {
     connection.state = "busy";
     // The server ends a statement at the deadline; one that does not even do that is not reached any more.
     const lost = setTimeout(() => {
       connection.cut.abort(noWriter(new StoreUnavailable(LATE)));
-      renew();
-    }, timeoutMs + STORE_GRACE_MS);
+      this.#renew();
+    }, this.#options.timeoutMs + STORE_GRACE_MS);
     const { promise, resolve } = Promise.withResolvers<() => void>();
     // A race with `ended` would keep what each call got for as long as the connection lives.
     const lose = (): void => resolve(() => call.refuse(toConnectFault(connection.cut.signal.reason)));
@@ -154,59 +171,60 @@ export function openConnections(options: DatabaseOptions): Database {
     clearTimeout(lost);
     // An idle connection would keep the rows of its last batch.
     connection.lose = NOTHING;
-    if (connection.isStale) leave(connection);
+    if (connection.isStale) this.#leave(connection);
     else connection.state = "idle";
     answer();
-    serveWaiting();
+    this.#serveWaiting();
   }
 
-  async function open(server: Server): Promise<void> {
+  async #open(server: Server): Promise<void> {
     const { attempts } = server;
     attempts.begin();
-    const connection = connect(server);
+    const connection = this.#connect(server);
     const { cut, ended, sql } = connection;
-    const limitMs = Math.min(timeoutMs, STORE_CONNECT_TIMEOUT_MS);
+    const limitMs = Math.min(this.#options.timeoutMs, STORE_CONNECT_TIMEOUT_MS);
     const late = setTimeout(() => cut.abort(noWriter(new StoreUnavailable(LATE))), limitMs);
     try {
-      await Promise.race([beginSession(sql, timeoutMs, options.isCopy), ended]);
+      await Promise.race([beginSession(sql, this.#options.timeoutMs, this.#options.isCopy), ended]);
       cut.signal.throwIfAborted();
       connection.state = "idle";
       attempts.end();
-      writer = server;
+      this.#writer = server;
       // STORE-D-7: two that both write are two databases, and calls go to one of them.
-      for (const other of inState("connecting")) if (other.server !== server) other.cut.abort(NOT_NEEDED);
+      for (const other of this.#inState("connecting"))
+        if (other.server !== server) other.cut.abort(NOT_NEEDED);
     } catch (error) {
       // The driver tells what the server answers; for everything else it tells only that the connection ended.
       const fault = toConnectFault(cut.signal.aborted && !isPostgresError(error) ? cut.signal.reason : error);
-      if (!isClosed && fault !== NOT_NEEDED) attempts.end(fault);
+      if (!this.#isClosed && fault !== NOT_NEEDED) attempts.end(fault);
       cut.abort(fault);
       // With other connections, the server only has no place for more.
-      if (!isServing() && !isAnotherTried(server)) refuseWaiting(failure() ?? fault);
+      if (!this.#isServing() && !this.#isAnotherTried(server)) this.#refuseWaiting(this.#failure() ?? fault);
     } finally {
       clearTimeout(late);
     }
-    serveWaiting();
+    this.#serveWaiting();
   }
 
   /** Whether an attempt at another server is under way, or can begin now. */
-  function isAnotherTried(server: Server): boolean {
-    return servers.some(
+  #isAnotherTried(server: Server): boolean {
+    return this.#servers.some(
       (one) =>
         one !== server &&
-        (inState("connecting").some((each) => each.server === one) || one.attempts.waitMs() === 0),
+        (this.#inState("connecting").some((each) => each.server === one) || one.attempts.waitMs() === 0),
     );
   }
 
-  function refuseWaiting(fault: unknown): void {
-    for (const { refuse } of waiting) refuse(fault);
-    waiting = [];
+  #refuseWaiting(fault: unknown): void {
+    for (const { refuse } of this.#waiting) refuse(fault);
+    this.#waiting = [];
   }
 
-  function connect(server: Server): Connection {
+  #connect(server: Server): Connection {
     const cut = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     // Begun here, so that attempts are as far apart as they are counted.
-    let opening: Promise<Socket> | undefined = openSocket(server.address, options.tls, cut);
+    let opening: Promise<Socket> | undefined = openSocket(server.address, this.#options.tls, cut);
     opening.then(
       (socket) => {
         connection.socket = socket;
@@ -236,7 +254,7 @@ export function openConnections(options: DatabaseOptions): Database {
         bigint: { to: 20, from: [20], serialize: (number: number) => String(number), parse: Number },
       },
     };
-    const sql: Sql = postgres(options.url, driven);
+    const sql: Sql = postgres(this.#options.url, driven);
     const connection: Connection = {
       sql,
       server,
@@ -246,20 +264,20 @@ export function openConnections(options: DatabaseOptions): Database {
       state: "connecting",
       isStale: false,
     };
-    connections.add(connection);
+    this.#connections.add(connection);
     cut.signal.addEventListener("abort", () => {
-      connections.delete(connection);
-      if (!isServing()) writer = undefined;
+      this.#connections.delete(connection);
+      if (!this.#isServing()) this.#writer = undefined;
       resolve();
       connection.lose();
       // An attempt that fails, and a call that ends, are followed by it anyway.
-      if (connection.state === "idle" || connection.state === "leaving") serveWaiting();
+      if (connection.state === "idle" || connection.state === "leaving") this.#serveWaiting();
     });
     return connection;
   }
 
   /** Ends a connection that has no call, and lets the server know. */
-  function leave(connection: Connection): void {
+  #leave(connection: Connection): void {
     connection.state = "leaving";
     connection.socket?.end(TERMINATE);
     setTimeout(() => connection.cut.abort(), STORE_GRACE_MS).unref();
@@ -269,69 +287,71 @@ export function openConnections(options: DatabaseOptions): Database {
    * Replaces the connections, because the name of the database may lead to another server by now; not again for a
    * moment, because the new ones may lead to the same.
    */
-  function renew(): void {
+  #renew(): void {
     const nowMs = performance.now();
-    if (nowMs < renewedMs + STORE_RENEW_MS) return;
-    renewedMs = nowMs;
-    writer = undefined;
-    dismiss();
+    if (nowMs < this.#renewedMs + STORE_RENEW_MS) return;
+    this.#renewedMs = nowMs;
+    this.#writer = undefined;
+    this.#dismiss();
   }
 
   /** Connections without a call leave now, the others after it. */
-  function dismiss(): void {
-    for (const connection of inState("idle")) leave(connection);
-    for (const connection of inState("busy")) connection.isStale = true;
+  #dismiss(): void {
+    for (const connection of this.#inState("idle")) this.#leave(connection);
+    for (const connection of this.#inState("busy")) connection.isStale = true;
   }
 
-  return {
-    async call<T>(work: (sql: Sql) => PromiseLike<T>) {
-      if (isClosed) throw new StoreUnavailable(CLOSED);
-      // While the database cannot be reached its callers fail at once: none of them waits for the next attempt.
-      const isAway = ({ attempts }: Server) => attempts.failure !== undefined && attempts.waitMs() > 0;
-      if (connections.size === 0 && servers.every(isAway)) throw failure();
-      const { promise, resolve, reject } = Promise.withResolvers<T>();
-      const call: Waiting = {
-        refuse: reject,
-        async run(connection) {
-          try {
-            const value = await untilInOrder(() => work(connection.sql));
-            return () => resolve(value);
-          } catch (error) {
-            if (isOfReader(error)) renew();
-            // The driver failed, so that what the connection does next is unknown.
-            if (!isPostgresError(error) && !(error instanceof LogConflict)) connection.cut.abort(error);
-            return () => reject(toFault(error));
-          }
-        },
-      };
-      const late = setTimeout(() => {
-        const isSent = !waiting.includes(call);
-        waiting = waiting.filter((one) => one !== call);
-        // A server that works ends a statement before.
-        reject(failure() ?? (isSent ? noWriter(new StoreUnavailable(LATE)) : new StoreUnavailable(LATE)));
-      }, timeoutMs);
-      waiting.push(call);
-      serveWaiting();
-      try {
-        return await promise;
-      } finally {
-        clearTimeout(late);
-      }
-    },
-    state: () => ({
-      in_use: connections.size - inState("idle").length,
-      idle: inState("idle").length,
-      waiting: waiting.length,
-    }),
-    async close() {
-      isClosed = true;
-      clearTimeout(timer);
-      refuseWaiting(new StoreUnavailable(CLOSED));
-      dismiss();
-      for (const { cut } of inState("connecting")) cut.abort();
-      await Promise.all([...connections].map(({ ended }) => ended));
-    },
-  };
+  async call<T>(work: (sql: Sql) => PromiseLike<T>): Promise<T> {
+    if (this.#isClosed) throw new StoreUnavailable(CLOSED);
+    // While the database cannot be reached its callers fail at once: none of them waits for the next attempt.
+    const isAway = ({ attempts }: Server) => attempts.failure !== undefined && attempts.waitMs() > 0;
+    if (this.#connections.size === 0 && this.#servers.every(isAway)) throw this.#failure();
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const call: Waiting = {
+      refuse: reject,
+      run: async (connection) => {
+        try {
+          const value = await untilInOrder(() => work(connection.sql));
+          return () => resolve(value);
+        } catch (error) {
+          if (isOfReader(error)) this.#renew();
+          // The driver failed, so that what the connection does next is unknown.
+          if (!isPostgresError(error) && !(error instanceof LogConflict)) connection.cut.abort(error);
+          return () => reject(toFault(error));
+        }
+      },
+    };
+    const late = setTimeout(() => {
+      const isSent = !this.#waiting.includes(call);
+      this.#waiting = this.#waiting.filter((one) => one !== call);
+      // A server that works ends a statement before.
+      reject(this.#failure() ?? (isSent ? noWriter(new StoreUnavailable(LATE)) : new StoreUnavailable(LATE)));
+    }, this.#options.timeoutMs);
+    this.#waiting.push(call);
+    this.#serveWaiting();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  state(): ReturnType<NonNullable<Store["connections"]>> {
+    return {
+      in_use: this.#connections.size - this.#inState("idle").length,
+      idle: this.#inState("idle").length,
+      waiting: this.#waiting.length,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#refuseWaiting(new StoreUnavailable(CLOSED));
+    this.#dismiss();
+    for (const { cut } of this.#inState("connecting")) cut.abort();
+    await Promise.all([...this.#connections].map(({ ended }) => ended));
+  }
 }
 
 function readAddress({ url, socketFolder, hosts }: DatabaseOptions, nth: number): ServerAddress {
