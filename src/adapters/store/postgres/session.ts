@@ -48,8 +48,9 @@ export async function beginSession(
   if (isCopy) set.push("set default_transaction_read_only = on;");
   await sql.unsafe([...set, ...OF_PLANS].join(" "));
   if (isCopy) return;
-  const [state] = await sql<
-    { readOnly: boolean }[]
-  >`select current_setting('transaction_read_only')::boolean as "readOnly"`;
+  // STORE-D-8: with a volatile function, as every read has one: pgpool sends both to the server that writes, also in a
+  // session whose other reads it sends to a standby.
+  const [state] = await sql<{ readOnly: boolean }[]>`
+    select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "readOnly"`;
   if (state?.readOnly) throw onlyReads();
 }

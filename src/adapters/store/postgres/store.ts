@@ -71,7 +71,7 @@ const serverOf = ({ postgres: url, socketFolder, hosts, tls }: PostgresPlace): S
 async function onTables<T>(server: Server, work: (call: Call) => Promise<T>): Promise<T> {
   const database = openConnections({ ...server, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 2 });
   try {
-    await refuseSharedSessions(database.call, server.isCopy);
+    await refuseSharedSessions(database.call);
     return await work(database.call);
   } finally {
     await database.close();

@@ -94,7 +94,8 @@ describe("STORE-D-8 a proxy that sends reads to a standby which lags", () => {
   });
 
   test("is found by the start and by the check, which look as one that only reads", async () => {
-    splitter.sends = (statement) => statement.includes("pg_backend_pid()") && splitter.sent % 2 === 0;
+    let looks = 0;
+    splitter.sends = (statement) => statement.includes("pg_backend_pid()") && looks++ % 2 === 0;
     for (const open of [openStore, openUnchangedStore])
       await assert.rejects(open({ postgres: splitter.url }), (fault) => {
         assert.ok(fault instanceof StoreMisplaced);
@@ -102,6 +103,20 @@ describe("STORE-D-8 a proxy that sends reads to a standby which lags", () => {
         return true;
       });
     assert.ok(splitter.sent > 0);
+  });
+
+  test("by the session, and what has a volatile function to the leader, as pgpool does by default, is used", async (t) => {
+    const isRead = (statement: string): boolean =>
+      /^\s*(?:select|with)\b/.test(statement) &&
+      !/\binsert\b|\bupdate\b|pg_is_in_recovery|set_config|now_ms/.test(statement);
+    splitter.sends = isRead;
+    for (const open of [openStore, openUnchangedStore]) {
+      const store = await open({ postgres: splitter.url });
+      t.after(() => store.close());
+      assert.equal(await store.facts.token("none"), undefined);
+      assert.deepEqual(await store.endings.isEnded([]), false);
+    }
+    assert.ok(splitter.sent > 0, "the looks are reads");
   });
 
   test("that began to after the start answers no read that decides, with or without rows", async (t) => {
