@@ -1,7 +1,6 @@
 /** The page on which a user gives the consent that an agent lacks, or refuses it (PAGE-D-10, PAGE-D-11, PAGE-D-25). */
 import type { DecisionView, Ways } from "./decision-parts.ts";
 import { decision, fact, problemOf, titleOf } from "./decision-parts.ts";
-import { isolated } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { inZone } from "./language.ts";
@@ -12,6 +11,7 @@ import {
   answersFor,
   besideDisc,
   chain,
+  headingName,
   idBeneath,
   partyName,
   partyTitle,
@@ -35,7 +35,7 @@ export const askPage = (view: AskView): Page => ({
       title: titleOf(view, texts.consentTitle(name), texts),
       body: html`
 ${problemOf(view, texts)}
-${besideDisc(agent, html`<h1>${texts.askHeading(isolated(name))}</h1>${idBeneath(agent, texts)}`, texts)}
+${besideDisc(agent, html`<h1>${texts.askHeading(headingName(agent, texts))}</h1>${idBeneath(agent, texts)}`, texts)}
 ${before.length === 0 ? undefined : chain([...before, agent], texts)}
 ${aboutParty(agent, texts, view.denied ? undefined : texts.askWhy)}
 ${reasonOf(view.reason, texts)}

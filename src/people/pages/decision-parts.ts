@@ -71,7 +71,7 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
 ${inJobPart(view, texts)}
-${view.at.map((one, index) => permissionsAt(one, view.ticked, index, texts))}
+${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
 ${furtherParties(view, texts)}
@@ -123,16 +123,22 @@ const scopesOf = ({ at }: DecisionView): readonly string[] => [
  */
 function permissionsAt(
   { target, permissions, limits }: DecisionView["at"][number],
-  ticked: DecisionView["ticked"],
+  { ticked, job }: Pick<DecisionView, "ticked" | "job">,
   index: number,
   texts: Texts,
 ): Html {
-  return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target, texts))}</legend>
+  // PAGE-D-35: where the one that asks gets nothing, it does not ask for itself.
+  const isForOthers = job?.own?.some((one) => isSame(one.target, target)) === false;
+  const asks = isForOthers ? texts.asksForOthers : texts.asksTo;
+  return html`<fieldset aria-describedby="tick-hint"><legend>${asks(targetName(target, texts))}</legend>
 ${index === 0 ? html`<p class="hint" id="tick-hint">${texts.tickHint}</p>` : undefined}
 ${permissions.map((one) => box("scope", one.box, html`${inLanguage(one.sentence, [texts.language])}`, "one", ticked?.scopes.includes(one.box)))}
 ${limitsAt(limits, ticked, index, texts)}
 </fieldset>`;
 }
+
+const isSame = (one: ShownTarget, other: ShownTarget): boolean =>
+  one.host === other.host && JSON.stringify(one.title) === JSON.stringify(other.title);
 
 /** One box takes all of it. */
 function everything({ at, job, ticked }: DecisionView, texts: Texts): Html | undefined {

@@ -48,15 +48,23 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
     job.alone ? html`<li>${texts.jobAlone}</li>` : undefined,
     maxTokens === undefined ? undefined : html`<li>${texts.jobTokens(maxTokens)}</li>`,
     maxDepth === undefined ? undefined : html`<li>${texts.jobDepth(maxDepth)}</li>`,
-    job.without.length === 0 ? undefined : html`<li>${texts.jobWithout}${listOf(job.without, texts)}</li>`,
     ...job.goOn.map((target) => html`<li>${texts.jobGoesOn(targetName(target, texts))}</li>`),
-    job.unasked.length === 0 ? undefined : html`<li>${texts.jobUnasked}${listOf(job.unasked, texts)}</li>`,
+    job.unasked.length === 0
+      ? undefined
+      : html`<li>${texts.jobUnasked}${inLineOrList(job.unasked, texts)}</li>`,
   ].filter((bound) => bound !== undefined);
   return html`<div class="job"><p>${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
 ${bounds.length === 0 ? undefined : html`<ul>${bounds}</ul>`}
-${besideIt(job.beside, texts)}
+${withoutIt(job, texts)}
 </div>`;
+}
+
+/** JOB-D-5: the click gives none of it, so that it stands folded. */
+function withoutIt({ without, beside }: JobView, texts: Texts): Html | undefined {
+  if (without.length === 0) return besideIt(beside, texts);
+  const more = beside.length === 0 ? undefined : html`<p>${texts.jobBeside}:</p>${besideList(beside, texts)}`;
+  return html`<details><summary>${texts.jobWithout}</summary>${listOf(without, texts)}${more}</details>`;
 }
 
 /** JOB-D-28: it has a title if it is one of ours, and else the server whose it is. */
@@ -118,7 +126,13 @@ export const briefly = (permissions: readonly PermissionView[], texts: Texts): H
 export const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>
   beside.length === 0
     ? undefined
-    : html`<details><summary>${texts.jobBeside}</summary>${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p></details>`;
+    : html`<details><summary>${texts.jobBeside}</summary>${besideList(beside, texts)}</details>`;
+
+const besideList = (beside: readonly PermissionView[], texts: Texts): Html =>
+  html`${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
+
+const inLineOrList = (permissions: readonly PermissionView[], texts: Texts): Html =>
+  permissions.length === 1 ? html` ${briefly(permissions, texts)}` : listOf(permissions, texts);
 
 const listOf = (permissions: readonly PermissionView[], texts: Texts): Html => {
   const items = permissions.map((one) => html`<li>${briefly([one], texts)}</li>`);

@@ -47,7 +47,7 @@ export function partyName(party: ShownParty, texts: Texts): Html {
 /** NAME-D-1: the same in lines of their own, where only phrases may stand. */
 export function partyLines(party: ShownParty, texts: Texts): Html {
   const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
-  const named = title === undefined ? id : isolated(title);
+  const named = title === undefined ? html`<span class="unnamed">${id}</span>` : isolated(title);
   return html`<strong>${named}</strong>${title === undefined ? undefined : html` <span class="id">${id}</span>`}${toldOf(party, texts)}`;
 }
 
@@ -55,9 +55,15 @@ export function partyLines(party: ShownParty, texts: Texts): Html {
 export function partyHeading(party: ShownParty, texts: Texts): { heading: Html; beneath?: Html } {
   const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
   return title === undefined
-    ? { heading: id }
+    ? { heading: html`<span class="unnamed">${id}</span>` }
     : { heading: isolated(title), beneath: html`<p class="id">${id}</p>` };
 }
+
+/** The same where a sentence is the heading; an id is set smaller, since it is longer than any title. */
+export const headingName = (party: ShownParty, texts: Texts): Html =>
+  titleOf(party, texts) === undefined
+    ? html`<span class="unnamed">${isolated(partyIdBrief(party))}</span>`
+    : isolated(partyTitle(party, texts));
 
 /** NAME-D-1: the id beneath a title, in brief. */
 export const idBeneath = (party: ShownParty, texts: Texts): Html | undefined =>

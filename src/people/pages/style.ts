@@ -49,6 +49,8 @@ main{background:var(--card);padding-bottom:1rem}
 footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.85rem;color:var(--quiet)}
 footer p{margin:.1rem 0}
 h1{font-size:1.35rem;line-height:1.25;margin:.35rem 0 .5rem}
+h1 .unnamed{display:block;font-size:1.05rem}
+.unnamed{font-size:.85rem}
 h2{font-size:1.2rem;margin:1.5rem 0 .25rem}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
 h4{font-size:1rem;margin:.75rem 0 0}
@@ -69,16 +71,18 @@ p a{display:inline-block;min-height:1.5rem}
 .chain li{display:inline}
 .chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;padding:.5rem 1rem .1rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.4rem 0;padding:.4rem 1rem .1rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .1rem;line-height:1.35}
 fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.25rem 0 0;padding:.3rem 0 0}
 .parties{border:0;padding:0;margin-bottom:0}
 .parties legend{margin-bottom:.35rem}
-.parties label{border:1px solid var(--line);border-radius:.5rem;padding:.4rem 1rem;margin:.4rem 0}
+.parties label{border:1px solid var(--line);border-radius:.5rem;padding:.35rem .6rem .35rem 1rem;margin:.35rem 0}
+.parties label span{line-height:1.3}
 .part,span.id{display:block;margin:0;color:var(--quiet);font-size:.85rem}
-.job{border-left:.25rem solid var(--accent);padding-left:.9rem;margin:.6rem 0;font-size:.9rem;line-height:1.4}
+.job{border-left:.25rem solid var(--accent);padding-left:.9rem;margin:.5rem 0;font-size:.9rem;line-height:1.35}
+.job ul{padding-left:1.1rem}
 .job p,.job li{margin:.1rem 0}
 .job h2{margin:.1rem 0 .2rem}
 label{display:flex;gap:.75rem;align-items:flex-start;padding:.25rem 0;line-height:1.35;cursor:pointer}

@@ -75,6 +75,7 @@ export const de: Texts = {
   answersFor: "Verantwortlich",
   identities: "Wer für wen arbeitet, mit technischem Namen",
   asksTo: (target) => html`Möchte bei ${target}`,
+  asksForOthers: (target) => html`Weitere Agenten sollen bei ${target}`,
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
   limits: "Nur innerhalb dieser Grenzen",
   limitsHint: "Wählen Sie ab, was Sie nicht erlauben.",
@@ -99,7 +100,7 @@ export const de: Texts = {
   signOutAt: (provider) => html`Auch bei ${provider} abmelden`,
   backTo: (host) => html`Zurück zu ${host}`,
   accountTitle: "Ihr Konto",
-  forSupport: "Nummer für den Support:",
+  forSupport: "Supportnummer:",
   askedHeading: "Offene Anfragen",
   weekHeading: "Die letzten sieben Tage",
   weekTold: (acts, agents) =>
@@ -112,8 +113,7 @@ export const de: Texts = {
   inJob: "Was Sie erlauben, gilt nur für diesen Auftrag, der schon läuft, und endet mit ihm:",
   inJobElsewhere:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
-  jobAsked:
-    "Was Sie erlauben, gilt nur für diesen Auftrag und endet mit ihm. Das anfragende Programm nennt ihn:",
+  jobAsked: "Gilt nur für diesen Auftrag und endet mit ihm. Das Programm nennt ihn:",
   jobAgents: "Weitere Agenten in diesem Auftrag",
   jobAlone: "Kein anderer Agent nimmt teil.",
   jobOwn: (what) => html`Von dem, was Sie unten ankreuzen, erhält es nur: ${what}`,

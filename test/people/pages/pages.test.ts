@@ -534,13 +534,29 @@ for (const [name, letters] of discs) {
 
 test("PAGE-D-37 a party that was not checked has a question mark, and letters are readable on every disc", () => {
   const parties = english(accountPage(ACCOUNT)).matchAll(
-    /aria-hidden="true">([^<]*)<\/span><div><h3[^>]*><bdi>([^<]*)/g,
+    /aria-hidden="true">([^<]*)<\/span><div><h3[^>]*>(?:<span[^>]*>)?<bdi>([^<]*)/g,
   );
   const found = new Map([...parties].map(([, letters, name]) => [name, letters]));
   assert.equal(found.get("An unverified program"), "?");
   assert.equal(found.get("claude.ai"), "C");
   assert.equal(found.get("spiffe://td.example/agents/sorting"), "S");
   for (const ground of DISCS) assert.ok(contrast("#ffffff", ground) >= 4.5, ground);
+});
+
+test("PAGE-D-35 at a target of which the one that asks gets nothing, the permissions are asked for further agents", () => {
+  const shown = english(SAMPLES["ask-job-bounded"] ?? assert.fail());
+  const legends = [...shown.matchAll(/<legend>(.*?)<\/legend>/g)].map(([, legend = ""]) =>
+    legend.replaceAll(/<[^>]*>/g, ""),
+  );
+  assert.ok(legends.includes("At Trips (api.example) it asks to"), legends.join());
+  assert.ok(legends.includes("At Notes (notes.example) it asks for further agents to"), legends.join());
+});
+
+test("JOB-D-5 what the agent may do without the job is told, folded, since the click gives none of it", () => {
+  const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
+  const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
+  assert.match(folded, /read your notes.*without asking you:/s);
+  assert.match(shown.replace(folded, ""), /Whatever you tick.*read your notes/s);
 });
 
 test("PAGE-D-41 the operator's logo of an agent stands in place of its disc, and no word of another server brings one", () => {
