@@ -5,6 +5,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { after, before, test } from "node:test";
+import { makeProfile } from "../scripts/dev-profile.ts";
 import { makeRelease } from "../scripts/release.ts";
 import { freePorts } from "../scripts/server-process.ts";
 
@@ -100,6 +101,14 @@ const broken: readonly (readonly [what: string, change: (folder: string) => void
     /^Mandate \S+ is not the file of this release \(its SHA-256 is [0-9a-f]{64}, and not [0-9a-f]{64}\): unpack the archive again\.\n$/,
   ],
   [
+    "whose own digest is another one",
+    (folder) => {
+      const file = join(folder, "package.json");
+      writeFileSync(file, readFileSync(file, "utf8").replace(/("sha256": ")./, "$1x"));
+    },
+    /^Mandate \S+ is not the file of this release \(its SHA-256 is [0-9a-f]{64}, and not x[0-9a-f]{63}\): unpack the archive again\.\n$/,
+  ],
+  [
     "without its migrations",
     (folder) => rmSync(join(folder, "sql"), { recursive: true }),
     /^Mandate \S+\/sql is missing: unpack the whole archive again\.\n$/,
@@ -120,6 +129,41 @@ for (const [what, change, told] of broken) {
     assert.deepEqual({ status, stdout }, { status: 2, stdout: "" });
   });
 }
+
+test("an archive of which one byte was changed does not have the sum that was published with it", () => {
+  const folder = mkdtempSync(join(parent, "sum-"));
+  const bytes = readFileSync(archive);
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+  writeFileSync(join(folder, basename(archive)), bytes);
+  cpSync(join(dirname(archive), "SHA256SUMS"), join(folder, "SHA256SUMS"));
+  const { status, stdout } = spawnSync("sha256sum", ["--check", "--strict", "SHA256SUMS"], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, LC_ALL: "C" },
+  });
+  assert.deepEqual({ status, stdout }, { status: 1, stdout: `${basename(archive)}: FAILED\n` });
+});
+
+test("where nothing can be written a release does not start, and says so in one line", async () => {
+  const folder = join(parent, "readable");
+  const [port = 0, idpPort = 0] = await freePorts(2);
+  const { configFile } = await makeProfile(folder, { port, idpPort });
+  execFileSync("chmod", ["a+rx", parent]);
+  execFileSync("chmod", ["-R", "a=rX", folder]);
+  // An administrator may write everywhere, so that the server runs as another user.
+  const isAdministrator = process.getuid?.() === 0;
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["--disable-warning=ExperimentalWarning", join(unpacked, "bin/mandate.mjs"), "--config", configFile],
+    { encoding: "utf8", env: PLAIN, ...(isAdministrator ? { uid: 65534, gid: 65534 } : {}) },
+  );
+  execFileSync("chmod", ["-R", "u+w", folder]);
+  assert.match(
+    stderr,
+    /^The store in \S+ is not available: \S+mandate\.sqlite: cannot be opened: this user may not write it: change its owner or mode\n$/,
+  );
+  assert.deepEqual({ status, stdout }, { status: 3, stdout: "" });
+});
 
 test("a release that may not read its own folder names the flag, in one line", () => {
   const { status, stderr } = start(

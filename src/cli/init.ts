@@ -134,7 +134,15 @@ function writeAll(
   configs: ReadonlyMap<string, JsonObject>,
 ): Result<readonly string[], readonly string[]> {
   const existed = existsSync(folder);
-  const make = (path: string): void => void mkdirSync(path, { recursive: true, mode: 0o700 });
+  const make = (path: string): void => {
+    try {
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+    } catch (fault) {
+      // Where the disk is read-only, the platform says that of one folder alone, and of several ENOENT.
+      if (!existed) mkdirSync(folder, { mode: 0o700 });
+      throw fault;
+    }
+  };
   const removeAll = (): void => {
     if (!existed) rmSync(folder, { recursive: true, force: true });
     else for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
