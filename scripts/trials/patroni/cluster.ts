@@ -241,8 +241,9 @@ export async function startCluster(isSynchronous: boolean): Promise<Cluster> {
       for (const member of cluster.members) {
         if (member === leader) continue;
         for (const pid of postgresOf(member)) {
-          const title = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-          if (title.includes("walreceiver")) process.kill(pid, held ? "SIGSTOP" : "SIGKILL");
+          // A process of PostgreSQL may have ended since it was listed.
+          const { stdout } = spawnSync("ps", ["-o", "cmd=", "-p", String(pid)], { encoding: "utf8" });
+          if (stdout.includes("walreceiver")) process.kill(pid, held ? "SIGSTOP" : "SIGKILL");
         }
       }
     },

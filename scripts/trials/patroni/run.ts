@@ -3,6 +3,7 @@
  * gone while its replicas are behind. All that was answered is matched with rows and events afterwards.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { until } from "../../../test/support/until.ts";
@@ -18,6 +19,7 @@ const FAMILIES = 24;
 const CALM_MS = 6_000;
 const AFTER_MS = 8_000;
 const PROBE_MS = 25;
+const PROBE_LATE_MS = 2_000;
 const WRITES_MS = 60_000;
 const PAUSED_MS = 34_000;
 const CUT_MS = 38_000;
@@ -155,6 +157,8 @@ async function play(cluster: Cluster, way: Way, scene: Scene, synchronous: boole
     await sleep(CALM_MS);
     const faultMs = performance.now();
     const happened = scene.happen(cluster, leader);
+    // It is awaited below; unhandled until then, a fault would end this process and leave the cluster.
+    happened.catch(() => undefined);
     await Promise.race([
       until(() => probe.after(leader, faultMs) !== undefined, "a writer"),
       sleep(WRITES_MS),
@@ -179,15 +183,24 @@ async function play(cluster: Cluster, way: Way, scene: Scene, synchronous: boole
 function watchWriters(cluster: Cluster, urlOf: (member: Member) => string) {
   const seen: { member: Member; ms: number; ok: boolean }[] = [];
   let going = true;
+  // By one connection until it fails, because to connect each time keeps a busy machine busier than what it watches.
   const watch = async (member: Member): Promise<void> => {
+    let sql = connect(urlOf(member));
     while (going) {
-      const ok = await query(urlOf(member), "insert into probe values (now())").then(
+      const late = AbortSignal.timeout(PROBE_LATE_MS);
+      const write = sql`insert into probe values (now())`.then(
         () => true,
         () => false,
       );
+      const ok = await Promise.race([write, once(late, "abort").then(() => false)]);
       seen.push({ member, ms: performance.now(), ok });
+      if (!ok) {
+        void sql.end({ timeout: 1 }).catch(() => undefined);
+        sql = connect(urlOf(member));
+      }
       await sleep(PROBE_MS);
     }
+    await sql.end({ timeout: 1 }).catch(() => undefined);
   };
   for (const member of cluster.members) void watch(member);
   return {
@@ -284,8 +297,11 @@ async function judge({ site, load, times, scene, synchronous, url }: Played) {
   };
 }
 
+const connect = (url: string): postgres.Sql =>
+  postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
+
 async function query(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
-  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
+  const sql = connect(url);
   try {
     return await sql.unsafe(text);
   } finally {

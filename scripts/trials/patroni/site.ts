@@ -83,7 +83,11 @@ export async function openSite(url: string, direct: () => string, count: number)
       },
     },
     { postgres: url, files: files(provider) },
-  );
+  ).catch(async (fault) => {
+    // Left open, it would keep the trial from ending.
+    await provider.close();
+    throw fault;
+  });
   const servers = [world.server];
   while (servers.length < count) servers.push(await world.beside(`instance-${servers.length + 1}`));
   // A source may have 256 connections, and each request that is held has one.
