@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
@@ -307,6 +308,24 @@ test("FEDC-D-3 beside a client that authenticates, the JWT of a workload is no s
     [answer.body.error, await reasonOf(answer)],
     [MALFORMED, "subject_issuer_not_accepted_as_type"],
   );
+});
+
+test("WAG-5-2, FEDC-D-3 a client that its certificate proves is the client of the JWT that it brings, whatever that would prove alone", async () => {
+  const { keyPem: key, chainPem: cert } = await mintX509Svid(world.trustDomain, workload("agents/planner"));
+  const exchange = await world.token(alone(cloud.token()), {}, { key, cert });
+  assert.deepEqual(
+    [exchange.body.error, await reasonOf(exchange)],
+    [MALFORMED, "subject_issuer_not_accepted_as_type"],
+  );
+  const grant = await world.token(byGrant(cloud.token(), { audience: API }), {}, { key, cert });
+  assert.deepEqual([grant.body.error, await reasonOf(grant)], ["invalid_grant", "no_rule"]);
+  for (const { headers } of [exchange, grant]) {
+    const event = (await world.events()).find(
+      (one) => (one.request as { id?: string })?.id === headers["x-request-id"],
+    );
+    const { client_id } = (event ?? assert.fail()).client as Record<string, unknown>;
+    assert.equal(client_id, workload("agents/planner"));
+  }
 });
 
 const told: [string, () => string, string][] = [
