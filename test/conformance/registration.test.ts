@@ -871,6 +871,12 @@ const statements: readonly (readonly [string, () => unknown, string, string])[] 
     "software_missing",
   ],
   [
+    "CONF-D-7, RFC8725-3.12-v1 an event of its issuer",
+    () => state({ events: {} }),
+    "invalid",
+    "untyped_event",
+  ],
+  [
     "RFC7591-3.2.2-7 of an issuer that is not trusted for statements",
     () => state({ iss: "https://other.example" }),
     "unapproved",

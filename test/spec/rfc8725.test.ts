@@ -14,6 +14,7 @@ import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import {
   ASSERTION_ALGORITHMS,
   checkAlgorithm,
+  checkKind,
   checkType,
   JWT_TYPES,
   OWN_ALGORITHMS,
@@ -144,6 +145,43 @@ for (const [name, allowed, alg, want] of algorithms) {
   test(name, () => {
     const got = checkAlgorithm(header(alg), allowed);
     assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+/** Members that tell a kind, with what each makes of a JWT where it is not lawful. */
+const TELLING = {
+  events: "untyped_event",
+  nonce: "untyped_id_token",
+  at_hash: "untyped_id_token",
+  c_hash: "untyped_id_token",
+  act: "jwt_of_actor",
+  may_act: "jwt_of_actor",
+} as const;
+/** Every place where a JWT of others is taken; a new one answers here, or does not compile. */
+const LAWFUL: Record<Parameters<typeof checkKind>[1], readonly (keyof typeof TELLING)[]> = {
+  clientAssertion: [],
+  jwtSvid: [],
+  workload: [],
+  softwareStatement: [],
+  grant: ["act", "may_act"],
+  subjectToken: ["act", "may_act"],
+  typedAccessToken: ["act", "may_act", "nonce", "at_hash", "c_hash"],
+  idToken: ["act", "may_act", "nonce", "at_hash", "c_hash"],
+  consentToken: ["act", "may_act"],
+  signIn: ["may_act", "nonce", "at_hash", "c_hash"],
+  logoutToken: ["events"],
+  securityEvent: ["events"],
+  dpopProof: ["nonce"],
+};
+for (const [place, lawful] of Object.entries(LAWFUL)) {
+  test(`CONF-D-7, RFC8725-3.12-v1 of the members that tell a kind, ${lawful.join(", ") || "none"} may stand in a JWT as ${place}`, () => {
+    for (const [member, kind] of Object.entries(TELLING)) {
+      for (const value of ["x", null, {}]) {
+        const got = checkKind({ iss: "https://a.example", [member]: value }, place as keyof typeof LAWFUL);
+        const isLawful = lawful.some((one) => one === member);
+        assert.equal(got.ok ? "ok" : got.error.kind, isLawful ? "ok" : kind, member);
+      }
+    }
   });
 }
 
