@@ -33,6 +33,7 @@ import { runRotation } from "./trials/rotation.ts";
 import { runSignals } from "./trials/signals.ts";
 import { runSpring } from "./trials/spring.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
+import { controlSuite } from "./trials/suite-control.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
 import { runThrottle } from "./trials/throttle.ts";
@@ -74,6 +75,7 @@ const TRIALS: Trials = new Map([
   ["signals", { rounds: 50, run: runSignals }],
   ["spring", { rounds: 1, run: runSpring }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
+  ["suite-control", { rounds: 47, run: controlSuite }],
   ["throttle", { rounds: 1, run: runThrottle }],
   ["upgrade", { rounds: 2, run: runUpgrade }],
 ]);

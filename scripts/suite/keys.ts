@@ -25,6 +25,8 @@ export const base64url = (data: string | Uint8Array): string => Buffer.from(data
 export const sha256 = (data: string | Uint8Array): string =>
   createHash("sha256").update(data).digest("base64url");
 export const seconds = (): number => Math.floor(Date.now() / 1000);
+/** Times of a JWT that has expired, and is not so old that a limit of age alone would refuse it. */
+export const expired = (): Json => ({ iat: seconds() - 260, exp: seconds() - 200 });
 export const randomId = (): string => randomBytes(16).toString("base64url");
 
 /** RFC 7638. */

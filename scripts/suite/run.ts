@@ -17,7 +17,7 @@ const USAGE = `npm run suite -- [--adapter FILE] [--issuer URL] [--client ID --s
   --resource URI         the API to ask tokens for; --scope SCOPE: its scope
   --offers A,B           without an adapter: what the server offers besides client credentials
   --ca FILE              the authority of the server's certificate, PEM
-  --only PREFIX          only checks whose id begins so
+  --only PREFIX,…        only checks whose id begins so, and what they rest on
   --all                  print the passed ones too, and what was sent and received of each
   --json FILE, --junit FILE   reports`;
 
@@ -67,7 +67,7 @@ if (values.help === true) {
   const run = await runSuite(adapter === undefined ? small() : await adapterOf(adapter), {
     ...(issuer !== undefined && { issuer }),
     ...(ca !== undefined && { ca: readFileSync(ca, "utf8") }),
-    ...(only !== undefined && { only }),
+    ...(only !== undefined && { only: only.split(",") }),
   });
   console.log(toText(run, all));
   if (json !== undefined) writeFileSync(json, toJson(run));

@@ -13,8 +13,8 @@ export type Asked = {
   issuer?: string;
   /** PEM of further authorities. */
   ca?: string;
-  /** Only checks whose id begins so. */
-  only?: string;
+  /** Only checks whose id begins with one of these, and what they rest on. */
+  only?: readonly string[];
   onResult?(result: Result): void;
 };
 
@@ -62,14 +62,23 @@ async function findMetadata(issuer: string, ca: readonly string[]): Promise<Json
   return {};
 }
 
-async function askAll(c: Context, { only = "", onResult }: Asked): Promise<Result[]> {
+/** Those that are wanted, after those that they rest on. */
+function chosen(only: readonly string[] | undefined) {
+  const all = AREAS.flatMap(({ area, checks }) => checks.map((check) => ({ area, check })));
+  if (only === undefined) return all;
+  const wanted = new Set(
+    all.map(({ check }) => check.id).filter((id) => only.some((one) => id.startsWith(one))),
+  );
+  for (const { check } of all.toReversed())
+    if (wanted.has(check.id) && check.basis !== undefined) wanted.add(check.basis);
+  return all.filter(({ check }) => wanted.has(check.id));
+}
+
+async function askAll(c: Context, { only, onResult }: Asked): Promise<Result[]> {
   const outcomes = new Map<string, Outcome>();
   const results: Result[] = [];
-  const all = AREAS.flatMap(({ area, checks }) => checks.map((check) => ({ area, check })));
-  const bases = new Set(all.filter(({ check }) => check.id.startsWith(only)).map(({ check }) => check.basis));
-  for (const { area, check } of all) {
+  for (const { area, check } of chosen(only)) {
     const { id, clause, must } = check;
-    if (!id.startsWith(only) && !bases.has(id)) continue;
     c.exchanged.length = 0;
     const { outcome, note } = await askOne(c, check, outcomes);
     outcomes.set(id, outcome);

@@ -81,7 +81,9 @@ export async function makeScene(): Promise<Scene> {
       "cache-control": cache,
       ...(location !== undefined && { location }),
     };
-    return response.writeHead(status, headers).end(page.body);
+    // In parts, so that a reader learns the length by reading.
+    response.writeHead(status, headers).write(page.body);
+    return response.end();
   });
   await new Promise<void>((resolve) => web.listen(0, "127.0.0.1", resolve));
   const address = web.address();

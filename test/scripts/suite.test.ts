@@ -4,11 +4,13 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { MAIN } from "../../scripts/server-process.ts";
-import { adapter } from "../../scripts/suite/adapters/mandate.ts";
+import { adapter, startMandate } from "../../scripts/suite/adapters/mandate.ts";
 import { AREAS } from "../../scripts/suite/checks/all.ts";
 import { toJson, toJunit, toText } from "../../scripts/suite/report.ts";
 import type { Run } from "../../scripts/suite/runner.ts";
 import { runSuite } from "../../scripts/suite/runner.ts";
+import { failedAt } from "../../scripts/trials/suite-control.ts";
+import { MUTATIONS } from "../../scripts/trials/suite-mutations.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SUITE = "scripts/suite";
@@ -16,8 +18,7 @@ const checks = AREAS.flatMap(({ checks: some }) => some);
 
 let run: Run;
 before(async () => {
-  process.env.MANDATE = MAIN;
-  run = await runSuite(adapter);
+  run = await runSuite({ ...adapter, start: startMandate(MAIN) });
 });
 
 test("the suite passes at this server: no check failed, is not offered or could not be asked", () => {
@@ -65,4 +66,31 @@ test("the reports of the suite have each check and what was sent, and no secret"
     assert.doesNotMatch(report, /eyJ[\w-]+\.eyJ[\w-]+\.[\w-]{10}/);
     assert.doesNotMatch(report, /basic [\w+/=]{20}/i);
   }
+});
+
+/** One of each of ten areas; `npm run trials -- suite-control` asks all of them, with the whole suite. */
+const BROKEN = [
+  "RFC8414-3.3-1",
+  "RFC7523-3-14",
+  "RFC8705-3.1-2",
+  "RFC8693-4.1-5",
+  "PROD-2.6-6",
+  "IDJAG-4.4.1-4",
+  "CIMD-4-2",
+  "RFC9449-4.3-8",
+  "RFC8693-2.1-25",
+  "WAG-6.3-1",
+];
+
+for (const clause of BROKEN) {
+  const mutation = MUTATIONS.find(([, , , broken]) => broken === clause);
+  test(`the suite names the clause that a server breaks: ${clause}`, async () => {
+    assert.ok(mutation);
+    assert.ok((await failedAt(mutation, "clause")).includes(clause));
+  });
+}
+
+test("each line that the negative control changes stands once in its file", () => {
+  for (const [file, from] of MUTATIONS)
+    assert.equal(readFileSync(join(ROOT, "src", file), "utf8").split(from).length, 2, `${file}: ${from}`);
 });

@@ -3,16 +3,17 @@ import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import { FEATURES } from "../parties.ts";
 import { startProcess } from "../process.ts";
-import type { Adapter } from "../types.ts";
+import type { Scene } from "../scene.ts";
+import type { Adapter, Started } from "../types.ts";
 import { configurationOf } from "./mandate-configuration.ts";
 
-export const adapter: Adapter = {
-  server: "Mandate",
-  offers: FEATURES,
-  async start(scene) {
-    const program = process.env.MANDATE ?? join(import.meta.dirname, "../../../src/main.ts");
-    const ports: [number, number] = [await scene.freePort(), await scene.freePort()];
-    const configuration = configurationOf(scene, ports);
+const PROGRAM = process.env.MANDATE ?? join(import.meta.dirname, "../../../src/main.ts");
+
+/** `program` is the file that Node runs. */
+export const startMandate =
+  (program: string) =>
+  async (scene: Scene): Promise<Started> => {
+    const configuration = configurationOf(scene, [await scene.freePort(), await scene.freePort()]);
     scene.write("ca.pem", scene.ca);
     scene.write("key.pem", scene.server.key);
     scene.write("cert.pem", scene.server.cert);
@@ -27,5 +28,6 @@ export const adapter: Adapter = {
     const { stop } = await startProcess([process.execPath, ...words], /listens on .*:\d+\.(\n|$)/);
     const { issuer } = configuration;
     return { issuer, ca: scene.ca, signals: `${issuer}/signals/idp`, stop };
-  },
-};
+  };
+
+export const adapter: Adapter = { server: "Mandate", offers: FEATURES, start: startMandate(PROGRAM) };

@@ -153,6 +153,13 @@ export const impersonation = area(
       issues("client_id is the client", ({ client_id: id }, c) => id === c.roles.crew.id),
     ],
     [
+      "impersonation.type-alone",
+      "RFC8693-2.1-19",
+      "An actor_token_type without token is invalid_request, also where no actor is needed.",
+      (c) => c.impersonate("crew", { actor_token_type: JWT }),
+      refused("invalid_request"),
+    ],
+    [
       "impersonation.without-right",
       "RFC8693-2.1-4",
       "A client that may only delegate does not impersonate.",

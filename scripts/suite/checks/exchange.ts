@@ -2,7 +2,7 @@
 import type { Context } from "../context.ts";
 import { ACCESS_TOKEN, JWT } from "../context.ts";
 import type { Json } from "../keys.ts";
-import { isJwt, makeKey, seconds, withBadSignature } from "../keys.ts";
+import { expired, isJwt, makeKey, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
 import type { Row } from "../table.ts";
 import { area } from "../table.ts";
@@ -266,7 +266,7 @@ export const exchange = area("token exchange", { needs: ["delegation"], basis: "
   ],
   subject("other-key", "by another key under the same kid", (c) => ({ key: makeKey(c.scene.idp.key.kid) })),
   subject("alg-none", "with alg none", () => ({ header: { alg: "none" } })),
-  subject("expired", "that has expired", () => ({ claims: { iat: seconds() - 900, exp: seconds() - 600 } })),
+  subject("expired", "that has expired", () => ({ claims: expired() })),
   subject("not-yet", "that is not yet valid", () => ({ claims: { nbf: seconds() + 600 } })),
   subject("other-audience", "for another audience", () => ({
     claims: { aud: "https://other-server.example" },
@@ -302,9 +302,7 @@ export const exchange = area("token exchange", { needs: ["delegation"], basis: "
     BAD,
   ),
   actor("bad-signature", "with a bad signature", (c) => withBadSignature(c.svid("planner"))),
-  actor("expired", "that has expired", (c) =>
-    c.svid("planner", { claims: { iat: seconds() - 900, exp: seconds() - 600 } }),
-  ),
+  actor("expired", "that has expired", (c) => c.svid("planner", { claims: expired() })),
   actor("other-key", "by a key that is not trusted", (c) => c.svid("planner", { key: makeKey("svid-1") })),
   actor("other-audience", "for another audience", (c) =>
     c.svid("planner", { claims: { aud: "https://other.example" } }),

@@ -2,7 +2,7 @@
 import type { Context, Form } from "../context.ts";
 import { ID_JAG, JWT } from "../context.ts";
 import type { Answer } from "../http.ts";
-import { claimsOf, headerOf, isSignedBy, seconds } from "../keys.ts";
+import { claimsOf, expired, headerOf, isSignedBy, seconds } from "../keys.ts";
 import { area } from "../table.ts";
 import { answers, notGiven, refused, scopesOf, that } from "../verdicts.ts";
 
@@ -218,8 +218,7 @@ export const idJags = area("ID-JAG, issued", { needs: ["id_jag"], basis: "id-jag
     "id-jag.expired",
     "IDJAG-4.3.3-1",
     "An ID token that has expired is refused.",
-    (c) =>
-      c.askIdJag({ subject_token: c.idToken({ claims: { iat: seconds() - 900, exp: seconds() - 600 } }) }),
+    (c) => c.askIdJag({ subject_token: c.idToken({ claims: expired() }) }),
     notGiven,
   ],
   [

@@ -1,7 +1,7 @@
 /** JWT authorization grants and ID-JAG, as the server that redeems them. */
 import type { Context } from "../context.ts";
 import { JWT_BEARER } from "../context.ts";
-import { makeKey, seconds, withBadSignature } from "../keys.ts";
+import { expired, makeKey, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
 import type { Row } from "../table.ts";
 import { area } from "../table.ts";
@@ -89,7 +89,7 @@ export const jwtGrants = area("JWT grants, redeemed", { needs: ["jwt_grants"], b
     claims: { iss: c.scene.idp.issuer },
   })),
   changed("expired", "RFC7523-3-10", "that has expired", () => ({
-    claims: { iat: seconds() - 900, exp: seconds() - 600 },
+    claims: expired(),
   })),
   changed("no-exp", "RFC7523-3-10", "without exp", () => ({ claims: { exp: undefined } })),
   changed("not-yet", "RFC7523-3-12", "that is not yet valid", () => ({ claims: { nbf: seconds() + 600 } })),
@@ -198,7 +198,7 @@ export const idJagGrants = area(
       claims: { resource: "https://unknown.suite.example" },
     })),
     jag("expired", "EMA-7.4.2-1", "that has expired", () => ({
-      claims: { iat: seconds() - 900, exp: seconds() - 600 },
+      claims: expired(),
     })),
     jag("no-sub", "EMA-7.4.1-2", "without sub", () => ({ claims: { sub: undefined } })),
     jag("no-jti", "IDJAG-3.1-6", "without jti", () => ({ claims: { jti: undefined } })),

@@ -1,7 +1,7 @@
 /** Workloads of a platform, which bring its JWT as a grant and are not registered. */
 import type { Context } from "../context.ts";
 import { BY_JWT, JWT } from "../context.ts";
-import { makeKey, seconds, withBadSignature } from "../keys.ts";
+import { expired, makeKey, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
 import type { Row } from "../table.ts";
 import { area } from "../table.ts";
@@ -59,7 +59,7 @@ export const platforms = area("platform grants", { needs: ["platform_grants"], b
     claims: { iss: c.scene.untrusted.issuer },
   })),
   wrong("expired", "WIF-J-1", "that has expired", () => ({
-    claims: { iat: seconds() - 900, exp: seconds() - 600 },
+    claims: expired(),
   })),
   wrong("no-exp", "WIF-J-1", "without exp", () => ({ claims: { exp: undefined } })),
   wrong("long", "PLAT-D-5", "that lives for a day", () => ({ claims: { exp: seconds() + 86_400 } })),
