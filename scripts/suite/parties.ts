@@ -6,6 +6,7 @@ import type { Key } from "./keys.ts";
 export const FEATURES = [
   "metadata",
   "client_credentials",
+  "resource",
   "client_secret_post",
   "private_key_jwt",
   "spiffe_jwt",
@@ -52,7 +53,7 @@ export type Client = { id: string; method: Method; secret?: string; key?: Key; i
 /** The parts that checks play. */
 export const ROLES = {
   machine: "a client with a secret: client credentials at `api` and `other`",
-  second: "another one of the same kind",
+  second: "another one, with its secret in the body",
   signer: "a client with a key: client credentials at `api`",
   pki: "a client with a certificate of the suite's authority: client credentials at `api`",
   pinned: "a client with a certificate that it signed itself: client credentials at `api`",

@@ -148,7 +148,7 @@ export async function makeScene(): Promise<Scene> {
     trustDomain: { name: TRUST_DOMAIN, bundle, key: svidKey, authority: anchor },
     clients: {
       machine: bySecret("machine"),
-      second: bySecret("second"),
+      second: { ...bySecret("second"), method: "client_secret_post" },
       signer: byOwnKey("signer"),
       pki: byTls("pki", "tls_client_auth"),
       pinned: byTls("pinned", "self_signed_tls_client_auth"),

@@ -158,7 +158,7 @@ export const clientAssertions = area(
     ],
     [
       "assertion.garbage",
-      "RFC7519-7.2-1",
+      "RFC7521-4.2.1-1",
       "What is no JWT is invalid_client.",
       (c) => send(c, "e30.e30", { client_id: c.roles.signer.id }),
       WRONG,

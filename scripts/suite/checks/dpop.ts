@@ -19,6 +19,11 @@ const wrong = (id: string, clause: string, what: string, changes: (c: Context) =
   (c) => ask(c, c.proof(changes(c))),
   WRONG,
 ];
+async function replayed(c: Context): Promise<Answer> {
+  const once = c.proof({ claims: { jti: randomId() } });
+  await c.tokenOf(ask(c, once));
+  return ask(c, once);
+}
 const jktOf = ({ cnf }: Json): unknown => (cnf as Json | undefined)?.jkt;
 const expected = (c: Context): string => thumbprint(bareJwk(c.proofKey.privateKey));
 
@@ -95,16 +100,14 @@ export const dpop = area("DPoP", { needs: ["dpop"], basis: "dpop.good" }, [
   wrong("crit", "RFC7515-4.1.11-1", "with a critical header member", () => ({
     header: { crit: ["suite"], suite: 1 },
   })),
+  ["dpop.replay", "RFC9449-11.1-2", "A proof is good for one request.", (c) => replayed(c), notGiven],
   [
-    "dpop.replay",
-    "RFC9449-11.1-2",
-    "A proof is good for one request.",
-    async (c) => {
-      const once = c.proof({ claims: { jti: randomId() } });
-      await c.tokenOf(ask(c, once));
-      return ask(c, once);
-    },
+    "dpop.replay-code",
+    "RFC9449-5-3",
+    "A proof that was used is invalid_dpop_proof.",
+    (c) => replayed(c),
     WRONG,
+    { basis: "dpop.replay" },
   ],
   [
     "dpop.no-authentication",

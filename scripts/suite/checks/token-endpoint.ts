@@ -56,9 +56,14 @@ export const tokenEndpoint = area(
     [
       "token.scope-told",
       "RFC6749-5.1-4",
-      "A scope that is not the requested one is told: a request without scope has one in its answer.",
+      "A scope that is not the requested one is told: to a request without scope, that of the token.",
       (c) => c.clientCredentials("machine", { scope: undefined }),
-      answers("a scope", ({ scope }) => scopesOf(scope).length > 0),
+      that("invalid_scope, a scope in the answer, or a token without one", async ({ status, body }, c) => {
+        if (status !== 200) return body.error === "invalid_scope";
+        return (
+          scopesOf(body.scope).length > 0 || scopesOf((await c.read(body.access_token)).scope).length === 0
+        );
+      }),
     ],
     [
       "token.get",
@@ -127,6 +132,15 @@ export const tokenEndpoint = area(
       refused("invalid_scope"),
     ],
     [
+      "token.dropped-scope",
+      "RFC6749-3.3-3",
+      "A scope that is not given is not dropped in silence.",
+      (c) => c.clientCredentials("machine", { scope: `${c.names.read} suite-no-such-scope` }),
+      that("invalid_scope, or the scope that is left", ({ status, body }, c) =>
+        status === 200 ? scopesOf(body.scope).join(" ") === c.names.read : body.error === "invalid_scope",
+      ),
+    ],
+    [
       "token.malformed-scope",
       "RFC6749-3.3-1",
       "A scope with a character outside its grammar is invalid_scope.",
@@ -165,7 +179,7 @@ export const tokenEndpoint = area(
         const { aud } = await c.read(body.access_token);
         return [aud].flat().join() === c.names.api;
       }),
-      { needs: ["client_credentials", "jwt_access_tokens"] },
+      { needs: ["client_credentials", "jwt_access_tokens", "resource"] },
     ],
     [
       "token.resource-fragment",
@@ -173,6 +187,7 @@ export const tokenEndpoint = area(
       "A resource with a fragment is invalid_target.",
       (c) => c.clientCredentials("machine", { resource: `${c.names.api}#part` }),
       refused("invalid_target"),
+      { needs: ["client_credentials", "resource"] },
     ],
     [
       "token.resource-relative",
@@ -180,6 +195,7 @@ export const tokenEndpoint = area(
       "A resource that is no absolute URI is invalid_target.",
       (c) => c.clientCredentials("machine", { resource: "/api" }),
       refused("invalid_target"),
+      { needs: ["client_credentials", "resource"] },
     ],
     [
       "token.resource-unknown",
@@ -187,6 +203,7 @@ export const tokenEndpoint = area(
       "A resource that is not known is invalid_target.",
       (c) => c.clientCredentials("machine", { resource: "https://unknown.suite.example" }),
       refused("invalid_target"),
+      { needs: ["client_credentials", "resource"] },
     ],
     [
       "client.wrong-secret",
@@ -277,7 +294,7 @@ export const tokenEndpoint = area(
       "client.body",
       "RFC6749-2.3.1-3",
       "A client with a secret in the body gets a token.",
-      (c) => c.clientCredentials({ ...c.roles.machine, method: "client_secret_post" }),
+      (c) => c.clientCredentials("second"),
       given,
       { needs: ["client_credentials", "client_secret_post"] },
     ],
@@ -285,7 +302,7 @@ export const tokenEndpoint = area(
       "client.body-wrong-secret",
       "RFC6749-2.3.1-3",
       "A wrong secret in the body is invalid_client.",
-      (c) => c.clientCredentials({ ...c.roles.machine, method: "client_secret_post", secret: WRONG }),
+      (c) => c.clientCredentials({ ...c.roles.second, secret: WRONG }),
       refused("invalid_client"),
       { needs: ["client_credentials", "client_secret_post"], basis: "client.body" },
     ],
