@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { create } from "tar";
 import { bundle } from "./release/bundle.ts";
 import type { Package } from "./release/sbom.ts";
@@ -25,7 +25,10 @@ const TAKEN = [
   { to: ".", from: ".github", which: /^(CHANGELOG|STABILITY|SECURITY)\.md$/ },
 ] as const;
 
-type Made = { folder: string; archive: string };
+/** The suite for any authorization server, which stands alone. */
+const SUITE = "scripts/suite";
+
+type Made = { folder: string; archive: string; suite: string };
 
 /** `to` is emptied first. */
 export async function makeRelease(to: string): Promise<Made> {
@@ -51,8 +54,25 @@ export async function makeRelease(to: string): Promise<Made> {
     ),
   ]);
   files.set("SHA256SUMS", sums([...files].map(([file, text]) => [file, sha256(text)])));
-  const folder = join(to, name);
   rmSync(to, { recursive: true, force: true });
+  const archive = await pack(to, name, files, at);
+  const suite = await pack(to, `interop-suite-${version}`, suiteFiles(), at);
+  const archives = [archive, suite].map((file) => [basename(file), sha256(readFileSync(file))] as const);
+  writeFileSync(join(to, "SHA256SUMS"), sums(archives));
+  return { folder: join(to, name), archive, suite };
+}
+
+const suiteFiles = (): Map<string, string> =>
+  new Map([
+    ["LICENSE", read("LICENSE")],
+    ...readdirSync(join(ROOT, SUITE), { recursive: true, encoding: "utf8" })
+      .filter((file) => /\.(ts|md)$/.test(file))
+      .map((file) => [file, forRelease(read(join(SUITE, file)))] as const),
+  ]);
+
+/** Writes the files into a folder of this name, and makes the archive of it. */
+async function pack(to: string, name: string, files: ReadonlyMap<string, string>, at: Date): Promise<string> {
+  const folder = join(to, name);
   for (const [file, text] of files) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     writeFileSync(join(folder, file), text);
@@ -62,8 +82,7 @@ export async function makeRelease(to: string): Promise<Made> {
   const archive = join(to, `${name}.tar.gz`);
   const sorted = [...files.keys()].sort().map((file) => join(name, file));
   await create({ cwd: to, file: archive, gzip: { level: 9 }, portable: true, mtime: at }, sorted);
-  writeFileSync(join(to, "SHA256SUMS"), sums([[`${name}.tar.gz`, sha256(readFileSync(archive))]]));
-  return { folder, archive };
+  return archive;
 }
 
 /** It names the program of a release in place of that of the sources, and links to no page that a release has not. */
@@ -101,6 +120,6 @@ function licenceOf({ name, license }: Package): string {
 }
 
 if (import.meta.main) {
-  const { folder, archive } = await makeRelease(join(ROOT, "release"));
-  console.log(`Made ${folder} and ${archive}.`);
+  const { folder, archive, suite } = await makeRelease(join(ROOT, "release"));
+  console.log(`Made ${folder}, ${archive} and ${suite}.`);
 }

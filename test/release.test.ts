@@ -14,11 +14,15 @@ const parent = mkdtempSync(join(tmpdir(), "mandate-release-"));
 after(() => rmSync(parent, { recursive: true, force: true }));
 
 let archive = "";
+/** The suite for any authorization server, as it is unpacked. */
+let suite = "";
 /** The release as it is unpacked. */
 let unpacked = "";
 before(async () => {
-  ({ archive } = await makeRelease(join(parent, "one")));
-  execFileSync("tar", ["-xzf", archive, "-C", parent]);
+  const made = await makeRelease(join(parent, "one"));
+  ({ archive } = made);
+  for (const each of [archive, made.suite]) execFileSync("tar", ["-xzf", each, "-C", parent]);
+  suite = join(parent, basename(made.suite, ".tar.gz"));
   unpacked = join(parent, basename(archive, ".tar.gz"));
 });
 
@@ -41,6 +45,20 @@ test("two releases of one commit are equal byte for byte, whatever the umask, an
   for (const folder of [unpacked, dirname(other.archive)]) {
     execFileSync("sha256sum", ["--check", "--quiet", "--strict", "SHA256SUMS"], { cwd: folder });
   }
+});
+
+test("the suite of a release asks the program of that release, and needs nothing beside Node", () => {
+  const words = [
+    "run.ts",
+    "--adapter",
+    "adapters/mandate.ts",
+    "--only",
+    "token.credentials,exchange.delegation",
+  ];
+  const env = { ...PLAIN, MANDATE: join(unpacked, "bin/mandate.mjs") };
+  const { status, stdout } = spawnSync(process.execPath, words, { cwd: suite, encoding: "utf8", env });
+  assert.match(stdout, /^all +2 +0 +0 +0$/m);
+  assert.equal(status, 0);
 });
 
 test("--version of a release names the commit and the digest of the program", () => {
