@@ -25,7 +25,8 @@ export type OwnEventKind =
   | "job_approved_by_others"
   | "job_refused"
   | "job_stopped"
-  | "job_stopped_by_others"
+  | "job_stopped_by_operator"
+  | "job_stopped_by_agent"
   | "renewed_elsewhere"
   | "ended"
   | "signed_in"
@@ -142,6 +143,7 @@ export function readOwnEvent(body: string): OwnEvent | undefined {
 
 /** The reasons that tell whether the user or another party decided. */
 const BY_SUBJECT: Reason = "by_subject";
+const BY_CLIENT: Reason = "by_client";
 const REFUSED_BY_SUBJECT: readonly string[] = ["user_refused", "nothing_ticked"] satisfies readonly Reason[];
 
 /** PAGE-D-24: the user opened a link that asks another user, and learns nothing more of it here. */
@@ -154,7 +156,10 @@ function kindOf({ type, reason, policy }: Body): OwnEventKind | undefined {
   // DTR-D-13: what the user has yet to decide is not refused, and stands among the open questions.
   if (kind === "refused" && policy?.asked?.pending !== undefined && !policy.asked.answered) return undefined;
   if (reason === BY_SUBJECT) return kind;
-  if (kind === "job_approved" || kind === "job_stopped") return `${kind}_by_others`;
+  if (kind === "job_approved") return "job_approved_by_others";
+  // PAGE-D-34: of a job two others may end it.
+  if (kind === "job_stopped")
+    return reason === BY_CLIENT ? "job_stopped_by_agent" : "job_stopped_by_operator";
   if (kind === "allowed") return "allowed_by_others";
   return kind === "taken_back" ? "taken_back_by_others" : kind;
 }

@@ -206,7 +206,8 @@ export const de: Texts = {
     job_approved_by_others: "Ein Administrator hat diesen Auftrag für Sie angelegt:",
     job_refused: "Sie wurden gebeten, einen Auftrag zu erlauben. Es wurde nichts dafür erlaubt.",
     job_stopped: "Sie haben diesen Auftrag gestoppt:",
-    job_stopped_by_others: "Ein Administrator oder das Programm hat diesen Auftrag beendet:",
+    job_stopped_by_operator: "Ein Administrator hat diesen Auftrag gestoppt:",
+    job_stopped_by_agent: "Der Agent selbst hat diesen Auftrag beendet:",
     renewed_elsewhere:
       "Hat denselben Zugang binnen Sekunden aus zwei Netzen benutzt. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
     ended: "Der Zugang von Programmen in Ihrem Namen wurde beendet.",

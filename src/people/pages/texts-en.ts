@@ -213,7 +213,8 @@ export const en = {
     job_approved_by_others: "An administrator made this job for you:",
     job_refused: "You were asked for a job, and nothing was given for it.",
     job_stopped: "You stopped this job:",
-    job_stopped_by_others: "An administrator or its program ended this job:",
+    job_stopped_by_operator: "An administrator stopped this job:",
+    job_stopped_by_agent: "The agent itself ended this job:",
     renewed_elsewhere:
       "Used the same access from two networks within seconds. If you do not know why, take back what you allowed.",
     ended: "What programs had for you was ended.",

@@ -527,10 +527,21 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
     consents.map(({ state }) => state),
     ["job-ended"],
   );
-  // The event of the stop by another party says that, too.
+  // So does the event of the stop by another party, which it names.
   const next = await pageOf(await asking({ title: "Next" }, asked), "zoe");
   await next.browser.decide(next.page);
   await end((await asking({ title: "Next" }, asked)).body.mandate_job_id);
   const after = shownBy((await browser.get("/account")).text);
-  assert.match(after, /An administrator or its program ended this job: “Next”/);
+  assert.match(after, /An administrator stopped this job: “Next”/);
+  const own = await pageOf(await asking({ title: "Own" }, asked), "zoe");
+  await own.browser.decide(own.page);
+  const svid = await service.svid("agents/planner");
+  const job3 = String((await asking({ title: "Own" }, asked)).body.mandate_job_id);
+  const done = await service.get("/revoke", {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: encodeForm({ token: job3, ...service.as(svid) }),
+  });
+  assert.equal(done.status, 200, done.text);
+  assert.match(shownBy((await browser.get("/account")).text), /The agent itself ended this job: “Own”/);
 });
