@@ -223,6 +223,18 @@ function tickedBy({ at, agents }: Choice, ticks: Ticks) {
   return pairs;
 }
 
+/** Whether an agent is ticked that gets nothing by the other ticks, and nothing without one. */
+const getsNothing = (
+  { agents, unasked }: Choice,
+  ticks: Ticks,
+  ticked: ReadonlyMap<string, string>,
+): boolean =>
+  agents
+    .slice(1)
+    .filter(({ id }) => ticks.all || ticks.agents.includes(id))
+    .filter(({ id }) => !unasked.some(({ agent }) => agent === id))
+    .some(({ id }) => ![...ticked.keys()].some((pair) => pair.startsWith(`${id} `)));
+
 /** What stood before at the same target lasts as long as it did, or as the page says; what is ticked, as the page says. */
 function compareEnds(random: Prng, policy: PolicySet, request: Asked, given: Given, about: string): void {
   const { agent, missing, choice } = request;
@@ -282,9 +294,11 @@ export function comparePermissions(rounds: number, seed: number, give = givenOf)
         const own = choice.at[0];
         const isTicked = own?.permissions.some(({ box }) => ticks.all || ticks.scopes.includes(box));
         assert.equal(given.error === "nothing_ticked", !isTicked, about);
+        if (given.error === "agent_gets_nothing") assert.ok(getsNothing(choice, ticks, ticked), about);
         seen.lacking++;
         continue;
       }
+      assert.ok(!getsNothing(choice, ticks, ticked), about);
       if (bounds === undefined) compareEnds(prng(seed + asked), policy, request, given.value, about);
       const consents = recorded(given.value, bounds && "job_1");
       // What is recorded, pair by pair.

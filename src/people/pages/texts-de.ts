@@ -45,6 +45,11 @@ export const de: Texts = {
       text: (_target) =>
         html`Es ist noch nichts entschieden. Kreuzen Sie von jeder Art mindestens eine Grenze an, und prüfen Sie noch einmal, was Sie erlauben.`,
     },
+    agent_gets_nothing: {
+      title: "Ein Agent erhielte nichts",
+      text: (_target) =>
+        html`Es ist noch nichts entschieden. Sie haben einen Agenten angekreuzt, aber nichts von dem, was er erhalten kann: Kreuzen Sie auch davon etwas an, oder lassen Sie den Agenten weg.`,
+    },
   },
   refusedBefore:
     "Sie haben das abgelehnt. Sie können es noch erlauben, solange kein Agent davon erfahren hat.",

@@ -50,6 +50,11 @@ export const en = {
       text: (_target: Html) =>
         html`Nothing is decided yet. Tick at least one limit of each kind, and look again at what you allow.`,
     },
+    agent_gets_nothing: {
+      title: "An agent would get nothing",
+      text: (_target: Html) =>
+        html`Nothing is decided yet. You ticked an agent, but nothing of what it may have: tick that too, or leave the agent out.`,
+    },
   } satisfies Record<Problem, { title: string; text: (target: Html) => Html }>,
   refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",
   signedInAs: "Signed in as",
@@ -127,7 +132,10 @@ export const en = {
   jobPartNone: "Gets nothing of what you tick",
   jobPartUnasked: (what: Html) => html`Also gets, without asking you: ${what}`,
   jobUnasked: "Whatever you tick, the operator of this service allows it in this job:",
-  jobTokens: (most: number) => `It gets access at most ${count(most, "time")} in all.`,
+  jobTokens: (most: number) =>
+    most === 1
+      ? "It gets access once, and not again."
+      : `It gets access at most ${count(most, "time")} in all.`,
   jobDepth: (most: number) =>
     most === 1
       ? "No agent may hand it on to another, as far as this server sees."

@@ -250,8 +250,11 @@ export type Ticked = {
   agents: readonly string[];
 };
 
-/** At the target of the request nothing is ticked; or no object of a type is, without which there would be no limit. */
-export type Lack = "nothing_ticked" | "limit_not_ticked";
+/**
+ * At the target of the request nothing is ticked; no object of a type is, without which there would be no limit; or an agent
+ * is, and nothing that it may have.
+ */
+export type Lack = "nothing_ticked" | "limit_not_ticked" | "agent_gets_nothing";
 
 export type Given = Pick<Consent, "scopes" | "details"> & {
   /** What each agent gets: within one consent every scope counts at every target. The first is that of the request. */
@@ -261,7 +264,11 @@ export type Given = Pick<Consent, "scopes" | "details"> & {
 };
 
 /** PAGE-D-11, PAGE-D-35: nothing but what is shown and ticked, and all of it. */
-export function givenOf({ at, agents }: Choice, ticked: Ticked, bounds?: JobBounds): Result<Given, Lack> {
+export function givenOf(
+  { at, agents, unasked }: Choice,
+  ticked: Ticked,
+  bounds?: JobBounds,
+): Result<Given, Lack> {
   const given = at
     .map(({ target, permissions, limits }) => {
       const kept = limits.filter(({ box }) => ticked.details.includes(box)).map(({ detail }) => detail);
@@ -280,6 +287,15 @@ export function givenOf({ at, agents }: Choice, ticked: Ticked, bounds?: JobBoun
   if (given.some(({ isLost }) => isLost)) return err("limit_not_ticked");
   const [first, ...others] = agents;
   const taking = [first, ...others.filter(({ id }) => ticked.all || ticked.agents.includes(id))];
+  // PAGE-D-35: a tick that gives nothing is a box that was missed, or one too many.
+  const isGiven = (box: string): boolean =>
+    given.some(({ permissions }) => permissions.some((one) => one.box === box));
+  const getsNothing = (one: Choice["agents"][number] | undefined): boolean =>
+    one !== undefined &&
+    one !== first &&
+    ![...one.may].some(isGiven) &&
+    !unasked.some(({ agent }) => agent === one.id);
+  if (taking.some(getsNothing)) return err("agent_gets_nothing");
   const consents = taking
     .filter((agent) => agent !== undefined)
     .flatMap(({ id, may }) => {

@@ -192,6 +192,21 @@ test("PAGE-D-35, JOB-D-6 an agent that would take part has a box of its own, and
   }
 });
 
+test("PAGE-D-11, PAGE-D-35 an agent that is ticked without anything that it may have is a form error, which decides nothing", async () => {
+  const job = { title: "x", targets: [LEDGER, API], scopes: ["pay", "api.write"], agents: [BOOKING, CREW] };
+  const { browser, page } = await pageOf(await asking(job, { user: "cyra" }), "cyra");
+  const again = await browser.decide(page, { all: "", scope: ["pay"], agent: [CREW] });
+  assert.equal(again.status, 400);
+  assert.match(
+    shownBy(again.text),
+    /An agent would get nothing. Nothing is decided yet. You ticked an agent/,
+  );
+  assert.deepEqual(tickedOn(again), ["scope pay", `agent ${CREW}`]);
+  assert.deepEqual(await consentsOf("cyra"), []);
+  await browser.decide(again, { all: "", scope: ["pay", `api.write ${API}`], agent: [CREW] });
+  assert.ok((await consentsOf("cyra")).includes(`${CREW} ${API} api.write`));
+});
+
 test("PAGE-D-35, JOB-D-5 what a rule gives in the job without asking is shown, since no box stops it", async () => {
   const job = { title: "x", targets: [LEDGER, BANK], agents: [HELPER] };
   const { page } = await pageOf(await asking(job, { user: "dana" }), "dana");
