@@ -163,8 +163,9 @@ function missingConsent(
     },
   ];
   const met = judged.flatMap(({ rule, failed }) => {
-    const matters = failed === "consent" || (isAskedFor(rule) && failed !== undefined);
-    if (!matters || !ASKABLE.includes(failed)) return [];
+    const matters =
+      failed === "consent" || isAskedFor(rule) || ("consent" in rule && rule.consent === "record");
+    if (failed === undefined || !matters || !ASKABLE.includes(failed)) return [];
     const under = judge(policy, { ...access, consents }, rule, target);
     return under.failed === undefined ? [{ failed, under }] : [];
   });
@@ -177,9 +178,12 @@ function missingConsent(
     defined<MissingConsent>({ rule: best.rule, target, scope: best.scope, details: best.narrowed?.details });
   return defined<{ missing?: MissingConsent; alone: boolean }>({
     missing,
-    alone: met.some(({ failed }) => failed === "consent"),
+    // POLICY-D-21: one that gives less of this target is the same lack as none; a grant of the user says what it gives.
+    alone: met.some(({ failed }) => failed === "consent" || isExchange(access)),
   });
 }
+
+const isExchange = ({ mode }: AccessRequest): boolean => MODES[mode].brings === "subject_token";
 
 /** The conditions that a consent of the user could meet. */
 const ASKABLE: readonly Condition[] = ["consent", "scope", "details"];

@@ -388,7 +388,11 @@ test("RAR-D-3 a consent to another object leaves nothing, and its own object is 
   const subject = await user(undefined, { sub: "u-9" });
   const ask = (details?: readonly Detail[]) =>
     by("back", { resource: BOOKS, subject_token: subject, ...written(details) });
-  const trail = await refused(await ask([{ ...paying, identifier: "inv-1" }]), WRONG, "details_empty");
+  const trail = await refused(
+    await ask([{ ...paying, identifier: "inv-1" }]),
+    "invalid_request",
+    "consent_missing",
+  );
   assert.match(JSON.stringify(trail?.policy), /"at":"consent"/);
   assert.deepEqual(await granted(await ask([paying])), [{ ...paying, identifier: "inv-2" }]);
   assert.deepEqual(await granted(await ask()), [{ ...paying, identifier: "inv-2" }]);

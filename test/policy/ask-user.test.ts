@@ -101,7 +101,7 @@ const cases: readonly (readonly [
     "names the scopes that a consent on record does not cover",
     [rule],
     { consents: [consent], scope: ["trips.book"] },
-    "scope_empty, asks: trips.book",
+    "consent_missing, asks: trips.book",
   ],
   [
     "grants what is consented to, without asking for more",

@@ -673,7 +673,7 @@ const cases: Case[] = [
     "PROD-8.2-1 an exchange is denied if the consent leaves no scope",
     [rule],
     withConsent({ scopes: ["trips.pay"] }),
-    "scope_refused scope_empty scope",
+    "policy_denied consent_missing scope",
   ],
   ["PROD-8.2-1 an empty list of scopes is denied", [rule], { scope: [] }, "scope_refused scope_empty scope"],
   [

@@ -136,7 +136,7 @@ test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PAGE-D-26, PROD-2.6-4 an agent is re
   const more = await ask({ user: "anna", scope: "trips.book" });
   assert.deepEqual(
     [more.body.error, linkIn(more) !== link, linkIn(more) !== ""],
-    ["invalid_scope", true, true],
+    ["invalid_request", true, true],
   );
 });
 
