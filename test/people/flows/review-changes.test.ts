@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { recordEnding } from "../../../src/flows/endings.ts";
 import { openAccount } from "../../../src/people/flows/account.ts";
 import { decideReview, openReview } from "../../../src/people/flows/decide-review.ts";
 import type { PeoplePorts } from "../../../src/people/ports.ts";
@@ -142,13 +143,28 @@ test("PAGE-D-4 the same click again, after a reload that allows less, has the an
   assert.equal((await other()).next, "notice");
 });
 
+test("PAGE-D-33, POLICY-D-23 a user who is disabled while their click for a client is on its way gives nothing, and is led to the sign-in", async (t) => {
+  const { flow, click, meanwhile } = await openPage(t, withRule({}));
+  const decide = await click();
+  meanwhile(async () => {
+    const ends = { by: "subject", ...ALICE, disabled: true } as const;
+    await recordEnding(flow.ports, ends, { reason: "by_operator" });
+  });
+  assert.equal((await decide()).next, "sign_in");
+  assert.deepEqual(await flow.ports.consents.list(ALICE), []);
+});
+
 /** A request of the client that waits for its user, and a page about it that can be opened and clicked. */
 async function openPage(t: TestContext, before: object) {
   const flow = await openRefresh(t, before);
   let lost = false;
+  let happens: (() => Promise<void>) | undefined;
   const journal: PeoplePorts["journal"] = {
     /** The store writes, and its answer is lost once. */
     async record(...entry) {
+      const due = happens;
+      happens = undefined;
+      await due?.();
       const recorded = await flow.ports.journal.record(...entry);
       if (lost) {
         lost = false;
@@ -193,5 +209,9 @@ async function openPage(t: TestContext, before: object) {
   const lose = (): void => {
     lost = true;
   };
-  return { flow, id, click, lose };
+  /** Before the next entry is written. */
+  const meanwhile = (what: () => Promise<void>): void => {
+    happens = what;
+  };
+  return { flow, id, click, lose, meanwhile };
 }
