@@ -42,6 +42,8 @@ const Body = v.object({
       rule_id: v.optional(v.string()),
       consent: v.optional(v.string()),
       asked: v.optional(v.object({ count: v.optional(v.number()) })),
+      meant: v.optional(v.array(v.object({ known: v.string() })), []),
+      trace: v.optional(v.array(v.object({ failed: v.optional(v.string()), also: v.optional(list) })), []),
     }),
   ),
   granted: v.optional(v.object({ jti: v.string(), aud: v.string(), scope: v.string(), parent_jti: list })),
@@ -79,6 +81,18 @@ export const oneValue = (value: string | undefined): readonly string[] =>
 const agentOf = ({ sub, claimed }: v.InferOutput<typeof Party>): ShownValue =>
   claimed === true ? sub : { agent: sub };
 
+type Lacking = { failed?: string | undefined; also?: readonly string[] | undefined };
+
+/**
+ * POLICY-D-21: all that the rule lacks which lacks the fewest conditions, where that is more than the reason says; a rule of
+ * other actors tells this one nothing.
+ */
+export function lacksOf(trace: readonly Lacking[] = []): readonly string[] {
+  const each = trace.flatMap(({ failed, also = [] }) => (failed === undefined ? [] : [[failed, ...also]]));
+  const [nearest = []] = each.filter((one) => !one.includes("actor")).toSorted((a, b) => a.length - b.length);
+  return nearest.length > 1 ? nearest : [];
+}
+
 /** What a line shows behind its place, type, outcome and reason. */
 export const EVENT_COLUMNS: readonly EventColumn[] = [
   { name: "client", valuesOf: ({ client }) => oneValue(client?.client_id).map((agent) => ({ agent })) },
@@ -105,6 +119,8 @@ export const EVENT_COLUMNS: readonly EventColumn[] = [
   { name: "jti", valuesOf: ({ granted }) => oneValue(granted?.jti) },
   { name: "rule", valuesOf: ({ policy }) => oneValue(policy?.rule_id) },
   { name: "consent", valuesOf: ({ policy }) => oneValue(policy?.consent) },
+  { name: "lacks", valuesOf: ({ policy }) => lacksOf(policy?.trace), between: "," },
+  { name: "meant", valuesOf: ({ policy }) => policy?.meant.map(({ known }) => known) ?? [], between: "," },
   { name: "said", valuesOf: ({ requested }) => oneValue(requested?.reason) },
   { name: "count", valuesOf: ({ count, policy }) => oneValue((count ?? policy?.asked?.count)?.toString()) },
 ];

@@ -2,6 +2,7 @@
  * From a decision to a token: event and row are written if the facts still hold, each proof of the request is used for
  * the first time, and the key was not withdrawn; then the token is signed.
  */
+import { lacksOf } from "../audit/columns.ts";
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { REFRESH_WAIT_SECONDS } from "../limits/people.ts";
 import { MODES } from "../modes.ts";
@@ -104,14 +105,15 @@ export function issue(
   const nowSeconds = ports.clock.nowSeconds();
   const refusal = (failure: Failure, trace: Trace, asked = order.resumes?.asked): RefusedRequest => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
-    const refused = refuseRequest(request, failure, {
+    const meant = likeUnknown(policy, order.access);
+    const said = defined<Failure>({
+      ...failure,
+      lacks: lacksOf(trace).join(" ") || undefined,
+      meant: meant?.map(({ known }) => known).join(" "),
+    });
+    const refused = refuseRequest(request, said, {
       ...knownOf(request, order),
-      policy: defined({
-        digest: policy.digest,
-        asked,
-        meant: likeUnknown(policy, order.access),
-        trace: shown,
-      }),
+      policy: defined({ digest: policy.digest, asked, meant, trace: shown }),
     });
     const spends = codeSpentBy(order);
     return defined<RefusedRequest>({ ...refused.error, spends, ...order.resumes?.ends("refused") });

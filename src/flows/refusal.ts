@@ -67,6 +67,9 @@ type FailureFacts = {
   registrations?: readonly string[];
   /** Why the job of what the caller presented, or its own job, gives nothing any more. */
   jobError?: "ended" | "expired" | "exhausted";
+  /** All that a rule lacks, and the known names that are like unknown ones, for the log. */
+  lacks?: string;
+  meant?: string;
   /** The job that the caller chose, for the log. */
   job?: NonNullable<AuditEvent["job"]>;
   /** A page at which the caller's user can give what is missing. */

@@ -165,6 +165,7 @@ export function throttleVain(
  */
 export function refuse(failure: Failure, challenged: boolean): HttpResponse {
   const { kind, reason, parameter, waitSeconds, errorUri, interactionUri, deferral, jobError } = failure;
+  const { lacks, meant } = failure;
   const { status, error } = toOAuthError(kind);
   const error_description = describeFailure(failure);
   const body = defined<ErrorAnswer>({
@@ -178,7 +179,7 @@ export function refuse(failure: Failure, challenged: boolean): HttpResponse {
     expires_in: deferral?.seconds,
     interval: deferral && POLL_SECONDS,
   });
-  const refused = defined<LoggedRefusal>({ reason, parameter });
+  const refused = defined<LoggedRefusal>({ reason, parameter, lacks, meant });
   if (waitSeconds !== undefined) {
     return { ...privateJson(status, body, { "Retry-After": String(waitSeconds) }), refused };
   }

@@ -39,12 +39,14 @@ export type HttpResponse = {
 
 /**
  * `reason` is the precise one. `parameter` is the parameter that is malformed. `unprovenClient` is the client that the
- * request named and did not prove to be. `meant` is the known name that is like an unknown one (POLICY-D-22).
+ * request named and did not prove to be. `lacks` is all that the nearest rule lacks (POLICY-D-21), `meant` the known name that is like an unknown
+ * one (POLICY-D-22).
  */
 export type LoggedRefusal = {
   readonly reason: Reason;
   readonly parameter?: string;
   readonly unprovenClient?: string;
+  readonly lacks?: string;
   readonly meant?: string;
 };
 

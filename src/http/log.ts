@@ -28,6 +28,7 @@ export type LogEntry = {
   refused?: string;
   parameter?: string;
   unprovenClient?: string;
+  lacks?: string;
   meant?: string;
 };
 
@@ -91,7 +92,9 @@ export const ENTRIES: {
     parameter:
       'Which parameter of a refused request is malformed: its name, or "other" for one that is not known here.',
     unprovenClient: "The client that a refused request named: a claim that was not proven; truncated.",
-    meant: "The name in `targets` that is like the unknown resource of an authorization request.",
+    lacks:
+      "All that the rule lacks which comes nearest to a refused request, where it is more than one condition.",
+    meant: "The known names of a target or scope that are like unknown ones of the request.",
   },
   fetch: {
     fetched: "The kind of the document.",

@@ -68,6 +68,7 @@ export function entryOf(
     refused: refused?.reason,
     parameter: refused?.parameter,
     unprovenClient: refused?.unprovenClient?.slice(0, LOG_PATH_CHARS_MAX),
+    lacks: refused?.lacks,
     meant: refused?.meant,
   });
 }

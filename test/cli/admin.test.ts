@@ -627,10 +627,35 @@ test("audit prints all logs by time, one log, one type, or the last N events", a
   assert.deepEqual(await shown("--type", "log.genesis"), [first[0], second[0]]);
   const { code, out, err } = await inside(site, "audit", "--type", "log.retired");
   assert.deepEqual([code, out, err], [0, "", "No event matches.\n"]);
+  // PAGE-D-39: the number of a page without an event leads to the log.
+  const paged = await inside(site, "audit", "--request", "4KDM-QX7R");
+  assert.deepEqual([paged.code, paged.out], [0, ""]);
+  assert.match(
+    paged.err,
+    /^No event matches\. .* in the log of the server, by "supportNumber" or "requestId"\.\n$/,
+  );
   assert.deepEqual(await shown("--log", "as-1", "--limit", "2"), [first[2], "as-1/3 token_exchange.denied"]);
   assert.deepEqual(await shown("--type", DENIED.type, "--limit", "1"), ["as-1/3 token_exchange.denied"]);
   const unknown = await inside(site, "audit", "--log", "as-2");
   assert.deepEqual([unknown.code, unknown.out], [1, ""]);
+});
+
+test("POLICY-D-21, POLICY-D-22 a line of the trail has all that the nearest rule lacks, and the known name that was meant", async (t) => {
+  const site = await sqliteSite(t);
+  const trace = [
+    { rule: "others", failed: "actor" },
+    { rule: "far", failed: "subject", also: ["consent", "scope"] },
+    { rule: "near", failed: "consent", also: ["scope"] },
+  ];
+  const meant = [{ asked: "bookin-agent", known: "booking-agent" }];
+  await serve(site, { ...DENIED, policy: { digest: "sha256:0", trace, meant } });
+  await serve(site, {
+    ...DENIED,
+    policy: { digest: "sha256:0", trace: [{ rule: "near", failed: "consent" }] },
+  });
+  const [both = "", alone = ""] = lines(await inside(site, "audit", "--type", DENIED.type));
+  assert.match(both, / lacks=consent,scope meant=booking-agent /);
+  assert.doesNotMatch(alone, /lacks=|meant=/);
 });
 
 const TRACED = { trace_id: "4bf92f3577b34da6a3ce929d0e0e4736", parent_id: "00f067aa0ba902b7" };

@@ -11,6 +11,7 @@ import type { ServerProcess } from "../../scripts/server-process.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
+import { until } from "../support/until.ts";
 import type { World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -118,8 +119,9 @@ async function exchange(
     sub = "",
     subjectToken,
     audience = "booking-agent",
+    scope,
     port = world.server.port,
-  }: { sub?: string; subjectToken?: string; audience?: string; port?: number },
+  }: { sub?: string; subjectToken?: string; audience?: string; scope?: string; port?: number },
 ): Promise<Answer> {
   const svid = await world.svid(agent);
   const user = subjectToken ?? (await world.idp.mintUserToken({ sub, aud: ISSUER, scope: scopes.join(" ") }));
@@ -127,6 +129,7 @@ async function exchange(
     grant_type: EXCHANGE,
     subject_token: user,
     subject_token_type: subjectToken === undefined ? JWT : ACCESS_TOKEN,
+    ...(scope !== undefined && { scope }),
     actor_token: svid,
     actor_token_type: JWT,
     audience,
@@ -209,6 +212,24 @@ test("PROD-2.6-4 a consent ends at its expiry", async () => {
   world.pass(60);
   assert.equal((await exchange("agents/planner", { sub: "emil" })).body.error, "invalid_request");
   assert.equal((await call("GET", "/emil-1", token)).body.state, "expired");
+});
+
+test("POLICY-D-21, POLICY-D-22 the log line of a refused exchange has all that a rule lacks, and the known name that was meant", async () => {
+  const logged = async ({ headers }: Answer): Promise<unknown[]> => {
+    const line = () => world.server.lines.find((one) => one.includes(String(headers["x-request-id"])));
+    await until(() => line() !== undefined, "the refusal is logged");
+    const { refused, lacks, meant } = JSON.parse(line() ?? "{}");
+    return [refused, lacks, meant];
+  };
+  const several = await exchange("agents/planner", { sub: "gert", scope: "trip.read" });
+  assert.deepEqual(await logged(several), ["consent_missing", "consent scope", "trips.read"]);
+  const wrong = await exchange("agents/planner", { sub: "gert", audience: "bookin-agent" });
+  assert.deepEqual(await logged(wrong), ["target_unknown", undefined, "booking-agent"]);
+  assert.deepEqual(await logged(await exchange("agents/planner", { sub: "gert" })), [
+    "consent_missing",
+    undefined,
+    undefined,
+  ]);
 });
 
 test("PROD-2.6-4 a withdrawal stops the next exchange on every instance, and the tokens issued under the consent", async () => {

@@ -69,6 +69,10 @@ type Listed = {
 /** Nothing else waits for a command. */
 export const turn = async (): Promise<void> => {};
 
+/** PAGE-D-39: most pages, and what is refused before its client is proven, make no event. */
+const NO_EVENT =
+  'No event matches. Not every request makes one: look for its line in the log of the server, by "supportNumber" or "requestId".';
+
 export async function showEvents(
   auditor: Auditor,
   { holds, lineageOf, ...filter }: EventFilter,
@@ -103,7 +107,7 @@ export async function showEvents(
     after = page.next;
   }
   for (const event of kept.toReversed()) print(format.line(event, titles));
-  if (found === 0) printError("No event matches.");
+  if (found === 0) printError(asked.request === undefined ? "No event matches." : NO_EVENT);
   return EXIT.done;
 }
 
