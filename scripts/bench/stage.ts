@@ -241,7 +241,8 @@ async function addConsents(
   postgres: string | undefined,
   grants: readonly Grant[],
 ): Promise<void> {
-  const sources = join(existsSync(join(root, "src")) ? root : ROOT, "src/adapters");
+  const own = join(root, "src/adapters");
+  const sources = existsSync(own) ? own : join(ROOT, "src/adapters");
   const { openJournal }: typeof import("../../src/adapters/audit/journal.ts") = await import(
     join(sources, "audit/journal.ts")
   );
