@@ -67,6 +67,7 @@ export const ANSWERS = {
     },
     ...{ "authorization_details?": details, "refresh_token?": text, "issued_token_type?": text },
     ...{ "resource?": text, "mandate_job_id?": text, "mandate_job_expires_at?": whole },
+    ...{ "refresh_token_timeout?": whole, "authorization_expires_in?": whole },
   }),
   Introspection: json({ active: flag }, true),
   Nothing: json({}),

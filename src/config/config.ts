@@ -16,6 +16,7 @@ import type { Client, KeyServicePlace, Settings, StorePlace, TrustDomain } from 
 import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
+import { DRAFT as EXPIRATION_DRAFT } from "../spec/refresh-token-expiration.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
@@ -319,6 +320,8 @@ function readSettings(
       production: config.profile === "production",
       signIn,
       deferral: mayDefer(config) ? config.deferral : undefined,
+      // CHG-D-8
+      tellsRefreshEnds: config.drafts.includes(EXPIRATION_DRAFT) || undefined,
       redirects: readRedirects(config, reader),
       pages: {
         ...config.pages,

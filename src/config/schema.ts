@@ -11,6 +11,7 @@ import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
+import { DRAFT as EXPIRATION_DRAFT } from "../spec/refresh-token-expiration.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
@@ -103,7 +104,15 @@ const AgentEntry = v.strictObject({
 });
 
 const draft = v.picklist(
-  [SPIFFE_DRAFT, DOCUMENTS_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT, WORKLOAD_DRAFT, DEFERRED_DRAFT],
+  [
+    SPIFFE_DRAFT,
+    DOCUMENTS_DRAFT,
+    CHAINING_DRAFT,
+    ID_JAG_DRAFT,
+    WORKLOAD_DRAFT,
+    DEFERRED_DRAFT,
+    EXPIRATION_DRAFT,
+  ],
   "is not a draft that this version follows",
 );
 

@@ -12,7 +12,9 @@ import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
+import type { Settings } from "../settings/settings.ts";
 import { canWait } from "../spec/deferred-token-response.ts";
+import { lifetimesOf } from "../spec/refresh-token-expiration.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { reasonIn } from "./audit-fields.ts";
@@ -20,7 +22,7 @@ import { codeSpentBy, isExchange, issuedEntry, keysOfOrder, knownOf, spentWith }
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
-import type { Order } from "./order/order.ts";
+import type { FamilyStep, Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { Asking, Link, PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "./refusal.ts";
@@ -195,7 +197,7 @@ export function issue(
       (recorded): Awaitable<Issued> =>
         recorded.ok
           ? whenReady(signer.sign(key, kind.typ, payload), (signed) =>
-              ok(answer(order, decided, signed, entry.token, step?.gives)),
+              ok(answer(ports.settings(), order, decided, signed, entry.token, step)),
             )
           : lost(recorded.error, entry.event, decisions, signer),
     );
@@ -236,15 +238,19 @@ const withWorkload = (
 
 /** RFC6749-5.1-2, RFC6749-5.1-4: the answer always has lifetime and scope, both from what was written. */
 function answer(
+  { tellsRefreshEnds }: Settings,
   order: Order,
-  { token: { kind }, jobId }: Decided,
+  { token: { kind }, jobId, allowed }: Decided,
   signed: string,
   token: TokenRecord,
-  refreshToken: string | undefined,
+  step: FamilyStep | undefined,
 ): TokenAnswer {
   // JOB-D-15: who only holds a token of the job is told no more of it than the target sees.
   const { job } = order.access;
   const id = order.job?.isAgents ? job?.id : jobId;
+  // RTE-D-4: in each success of a code or a refresh token, with a new refresh token or without, and in no other answer.
+  const until = [allowed.consent?.expiresAtSeconds, job?.bounds.notAfterSeconds];
+  const lasts = tellsRefreshEnds && step ? lifetimesOf(step.ends, until, token.issuedAtSeconds) : undefined;
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
     issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3, FEDC-D-2
@@ -252,7 +258,9 @@ function answer(
     expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
     scope: token.scope, // IDJAG-4.3.4-2
     authorization_details: token.details, // RFC9396-7-1, IDJAG-4.3.4-3
-    refresh_token: refreshToken,
+    refresh_token: step?.gives,
+    refresh_token_timeout: lasts?.refresh_token_timeout,
+    authorization_expires_in: lasts?.authorization_expires_in,
     mandate_job_id: id,
     mandate_job_expires_at: id === undefined ? undefined : job?.bounds.notAfterSeconds,
     resource: order.manner.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7

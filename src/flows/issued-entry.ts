@@ -138,7 +138,10 @@ function guardsOf(
   { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
 ): readonly Guard[] {
   const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentWith(request, order)];
-  if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
+  if (consent !== undefined) {
+    const { id, version } = consent;
+    guards.push({ kind: "consent_current", id, version, nowSeconds });
+  }
   const { job } = order.access;
   const most = job?.bounds.maxTokens;
   if (job !== undefined && most !== undefined) guards.push({ kind: "job_below", id: job.id, most });

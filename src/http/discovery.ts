@@ -94,7 +94,8 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
   const scopes = new Set(targets.flatMap((target) => (isListed(target) ? target.scopes : [])));
   // REFRESH-D-2, MCP-O.10-2: the scope is listed where it can give clients of people anything, so that they ask for
   // it.
-  if (authorization && [...policy.rules.values()].some(allowsRefresh)) scopes.add(OFFLINE_ACCESS);
+  const refreshes = [...policy.rules.values()].some(allowsRefresh);
+  if (authorization && refreshes) scopes.add(OFFLINE_ACCESS);
   const partners = targets.some((target) => target.partner !== undefined);
   // RFC8414-D-1: RS256 is required in the list, and the others are those of access tokens.
   const algorithms = new Set(["RS256", ...targets.flatMap(({ partner, alg }) => (partner ? [] : [alg]))]);
@@ -118,6 +119,8 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
     grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
     authorization,
     deferral: settings.deferral && true,
+    // RTE-D-9: where refresh tokens can be issued at all.
+    refreshEnds: authorization && refreshes && settings.tellsRefreshEnds,
     certificates: settings.takesCertificates,
     openIdAlgorithms: isOpenId ? [...algorithms] : undefined,
   });

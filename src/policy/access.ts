@@ -160,6 +160,9 @@ export type Product =
       resources: readonly string[];
     };
 
+/** The version of a consent that a decision rests on, and its end. */
+export type ConsentUsed = Pick<Consent, "id" | "version" | "expiresAtSeconds">;
+
 export type Allowed = {
   rule: Rule;
   target: Target;
@@ -172,7 +175,7 @@ export type Allowed = {
   /** The types of the subject token's details that the rule lets lapse at this target. */
   lapsed?: readonly string[];
   expiresAtSeconds: number;
-  consent?: { id: string; version: number };
+  consent?: ConsentUsed;
   /** What the token has to be bound by; "any" by either. */
   demand: Target["binding"];
   /** The key that the token is bound to. */

@@ -5,7 +5,7 @@ import { MODES } from "../modes.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import type { AccessRequest, Condition, Consent, Fallen, Subject } from "./access.ts";
+import type { AccessRequest, Condition, Consent, ConsentUsed, Fallen, Subject } from "./access.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
 import type { NarrowedDetails } from "./narrow-details.ts";
@@ -30,7 +30,7 @@ export type Judged = {
   fallen?: readonly Fallen[];
   /** What it leaves of the details; absent where that was not asked. */
   narrowed?: NarrowedDetails;
-  consent?: { id: string; version: number };
+  consent?: ConsentUsed;
   expiresAtSeconds: number;
   /** Present if the rule allows the request. */
   bound?: Bound;
@@ -88,7 +88,13 @@ export function judge(
   }
   const { consent, scope, fallen, narrowed } = grant;
   if (narrowed.failed !== undefined) return defined<Judged>({ ...fail(narrowed.failed), fallen, narrowed });
-  const under = consent && { id: consent.id, version: consent.version };
+  const under =
+    consent &&
+    defined<ConsentUsed>({
+      id: consent.id,
+      version: consent.version,
+      expiresAtSeconds: consent.expiresAtSeconds,
+    });
   return defined<Judged>({
     rule,
     scope,

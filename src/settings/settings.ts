@@ -293,6 +293,8 @@ export type Settings = General & {
   signIn?: SignInSettings;
   /** Present: clients may wait for their users. */
   deferral?: DeferralRules;
+  /** Whether clients are told how long their refresh tokens last. */
+  tellsRefreshEnds?: boolean;
   redirects: RedirectRules;
   pages: PagesSettings;
   /** When our signing keys change. */

@@ -240,6 +240,9 @@ export type TokenAnswer = {
   authorization_details?: readonly Detail[];
   /** RFC6749-5.1-3 */
   refresh_token?: string;
+  /** RTE-6.1-2: how long it, or the one that was presented, lasts unused, and at the latest. */
+  refresh_token_timeout?: number;
+  authorization_expires_in?: number;
   issued_token_type?: string;
   /** After the redemption of an ID-JAG that names an API: the API that the token is for. */
   resource?: string;

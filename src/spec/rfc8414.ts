@@ -10,6 +10,7 @@ import { JSON_DEPTH_MAX, SHOWN_TEXT_CHARS_MAX } from "../limits/input.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { DEFERRAL_CODE } from "./deferred-token-response.ts";
+import { EXPIRATION_TYPES } from "./refresh-token-expiration.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
@@ -44,6 +45,7 @@ export type Offer = {
   authorization?: boolean;
   /** Whether clients may wait for their users. */
   deferral?: boolean;
+  refreshEnds?: boolean;
   /** Whether certificates of clients are taken. */
   certificates: boolean;
   /**
@@ -97,6 +99,7 @@ export function buildMetadata(offer: Offer): JsonObject {
     id_token_signing_alg_values_supported: offer.openIdAlgorithms && [...offer.openIdAlgorithms],
     deferred_token_response_supported: offer.deferral, // DTR-5.1-2
     revocation_endpoint_token_type_values_supported: offer.deferral ? [DEFERRAL_CODE] : undefined, // DTR-8.4-1
+    refresh_token_expiration_types_supported: offer.refreshEnds ? [...EXPIRATION_TYPES] : undefined, // RTE-8-1
     // RFC8705-5-2: the aliases name every endpoint that authenticates clients.
     mtls_endpoint_aliases:
       mtlsBase === undefined

@@ -9,6 +9,7 @@ import type { Job, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
 import type { FamilyChange, Guard } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
+import type { RefreshEnds } from "../../spec/refresh-token-expiration.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
 import type { Authenticated } from "../authenticate-client.ts";
@@ -106,6 +107,8 @@ export type FamilyStep = {
   type: AuditEvent["type"];
   generation: number;
   family: FamilyChange;
+  /** When the family ends after this step, as the settings have it now. */
+  ends: RefreshEnds;
   gives?: string;
 };
 

@@ -34,6 +34,7 @@ import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord } from "../records.ts";
 import { isVerifier } from "../spec/rfc7636.ts";
+import { inForce } from "./judge-refresh.ts";
 import { comesWithRefresh } from "./offer.ts";
 import type { RecheckPorts, Vouched } from "./recheck.ts";
 import { askProvider, refuseLapsed } from "./recheck.ts";
@@ -255,6 +256,7 @@ function startOf(
   const { refresh, origin, sub, target, scopes, details, consentId, authTimeSeconds, acr } = code;
   if (refresh === undefined || !comesWithRefresh({ grantTypes }, allowed)) return undefined;
   const { hash, random, clock } = ports;
+  const refreshSettings = ports.settings().signIn?.refresh;
   const gives = buildRefreshToken(random.secret());
   const rule = selectorKey(hash.sha256, { by: "rule", id: allowed.rule.id });
   const rotates = method === "none";
@@ -279,7 +281,9 @@ function startOf(
     generation: 1,
     endingKeys: [...keysOf(ports, key, code), { key: rule, sinceMs: refresh.startedAtSeconds * 1000 }],
   });
-  return { type: "refresh.issued", generation: 1, family: { start, digest: hash.sha256(gives) }, gives };
+  const family = { start, digest: hash.sha256(gives) };
+  const ends = refreshSettings === undefined ? start : inForce(start, refreshSettings);
+  return { type: "refresh.issued", generation: 1, family, ends, gives };
 }
 
 /** RFC6749-4.1.2-4, RFC6749-10.5-4, RFC9700-4.2.4-4: a code that comes twice was stolen, so what it gave ends. */

@@ -18,6 +18,7 @@ import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
 import type { RefreshSettings, Settings, SignInSettings } from "../../settings/settings.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
+import type { RefreshEnds } from "../../spec/refresh-token-expiration.ts";
 import { networkOf } from "../../spec/rfc4291.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import { buildRefreshToken, isRefreshToken } from "../../spec/rfc6749.ts";
@@ -197,8 +198,9 @@ function stepOf(
   { token, source }: { token: string; source: string },
   { family, presented }: PresentedFamily,
   judged: Exclude<JudgedRefresh, { refused: Reason }>,
-  { idleSeconds, retryMs: windowMs }: RefreshSettings,
+  settings: RefreshSettings,
 ): FamilyStep {
+  const { idleSeconds, retryMs: windowMs } = settings;
   const atSeconds = clock.nowSeconds();
   const idleEndsAtSeconds = family.idleEndsAtSeconds === undefined ? undefined : atSeconds + idleSeconds;
   const used = defined<FamilyChange & { use: string }>({
@@ -207,7 +209,9 @@ function stepOf(
     atSeconds,
     idleEndsAtSeconds,
   });
-  if (judged.use === "keep") return { type: "token.refreshed", generation: presented, family: used };
+  // RTE-D-3, RTE-D-5: each use moves the idle end, also that of a retry.
+  const ends = defined<RefreshEnds>({ endsAtSeconds: absoluteEnd(family, settings), idleEndsAtSeconds });
+  if (judged.use === "keep") return { type: "token.refreshed", generation: presented, family: used, ends };
   if (judged.use === "again") {
     const { sealed, elsewhere } = judged;
     const again = { windowMs, elsewhere };
@@ -215,6 +219,7 @@ function stepOf(
       type: elsewhere ? "refresh.retried_elsewhere" : "refresh.retried",
       generation: presented,
       family: { ...used, again },
+      ends,
       gives: successors.open(token, sealed),
     };
   }
@@ -223,5 +228,5 @@ function stepOf(
   const gives = buildRefreshToken(random.secret());
   const { earlier } = judged;
   const next = { digest: hash.sha256(gives), sealed: successors.seal(token, gives), by: source, earlier };
-  return { type: "token.refreshed", generation: presented, family: { ...used, next }, gives };
+  return { type: "token.refreshed", generation: presented, family: { ...used, next }, ends, gives };
 }
