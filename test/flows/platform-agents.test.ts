@@ -173,6 +173,25 @@ test("PLAT-D-6 the jti of a platform's token is remembered until its exp and the
   assert.deepEqual(spends && "expiresAtSeconds" in spends && spends.expiresAtSeconds, exp + SKEW_SECONDS);
 });
 
+test("PLAT-D-6 a token is spent by its jti within its registration, and without a jti by what is signed", async (t) => {
+  const agent = await open(t);
+  const spentBy = async (claims: object): Promise<string> => {
+    const token = await agent.assertion(claims);
+    const proven = await verifyPlatformGrant(agent.ports, { token, use: "grant" }, undefined);
+    assert.ok(proven.ok, JSON.stringify(proven));
+    const { spends } = proven.value.platform ?? assert.fail();
+    assert.ok(spends !== undefined && "jti" in spends);
+    return JSON.stringify([spends.issuer, spends.jti]);
+  };
+  const first = await spentBy({ jti: "one", run: "a" });
+  assert.equal(await spentBy({ jti: "one", run: "b" }), first, "another token with that jti");
+  assert.notEqual(await spentBy({ jti: "two", run: "a" }), first, "another jti");
+  const bare = await spentBy({ jti: undefined, run: "a" });
+  assert.notEqual(await spentBy({ jti: undefined, run: "b" }), bare, "another content");
+  agent.reload({ ...CONFIGURATION, trustedIssuers: { ...idp, ...acme({ other: registration }) } });
+  assert.notEqual(await spentBy({ jti: "one", run: "a" }), first, "another registration");
+});
+
 test("PLAT-D-8, PROD-2.6-4 a workload of a platform acts under the consent that names it, and a further hop shows it", async (t) => {
   const agent = await open(t);
   await assert.rejects(agent.acting(), /consent_missing/);

@@ -185,7 +185,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AccessPatch, want: s
   ["PROD-4.1v8-3 a plain grant is issued if a JWT is requested", [grant], { requestedType: "jwt" }, plain],
   ["PROD-4.1v8-3 an ID-JAG is issued if one is requested", [grant], jag, idJag],
   [
-    "PROD-1.7-3 an access token for a partner is denied",
+    "PROD-1.7-3, PROD-4.1v7-4 an access token for a partner is denied",
     [grant],
     { requestedType: "access_token" },
     "policy_denied token_type_not_for_target",
@@ -203,7 +203,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AccessPatch, want: s
     "delegated-token: token at api, trips.read",
   ],
   [
-    "PROD-1.7-3 an ID-JAG for a resource server is denied",
+    "PROD-1.7-3, PROD-4.1v7-4 an ID-JAG for a resource server is denied",
     all,
     { target: "api", requestedType: "id-jag" },
     "policy_denied token_type_not_for_target",

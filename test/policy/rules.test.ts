@@ -528,7 +528,7 @@ const sets: [string, object[], object[], string[]][] = [
   ],
   ["PROD-1.7-3 grants for a partner are accepted", [toPartner], [api, partner], []],
   [
-    "PROD-1.7-3 access tokens for a partner are refused",
+    "PROD-1.7-3, PROD-4.1v7-4 access tokens for a partner are refused",
     [{ ...delegation, targets: ["api", "https://as.partner.example"] }],
     [api, partner],
     ['policies: rule "r" issues access tokens, but its target "https://as.partner.example" is a partner'],
@@ -546,7 +546,7 @@ const sets: [string, object[], object[], string[]][] = [
     ),
   ],
   [
-    "PROD-1.7-3 grants for a resource server are refused even beside a partner",
+    "PROD-1.7-3, PROD-4.1v7-4 grants for a resource server are refused even beside a partner",
     [{ ...toPartner, targets: ["https://as.partner.example", "https://api.example"] }],
     [api, partner],
     ['policies: rule "r" issues grants, but its target "api" is a resource server'],

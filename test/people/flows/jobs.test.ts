@@ -203,6 +203,46 @@ test("JOB-D-5 the page of a job says what its agent may do without it", async ()
   assert.ok(!shownBy(none.text).includes("Without this job"));
 });
 
+test("JOB-D-5 the event of an approval has a digest of the words, the bounds and the boxes that were shown", async () => {
+  const title = "look";
+  const digestOf = async (user: string, job: object, scope = "trips.read"): Promise<unknown> => {
+    const { browser, page } = await pageOf(await asking({ title, ...job }, { user, scope }), user);
+    await browser.decide(page);
+    const { detail } = await last("job.approved");
+    return (detail as JsonObject).shown;
+  };
+  const notAfter = nowSeconds() + 3600;
+  const first = await digestOf("amy", { notAfter });
+  assert.equal(await digestOf("ben", { notAfter }), first, "the same page for another user");
+  const others = [
+    await digestOf("cat", { notAfter, title: "look again" }),
+    await digestOf("dan", { notAfter, maxTokens: 3 }),
+    await digestOf("eve", { notAfter }, "trips.read trips.book"),
+    await digestOf("fay", { notAfter, agents: [BOOKING] }),
+  ];
+  assert.equal(new Set([first, ...others]).size, 5);
+});
+
+test("JOB-D-5 the page says that no other agent may take part, and what a rule gives the asking one in the job without asking", async () => {
+  const { page: alone } = await pageOf(
+    await asking({ title: "a", agents: [PLANNER] }, { user: "gus" }),
+    "gus",
+  );
+  assert.match(shownBy(alone.text), /No other agent may take part\./);
+  const { page: open } = await pageOf(await asking({ title: "a" }, { user: "hal" }), "hal");
+  assert.ok(!shownBy(open.text).includes("No other agent may take part"));
+  const targets = ["booking-agent", "https://api.example"];
+  const asked = { user: "rita", path: "crew/weather", scope: "trips.book" };
+  const { page } = await pageOf(
+    await asking({ title: "w", targets, scopes: ["trips.read", "trips.book"] }, asked),
+    "rita",
+  );
+  assert.match(
+    shownBy(page.text),
+    /Whatever you tick, the operator of this service allows it in this job: .*trips\.read/,
+  );
+});
+
 test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent goes on without job and consent, and who ends that", async () => {
   const asked = { user: "rita", path: "crew/weather", scope: "trips.book" };
   const { browser, page } = await pageOf(await asking({ title: "Watch the weather" }, asked), "rita");
