@@ -123,6 +123,8 @@ function* warnOfTargets(policy: PolicySet, parties: IndexedParties): Generator<s
     for (const client of target.introspectors.filter((one) => !isClient(one, parties))) {
       yield `targets: ${quote(target.names[0] ?? "")} names the introspector ${quote(client)}, which is not configured: remove it or add it to clients`;
     }
+    if (target.sharesTitle)
+      yield `targets: ${quote(target.names[0] ?? "")} has a title that is another target's too: give each target a title of its own`;
     for (const scope of Object.keys(target.sentences).filter((one) => !target.scopes.includes(one))) {
       yield `targets: ${quote(target.names[0] ?? "")} has a sentence for ${quote(scope)}, which is none of its scopes${meant(scope, target.scopes)}`;
     }

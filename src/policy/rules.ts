@@ -31,7 +31,7 @@ import {
   who,
 } from "./rule-members.ts";
 import type { Partner } from "./targets.ts";
-import { names, PartnerServer, ResourceServer, readPartner } from "./targets.ts";
+import { names, PartnerServer, ResourceServer, readPartner, withSharedTitles } from "./targets.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
 
@@ -153,6 +153,8 @@ export type Target = Omit<v.InferOutput<typeof ResourceServer>, "details"> & {
   partner?: Partner;
   /** The types of details that it declares. */
   details: DetailTypes;
+  /** PAGE-D-47: another target has a title of the same words, so that its name has to stand beside it. */
+  sharesTitle?: true;
 };
 
 // --- the set in force -------------------------------------------------------------------------------------------
@@ -207,12 +209,14 @@ export function compilePolicy(
   const byName = new Map<string, Target>();
   const types = compileTypes(targets);
   problems.push(...types.problems);
+  const alike = withSharedTitles(targets);
   for (const file of targets) {
     const { details = {}, ...rest } = file;
     const target = defined<Target>({
       ...rest,
       partner: "partner" in file ? readPartner(file.partner) : undefined,
       details: new Map([...types.all].filter(([type]) => Object.hasOwn(details, type))),
+      sharesTitle: alike.has(file) ? true : undefined,
     });
     for (const name of target.names) {
       // RFC8693-2.1-11, RFC9068-5-2: a name identifies one target.

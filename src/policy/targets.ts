@@ -17,7 +17,8 @@ import { AT_JWT } from "../spec/rfc9068.ts";
 import { isWorkloadName, isWorkloadPattern } from "../spec/workload-grant.ts";
 import { declaredTypes } from "./detail-types.ts";
 import { notCanonical } from "./nearest.ts";
-import { worded } from "./worded.ts";
+import type { Worded } from "./worded.ts";
+import { worded, wordings } from "./worded.ts";
 
 const name = v.pipe(v.string(), v.nonEmpty());
 export const names = v.pipe(v.array(name), v.minLength(1));
@@ -240,4 +241,19 @@ export function readPartner({ clients, subjects, ...agreed }: Agreed): Partner {
 /** IDJAG-5-1: the client_id at the partner: as configured, or else the URL of its metadata document, if it has one. */
 export function clientIdAt({ clients }: Partner, clientId: string): string | undefined {
   return clients.get(clientId) ?? (isDocumentUrl(clientId) ? clientId : undefined);
+}
+
+/** PAGE-D-47: those with a title that is another one's too, in whatever language. */
+export function withSharedTitles<T extends { title?: Worded | undefined }>(
+  targets: readonly T[],
+): ReadonlySet<T> {
+  const byTitle = Map.groupBy(
+    targets.flatMap((one) =>
+      [...new Set(one.title === undefined ? [] : wordings(one.title))].map((title) => ({ one, title })),
+    ),
+    ({ title }) => title,
+  );
+  return new Set(
+    [...byTitle.values()].filter((all) => all.length > 1).flatMap((all) => all.map(({ one }) => one)),
+  );
 }

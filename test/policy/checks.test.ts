@@ -515,6 +515,21 @@ test("PROD-2.6-9 a target that belongs to a whole trust domain is warned of", ()
   ]);
 });
 
+test("PAGE-D-47 targets with one title are warned of, in whatever language it is", () => {
+  const titled = [
+    { names: ["one"], scopes: ["a"], title: "Ledger" },
+    { names: ["two"], scopes: ["a"], title: { en: "Books", de: "Ledger" } },
+    { names: ["three"], scopes: ["a"], title: "Bank" },
+  ];
+  assert.deepEqual(
+    check([], titled).warnings,
+    ["one", "two"].map(
+      (name) =>
+        `targets: "${name}" has a title that is another target's too: give each target a title of its own`,
+    ),
+  );
+});
+
 test("RFC7662-4-8 an introspector that is not configured is warned of", () => {
   const introspectors = [
     "rapport",

@@ -46,6 +46,8 @@ export const zoneOf = ({ settings }: BasePorts, { zone }: Session): string | und
 export const shownTarget = (target: Target | undefined, name: string): ShownTarget =>
   defined<ShownTarget>({
     title: target?.title ?? name,
+    // PAGE-D-47
+    id: target?.sharesTitle ? name : undefined,
     host: /^https:/.test(name) ? hostOf(name) : undefined,
   });
 

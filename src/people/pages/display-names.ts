@@ -12,7 +12,8 @@ import type { Texts } from "./texts.ts";
 /** A person who signed in. The name is theirs to choose; the id is their subject at the provider, or a mail address of theirs. */
 export type ShownUser = { id: string; name?: string };
 
-export type ShownTarget = { title: Worded; host?: string };
+/** `id` is its name where the title alone does not tell it from another. */
+export type ShownTarget = { title: Worded; host?: string; id?: string };
 
 /** What is allowed at a target, in the operator's words. */
 export type PermissionView = { target: ShownTarget; sentences: readonly Worded[] };
@@ -53,8 +54,9 @@ export function shownHost(raw: string): string {
   return isAuthority ? new URL(url).host : shownId(raw);
 }
 
-export function targetName({ title, host }: ShownTarget, { language }: Pick<Texts, "language">): Html {
-  const at = host === undefined ? undefined : html` (${isolated(shownHost(host))})`;
+export function targetName({ title, host, id }: ShownTarget, { language }: Pick<Texts, "language">): Html {
+  const beside = id === undefined ? host && shownHost(host) : briefId(id);
+  const at = beside === undefined ? undefined : html` (${isolated(beside)})`;
   return html`${isolated(shownId(inLanguage(title, [language])))}${at}`;
 }
 

@@ -1,7 +1,17 @@
 /** How foreign names and hosts are shown. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shownHost, shownId, shownName, userName } from "../../../src/people/pages/display-names.ts";
+import * as v from "valibot";
+import { shownTarget } from "../../../src/people/http/known-as.ts";
+import {
+  shownHost,
+  shownId,
+  shownName,
+  targetName,
+  userName,
+} from "../../../src/people/pages/display-names.ts";
+import { compilePolicy } from "../../../src/policy/rules.ts";
+import { ResourceServer } from "../../../src/policy/targets.ts";
 import { prng } from "../../support/prng.ts";
 
 const names = [
@@ -76,4 +86,30 @@ for (const [raw, shown] of hosts) {
 test("PAGE-D-7 an identifier is not cut", () => {
   const id = `spiffe://td.example/${"part/".repeat(100)}end`;
   assert.equal(shownId(id), id);
+});
+
+test("PAGE-D-47 a target whose title another one has is named by its name too, and any other by its host", () => {
+  const file = { scopes: ["a"], sentences: {}, title: "the booking agent" };
+  const compiled = compilePolicy(
+    [],
+    [
+      { ...file, names: ["booking-agent"] },
+      { ...file, names: ["https://b.example/Two"] },
+      { ...file, names: ["https://c.example/x"], title: "Crew" },
+    ].map((one) => v.parse(ResourceServer, one)),
+    "https://as.example",
+    "sha256:0",
+  );
+  assert.ok(compiled.ok);
+  const { targets } = compiled.value;
+  const named = [...targets.keys()].map((name) =>
+    targetName(shownTarget(targets.get(name), name), { language: "en" })
+      .toString()
+      .replaceAll(/<[^>]+>/g, ""),
+  );
+  assert.deepEqual(named, [
+    "the booking agent (booking-agent)",
+    "the booking agent (https://b.example/Two)",
+    "Crew (c.example)",
+  ]);
 });
