@@ -212,6 +212,21 @@ export async function startCluster(isSynchronous: boolean): Promise<Cluster> {
     }
   };
 
+  const killAll = (): void => {
+    haproxy.kill("SIGKILL");
+    for (const { member, daemon, network } of machines) {
+      daemon?.kill("SIGKILL");
+      network.kill("SIGKILL");
+      try {
+        cluster.signal(member, "postgres", "SIGKILL");
+      } catch {
+        // It does not run.
+      }
+    }
+    etcd.kill("SIGKILL");
+  };
+  // Also where this process ends by a fault, since each program has a session of its own.
+  process.on("exit", killAll);
   const cluster: Cluster = {
     members: machines.map(({ member }) => member),
     balanced,
@@ -255,19 +270,10 @@ export async function startCluster(isSynchronous: boolean): Promise<Cluster> {
       }
     },
     async close() {
-      haproxy.kill("SIGKILL");
-      for (const { member, daemon, network } of machines) {
-        daemon?.kill("SIGKILL");
-        network.kill("SIGKILL");
-        try {
-          cluster.signal(member, "postgres", "SIGKILL");
-        } catch {
-          // It does not run.
-        }
-      }
       const gone = once(etcd, "exit");
-      etcd.kill("SIGKILL");
+      killAll();
       await gone;
+      process.off("exit", killAll);
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
