@@ -80,6 +80,9 @@ const TRIALS: Trials = new Map([
   ["upgrade", { rounds: 2, run: runUpgrade }],
 ]);
 
+// By `exit`, at which each trial ends what it started.
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
+
 const [name, rounds] = process.argv.slice(2);
 const known = name === undefined ? [...TRIALS] : [...TRIALS].filter(([each]) => each === name);
 if (known.length === 0) {
