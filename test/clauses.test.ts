@@ -623,6 +623,21 @@ test("register, code and the text of the tests of this tree fit together", () =>
   assert.deepEqual(findProblems(register, { code, tests }, new Map(named.map((id) => [id, "named"]))), []);
 });
 
+/** A test that fails says which clause is broken: no new one has more ids, and a split one lowers the number. */
+const IDS_MAX = 6;
+const TESTS_WITH_MORE = 23;
+
+test("a test is named by at most six clauses, so that its failure says which of them is broken", () => {
+  const { register, tests } = loadTree(root);
+  const idsAt = new Map<string, number>();
+  for (const place of [...findNames(register, tests).values()].flat()) {
+    const [at = ""] = place.split(" ");
+    idsAt.set(at, (idsAt.get(at) ?? 0) + 1);
+  }
+  const more = [...idsAt].filter(([, ids]) => ids > IDS_MAX).map(([at, ids]) => `${at} has ${ids}`);
+  assert.equal(more.length, TESTS_WITH_MORE, more.join("\n"));
+});
+
 const GONE = new Map([["a browser", ["no browsers"]]]);
 const STALE: readonly [name: string, clause: Partial<Clause>, problems: readonly string[]][] = [
   ["names what is built", {}, ['DOC-2.1-1: says "No browsers", but there is a browser']],
