@@ -55,6 +55,8 @@ test("PAGE-D-41 the logo is served byte for byte as PNG and as nothing else, to 
     ["image/png", "nosniff", "same-origin"],
   );
   assert.equal(headers["cache-control"], "public, max-age=86400, immutable");
+  // As a document of its own it runs and loads nothing, and stands in no frame.
+  assert.equal(policyOf(headers), "default-src 'none'; frame-ancestors 'none'");
   assert.equal(headers["set-cookie"], undefined);
 });
 
