@@ -30,6 +30,7 @@ import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
 import { runRolling } from "./trials/rolling.ts";
 import { runRotation } from "./trials/rotation.ts";
+import { runSeveral } from "./trials/several.ts";
 import { runSignals } from "./trials/signals.ts";
 import { runSpring } from "./trials/spring.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
@@ -72,6 +73,7 @@ const TRIALS: Trials = new Map([
   ["refresh-races", { rounds: 200, run: raceRefresh }],
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],
+  ["several", { rounds: 5, run: runSeveral }],
   ["signals", { rounds: 50, run: runSignals }],
   ["spring", { rounds: 1, run: runSpring }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
