@@ -6,25 +6,23 @@ import { lacksOf } from "../audit/columns.ts";
 import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { REFRESH_WAIT_SECONDS } from "../limits/people.ts";
 import { MODES } from "../modes.ts";
-import type { MissingConsent, Trace } from "../policy/access.ts";
+import type { Trace } from "../policy/access.ts";
 import { likeUnknown } from "../policy/explanation.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Guard, Precondition, TokenRecord } from "../records.ts";
 import type { Awaitable, Result } from "../result.ts";
 import { defined, err, ok, whenReady } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
-import { canWait } from "../spec/deferred-token-response.ts";
 import { lifetimesOf } from "../spec/refresh-token-expiration.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { reasonIn } from "./audit-fields.ts";
-import { codeSpentBy, isExchange, issuedEntry, keysOfOrder, knownOf, spentWith } from "./issued-entry.ts";
+import { codeSpentBy, isExchange, issuedEntry, knownOf } from "./issued-entry.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
-import type { Asking, Link, PeopleGrants } from "./people.ts";
+import type { PeopleGrants } from "./people.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "./refusal.ts";
 import {
   assertionReplayed,
@@ -35,15 +33,11 @@ import {
   proofReplayed,
   REFRESH_RACED,
 } from "./refusal.ts";
-import { spendProof } from "./spend-proof.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
 /** Facts may change between a decision and its writing; it is then decided anew once, and refused after that. */
 const DECISIONS_MAX = 2;
-/** The answer to a client that waits for its user. */
-const WAITS = "interaction_required";
-const CANCELLED = "deferrals_cancelled";
 /** Rules of a trace that are recorded, so that no policy makes events of any length. */
 const TRACE_MAX = 16;
 
@@ -93,13 +87,11 @@ type Issued = Result<TokenAnswer, RefusedRequest | Unrecorded>;
 
 export type IssuePorts = BasePorts & Pick<Ports, "endings" | "facts" | "journal" | "signer" | "grantSigner">;
 
-type Asks = Pick<PeopleGrants, "askUser" | "defer">;
-
 export function issue(
   ports: IssuePorts,
   asking: TokenRequest,
   order: Order,
-  people: Asks | undefined,
+  people: Pick<PeopleGrants, "ask"> | undefined,
 ): Awaitable<Issued> {
   const request = order.access.forWorkload ? withWorkload(asking, order) : asking;
   const { policy } = ports.settings();
@@ -120,63 +112,22 @@ export function issue(
     const spends = codeSpentBy(order);
     return defined<RefusedRequest>({ ...refused.error, spends, ...order.resumes?.ends("refused") });
   };
-  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Issued =>
+  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Result<never, RefusedRequest> =>
     err(refusal(failure, trace, asked));
-  const refuseEnded = (trace: Trace): Awaitable<Issued> => {
+  const refuseEnded = (trace: Trace): Awaitable<Result<never, RefusedRequest>> => {
     const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
     return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, trace));
   };
   const deny = (denied: OrderDenied, decisions: number): Awaitable<Issued> => {
     const { failure, trace, missing, notAsked } = denied;
-    return missing === undefined || row.asks !== "by_link" || people === undefined
-      ? refuse(failure, trace, notAsked && { refused: notAsked })
-      : ask(people, denied, missing, decisions);
-  };
-  const refuseAsked = async (
-    told: Failure,
-    trace: Trace,
-    asked: AskedUser,
-    count: Link["count"],
-  ): Promise<Issued> => {
-    if (count === undefined) return refuse(told, trace, asked);
-    const spent = await spendProof(ports, request.client, request.request);
-    if (!spent.ok) return spent;
-    // AUDIT-D-13: the question is told by the event that opened it and by the one that ends it.
-    return (await count()) ? err({ failure: told }) : refuse(told, trace, asked);
-  };
-  /** Only the consent of the user is missing. */
-  const ask = async (
-    { askUser, defer }: Asks,
-    { failure, trace }: OrderDenied,
-    missing: MissingConsent,
-    decisions: number,
-  ): Promise<Issued> => {
-    // PAGE-D-33: no user is asked for what an ending would refuse anyway.
-    if (await ports.endings.isEnded(keysOfOrder(ports, order, missing.rule, nowSeconds)))
-      return refuseEnded(trace);
-    if (order.resumes !== undefined) {
-      const waits = await order.resumes.waits();
-      return waits === undefined ? refuse(failure, trace) : err(waits);
+    if (missing === undefined || row.asks !== "by_link" || people === undefined) {
+      return refuse(failure, trace, notAsked && { refused: notAsked });
     }
-    // DTR-5-1, DTR-6.3-1, DTR-D-3: a client is told to wait, or to ask again, as it said itself.
-    if (ports.settings().deferral === undefined || !canWait(request.form)) {
-      const { access, job } = order;
-      const asking = defined<Asking>({ access, job, reason: reasonIn(request.form) });
-      const { errorUri, asked, count } = await askUser(ports, asking, missing, nowSeconds);
-      return refuseAsked(defined<Failure>({ ...failure, errorUri }), trace, asked, count);
-    }
-    const { asked, deferral, count } = await defer(ports, request, order, missing, nowSeconds);
-    // The client itself did it, so that it is told.
-    const isCancelled = "refused" in asked && asked.refused === CANCELLED;
-    const told = isCancelled ? toFailure(order, { kind: "policy_denied", reason: CANCELLED }) : failure;
-    if (deferral === undefined) return refuseAsked(told, trace, asked, count);
-    const { told: waits, rows, endingKeys: keys, thread } = deferral;
-    const refused = refusal({ ...failure, ...waits, kind: WAITS }, trace, asked);
-    const event: AuditEvent = { ...refused.event, type: "deferral.opened", detail: { deferral: thread } };
-    // DTR-D-7: what is valid once is used up by the answer that lets the client wait.
-    const guards: Guard[] = [{ kind: "not_ended", keys }, ...spentWith(request, order)];
-    const recorded = await ports.journal.record({ event, guards, rows });
-    return recorded.ok ? err({ failure: refused.failure }) : lost(recorded.error, event, decisions);
+    return people.ask(ports, request, order, { failure, trace, missing }, nowSeconds, {
+      refusal,
+      refuseEnded,
+      lost: (failed, event) => lost(failed, event, decisions),
+    });
   };
   const decideAndWrite = (decisions: number): Awaitable<Issued> =>
     whenReady(decideOrder(ports, order, nowSeconds), (decided) => {

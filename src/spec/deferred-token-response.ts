@@ -2,16 +2,17 @@
  * OAuth 2.0 Deferred Token Response, draft-ietf-oauth-deferred-token-response-01:
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-deferred-token-response-01
  * Covers 5.1 the wish to wait, 6.4 the code, 6.5 the poll, 8.4 the type of the code.
- * Elsewhere: DTR 4.1 people/flows/poll.ts; DTR 5 flows/issue.ts; DTR 5.1 config/config.ts, spec/rfc8414.ts; DTR 5.2
- * people/flows/redeem-code.ts, people/records.ts; DTR 5.3 spec/rfc6749.ts; DTR 6.3 flows/issue.ts; DTR 6.4
- * http/errors.ts, http/form.ts, people/flows/ask-user.ts, people/flows/asked.ts, people/flows/deferrals.ts; DTR 6.5
- * people/flows/deferrals.ts; DTR 6.6 http/errors.ts, people/flows/deferrals.ts; DTR 8.2 flows/people.ts,
- * flows/revoke.ts, http/errors.ts, people/flows/cancel-deferral.ts; DTR 8.4 spec/rfc8414.ts; DTR 11.1 http/revoke.ts,
- * people/flows/deferrals.ts; DTR 11.3 http/errors.ts, people/adapters/polls.ts; DTR 11.7 flows/order/decide-order.ts,
- * http/errors.ts, people/flows/poll.ts; DTR 11.8 people/flows/deferrals.ts; DTR 12.2 people/flows/defer.ts; DTR D
- * flows/issue.ts, flows/issued-entry.ts, flows/people.ts, http/errors.ts, http/form.ts, people/audit/own-events.ts,
- * people/flows/ask-user.ts, people/flows/asked.ts, people/flows/cancel-deferral.ts, people/flows/defer.ts,
- * people/flows/deferrals.ts, people/flows/poll.ts, people/http/account.ts, people/pages/account-page.ts.
+ * Elsewhere: DTR 4.1 people/flows/poll.ts; DTR 5 people/flows/ask-instead.ts; DTR 5.1 config/config.ts,
+ * spec/rfc8414.ts; DTR 5.2 people/flows/redeem-code.ts, people/records.ts; DTR 5.3 spec/rfc6749.ts; DTR 6.3
+ * people/flows/ask-instead.ts; DTR 6.4 http/errors.ts, http/form.ts, people/flows/ask-user.ts, people/flows/asked.ts,
+ * people/flows/deferrals.ts; DTR 6.5 people/flows/deferrals.ts; DTR 6.6 http/errors.ts, people/flows/deferrals.ts; DTR
+ * 8.2 flows/people.ts, flows/revoke.ts, http/errors.ts, people/flows/cancel-deferral.ts; DTR 8.4 spec/rfc8414.ts; DTR
+ * 11.1 http/revoke.ts, people/flows/deferrals.ts; DTR 11.3 http/errors.ts, people/adapters/polls.ts; DTR 11.7
+ * flows/order/decide-order.ts, http/errors.ts, people/flows/poll.ts; DTR 11.8 people/flows/deferrals.ts; DTR 12.2
+ * people/flows/defer.ts; DTR D flows/issued-entry.ts, flows/people.ts, http/errors.ts, http/form.ts,
+ * people/audit/own-events.ts, people/flows/ask-instead.ts, people/flows/ask-user.ts, people/flows/asked.ts,
+ * people/flows/cancel-deferral.ts, people/flows/defer.ts, people/flows/deferrals.ts, people/flows/poll.ts,
+ * people/http/account.ts, people/pages/account-page.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { AskedUser } from "../../audit/event.ts";
-import type { Asking, Link } from "../../flows/people.ts";
+import type { Order } from "../../flows/order/order.ts";
 import {
   CANCELS_MAX,
   DEFERRALS_PER_QUESTION_MAX,
@@ -32,6 +32,15 @@ const CAPS = {
 export const ATTEMPTS_MAX = 4;
 
 export type AskPorts = Pick<PeoplePorts, "settings" | "hash" | "random" | "endings" | "pendingConsents">;
+
+/**
+ * The link for the agent, which is absent where too many are pending, and what the audit trail has of it. `count` is there
+ * for one more request about an open question: it counts the request there, unless the question has changed.
+ */
+export type Link = { errorUri?: string; asked: AskedUser; count?: () => Promise<boolean> };
+
+/** The order that lacks a consent or a job, and why the agent asks, in its own words. */
+export type Asking = Pick<Order, "access" | "job"> & { reason?: string };
 
 /** Why there is no question. */
 type NotAsked = Extract<AskedUser, { refused: unknown }>;

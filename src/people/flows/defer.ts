@@ -1,19 +1,31 @@
 /** Lets a client wait for its user (DTR-6.4): a code with which it polls, and a link of its own to the question. */
+import type { AskedUser } from "../../audit/event.ts";
 import { describeRequest, reasonIn } from "../../flows/audit-fields.ts";
 import { keysOfOrder } from "../../flows/issued-entry.ts";
 import type { Order } from "../../flows/order/order.ts";
-import type { Asking, PeopleGrants } from "../../flows/people.ts";
+import type { Failure } from "../../flows/refusal.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import { DEFERRAL_KEPT_SECONDS, DEFERRAL_SECONDS_MIN } from "../../limits/people.ts";
 import type { JobInForce, MissingConsent } from "../../policy/access.ts";
+import type { EndingKey } from "../../policy/endings.ts";
 import type { Target } from "../../policy/rules.ts";
+import type { RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import { buildDeferralCode } from "../../spec/deferred-token-response.ts";
 import { transcribe } from "../../spec/identity-chaining.ts";
 import type { DeferralRecord, PeopleRow } from "../records.ts";
-import type { AskPorts } from "./ask-user.ts";
+import type { Asking, AskPorts, Link } from "./ask-user.ts";
 import { countPoll, linkTo, openQuestion } from "./ask-user.ts";
 import { holderOfCode, linkOf, threadOf } from "./deferrals.ts";
+
+/** A client that waits: what it is told, and what is written with it if no ending reaches the keys. */
+type Deferral = {
+  told: Required<Pick<Failure, "interactionUri" | "deferral">>;
+  rows: readonly RowChange[];
+  endingKeys: readonly EndingKey[];
+  /** The thread of its events. */
+  thread: string;
+};
 
 export async function defer(
   ports: AskPorts,
@@ -21,7 +33,7 @@ export async function defer(
   order: Order,
   missing: MissingConsent,
   nowSeconds: number,
-): ReturnType<PeopleGrants["defer"]> {
+): Promise<{ asked: AskedUser; deferral?: Deferral } & Pick<Link, "count">> {
   const { settings, hash, random } = ports;
   const { seconds = 0 } = settings().deferral ?? {};
   const { access } = order;

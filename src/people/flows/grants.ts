@@ -3,9 +3,8 @@ import type { PeopleGrants } from "../../flows/people.ts";
 import { DEFERRED } from "../../spec/deferred-token-response.ts";
 import { AUTHORIZATION_CODE, isRefreshToken, REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import type { OwnPorts } from "../ports.ts";
-import { askUser } from "./ask-user.ts";
+import { askInstead } from "./ask-instead.ts";
 import { cancelDeferral } from "./cancel-deferral.ts";
-import { defer } from "./defer.ts";
 import { readPoll } from "./poll.ts";
 import { endReplayed, readCode } from "./redeem-code.ts";
 import { readRefresh } from "./refresh.ts";
@@ -19,10 +18,8 @@ export function grantsOf(own: OwnPorts): PeopleGrants {
       [REFRESH_TOKEN]: (ports, request) => readRefresh({ ...ports, ...own }, request),
       [DEFERRED]: (ports, request) => readPoll({ ...ports, ...own }, request),
     },
-    defer: (ports, ...asked) => defer({ ...ports, ...own }, ...asked),
+    ask: (ports, ...asked) => askInstead({ ...ports, ...own }, ...asked),
     cancel: (ports, request, code) => cancelDeferral({ ...ports, ...own }, request, code),
-    askUser: (ports, asking, missing, nowSeconds) =>
-      askUser({ ...ports, ...own }, asking, missing, nowSeconds),
     endReplayed,
   };
 }

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import type { Asking } from "../../../src/flows/people.ts";
+import type { Asking } from "../../../src/people/flows/ask-user.ts";
+import { askUser } from "../../../src/people/flows/ask-user.ts";
 import type { AccessRequest, MissingConsent } from "../../../src/policy/access.ts";
 import type { Detail } from "../../../src/spec/rfc9396.ts";
 import { ALICE, forRefresh, openRefresh } from "../../support/refresh.ts";
@@ -46,7 +47,7 @@ const OTHERS: readonly [name: string, change: Change, isSame: boolean][] = [
 
 /** The link that this server gives for such a request, over a store of its own. */
 async function openLinks(t: TestContext) {
-  const { ports, people, nowSeconds } = await openRefresh(t, forRefresh());
+  const { ports, nowSeconds } = await openRefresh(t, forRefresh());
   const [target] = [...ports.settings().policy.targets.values()];
   const [rule] = [...ports.settings().policy.rules.values()];
   return async ({ access, missing, proposed }: Change): Promise<string> => {
@@ -55,7 +56,7 @@ async function openLinks(t: TestContext) {
       ...(proposed !== undefined && { job: { proposed: { ...proposed, title: "x", bounds: {} } } }),
     } as unknown as Asking;
     const lacks = { rule, target, ...BASE.missing, ...missing } as unknown as MissingConsent;
-    return (await people.askUser(ports, asking, lacks, nowSeconds)).errorUri ?? assert.fail("no link");
+    return (await askUser(ports, asking, lacks, nowSeconds)).errorUri ?? assert.fail("no link");
   };
 }
 
