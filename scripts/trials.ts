@@ -35,6 +35,7 @@ import { runSignals } from "./trials/signals.ts";
 import { runSpring } from "./trials/spring.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import { controlSuite } from "./trials/suite-control.ts";
+import { askServers } from "./trials/suite-servers.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
 import { runThrottle } from "./trials/throttle.ts";
@@ -78,6 +79,7 @@ const TRIALS: Trials = new Map([
   ["spring", { rounds: 1, run: runSpring }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
   ["suite-control", { rounds: 47, run: controlSuite }],
+  ["suite-servers", { rounds: 1, run: askServers }],
   ["throttle", { rounds: 1, run: runThrottle }],
   ["upgrade", { rounds: 2, run: runUpgrade }],
 ]);
