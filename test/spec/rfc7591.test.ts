@@ -1016,7 +1016,13 @@ const INFORMATION = {
   registrationToken: "t",
 };
 
-test("RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-10, RFC7592-3-1, RFC7592-3-2, RFC7592-3-5, PROD-4.2-5 the members of the answer are at the top level", () => {
+test("RFC7592-3-1, RFC7592-3-2 the answer says where and by which token the registration is managed", () => {
+  const answer = buildClientInformation(INFORMATION);
+  assert.equal(answer.registration_client_uri, "https://as.example/register/c_1");
+  assert.equal(answer.registration_access_token, "t");
+});
+
+test("RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-10, RFC7592-3-5, PROD-4.2-5 the members of the answer are at the top level", () => {
   assert.deepEqual(buildClientInformation(INFORMATION), {
     client_id: "c_1",
     client_id_issued_at: 1_790_000_000,

@@ -223,6 +223,21 @@ test("JOB-D-5 the event of an approval has a digest of the words, the bounds and
   assert.equal(new Set([first, ...others]).size, 5);
 });
 
+test("JOB-D-5 that digest has what a rule gives in the job without asking, which is shown to one user alone", async () => {
+  const job = {
+    ...{ title: "weather", notAfter: nowSeconds() + 3600 },
+    ...{ targets: ["booking-agent", "https://api.example"], scopes: ["trips.read", "trips.book"] },
+  };
+  const digests = new Set<unknown>();
+  for (const user of ["rita", "ivo", "joe"]) {
+    const asked = { user, path: "crew/weather", scope: "trips.book" };
+    const { browser, page } = await pageOf(await asking(job, asked), user);
+    await browser.decide(page);
+    digests.add(((await last("job.approved")).detail as JsonObject).shown);
+  }
+  assert.equal(digests.size, 2);
+});
+
 test("JOB-D-5 the page says that no other agent may take part, and what a rule gives the asking one in the job without asking", async () => {
   const { page: alone } = await pageOf(
     await asking({ title: "a", agents: [PLANNER] }, { user: "gus" }),
