@@ -49,10 +49,10 @@ export const DRAFTS: readonly Draft[] = [
   { name: "draft-sato-soos-mjwt", seen: "title alone", row: "CHG-D-12" },
   { name: "draft-tulshi-oauth-transactional-access-tokens", seen: "00", row: "CHG-D-9" },
   { name: "draft-watts-oauth-agent-revocation-closure", seen: "02", row: "CHG-D-12" },
-  { name: "AuthZEN access request and approval profile", seen: "1", row: "AARP-D-1" },
-  { name: "AuthZEN access request OAuth profile", seen: "November 2026", row: "AARP-D-1" },
+  { name: "AuthZEN access request and approval profile", seen: "1", row: "AARP-7-1" },
+  { name: "AuthZEN access request OAuth profile", seen: "November 2026", row: "AARP-7-1" },
   { name: "AuthZEN token exchange binding", seen: "1", row: "CHG-D-13" },
-  { name: "COAZ and COAZ-MCP", seen: "17 July 2026", row: "AARP-D-1" },
+  { name: "COAZ and COAZ-MCP", seen: "17 July 2026", row: "COAZ-T-1" },
   { name: "CAEP interoperability profile", seen: "01, July 2026", row: "CAEPI-2.3-1" },
 ];
 
