@@ -145,7 +145,7 @@ for (const [name, target] of [
       await travellers.assertRefused(answer, "consent_missing");
     }
     const wider = await travellers.exchange({ subject_token, scope: "trips.book" }, by);
-    await travellers.assertRefused(wider, "scope_empty", "invalid_scope");
+    await travellers.assertRefused(wider, "consent_missing");
   });
 }
 
