@@ -67,7 +67,7 @@ export function readWorkloads(
 function readRegistration(
   issuer: string,
   name: string,
-  { tenancy, name: namedBy, ...from }: WorkloadsFile,
+  file: WorkloadsFile,
   trustDomains: object,
   { problem, warnings }: Reader,
 ): PlatformRegistration {
@@ -76,96 +76,12 @@ function readRegistration(
     problem(path, "is not the name of a registration: 1 to 64 of a-z, 0-9, . ~ and -");
   if (NO_ISSUER.test(issuer))
     problem(path, "is for an issuer of many tenants, whose tokens name their own tenant");
-  const ids = SHARED_ISSUERS.get(issuer);
-  const isPinned = Object.keys(from.claims).some((pointer) => ids?.includes(pointer) ?? true);
-  const isOfOne = from.subjects.every(
-    (one) => !one.endsWith("*") || (issuer === GITHUB && OWNER_BY_ID.test(one)),
-  );
-  if (tenancy === "dedicated" && ids !== undefined) {
-    problem(`${path}.tenancy`, 'is "shared" for this issuer, which signs tokens for anyone');
-  }
-  // WIF-N-1: what a tenant can choose, and a prefix of it, tells no tenant from another.
-  if (tenancy === "shared" && !isOfOne && !isPinned) {
-    const among = ids === undefined ? "" : ` of ${ids.join(", ")}`;
-    problem(
-      `${path}.claims`,
-      `names no claim${among}: an issuer that is shared needs one, or exact subjects alone`,
-    );
-  }
-  for (const one of from.subjects) {
-    if (one === "*" ? tenancy === "shared" : /[^:/]\*$/.test(one)) {
-      problem(
-        `${path}.subjects`,
-        `${one} is neither exact nor a prefix that ends in a star after a slash or a colon${one === "*" ? "; all subjects need a dedicated issuer" : ""}`,
-      );
-    }
-    const id = parseSpiffeId(one.replace(/\/\*$/, ""));
-    // SPCA-D-1, PLAT-D-7: a workload of that domain proves itself by its SVID.
-    if (id.ok && Object.hasOwn(trustDomains, id.value.trustDomain)) {
-      problem(
-        `${path}.subjects`,
-        `${one} is of ${id.value.trustDomain}, which trustDomains has: its workloads would have two names`,
-      );
-    }
-    if (issuer === GITHUB && !isPinned && one.startsWith("repo:") && !OWNER_BY_ID.test(one)) {
-      warnings.push(
-        `${path}.subjects: ${one} names a repository by a name that another owner can get: name it with its ids, or pin /repository_id`,
-      );
-    }
-    // FEDC-D-13
-    if (issuer === GITHUB && /^repo:[^@]*[^*@]$/.test(one)) {
-      warnings.push(
-        `${path}.subjects: ${one} is the sub of a repository from before 15 July 2026: one that is new, renamed or moved since has repo:OWNER@ID/NAME@ID:…, so list both`,
-      );
-    }
-  }
-  const pointers = { claims: Object.keys(from.claims), name: namedBy ?? [] };
-  for (const [setting, named] of Object.entries(pointers)) {
-    for (const pointer of named) {
-      if (!isPointer(pointer)) {
-        problem(`${path}.${setting}`, `${pointer} is not a JSON pointer, such as /kubernetes.io/namespace`);
-      }
-    }
-  }
-  const unit = NAMED_BY.get(issuer);
-  if (namedBy !== undefined && unit !== undefined) {
-    if (!namedBy.includes(unit) && from.claims[unit]?.length !== 1) {
-      problem(
-        `${path}.name`,
-        `has no ${unit}, and "claims" does not pin it to one: two of them would be one agent`,
-      );
-    }
-  }
-  if (new Set(namedBy).size !== pointers.name.length) problem(`${path}.name`, "names a claim twice");
-  if (
-    AWS_ACCOUNT.test(issuer) &&
-    !(AWS_PRINCIPAL in from.claims) &&
-    from.subjects.some((one) => one.endsWith("*"))
-  ) {
-    problem(
-      `${path}.subjects`,
-      `are not exact: sub can be the person behind a session; name each role, or pin ${AWS_PRINCIPAL}`,
-    );
-  }
-  for (const one of from.audiences ?? []) {
-    if (AUDIENCES_OF_OTHERS.test(one)) {
-      problem(
-        `${path}.audiences`,
-        `${one} is the audience of another service, which could send its tokens here`,
-      );
-    }
-  }
-  for (const type of from.types) {
-    if (type !== null && TYPES_OF_OTHERS.includes(mediaType(type))) {
-      problem(`${path}.types`, `${type} is the type of another kind of JWT`);
-    }
-  }
-  if (from.clients !== undefined && from.uses?.some((use) => use !== "grant")) {
-    problem(
-      `${path}.uses`,
-      'is "grant" alone beside "clients": in another use its token alone would be enough',
-    );
-  }
+  const at = { path, issuer, problem, warnings };
+  checkTenancy(at, file);
+  for (const one of file.subjects) checkSubject(at, file, one, trustDomains);
+  checkClaims(at, file);
+  checkUses(at, file);
+  const { tenancy: _, name: namedBy, ...from } = file;
   return defined<PlatformRegistration>({
     ...from,
     name,
@@ -175,4 +91,114 @@ function readRegistration(
     claims: new Map(Object.entries(from.claims)),
     types: from.types.map((type) => type ?? undefined),
   });
+}
+
+type At = Pick<Reader, "problem" | "warnings"> & { path: string; issuer: string };
+
+/** Whether a claim is pinned that tells the tenants of this issuer apart. */
+function isPinned(issuer: string, { claims }: WorkloadsFile): boolean {
+  const ids = SHARED_ISSUERS.get(issuer);
+  return Object.keys(claims).some((pointer) => ids?.includes(pointer) ?? true);
+}
+
+function checkTenancy({ path, issuer, problem }: At, file: WorkloadsFile): void {
+  const { tenancy, subjects } = file;
+  const ids = SHARED_ISSUERS.get(issuer);
+  const isOfOne = subjects.every((one) => !one.endsWith("*") || (issuer === GITHUB && OWNER_BY_ID.test(one)));
+  if (tenancy === "dedicated" && ids !== undefined) {
+    problem(`${path}.tenancy`, 'is "shared" for this issuer, which signs tokens for anyone');
+  }
+  // WIF-N-1: what a tenant can choose, and a prefix of it, tells no tenant from another.
+  if (tenancy === "shared" && !isOfOne && !isPinned(issuer, file)) {
+    const among = ids === undefined ? "" : ` of ${ids.join(", ")}`;
+    problem(
+      `${path}.claims`,
+      `names no claim${among}: an issuer that is shared needs one, or exact subjects alone`,
+    );
+  }
+}
+
+function checkSubject(
+  { path, issuer, problem, warnings }: At,
+  file: WorkloadsFile,
+  one: string,
+  trustDomains: object,
+): void {
+  if (one === "*" ? file.tenancy === "shared" : /[^:/]\*$/.test(one)) {
+    problem(
+      `${path}.subjects`,
+      `${one} is neither exact nor a prefix that ends in a star after a slash or a colon${one === "*" ? "; all subjects need a dedicated issuer" : ""}`,
+    );
+  }
+  const id = parseSpiffeId(one.replace(/\/\*$/, ""));
+  // SPCA-D-1, PLAT-D-7: a workload of that domain proves itself by its SVID.
+  if (id.ok && Object.hasOwn(trustDomains, id.value.trustDomain)) {
+    problem(
+      `${path}.subjects`,
+      `${one} is of ${id.value.trustDomain}, which trustDomains has: its workloads would have two names`,
+    );
+  }
+  if (issuer === GITHUB && !isPinned(issuer, file) && one.startsWith("repo:") && !OWNER_BY_ID.test(one)) {
+    warnings.push(
+      `${path}.subjects: ${one} names a repository by a name that another owner can get: name it with its ids, or pin /repository_id`,
+    );
+  }
+  // FEDC-D-13
+  if (issuer === GITHUB && /^repo:[^@]*[^*@]$/.test(one)) {
+    warnings.push(
+      `${path}.subjects: ${one} is the sub of a repository from before 15 July 2026: one that is new, renamed or moved since has repo:OWNER@ID/NAME@ID:…, so list both`,
+    );
+  }
+}
+
+function checkClaims({ path, issuer, problem }: At, { claims, name: namedBy }: WorkloadsFile): void {
+  const pointers = { claims: Object.keys(claims), name: namedBy ?? [] };
+  for (const [setting, named] of Object.entries(pointers)) {
+    for (const pointer of named) {
+      if (!isPointer(pointer)) {
+        problem(`${path}.${setting}`, `${pointer} is not a JSON pointer, such as /kubernetes.io/namespace`);
+      }
+    }
+  }
+  const unit = NAMED_BY.get(issuer);
+  if (namedBy !== undefined && unit !== undefined) {
+    if (!namedBy.includes(unit) && claims[unit]?.length !== 1) {
+      problem(
+        `${path}.name`,
+        `has no ${unit}, and "claims" does not pin it to one: two of them would be one agent`,
+      );
+    }
+  }
+  if (new Set(namedBy).size !== pointers.name.length) problem(`${path}.name`, "names a claim twice");
+}
+
+function checkUses(
+  { path, issuer, problem }: At,
+  { claims, subjects, audiences, types, clients, uses }: WorkloadsFile,
+): void {
+  if (AWS_ACCOUNT.test(issuer) && !(AWS_PRINCIPAL in claims) && subjects.some((one) => one.endsWith("*"))) {
+    problem(
+      `${path}.subjects`,
+      `are not exact: sub can be the person behind a session; name each role, or pin ${AWS_PRINCIPAL}`,
+    );
+  }
+  for (const one of audiences ?? []) {
+    if (AUDIENCES_OF_OTHERS.test(one)) {
+      problem(
+        `${path}.audiences`,
+        `${one} is the audience of another service, which could send its tokens here`,
+      );
+    }
+  }
+  for (const type of types) {
+    if (type !== null && TYPES_OF_OTHERS.includes(mediaType(type))) {
+      problem(`${path}.types`, `${type} is the type of another kind of JWT`);
+    }
+  }
+  if (clients !== undefined && uses?.some((use) => use !== "grant")) {
+    problem(
+      `${path}.uses`,
+      'is "grant" alone beside "clients": in another use its token alone would be enough',
+    );
+  }
 }
