@@ -69,42 +69,11 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
   }
 
   const assertions = new Map<string, Assertion[]>();
-  const add = (log: string, assertion: Assertion): void => {
-    assertions.set(log, [...(assertions.get(log) ?? []), assertion]);
-  };
   for (const [source, file] of [
     ["checkpoint", files.checkpoints],
     ["witness", files.witness],
   ] as const) {
-    if (file === undefined) continue;
-    let [number, ignored] = [0, 0];
-    const torn: number[] = [];
-    for await (const line of readLines(file)) {
-      number++;
-      const compact = compactOf(line);
-      if (compact === undefined) {
-        if (TORN.test(line)) torn.push(number);
-        else ignored++;
-        continue;
-      }
-      const read = await parseCheckpoint(compact, keys);
-      if (!read.ok) {
-        bad(`${file}, line ${number}: this checkpoint ${read.error}`);
-        continue;
-      }
-      const checkpoint = read.value;
-      const { log, tree, hash, heads, timeMs } = checkpoint;
-      const by = `the ${source === "witness" ? "witness's checkpoint" : "checkpoint"} of ${word(log)} at ${tree.size}`;
-      add(log, { source, by, head: { size: tree.size, hash }, timeMs, checkpoint });
-      for (const [name, head] of heads) add(name, { source, by, head, timeMs });
-    }
-    if (torn.length > 0) {
-      const which = torn.slice(0, TORN_NAMED_MAX).join(", ") + (torn.length > TORN_NAMED_MAX ? ", …" : "");
-      const why =
-        "the disk was full, or the process ended while it wrote; later checkpoints cover the same records";
-      lines.push(`${file}: skipped ${torn.length} incomplete checkpoints, at line ${which}: ${why}`);
-    }
-    if (ignored > 0) lines.push(`${file}: ignored ${ignored} lines that are not checkpoints`);
+    if (file !== undefined) lines.push(...(await readCheckpoints(source, file, keys, assertions, bad)));
   }
 
   const { proofs, below, moment } = await readExport(files.export, assertions, bad);
@@ -154,6 +123,49 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       : "The audit trail was changed. Keep the database and these files as they are.",
   );
   return { code, lines };
+}
+
+/** Adds what the checkpoints of a file say of the logs; returns what is to be told of its other lines. */
+async function readCheckpoints(
+  source: Assertion["source"],
+  file: string,
+  keys: readonly Jwk[] | undefined,
+  assertions: Map<string, Assertion[]>,
+  bad: (message: string) => void,
+): Promise<readonly string[]> {
+  const add = (log: string, assertion: Assertion): void => {
+    assertions.set(log, [...(assertions.get(log) ?? []), assertion]);
+  };
+  let [number, ignored] = [0, 0];
+  const torn: number[] = [];
+  for await (const line of readLines(file)) {
+    number++;
+    const compact = compactOf(line);
+    if (compact === undefined) {
+      if (TORN.test(line)) torn.push(number);
+      else ignored++;
+      continue;
+    }
+    const read = await parseCheckpoint(compact, keys);
+    if (!read.ok) {
+      bad(`${file}, line ${number}: this checkpoint ${read.error}`);
+      continue;
+    }
+    const checkpoint = read.value;
+    const { log, tree, hash, heads, timeMs } = checkpoint;
+    const by = `the ${source === "witness" ? "witness's checkpoint" : "checkpoint"} of ${word(log)} at ${tree.size}`;
+    add(log, { source, by, head: { size: tree.size, hash }, timeMs, checkpoint });
+    for (const [name, head] of heads) add(name, { source, by, head, timeMs });
+  }
+  const told: string[] = [];
+  if (torn.length > 0) {
+    const which = torn.slice(0, TORN_NAMED_MAX).join(", ") + (torn.length > TORN_NAMED_MAX ? ", …" : "");
+    const why =
+      "the disk was full, or the process ended while it wrote; later checkpoints cover the same records";
+    told.push(`${file}: skipped ${torn.length} incomplete checkpoints, at line ${which}: ${why}`);
+  }
+  if (ignored > 0) told.push(`${file}: ignored ${ignored} lines that are not checkpoints`);
+  return told;
 }
 
 const UNDECIDED =
