@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { parseAst } from "rolldown/parseAst";
 import { schemaText } from "../scripts/config-schema.ts";
 import { LISTS as READING, readEntries } from "../scripts/reading.ts";
 import { PAGES, pageFile } from "../scripts/reference.ts";
@@ -545,6 +546,38 @@ test("the JSON Schema that the server comes with is made from the sources: npm r
 test("the pages of the reference are made from the sources: npm run reference", () => {
   for (const [name, make] of Object.entries(PAGES))
     assert.equal(readFileSync(pageFile(name), "utf8"), make());
+});
+
+/** Lines of code of the functions in a text, without blank lines and comments. */
+function functionLines(text: string): { line: number; lines: number }[] {
+  const found: { line: number; lines: number }[] = [];
+  const walk = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return;
+    const { type = "", start = 0, end = 0 } = node as { type?: string; start?: number; end?: number };
+    if (type.includes("Function")) {
+      const own = text.slice(start, end).split("\n");
+      const lines = own.filter((line) => line.trim() !== "" && !/^\s*(?:\/\/|\/?\*)/.test(line)).length;
+      found.push({ line: text.slice(0, start).split("\n").length, lines });
+    }
+    for (const child of Object.values(node)) walk(child);
+  };
+  walk(parseAst(text, { lang: "ts" }).body);
+  return found;
+}
+
+test("no function of src has more than 100 lines, and at most 33 have more than 60", () => {
+  const all = sources.flatMap((file) =>
+    functionLines(readFileSync(join(SRC, file), "utf8")).map((one) => ({ file, ...one })),
+  );
+  assert.deepEqual(
+    all.filter(({ lines }) => lines > 100),
+    [],
+  );
+  const long = all.filter(({ lines }) => lines > 60);
+  assert.ok(
+    long.length <= 33,
+    `${long.length}: ${long.map(({ file, line }) => `${file}:${line}`).join(", ")}`,
+  );
 });
 
 test("the reading lists name each file of src once", () => {

@@ -24,39 +24,10 @@ const heldFor = (name: Exclude<keyof JobHoldings, "codes">, table: string, where
   `(select count(*) from ${table} h where h.job_id = :id and ${where}) as ${name}`;
 
 export function jobRows(engine: Engine): JobRows {
-  const { rows, selected, among, firstEnding } = engine;
+  const { rows, selected, firstEnding } = engine;
   const removeOver = sweepOf(engine, "job", ["id"], "not_after < :before");
-  const endedFirst = `(select e.event_id ${firstEnding("h.ending_keys")})`;
-  const held = `select ${[
-    // One that ended before the job did is not there any more.
-    heldFor(
-      "families",
-      "refresh_family",
-      `h.ends_at > :now and coalesce(h.idle_ends_at, h.ends_at) > :now
-       and coalesce(${endedFirst}, :event, '') = coalesce(:event, '')`,
-    ),
-    heldFor(
-      "consents",
-      "consent",
-      "h.job_iss is null and h.withdrawn_at is null and (h.expires_at is null or h.expires_at > :now)",
-    ),
-    heldFor("questions", "pending_consent", "h.expires_at > :now"),
-    heldFor("deferrals", "short_lived", "h.kind = 'deferral' and h.expires_at > :waiting"),
-  ].join(", ")}`;
   const lives = `j.created_at >= :oldest and j.not_after > :now and (select 1 ${firstEnding("j.ending_keys")}) is null`;
   const found = `select ${selected(JOB, "j.")}, (${firstEnded(engine, "j.ending_keys")}) as ended from job j`;
-  const unusedCodes = async (id: string, issuer: string, now: number): Promise<number> => {
-    const codes = await rows<{ key: string }>(
-      "select key from short_lived where job_id = :id and kind = 'code' and expires_at > :unused",
-      { id, unused: now + CODE_KEPT_SECONDS - CODE_SECONDS },
-    );
-    if (codes.length === 0) return 0;
-    const used = await rows(
-      `select jti from spent_jti where issuer = :issuer and ${among("jti", "texts_of(:jtis)")}`,
-      { issuer, jtis: JSON.stringify(codes.map(({ key }) => spentJti(key))) },
-    );
-    return codes.length - used.length;
-  };
   return {
     find: (id) =>
       whenReady(rows<FoundJob>(`${found} where j.id = :id`, { id }), ([row]) => row && factsOf(row)),
@@ -107,43 +78,77 @@ export function jobRows(engine: Engine): JobRows {
           limit,
         },
       ),
-    remains: async (id, { nowSeconds: now, codeIssuer, ended }) => {
-      const event = ended?.eventId ?? null;
-      const [codes, tokens, [holdings], events] = await Promise.all([
-        unusedCodes(id, codeIssuer, now),
-        rows<{ audience: string; count: number; recent: number; until: number }>(
-          `select audience, sum(case when expires_at > :now then 1 else 0 end) as count, count(*) as recent,
-             max(expires_at) as until
-           from token where ${OF_JOB} and expires_at > :since group by audience order by audience`,
-          // A token of a partner lives no longer than its grant is on record.
-          { id, now, since: now - EXPIRED_GRACE_SECONDS },
-        ),
-        rows<Omit<JobHoldings, "codes">>(held, { id, now, event, waiting: now + DEFERRAL_KEPT_SECONDS }),
-        rows<{ stream: string; waiting: number }>(
-          // The time finds them by its index.
-          `select stream, count(*) - count(nullif(sent, 0)) as waiting from signal
-           where at_ms = cast(:at as bigint) and event_id = :event group by stream`,
-          { at: ended?.atMs ?? null, event },
-        ),
-      ]);
-      return {
-        tokens: tokens.map(({ audience, count, recent, until }) => ({
-          audience,
-          count: Number(count),
-          recent: Number(recent),
-          untilSeconds: until,
-        })),
-        held: {
-          codes,
-          families: Number(holdings?.families ?? 0),
-          consents: Number(holdings?.consents ?? 0),
-          questions: Number(holdings?.questions ?? 0),
-          deferrals: Number(holdings?.deferrals ?? 0),
-        },
-        events: new Map(events.map(({ stream, waiting }) => [stream, Number(waiting)])),
-      };
-    },
+    remains: remainsOf(engine),
     sweep: (before, limit) => removeOver(before - JOB_KEPT_SECONDS, limit),
+  };
+}
+
+/** What a job still holds, and what was given for it. */
+function remainsOf({ rows, among, firstEnding }: Engine): JobRows["remains"] {
+  const endedFirst = `(select e.event_id ${firstEnding("h.ending_keys")})`;
+  const held = `select ${[
+    // One that ended before the job did is not there any more.
+    heldFor(
+      "families",
+      "refresh_family",
+      `h.ends_at > :now and coalesce(h.idle_ends_at, h.ends_at) > :now
+       and coalesce(${endedFirst}, :event, '') = coalesce(:event, '')`,
+    ),
+    heldFor(
+      "consents",
+      "consent",
+      "h.job_iss is null and h.withdrawn_at is null and (h.expires_at is null or h.expires_at > :now)",
+    ),
+    heldFor("questions", "pending_consent", "h.expires_at > :now"),
+    heldFor("deferrals", "short_lived", "h.kind = 'deferral' and h.expires_at > :waiting"),
+  ].join(", ")}`;
+  const unusedCodes = async (id: string, issuer: string, now: number): Promise<number> => {
+    const codes = await rows<{ key: string }>(
+      "select key from short_lived where job_id = :id and kind = 'code' and expires_at > :unused",
+      { id, unused: now + CODE_KEPT_SECONDS - CODE_SECONDS },
+    );
+    if (codes.length === 0) return 0;
+    const used = await rows(
+      `select jti from spent_jti where issuer = :issuer and ${among("jti", "texts_of(:jtis)")}`,
+      { issuer, jtis: JSON.stringify(codes.map(({ key }) => spentJti(key))) },
+    );
+    return codes.length - used.length;
+  };
+  return async (id, { nowSeconds: now, codeIssuer, ended }) => {
+    const event = ended?.eventId ?? null;
+    const [codes, tokens, [holdings], events] = await Promise.all([
+      unusedCodes(id, codeIssuer, now),
+      rows<{ audience: string; count: number; recent: number; until: number }>(
+        `select audience, sum(case when expires_at > :now then 1 else 0 end) as count, count(*) as recent,
+           max(expires_at) as until
+         from token where ${OF_JOB} and expires_at > :since group by audience order by audience`,
+        // A token of a partner lives no longer than its grant is on record.
+        { id, now, since: now - EXPIRED_GRACE_SECONDS },
+      ),
+      rows<Omit<JobHoldings, "codes">>(held, { id, now, event, waiting: now + DEFERRAL_KEPT_SECONDS }),
+      rows<{ stream: string; waiting: number }>(
+        // The time finds them by its index.
+        `select stream, count(*) - count(nullif(sent, 0)) as waiting from signal
+         where at_ms = cast(:at as bigint) and event_id = :event group by stream`,
+        { at: ended?.atMs ?? null, event },
+      ),
+    ]);
+    return {
+      tokens: tokens.map(({ audience, count, recent, until }) => ({
+        audience,
+        count: Number(count),
+        recent: Number(recent),
+        untilSeconds: until,
+      })),
+      held: {
+        codes,
+        families: Number(holdings?.families ?? 0),
+        consents: Number(holdings?.consents ?? 0),
+        questions: Number(holdings?.questions ?? 0),
+        deferrals: Number(holdings?.deferrals ?? 0),
+      },
+      events: new Map(events.map(({ stream, waiting }) => [stream, Number(waiting)])),
+    };
   };
 }
 

@@ -35,11 +35,7 @@ const tones = (of: Record<string, string>): string =>
     .map(([name, colour]) => `--${name}:${colour}`)
     .join(";");
 
-/** The colours are `#rrggbb`, checked when they were read. */
-export const styleOf = ({ light, dark }: SchemeColours): string => `
-:root{color-scheme:light dark;${tones({ ...TONES.light, card: `${lightCard}`, page: `${lightPage}`, accent: light })}}
-@media(prefers-color-scheme:dark){:root{${tones({ ...TONES.dark, card: `${darkCard}`, page: `${darkPage}`, accent: dark })}}}
-*{box-sizing:border-box}
+const RULES = `*{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Open Sans",sans-serif;overflow-wrap:anywhere;border-top:.3rem solid var(--accent)}
 header,main,footer{max-width:40rem;margin:0 auto;padding:.5rem 1.25rem}
@@ -155,3 +151,9 @@ input[type=date]{font:inherit;min-height:2.5rem;padding:.25rem .5rem;border:1px 
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}
 @media(min-width:44rem){header{margin-top:1rem}main{border:1px solid var(--line);border-radius:.75rem;padding:1rem 2rem 1.25rem}header,footer{padding:.6rem 2rem}ul.choices{grid-template-columns:repeat(auto-fit,minmax(9rem,17.4rem))}footer{margin-bottom:2rem}}
 `;
+
+/** The colours are `#rrggbb`, checked when they were read. */
+export const styleOf = ({ light, dark }: SchemeColours): string => `
+:root{color-scheme:light dark;${tones({ ...TONES.light, card: `${lightCard}`, page: `${lightPage}`, accent: light })}}
+@media(prefers-color-scheme:dark){:root{${tones({ ...TONES.dark, card: `${darkCard}`, page: `${darkPage}`, accent: dark })}}}
+${RULES}`;
