@@ -279,6 +279,7 @@ export const ACCOUNT: AccountView = {
       permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
       agents: LOOPBACK.agents,
       minutesLeft: 42,
+      untilSeconds: CONSENT.untilSeconds,
       onItsPage: false,
     },
     {
@@ -288,6 +289,7 @@ export const ACCOUNT: AccountView = {
       permissions: [{ target: NOTES, sentences: ["change your notes"] }],
       agents: [],
       minutesLeft: 5,
+      untilSeconds: CONSENT.untilSeconds,
       onItsPage: true,
     },
   ],

@@ -11,6 +11,7 @@ import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
 import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } from "../flows/account.ts";
 import { openAccount, takeBack } from "../flows/account.ts";
 import type { OpenQuestion } from "../flows/asked.ts";
+import { endsAt } from "../flows/decision.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { OwnJob, StoppedJob } from "../flows/own-jobs.ts";
 import type { EventView } from "../pages/account-events.ts";
@@ -151,16 +152,26 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
 
 /** DTR-D-13 */
 function questionView(
-  { settings, clock }: BasePorts,
+  ports: BasePorts,
   { clients, session }: Account,
-  { id, formToken, actor, offer: { target, scope, choice }, expiresAtSeconds, onItsPage }: OpenQuestion,
+  { id, formToken, actor, offer, expiresAtSeconds, onItsPage }: OpenQuestion,
 ): QuestionView {
-  const { agents: named, policy } = settings();
+  const { target, scope, choice } = offer;
+  const { agents: named, policy } = ports.settings();
   const agents = furtherAgents(policy, target, scope, session).map((one) => shownParty(named, one));
-  const minutesLeft = minutesUntil(clock, expiresAtSeconds);
+  const minutesLeft = minutesUntil(ports.clock, expiresAtSeconds);
   const permissions = choice.at.map(permissionView);
   const party = partyView(named, clients, { id: actor });
-  return { id, formToken, party, permissions, agents, minutesLeft, onItsPage };
+  return {
+    id,
+    formToken,
+    party,
+    permissions,
+    agents,
+    minutesLeft,
+    onItsPage,
+    untilSeconds: endsAt(ports, offer),
+  };
 }
 
 /** The agents that led to the last act of this one, if others did. */

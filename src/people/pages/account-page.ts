@@ -5,7 +5,7 @@ import type { EventView } from "./account-events.ts";
 import { days } from "./account-events.ts";
 import type { WeekView } from "./account-week.ts";
 import { weekPart } from "./account-week.ts";
-import { choices, fact, furtherParties, hidden, signedInAs } from "./decision-parts.ts";
+import { choices, fact, furtherParties, hidden, lasting, signedInAs } from "./decision-parts.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
 import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
@@ -77,6 +77,8 @@ export type StoppedView = Pick<OwnJobView, "title" | "party"> & {
 export type QuestionView = Pick<AllowedView, "id" | "formToken" | "party" | "agents"> & {
   permissions: readonly PermissionView[];
   minutesLeft: number;
+  /** Until when what is allowed lasts. */
+  untilSeconds: number;
   /** It is answered on its own page alone. */
   onItsPage: boolean;
 };
@@ -187,13 +189,19 @@ const asked = (view: AccountView, texts: Texts): Html =>
   html`<h2>${texts.askedHeading}</h2>
 <ul class="cards">${view.questions.map((question, index) => questionCard(question, index, view, texts))}</ul>`;
 
-function questionCard(question: QuestionView, index: number, { base }: AccountView, texts: Texts): Html {
-  const { id, formToken, party, permissions, agents, minutesLeft, onItsPage } = question;
+function questionCard(
+  question: QuestionView,
+  index: number,
+  { base, nowSeconds }: AccountView,
+  texts: Texts,
+): Html {
+  const { id, formToken, party, permissions, agents, minutesLeft, untilSeconds, onItsPage } = question;
   const label = `asked-${index}`;
   const page = `${base}/ask?r=${id}`;
   const form = html`<form method="post" action="${page}">
 ${hidden("token", formToken)}${hidden("all", "1")}
 ${furtherParties({ agents }, texts)}
+<p class="until">${texts.allOfIt} ${lasting(untilSeconds, nowSeconds, texts)}</p>
 ${choices(texts, label)}
 </form>`;
   return html`<li>${named(party, label, texts)}
@@ -208,7 +216,10 @@ ${onItsPage ? undefined : form}</li>`;
 /** PAGE-D-36: one card for each agent. */
 function allowed(view: AccountView, texts: Texts): Html {
   const { allowed: all, jobs, moreAllowed, firstAllowed } = view;
-  const agents = [...new Set([...jobs, ...all].map(({ agent }) => agent))];
+  // What may have been stolen stands first.
+  const isWarned = (one: AllowedView): boolean =>
+    one.reusedAtMs !== undefined || one.renewedElsewhere === true;
+  const agents = [...new Set([...all.filter(isWarned), ...jobs, ...all].map(({ agent }) => agent))];
   if (agents.length === 0 && moreAllowed === undefined) return html`<p>${texts.nothingAllowed}</p>`;
   return html`<ul class="cards">${agents.map((agent, index) => card(agent, `agent-${index}`, view, texts))}</ul>
 ${moreAllowed === undefined ? undefined : html`<p>${link(moreAllowed, html`${texts.moreAllowed}`)}</p>`}

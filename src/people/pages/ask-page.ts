@@ -36,8 +36,8 @@ export const askPage = (view: AskView): Page => ({
       body: html`
 ${problemOf(view, texts)}
 ${besideDisc(agent, html`<h1>${texts.askHeading(headingName(agent, texts))}</h1>${idBeneath(agent, texts)}`, texts)}
-${before.length === 0 ? undefined : chain([...before, agent], texts)}
 ${aboutParty(agent, texts, view.denied ? undefined : texts.askWhy)}
+${before.length === 0 ? undefined : chain([...before, agent], texts)}
 ${reasonOf(view.reason, texts)}
 ${view.denied ? html`<p><strong>${texts.refusedBefore}</strong></p>` : undefined}
 ${decision(view, waysOf(view), texts, { facts: ownFacts(view, texts) })}`,

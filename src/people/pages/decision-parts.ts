@@ -76,7 +76,7 @@ ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
-<p class="until">${texts.lasts(untilOf(view.untilSeconds, view.nowSeconds, texts))}</p>
+<p class="until">${lasting(view.untilSeconds, view.nowSeconds, texts)}</p>
 ${keptPart(view, texts)}
 ${choices(texts)}
 </form>
@@ -91,6 +91,10 @@ ${fact(texts.scopeNames, html`${shownId(scopesOf(view).join(" "))}`)}
 </dl></details>
 ${signedInAs(view, again, texts)}`;
 }
+
+/** Until when what is allowed lasts. */
+export const lasting = (untilSeconds: number, nowSeconds: number, texts: Texts): Html =>
+  texts.lasts(html`<strong>${untilOf(untilSeconds, nowSeconds, texts)}</strong>`);
 
 /** PAGE-D-45: nothing that was given before ends at another time than it did without being told. */
 function keptPart({ kept, untilSeconds, nowSeconds }: DecisionView, texts: Texts): Html | undefined {
@@ -142,8 +146,11 @@ const isSame = (one: ShownTarget, other: ShownTarget): boolean =>
 
 /** One box takes all of it. */
 function everything({ at, job, ticked }: DecisionView, texts: Texts): Html | undefined {
-  const boxes = at.reduce((sum, { permissions }) => sum + permissions.length, job?.participants.length ?? 0);
-  return boxes > 1 ? box("all", "1", html`${texts.everything}`, "every", ticked?.all) : undefined;
+  const agents = job?.participants.length ?? 0;
+  const boxes = at.reduce((sum, { permissions }) => sum + permissions.length, agents);
+  // PAGE-D-35: it takes the further agents too, so it says so.
+  const words = agents > 0 ? texts.everythingAndAgents(agents) : texts.everything;
+  return boxes > 1 ? box("all", "1", html`${words}`, "every", ticked?.all) : undefined;
 }
 
 export const box = (

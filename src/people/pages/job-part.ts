@@ -53,8 +53,8 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
       ? undefined
       : html`<li>${texts.jobUnasked}${inLineOrList(job.unasked, texts)}</li>`,
   ].filter((bound) => bound !== undefined);
-  return html`<div class="job"><p>${texts.jobAsked}</p>
-<h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
+  return html`<div class="job"><h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
+<p>${texts.jobAsked}</p>
 ${bounds.length === 0 ? undefined : html`<ul>${bounds}</ul>`}
 ${withoutIt(job, texts)}
 </div>`;

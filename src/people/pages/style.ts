@@ -67,7 +67,7 @@ p a{display:inline-block;min-height:1.5rem}
 .chain li{display:inline}
 .chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.4rem 0;padding:.4rem 1rem .1rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;padding:.45rem 1rem .3rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .1rem;line-height:1.35}
@@ -83,8 +83,8 @@ fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.25rem 0 0;padding
 .job h2{margin:.1rem 0 .2rem}
 label{display:flex;gap:.75rem;align-items:flex-start;padding:.25rem 0;line-height:1.35;cursor:pointer}
 label span{padding-top:.05rem}
-.every{font-weight:600;background:var(--page);border-radius:.5rem;padding:.35rem 1.0625rem;margin:.4rem 0}
-.until{font-weight:600;margin:.4rem 0}
+.every{border:1px solid var(--line);border-radius:.5rem;padding:.35rem 1rem;margin:.4rem 0}
+.until{margin:.5rem 0}
 input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--accent)}
 summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.9rem}
 .further summary{color:var(--ink)}
@@ -103,7 +103,7 @@ form:has(:checked) [value=allow]:hover{text-decoration:underline}
 .who button{display:inline;width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
 .who{font-size:.9rem}
 .cards{padding:0;list-style:none}
-.cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.6rem 1rem .2rem;margin:.6rem 0}
+.cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.6rem 1rem .6rem;margin:.6rem 0}
 .cards li li{margin:.1rem 0}
 .cards .hint{line-height:1.35}
 .cards h3,.cards h4,.cards p,.cards .chain{margin:0}

@@ -92,6 +92,11 @@ export const de: Texts = {
   yes: "ja",
   no: "nein",
   everything: "Alle Berechtigungen",
+  everythingAndAgents: (agents) =>
+    agents === 1
+      ? "Alle Berechtigungen und der weitere Agent"
+      : `Alle Berechtigungen und die ${agents} weiteren Agenten`,
+  allOfIt: "Erlaubt wird alles davon.",
   agentsFurther: (number) =>
     number === 1
       ? "Dann kann 1 Agent ohne Rückfrage handeln"
@@ -118,7 +123,7 @@ export const de: Texts = {
   inJob: "Was Sie erlauben, gilt nur für diesen Auftrag, der schon läuft, und endet mit ihm:",
   inJobElsewhere:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
-  jobAsked: "Gilt nur für diesen Auftrag und endet mit ihm. Das Programm nennt ihn:",
+  jobAsked: "In den Worten des Programms. Gilt nur für diesen Auftrag und endet mit ihm.",
   jobAgents: "Weitere Agenten in diesem Auftrag",
   jobAlone: "Kein anderer Agent nimmt teil.",
   jobOwn: (what) => html`Von dem, was Sie unten ankreuzen, erhält es nur: ${what}`,
@@ -178,8 +183,8 @@ export const de: Texts = {
   doneHeading: "Was in Ihrem Namen geschah",
   doneHint: (zone) =>
     zone === undefined
-      ? "Das Neueste zuerst. Alle Zeiten in UTC."
-      : `Das Neueste zuerst. Zeiten von ${zone}.`,
+      ? "Nach Agenten, das Neueste zuerst. Alle Zeiten in UTC."
+      : `Nach Agenten, das Neueste zuerst. Zeiten von ${zone}.`,
   entries: (number) => count(number, "Eintrag", "Einträge"),
   refusals: (times) => `Wollte in Ihrem Namen handeln und wurde ${times}-mal abgelehnt.`,
   nothingDone: "Es ist nichts verzeichnet.",

@@ -100,6 +100,8 @@ export const en = {
   yes: "yes",
   no: "no",
   everything: "All permissions",
+  everythingAndAgents: (agents: number) => `All permissions, and ${count(agents, "further agent")}`,
+  allOfIt: "Allows all of it.",
   agentsFurther: (number: number) => `${count(number, "agent")} may then act for you without asking`,
   refuse: "Refuse",
   allow: "Allow",
@@ -124,7 +126,7 @@ export const en = {
   jobInProgress: (words: Html) => html`Job “${words}”`,
   inJob: "What you allow is for this job alone, which goes on already, and ends with it:",
   inJobElsewhere: "What you allow is for one job alone, and ends with it. The job is one of this server:",
-  jobAsked: "For this job alone, and over when it ends. The one that asks calls it:",
+  jobAsked: "In the words of the one that asks. For this job alone, and over when it ends.",
   jobAgents: "Further agents in this job",
   jobAlone: "No other agent may take part.",
   jobOwn: (what: Html) => html`Of what you tick below, it gets only: ${what}`,
@@ -188,7 +190,9 @@ export const en = {
   firstAllowed: "What you allowed, from the start",
   doneHeading: "What was done in your name",
   doneHint: (zone: string | undefined) =>
-    zone === undefined ? "The newest first. Times are UTC." : `The newest first. Times are those of ${zone}.`,
+    zone === undefined
+      ? "By agent, the newest first. Times are UTC."
+      : `By agent, the newest first. Times are those of ${zone}.`,
   entries: (number: number) => (number === 1 ? "one entry" : `${number} entries`),
   refusals: (times: number) => `Wanted to act in your name, and was refused ${count(times, "time")}.`,
   nothingDone: "Nothing is on record.",
