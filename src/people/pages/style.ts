@@ -67,7 +67,7 @@ p a{display:inline-block;min-height:1.5rem}
 .chain li{display:inline}
 .chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;padding:.45rem 1rem .3rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.45rem 0;padding:.4rem 1rem .2rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .1rem;line-height:1.35}

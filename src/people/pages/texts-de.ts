@@ -93,9 +93,7 @@ export const de: Texts = {
   no: "nein",
   everything: "Alle Berechtigungen",
   everythingAndAgents: (agents) =>
-    agents === 1
-      ? "Alle Berechtigungen und der weitere Agent"
-      : `Alle Berechtigungen und die ${agents} weiteren Agenten`,
+    agents === 1 ? "Alles davon und 1 weiterer Agent" : `Alles davon und ${agents} weitere Agenten`,
   allOfIt: "Erlaubt wird alles davon.",
   agentsFurther: (number) =>
     number === 1
@@ -123,7 +121,7 @@ export const de: Texts = {
   inJob: "Was Sie erlauben, gilt nur für diesen Auftrag, der schon läuft, und endet mit ihm:",
   inJobElsewhere:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
-  jobAsked: "In den Worten des Programms. Gilt nur für diesen Auftrag und endet mit ihm.",
+  jobAsked: "So nennt ihn das Programm. Erlaubtes gilt nur in diesem Auftrag und endet mit ihm.",
   jobAgents: "Weitere Agenten in diesem Auftrag",
   jobAlone: "Kein anderer Agent nimmt teil.",
   jobOwn: (what) => html`Von dem, was Sie unten ankreuzen, erhält es nur: ${what}`,

@@ -552,6 +552,20 @@ test("PAGE-D-35 at a target of which the one that asks gets nothing, the permiss
   assert.ok(legends.includes("At Notes (notes.example) it asks for further agents to"), legends.join());
 });
 
+test("PAGE-D-35 the box that takes all says that it takes the further agents too", () => {
+  const wordsOf = (name: string): string | undefined =>
+    /<label class="every">.*?<span>(.*?)<\/span>/.exec(english(SAMPLES[name] ?? assert.fail()))?.[1];
+  assert.equal(wordsOf("ask-job-three"), "All permissions, and 3 further agents");
+  assert.equal(wordsOf("ask"), "All permissions");
+});
+
+test("PAGE-D-32 a question that is answered on the account page says there until when the answer lasts", () => {
+  const [card = ""] =
+    /<form method="post" action="[^"]*\/ask\?r=question">.*?<\/form>/s.exec(english(accountPage(ACCOUNT))) ??
+    [];
+  assert.match(card.replaceAll(/<[^>]*>/g, ""), /Allows all of it. Lasts until February 19, 2027\./);
+});
+
 test("JOB-D-5 what the agent may do without the job is told, folded, since the click gives none of it", () => {
   const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
   const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
