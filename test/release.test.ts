@@ -154,11 +154,15 @@ test("an archive of which one byte was changed does not have the sum that was pu
   bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
   writeFileSync(join(folder, basename(archive)), bytes);
   cpSync(join(dirname(archive), "SHA256SUMS"), join(folder, "SHA256SUMS"));
-  const { status, stdout } = spawnSync("sha256sum", ["--check", "--strict", "--ignore-missing", "SHA256SUMS"], {
-    cwd: folder,
-    encoding: "utf8",
-    env: { ...process.env, LC_ALL: "C" },
-  });
+  const { status, stdout } = spawnSync(
+    "sha256sum",
+    ["--check", "--strict", "--ignore-missing", "SHA256SUMS"],
+    {
+      cwd: folder,
+      encoding: "utf8",
+      env: { ...process.env, LC_ALL: "C" },
+    },
+  );
   assert.deepEqual({ status, stdout }, { status: 1, stdout: `${basename(archive)}: FAILED\n` });
 });
 
