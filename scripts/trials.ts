@@ -2,6 +2,7 @@
  * `npm run trials -- [NAME [ROUNDS]]`: what the suite does in one short round, in many rounds; all trials without a
  * name. Prints a row for each result, and exits non-zero when a trial fails.
  */
+import { runBench } from "./trials/bench.ts";
 import { raceCodes } from "./trials/codes.ts";
 import { contestAssertions, contestGrants } from "./trials/contests.ts";
 import { raceEndings } from "./trials/ending-races.ts";
@@ -42,6 +43,7 @@ import { runThrottle } from "./trials/throttle.ts";
 import { runUpgrade } from "./trials/upgrade.ts";
 
 const TRIALS: Trials = new Map([
+  ["bench", { rounds: 1, run: runBench }],
   ["codes", { rounds: 1_000, run: raceCodes }],
   ["contested-assertions", { rounds: 1_000, run: contestAssertions }],
   ["contested-grants", { rounds: 200, run: contestGrants }],

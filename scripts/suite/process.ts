@@ -15,7 +15,8 @@ export async function startProcess(
 ): Promise<Running> {
   const child = spawn(program, words, {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...environment },
+    // What the process of the suite was told by the environment is not for the server.
+    env: { ...process.env, NODE_OPTIONS: undefined, ...environment },
   });
   const said: string[] = [];
   const { promise, resolve, reject } = Promise.withResolvers<void>();

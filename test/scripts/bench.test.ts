@@ -8,13 +8,11 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { end } from "../../scripts/bench/children.ts";
 import { makeCall } from "../../scripts/bench/client.ts";
-import { grow } from "../../scripts/bench/grow.ts";
 import { quantile } from "../../scripts/bench/load.ts";
 import { toRatios } from "../../scripts/bench/ratios.ts";
-import { besideRelease } from "../../scripts/bench/release.ts";
 import type { Row } from "../../scripts/bench/rounds.ts";
 import { send, startLoad } from "../../scripts/bench/rounds.ts";
-import { bench, formatBeside, formatGrowth, formatReport } from "../../scripts/bench/run.ts";
+import { bench, formatReport } from "../../scripts/bench/run.ts";
 import { SCENARIOS } from "../../scripts/bench/scenarios.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
@@ -92,23 +90,6 @@ test("a revision is measured beside another, in alternation, and in several pair
   assert.equal(name, "secret");
   assert.equal(cpuRatios.length, 2);
   for (const ratio of cpuRatios) assert.ok(ratio > 0);
-});
-
-test("a filled store is measured beside an empty one, and what is old in it is removed meanwhile", async () => {
-  const small = { count: 200, rules: 20, trustDomains: 3, connections: 2, seconds: 0.1, rounds: 1 };
-  const rows = await grow(small);
-  assert.equal(rows.length, 15);
-  for (const { name, full } of rows) assert.ok(Number.isFinite(full) && full >= 0, `${name}: ${full}`);
-  assert.match(formatGrowth(rows), /secret: CPU µs/);
-});
-
-test("a release is measured beside the sources that it is made of", async () => {
-  const small = { rules: 20, trustDomains: 3, connections: 2, seconds: 0.1, rounds: 1 };
-  const rows = await besideRelease(small);
-  assert.equal(rows.length, 21);
-  for (const { name, sources, release } of rows)
-    assert.ok(sources > 0 && release > 0 && Number.isFinite(sources + release), name);
-  assert.match(formatBeside(rows), /CPU ms to the first token, with signIn/);
 });
 
 test("a run fails at the first response that is not 200, and the next run is unaffected", async () => {

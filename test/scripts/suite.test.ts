@@ -68,19 +68,8 @@ test("the reports of the suite have each check and what was sent, and no secret"
   }
 });
 
-/** One of each of ten areas; `npm run trials -- suite-control` asks all of them, with the whole suite. */
-const BROKEN = [
-  "RFC8414-3.3-1",
-  "RFC7523-3-14",
-  "RFC8705-3.1-2",
-  "RFC8693-4.1-5",
-  "PROD-2.6-6",
-  "IDJAG-4.4.1-4",
-  "CIMD-4-2",
-  "RFC9449-4.3-8",
-  "RFC8693-2.1-25",
-  "WAG-6.3-1",
-];
+/** One of each of five areas; `npm run trials -- suite-control` asks all of them, with the whole suite. */
+const BROKEN = ["RFC8414-3.3-1", "RFC7523-3-14", "RFC8693-4.1-5", "IDJAG-4.4.1-4", "RFC9449-4.3-8"];
 
 for (const clause of BROKEN) {
   const mutation = MUTATIONS.find(([, , , broken]) => broken === clause);
