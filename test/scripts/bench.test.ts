@@ -5,30 +5,18 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { end } from "../../scripts/bench/children.ts";
 import { makeCall } from "../../scripts/bench/client.ts";
 import { quantile } from "../../scripts/bench/load.ts";
 import { toRatios } from "../../scripts/bench/ratios.ts";
 import type { Row } from "../../scripts/bench/rounds.ts";
 import { send, startLoad } from "../../scripts/bench/rounds.ts";
-import { bench, formatReport } from "../../scripts/bench/run.ts";
-import { SCENARIOS } from "../../scripts/bench/scenarios.ts";
+import { bench } from "../../scripts/bench/run.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import { stop } from "../support/stop.ts";
 
 const BENCH = join(import.meta.dirname, "../../scripts/bench");
 const BRIEF = { seconds: 0.05, rounds: 1, connections: 4 };
-
-let server: SharedPostgres;
-before(async () => {
-  server = await sharePostgres();
-});
-after(() => stop(server));
-
-const WRITES_NOTHING = /^skeleton|introspection$|^metadata$|^jwks$/;
 
 function assertRows(rows: readonly Row[], names: readonly string[]): void {
   assert.deepEqual(
@@ -50,37 +38,6 @@ function assertRows(rows: readonly Row[], names: readonly string[]): void {
     assert.ok(p50Ms <= p99Ms, name);
   }
 }
-
-test("every row is measured on both stores, and every ratio but that of the peer follows from them", async () => {
-  const postgres = await freshDatabase(server);
-  const report = await bench({ ...BRIEF, postgres });
-  const beside = [
-    "secret, 1 connection",
-    "secret, 64 connections",
-    "secret, 250 connections",
-    "secret, new connections",
-    "refused",
-    "secret, beside a busy process",
-  ];
-  const skeleton = [
-    "secret",
-    "secret, beside a busy process",
-    "secret, 1 connection",
-    "secret, new connections",
-    "delegation",
-    "handshake",
-  ].map((name) => `skeleton ${name}`);
-  const database = ["secret", "delegation", "introspection"].map((name) => `PostgreSQL ${name}`);
-  assertRows(report.rows, [...SCENARIOS, ...beside, ...skeleton, ...database]);
-  for (const { name, eventsPerCommit } of report.rows)
-    assert.equal(eventsPerCommit >= 1, !WRITES_NOTHING.test(name), `${name}: ${eventsPerCommit}`);
-  assert.equal(report.ratios.length, 22);
-  for (const { name, value } of report.ratios) assert.ok(value > 0, name);
-  const [rows = "", ratios = ""] = formatReport(report).split("\n\n");
-  for (const table of [rows, ratios]) {
-    assert.equal(new Set(table.split("\n").map((line) => line.length)).size, 1);
-  }
-});
 
 test("a revision is measured beside another, in alternation, and in several pairs of processes", async () => {
   const { rows, against = [] } = await bench({ ...BRIEF, only: ["secret"], against: "HEAD", pairs: 2 });

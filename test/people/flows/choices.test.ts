@@ -223,9 +223,9 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /“x” Of what you tick below, it gets only: API \(api\.example\): write to the API At API/,
+    /“x” .* Of what you tick below, it gets only: API \(api\.example\): write to the API At API/,
   );
-  assert.match(shown, /agents\/booking All permissions/);
+  assert.match(shown, /agents\/booking All permissions, and 1 further agent/);
   await browser.decide(page, { all: "1" });
   assert.deepEqual(await consentsOf("dora"), [
     `${BOOKING} ${API} api.write`,
