@@ -3,8 +3,7 @@
 # secret, and form-encoded where it signs an assertion or brings one as a grant. A scope that RFC 6749 3.3 allows changes on
 # the way: of "api:read+write" a server reads "api:read write", two scopes, or of "a&b" another parameter.
 # It concerns every authorization server with "+", "&", "%" or "=" in a scope. Fails if the behaviour changes.
-set -eu
-folder=$(mktemp -d)
+set -eu && folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem
@@ -17,8 +16,6 @@ cat > pom.xml <<'XML'
 </dependencies></project>
 XML
 cat > Seen.java <<'JAVA'
-import com.sun.net.httpserver.HttpServer;
-import java.net.InetSocketAddress;
 import java.util.*;
 import javax.security.auth.login.AppConfigurationEntry;
 import org.apache.kafka.common.config.*;
@@ -27,7 +24,7 @@ import org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetrieve
 public class Seen {
   public static void main(String[] files) throws Exception {
     List<String> bodies = new ArrayList<>();
-    HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+    var server = com.sun.net.httpserver.HttpServer.create(new java.net.InetSocketAddress("127.0.0.1", 0), 0);
     server.createContext("/", exchange -> {
       bodies.add(new String(exchange.getRequestBody().readAllBytes()));
       byte[] answer = "{\"access_token\":\"a.b.c\",\"token_type\":\"Bearer\"}".getBytes();
@@ -53,7 +50,6 @@ public class Seen {
           "f", AppConfigurationEntry.LoginModuleControlFlag.REQUIRED, Map.of())));
       retriever.retrieve();
     }
-    server.stop(0);
     boolean raw = bodies.get(0).endsWith("scope=api:read+write"), encoded = bodies.get(1).endsWith("scope=api%3Aread%2Bwrite");
     System.out.println(bodies.get(0) + "\nwith an assertion: " + bodies.get(1).replaceAll(".*&scope", "scope"));
     System.exit(raw && encoded ? 0 : 1);

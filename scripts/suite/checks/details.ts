@@ -78,7 +78,7 @@ export const details = area("authorization details", { needs: ["details"], basis
   wrong("unknown-field", "RFC9396-5-2", "A field that is not known", (c) => c.details({ suite: "x" })),
   wrong("wrong-field", "RFC9396-5-2", "A field of another kind", (c) => c.details({ actions: "pay" })),
   wrong("wrong-value", "RFC9396-5-2", "A value that the type does not have", (c) =>
-    c.details({ currency: "XXX" }),
+    c.details({ currency: "ZZZ" }),
   ),
   wrong("no-array", "RFC9396-2-1", "What is no array", (c) => JSON.stringify({ type: c.names.detail })),
   wrong("no-json", "RFC9396-5-1", "What is not JSON", () => "["),
