@@ -1,5 +1,6 @@
 /** What a server must refuse or answer to a caller without credentials: the clause, the request, what has to come. */
 import type { JsonObject } from "../../spec/rfc8259.ts";
+import { discoveryUrls } from "../../spec/rfc8414.ts";
 import type { Answer, Asked, Fields, Request, Row } from "./row.ts";
 import {
   basic,
@@ -18,12 +19,9 @@ import {
 } from "./row.ts";
 import { OF_TOKENS } from "./token-rows.ts";
 
-const METADATA = "/.well-known/oauth-authorization-server";
 /** The metadata at the path that is made of an issuer by insertion. */
-export const metadataUrl = (issuer: string): string => {
-  const { origin, pathname } = new URL(issuer);
-  return `${origin}${METADATA}${pathname.replace(/\/$/, "")}`;
-};
+export const metadataUrl = (issuer: string): string => discoveryUrls(issuer)[0] ?? issuer;
+
 const OF_METADATA = {
   request: ({ issuer }: Asked): Request => ({ method: "GET", url: metadataUrl(issuer) }),
 };
