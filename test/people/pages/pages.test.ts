@@ -566,6 +566,17 @@ test("PAGE-D-32 a question that is answered on the account page says there until
   assert.match(card.replaceAll(/<[^>]*>/g, ""), /Allows all of it. Lasts until February 19, 2027\./);
 });
 
+test("REFRESH-D-7 what may have been stolen stands before all else that is allowed", () => {
+  const [{ reusedAtMs: _, renewedElsewhere: __, ...first } = assert.fail()] = ACCOUNT.allowed;
+  const of = (id: string) => ({ ...first, id, agent: id, party: { id } });
+  const allowed = [of("safe"), { ...of("stolen"), reusedAtMs: ACCOUNT.nowSeconds * 1000 }];
+  const shown = english(accountPage({ ...ACCOUNT, jobs: [], allowed }));
+  const headings = [...shown.matchAll(/<h3 id="agent-\d+">(?:<span[^>]*>)?<bdi>([^<]*)/g)].map(
+    ([, id]) => id,
+  );
+  assert.deepEqual(headings, ["stolen", "safe"]);
+});
+
 test("JOB-D-5 what the agent may do without the job is told, folded, since the click gives none of it", () => {
   const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
   const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
