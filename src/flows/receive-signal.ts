@@ -179,15 +179,16 @@ async function recordAccount(
     outcome: "allow",
     detail: { ...by.detail, sub },
   };
-  const lift: Entry = {
+  // A disabling of a later millisecond would stay.
+  const liftNow = (): Entry => ({
     event: enabled,
-    lift: liftDisabled(hash.sha256, origin, times.nowMs),
+    lift: liftDisabled(hash.sha256, origin, clock.nowMs()),
     guards: [{ kind: "not_ended", keys: [later("disabled")] }],
-  };
+  });
   const mark = accountMark(hash.sha256, origin, meaning === "enables" ? "enabled" : "disabled", times);
   const [first, otherwise]: readonly Entry[] =
     meaning === "enables"
-      ? [lift, { event: superseded }]
+      ? [liftNow(), { event: superseded }]
       : [
           {
             ...endingEntry(ports, { by: "subject", ...origin, disabled: true }, by),
@@ -203,7 +204,7 @@ async function recordAccount(
   }
   // Another instance may have recorded an event at the same moment: the one that looks last sees both.
   if (!(await isDisabled(ports, origin))) return;
-  if (meaning === "enables" || (await endings.isEnded([later("enabled")]))) await journal.record(lift);
+  if (meaning === "enables" || (await endings.isEnded([later("enabled")]))) await journal.record(liftNow());
 }
 
 /** Of a session that was revoked, what began until then ends. */

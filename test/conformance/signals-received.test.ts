@@ -684,8 +684,11 @@ for (const [first, second] of [
   test(`SSF-D-12 where ${second} is recorded beside ${first}, which its condition does not see, the younger still decides`, async () => {
     const at = { "account-enabled": now() - 10, "account-disabled": now() - 20 };
     let isBlind = false;
+    let looks = 0;
     await withPorts(
-      ({ journal }) => ({
+      ({ journal, clock }) => ({
+        // Each look at the clock is a millisecond later.
+        clock: { ...clock, nowMs: () => clock.nowMs() + looks++ },
         journal: {
           // As two statements that see the same snapshot: the second has neither condition nor effect on the first.
           record: ({ lift, guards = [], ...entry }, deadline) => {
