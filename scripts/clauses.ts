@@ -1,9 +1,10 @@
 /** `npm run clauses`: the clause register (test/clauses) against code and tests; its README says how to use this. */
-import { writeSync } from "node:fs";
+import { writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DRAFTS, findDraftProblems } from "./clauses/drafts.ts";
 import { findStaleHeads } from "./clauses/elsewhere.ts";
+import { registerPage } from "./clauses/html.ts";
 import { compareLedgers, loadLedgers } from "./clauses/ledgers.ts";
 import { findProblems } from "./clauses/problems.ts";
 import type { Clause } from "./clauses/register.ts";
@@ -21,6 +22,7 @@ npm run clauses -- --exceptions [DOCUMENT] what is not met, or with a setting al
 npm run clauses -- --drafts                drafts: the revision followed, the newest seen, and why one is not followed
 npm run clauses -- --reasons               the reasons of audit events, each with a sentence
 npm run clauses -- --ledgers DIR           differences from a folder of ledgers
+npm run clauses -- --html [FILE]           one page of all, to be read in a browser
 With each of them but --reasons, --report required refuses to do without the report of a whole run of the tests.`;
 
 function refuseArguments(problem: string): never {
@@ -41,6 +43,7 @@ function readArguments() {
         drafts: { type: "boolean" },
         reasons: { type: "boolean" },
         ledgers: { type: "string" },
+        html: { type: "boolean" },
         report: { type: "string" },
       },
     });
@@ -51,7 +54,7 @@ function readArguments() {
     }
     const views = [...Object.keys(flags), ...(ledgers === undefined ? [] : ["ledgers"])];
     const [view] = views;
-    const takesDocument = view === undefined || ["open", "decisions", "exceptions"].includes(view);
+    const takesDocument = view === undefined || ["open", "decisions", "exceptions", "html"].includes(view);
     if (views.length > 1) throw new Error(`--${views.join(" and --")} do not go together`);
     if (positionals.length > (takesDocument ? 1 : 0))
       throw new Error(`too many arguments: ${positionals.join(" ")}`);
@@ -73,7 +76,8 @@ if (view === "reasons") {
 const root = join(import.meta.dirname, "..");
 const tree = loadTree(root);
 const { register, code, tests } = tree;
-const clauses = name === undefined ? allClauses(register) : clausesOf(register, name);
+const isOfAll = name === undefined || view === "html";
+const clauses = isOfAll ? allClauses(register) : clausesOf(register, name);
 if (clauses === undefined) refuseArguments(`no document, id or text of test/clauses is ${name}`);
 
 const report = loadReport(root, tree);
@@ -100,6 +104,12 @@ function show(clauses: Clause[]): string[] {
     return [`exceptions: ${unmet.length}`, ...rows(unmet, new Map(), new Map())];
   }
   if (view === "drafts") return drafts(DRAFTS, clauses);
+  if (view === "html") {
+    const file = name ?? "clauses.html";
+    const [shownBy = ""] = told;
+    writeFileSync(file, registerPage({ register, lines, tests: named, evidence, drafts: DRAFTS, shownBy }));
+    return [`written to ${file}`];
+  }
   if (view === "open") {
     const open = planned(clauses);
     return [`planned: ${open.length}`, ...open];
@@ -130,6 +140,7 @@ function tellReport(): string[] {
   ];
 }
 
-for (const line of [...show(clauses), ...tellReport()]) console.log(line);
+const told = tellReport();
+for (const line of [...show(clauses), ...told]) console.log(line);
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) process.exitCode = 1;

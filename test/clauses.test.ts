@@ -9,9 +9,10 @@ import { findStaleReasons } from "../scripts/clauses/capabilities.ts";
 import type { Draft } from "../scripts/clauses/drafts.ts";
 import { findDraftProblems, SEEN_ON } from "../scripts/clauses/drafts.ts";
 import { findStaleHeads } from "../scripts/clauses/elsewhere.ts";
+import { registerPage } from "../scripts/clauses/html.ts";
 import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
 import { findProblems } from "../scripts/clauses/problems.ts";
-import type { Clause, Document, Register, Source } from "../scripts/clauses/register.ts";
+import type { Clause, Document, Register, Source, Tree } from "../scripts/clauses/register.ts";
 import { allClauses, findLines, findNames, idFinder, loadTree } from "../scripts/clauses/register.ts";
 import type { Evidence, ReportLine, TestRun } from "../scripts/clauses/report.ts";
 import { digestOf, evidenceOf, findRuns, judgeReport } from "../scripts/clauses/report.ts";
@@ -19,6 +20,12 @@ import { count, decisions, drafts, planned as plannedRows, reasons, rows } from 
 import { REASONS } from "../src/audit/reasons.ts";
 
 const root = join(import.meta.dirname, "..");
+let loaded: Tree | undefined;
+/** Read once for all tests. */
+const thisTree = (): Tree => {
+  loaded ??= loadTree(root);
+  return loaded;
+};
 const tested: Clause = { id: "DOC-2.1-1", level: "MUST", summary: "A rule.", status: "tested" };
 const planned: Clause = { ...tested, status: "planned", note: "operations" };
 const exception: Clause = { ...tested, status: "exception", note: "a reason" };
@@ -203,6 +210,13 @@ const misfits: [string, Clause[], string, Evidence, string][] = [
     "says what enforces it, but is planned",
   ],
   [
+    "what is stricter than the text, and met",
+    [{ ...tested, stricter: true }],
+    "DOC-2.1-1",
+    passed("DOC-2.1-1"),
+    "says that it is stricter, but is tested",
+  ],
+  [
     "an enforcing row that is unknown",
     [{ ...tested, enforced: "row DOC-7-7" }],
     "",
@@ -384,7 +398,7 @@ test("the reporter writes suites, skipped and failed tests, and the files that r
     spawnSync(process.execPath, ["--test", "--test-skip-pattern=never", ...options], { cwd: folder, env });
     const lines = readFileSync(report, "utf8").trimEnd().split("\n");
     const [first, ...rest] = lines.map((line): ReportLine => JSON.parse(line));
-    assert.deepEqual(first, { digest: digestOf(loadTree(root)), limits: ["--test-skip-pattern=never"] });
+    assert.deepEqual(first, { digest: digestOf(thisTree()), limits: ["--test-skip-pattern=never"] });
     const told = rest.map((line) => {
       if (line === "ended") return line;
       if ("ran" in line) return `ran ${line.ran}`;
@@ -502,7 +516,7 @@ for (const [name, text, clauses, problems] of DRAFT_TEXTS) {
 }
 
 test("the list of drafts names what code and register of this tree follow", () => {
-  const { register, code, documents } = loadTree(root);
+  const { register, code, documents } = thisTree();
   assert.deepEqual(findDraftProblems(allClauses(register), [...code, ...documents]), []);
 });
 
@@ -588,6 +602,56 @@ test("a decision is printed with its reason and the first of its tests, or why n
   ]);
 });
 
+/** The page of some rows, one of them with markup in its words. */
+function pageOf(...clauses: Clause[]): string {
+  const register = registerOf(...clauses);
+  const lines = findLines(register, source("// DOC-2.1-1"));
+  const found = { register, lines, tests: findRuns(register, runs), evidence: evidenceOf(register, runs) };
+  return registerPage({ ...found, drafts: list, shownBy: "From a run." });
+}
+
+test("the page of the register has each clause once, with its kind, its lines and its tests, and what is not met", () => {
+  const { register, code, tests } = thisTree();
+  const whole = { register, lines: findLines(register, code), tests: findNames(register, tests) };
+  const page = registerPage({ ...whole, evidence: new Map(), drafts: [], shownBy: "" });
+  const shown = [...page.matchAll(/<article id="([^"]+)"/g)].map(([, id]) => id);
+  assert.deepEqual(shown, [...new Set(allClauses(register).map(({ id }) => id))]);
+
+  const small = pageOf(
+    tested,
+    { ...other, enforced: "row DOC-2.1-1" },
+    { ...exception, id: "DOC-5-1", stricter: true },
+  );
+  assert.match(
+    small,
+    /<article id="DOC-2.1-1" class="behaviour">(?:(?!<\/article>)[\s\S])*<code>file.ts:1<\/code>/,
+  );
+  assert.match(
+    small,
+    /<article id="DOC-3-1" class="row failed">(?:(?!<\/article>)[\s\S])*tests \(2\): failed/,
+  );
+  assert.match(small, /<article id="DOC-5-1" class="stricter unmet">/);
+  assert.match(
+    small,
+    /<th scope="row"><a href="#d-doc">doc<\/a><\/th><td><a href="#DOC-5-1">DOC-5-1<\/a><\/td>/,
+  );
+});
+
+test("the page of the register escapes every text, loads nothing, and its filters are anchors and style", () => {
+  const markup = "<script>alert(1)</script>&\"'";
+  const page = pageOf({ ...exception, summary: markup, note: markup, on: markup });
+  assert.equal(page.split("<script>").length, 2);
+  assert.ok(page.includes("&#60;script&#62;alert(1)&#60;/script&#62;&#38;&#34;&#39;"));
+  assert.doesNotMatch(page, /\b(?:src|srcset)=|<link|@import|url\(/);
+  for (const [, target = ""] of page.matchAll(/href="#(only-[^"]+)"/g)) {
+    assert.ok(page.includes(`<span id="${target}"></span>`), target);
+    assert.ok(
+      page.includes(`#${target}:target ~ main :is(article:not(.${target.slice("only-".length)})`),
+      target,
+    );
+  }
+});
+
 test("AUDIT-D-2 --reasons prints every reason with its sentence, in alphabetical order", () => {
   const printed = reasons();
   assert.deepEqual(printed, printed.toSorted());
@@ -618,7 +682,7 @@ for (const [name, options, problem] of misuses) {
 }
 
 test("register, code and the text of the tests of this tree fit together", () => {
-  const { register, code, tests } = loadTree(root);
+  const { register, code, tests } = thisTree();
   const named = [...findNames(register, tests).keys()];
   assert.deepEqual(findProblems(register, { code, tests }, new Map(named.map((id) => [id, "named"]))), []);
 });
@@ -628,7 +692,7 @@ const IDS_MAX = 6;
 const TESTS_WITH_MORE = 20;
 
 test("a test is named by at most six clauses, so that its failure says which of them is broken", () => {
-  const { register, tests } = loadTree(root);
+  const { register, tests } = thisTree();
   const idsAt = new Map<string, number>();
   for (const place of [...findNames(register, tests).values()].flat()) {
     const [at = ""] = place.split(" ");
@@ -695,7 +759,7 @@ for (const [name, head, problems] of HEADS) {
 }
 
 test("the heads of this tree's modules say what is enforced elsewhere", () => {
-  const { register, code } = loadTree(root);
+  const { register, code } = thisTree();
   assert.deepEqual(findStaleHeads(register, code), []);
 });
 
@@ -707,14 +771,14 @@ function format({ title, source, clauses }: Document): string {
 }
 
 test("the register cites nothing that a reader of the repository cannot open", () => {
-  for (const { clauses } of loadTree(root).register.values()) {
+  for (const { clauses } of thisTree().register.values()) {
     for (const { id, summary, note = "" } of clauses)
       assert.doesNotMatch(`${summary} ${note}`, /\b[a-z0-9-]+\.md\b|\btrap [0-9]|\[bug\]/, id);
   }
 });
 
 test("every register file has one clause a line", () => {
-  const { documents, register } = loadTree(root);
+  const { documents, register } = thisTree();
   assert.ok(documents.length > 0);
   for (const { file, text } of documents) {
     const name = file.replace(/^.*\/|\.json$/g, "");

@@ -40,7 +40,7 @@ export function findProblems(
   const capabilities = new Set([...CAPABILITIES, ...NOT_BUILT.values()]);
   const byId = new Map<string, Clause>();
   for (const clause of allClauses(register)) {
-    const { id, level, status, note, enforced, untested } = clause;
+    const { id, level, status, note, enforced, untested, stricter } = clause;
     const check = (fits: boolean, problem: string) => fits || found.push(`${id}: ${problem}`);
     const outcome = outcomeOf(evidence, clause);
     const met = outcome === "passed" || outcome === "named";
@@ -54,6 +54,7 @@ export function findProblems(
     check(!needsTest(clause) || outcome !== "not run here", `is ${status}, but its test could not run here`);
     check(untested === undefined || status === "decision", `says why no test shows it, but is ${status}`);
     check(untested === undefined || outcome === undefined, "says that no test can show it, but one names it");
+    check(stricter === undefined || status === "exception", `says that it is stricter, but is ${status}`);
     check(status !== "planned" || !met, "is planned, but a test names it: set it to tested");
     check(isMet(clause) || Boolean(note), `is ${status} without a note`);
     check(status !== "planned" || !note || capabilities.has(note), `has an unknown capability, ${note}`);

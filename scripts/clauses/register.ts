@@ -6,6 +6,7 @@ import { basename, join } from "node:path";
  * `same`: the clauses that this one restates, whose tests and lines are its own.
  * `enforced`: what enforces a clause that no line of code cites.
  * `untested`: why no test can show a decision.
+ * `stricter`: an exception that refuses or withholds more than the text does.
  */
 export type Clause = {
   id: string;
@@ -17,6 +18,7 @@ export type Clause = {
   enforced?: string;
   same?: string[];
   untested?: string;
+  stricter?: true;
 };
 export type Document = { title: string; source: string; clauses: Clause[] };
 export type Register = Map<string, Document>;
