@@ -1,4 +1,5 @@
 /** `npm run clauses`: the clause register (test/clauses) against code and tests; its README says how to use this. */
+import { randomInt } from "node:crypto";
 import { writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -23,6 +24,8 @@ npm run clauses -- --drafts                drafts: the revision followed, the ne
 npm run clauses -- --reasons               the reasons of audit events, each with a sentence
 npm run clauses -- --ledgers DIR           differences from a folder of ledgers
 npm run clauses -- --html [FILE]           one page of all, to be read in a browser
+npm run clauses -- --mutate [--seed N] [--minutes M] [--clauses N] [--anywhere]
+                                           breaks enforcing lines (or any line), and says which break no test noticed
 With each of them but --reasons, --report required refuses to do without the report of a whole run of the tests.`;
 
 function refuseArguments(problem: string): never {
@@ -44,10 +47,15 @@ function readArguments() {
         reasons: { type: "boolean" },
         ledgers: { type: "string" },
         html: { type: "boolean" },
+        mutate: { type: "boolean" },
+        seed: { type: "string" },
+        minutes: { type: "string" },
+        clauses: { type: "string" },
+        anywhere: { type: "boolean" },
         report: { type: "string" },
       },
     });
-    const { report, ledgers, help, ...flags } = values;
+    const { report, ledgers, help, seed, minutes, clauses, anywhere, ...flags } = values;
     if (help) {
       console.log(USAGE.trim());
       process.exit();
@@ -60,13 +68,24 @@ function readArguments() {
       throw new Error(`too many arguments: ${positionals.join(" ")}`);
     if (report !== undefined && report !== "required")
       throw new Error(`--report takes "required", not "${report}"`);
-    return { view, name: positionals[0], ledgers, isReportRequired: report !== undefined };
+    const bounds = { seed, minutes, clauses };
+    if (view !== "mutate" && (anywhere || Object.values(bounds).some((one) => one !== undefined)))
+      throw new Error("--seed, --minutes, --clauses and --anywhere go with --mutate");
+    for (const [option, value = "0"] of Object.entries(bounds))
+      if (!/^\d{1,9}$/.test(value)) throw new Error(`--${option} takes a number, not "${value}"`);
+    const mutation = {
+      seed: Number(seed ?? randomInt(1e9)),
+      minutes: Number(minutes ?? 10),
+      clauses: Number(clauses ?? 1e9),
+      anywhere: anywhere === true,
+    };
+    return { view, name: positionals[0], ledgers, mutation, isReportRequired: report !== undefined };
   } catch (error) {
     return refuseArguments(error instanceof Error ? error.message : String(error));
   }
 }
 
-const { view, name, ledgers, isReportRequired } = readArguments();
+const { view, name, ledgers, mutation, isReportRequired } = readArguments();
 // The reasons say nothing of clauses, so neither the register nor a report is read for them.
 if (view === "reasons") {
   // Written at once: the rest of a pipe would be lost when the process exits.
@@ -76,6 +95,12 @@ if (view === "reasons") {
 const root = join(import.meta.dirname, "..");
 const tree = loadTree(root);
 const { register, code, tests } = tree;
+if (view === "mutate") {
+  // Loaded here alone, since it needs packages of the tests.
+  const { mutate } = await import("./clauses/mutate.ts");
+  for await (const line of mutate(root, tree, mutation)) writeSync(1, `${line}\n`);
+  process.exit();
+}
 const isOfAll = name === undefined || view === "html";
 const clauses = isOfAll ? allClauses(register) : clausesOf(register, name);
 if (clauses === undefined) refuseArguments(`no document, id or text of test/clauses is ${name}`);

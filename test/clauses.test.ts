@@ -11,6 +11,7 @@ import { findDraftProblems, SEEN_ON } from "../scripts/clauses/drafts.ts";
 import { findStaleHeads } from "../scripts/clauses/elsewhere.ts";
 import { registerPage } from "../scripts/clauses/html.ts";
 import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
+import { mutationsByLine, mutationsOf } from "../scripts/clauses/mutations.ts";
 import { findProblems } from "../scripts/clauses/problems.ts";
 import type { Clause, Document, Register, Source, Tree } from "../scripts/clauses/register.ts";
 import { allClauses, findLines, findNames, idFinder, loadTree } from "../scripts/clauses/register.ts";
@@ -652,6 +653,49 @@ test("the page of the register escapes every text, loads nothing, and its filter
   }
 });
 
+const RULED = `// DOC-1-1: a limit
+const MAX = 3;
+/** DOC-1-2: judged in order. */
+function judge(a: number, b: "one"): boolean {
+  // DOC-1-3: an own rule.
+  if (a > MAX || !a) return false;
+  log("a sentence");
+  return list.every((one) => one === b);
+}
+const made = { aud, ...rest }; // DOC-1-4
+`;
+
+test("a line that names a clause owns the breaks of what stands behind it, and no type or prose is broken", () => {
+  const owned = mutationsByLine("a.ts", RULED, [1, 3, 5, 10]);
+  const shown = [...owned].map(([line, all]) => [
+    line,
+    ...all.map(({ start, end, to }) => `${RULED.slice(start, end)} -> ${to}`),
+  ]);
+  assert.deepEqual(shown, [
+    [1, "3 -> 4"],
+    [3, 'log("a sentence"); -> ;', "every -> some", "one === b -> ((one) !== (b))"],
+    [
+      5,
+      "a > MAX || !a -> !(a > MAX || !a)",
+      "if (a > MAX || !a) return false; -> ;",
+      "a > MAX || !a -> ((a > MAX) && (!a))",
+      "a > MAX -> ((a) >= (MAX))",
+      "! -> ",
+      "false -> true",
+    ],
+    [10, "aud, -> ", "...rest -> "],
+  ]);
+});
+
+test("breaks of SQL are made in statements, not in their comments", () => {
+  const sql = "-- a = b AND c\nCREATE TABLE t (a TEXT NOT NULL, CHECK (a < 1 AND b = 2))";
+  const told = (file: string, text: string) =>
+    mutationsOf(file, text).map(({ start, end, to }) => `${text.slice(start, end)}->${to}`);
+  const broken = ["AND->OR", " NOT NULL->", "<-><=", "=-><>"];
+  assert.deepEqual(told("a.sql", sql), broken);
+  assert.deepEqual(told("a.ts", `const made = \`${sql}\`;`), broken);
+});
+
 test("AUDIT-D-2 --reasons prints every reason with its sentence, in alphabetical order", () => {
   const printed = reasons();
   assert.deepEqual(printed, printed.toSorted());
@@ -669,6 +713,8 @@ const misuses: [string, string[], RegExp][] = [
   ["two views", ["--open", "--quiet"], /--open and --quiet do not go together/],
   ["an unknown document", ["rfc1"], /no document, id or text of test\/clauses is rfc1/],
   ["a document beside ledgers", ["--ledgers", root, "rfc8693"], /too many arguments: rfc8693/],
+  ["a seed without mutants", ["--seed", "1"], /--seed, --minutes, --clauses and --anywhere go with --mutate/],
+  ["a time that is no number", ["--mutate", "--minutes", "soon"], /--minutes takes a number, not "soon"/],
   ["a report that is not required", ["--report", "wanted"], /--report takes "required"/],
 ];
 for (const [name, options, problem] of misuses) {

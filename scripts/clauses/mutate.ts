@@ -1,0 +1,258 @@
+/**
+ * Breaks the lines that enforce clauses, one after another, in a copy of the tree, and runs the tests that name the
+ * clause: `npm run clauses -- --mutate`. A trial for a developer, bounded by its time; test/clauses/README.md says more.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Prng } from "../../test/support/prng.ts";
+import { prng } from "../../test/support/prng.ts";
+import type { Mutation } from "./mutations.ts";
+import { mutationsByLine, mutationsOf } from "./mutations.ts";
+import type { Clause, Places, Source, Tree } from "./register.ts";
+import { allClauses, findLines, findNames, idFinder, isMet, isServer } from "./register.ts";
+
+/** `anywhere`: any line of code or SQL is broken, and the tests that are near to it are run. */
+export type MutateOptions = { seed: number; minutes: number; clauses: number; anywhere: boolean };
+
+/** `ids`: the clauses whose tests are run; `whole`: test files of which all tests are run, before those. */
+type Trial = { file: string; mutation: Mutation; ids: string[]; whole: string[] };
+type Outcome = "died" | "hung" | "NOT NOTICED" | "refused by the type check" | "no test ran";
+
+const RUN_TIMEOUT_MS = 300_000;
+const LINGER_MS = 5000;
+
+/** Without packages, which are hard links: nothing that a test writes reaches the tree. */
+function copyTree(root: string): string {
+  const copy = mkdtempSync(join(tmpdir(), "clauses-mutate-"));
+  const left = new Set([".git", "node_modules", "data"]);
+  const names = readdirSync(root).filter((name) => !left.has(name));
+  execFileSync("cp", ["-a", ...names.map((name) => join(root, name)), copy]);
+  execFileSync("cp", ["-al", join(root, "node_modules"), copy]);
+  return copy;
+}
+
+function shuffled<T>(random: Prng, from: readonly T[]): T[] {
+  const rest = [...from];
+  return from.map(() => rest.splice(random.below(rest.length), 1)[0] as T);
+}
+
+const fileOf = (place: string): string => place.replace(/:.*/s, "");
+const lineOf = (place: string): number => Number(/:(\d+)/.exec(place)?.[1]);
+
+/** Pure tests first, since they take least, and those of whole servers last. */
+const COSTS = ["spec", "policy", "settings", "audit", "config", "http", "flows", "people", "adapters"];
+const cost = (file: string): number => {
+  const at = COSTS.indexOf(file.split("/")[1] ?? "");
+  return at < 0 ? COSTS.length : at;
+};
+const byCost = (files: Iterable<string>): string[] => [...new Set(files)].sort((a, b) => cost(a) - cost(b));
+
+/** The test files that import one whose path ends so. */
+function importersOf(tests: readonly Source[], file: string): string[] {
+  const end = new RegExp(`from "(?:\\.{1,2}/)+(?:[^"]*/)?${RegExp.escape(file)}"`);
+  return tests.filter(({ text }) => end.test(text)).map((one) => one.file);
+}
+
+/** The test files in which tests of these ids run: tests that stand in another file run where it is imported. */
+function filesNaming(names: Places, tests: readonly Source[], ids: readonly string[]): string[] {
+  const found = ids.flatMap((id) => (names.get(id) ?? []).map(fileOf));
+  return byCost(
+    found.flatMap((file) =>
+      file.endsWith(".test.ts") ? [file] : importersOf(tests, file.split("/").at(-1) ?? file),
+    ),
+  ).filter((file) => file.endsWith(".test.ts"));
+}
+
+/** A mutation of each of the clauses in an order that the seed gives: of a first line of all, then of a second. */
+function trialsOfClauses({ register, code }: Tree, names: Places, random: Prng): Trial[] {
+  const server = code.filter(({ file }) => isServer(file));
+  const lines = findLines(register, server);
+  const owned = new Map(
+    server.map(({ file, text }) => {
+      const places = [...lines.values()].flat().filter((place) => fileOf(place) === file);
+      return [file, mutationsByLine(file, text, [...new Set(places.map(lineOf))])] as const;
+    }),
+  );
+  const mine = shuffled(random, allClauses(register).filter(isMet))
+    .filter(({ id }) => names.has(id))
+    .map(({ id }: Clause) =>
+      shuffled(random, lines.get(id) ?? []).flatMap((place): Trial[] => {
+        const file = fileOf(place);
+        const all = owned.get(file)?.get(lineOf(place)) ?? [];
+        return all.length === 0 ? [] : [{ file, mutation: random.pick(all), ids: [id], whole: [] }];
+      }),
+    );
+  const rounds = Math.max(...mine.map(({ length }) => length));
+  return Array.from({ length: rounds }, (_, round) => mine.flatMap((one) => one[round] ?? [])).flat();
+}
+
+/** Mutations of any line; its tests are those of files that import the file, then those of the ids in it. */
+function* trialsAnywhere({ register, code, tests }: Tree, random: Prng): Iterable<Trial> {
+  const idsOf = idFinder(register);
+  const weighed = code
+    .filter(({ file }) => isServer(file))
+    .flatMap((source) => {
+      const all = mutationsOf(source.file, source.text);
+      return all.map((mutation) => ({ source, mutation }));
+    });
+  for (;;) {
+    const { source, mutation } = random.pick(weighed);
+    const { file, text } = source;
+    const whole = importersOf(tests, file).filter((one) => one.endsWith(".test.ts"));
+    yield { file, mutation, ids: [...new Set(idsOf(text))], whole: byCost(whole) };
+  }
+}
+
+/** Of one file; one that failed is given time to end, since it then keeps for the next mutant what it compiled. */
+function runFile(copy: string, options: readonly string[], file: string): Promise<Outcome> {
+  const args = ["--disable-warning=ExperimentalWarning", "--test-reporter=tap", ...options, file];
+  const { NODE_TEST_CONTEXT: _, MANDATE_TEST_FOLDER: __, ...env } = process.env;
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const run = spawn(process.execPath, args, {
+    cwd: copy,
+    env,
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const kill = (): void => {
+    if (run.pid !== undefined && run.exitCode === null) process.kill(-run.pid, "SIGKILL");
+  };
+  const hang = (): void => {
+    resolve("hung");
+    kill();
+  };
+  const timers = [setTimeout(hang, RUN_TIMEOUT_MS)];
+  let said = "";
+  run.stdout.on("data", (part) => {
+    said += part;
+    if (timers.length === 1 && /^\s*not ok /m.test(said)) timers.push(setTimeout(kill, LINGER_MS));
+  });
+  run.on("close", (code) => {
+    for (const timer of timers) clearTimeout(timer);
+    if (code !== 0) resolve("died");
+    resolve(/^# pass 0$/m.test(said) ? "no test ran" : "NOT NOTICED");
+  });
+  return promise;
+}
+
+/** Until one fails. */
+async function runTests(
+  copy: string,
+  options: readonly string[],
+  files: readonly string[],
+): Promise<Outcome> {
+  let worst: Outcome = "no test ran";
+  for (const file of files) {
+    const outcome = await runFile(copy, options, file);
+    if (isNoticed(outcome)) return outcome;
+    if (outcome === "NOT NOTICED") worst = outcome;
+  }
+  return worst;
+}
+
+/** The text of a file of the copy, of which the processes of a test run read the texts without types from elsewhere. */
+function writer(copy: string): (file: string, text: string) => void {
+  const cache = join(copy, "node_modules/.cache/sources");
+  const whole = readFileSync(cache);
+  const start = whole.indexOf("\n");
+  const places: Record<string, unknown> = JSON.parse(whole.toString("utf8", 0, start));
+  return (file, text) => {
+    writeFileSync(join(copy, file), text);
+    const { [pathToFileURL(join(copy, file)).href]: _, ...others } = places;
+    writeFileSync(cache, Buffer.concat([Buffer.from(JSON.stringify(others)), whole.subarray(start)]));
+  };
+}
+
+const isNoticed = (outcome: Outcome): boolean => outcome === "died" || outcome === "hung";
+
+async function judge(copy: string, trial: Trial, named: readonly string[]): Promise<Outcome> {
+  const pattern = `--test-name-pattern=(?<![0-9A-Za-z.-])(?:${trial.ids.map(RegExp.escape).join("|")})(?![0-9A-Za-z-])`;
+  const first = trial.whole.length === 0 ? "no test ran" : await runTests(copy, [], trial.whole);
+  if (isNoticed(first)) return first;
+  const rest = named.filter((file) => !trial.whole.includes(file));
+  const second = rest.length === 0 ? "no test ran" : await runTests(copy, [pattern], rest);
+  if (isNoticed(second)) return second;
+  // Only what no test noticed is type-checked: what cannot be compiled cannot be landed.
+  const lax = [
+    "--noUnusedLocals",
+    "false",
+    "--noUnusedParameters",
+    "false",
+    "--allowUnreachableCode",
+    "true",
+  ];
+  const program = join(copy, "node_modules/typescript/bin/tsc");
+  const settings = join(copy, "tsconfig.src.json");
+  writeFileSync(settings, '{ "extends": "./tsconfig.json", "include": ["src"] }');
+  const info = ["--incremental", "--tsBuildInfoFile", join(copy, "node_modules/.cache/mutate.json")];
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  try {
+    execFileSync(process.execPath, [program, "-p", settings, ...lax, ...info], {
+      cwd: copy,
+      env,
+      stdio: "ignore",
+    });
+  } catch {
+    return "refused by the type check";
+  }
+  return second === "no test ran" ? first : second;
+}
+
+const short = (text: string): string => text.replaceAll(/\s+/g, " ").slice(0, 90);
+
+/** A line for each mutant, and at the end how many died, of the whole and by document. */
+export async function* mutate(root: string, tree: Tree, options: MutateOptions): AsyncIterable<string> {
+  const { seed, minutes, clauses, anywhere } = options;
+  const end = Date.now() + minutes * 60_000;
+  const random = prng(seed);
+  const names = findNames(tree.register, tree.tests);
+  yield `seed ${seed}, at most ${minutes} minutes and ${clauses} mutants`;
+  const copy = copyTree(root);
+  // Of the copy, so that its caches are written there.
+  const { globalSetup, globalTeardown } = await import(join(copy, "test/support/run.ts"));
+  await globalSetup();
+  const write = writer(copy);
+  const counts = new Map<string, Map<Outcome, number>>();
+  const count = (of: string, outcome: Outcome) => {
+    const own = counts.get(of) ?? new Map<Outcome, number>();
+    counts.set(of, own.set(outcome, (own.get(outcome) ?? 0) + 1));
+  };
+  const documents = new Map(
+    [...tree.register].flatMap(([name, document]) => document.clauses.map(({ id }) => [id, name] as const)),
+  );
+  const trials = anywhere ? trialsAnywhere(tree, random) : trialsOfClauses(tree, names, random);
+  let done = 0;
+  try {
+    for (const trial of trials) {
+      if (done === clauses || Date.now() > end) break;
+      const { file, mutation, ids } = trial;
+      const named = filesNaming(names, tree.tests, ids);
+      const { text = "" } = tree.code.find((source) => source.file === file) ?? {};
+      if (done === 0 && !anywhere && (await runTests(copy, [], named.slice(0, 1))) !== "NOT NOTICED")
+        throw new Error(`a test of ${named[0]} fails without a mutation`);
+      const { start, end: stop, to, what } = mutation;
+      write(file, text.slice(0, start) + to + text.slice(stop));
+      const outcome = await judge(copy, trial, named);
+      write(file, text);
+      done++;
+      const line = text.slice(0, start).split("\n").length;
+      const of = anywhere ? file : (ids[0] ?? "");
+      count("total", outcome);
+      count(anywhere ? file.split("/").slice(0, 2).join("/") : (documents.get(of) ?? ""), outcome);
+      const place = `${file}:${line}`;
+      yield `${outcome}: ${anywhere ? place : `${of} ${place}`} ${what}: ${short(text.slice(start, stop))}`;
+    }
+  } finally {
+    await globalTeardown();
+    rmSync(copy, { recursive: true, force: true });
+  }
+  for (const [of, outcomes] of counts) {
+    const noticed = (outcomes.get("died") ?? 0) + (outcomes.get("hung") ?? 0);
+    const all = noticed + (outcomes.get("NOT NOTICED") ?? 0) + (outcomes.get("no test ran") ?? 0);
+    const each = [...outcomes].map(([outcome, number]) => `${number} ${outcome}`).join(", ");
+    yield `${of}: ${all === 0 ? "none counts" : `${((100 * noticed) / all).toFixed(1)} % died`} (${each})`;
+  }
+}
