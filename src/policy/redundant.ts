@@ -71,7 +71,7 @@ const lengthOf = (lists: readonly (readonly Rule[])[]): number =>
   lists.reduce((sum, { length }) => sum + length, 0);
 
 /** Whether `wider` allows everything that `rule` allows. */
-function isWider(policy: PolicySet, wider: Rule, rule: Rule, vouched: boolean): boolean {
+export function isWider(policy: PolicySet, wider: Rule, rule: Rule, vouched: boolean): boolean {
   const targets = targetsOf(policy, wider);
   const scopes = targetsOf(policy, rule).flatMap((target) =>
     rule.scopes.filter((scope) => target.scopes.includes(scope)),

@@ -184,14 +184,21 @@ const pairsOf = (at: readonly PermissionsAt[]): string[] =>
 const sorted = (all: Iterable<string>): string[] => [...new Set(all)].sort();
 
 /** What exchanges give each agent, pair by pair, and under which details. */
-function givenBy(policy: PolicySet, consents: readonly Consent[], bounds: JobBounds | undefined) {
+function givenBy(
+  policy: PolicySet,
+  consents: readonly Consent[],
+  bounds: JobBounds | undefined,
+  named: "named" | "unnamed" = "named",
+) {
   const job = bounds && { id: "job_1", bounds };
   const pairs = new Map<string, string>();
   for (const agent of AGENTS) {
     for (const target of TARGETS) {
       for (const scope of SCOPES) {
         const mine = consents.filter(({ actor }) => actor === agent);
-        const access = accessOf(agent, { target, scope: [scope], consents: mine, ...(job && { job }) });
+        const whole = accessOf(agent, { target, scope: [scope], consents: mine, ...(job && { job }) });
+        const { mayAct: _, ...plain } = whole.subject ?? assert.fail();
+        const access = named === "named" ? whole : { ...whole, subject: plain };
         const decided = decide(policy, access);
         if (!decided.ok) continue;
         pairs.set(
@@ -326,6 +333,23 @@ export function comparePermissions(rounds: number, seed: number, give = givenOf)
         assert.equal(ticked.get(pair), within, `${pair} was given, ${about}`);
       }
       for (const pair of ticked.keys()) assert.ok(gives.has(pair), `${pair} was not given, ${about}`);
+      // What the page says that those who take part get whatever is ticked, they get; and no box is for that alone.
+      const taking = choice.agents.filter(
+        ({ id }, index) => index === 0 || ticks.all || ticks.agents.includes(id),
+      );
+      for (const { agent: one, at } of choice.unasked.filter((one) =>
+        taking.some(({ id }) => id === one.agent),
+      ))
+        for (const pair of pairsOf(at)) assert.ok(gives.has(`${one} ${pair}`), `${one} ${pair}, ${about}`);
+      const without = choice.unasked.length > 0 && givenBy(policy, [], given.value.bounds, "unnamed");
+      for (const { target, permissions } of without ? choice.at.slice(1) : [])
+        for (const { box, scope } of permissions) {
+          const holders = choice.agents.filter(({ may }) => may.has(box));
+          const isDecided = holders.some(
+            ({ id }) => without && !without.has(`${id} ${scope} ${target.names[0]}`),
+          );
+          assert.ok(isDecided, `${box} decides nothing, ${about}`);
+        }
       if (bounds === undefined) seen.plain++;
       else seen.jobs++;
       if (choice.at.length > 1) seen.several++;

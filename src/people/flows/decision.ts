@@ -99,7 +99,10 @@ const shownOn = (
   const { choice, job, inJob, denied, kept, without } = offer;
   const further = furtherAgentsOf(policy, offer, session);
   const named = [...by, ...[...choice.agents, ...further.map((id) => ({ id }))]];
-  const at = ({ target, name, permissions }: PermissionsAt) => [name, target.title, permissions];
+  const at = ({ target, name, permissions }: PermissionsAt) => [
+    ...[name, target.title, target.partner?.jobs],
+    permissions,
+  ];
   const said = [
     ["shown", about, shownIn(choice), signIn?.consentSeconds, refresh, job, inJob, denied, further],
     named.map(({ id, claimedName }: Waits["by"][number]) => [id, namingOf(agents, id, claimedName)]),

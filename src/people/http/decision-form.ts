@@ -110,7 +110,7 @@ function jobView(
     without: already.map(permissionView),
     beside: beside.map(permissionView),
     unasked: unaskedOf(asker?.id),
-    goOn: at
+    goOn: [...new Map([...at, ...unasked.flatMap((one) => one.at)].map((one) => [one.target, one])).values()]
       .filter(({ target }) => target.partner?.jobs === "ignores")
       .map(({ target, name }) => shownTarget(target, name)),
   });

@@ -6,7 +6,8 @@
 import type { AccessRequest, Consent, JobBounds, Origin } from "../../policy/access.ts";
 import { namedAgent, proposedJob } from "../../policy/jobs.ts";
 import { fitsJob, inForceOf } from "../../policy/judge.ts";
-import type { Caller, PolicySet, SubjectRule, Target } from "../../policy/rules.ts";
+import { isWider } from "../../policy/redundant.ts";
+import type { Caller, PolicySet, Rule, SubjectRule, Target } from "../../policy/rules.ts";
 import { subjectRules } from "../../policy/rules.ts";
 import type { Worded } from "../../policy/worded.ts";
 import type { Result } from "../../result.ts";
@@ -189,26 +190,46 @@ export function choiceOf(policy: PolicySet, asking: Asking, asker: Asker, origin
     const target = policy.targets.get(name);
     if (target !== undefined && !targets.has(target)) targets.set(target, name);
   }
-  /** The scopes that the rules of an agent give in the job, with or without a consent. */
-  const scopesBy = (caller: Asker, target: Target, asks: boolean): readonly string[] => {
+  /** The rules of an agent in the job, with or without a consent. */
+  const rulesOf = (caller: Asker, target: Target, asks: boolean): readonly SubjectRule[] => {
     if (bounds === undefined) return [];
     // Which of the agents take part is what the user decides here.
     const { agents: _, ...rest } = bounds;
     const inJob = { ...caller, job: proposedJob(rest) };
-    const given = subjectRules(policy, origin, caller, target)
-      .filter((rule) => (rule.consent === "record") === asks && fitsJob(policy, inJob, rule, target))
-      .flatMap((rule) => rule.scopes);
+    return subjectRules(policy, origin, caller, target).filter(
+      (rule) => (rule.consent === "record") === asks && fitsJob(policy, inJob, rule, target),
+    );
+  };
+  const scopesBy = (caller: Asker, target: Target, asks: boolean): readonly string[] => {
+    const given = rulesOf(caller, target, asks).flatMap((rule) => rule.scopes);
     return wanted.filter(
       (one) =>
         given.includes(one) && target.scopes.includes(one) && caller.clientScopes?.includes(one) !== false,
     );
+  };
+  /** PAGE-D-35: a tick decides nothing where a rule that asks no user gives the same under the same conditions. */
+  const isDecidedBy = (caller: Asker, target: Target, scope: string): boolean => {
+    const unasking = rulesOf(caller, target, false);
+    const here = {
+      subjects: { issuers: [origin.iss], subs: [origin.sub] },
+      targets: target.names.slice(0, 1),
+      scopes: [scope],
+      lifetimeSeconds: 0,
+      jobs: "required" as const,
+    };
+    const actors = [caller.workload ?? ""];
+    return rulesOf(caller, target, true)
+      .filter(({ scopes }) => scopes.includes(scope))
+      .map((rule) => ({ ...rule, ...here, actors: rule.actors && actors }) as Rule)
+      .some((rule) => !unasking.some((wider) => isWider(policy, wider, rule, true)));
   };
   const may = new Map([...callers.keys()].map((id) => [id, new Set<string>()]));
   const at = [...targets].map(([target, name]) => {
     const shown = new Set(target === own ? scope : []);
     for (const [id, caller] of callers) {
       const isDecided = id === first && target === own;
-      const scopes = new Set([...(isDecided ? scope : []), ...scopesBy(caller, target, true)]);
+      const asking = scopesBy(caller, target, true).filter((one) => isDecidedBy(caller, target, one));
+      const scopes = new Set([...(isDecided ? scope : []), ...asking]);
       for (const one of scopes) {
         shown.add(one);
         may.get(id)?.add(boxOf(target, one, name));
@@ -325,6 +346,7 @@ export function givenOf(
           at,
           given,
           taking.flatMap((agent) => agent?.id ?? []),
+          unasked,
         ),
     }),
   );
@@ -332,20 +354,27 @@ export function givenOf(
 
 type GivenAt = { name: string; permissions: readonly Permission[]; details?: readonly Detail[] | undefined };
 
-/** JOB-D-2, RAR-D-9: without the targets, scopes, objects and agents that were left out. */
+/**
+ * JOB-D-2, RAR-D-9: without the targets, scopes, objects and agents that were left out, but with what the page says that
+ * those who take part get whatever is ticked (PAGE-D-35).
+ */
 function narrowed(
   bounds: JobBounds,
   at: Choice["at"],
   given: readonly GivenAt[],
   taking: readonly string[],
+  unasked: Choice["unasked"],
 ): JobBounds {
+  const beside = unasked.filter(({ agent }) => taking.includes(agent)).flatMap((one) => one.at);
   const objects = given.flatMap(({ details = [] }) => details);
   const written = new Map(objects.map((one) => [canonicalize(one as unknown as Json), one]));
   const named = at.filter(({ target }) => given.some(({ name }) => name === target.names[0]));
   return defined<JobBounds>({
     ...bounds,
-    targets: named.map(({ name }) => name),
-    scopes: [...new Set(given.flatMap(({ permissions }) => permissions.map(({ scope }) => scope)))],
+    targets: [...new Map([...named, ...beside].map(({ target, name }) => [target, name])).values()],
+    scopes: [
+      ...new Set([...given, ...beside].flatMap(({ permissions }) => permissions.map(({ scope }) => scope))),
+    ],
     details: written.size > 0 ? [...written.values()] : undefined,
     agents: bounds.agents && taking,
   });
