@@ -465,6 +465,8 @@ const HOSTILE_VIEW = {
   agents: Array.from({ length: 40 }, (_, index) => ({ id: `${HOSTILE_ID}${index}` })),
 };
 
+/** The notices that tell of no fault. */
+const DONE = /^(?:ask_(?:allowed|refused)|home|signed_out)$/;
 const kinds = Object.keys(LANGUAGES[0]?.notices ?? {}) as (keyof Texts["notices"])[];
 
 export const SAMPLES: Readonly<Record<string, Page>> = {
@@ -522,7 +524,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
           sentences: ["read the weather where you are"],
         },
       ],
-      unasked: [{ target: NOTES, sentences: ["read your notes"] }],
+      unasked: [{ target: { title: "Weather", host: "weather.example" }, sentences: ["read the weather"] }],
       goOn: [{ title: "Partner", host: "as.partner.example" }],
     },
   }),
@@ -544,6 +546,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   "ask-job-nothing-ticked": askPage({ ...DEMO_JOB, problem: "nothing_ticked" }),
   "ask-job-alone": askPage({
     ...ASK,
+    agents: [],
     job: {
       ...{ title: "Look at the trip to Rome", participants: [], alone: true },
       ...{ without: [], beside: [], unasked: [], goOn: [] },
@@ -595,7 +598,9 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     status: 200,
     further: { href: "https://idp.example/end", host: { en: "Example Corporation", de: "Beispiel AG" } },
   }),
-  ...Object.fromEntries(kinds.map((kind) => [`notice-${kind}`, noticePage({ kind, status: 400 })])),
+  ...Object.fromEntries(
+    kinds.map((kind) => [`notice-${kind}`, noticePage({ kind, status: DONE.test(kind) ? 200 : 400 })]),
+  ),
 };
 
 export const OPERATOR = "Example Corporation";

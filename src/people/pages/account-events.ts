@@ -29,7 +29,7 @@ type DoneSort = "act" | "gift" | "refusal" | "ending" | "session";
 const SIGNS: Record<DoneSort, string> = { act: "»", gift: "+", refusal: "×", ending: "–", session: "·" };
 
 const SORTS: Record<OwnEventKind, DoneSort> = {
-  token_given: "gift",
+  token_given: "act",
   acted: "act",
   acted_as_you: "act",
   grant_redeemed: "act",
@@ -78,30 +78,52 @@ function agents(events: readonly EventView[], texts: Texts): readonly Html[] {
 
 /** PAGE-D-36: the refusals of an agent on one day are one line, since a program may try again and again. */
 function refusalsFolded(events: readonly EventView[], texts: Texts): readonly Html[] {
-  const refusals = events.filter(({ kind }) => kind === "refused");
-  if (refusals.length < 2) return events.map((event) => entry(event, texts));
-  const folded = html`<li>${sign("refusal")}<details><summary>${texts.refusals(refusals.length)}</summary>
-<ul class="events">${refusals.map((event) => entry(event, texts))}</ul></details></li>`;
-  return events.flatMap((event) => {
-    if (event.kind !== "refused") return [entry(event, texts)];
-    return event === refusals[0] ? [folded] : [];
+  const entries = entriesOf(events);
+  const refusals = entries.filter(({ kind }) => kind === "refused");
+  const times = refusals.reduce((sum, one) => sum + one.times.length, 0);
+  if (times < 2) return entries.map((one) => entry(one, texts));
+  const folded = html`<li>${sign("refusal")}<details><summary>${texts.refusals(times)}</summary>
+<ul class="events">${refusals.map((one) => entry(one, texts))}</ul></details></li>`;
+  return entries.flatMap((one) => {
+    if (one.kind !== "refused") return [entry(one, texts)];
+    return one === refusals[0] ? [folded] : [];
   });
 }
 
-function entry({ kind, atMs, parties, permissions, title }: EventView, texts: Texts): Html {
-  const job = shownName(title, JOB_TITLE_CHARS_MAX);
+type Entry = EventView & { times: readonly number[] };
+
+/** PAGE-D-36: what an agent did again on one day, in the same way, is one line with its times, at the place of the newest. */
+function entriesOf(events: readonly EventView[]): readonly Entry[] {
+  const same = Map.groupBy(events, ({ atMs: _, ...event }) => JSON.stringify(event));
+  return [...same.values()].flatMap(([first, ...more]) =>
+    first === undefined ? [] : [{ ...first, times: [first, ...more].map(({ atMs }) => atMs) }],
+  );
+}
+
+function entry({ kind, times, parties, permissions, title }: Entry, texts: Texts): Html {
+  const minutes = [...new Map(times.map((atMs) => [Math.floor(atMs / 60_000), atMs])).values()];
+  const told = minutes.map((atMs, index) => html`${index === 0 ? "" : ", "}${minuteOf(atMs, texts)}`);
+  const several = minutes.length === times.length ? undefined : ` (${texts.entries(times.length)})`;
   return html`<li>${sign(SORTS[kind])}<div>
-<p><span class="time">${minuteOf(atMs, texts)}</span> ${texts.done[kind]}${job === undefined ? undefined : html` ${texts.jobTitle(isolated(job))}`}</p>
+<p><span class="time">${told}${several}</span> ${doneSaid(kind, title, texts)}</p>
 ${permissions.map((permission) => html`<p class="hint">${doneWith(permission, texts)}</p>`)}
-${parties.length > 1 ? details(parties, atMs, texts) : undefined}
+${parties.length > 1 ? details(parties, times, texts) : undefined}
 </div></li>`;
 }
 
+/** JOB-D-3: the title, where the trail has it, in quotation marks. */
+function doneSaid(kind: OwnEventKind, title: string | undefined, texts: Texts): Html {
+  const [said, job] = [texts.done[kind], shownName(title, JOB_TITLE_CHARS_MAX)];
+  return job === undefined
+    ? html`${said}`
+    : html`${said.replace(/\.$/, ":")} ${texts.jobTitle(isolated(job))}`;
+}
+
 /** The way, and the ids of those behind the names. */
-const details = (parties: readonly ShownParty[], atMs: number, texts: Texts): Html =>
+const details = (parties: readonly ShownParty[], times: readonly number[], texts: Texts): Html =>
   html`<details><summary>${chainLine(parties, texts)}</summary><dl>
 ${fact(texts.identities, html`<ol>${parties.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>`)}
-${fact(texts.exactTime, html`${momentOf(atMs)}`)}
+${fact(texts.exactTime, html`${times.map(momentOf).join(", ")}`)}
 </dl></details>`;
 
 function doneWith({ target, sentences }: PermissionView, texts: Texts): Html {

@@ -12,7 +12,7 @@ import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts"
 import { isolated, shownId, shownName, targetName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
-import { besideIt } from "./job-part.ts";
+import { besideList } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
@@ -150,7 +150,7 @@ function problemOf(view: AccountView, texts: Texts): Html | undefined {
 
 /** JOB-D-3: the title is what the agent calls the work, in quotation marks. PAGE-D-32: its end has the time that is left. */
 function jobPart(job: OwnJobView, label: string, { base, nowSeconds }: AccountView, texts: Texts): Html {
-  const { id, formToken, title, participants, permissions, gone, untilSeconds } = job;
+  const { id, formToken, title, participants, permissions, gone, untilSeconds, beside } = job;
   return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
 <dl>${permissions.map((permission) => permitted(permission, texts))}${listed(
     texts.jobAgents,
@@ -163,7 +163,7 @@ ${hidden("token", formToken)}${hidden("job", id)}
 <p>${texts.stopJobQuestion}</p>
 <button aria-describedby="${label}">${texts.stopJobYes}</button>
 </form></details>
-${besideIt(job.beside, texts)}</div></div>`;
+${folded([wayTo(job, texts), beside.length === 0 ? undefined : fact(texts.jobBeside, besideList(beside, texts))], texts)}</div></div>`;
 }
 
 /** JOB-D-21: a stop is told with what it does not reach at once. */
@@ -231,15 +231,9 @@ function card(agent: string, label: string, view: AccountView, texts: Texts): Ht
   const jobs = view.jobs.filter((one) => one.agent === agent);
   const all = view.allowed.filter((one) => one.agent === agent);
   const [first] = [...jobs, ...all];
-  return html`<li>${first && head(first, label, texts)}
+  return html`<li>${first && html`${named(first.party, label, texts)}${aboutParty(first.party, texts)}`}
 ${jobs.map((job, index) => jobPart(job, `${label}-job-${index}`, view, texts))}
 ${all.map((one) => givenPart(one, label, view, texts))}</li>`;
-}
-
-function head({ party, way }: HeldView, label: string, texts: Texts): Html {
-  return html`${named(party, label, texts)}
-${aboutParty(party, texts)}
-${way.length === 0 ? undefined : chain(way, texts)}`;
 }
 
 /** Its disc, its name and its id. */
@@ -290,9 +284,27 @@ const limits = ({ details }: AllowedView, texts: Texts): Html | undefined =>
     ? undefined
     : fact(texts.limits, html`<ul>${details.map((one) => html`<li>${sentence(one, texts)}</li>`)}</ul>`);
 
-function furtherFacts({ party, sinceSeconds, goesOn, agents }: AllowedView, texts: Texts): Html | undefined {
+/** Those that led to the last act, with their ids. */
+const wayTo = ({ way }: HeldView, texts: Texts): Html | undefined =>
+  way.length === 0
+    ? undefined
+    : fact(
+        texts.identities,
+        html`${chain(way, texts)}<ol>${way.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>`,
+      );
+
+function folded(facts: readonly (Html | undefined)[], texts: Texts): Html | undefined {
+  const some = facts.filter((one) => one !== undefined);
+  return some.length === 0
+    ? undefined
+    : html`<details><summary>${texts.more}</summary><dl>${some}</dl></details>`;
+}
+
+function furtherFacts(one: AllowedView, texts: Texts): Html | undefined {
+  const { party, sinceSeconds, goesOn, agents } = one;
   const answered = answersFor(party, texts);
   const facts = [
+    wayTo(one, texts),
     answered && fact(texts.answersFor, answered),
     sinceSeconds === undefined ? undefined : fact(texts.allowedSince, html`${dayOf(sinceSeconds, texts)}`),
     listed(
@@ -303,10 +315,8 @@ function furtherFacts({ party, sinceSeconds, goesOn, agents }: AllowedView, text
       texts.mayActFurther,
       agents.map((agent) => partyName(agent, texts)),
     ),
-  ].filter((one) => one !== undefined);
-  return facts.length === 0
-    ? undefined
-    : html`<details><summary>${texts.more}</summary><dl>${facts}</dl></details>`;
+  ];
+  return folded(facts, texts);
 }
 
 function usedText({ lastUse }: AllowedView, { nowSeconds }: AccountView, texts: Texts): Html | string {

@@ -3,6 +3,7 @@ import type { OwnEvent, OwnEventKind } from "../audit/own-events.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { weekdayOf } from "./language.ts";
+import { BAR_STEPS } from "./style.ts";
 import type { Texts } from "./texts.ts";
 
 export type WeekView = {
@@ -54,9 +55,6 @@ export function weekOf(
   };
 }
 
-/** The steps of a bar, each a class of the style, since a page has no style of its own. */
-const STEPS = 5;
-
 /** Each bar has its number beside it, and the sentence says what is counted, so that nothing is told by form alone. */
 export function weekPart({ days, agents, isCut }: WeekView, texts: Texts): Html {
   const most = Math.max(1, ...days.map(({ acts }) => acts));
@@ -64,7 +62,7 @@ export function weekPart({ days, agents, isCut }: WeekView, texts: Texts): Html 
   const refused = all("refusals");
   const bars = days.map(
     ({ atSeconds, acts, refusals }) =>
-      html`<li><span>${acts}</span> <span class="bar b${Math.ceil((STEPS * acts) / most)}"></span> <span class="hint">${weekdayOf(atSeconds, texts)}</span>${refused === 0 ? undefined : html` <span class="no">${refusals === 0 ? undefined : `×${refusals}`}</span>`}</li>`,
+      html`<li><span>${acts}</span> <span class="bar b${Math.ceil((BAR_STEPS * acts) / most)}"></span> <span class="hint">${weekdayOf(atSeconds, texts)}</span>${refused === 0 ? undefined : html` <span class="no">${refusals === 0 ? undefined : `×${refusals}`}</span>`}</li>`,
   );
   return html`<h2>${texts.weekHeading}</h2>
 <p>${all("acts") === 0 ? texts.weekNone : texts.weekTold(all("acts"), agents)}${refused === 0 ? undefined : ` ${texts.weekRefused(refused)}`}${isCut ? ` ${texts.weekCut}` : undefined}</p>

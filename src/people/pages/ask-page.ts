@@ -36,11 +36,11 @@ export const askPage = (view: AskView): Page => ({
       body: html`
 ${problemOf(view, texts)}
 ${besideDisc(agent, html`<h1>${texts.askHeading(headingName(agent, texts))}</h1>${idBeneath(agent, texts)}`, texts)}
-${aboutParty(agent, texts, view.denied ? undefined : texts.askWhy)}
+${aboutParty(agent, texts)}
 ${before.length === 0 ? undefined : chain([...before, agent], texts)}
 ${reasonOf(view.reason, texts)}
 ${view.denied ? html`<p><strong>${texts.refusedBefore}</strong></p>` : undefined}
-${decision(view, waysOf(view), texts, { facts: ownFacts(view, texts) })}`,
+${decision(view, waysOf(view), texts, { advice: view.denied ? undefined : texts.askWhy, facts: ownFacts(view, texts) })}`,
     };
   },
 });

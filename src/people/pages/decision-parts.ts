@@ -55,8 +55,8 @@ export type DecisionView = Partial<FormError> & {
 /** Where the form of a page goes, and where the browser goes if another user wants to decide. */
 export type Ways = { action: string; again: string };
 
-/** What a page adds: a warning before the buttons, which may have a box, and facts of its own. */
-type Own = { warning?: Html | undefined; facts: readonly Html[] };
+/** What a page adds: a warning before the buttons, which may have a box, advice beneath it, and facts of its own. */
+type Own = { warning?: Html | undefined; advice?: string | undefined; facts: readonly Html[] };
 
 export const hidden = (name: string, value: string): Html =>
   html`<input type="hidden" name="${name}" value="${value}">`;
@@ -71,16 +71,17 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
 ${inJobPart(view, texts)}
+<p class="hint" id="tick-hint">${texts.tickHint}</p>
 ${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
-<p class="until">${lasting(view.untilSeconds, view.nowSeconds, texts)}</p>
+<p class="until">${lasting(view.untilSeconds, view.nowSeconds, texts)} ${texts.canTakeBack}</p>
 ${keptPart(view, texts)}
 ${choices(texts)}
 </form>
-<p class="hint">${texts.canTakeBack} ${texts.timeLeft(minutesLeft)}${
+<p class="hint">${own.advice} ${texts.timeLeft(minutesLeft)}${
     // WCAG-2.2.1-1
     more
   }</p>
@@ -135,7 +136,6 @@ function permissionsAt(
   const isForOthers = job?.own?.some((one) => isSame(one.target, target)) === false;
   const asks = isForOthers ? texts.asksForOthers : texts.asksTo;
   return html`<fieldset aria-describedby="tick-hint"><legend>${asks(targetName(target, texts))}</legend>
-${index === 0 ? html`<p class="hint" id="tick-hint">${texts.tickHint}</p>` : undefined}
 ${permissions.map((one) => box("scope", one.box, html`${inLanguage(one.sentence, [texts.language])}`, "one", ticked?.scopes.includes(one.box)))}
 ${limitsAt(limits, ticked, index, texts)}
 </fieldset>`;

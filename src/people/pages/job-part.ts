@@ -53,8 +53,9 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
       ? undefined
       : html`<li>${texts.jobUnasked}${inLineOrList(job.unasked, texts)}</li>`,
   ].filter((bound) => bound !== undefined);
-  return html`<div class="job"><h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
-<p>${texts.jobAsked}</p>
+  return html`<div class="job"><p class="hint">${texts.jobAsked}</p>
+<h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
+<p>${texts.jobOnly}</p>
 ${bounds.length === 0 ? undefined : html`<ul>${bounds}</ul>`}
 ${withoutIt(job, texts)}
 </div>`;
@@ -123,12 +124,12 @@ export const briefly = (permissions: readonly PermissionView[], texts: Texts): H
   })}`;
 
 /** JOB-D-23: what goes on when the job is stopped, and that the operator alone ends it. */
-export const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>
+const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>
   beside.length === 0
     ? undefined
     : html`<details><summary>${texts.jobBeside}</summary>${besideList(beside, texts)}</details>`;
 
-const besideList = (beside: readonly PermissionView[], texts: Texts): Html =>
+export const besideList = (beside: readonly PermissionView[], texts: Texts): Html =>
   html`${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
 
 const inLineOrList = (permissions: readonly PermissionView[], texts: Texts): Html =>

@@ -26,12 +26,18 @@ export const noticePage = (view: NoticeView): Page => ({
     return {
       title,
       body: html`
-<h1>${title}</h1>
+<div class="party">${mark(view)}<h1>${title}</h1></div>
 <p>${text}</p>
-${ways.length === 0 ? undefined : html`<ul class="choices">${ways}</ul>`}`,
+${ways.length === 0 ? undefined : html`<ul class="choices ways">${ways}</ul>`}`,
     };
   },
 });
+
+/** WCAG-1.4.1-1: a sign beside the words, which say the same; what the user did before is no fault (409). */
+function mark({ kind, status }: NoticeView): Html | undefined {
+  if (status >= 400 && status !== 409) return html`<span class="disc mark" aria-hidden="true">!</span>`;
+  return kind === "ask_allowed" ? html`<span class="disc done" aria-hidden="true"></span>` : undefined;
+}
 
 function waysOf({ onwards, further, back }: NoticeView, texts: Texts): readonly Html[] {
   const provider = inLanguage(further?.host ?? "", [texts.language]);

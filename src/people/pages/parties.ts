@@ -1,6 +1,6 @@
 /** How a page names a party (NAME-D-1 to NAME-D-3): what the operator says of it, its id, and what it says of itself. */
 import { REASON_CHARS_MAX } from "../../limits/input.ts";
-import { CHAIN_CHARS_MAX } from "../../limits/people.ts";
+import { CHAIN_CHARS_MAX, ID_CHARS_END, NAME_CHARS_MAX } from "../../limits/people.ts";
 import type { AgentName, Naming } from "../../settings/agents.ts";
 import { inWords } from "../../settings/agents.ts";
 import { briefId, isolated, shownHost, shownId, shownName } from "./display-names.ts";
@@ -28,15 +28,27 @@ export const partyId = ({ id, isHost = false }: ShownParty): string => (isHost ?
 /** PAGE-D-27: the same where little room is, and the whole id stands in the details; a host is whole there too. */
 const partyIdBrief = (party: ShownParty): string => (party.isHost ? partyId(party) : briefId(party.id));
 
+/** NAME-D-1: what an id without a title is called: of a SPIFFE ID its end and its trust domain, of an issuer its host. */
+function shortName(party: ShownParty): string {
+  const id = partyId(party);
+  const [, domain, end = ""] = /^spiffe:\/\/([^/]+)\/(?:.*\/)?([^/]+)$/.exec(id) ?? [];
+  if (domain !== undefined) return `${end.slice(-ID_CHARS_END).toWellFormed()} (${domain})`;
+  return /^https:\/\/([^/]+)\/?$/.exec(id)?.[1] ?? partyIdBrief(party);
+}
+
 /** The operator's title; a client that registered itself has an id that tells people nothing. */
 function titleOf(party: ShownParty, texts: Texts): string | undefined {
   const title = shownName(givenName(party, texts)?.title);
   return title ?? (party.registeredAtSeconds === undefined ? undefined : texts.unverifiedClient);
 }
 
-/** The title, or else the id in brief. */
+/** The title, or else what its id is called. */
 export const partyTitle = (party: ShownParty, texts: Texts): string =>
-  titleOf(party, texts) ?? partyIdBrief(party);
+  titleOf(party, texts) ?? shortName(party);
+
+/** NAME-D-1: the id, where the party is not called by the whole of it. */
+const idBeside = (party: ShownParty, texts: Texts, id: string): Html | undefined =>
+  titleOf(party, texts) === undefined && !party.id.startsWith("spiffe://") ? undefined : isolated(id);
 
 /** NAME-D-1: the id stands beside a title. */
 export function partyName(party: ShownParty, texts: Texts): Html {
@@ -46,31 +58,31 @@ export function partyName(party: ShownParty, texts: Texts): Html {
 
 /** NAME-D-1: the same in lines of their own, where only phrases may stand. */
 export function partyLines(party: ShownParty, texts: Texts): Html {
-  const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
-  const named = title === undefined ? html`<span class="unnamed">${id}</span>` : isolated(title);
-  return html`<strong>${named}</strong>${title === undefined ? undefined : html` <span class="id">${id}</span>`}${toldOf(party, texts)}`;
+  const id = idBeside(party, texts, partyId(party));
+  return html`<strong>${headingName(party, texts)}</strong>${id && html` <span class="id">${id}</span>`}${toldOf(party, texts)}`;
 }
 
-/** NAME-D-1: title or id as a heading, and beneath a title the id. */
+/** NAME-D-1: what it is called as a heading, and beneath the id. */
 export function partyHeading(party: ShownParty, texts: Texts): { heading: Html; beneath?: Html } {
-  const [id, title] = [isolated(partyId(party)), titleOf(party, texts)];
-  return title === undefined
-    ? { heading: html`<span class="unnamed">${id}</span>` }
-    : { heading: isolated(title), beneath: html`<p class="id">${id}</p>` };
+  const id = idBeside(party, texts, partyId(party));
+  const heading = headingName(party, texts);
+  return id === undefined ? { heading } : { heading, beneath: html`<p class="id">${id}</p>` };
 }
 
-/** The same where a sentence is the heading; an id is set smaller, since it is longer than any title. */
-export const headingName = (party: ShownParty, texts: Texts): Html =>
-  titleOf(party, texts) === undefined
-    ? html`<span class="unnamed">${isolated(partyIdBrief(party))}</span>`
-    : isolated(partyTitle(party, texts));
+/** What it is called; a long id is set smaller. */
+export function headingName(party: ShownParty, texts: Texts): Html {
+  const name = partyTitle(party, texts);
+  return name.length > NAME_CHARS_MAX ? html`<span class="unnamed">${isolated(name)}</span>` : isolated(name);
+}
 
-/** NAME-D-1: the id beneath a title, in brief. */
-export const idBeneath = (party: ShownParty, texts: Texts): Html | undefined =>
-  titleOf(party, texts) === undefined ? undefined : html`<p class="id">${isolated(partyIdBrief(party))}</p>`;
+/** NAME-D-1: the id beneath, in brief. */
+export function idBeneath(party: ShownParty, texts: Texts): Html | undefined {
+  const id = idBeside(party, texts, partyIdBrief(party));
+  return id && html`<p class="id">${id}</p>`;
+}
 
 /** PAGE-D-6, NAME-D-2: what the operator says of it, when it registered itself, and what it calls itself, as its claim. */
-export function aboutParty(party: ShownParty, texts: Texts, advice?: string): Html | undefined {
+export function aboutParty(party: ShownParty, texts: Texts): Html | undefined {
   const { registeredAtSeconds } = party;
   const { purpose } = givenName(party, texts) ?? {};
   const name = claimedName(party, texts);
@@ -81,7 +93,6 @@ export function aboutParty(party: ShownParty, texts: Texts, advice?: string): Ht
       : html`${texts.selfRegistered(dayOf(registeredAtSeconds, texts))}`,
     // PAGE-D-7: a name of its own choice stands in quotation marks.
     name === undefined ? undefined : texts.claimedName(isolated(name)),
-    advice === undefined ? undefined : html`${advice}`,
   ].filter((line) => line !== undefined);
   return lines.length === 0 ? undefined : html`<p>${lines.map((line) => html`${line} `)}</p>`;
 }

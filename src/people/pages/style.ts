@@ -30,6 +30,10 @@ export const TONES = {
 /** PAGE-D-37: the grounds of the discs, in both schemes, with white letters. */
 export const DISCS = ["#8a3b12", "#1f5f8b", "#5b3f9e", "#1a6b34", "#8c2f5f", "#4d5662"] as const;
 
+/** The heights of a bar, an eighth of a line each: they are classes, since a page has no style of its own. */
+export const BAR_STEPS = 24;
+const BARS = Array.from({ length: BAR_STEPS }, (_, index) => index + 1);
+
 const tones = (of: Record<string, string>): string =>
   Object.entries(of)
     .map(([name, colour]) => `--${name}:${colour}`)
@@ -42,53 +46,58 @@ header,main,footer{max-width:40rem;margin:0 auto;padding:.5rem 1.25rem}
 header p{margin:0;font-weight:600}
 header img{display:block;height:2rem;max-width:100%;object-fit:contain}
 main{background:var(--card);padding-bottom:1rem}
-footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.85rem;color:var(--quiet)}
+footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.875rem;color:var(--quiet)}
 footer p{margin:.1rem 0}
-h1{font-size:1.35rem;line-height:1.25;margin:.35rem 0 .5rem}
-h1 .unnamed{display:block;font-size:1.05rem}
-.unnamed{font-size:.85rem}
-h2{font-size:1.2rem;margin:1.5rem 0 .25rem}
+h1{font-size:1.375rem;line-height:1.25;margin:.35rem 0 .5rem}
+.unnamed{font-size:.8em}
+h2{font-size:1.15rem;line-height:1.3;margin:1.75rem 0 .4rem}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
 h4{font-size:1rem;margin:.75rem 0 0}
 p{margin:.4rem 0}
 bdi{hyphens:manual}
 code{font:inherit}
-.id{margin:0 0 .5rem;color:var(--quiet);font-size:.85rem}
-.hint{color:var(--quiet);font-size:.9rem}
+.id{margin:0 0 .5rem;color:var(--quiet);font-size:.8rem;line-height:1.35}
+.hint{color:var(--quiet);font-size:.875rem}
 dl{margin:.5rem 0;padding:0}
 dl div{border-top:1px solid var(--line);padding:.4rem 0}
-dt{color:var(--quiet);font-size:.9rem}
+dt{color:var(--quiet);font-size:.875rem}
 dd{margin:0}
 ul,ol{padding-left:1.25rem;margin:.25rem 0}
 li{margin:.25rem 0}
 a{color:var(--accent);text-underline-offset:.15em}
 p a{display:inline-block;min-height:1.5rem}
-.chain{margin:0 0 .5rem;padding:0;font-size:.85rem;color:var(--quiet)}
+.chain{margin:0 0 .5rem;padding:0;font-size:.875rem;color:var(--quiet)}
 .chain li{display:inline}
 .chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:.45rem 0;padding:.4rem 1rem .2rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.75rem;margin:.4rem 0;padding:.45rem 1rem .3rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .1rem;line-height:1.35}
+#tick-hint{margin:.5rem 0 .25rem}
 fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.25rem 0 0;padding:.3rem 0 0}
 .parties{border:0;padding:0;margin-bottom:0}
 .parties legend{margin-bottom:.35rem}
-.parties label{border:1px solid var(--line);border-radius:.5rem;padding:.35rem .6rem .35rem 1rem;margin:.35rem 0}
+.parties label{border:1px solid var(--line);border-radius:.75rem;padding:.4rem .6rem .4rem 1rem;margin:.4rem 0}
 .parties label span{line-height:1.3}
-.part,span.id{display:block;margin:0;color:var(--quiet);font-size:.85rem}
-.job{border-left:.25rem solid var(--accent);padding-left:.9rem;margin:.5rem 0;font-size:.9rem;line-height:1.35}
+.part,span.id{display:block;margin:0;color:var(--quiet);font-size:.875rem}
+span.id{font-size:.8rem}
+.job{background:var(--page);border-radius:.75rem;padding:.6rem 1rem .7rem;margin:.6rem 0;font-size:.875rem;line-height:1.4}
 .job ul{padding-left:1.1rem}
-.job p,.job li{margin:.1rem 0}
-.job h2{margin:.1rem 0 .2rem}
+.job p,.job li{margin:.15rem 0}
+.job h2{margin:0 0 .25rem}
+.job summary{padding-bottom:0}
 label{display:flex;gap:.75rem;align-items:flex-start;padding:.25rem 0;line-height:1.35;cursor:pointer}
 label span{padding-top:.05rem}
-.every{border:1px solid var(--line);border-radius:.5rem;padding:.35rem 1rem;margin:.4rem 0}
-.until{margin:.5rem 0}
+.every{border-radius:.75rem;background:var(--page);padding:.4rem 1rem;margin:.4rem 0}
+.until{margin:.5rem 0;line-height:1.4}
 input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--accent)}
-summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.9rem}
+form:has([name=all]:checked) :is([name=scope],[name=agent]){appearance:none;border:1px solid var(--accent);border-radius:.2rem;display:grid;place-content:center}
+form:has([name=all]:checked) :is([name=scope],[name=agent])::before{content:"";width:.4rem;height:.85rem;border:solid var(--accent);border-width:0 .2rem .2rem 0;transform:translateY(-.1rem) rotate(45deg)}
+form:has([name=all]:checked) label:has([name=scope],[name=agent]){pointer-events:none}
+summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.875rem}
 .further summary{color:var(--ink)}
-.warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.4rem .9rem;margin:.6rem 0;line-height:1.4}
+.warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.35rem .9rem;margin:.5rem 0;line-height:1.4}
 .warning p{margin:.2rem 0}
 .warning p+p{margin-top:.4rem}
 .warning label{font-weight:600}
@@ -97,13 +106,15 @@ ul.choices{grid-template-columns:1fr;gap:.6rem}
 .choices li{margin:0;display:grid}
 button,.choices a{font:inherit;font-weight:600;width:100%;min-height:2.75rem;padding:.5rem 1rem;border:2px solid var(--accent);border-radius:.5rem;background:var(--card);color:var(--accent);cursor:pointer;text-align:center;text-decoration:none;display:grid;place-content:center}
 button:hover,.choices a:hover{background:var(--page)}
+.ways li:first-child a{background:var(--accent);color:var(--card)}
+.ways li:first-child a:hover{text-decoration:underline}
 [name=decision]{border:1px solid var(--quiet);color:var(--ink)}
 form:has([name=scope]:checked,[name=all]:checked) [value=allow]{background:var(--accent);border-color:var(--accent);color:var(--card)}
 form:has(:checked) [value=allow]:hover{text-decoration:underline}
 .who button{display:inline;width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
-.who{font-size:.9rem}
+.who{font-size:.875rem}
 .cards{padding:0;list-style:none}
-.cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.6rem 1rem .6rem;margin:.6rem 0}
+.cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.75rem 1rem .6rem;margin:.6rem 0}
 .cards li li{margin:.1rem 0}
 .cards .hint{line-height:1.35}
 .cards h3,.cards h4,.cards p,.cards .chain{margin:0}
@@ -113,19 +124,23 @@ form:has(:checked) [value=allow]:hover{text-decoration:underline}
 .party>div{min-width:0}
 .party h1,.party .id{margin:0}
 .disc{flex:none;display:inline-grid;place-content:center;width:2.5rem;height:2.5rem;border-radius:50%;color:#fff;font-weight:700;line-height:1}
+.disc.mark{background:var(--edge);color:var(--card)}
+.disc.done{background:var(--gift);color:var(--card)}
+.done::before{content:"";width:.6rem;height:1.15rem;border:solid;border-width:0 .25rem .25rem 0;transform:translateY(-.15rem) rotate(45deg)}
 img{background:#fff;border-radius:.25rem}
 img.disc{border-radius:.4rem;object-fit:contain}
-label .disc{width:2rem;height:2rem;padding:0;font-size:.85rem}
+label .disc{width:2rem;height:2rem;padding:0;font-size:.875rem}
 ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
-.given{border-top:1px solid var(--line);padding:.3rem 0;margin-top:.3rem}
+.given{padding:.2rem 0}
+.given+.given{border-top:1px solid var(--line);margin-top:.4rem;padding-top:.5rem}
 .given dl{font-size:.95rem}
 .acts{display:flex;flex-wrap:wrap;gap:0 1.25rem;align-items:center}
 .acts>[open]{flex-basis:100%}
 .week{display:flex;gap:.25rem;padding:0;margin:.5rem 0 0;list-style:none;text-align:center}
-.week li{flex:1;min-width:0;margin:0;display:flex;flex-direction:column;justify-content:flex-end;font-size:.9rem;line-height:1.3}
+.week li{flex:1;min-width:0;margin:0;display:flex;flex-direction:column;justify-content:flex-end;font-size:.875rem;line-height:1.3}
 .bar{height:.2rem;margin:.1rem;border-radius:.2rem;background:var(--line)}
-.b1,.b2,.b3,.b4,.b5{background:var(--accent);height:.6rem}
-.b2{height:1.2rem}.b3{height:1.8rem}.b4{height:2.4rem}.b5{height:3rem}
+.bar:not(.b0){background:var(--accent)}
+${BARS.map((step) => `.b${step}{height:${step / 8}rem}`).join("")}
 .no{color:var(--refusal);font-weight:600;min-height:1.3em}
 .ask summary{display:inline-block;margin:.3rem 0;padding:.2rem .9rem;border:1px solid var(--accent);border-radius:.5rem;font-weight:600}
 .ask form{border:1px solid var(--edge);border-radius:.5rem;padding:.75rem 1rem;margin:.5rem 0 0}
@@ -138,7 +153,7 @@ ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
 .events div{min-width:0}
 .events p{margin:0;line-height:1.35}
 .events summary{color:var(--quiet)}
-.time{color:var(--quiet);font-size:.9rem}
+.time{color:var(--quiet);font-size:.875rem}
 .sign{flex:none;display:inline-grid;place-content:center;width:1.5rem;height:1.5rem;border-radius:50%;background:var(--accent);color:var(--card);font-weight:700;line-height:1}
 .gift{background:var(--gift);border-radius:.3rem}
 .refusal{background:none;color:var(--refusal);border:2px solid}

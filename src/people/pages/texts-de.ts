@@ -21,19 +21,19 @@ export const de: Texts = {
   claimedName: (name) => html`Es nennt sich „${name}“.`,
   reasonGiven: (words) => html`Begründung: „${words}“`,
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,
-  askWhy: "Wenn Sie nicht wissen, warum, lehnen Sie ab.",
+  askWhy: "Wenn Sie nicht wissen, warum Sie gefragt werden, lehnen Sie ab.",
   you: "Sie",
   agentsBetween: (number) => count(number, "Agent", "Agenten"),
   selfRegistered: (date) => `Es hat sich am ${date} selbst registriert; sein Name ist nicht geprüft.`,
-  loopback: "Die Antwort geht an diesen Computer, und jedes Programm darauf könnte sie erhalten.",
+  loopback: "Die Antwort geht an diesen Computer. Jedes Programm hier könnte sie lesen.",
   redirectDiffers: (redirect, client) => html`Die Antwort geht an ${redirect}, nicht an ${client}.`,
-  confirm: "Ich habe das gerade selbst begonnen",
+  confirm: "Das habe ich eben selbst begonnen",
   unconfirmedTitle: "Ein Häkchen fehlt",
   problems: {
     unconfirmed: {
       title: "Ein Häkchen fehlt",
       text: (_target) =>
-        html`Es ist noch nichts entschieden. Kreuzen Sie „Ich habe das gerade selbst begonnen“ an, wenn das stimmt, und prüfen Sie noch einmal, was Sie erlauben.`,
+        html`Es ist noch nichts entschieden. Kreuzen Sie „Das habe ich eben selbst begonnen“ an, wenn das stimmt.`,
     },
     nothing_ticked: {
       title: "Nichts ist angekreuzt",
@@ -55,8 +55,8 @@ export const de: Texts = {
     "Sie haben das abgelehnt. Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
-  canTakeBack: "Im Konto jederzeit zurückzunehmen.",
-  timeLeft: (minutes) => `Sie haben ${inMinutes(minutes)} Zeit.`,
+  canTakeBack: "Sie können es jederzeit im Konto zurücknehmen.",
+  timeLeft: (minutes) => `Sie haben noch ${inMinutes(minutes)} Zeit.`,
   moreTime: "Mehr Zeit",
   details: "Einzelheiten und technische Namen",
   lasts: (end) => html`Gilt bis ${end}.`,
@@ -91,9 +91,9 @@ export const de: Texts = {
   quoted: (value) => html`„${value}“`,
   yes: "ja",
   no: "nein",
-  everything: "Alle Berechtigungen",
+  everything: "Alles davon",
   everythingAndAgents: (agents) =>
-    agents === 1 ? "Alles davon und 1 weiterer Agent" : `Alles davon und ${agents} weitere Agenten`,
+    `Alles davon, mit ${agents === 1 ? "einem Agenten" : counted(agents, "Agenten", "Agenten")}`,
   allOfIt: "Erlaubt wird alles davon.",
   agentsFurther: (number) =>
     number === 1
@@ -121,14 +121,15 @@ export const de: Texts = {
   inJob: "Was Sie erlauben, gilt nur für diesen Auftrag, der schon läuft, und endet mit ihm:",
   inJobElsewhere:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
-  jobAsked: "So nennt ihn das Programm. Erlaubtes gilt nur in diesem Auftrag und endet mit ihm.",
+  jobAsked: "Der Auftrag, wie das Programm ihn nennt:",
+  jobOnly: "Was Sie erlauben, gilt nur in diesem Auftrag.",
   jobAgents: "Weitere Agenten in diesem Auftrag",
   jobAlone: "Kein anderer Agent nimmt teil.",
   jobOwn: (what) => html`Von dem, was Sie unten ankreuzen, erhält es nur: ${what}`,
   jobPart: (what) => html`Erhält davon nur: ${what}`,
   jobPartNone: "Erhält nichts davon",
-  jobPartUnasked: (what) => html`Erhält außerdem ohne Rückfrage: ${what}`,
-  jobUnasked: "Das erlauben ihm die Betreiber dieses Dienstes im Auftrag, gleich was Sie ankreuzen:",
+  jobPartUnasked: (what) => html`Erhält, gleich was Sie sonst ankreuzen: ${what}`,
+  jobUnasked: "Mit „Erlauben“ erhält es, gleich was Sie ankreuzen:",
   jobTokens: (most) => `Insgesamt höchstens ${counted(most, "Zugriff", "Zugriffe")}.`,
   jobDepth: (most) =>
     most === 1
@@ -138,7 +139,7 @@ export const de: Texts = {
   jobBeside: "Was es auch ohne diesen Auftrag und ohne Rückfrage darf",
   jobBesideEnds:
     "Das haben die Betreiber dieses Dienstes so eingestellt, und es endet nicht mit dem Auftrag. Wenden Sie sich an sie, wenn es enden soll.",
-  jobGoesOn: (target) => html`Wenn der Auftrag endet, kann ${target} mit dem Erhaltenen weiterarbeiten.`,
+  jobGoesOn: (target) => html`${target} kann weiterarbeiten, wenn der Auftrag beendet ist.`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,
   jobEnds: (when) => html`Endet von selbst: ${when}.`,
   stoppedHeading: "Gerade gestoppt",
@@ -210,12 +211,12 @@ export const de: Texts = {
     allowed_by_others: "Ein Administrator hat es in Ihrem Namen erlaubt.",
     taken_back: "Sie haben die Erlaubnis zurückgenommen.",
     taken_back_by_others: "Ein Administrator hat die Erlaubnis zurückgenommen.",
-    job_approved: "Sie haben diesen Auftrag erlaubt:",
-    job_approved_by_others: "Ein Administrator hat diesen Auftrag für Sie angelegt:",
+    job_approved: "Sie haben einen Auftrag erlaubt.",
+    job_approved_by_others: "Ein Administrator hat einen Auftrag für Sie angelegt.",
     job_refused: "Sie wurden gebeten, einen Auftrag zu erlauben. Es wurde nichts dafür erlaubt.",
-    job_stopped: "Sie haben diesen Auftrag gestoppt:",
-    job_stopped_by_operator: "Ein Administrator hat diesen Auftrag gestoppt:",
-    job_stopped_by_agent: "Der Agent selbst hat diesen Auftrag beendet:",
+    job_stopped: "Sie haben einen Auftrag gestoppt.",
+    job_stopped_by_operator: "Ein Administrator hat einen Auftrag gestoppt.",
+    job_stopped_by_agent: "Der Agent selbst hat einen Auftrag beendet.",
     renewed_elsewhere:
       "Hat denselben Zugang binnen Sekunden aus zwei Netzen benutzt. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
     ended: "Der Zugang von Programmen in Ihrem Namen wurde beendet.",

@@ -38,7 +38,7 @@ export const en = {
     unconfirmed: {
       title: "One box is missing",
       text: (_target: Html) =>
-        html`Nothing is decided yet. Tick “I started this myself just now”, if you did, and look again at what you allow.`,
+        html`Nothing is decided yet. Tick “I started this myself just now”, if you did.`,
     },
     nothing_ticked: {
       title: "Nothing is ticked",
@@ -99,8 +99,8 @@ export const en = {
   quoted: (value: Html) => html`“${value}”`,
   yes: "yes",
   no: "no",
-  everything: "All permissions",
-  everythingAndAgents: (agents: number) => `All permissions, and ${count(agents, "further agent")}`,
+  everything: "Everything above",
+  everythingAndAgents: (agents: number) => `Everything above, with ${count(agents, "agent")}`,
   allOfIt: "Allows all of it.",
   agentsFurther: (number: number) => `${count(number, "agent")} may then act for you without asking`,
   refuse: "Refuse",
@@ -126,14 +126,15 @@ export const en = {
   jobInProgress: (words: Html) => html`Job “${words}”`,
   inJob: "What you allow is for this job alone, which goes on already, and ends with it:",
   inJobElsewhere: "What you allow is for one job alone, and ends with it. The job is one of this server:",
-  jobAsked: "In the words of the one that asks. For this job alone, and over when it ends.",
+  jobAsked: "The job, in the words of the one that asks:",
+  jobOnly: "What you allow counts in this job alone.",
   jobAgents: "Further agents in this job",
   jobAlone: "No other agent may take part.",
   jobOwn: (what: Html) => html`Of what you tick below, it gets only: ${what}`,
   jobPart: (what: Html) => html`Of what you tick, it gets only: ${what}`,
   jobPartNone: "Gets nothing of what you tick",
-  jobPartUnasked: (what: Html) => html`Also gets, without asking you: ${what}`,
-  jobUnasked: "Whatever you tick, the operator of this service allows it in this job:",
+  jobPartUnasked: (what: Html) => html`Gets, whatever else you tick: ${what}`,
+  jobUnasked: "With “Allow” it gets, whatever you tick:",
   jobTokens: (most: number) =>
     most === 1
       ? "It gets access once, and not again."
@@ -146,7 +147,7 @@ export const en = {
   jobBeside: "What it may do without this job, without asking you",
   jobBesideEnds:
     "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
-  jobGoesOn: (target: Html) => html`When the job ends, ${target} may go on with what it was given.`,
+  jobGoesOn: (target: Html) => html`${target} may go on when the job has ended.`,
   jobUntil: (date: string) => `Ends by itself on ${date}.`,
   jobEnds: (when: Html) => html`Ends by itself: ${when}.`,
   stoppedHeading: "Just stopped",
@@ -207,7 +208,7 @@ export const en = {
   /** The heading of what has no agent. */
   yourself: "Yourself",
   exactTime: "Exact time, in UTC",
-  toldBy: (issuer: Html) => html`as ${issuer} says`,
+  toldBy: (issuer: Html) => html`according to ${issuer}`,
   doneAt: (target: Html) => html`At ${target}`,
   /** What the agent did that acted last, which is named above it. */
   done: {
@@ -221,12 +222,12 @@ export const en = {
     allowed_by_others: "An administrator gave it permission in your name.",
     taken_back: "You took back its permission.",
     taken_back_by_others: "An administrator took back its permission.",
-    job_approved: "You approved this job:",
-    job_approved_by_others: "An administrator made this job for you:",
+    job_approved: "You approved a job.",
+    job_approved_by_others: "An administrator made a job for you.",
     job_refused: "You were asked for a job, and nothing was given for it.",
-    job_stopped: "You stopped this job:",
-    job_stopped_by_operator: "An administrator stopped this job:",
-    job_stopped_by_agent: "The agent itself ended this job:",
+    job_stopped: "You stopped a job.",
+    job_stopped_by_operator: "An administrator stopped a job.",
+    job_stopped_by_agent: "The agent itself ended a job.",
     renewed_elsewhere:
       "Used the same access from two networks within seconds. If you do not know why, take back what you allowed.",
     ended: "What programs had for you was ended.",

@@ -146,7 +146,7 @@ test("PAGE-D-35 each pair of target and scope has the sentence of its target and
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /At Ledger \(ledger\.example\) it asks to Only what you tick is allowed\. pay invoices At Bank \(bank\.example\) it asks to delete all accounts/,
+    /At Ledger \(ledger\.example\) it asks to pay invoices At Bank \(bank\.example\) it asks to delete all accounts/,
   );
   assert.ok(
     page.text.includes('name="scope" value="pay"') && page.text.includes(`name="scope" value="pay ${BANK}"`),
@@ -181,7 +181,7 @@ test("PAGE-D-35, JOB-D-6 an agent that would take part has a box of its own, and
     const { browser, page } = await pageOf(await asking(job, { user }), user);
     assert.match(
       shownBy(page.text),
-      /Further agents in this job .*crew\/kim Of what you tick, it gets only: API \(api\.example\): write to the API All permissions/,
+      /Further agents in this job .*crew\/kim Of what you tick, it gets only: API \(api\.example\): write to the API Everything above/,
     );
     await browser.decide(page, { all: "", scope: ["pay", `api.write ${API}`], agent });
     assert.deepEqual(await consentsOf(user), [
@@ -212,7 +212,7 @@ test("PAGE-D-35, JOB-D-5 what a rule gives in the job without asking is shown, s
   const { page } = await pageOf(await asking(job, { user: "dana" }), "dana");
   assert.match(
     shownBy(page.text),
-    /crew\/lou Also gets, without asking you: Bank \(bank\.example\): delete all accounts All/,
+    /crew\/lou Gets, whatever else you tick: Bank \(bank\.example\): delete all accounts Everything/,
   );
 });
 
@@ -223,9 +223,9 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /“x” .* Of what you tick below, it gets only: API \(api\.example\): write to the API At API/,
+    /“x” .* Of what you tick below, it gets only: API \(api\.example\): write to the API Only what you tick is allowed\. At API/,
   );
-  assert.match(shown, /agents\/booking All permissions, and 1 further agent/);
+  assert.match(shown, /agents\/booking Everything above, with 1 agent/);
   await browser.decide(page, { all: "1" });
   assert.deepEqual(await consentsOf("dora"), [
     `${BOOKING} ${API} api.write`,
@@ -271,7 +271,7 @@ test("PAGE-D-35, RAR-D-9, PAGE-D-43 each target has limits of its own, and what 
     shown,
     /Ledger .*? Only within these limits .*? up to 100; .*? Bank .*? Only within these limits .*? up to 100; /,
   );
-  assert.match(shown, /API \(api\.example\) it asks to write to the API All permissions/);
+  assert.match(shown, /API \(api\.example\) it asks to write to the API Everything above/);
   const lacks = await browser.decide(page, { all: "1", detail: ["0"] });
   assert.deepEqual([lacks.status, /A limit is missing/.test(shownBy(lacks.text))], [400, true]);
   // PAGE-D-43: what was ticked is ticked, also where that is not what the page began with, and nothing else.
@@ -301,7 +301,10 @@ test("PAGE-D-32, PAGE-D-35 a page tells one end, above the buttons: that of the 
     ([, at = ""]) => Date.parse(at) / 1000,
   );
   assert.deepEqual(ends, [notAfter]);
-  assert.match(shownBy(page.text), /Lasts until (today|tomorrow), \d\d:\d\d UTC; in 2 h \. Refuse Allow/);
+  assert.match(
+    shownBy(page.text),
+    /Lasts until (today|tomorrow), \d\d:\d\d UTC; in 2 h \. You can take this back at any time in your account\. Refuse Allow/,
+  );
   assert.ok(page.text.indexOf("<time") < page.text.indexOf('name="decision"'));
 });
 

@@ -102,13 +102,13 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
   const shown = shownBy(page.text);
   for (const part of [
     "“<b>Book</b> the trip to Rome”",
-    `${PLANNER} asks to act for you`,
+    `planner (td.example) asks to act for you ${PLANNER}`,
     "At the booking agent it asks to",
     "book trips for you",
     "At https://api.example (api.example) it asks to",
     "trips.book",
     "Lasts until today",
-    `Further agents in this job B${BOOKING}`,
+    `Further agents in this job Bbooking (td.example) ${BOOKING}`,
     "access at most 20 times",
     "At most 2 agents",
   ]) {
@@ -252,10 +252,7 @@ test("JOB-D-5 the page says that no other agent may take part, and what a rule g
     await asking({ title: "w", targets, scopes: ["trips.read", "trips.book"] }, asked),
     "rita",
   );
-  assert.match(
-    shownBy(page.text),
-    /Whatever you tick, the operator of this service allows it in this job: .*trips\.read/,
-  );
+  assert.match(shownBy(page.text), /With “Allow” it gets, whatever you tick: .*trips\.read/);
 });
 
 test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent goes on without job and consent, and who ends that", async () => {
@@ -575,7 +572,7 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
     shown,
     /“Trip planner”.* It is over, and nothing more is given for it\. the booking agent may accept what it has until (today|tomorrow), \d\d:\d\d UTC ?\./,
   );
-  assert.match(shown, /You stopped this job: “Trip planner”.*You approved this job: “Trip planner”/);
+  assert.match(shown, /You stopped a job: “Trip planner”.*You approved a job: “Trip planner”/);
   const listed = await asOperator(service, `/consents?iss=${encodeURIComponent(provider.issuer)}&sub=zoe`);
   const { consents } = listed.body as { consents: { state: string }[] };
   assert.deepEqual(
@@ -587,7 +584,7 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
   await next.browser.decide(next.page);
   await end((await asking({ title: "Next" }, asked)).body.mandate_job_id);
   const after = shownBy((await browser.get("/account")).text);
-  assert.match(after, /An administrator stopped this job: “Next”/);
+  assert.match(after, /An administrator stopped a job: “Next”/);
   const own = await pageOf(await asking({ title: "Own" }, asked), "zoe");
   await own.browser.decide(own.page);
   const svid = await service.svid("agents/planner");
@@ -598,5 +595,5 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
     body: encodeForm({ token: job3, ...service.as(svid) }),
   });
   assert.equal(done.status, 200, done.text);
-  assert.match(shownBy((await browser.get("/account")).text), /The agent itself ended this job: “Own”/);
+  assert.match(shownBy((await browser.get("/account")).text), /The agent itself ended a job: “Own”/);
 });

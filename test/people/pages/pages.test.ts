@@ -152,7 +152,8 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
     "asks to act for you spiffe://td.example/agents/booking",
     "Books what you chose. ",
     "Who answers for it Travel desk, travel@example.com",
-    "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as https://as.partner.example says) Booking agent",
+    "you planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) Booking agent",
+    "Who works for whom, by id spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (according to as.partner.example) Booking agent (spiffe://td.example/agents/booking)",
     "Signed in as alice@company.example (Alice Example) · Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
@@ -194,7 +195,7 @@ for (const [place, inIt] of [
     const id = "spiffe://td.example/agents/booking";
     const shown = (party: ShownParty) => String(inIt(party, texts) ?? "").split(id).length - 1;
     assert.equal(shown(named(id, "Booking")), 1);
-    assert.equal(shown({ id }), inIt === partyName || inIt === partyLines ? 1 : 0);
+    assert.equal(shown({ id }), 1);
   });
 }
 
@@ -457,7 +458,7 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   const shown = shownBy(page);
   assert.match(
     shown,
-    /P Planner spiffe:\S+planner you Web app Planner Job “Book the trip to Lisbon” .*Further agents in this job Crew agent .*Stop this job/,
+    /P Planner spiffe:\S+planner Job “Book the trip to Lisbon” .*Further agents in this job Crew agent .*Stop this job.*you Web app Planner Web app \(web-app\)/,
   );
   const consents = (text: string): number => text.split('name="consent"').length - 1;
   const [first = "", second = ""] = page.split("<bdi>Other</bdi>");
@@ -465,7 +466,7 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   assert.ok(!second.includes('name="job"'));
 });
 
-test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a single one is told as it is", () => {
+test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a single one is told as it is; what is alike is one line with its times", () => {
   const at = (hour: number, kind: EventView["kind"]): EventView => ({
     kind,
     atMs: Date.UTC(2026, 10, 22, hour),
@@ -479,7 +480,7 @@ test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a si
     );
   assert.match(
     told([at(9, "refused"), at(8, "acted"), at(7, "refused")]),
-    /^× Wanted to act in your name, and was refused 2 times\. × 09:00 .* × 07:00 .* » 08:00 Acted/,
+    /^× Wanted to act in your name, and was refused 2 times\. × 09:00 , 07:00 Wanted .* » 08:00 Acted/,
   );
   assert.match(told([at(8, "acted"), at(7, "refused")]), /^» 08:00 Acted in your name\. × 07:00 Wanted/);
 });
@@ -539,7 +540,7 @@ test("PAGE-D-37 a party that was not checked has a question mark, and letters ar
   const found = new Map([...parties].map(([, letters, name]) => [name, letters]));
   assert.equal(found.get("An unverified program"), "?");
   assert.equal(found.get("claude.ai"), "C");
-  assert.equal(found.get("spiffe://td.example/agents/sorting"), "S");
+  assert.equal(found.get("sorting (td.example)"), "S");
   for (const ground of DISCS) assert.ok(contrast("#ffffff", ground) >= 4.5, ground);
 });
 
@@ -555,8 +556,8 @@ test("PAGE-D-35 at a target of which the one that asks gets nothing, the permiss
 test("PAGE-D-35 the box that takes all says that it takes the further agents too", () => {
   const wordsOf = (name: string): string | undefined =>
     /<label class="every">.*?<span>(.*?)<\/span>/.exec(english(SAMPLES[name] ?? assert.fail()))?.[1];
-  assert.equal(wordsOf("ask-job-three"), "All permissions, and 3 further agents");
-  assert.equal(wordsOf("ask"), "All permissions");
+  assert.equal(wordsOf("ask-job-three"), "Everything above, with 3 agents");
+  assert.equal(wordsOf("ask"), "Everything above");
 });
 
 test("PAGE-D-32 a question that is answered on the account page says there until when the answer lasts", () => {
@@ -581,7 +582,7 @@ test("JOB-D-5 what the agent may do without the job is told, folded, since the c
   const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
   const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
   assert.match(folded, /read your notes.*without asking you:/s);
-  assert.match(shown.replace(folded, ""), /Whatever you tick.*read your notes/s);
+  assert.match(shown.replace(folded, ""), /whatever you tick: .*read your notes/s);
 });
 
 test("PAGE-D-41 the operator's logo of an agent stands in place of its disc, and no word of another server brings one", () => {
