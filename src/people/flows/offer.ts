@@ -89,14 +89,18 @@ export const askerOf = ({ clientId, registrationClass, scopes: clientScopes }: C
 export const comesWithRefresh = ({ grantTypes }: Pick<Client, "grantTypes">, { rule }: Allowed): boolean =>
   grantTypes.includes(REFRESH_TOKEN) && allowsRefresh(rule);
 
-/** Those of all targets among which the user chooses; in a job, of the agents that may take part. */
+/**
+ * Those of all targets at which something is given, beside the one that asks. In a job that names its agents each of them
+ * has a box of its own, and no other may take part.
+ */
 export function furtherAgentsOf(
   policy: PolicySet,
   { choice, job }: Offered,
   session: Session,
 ): readonly string[] {
-  const { agents } = job?.bounds ?? {};
-  const named = choice.at.flatMap(({ target, permissions }) =>
+  if (job?.bounds.agents !== undefined) return [];
+  const [asker] = choice.agents;
+  const named = [...choice.at, ...choice.unasked.flatMap(({ at }) => at)].flatMap(({ target, permissions }) =>
     furtherAgents(
       policy,
       target,
@@ -104,8 +108,7 @@ export function furtherAgentsOf(
       session,
     ),
   );
-  const mayAct = (pattern: string): boolean => agents?.some((id) => matchesPattern(pattern, id)) ?? true;
-  return [...new Set(named)].filter(mayAct).sort();
+  return [...new Set(named)].filter((id) => id !== asker?.id).sort();
 }
 
 /** The workloads that may exchange a token for this target without asking the user again, as the rules name them. */

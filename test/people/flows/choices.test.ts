@@ -34,6 +34,7 @@ import { claimsOf, ISSUER, workload } from "../../support/world.ts";
 const LEDGER = "https://ledger.example";
 const BANK = "https://bank.example";
 const API = "https://api.example";
+const MAIL = "https://mail.example";
 const CREW = workload("crew/kim");
 const HELPER = workload("crew/lou");
 /** A limit on payments, which the ledger and the bank both enforce. */
@@ -78,12 +79,18 @@ before(async () => {
           sentences: { pay: { en: "delete all accounts", de: "alle Konten löschen" } },
           details,
         },
+        { names: [MAIL], scopes: ["mail.read"] },
         { names: [API], title: "API", scopes: ["api.write"], sentences: { "api.write": "write to the API" } },
       ],
       policies: [
         ...base.policies.filter(({ id }) => !id.startsWith("agents-")).map((rule) => ({ ...rule })),
         { ...asking, id: "pays", actors: [PLANNER, BOOKING], targets: [LEDGER, BANK, API] },
         { ...asking, id: "crew-writes", actors: [workload("crew/*")], targets: [API] },
+        {
+          ...{ ...asking, askUser: false, id: "handed-on", actors: [workload("crew/*")], targets: [MAIL] },
+          ...{ subjectToken: { audiences: [API] }, scopes: ["mail.read"] },
+          ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+        },
         {
           ...{
             ...asking,
@@ -223,7 +230,7 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /“x” .* Of what you tick below, it gets only: API \(api\.example\): write to the API Only what you tick is allowed\. At API/,
+    /“x” .* Of what you tick below, it gets only: API \(api\.example\): write to the API .* Only what you tick is allowed\. At API/,
   );
   assert.match(shown, /agents\/booking Everything above, with 1 agent/);
   await browser.decide(page, { all: "1" });
@@ -232,6 +239,18 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
     `${BOOKING} ${LEDGER} pay`,
     `${CREW} ${API} api.write`,
   ]);
+});
+
+test("PAGE-D-35, JOB-D-5 a page that says that no other agent may take part names none that may act further", async () => {
+  const asked = { user: "dido", path: "crew/kim", target: API, scope: "api.write" };
+  const shownOf = async (job: object): Promise<string> => {
+    const { page } = await pageOf(await asking({ title: "x", ...job }, asked), "dido");
+    return shownBy(page.text);
+  };
+  const alone = await shownOf({ agents: [CREW] });
+  assert.match(alone, /No other agent may take part\./);
+  assert.doesNotMatch(alone, /may then act for you/);
+  assert.match(await shownOf({}), /1 agent may then act for you without asking .*crew\/\*/);
 });
 
 /** Name and value of each box that is ticked. */
