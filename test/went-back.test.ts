@@ -2,16 +2,21 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { keepClosings } from "../src/adapters/audit/closings.ts";
 import type { Loss } from "../src/adapters/audit/journal.ts";
 import { hash } from "../src/adapters/crypto/hash.ts";
 import type { Store } from "../src/adapters/store/store.ts";
+import { endingEntry } from "../src/flows/endings.ts";
 import type { Notice } from "../src/http/log-events.ts";
-import { STORE_LOOK_MS } from "../src/limits/store.ts";
-import { buildEnding } from "../src/policy/endings.ts";
+import { STORE_LOOK_MS, STORE_RETRY_MS } from "../src/limits/store.ts";
+import type { Consent } from "../src/policy/access.ts";
+import { buildEnding, disabledKey, liftDisabled } from "../src/policy/endings.ts";
 import { StoreUnavailable } from "../src/ports.ts";
 import { markWentBack, watchStore } from "../src/start/went-back.ts";
+import { makeRegistered } from "./adapters/store/registrations.contract.ts";
 import { EVENT, makeTrail, record } from "./support/trail.ts";
 import { until } from "./support/until.ts";
+import { consentOf } from "./support/world.ts";
 
 /** An instance that is idle beside another one, and looks at a store that may be replaced or away. */
 async function watched(t: TestContext) {
@@ -29,14 +34,11 @@ async function watched(t: TestContext) {
       return behind().log;
     },
     get audit() {
+      looks++;
       return behind().audit;
     },
-    restored: {
-      ...store.restored,
-      find: async () => {
-        looks++;
-        return behind().restored.find();
-      },
+    get restored() {
+      return behind().restored;
     },
   };
   const stop = watchStore({ store: seen, journal: own, clock, timers, onLoss: (loss) => losses.push(loss) });
@@ -114,7 +116,7 @@ for (const [what, laterMs, isMarked] of [
     const told: unknown[] = [];
     const log = { tell: (notice: Notice) => void told.push(notice) };
     const reopen = () => journal("as-2");
-    await markWentBack({ store, clock, hash, timers, log, reopen }, behind);
+    await markWentBack({ store, clock, hash, timers, log, reopen, closings: () => [] }, behind);
     assert.equal((await store.restored.find()) !== undefined, isMarked);
     assert.match(
       JSON.stringify(told),
@@ -126,3 +128,62 @@ for (const [what, laterMs, isMarked] of [
     assert.ok(event, "the loss is recorded");
   });
 }
+
+test("STORE-D-25 what an instance ended, withdrew and removed by records that the store has lost is written again, and no lift is", async (t) => {
+  const [lost, copy] = [await makeTrail(t), await makeTrail(t)];
+  const [ours, theirs] = [await lost.journal("as-1"), await copy.journal("as-1")];
+  const consents = ["a", "b", "c"].map((user) => consentOf(user, "agent", "api", ["read"]));
+  const [kept, unknown, other] = consents;
+  const client = makeRegistered();
+  assert.ok(kept !== undefined && unknown !== undefined && other !== undefined);
+  const stands: readonly Consent[] = [kept, other];
+  for (const journal of [ours, theirs]) {
+    for (const add of stands) assert.ok((await journal.record({ event: EVENT, consent: { add } })).ok);
+    const registration = { register: client, clientsMax: 9 };
+    assert.ok((await journal.record({ event: EVENT, registration })).ok);
+  }
+  const ports = { hash, clock: lost.clock };
+  const by = { reason: "by_operator" } as const;
+  const { since } = keepClosings(ours);
+  const gone = { iss: "https://idp.example", sub: "gone" };
+  const back = { iss: "https://idp.example", sub: "back" };
+  const narrowed = { ...other, version: 2, scopes: [] };
+  const ending = buildEnding(hash.sha256, { by: "grant", id: "g" }, lost.clock.nowMs());
+  const { seq } = ours.head();
+  for (const entry of [
+    { event: EVENT, consent: { withdraw: kept.id, atSeconds: 1 } },
+    { event: EVENT, consent: { replace: narrowed } },
+    { event: EVENT, registration: { remove: client.clientId, atSeconds: 1 } },
+    endingEntry(ports, { by: "subject", ...gone, disabled: true }, by),
+    // The copy does not know the consent, and gets the ending.
+    { event: EVENT, consent: { add: unknown } },
+    { event: EVENT, consent: { withdraw: unknown.id, atSeconds: 1 }, ending },
+    endingEntry(ports, { by: "subject", ...back, disabled: true }, by),
+    { event: EVENT, lift: liftDisabled(hash.sha256, back, lost.clock.nowMs()) },
+    { event: EVENT },
+  ])
+    assert.ok((await ours.record(entry)).ok);
+  const told: Notice[] = [];
+  const { store, clock, timers } = copy;
+  let tries = 0;
+  const serving = {
+    ...{ store, clock, hash, timers, log: { tell: (notice: Notice) => void told.push(notice) } },
+    async reopen() {
+      if (++tries > 1) return copy.journal("as-1");
+      // The store is away again meanwhile.
+      setImmediate(() => timers.pass(STORE_RETRY_MS));
+      throw new StoreUnavailable("the store is away");
+    },
+    closings: () => since(seq + 1),
+  };
+  await markWentBack(serving, { ...behind, log: "as-1", stored: seq + 1 });
+  assert.equal((await store.consents.find(kept.id))?.withdrawnAtSeconds, 1);
+  assert.deepEqual((await store.consents.find(other.id))?.scopes, []);
+  assert.equal(await store.registrations.client(client.clientId), undefined);
+  const isEnded = (key: string) => store.endings.isEnded([{ key, sinceMs: Number.MAX_SAFE_INTEGER }]);
+  const disabled = [gone, back].map((one) => disabledKey(hash.sha256, one).key);
+  assert.deepEqual(await Promise.all([...disabled, ending.key].map(isEnded)), [true, true, true]);
+  assert.match(String(told.at(-1)?.message), /^Of the 6 endings, .* 6 were written again\./);
+  const bodies = (await store.log.read({ log: "as-1", limit: 99 })).map(({ body }) => body);
+  assert.equal(bodies.filter((body) => body.includes('"written_again":"')).length, 6);
+});

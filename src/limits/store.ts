@@ -40,6 +40,10 @@ export const STORE_LOOK_MS = 1_000;
  * The pages in the write-ahead log of SQLite from which on a commit copies them back: as a rule, and after a removal.
  */
 export const STORE_WAL_PAGES = { written: 1_000, removed: 250 };
+/** Of the records of an instance that took something away, the latest are written again where the store loses them. */
+export const CLOSINGS_KEPT_MAX = 1_024;
+/** How often an instance tries that, each time after STORE_RETRY_MS, before it ends. */
+export const WRITE_AGAIN_TRIES_MAX = 30;
 /** Size of the write-ahead log of SQLite on disk, once no reader needs more of it. */
 export const STORE_WAL_BYTES_MAX = 8 * 1024 * 1024;
 export const STORE_CONNECTIONS_MAX = 10;

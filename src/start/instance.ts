@@ -4,6 +4,7 @@
  */
 
 import type { Checkpoints } from "../adapters/audit/checkpoints.ts";
+import { keepClosings } from "../adapters/audit/closings.ts";
 import type { KnownHead, LogBehind } from "../adapters/audit/compare-witness.ts";
 import type { InstanceName, NameOptions } from "../adapters/audit/instance-name.ts";
 import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
@@ -71,12 +72,16 @@ export async function openInstance(
     return journal;
   };
   const reopen = async () => keep(await openJournal({ ...writing, onFatal: () => {} }));
+  const closings = ({ log: of, forked, stored }: LogBehind) =>
+    of === instance ? kept.since(forked ? 0 : stored) : [];
+  const back = { store, clock, hash, timers, log, reopen, closings };
   const onLost = async (reason: string, behind?: LogBehind): Promise<void> => {
-    if (behind !== undefined) await markWentBack({ store, clock, hash, timers, log, reopen }, behind);
+    if (behind !== undefined) await markWentBack(back, behind);
     onFatal(reason);
   };
   const journal = await atStart(() => openJournalAtStart({ ...writing, onFatal: onLost }));
   opened.defer(() => journal.close());
+  const kept = keepClosings(journal);
   const witness = place && (await openWitnessAt(place, log));
   let last: Pick<Checkpoints, "close"> | undefined = witness;
   opened.defer(() => last?.close());

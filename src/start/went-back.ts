@@ -2,16 +2,19 @@
  * A store that went back (AUDIT-D-10): an older copy took its place, or a replica that lagged was promoted. It has
  * forgotten what was recorded since, and is treated as a restored copy (restored.ts).
  */
+
+import type { Closing, KeptClosing } from "../adapters/audit/closings.ts";
 import type { KnownHead, LogBehind, WitnessComparison } from "../adapters/audit/compare-witness.ts";
 import { compareLog, compareWithWitness } from "../adapters/audit/compare-witness.ts";
 import type { Loss, OpenJournal } from "../adapters/audit/journal.ts";
 import type { RestoredMark, Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
-import { STORE_LOOK_MS, STORE_RETRY_MS } from "../limits/store.ts";
+import { STORE_LOOK_MS, STORE_RETRY_MS, WRITE_AGAIN_TRIES_MAX } from "../limits/store.ts";
 import { buildEnding } from "../policy/endings.ts";
 import type { Clock, Hash, Timers } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Guard } from "../records.ts";
+import { defined } from "../result.ts";
 import type { Log } from "./log.ts";
 
 const toEvent = ({ log, known, stored, forked }: LogBehind): AuditEvent => ({
@@ -63,6 +66,8 @@ type Serving = {
   log: Pick<Log, "tell">;
   /** Opens the log anew, where it now ends. */
   reopen: () => Promise<OpenJournal>;
+  /** What this instance took away by the lost records, if they are its own. */
+  closings: (behind: LogBehind) => readonly KeptClosing[];
 };
 
 /**
@@ -70,7 +75,7 @@ type Serving = {
  * An instance that was away while the others did that marks it no second time.
  */
 export async function markWentBack(
-  { store: { restored, endings }, clock, hash, timers, log, reopen }: Serving,
+  { store: { restored, endings }, clock, hash, timers, log, reopen, closings }: Serving,
   behind: LogBehind,
 ): Promise<void> {
   const { key } = buildEnding(hash.sha256, { by: "everything" }, clock.nowMs());
@@ -87,12 +92,48 @@ export async function markWentBack(
     );
     if (!marked) await new Promise<void>((resolve) => void timers.after(STORE_RETRY_MS, resolve));
   }
-  const recorded = reopen().then(async (journal) => {
-    await journal.record({ event: toEvent(behind) });
-    await journal.close();
-  });
-  // Another process may have the name by now.
-  await recorded.catch(() => undefined);
+  // The instance that took something away is the only one that knows of it: each writes its own again.
+  const lost = closings(behind).map(asWrittenAgain);
+  const left = await writeBehind({ timers, reopen }, [{ event: toEvent(behind) }, ...lost]);
+  if (lost.length === 0) return;
+  const message =
+    `Of the ${lost.length} endings, withdrawals and removals by this instance among the lost records, ` +
+    `${Math.max(0, lost.length - left)} were written again. Repeat those of commands since.`;
+  log.tell({ level: "error", event: "store_went_back", message });
+}
+
+const asWrittenAgain = ({ id, closing }: KeptClosing): Closing => ({
+  ...closing,
+  event: { ...closing.event, detail: { ...closing.event.detail, written_again: id } },
+});
+
+/** STORE-D-25: behind what is left of the log, in order; returns how many could not be written. */
+async function writeBehind(
+  { timers, reopen }: Pick<Serving, "timers" | "reopen">,
+  entries: readonly Closing[],
+): Promise<number> {
+  const left = [...entries];
+  for (let tries = 0; left.length > 0 && tries < WRITE_AGAIN_TRIES_MAX; tries++) {
+    if (tries > 0) await new Promise<void>((resolve) => void timers.after(STORE_RETRY_MS, resolve));
+    try {
+      const journal = await reopen();
+      for (let next = left[0]; next !== undefined; next = left[0]) {
+        await writeOne(journal, next);
+        left.shift();
+      }
+      await journal.close();
+    } catch (fault) {
+      if (!(fault instanceof StoreUnavailable)) break;
+    }
+  }
+  return left.length;
+}
+
+/** A consent or client that is not on record as it was, or not any more, has nothing to take away; the ending stands alone. */
+async function writeOne(journal: OpenJournal, { event, ending, also, ...record }: Closing): Promise<void> {
+  const ends = defined<Closing>({ event, ending, also });
+  const { ok } = await journal.record({ ...ends, ...record });
+  if (!ok && ending !== undefined) await journal.record(ends);
 }
 
 type StoreLook = {
@@ -112,10 +153,9 @@ export function watchStore({ store, journal, clock, timers, onLoss }: StoreLook)
   let known: readonly KnownHead[] = [];
   let looking = false;
   const look = async (): Promise<Loss | undefined> => {
-    // The heads are taken before the store is asked, because the journal writes on.
-    const heads = [...known, journal.head()];
-    if ((await store.restored.find()) !== undefined)
-      return { reason: "the store was marked as a restored copy while this process ran" };
+    // The heads are taken before the store is asked, because the journal writes on. The own one is first: what this
+    // instance wrote is written again by it alone, also where another one has marked the store.
+    const heads = [journal.head(), ...known];
     const timeMs = clock.nowMs();
     const found = (await store.audit.heads()).map(({ log, seq, hash }) => ({ log, seq, hash, timeMs }));
     for (const head of heads) {
@@ -125,6 +165,8 @@ export function watchStore({ store, journal, clock, timers, onLoss }: StoreLook)
       if (behind !== undefined)
         return { reason: `the store has lost records of the audit log ${JSON.stringify(head.log)}`, behind };
     }
+    if ((await store.restored.find()) !== undefined)
+      return { reason: "the store was marked as a restored copy while this process ran" };
     known = found;
     return undefined;
   };

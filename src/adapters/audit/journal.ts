@@ -9,7 +9,7 @@ import type { Clock, Journal, Outage, Random } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type {
   Changes,
   EventLog,
@@ -22,6 +22,8 @@ import type {
 import { LogConflict, NotStorable } from "../store/store.ts";
 import { Company, changes, spentBy, takenBy } from "./batch.ts";
 import { chainEvent } from "./chain.ts";
+import type { Closing } from "./closings.ts";
+import { closingOf } from "./closings.ts";
 import type { KnownHead, LogBehind } from "./compare-witness.ts";
 import { compareLog } from "./compare-witness.ts";
 import { Doubts } from "./doubts.ts";
@@ -42,8 +44,8 @@ export type JournalOptions = {
 
 export type JournalEntry = Entry & Changes;
 
-/** An event that is durable, in its place. */
-export type Written = Head & { id: string; timeMs: number; event: AuditEvent };
+/** An event that is durable, in its place; `closing` is what it took away. */
+export type Written = Head & { id: string; timeMs: number; event: AuditEvent; closing?: Closing };
 
 /** The journal of this process, with the changes that only the host makes. */
 export interface OpenJournal extends Journal {
@@ -272,7 +274,7 @@ class ChainedJournal implements OpenJournal {
     let arrived = false;
     while (left.length > 0) {
       try {
-        if (!(await this.#isOurs())) return this.#fail(left);
+        if (!(await this.#isOurs())) return this.#fail(left, await this.#findLoss());
         left = await this.#writeOnce(left);
       } catch (fault) {
         this.#inDoubt = true;
@@ -280,8 +282,8 @@ class ChainedJournal implements OpenJournal {
           for (const waiting of left) if (!waiting.doubted) waiting.reject(fault);
           return;
         }
-        // An earlier write of ours, which had no answer, may have arrived after all.
-        if (arrived || this.#doubts.size === 0) return this.#fail(left);
+        // An earlier write of ours, which had no answer, may have arrived after all: the head is read again, once.
+        if (arrived) return this.#fail(left);
         arrived = true;
       }
     }
@@ -319,7 +321,10 @@ class ChainedJournal implements OpenJournal {
         const event = chainEvent(log, last, entry.event, id, timeMs);
         entries.push({ ...entry, event });
         members.push(waiting);
-        written.push({ seq: event.seq, hash: event.hash, id, timeMs, event: entry.event });
+        const { seq, hash } = event;
+        written.push(
+          defined<Written>({ seq, hash, id, timeMs, event: entry.event, closing: closingOf(entry) }),
+        );
         last = event;
       } catch (fault) {
         waiting.reject(fault);
@@ -368,18 +373,23 @@ class ChainedJournal implements OpenJournal {
     this.#closed ??= "the audit log is not continued";
     const refused = [...batch, ...this.#pending];
     this.#pending = [];
-    const { reason, behind } = given ?? (await this.#findLoss());
+    const { reason, behind } = given ?? (await this.#findLoss().catch(() => this.#replaced()));
     if (!known) this.#closed = reason;
     for (const waiting of refused) waiting.reject(new StoreUnavailable(reason));
     this.#doubts.fail(new StoreUnavailable(reason));
     if (!known) this.#options.onFatal(reason, behind);
   }
 
+  /** While the store does not answer, it is not known why a record is not ours: the next write asks again. */
   async #findLoss(): Promise<Loss> {
     const name = JSON.stringify(this.#options.log);
-    const behind = await compareLog(this.#options.store, this.head()).catch(() => undefined);
-    if (behind !== undefined)
-      return { reason: `the store has lost records of the audit log ${name}`, behind };
+    const behind = await compareLog(this.#options.store, this.head());
+    if (behind === undefined) return this.#replaced();
+    return { reason: `the store has lost records of the audit log ${name}`, behind };
+  }
+
+  #replaced(): Loss {
+    const name = JSON.stringify(this.#options.log);
     const reason = `another process writes the audit log ${name}: give each instance its own audit.instance`;
     return { reason };
   }

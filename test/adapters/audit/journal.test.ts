@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { mock, test } from "node:test";
 import { eventHash } from "../../../src/adapters/audit/chain.ts";
+import type { LogBehind } from "../../../src/adapters/audit/compare-witness.ts";
 import type { JournalEntry } from "../../../src/adapters/audit/journal.ts";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
@@ -676,6 +677,30 @@ for (const [name, create] of Object.entries(stores)) {
       },
     );
   }
+
+  check(
+    "AUDIT-D-10 a store that is away while its loss is looked for is asked again by the next write",
+    async (store, t) => {
+      const copy = await keep(t, openStore({ sqlite: await migratedFile() }));
+      let isAway = false;
+      let isCut = true;
+      const read: EventLog["read"] = async (filter) =>
+        isCut ? Promise.reject(new StoreUnavailable("cut off")) : copy.log.read(filter);
+      const told: unknown[] = [];
+      const onFatal = (_reason: string, behind?: LogBehind) => told.push(behind?.stored);
+      const journal = await open(
+        swapped(store.log, { ...copy.log, read }, () => isAway),
+        { onFatal },
+      );
+      await journal.record({ event: EVENT });
+      isAway = true;
+      await assert.rejects(journal.record({ event: EVENT }), /cut off/);
+      assert.deepEqual(told, []);
+      isCut = false;
+      await assert.rejects(journal.record({ event: EVENT }), /the store has lost records/);
+      assert.deepEqual(told, [0]);
+    },
+  );
 
   check("AUDIT-D-11 a process that another one has replaced writes nothing more", async (store) => {
     const reasons: string[] = [];
