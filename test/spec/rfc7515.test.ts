@@ -36,6 +36,17 @@ for (const [name, text, want] of base64url) {
   });
 }
 
+test("RFC7515-2-v1 of all texts with one ending after four letters, only those are decoded that encoding gives back", () => {
+  const letters = [...new TextDecoder().decode(Uint8Array.from({ length: 128 }, (_, code) => code))];
+  for (const last of letters) {
+    for (const text of [last, `A${last}`, `AA${last}`, `AAA${last}`, `QUJDA${last}`, `QUJDAA${last}`]) {
+      const bytes = Buffer.from(text, "base64url");
+      const isCanonical = bytes.toString("base64url") === text;
+      assert.deepEqual(decodeBase64url(text), isCanonical ? Uint8Array.from(bytes) : undefined, text);
+    }
+  }
+});
+
 const types = [
   ["RFC7515-4.1.9-v1 the prefix is added to a short type", "at+jwt", "application/at+jwt"],
   ["RFC7515-4.1.9-v1 a full type is kept", "application/at+jwt", "application/at+jwt"],
