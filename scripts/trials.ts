@@ -26,6 +26,7 @@ import { runPipelining } from "./trials/pipelining.ts";
 import { runPlatformAgents } from "./trials/platform-agents.ts";
 import { runProxies } from "./trials/proxies.ts";
 import { runPython } from "./trials/python.ts";
+import { runRandom } from "./trials/random.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
@@ -73,6 +74,7 @@ const TRIALS: Trials = new Map([
   ["proxies", { rounds: 1, run: runProxies }],
   ["rehearsal", { rounds: 2, run: rehearse }],
   ["renewal", { rounds: 5, run: runRenewal }],
+  ["random", { rounds: 20, run: runRandom }],
   ["refresh-races", { rounds: 200, run: raceRefresh }],
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],

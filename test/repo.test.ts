@@ -548,6 +548,14 @@ test("the pages of the reference are made from the sources: npm run reference", 
     assert.equal(readFileSync(pageFile(name), "utf8"), make());
 });
 
+/**
+ * Whether a function of a text may have more lines, as formatted code shows it without its tree: from one line that is
+ * not indented to the next. In text of several lines, any line may be so.
+ */
+const mayExceed = (text: string, lines: number): boolean =>
+  text.split(/\n(?=[^\s}])/).some((part) => part.split("\n").length > lines) ||
+  text.split("\n").some((line) => line.split("`").length % 2 === 0);
+
 /** Lines of code of the functions in a text, without blank lines and comments. */
 function functionLines(text: string): { line: number; lines: number }[] {
   const found: { line: number; lines: number }[] = [];
@@ -566,9 +574,10 @@ function functionLines(text: string): { line: number; lines: number }[] {
 }
 
 test("no function of src has more than 100 lines, and at most 33 have more than 60", () => {
-  const all = sources.flatMap((file) =>
-    functionLines(readFileSync(join(SRC, file), "utf8")).map((one) => ({ file, ...one })),
-  );
+  const all = sources.flatMap((file) => {
+    const text = readFileSync(join(SRC, file), "utf8");
+    return mayExceed(text, 60) ? functionLines(text).map((one) => ({ file, ...one })) : [];
+  });
   assert.deepEqual(
     all.filter(({ lines }) => lines > 100),
     [],

@@ -6,6 +6,7 @@ import type { AccessRequest, Product } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 import { prng } from "../support/prng.ts";
+import { rounds } from "../support/rounds.ts";
 
 // --- the oracle, which uses none of the code under test -----------------------------------------------------------
 
@@ -440,7 +441,7 @@ function compile(rules: readonly Rule[], targets: readonly v.InferOutput<typeof 
 
 const { random, makeRule, makeAsk, shuffle } = generator(2606);
 const targets = targetFiles.map((target) => v.parse(Target, target));
-const samples = Array.from({ length: 1200 }, () => {
+const samples = Array.from({ length: rounds(240) }, () => {
   const files = Array.from({ length: 8 + random.below(13) }, (_, index) => makeRule(`r${index + 10}`));
   const rules = files.map(parseRule);
   const policy = compile(rules, targets);
@@ -491,7 +492,7 @@ test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 a decision is that of the oracle: rule
   });
   // Every mode with each of its products and with refusals.
   assert.equal(Object.keys(seen).length, 4 + 2 + 3 + 3, JSON.stringify(seen));
-  for (const [what, times] of Object.entries(seen)) assert.ok(times > 20, `${what}: ${times}`);
+  for (const [what, times] of Object.entries(seen)) assert.ok(times > 2, `${what}: ${times}`);
 });
 
 function describeProduct(product: Product): string {
@@ -558,10 +559,10 @@ test("JOB-D-6, JOB-D-7, JOB-D-10 a decision in a job is that of the oracle", () 
     assert.deepEqual(found, wanted, JSON.stringify({ files, request }));
     if (got.ok && request.job !== undefined) allowed++;
   }
-  assert.ok(inJobs.length > 15_000 && allowed > 500, `${inJobs.length} ${allowed}`);
+  assert.ok(inJobs.length > rounds(3_000) && allowed > rounds(80), `${inJobs.length} ${allowed}`);
 });
 
-test("JOB-D-10 of more than 10,000 random jobs, none gives anything beyond its bounds, or more than without it", () => {
+test("JOB-D-10 of many random jobs, none gives anything beyond its bounds, or more than without it", () => {
   let narrowed = 0;
   for (const [index, { request, got }] of inJobs.entries()) {
     const { job, workload, clientId, subject } = request;
@@ -586,7 +587,7 @@ test("JOB-D-10 of more than 10,000 random jobs, none gives anything beyond its b
     }
     narrowed++;
   }
-  assert.ok(narrowed > 200, `${narrowed}`);
+  assert.ok(narrowed > rounds(30), `${narrowed}`);
 });
 
 test("PROD-1.7-3, RFC8693-2.1-14 access tokens are issued only for resource servers, grants only for partners, and of those the requested type", () => {

@@ -9,6 +9,7 @@ import { checkKeysOrigin, isDocumentUrl, parseDocumentUrl } from "../../src/spec
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { mutate, prng } from "../support/prng.ts";
+import { rounds } from "../support/rounds.ts";
 
 // --- the identifier -------------------------------------------------------------------------------------------
 
@@ -670,7 +671,7 @@ test("CIMD-4-2, CIMD-4.1-2 a random document is refused or describes its own URL
     withMethod("spiffe_jwt", { spiffe_id: "spiffe://td.example/cart" }),
   ];
   const kinds = new Map<string, number>();
-  for (let round = 0; round < 10_000; round++) {
+  for (let round = 0; round < rounds(1_000); round++) {
     const text = mutate(random, JSON.stringify(random.pick(seeds)), pieces);
     const got = parseClientDocument(ADDRESS, text);
     const kind = got.ok ? "ok" : got.error.kind;
@@ -687,7 +688,7 @@ test("CIMD-4-2, CIMD-4.1-2 a random document is refused or describes its own URL
     const isPublic = got.value.method === "none" && redirectUris.length > 0;
     assert.ok(isPublic || (jwks ?? jwksUri ?? spiffeId), text);
   }
-  assert.ok((kinds.get("ok") ?? 0) > 300 && kinds.size > 10, JSON.stringify([...kinds]));
+  assert.ok((kinds.get("ok") ?? 0) > 30 && kinds.size > 10, JSON.stringify([...kinds]));
 });
 
 // --- the keys ---------------------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ import {
   utcTime,
 } from "../fixtures/x509/build.ts";
 import { prng } from "../support/prng.ts";
+import { rounds } from "../support/rounds.ts";
 
 const FIXTURES = join(import.meta.dirname, "../fixtures/x509");
 const fixture = (file: string): Bytes => derOf(readFileSync(join(FIXTURES, `${file}.pem`), "utf8"));
@@ -1142,7 +1143,7 @@ test("X5S-5.1-1 parsing a randomly changed certificate never throws", async () =
   const originals = [derOf(svid.certPem), fixture("client"), fixture("bounded"), fixture("leaf-pss-sha256")];
   const random = prng(5280);
   const seen = new Map<string, number>();
-  for (let round = 0; round < 8000; round++) {
+  for (let round = 0; round < rounds(1_600); round++) {
     let bytes = Array.from(random.pick(originals));
     for (let changes = 1 + random.below(3); changes > 0; changes--) {
       const at = random.below(bytes.length);
@@ -1160,6 +1161,6 @@ test("X5S-5.1-1 parsing a randomly changed certificate never throws", async () =
     "certificate_extension_malformed",
     "certificate_key_refused",
   ]) {
-    assert.ok((seen.get(kind) ?? 0) > 20, `${kind}: ${seen.get(kind)}`);
+    assert.ok((seen.get(kind) ?? 0) > 4, `${kind}: ${seen.get(kind)}`);
   }
 });

@@ -6,17 +6,22 @@
  */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
+import type { Sources } from "./run-folder.ts";
 
 const file = readFileSync(new URL("../../node_modules/.cache/sources", import.meta.url));
 const start = file.indexOf("\n") + 1;
-const places: Record<string, [from: number, to: number]> = JSON.parse(file.toString("utf8", 0, start));
+const { places, packages }: Sources = JSON.parse(file.toString("utf8", 0, start));
 
 registerHooks({
   resolve(specifier, context, next) {
-    if (!/^\.{1,2}\/.*\.ts$/.test(specifier)) return next(specifier, context);
-    const { href } = new URL(specifier, context.parentURL);
-    const format = href in places ? "module" : "module-typescript";
-    return { url: href, format, shortCircuit: true };
+    if (specifier.startsWith("node:")) return { url: specifier, format: "builtin", shortCircuit: true };
+    const isOurs = /^\.{1,2}\/.*\.ts$/.test(specifier);
+    const url = /^\.{1,2}\//.test(specifier)
+      ? new URL(specifier, context.parentURL).href
+      : packages[specifier];
+    if (url !== undefined && url in places) return { url, format: "module", shortCircuit: true };
+    if (url !== undefined && isOurs) return { url, format: "module-typescript", shortCircuit: true };
+    return next(specifier, context);
   },
   load(url, context, next) {
     const place = places[url];

@@ -52,24 +52,43 @@ export function globalTeardown(): void {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 }
 
-/** What `modules.ts` reads: a line that says where each file of `src` begins and ends, then their texts without types. */
+/** The first line of what `modules.ts` reads: where each file begins and ends, and which file a package's name means. */
+export type Sources = {
+  places: Record<string, [from: number, to: number]>;
+  packages: Record<string, string>;
+};
+
+/** That line, then the texts: of `src`, without types, and of the packages that it imports, if those are modules. */
 function writeSources(file: string): void {
-  const places: Record<string, [from: number, to: number]> = {};
+  const places: Sources["places"] = {};
+  const packages: Sources["packages"] = {};
   const texts: Buffer[] = [];
   let to = 0;
+  const add = (path: string, text: Buffer): void => {
+    places[pathToFileURL(path).href] = [to, to + text.length];
+    to += text.length;
+    texts.push(text);
+  };
   for (const path of globSync(join(ROOT, "src/**/*.ts"))) {
     try {
-      const text = Buffer.from(stripTypeScriptTypes(readFileSync(path, "utf8")));
-      places[pathToFileURL(path).href] = [to, to + text.length];
-      to += text.length;
-      texts.push(text);
+      add(path, Buffer.from(stripTypeScriptTypes(readFileSync(path, "utf8"))));
     } catch {
       // A fault in its syntax: the platform reads this file itself, and tells where the fault is.
     }
   }
+  for (const [, specifier = ""] of Buffer.concat(texts)
+    .toString()
+    .matchAll(/ from "([a-z][\w./-]+)"/g)) {
+    if (packages[specifier] === undefined) packages[specifier] = import.meta.resolve(specifier);
+  }
+  for (const path of globSync(
+    join(ROOT, "node_modules/{jose/dist/webapi,postgres/src,valibot/dist}/**/*.{js,mjs}"),
+  )) {
+    add(path, readFileSync(path));
+  }
   // As one step, since another run may read it.
   const next = `${file}.${process.pid}`;
-  writeFileSync(next, Buffer.concat([Buffer.from(`${JSON.stringify(places)}\n`), ...texts]));
+  writeFileSync(next, Buffer.concat([Buffer.from(`${JSON.stringify({ places, packages })}\n`), ...texts]));
   renameSync(next, file);
 }
 

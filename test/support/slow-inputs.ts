@@ -131,18 +131,19 @@ const bestOf = (pattern: RegExp, text: string): number =>
   Math.min(...Array.from({ length: 7 }, () => timeOf(pattern, text)));
 
 /** What is worth a second look, and how much longer a text of four times the length may take. */
-const SUSPECT_MS = 0.3;
+const SUSPECT_MS = 0.1;
 const GROWTH_MAX = 8;
-const SIZE_MAX = 12_288;
+/** Exponential growth shows at the first, cubic then, quadratic at the last: each before it takes long. */
+const SIZES = [16, 24, 32, 48, 64, 128, 512, 1536];
 
 /** A text on which the time of this pattern grows faster than the length; undefined without one. */
 export function slowOn(pattern: RegExp): string | undefined {
   for (const input of slowInputs(pattern)) {
-    for (let size = 24; size <= SIZE_MAX; size *= 2) {
+    for (const size of SIZES) {
       if (timeOf(pattern, input(size)) < SUSPECT_MS) continue;
       const [short, long] = [size / 4, size].map((one) => bestOf(pattern, input(one)));
       if (short === undefined || long === undefined || long < SUSPECT_MS) continue;
-      if (long > GROWTH_MAX * short) return input(24);
+      if (long > GROWTH_MAX * short) return input(16);
     }
   }
   return undefined;

@@ -4,7 +4,7 @@ import { givenOf } from "../../../src/people/policy/permissions.ts";
 import { comparePermissions } from "../../support/permissions.ts";
 
 /** Few enough for the suite, and many times what each of the faults below needs to be found. */
-const ROUNDS = 400;
+const ROUNDS = 100;
 const SEED = 44;
 
 test(`PAGE-D-35, PAGE-D-11, JOB-D-6 what is shown and ticked is what is recorded and what exchanges then give, in both directions, for ${ROUNDS} random requests of the seed ${SEED}`, () => {
@@ -62,6 +62,6 @@ const FAULTS: Readonly<Record<string, typeof givenOf>> = {
 
 for (const [fault, give] of Object.entries(FAULTS)) {
   test(`PAGE-D-35 the comparison finds it if ${fault}`, () => {
-    assert.throws(() => comparePermissions(ROUNDS / 4, SEED, give), assert.AssertionError);
+    assert.throws(() => comparePermissions(ROUNDS, SEED, give), assert.AssertionError);
   });
 }
