@@ -29,6 +29,7 @@ import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
 import type { Claims, Foreign } from "../support/foreign.ts";
 import { makeForeign } from "../support/foreign.ts";
 import { prng } from "../support/prng.ts";
+import { rounds } from "../support/rounds.ts";
 import {
   ACCESS_TOKEN,
   claimsOf,
@@ -40,7 +41,7 @@ import {
   workload,
 } from "../support/world.ts";
 
-const ROUNDS = 600;
+const ROUNDS = rounds(200);
 const API = "https://api.example";
 const STAYS = "urn:example:stays";
 const PARTNER = "https://as.partner.example";
@@ -401,6 +402,6 @@ test("PROD-2.6-1 a question is read as the request that it asks about, decided a
   }
   const enough = ["client_credentials", "delegation", "impersonation", "redemption"] as const;
   for (const mode of enough)
-    assert.ok((seen.allowed.get(mode) ?? 0) > 15, `${mode}: ${seen.allowed.get(mode)}`);
-  assert.ok(seen.reasons.size > 30, [...seen.reasons].sort().join());
+    assert.ok((seen.allowed.get(mode) ?? 0) > 3, `${mode}: ${seen.allowed.get(mode)}`);
+  assert.ok(seen.reasons.size > 20, [...seen.reasons].sort().join());
 });

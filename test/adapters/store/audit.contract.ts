@@ -14,6 +14,7 @@ import { subjectTerm } from "../../../src/audit/terms.ts";
 import { AUDIT_SEGMENTS_READ_MIN } from "../../../src/limits/audit.ts";
 import type { AuditQuery, AuditRecord } from "../../../src/records.ts";
 import { prng } from "../../support/prng.ts";
+import { rounds } from "../../support/rounds.ts";
 import type { Harness } from "./store.contract.ts";
 import { ISSUER, makeToken, NOW_SECONDS } from "./store.contract.ts";
 
@@ -238,7 +239,7 @@ export function testAuditRows({ name, create }: Harness): void {
       };
       const byPlace = (a: AuditRecord, b: AuditRecord) =>
         a.timeMs - b.timeMs || (a.log < b.log ? -1 : a.log > b.log ? 1 : a.seq - b.seq);
-      for (let round = 0; round < 40; round++) {
+      for (let round = 0; round < rounds(16); round++) {
         for (let count = 0; count < 12; count++) await write1();
         if (random.below(2) === 0) await indexLog(store, random.pick(["a", "b", "c"]), 1 + random.below(20));
         const jti = `t${random.below(40)}`;
@@ -562,7 +563,7 @@ export function testIndexRows({ name, create }: Harness): void {
 
 /** Few events in a segment, so that there are many segments. */
 const SHORT = 16;
-const [FEW, MANY] = [8, 200];
+const [FEW, MANY] = [8, 60];
 const SEARCHED = "as-1";
 
 export async function fillSearched(store: Store): Promise<void> {

@@ -7,6 +7,7 @@ import type { EndingSelector } from "../../../src/policy/endings.ts";
 import { buildEnding, grantKeys } from "../../../src/policy/endings.ts";
 import type { Family, FamilyChange } from "../../../src/records.ts";
 import { defined } from "../../../src/result.ts";
+import { rounds } from "../../support/rounds.ts";
 import type { Harness, Opened } from "./store.contract.ts";
 import { ISSUER, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
 
@@ -189,7 +190,7 @@ export function testFamilies({ name, create }: Harness): void {
     const stores = await Promise.all(
       ["as-2", "as-3", "as-4"].map(async (log) => ({ log, store: await opened.open() })),
     );
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const written = stores.map(({ log, store }, index) => {
         const turned = [...ids.slice(7 * index), ...ids.slice(0, 7 * index)];
         const batch = turned.map((id, at) => ({

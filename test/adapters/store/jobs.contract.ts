@@ -9,6 +9,7 @@ import { buildEnding } from "../../../src/policy/endings.ts";
 import { jobKeys } from "../../../src/policy/jobs.ts";
 import type { Guard, JobRecord } from "../../../src/records.ts";
 import { defined } from "../../../src/result.ts";
+import { rounds } from "../../support/rounds.ts";
 import { endingOf } from "./endings.contract.ts";
 import { makeFamily } from "./families.contract.ts";
 import { CAPS, pending } from "./pending-consents.contract.ts";
@@ -178,13 +179,13 @@ export function testJobs({ name, create, shared }: Harness): void {
   });
 
   if (shared)
-    test(`JOB-D-11 a counter of one under 100 races over three instances gives one token each (${name})`, async (t) => {
+    test(`JOB-D-11 a counter of one under races over three instances gives one token each (${name})`, async (t) => {
       const opened = await create(t);
       const stores = await Promise.all([opened.open(), opened.open(), opened.open()]);
       const [first = assert.fail()] = stores;
       const setUp = new Writer(first);
       const writers = stores.map((store, index) => new Writer(store, `racer-${index}`));
-      for (let round = 0; round < 100; round++) {
+      for (let round = 0; round < rounds(12); round++) {
         const job = { ...counted(1), id: `job_${round}`, actor: `agent-${round}` };
         await setUp.write(adding(job));
         const failed = await Promise.all(
@@ -395,7 +396,7 @@ export function testJobs({ name, create, shared }: Harness): void {
       const opened = await create(t);
       const stores = await Promise.all([opened.open(), opened.open(), opened.open()]);
       const writers = stores.map((store, index) => new Writer(store, `adder-${index}`));
-      for (let round = 0; round < 50; round++) {
+      for (let round = 0; round < rounds(8); round++) {
         const actor = `agent-${round}`;
         const failed = await Promise.all(
           writers.map((writer, index) =>

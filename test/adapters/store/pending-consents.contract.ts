@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PendingConsent } from "../../../src/records.ts";
+import { rounds } from "../../support/rounds.ts";
 import type { Harness } from "./store.contract.ts";
 import { NOW_SECONDS, Writer } from "./store.contract.ts";
 
@@ -48,7 +49,7 @@ export function testPendingConsents({ name, create }: Harness): void {
     const opened = await create(t);
     const stores = [await opened.open(), await opened.open()];
     const [first = assert.fail()] = stores;
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const asked = `about-${round}`;
       const made = await Promise.all(
         stores.map(({ pendingConsents }, who) =>
@@ -152,7 +153,7 @@ export function testPendingConsents({ name, create }: Harness): void {
     test(`${name}: PAGE-D-23 of many that are opened at the same time no more are added than the cap ${which}`, async (t) => {
       const opened = await create(t);
       const stores = [await opened.open(), await opened.open(), await opened.open()];
-      for (let round = 0; round < 20; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         const of = { actor: `agent-${round}`, subject: `user-${round}` };
         const made = await Promise.all(
           stores.flatMap(({ pendingConsents }, one) =>

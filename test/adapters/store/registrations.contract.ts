@@ -5,6 +5,7 @@ import { test } from "node:test";
 import type { Store, StoreEntry } from "../../../src/adapters/store/store.ts";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits/clients.ts";
 import type { InitialToken, RegisteredClient, RegistrationChange } from "../../../src/records.ts";
+import { rounds } from "../../support/rounds.ts";
 import type { Harness } from "./store.contract.ts";
 import {
   isLive,
@@ -703,7 +704,7 @@ export function testRegistrations({ name, create }: Harness): void {
     "RFC7591-3-3 of two instances that use the last use of an initial token, exactly one registers",
     async (open) => {
       const registrars = await pair(open);
-      for (let round = 0; round < 20; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         const { id, digest } = await registrars[0].mint();
         const clients = registrars.map(() => makeRegistered());
         const tries = registrars.map((one, index) =>
@@ -720,11 +721,11 @@ export function testRegistrations({ name, create }: Harness): void {
 
   check("RFC7591-3-3 simultaneous uses by two instances are all counted", async (open) => {
     const registrars = await pair(open);
-    const { id, digest } = await registrars[0].mint({ usesMax: 30 });
+    const { id, digest } = await registrars[0].mint({ usesMax: 6 });
     const taken = await Promise.all(
       registrars.map(async (registrar) => {
         let count = 0;
-        for (let round = 0; round < 20; round++) {
+        for (let round = 0; round < 4; round++) {
           const failed = await registrar.change(registering(makeRegistered(), id));
           if (failed.length === 0) count++;
           else assert.deepEqual(failed, ["initial_token_usable"]);
@@ -732,14 +733,14 @@ export function testRegistrations({ name, create }: Harness): void {
         return count;
       }),
     );
-    assert.equal((taken[0] ?? 0) + (taken[1] ?? 0), 30);
-    assert.equal((await (await open()).registrations.initialToken(digest))?.uses, 30);
+    assert.equal((taken[0] ?? 0) + (taken[1] ?? 0), 6);
+    assert.equal((await (await open()).registrations.initialToken(digest))?.uses, 6);
   });
 
   check("RFC7591-3-3 revoking an initial token while it is used always succeeds", async (open) => {
     const [using, revoking] = await pair(open);
     const store = await open();
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const { id, digest } = await using.mint({ usesMax: 5 });
       const register = () => using.change(registering(makeRegistered(), id));
       const revoke = () => revoking.write({ initialToken: { revoke: id, atSeconds: NOW_SECONDS } });
@@ -756,7 +757,7 @@ export function testRegistrations({ name, create }: Harness): void {
     "of two instances that register one client_id or secret at the same time, one succeeds",
     async (open) => {
       const registrars = await pair(open);
-      for (let round = 0; round < 10; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         for (const values of [{ clientId: `c_${round}` }, { secrets: [{ digest: `digest ${round}` }] }]) {
           const tries = registrars.map((one) => one.change(registering(makeRegistered(values))));
           assert.deepEqual(await outcomes(tries), [[], ["registration_current"]], `round ${round}`);
@@ -769,7 +770,7 @@ export function testRegistrations({ name, create }: Harness): void {
     "of two instances that create or revoke one initial token at the same time, one succeeds",
     async (open) => {
       const registrars = await pair(open);
-      for (let round = 0; round < 10; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         const add = makeInitialToken();
         const made = registrars.map((one) => one.write({ initialToken: { add } }));
         assert.deepEqual(await outcomes(made), [[], ["initial_token_current"]], `made in round ${round}`);
@@ -787,7 +788,7 @@ export function testRegistrations({ name, create }: Harness): void {
   check("of two instances that update one client at the same time, one succeeds", async (open) => {
     const registrars = await pair(open);
     const store = await open();
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const client = await registrars[0].register();
       const digests = ["x", "y"].map((which) => `${which} ${round}`);
       const changes = digests.map((digest) => updating(client, { secrets: [{ digest }] }));
@@ -809,7 +810,7 @@ export function testRegistrations({ name, create }: Harness): void {
     async (open) => {
       const [changing, ending] = await pair(open);
       const store = await open();
-      for (let round = 0; round < 20; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         const client = await changing.register();
         const { clientId } = client;
         const token = makeToken({ clientId });
@@ -827,7 +828,7 @@ export function testRegistrations({ name, create }: Harness): void {
 
   check("of two instances that remove one idle client at the same time, one succeeds", async (open) => {
     const registrars = await pair(open);
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const { clientId } = await registrars[0].register();
       const tries = registrars.map((one) => one.change(removing(clientId, NOW_SECONDS)));
       assert.deepEqual(await outcomes(tries), [[], ["registration_current"]], `round ${round}`);

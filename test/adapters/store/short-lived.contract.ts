@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ShortLived } from "../../../src/records.ts";
+import { rounds } from "../../support/rounds.ts";
 import type { Harness } from "./store.contract.ts";
 import { NOW_SECONDS, Writer } from "./store.contract.ts";
 
@@ -47,7 +48,7 @@ export function testShortLived({ name, create }: Harness): void {
     const opened = await create(t);
     const stores = [await opened.open(), await opened.open()];
     const [first] = stores;
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const row = session(`r${round}`);
       await first?.shortLived.add(row);
       const next = (who: number) => ({ ...row, version: 2, body: { ...row.body, displayName: `${who}` } });
@@ -91,7 +92,7 @@ export function testShortLived({ name, create }: Harness): void {
     const opened = await create(t);
     const stores = [await opened.open(), await opened.open()];
     const writers = stores.map((store, index) => new Writer(store, `as-${index}`));
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const rows = [{ add: session(`r${round}`) }];
       const failed = await Promise.all(writers.map((writer) => writer.write({ rows })));
       assert.deepEqual(

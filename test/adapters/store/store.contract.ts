@@ -22,6 +22,7 @@ import { buildEnding, endingKeys } from "../../../src/policy/endings.ts";
 import type { Guard, TokenFacts, TokenRecord } from "../../../src/records.ts";
 import type { SecretDigest, StorePlace } from "../../../src/settings/settings.ts";
 import { nextVersion } from "../../support/next-version.ts";
+import { rounds } from "../../support/rounds.ts";
 
 export type Opened = {
   /** Opens it, any number of times, with `how` in place of `openStore`; every store is closed after the test. */
@@ -456,7 +457,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     "RFC7523-3-14 of two instances that spend one jti at the same time, exactly one succeeds",
     async (open) => {
       const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
-      for (let round = 0; round < 20; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         const guards = [fresh(`jti-${round}`)];
         const outcomes = await Promise.all(writers.map((writer) => writer.write({ guards })));
         assert.deepEqual(outcomes.sort(), [[], ["jti_fresh"]], `round ${round}`);
@@ -468,7 +469,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     "IDC-5.5-2 of two instances that spend one grant at the same time, exactly one succeeds",
     async (open) => {
       const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
-      for (let round = 0; round < 20; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         const grant = fresh(`grant-${round}`, { kind: "grant_fresh" });
         const outcomes = await Promise.all(
           writers.map((writer) => writer.write({ guards: [grant, fresh(randomUUID())] })),
@@ -485,7 +486,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
         { store: await open(), log: "as-1", seq: 0 },
         { store: await open(), log: "as-2", seq: 0 },
       ];
-      for (let round = 0; round < 10; round++) {
+      for (let round = 0; round < rounds(4); round++) {
         const names = Array.from({ length: 20 }, (_, index) => `jti-${round}-${index}`);
         const outcomes = await Promise.all(
           logs.map(async (place, which) => {
@@ -761,7 +762,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   check("of two instances that change one consent at the same time, one succeeds", async (open) => {
     const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const add = makeConsent();
       const added = await Promise.all(writers.map((writer) => writer.write({ consent: { add } })));
       assert.deepEqual(added.sort(), [[], ["consent_current"]], `added in round ${round}`);
@@ -988,7 +989,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   check("of two instances that add one client or secret at the same time, one succeeds", async (open) => {
     const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const same = [{ clientId: `c_${round}` }, withSecrets({ digest: `digest ${round}` })];
       for (const values of same) {
         const outcomes = await Promise.all(
@@ -1004,7 +1005,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   check("of two instances that rotate one client's secret at the same time, one succeeds", async (open) => {
     const stores = [await open(), await open()];
     const writers = stores.map((store, index) => new Writer(store, `as-${index}`));
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const client = makeClient(withSecrets({ digest: `old ${round}` }));
       await writers[0]?.write({ client: { add: client, atSeconds: NOW_SECONDS } });
       const digests = ["x", "y"].map((which) => `${which} ${round}`);
@@ -1028,7 +1029,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   check("disabling a client while its secret is rotated always succeeds", async (open) => {
     const [one, two] = [await open(), await open()];
     const [rotating, disabling] = [new Writer(one, "as-1"), new Writer(two, "as-2")];
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(4); round++) {
       const { clientId } = await rotating.client();
       const rotate = () => rotating.write({ client: rotation(clientId) });
       const disable = () => disabling.write({ client: { disable: clientId, atSeconds: NOW_SECONDS } });

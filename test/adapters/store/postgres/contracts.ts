@@ -67,19 +67,24 @@ export const harnessOf = (
 });
 
 export function testContracts(harness: Harness): void {
+  testContested(harness);
+  testRestoredMark(harness);
+  testSubjectEmails(harness);
+  testSignals(harness);
+  testAuditRows(harness);
+  testIndexRows(harness);
+}
+
+/** Those of what several instances write at the same time. */
+export function testContested(harness: Harness): void {
   testKeys(harness);
   testNames(harness);
-  testRestoredMark(harness);
   testShortLived(harness);
   testFamilies(harness);
   testPendingConsents(harness);
   testJobs(harness);
   testRechecks(harness);
-  testSubjectEmails(harness);
-  testSignals(harness);
   testStore(harness);
-  testAuditRows(harness);
-  testIndexRows(harness);
   testRegistrations(harness);
   testEndings(harness);
 }

@@ -1,6 +1,6 @@
 /**
- * The contracts of the stores in sessions that are serializable, where PostgreSQL rolls back what does not fit the order
- * of others, as engines without `read committed` do.
+ * The contracts of what several write, in sessions that are serializable, where PostgreSQL rolls back what does not fit
+ * the order of others, as engines without `read committed` do.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,7 +9,7 @@ import { sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { makeFamily, rotation } from "../families.contract.ts";
 import { makeEvent, makeToken, notEnded } from "../store.contract.ts";
-import { harnessOf, testContracts } from "./contracts.ts";
+import { harnessOf, testContested } from "./contracts.ts";
 import { keepSchema } from "./schema.ts";
 
 let server: SharedPostgres;
@@ -20,7 +20,7 @@ after(() => stop(server));
 
 const conflicts = { count: 0 };
 const harness = harnessOf(() => server, keepSchema(new Set(), conflicts), "PostgreSQL, serializable");
-testContracts(harness);
+testContested(harness);
 
 test("STORE-D-10 what the database rolled back for the order of others is done again: nothing is lost, and nothing is there twice", async (t) => {
   const { open, select = assert.fail } = await harness.create(t);
