@@ -8,7 +8,7 @@ import { namedAgent, proposedJob } from "../../policy/jobs.ts";
 import { fitsJob, inForceOf } from "../../policy/judge.ts";
 import { isWider } from "../../policy/redundant.ts";
 import type { Caller, PolicySet, Rule, SubjectRule, Target } from "../../policy/rules.ts";
-import { subjectRules } from "../../policy/rules.ts";
+import { isFor, subjectRules } from "../../policy/rules.ts";
 import type { Worded } from "../../policy/worded.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
@@ -197,7 +197,9 @@ export function choiceOf(policy: PolicySet, asking: Asking, asker: Asker, origin
     const { agents: _, ...rest } = bounds;
     const inJob = { ...caller, job: proposedJob(rest) };
     return subjectRules(policy, origin, caller, target).filter(
-      (rule) => (rule.consent === "record") === asks && fitsJob(policy, inJob, rule, target),
+      (rule) =>
+        // PAGE-D-1: a code is given by a click on a page of its own, whatever else is on record.
+        !isFor(rule, "code") && (rule.consent === "record") === asks && fitsJob(policy, inJob, rule, target),
     );
   };
   const scopesBy = (caller: Asker, target: Target, asks: boolean): readonly string[] => {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { givenOf } from "../../../src/people/policy/permissions.ts";
+import * as v from "valibot";
+import { choiceOf, givenOf } from "../../../src/people/policy/permissions.ts";
+import { compilePolicy, Rule, Target } from "../../../src/policy/rules.ts";
 import { comparePermissions } from "../../support/permissions.ts";
 
 /** Few enough for the suite, and many times what each of the faults below needs to be found. */
@@ -11,6 +13,33 @@ test(`PAGE-D-35, PAGE-D-11, JOB-D-6 what is shown and ticked is what is recorded
   const seen = comparePermissions(ROUNDS, SEED);
   // Each kind of request was among them.
   for (const [kind, count] of Object.entries(seen)) assert.ok(count > ROUNDS / 33, `${kind}: ${count}`);
+});
+
+test("PAGE-D-1, PAGE-D-35 what a client could get by codes alone is no box beside what it asks for, since no consent brings a code", () => {
+  const names = ["https://notes.example", "https://trips.example"] as const;
+  const rule = {
+    ...{ allow: "authorization_code", clients: ["web-app"], subjects: { issuers: ["https://idp.example"] } },
+    ...{ id: "codes", targets: [...names], scopes: ["read", "write"] },
+  };
+  const compiled = compilePolicy(
+    [v.parse(Rule, rule)],
+    names.map((name) => v.parse(Target, { names: [name], scopes: ["read", "write"] })),
+    "https://as.example",
+    "digest",
+  );
+  assert.ok(compiled.ok, JSON.stringify(compiled));
+  const target = compiled.value.targets.get(names[0]) ?? assert.fail();
+  const bounds = { notAfterSeconds: 1, targets: names, scopes: ["read", "write"] };
+  const { at } = choiceOf(
+    compiled.value,
+    { target, name: names[0], scope: ["read"], bounds },
+    { clientId: "web-app" },
+    { iss: "https://idp.example", sub: "alice" },
+  );
+  assert.deepEqual(
+    at.map(({ name, permissions }) => [name, permissions.map(({ box }) => box)]),
+    [[names[0], ["read"]]],
+  );
 });
 
 /** What a page and its click did, or could do. */
