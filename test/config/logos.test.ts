@@ -7,7 +7,9 @@ import { after, before, test } from "node:test";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { fileDigest } from "../../src/config/watched.ts";
+import type { HttpRequest, HttpResponse, Peer } from "../../src/http/handler.ts";
 import { LOGO_BYTES_MAX } from "../../src/limits/people.ts";
+import { logoEndpoint } from "../../src/people/http/logo.ts";
 import { chunk, header, png, pngOf } from "../support/png.ts";
 
 const PLANNER = "spiffe://dev.example/agents/planner";
@@ -44,6 +46,19 @@ test("PAGE-D-40, PAGE-D-41 logos of the server and of an agent are read, each at
   assert.deepEqual([...pages.logos], [[pages.logo, LOGO]]);
   // A reload sees that the file has changed.
   assert.equal(loaded.value.files.get(join(parent, "data", logo.file)), fileDigest(LOGO));
+});
+
+test("PAGE-D-41 a server without pages of people serves no logo", async () => {
+  const loaded = load(LOGO);
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  const { settings } = loaded.value;
+  const { pages, signIn, issuer } = settings;
+  assert.equal(signIn, undefined);
+  const logo = (of: typeof settings): unknown => {
+    const request: Partial<HttpRequest> = { method: "GET", url: `${issuer}${pages.logo}` };
+    return logoEndpoint({ settings: () => of })(request as HttpRequest, {} as Peer);
+  };
+  assert.equal(((await logo(settings)) as HttpResponse).status, 404);
 });
 
 test("PAGE-D-40 a file of exactly the most bytes, with sides of the most pixels, is taken", () => {

@@ -242,11 +242,17 @@ test("POLICY-D-20 a subject that is disabled is kept out until it is enabled, an
     [await isActive(first), await isActive(second), await isActive(others)],
     [false, false, true],
   );
-  for (const seconds of [0, 6, 3600]) {
+  // A token of ours that an agent holds, and tokens of the user's provider.
+  for (const [seconds, reason, ask] of [
+    [0, "subject_token_revoked", () => exchange("booking", "crew", { subject: first })],
+    ...[0, 6, 3600].map(
+      (later) => [later, "subject_disabled", () => exchange("planner", "booking")] as const,
+    ),
+  ] as const) {
     world.pass(seconds);
-    assert.equal((await exchange("planner", "booking")).status, 400);
+    assert.equal((await ask()).status, 400);
     const denied = (await world.events()).findLast(({ type }) => type === "token_exchange.denied");
-    assert.equal(denied?.reason, "subject_disabled");
+    assert.equal(denied?.reason, reason);
   }
   assert.equal((await exchange("planner", "booking", { sub: "bob" })).status, 200);
   const asked = await order({ subject, disabled: false, dryRun: true });

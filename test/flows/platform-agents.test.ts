@@ -311,6 +311,15 @@ for (const [what, question, want] of QUESTIONS) {
   });
 }
 
+test("POLICY-D-20, PLAT-D-16 explain refuses a question of a workload whose subject at its platform is disabled", async (t) => {
+  const agent = await open(t);
+  const asked = async () =>
+    (await explain(agent.ports, { client: ID, target: API } as Parameters<typeof explain>[1])).failure;
+  assert.equal(await asked(), undefined);
+  await endTokens(agent.ports, { by: "subject", iss: ACME, sub: "agent/1", disabled: true }, BY);
+  assert.deepEqual(await asked(), { kind: "workload_not_admitted", reason: "subject_disabled" });
+});
+
 const byUse = acme({
   used: { ...registration, subjects: ["used/*"], uses: ["client"] },
   bound: { ...registration, subjects: ["bound/*"], clients: ["gateway"] },
