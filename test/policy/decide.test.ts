@@ -428,7 +428,7 @@ const cases: Case[] = [
 
   // --- the subject token
   [
-    "PROD-2.6-5 an audience that the rule names is allowed",
+    "PROD-2.6-5, PROD-7.3-1 an audience that the rule names is allowed",
     [{ ...rule, subjectToken: { audiences: ["planner-agent"] } }],
     {},
     allowed,

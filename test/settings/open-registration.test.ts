@@ -148,8 +148,8 @@ const cases: readonly (readonly [string, JsonObject, unknown, Changed?])[] = [
   ],
   [
     "MCPC-D-4 an app that is not listed, beside others",
-    asked(["com.example.app:/cb", SITE, CURSOR], "none"),
-    ["none", CODE, [SITE, CURSOR]],
+    asked(["com.example.app:/cb", SITE], "client_secret_post", BOTH),
+    ["client_secret_post", BOTH, [SITE]],
   ],
   [
     "MCPC-D-4 an app that is not listed, alone",

@@ -202,7 +202,8 @@ const cases = [
 for (const [name, compact, want] of cases) test(name, () => assert.equal(kind(compact), want));
 
 test("RFC7515-4.1.3-v1 never trusts a key in the header", () => {
-  assert.equal(kind(jws({ ...es256, jwk: {} })), "jws_header_refused");
+  for (const member of ["jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256"])
+    assert.equal(kind(jws({ ...es256, [member]: {} })), "jws_header_refused", member);
   assert.equal(kind(jws(es256)), "ok");
 });
 

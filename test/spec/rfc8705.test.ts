@@ -323,6 +323,8 @@ const names: readonly (readonly [string, Bytes, string, string])[] = [
   ["one RDN instead of two is refused", rdn(attribute(CN, "a"), attribute(O, "b")), "CN=a,O=b", differs],
   ["one value that contains a separator is refused", rdn(attribute(CN, "a,O=b")), "CN=a,O=b", differs],
   ["matches an escaped comma", rdn(attribute(CN, "a,O=b")), "CN=a\\,O=b", "ok"],
+  ["a value of blanks alone is refused", rdn(attribute(CN, "  ")), "CN=x", differs],
+  ["matches a value of one letter", rdn(attribute(CN, "x")), "CN=X", "ok"],
   ["an empty subject is refused", EMPTY_NAME, "CN=a", differs],
   ["a repeated attribute is refused", rdn(attribute(CN, "a"), attribute(CN, "b")), "CN=a+O=b", differs],
 ];

@@ -228,6 +228,7 @@ const values: readonly (readonly [string, string, string])[] = [
   ["RFC9449-4.3-1 two of them is refused", `${good}, ${good}`, "repeated"],
   ["RFC9449-4.3-1 one beside an empty field is refused", `, ${good}`, "repeated"],
   ["RFC9449-4.1-1, RFC9449-4.3-2 an empty field is refused", "", "jws_not_compact"],
+  ["RFC9449-4.3-2 one JWT is accepted", good, "ok"],
   ["RFC9449-4.3-2 two with a space between is refused", `${good} ${good}`, "jws_encrypted"],
   ["RFC9449-4.3-2 a text is refused", "proof", "jws_not_compact"],
   ["RFC9449-4.3-2 one in quotes is refused", `"${good}"`, "jws_not_compact"],

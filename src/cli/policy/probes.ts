@@ -131,7 +131,7 @@ const withJob = (variant: Variant, { jobs }: Rule): readonly Variant[] =>
     ? [variant]
     : [variant, { label: `${variant.label} in a job`, members: { ...variant.members, job: {} } }];
 
-/** RAR-D-5: the same without details, and with those of the rule that its target declares. */
+/** The same without details, and with those of the rule that its target declares. */
 function withDetails(variant: Variant, { details = [] }: Rule, target: Target): readonly Variant[] {
   const here = details.filter(({ type }) => target.details.has(type));
   if (here.length === 0) return [variant];

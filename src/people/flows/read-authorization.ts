@@ -111,6 +111,7 @@ export async function readAuthorizationRequest(
     renewals: 0,
     expiresAtSeconds: nowSeconds + REQUEST_SECONDS,
   });
+  // PAGE-D-4: it waits in a URL.
   if (!fitsBytes(JSON.stringify(request), WAITING_BYTES_MAX)) return tell("request_too_long");
   return ok({ client, request });
 }

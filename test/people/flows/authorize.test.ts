@@ -151,6 +151,7 @@ const told = [
   ],
   ["MCPC-D-14 for a sign-in alone", { scope: "openid" }, "invalid_scope"],
   ["RFC6749-3.3-1 for a malformed scope", { scope: "a\\b" }, "invalid_scope"],
+  ["PAGE-D-4 with more than can wait in the browser", { state: '"'.repeat(1600) }, "invalid_request"],
   ["MCPC-D-15 with prompt=none", { prompt: "none" }, "interaction_required"],
   ["RFC9126-3-1 with a request object", { request: "a.b.c" }, "request_not_supported"],
   [
@@ -166,7 +167,7 @@ for (const [name, extra, want] of told) {
     assert.equal(answer.status, 303, answer.text);
     assert.ok(locationOf(answer).startsWith(`${WEB_REDIRECT}?`));
     const { error_description: description = "", ...rest } = parametersOf(answer);
-    assert.deepEqual(rest, { error: want, state: "the state", iss: ISSUER });
+    assert.deepEqual(rest, { error: want, state: "state" in extra ? extra.state : "the state", iss: ISSUER });
     // RFC6749-4.1.2.1-3: fixed words, in which nothing stands that was sent.
     assert.match(description, /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
     assert.doesNotMatch(description, /example|diary|a\.b\.c/);

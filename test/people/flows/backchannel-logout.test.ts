@@ -141,7 +141,7 @@ test("OIDCB-2.7-1, RECHECK-D-1 a user who signs in again after a logout has what
   assert.deepEqual([await again.signedIn(), await again.refresh()], [true, "none"]);
 });
 
-test("OIDCB-2.6-7 a logout token that was used before is refused, and ends nothing again", async () => {
+test("OIDCB-2.6-7, OIDCB-2.4-1 a logout token that was used before is refused, and ends nothing again", async () => {
   const token = await provider.logoutToken({ sub: "dora" });
   assert.equal((await send(token)).status, 200);
   const again = await send(token);
