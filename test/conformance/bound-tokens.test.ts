@@ -166,7 +166,7 @@ const assertRefused = ({ status, body, text }: Answer, error = "invalid_request"
 
 // --- certificates at the token endpoint ---------------------------------------------------------------------------
 
-test("RFC8705-3-1, RFC8705-3.1-1, RFC8705-3.1-2, RFC8705-3.1-3, RFC8705-3.1-4, RFC8705-3.4-1, RFC8705-6.1-3, PROD-9.2-6 the token of a client that asks for it is bound to its certificate", async () => {
+test("RFC8705-3.1-1, RFC8705-3.1-2, RFC8705-3.1-3, RFC8705-3.1-4, RFC8705-3.4-1, RFC8705-6.1-3 the token of a client that asks for it is bound to its certificate", async () => {
   assertBound(await show(billing, { client_id: "billing", audience: API }), billing);
   assertBound(await show(renewed, { client_id: "billing", audience: API }), renewed);
   assertBound(await show(pinned, { client_id: "pinned", audience: API }), pinned);

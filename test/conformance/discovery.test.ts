@@ -329,7 +329,7 @@ test("MCC-2.3-1, RFC8414-2-12, PROD-0-2 the methods that programs need are liste
 
 // --- location -----------------------------------------------------------------------------------------------------
 
-test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-3, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3, PROD-0-5 the metadata of an issuer with a path are between host and path", async () => {
+test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3, PROD-0-5 the metadata of an issuer with a path are between host and path", async () => {
   const metadata = await readMetadata(below, "/t1");
   assert.deepEqual(metadata, {
     ...METADATA,

@@ -128,7 +128,7 @@ async function assertRefused(answer: Answer, error: string, reason: string): Pro
 
 // --- types of tokens ----------------------------------------------------------------------------------------------
 
-test("RFC6749-4.5-1, RFC6749-5.1-2, RFC8693-2.2-1, RFC8693-2.2.1-1, RFC8693-2.2.1-2, RFC8693-2.2.1-6, RFC8693-2.2.1-7 the complete response", async () => {
+test("RFC6749-4.5-1, RFC8693-2.2-1, RFC8693-2.2.1-1, RFC8693-2.2.1-2, RFC8693-2.2.1-6, RFC8693-2.2.1-7 the complete response", async () => {
   const answer = await delegate({ scope: "read unknown" });
   assert.equal(answer.status, 200, answer.text);
   const { access_token: token, expires_in: expires, ...rest } = answer.body;

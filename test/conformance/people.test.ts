@@ -181,15 +181,26 @@ describe("the pages of one server", () => {
   });
   after(() => stop(world));
 
-  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
-    const { body } = await world.get("/.well-known/oauth-authorization-server");
+  const metadata = async (suffix = "oauth-authorization-server") =>
+    (await world.get(`/.well-known/${suffix}`)).body;
+
+  test("RFC9207-2.3-1, RFC9207-2.3-3, MCP-O.7.1-2 the metadata say that responses name the issuer", async () => {
+    const body = await metadata();
     assert.equal(body.issuer, ISSUER);
+    assert.equal(body.authorization_response_iss_parameter_supported, true);
+  });
+
+  test("RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1 both documents say how a challenge is made", async () => {
+    for (const body of [await metadata(), await metadata("openid-configuration")])
+      assert.deepEqual(body.code_challenge_methods_supported, ["S256"]);
+  });
+
+  test("RFC8414-2-2, RFC9126-2-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
+    const body = await metadata();
     assert.equal(body.authorization_endpoint, `${ISSUER}/authorize`);
     assert.equal(body.pushed_authorization_request_endpoint, `${ISSUER}/par`);
-    assert.equal(body.authorization_response_iss_parameter_supported, true);
     assert.equal(body.request_uri_parameter_supported, false);
     assert.deepEqual(body.response_types_supported, ["code"]);
-    assert.deepEqual(body.code_challenge_methods_supported, ["S256"]);
     assert.deepEqual(body.scopes_supported, [...SCOPES].sort());
     assert.ok((body.grant_types_supported as string[]).includes("authorization_code"));
     const methods = body.token_endpoint_auth_methods_supported as string[];
@@ -201,7 +212,7 @@ describe("the pages of one server", () => {
     );
     assert.ok(!(body.introspection_endpoint_auth_methods_supported as string[]).includes("none"));
     assert.equal(body.subject_types_supported, undefined);
-    const openId = (await world.get("/.well-known/openid-configuration")).body;
+    const openId = await metadata("openid-configuration");
     const { subject_types_supported, id_token_signing_alg_values_supported, ...same } = openId;
     assert.deepEqual(
       [subject_types_supported, id_token_signing_alg_values_supported],
@@ -211,7 +222,7 @@ describe("the pages of one server", () => {
   });
 
   test("RFC9207-2.3-2 iss is the issuer of the metadata, with a code and with an error", async () => {
-    const { issuer } = (await world.get("/.well-known/oauth-authorization-server")).body;
+    const { issuer } = await metadata();
     const browser = new Browser(world, provider);
     const page = await browser.review(request(verifierOf()));
     const refused = await browser.authorize(request(verifierOf(), { response_type: "token" }));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, X509Certificate } from "node:crypto";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import {
   issueClientCertificate,
   makeAuthority,
@@ -13,6 +13,8 @@ import { proxyOf } from "../../src/cli/check/proxy.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { ProxyForm } from "../../src/settings/proxy-forms.ts";
 import { PROXY_FORM_NAMES, PROXY_FORMS } from "../../src/settings/proxy-forms.ts";
+import { stop } from "../support/stop.ts";
+import type { World } from "../support/world.ts";
 import { claimsOf, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
 
 const API = "https://api.example";
@@ -42,84 +44,122 @@ const WRITES: Record<ProxyForm, (pems: readonly string[]) => Record<string, stri
 };
 
 for (const form of PROXY_FORM_NAMES) {
-  test(`PXC-D-1, PXC-D-2, PXC-D-7, PXC-D-12, PXC-D-13, PXC-D-14, PXC-D-15, PXC-D-16, PXC-D-17 ${form}: an X.509-SVID gets a token, below an intermediate too, and all else nothing`, async (t) => {
-    const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
-    const listener = { host: "127.0.0.1", port: 0, tls };
-    const upper = await makeAuthority("not of the domain");
-    const world = await makeWorld(
-      {
-        operations: { port: 0 },
-        proxy: { ...listener, ca: { file: "operators.pem" }, name: PROXY, form },
-        targets: [{ names: [API], scopes: ["read"] }],
-        policies: [
-          {
-            id: "workloads",
-            allow: "client_credentials",
-            targets: [API],
-            scopes: ["read"],
-            actors: [`spiffe://${TRUST_DOMAIN}/*`],
-          },
-        ],
-      },
-      { files: { "operators.pem": operators.certPem }, skipsLooks: true },
-    );
-    t.after(() => world.stop());
-    const [behind] = world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? []);
+  describe(`the proxy writes ${form}`, () => {
+    let world: World;
+    let behind: number;
+    let chainPem: string;
+    let fields: Record<string, string>;
+    let field: string;
+    let value: string;
+    const others = () => PROXY_FORM_NAMES.filter((one) => one !== form).map((one) => WRITES[one]([chainPem]));
     const ask = (headers: Record<string, string>, peer = { key: proxy.keyPem, cert: proxy.certPem }) =>
-      world.token({ grant_type: "client_credentials", audience: API }, headers, peer, Number(behind));
-    const { chainPem } = await mintX509Svid(world.trustDomain, planner);
-    const fields = WRITES[form](chainPem.match(BLOCK) ?? []);
-    const good = await ask(fields);
-    assert.equal(good.status, 200, good.text);
-    const claims = claimsOf(good.body.access_token);
-    assert.equal(claims.client_id, planner);
+      world.token({ grant_type: "client_credentials", audience: API }, headers, peer, behind);
 
-    const middle = await makeIntermediate(world.trustDomain.x509, "Intermediate");
-    const below = (await mintX509Svid(world.trustDomain, planner, { issuer: middle })).chainPem;
-    const whole = await ask(WRITES[form](below.match(BLOCK) ?? []));
-    assert.equal(whole.status, PROXY_FORMS[form].leafAlone ? 400 : 200, whole.text);
-
-    const past = { notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 };
-    const expired = (await mintX509Svid(world.trustDomain, planner, past)).chainPem;
-    const foreign = (await mintX509Svid(world.trustDomain, planner, { issuer: upper })).chainPem;
-    const [[field, value] = ["", ""]] = Object.entries(fields);
-    const others = PROXY_FORM_NAMES.filter((one) => one !== form).map((one) => WRITES[one]([chainPem]));
-    const refused: readonly [string, Record<string, string>, string][] = [
-      ["no field", {}, "invalid_client"],
-      ["an empty field", { [field]: "" }, "invalid_client"],
-      ["colons alone", { [field]: "::" }, "invalid_client"],
-      ["an expired certificate", WRITES[form](expired.match(BLOCK) ?? []), "invalid_client"],
-      ["another authority", WRITES[form](foreign.match(BLOCK) ?? []), "invalid_client"],
-      ["the value twice", { [field]: `${value}, ${value}` }, "invalid_request"],
-      ["(null)", { [field]: "(null)" }, "invalid_request"],
-      ...others.flatMap((other): [string, Record<string, string>, string][] => [
-        ["the field of another form", other, "invalid_client"],
-        ["a value of another form", { [field]: Object.values(other)[0] ?? "" }, "invalid_request"],
-      ]),
-    ];
-    for (const [what, headers, error] of refused) {
-      const answer = await ask(headers);
-      assert.deepEqual([answer.status, answer.body.error], [400, error], what);
-    }
-    const [tools] = world.server.lines.flatMap((line) => /metrics are at (\S+)$/.exec(line)?.[1] ?? []);
-    const counted = await (await fetch(`${tools}/metrics`)).text();
-    for (const one of PROXY_FORM_NAMES) {
-      const line = new RegExp(
-        `^mandate_proxy_other_fields_total\\{field="${PROXY_FORMS[one].field}"\\} [1-9]`,
-        "m",
+    before(async () => {
+      const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
+      const listener = { host: "127.0.0.1", port: 0, tls };
+      world = await makeWorld(
+        {
+          operations: { port: 0 },
+          proxy: { ...listener, ca: { file: "operators.pem" }, name: PROXY, form },
+          targets: [{ names: [API], scopes: ["read"], binding: "certificate" }],
+          policies: [
+            {
+              id: "workloads",
+              allow: "client_credentials",
+              targets: [API],
+              scopes: ["read"],
+              actors: [`spiffe://${TRUST_DOMAIN}/*`],
+            },
+          ],
+        },
+        { files: { "operators.pem": operators.certPem }, skipsLooks: true },
       );
-      assert.equal(line.test(counted), one !== form, one);
-    }
-    // The field is nothing without the certificate of the proxy.
-    const direct = await ask(fields, { key: operators.keyPem, cert: operators.certPem });
-    assert.deepEqual([direct.status, direct.body.error], [400, "invalid_request"]);
-    const loaded = loadConfig(join(world.folder, "config.json"));
-    assert.ok(loaded.ok);
-    const [strips, path] = proxyOf(loaded.value);
-    assert.match(strips?.says ?? "", new RegExp(`removes ${field} in every request`));
-    assert.equal(path?.where, PROXY_FORMS[form].leafAlone ? "proxy.intermediates" : undefined);
-    const told = JSON.stringify([world.server.lines, await world.events()]);
-    assert.ok(!told.includes(base64(chainPem).slice(20, 80)));
-    assert.ok(!told.includes(value.slice(40, 100)));
+      const [port] = world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? []);
+      behind = Number(port);
+      ({ chainPem } = await mintX509Svid(world.trustDomain, planner));
+      fields = WRITES[form](chainPem.match(BLOCK) ?? []);
+      [[field, value] = ["", ""]] = Object.entries(fields);
+    });
+    after(() => stop(world));
+
+    test("PXC-D-1, PXC-D-17 an X.509-SVID gets a token, which is bound to the leaf", async () => {
+      const good = await ask(fields);
+      assert.equal(good.status, 200, good.text);
+      const claims = claimsOf(good.body.access_token);
+      assert.equal(claims.client_id, planner);
+      const leaf = createHash("sha256").update(derOf(chainPem.match(BLOCK)?.[0] ?? ""));
+      assert.deepEqual(claims.cnf, { "x5t#S256": leaf.digest("base64url") });
+    });
+
+    test("PXC-D-12 one below an intermediate gets a token where the form has room for the path", async () => {
+      const middle = await makeIntermediate(world.trustDomain.x509, "Intermediate");
+      const below = (await mintX509Svid(world.trustDomain, planner, { issuer: middle })).chainPem;
+      const whole = await ask(WRITES[form](below.match(BLOCK) ?? []));
+      assert.equal(whole.status, PROXY_FORMS[form].leafAlone ? 400 : 200, whole.text);
+    });
+
+    test("PXC-D-7, PXC-D-12 all else gets nothing", async () => {
+      const upper = await makeAuthority("not of the domain");
+      const past = { notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 };
+      const expired = (await mintX509Svid(world.trustDomain, planner, past)).chainPem;
+      const foreign = (await mintX509Svid(world.trustDomain, planner, { issuer: upper })).chainPem;
+      const refused: readonly [string, Record<string, string>, string][] = [
+        ["no field", {}, "invalid_client"],
+        ["an empty field", { [field]: "" }, "invalid_client"],
+        ["colons alone", { [field]: "::" }, "invalid_client"],
+        ["an expired certificate", WRITES[form](expired.match(BLOCK) ?? []), "invalid_client"],
+        ["another authority", WRITES[form](foreign.match(BLOCK) ?? []), "invalid_client"],
+        ["the value twice", { [field]: `${value}, ${value}` }, "invalid_request"],
+        ["(null)", { [field]: "(null)" }, "invalid_request"],
+        ...others().flatMap((other): [string, Record<string, string>, string][] => [
+          ["the field of another form", other, "invalid_client"],
+          ["a value of another form", { [field]: Object.values(other)[0] ?? "" }, "invalid_request"],
+        ]),
+      ];
+      for (const [what, headers, error] of refused) {
+        const answer = await ask(headers);
+        assert.deepEqual([answer.status, answer.body.error], [400, error], what);
+      }
+    });
+
+    test("PXC-D-14 the fields of other forms are counted, and its own is not", async () => {
+      for (const other of others()) await ask(other);
+      const [tools] = world.server.lines.flatMap((line) => /metrics are at (\S+)$/.exec(line)?.[1] ?? []);
+      const counted = await (await fetch(`${tools}/metrics`)).text();
+      for (const one of PROXY_FORM_NAMES) {
+        const line = new RegExp(
+          `^mandate_proxy_other_fields_total\\{field="${PROXY_FORMS[one].field}"\\} [1-9]`,
+          "m",
+        );
+        assert.equal(line.test(counted), one !== form, one);
+      }
+    });
+
+    test("PXC-D-13 the listener takes 48 KiB of header, and no more", async () => {
+      const padded = async (kib: number) =>
+        (await ask({ ...fields, "X-Pad": "a".repeat(kib * 1024) })).status;
+      assert.deepEqual([await padded(40), await padded(49)], [200, 431]);
+    });
+
+    test("PXC-D-2 the field is nothing without the certificate of the proxy", async () => {
+      const direct = await ask(fields, { key: operators.keyPem, cert: operators.certPem });
+      assert.deepEqual([direct.status, direct.body.error], [400, "invalid_request"]);
+    });
+
+    test("PXC-D-15 check says what the proxy has to remove, and where no chain comes", () => {
+      const loaded = loadConfig(join(world.folder, "config.json"));
+      assert.ok(loaded.ok);
+      const [strips, path] = proxyOf(loaded.value);
+      assert.match(strips?.says ?? "", new RegExp(`removes ${field} in every request`));
+      assert.equal(path?.where, PROXY_FORMS[form].leafAlone ? "proxy.intermediates" : undefined);
+    });
+
+    test("PXC-D-16 neither log nor trail has a value of the field", async () => {
+      for (const sent of [fields, { [field]: `${value}, ${value}` }]) await ask(sent);
+      const told = JSON.stringify([world.server.lines, await world.events()]);
+      assert.ok(!told.includes(base64(chainPem).slice(20, 80)));
+      assert.ok(!told.includes(value.slice(40, 100)));
+    });
   });
 }

@@ -76,8 +76,12 @@ const dead = [
     { client_id: "http://127.0.0.1:33418 https://vscode.dev/redirect" },
   ],
   [
-    "RFC6749-3.1.2.4-1, RFC6749-3.1.2.4-2, RFC6749-4.1.2.1-4, RFC9700-2.1-2, RFC9700-4.11.2-2, MCP-R.1-4, MCP-S.6-2, CIMD-4.2-1, RFC6749-10.6-4 with another redirect URI",
+    "RFC6749-3.1.2.4-1, RFC6749-10.6-4, RFC9700-2.1-2, RFC9700-4.11.2-2, MCP-S.6-2 with another redirect URI",
     { redirect_uri: "https://evil.example/cb" },
+  ],
+  [
+    "RFC6749-3.1.2.4-2, RFC6749-4.1.2.1-4, MCP-R.1-4, CIMD-4.2-1 with a redirect URI that only begins like the registered one",
+    { redirect_uri: `${WEB_REDIRECT}.evil.example` },
   ],
   [
     "PAGE-D-2 with another redirect URI, and all else that a client is told wrong too",

@@ -33,7 +33,7 @@ before(async () => {
 });
 after(() => stop(service, provider));
 
-test("RFC6749-4.1.2-6, RFC9207-2-1, RFC7636-4.4-2, RFC6750-5.3-4, RFC6749-4.1.1-1, RFC6749-3.1.1-1, MCP-O.7.1-1 a user signs in, allows, and the client gets a token of the user", async () => {
+test("RFC6749-4.1.2-6, RFC9207-2-1, RFC7636-4.4-2, RFC6750-5.3-4, RFC6749-4.1.1-1, RFC6749-3.1.1-1 a user signs in, allows, and the client gets a token of the user", async () => {
   const browser = new Browser(service, provider);
   const verifier = verifierOf();
   const page = await browser.review(request(verifier));
