@@ -214,7 +214,7 @@ inBrowser(
     await tab.click("input[name=all]");
     await tab.leave(() => tab.click("button[value=allow]"));
     await tab.open(`${ISSUER}/account`);
-    assert.match(await shown(tab), /Web app\s+web-app\s+May, at Notes \(notes\.example\)/);
+    assert.match(await shown(tab), /Web app\s+web-app\s+At Notes \(notes\.example\) it may/);
     const order: string[] = [];
     for (let step = 0; step < 4; step++) {
       await tab.press("Tab");
@@ -412,7 +412,7 @@ inBrowser("PAGE-D-5, FETCHMD-2-1 a form of another site takes nothing back", asy
   await tab.leave(() => tab.click("button"));
   assert.match(await shown(tab), /The form was not accepted/);
   await tab.open(`${ISSUER}/account`);
-  assert.match(await shown(tab), /Web app\s+web-app\s+May, at Notes/);
+  assert.match(await shown(tab), /Web app\s+web-app\s+At Notes \(notes\.example\) it may/);
 });
 
 /** The cookies that the browser of this tab would send us, as the field has them. */
@@ -602,7 +602,7 @@ inBrowser(
 );
 
 inBrowser(
-  "PAGE-D-10 both buttons look alike until a permission is ticked, then the one to allow is filled; both are of one size",
+  "PAGE-D-10, PAGE-D-27 both buttons look alike until a permission is ticked, then the one to allow is filled; both are of one size",
   async (tab) => {
     const looks = (): Promise<readonly [colours: string, size: string][]> =>
       tab.read(`[...document.querySelectorAll("[name=decision]")].map((one) => {
@@ -621,6 +621,14 @@ inBrowser(
       assert.deepEqual(allow, refuse, name);
       await tab.click(`input[name=${tick}]`);
       const [still, filled] = await looks();
+      // PAGE-D-27: what the box for all takes too is drawn as ticked.
+      const drawn = await tab.read<readonly string[]>(
+        "[...document.querySelectorAll('[name=scope]')].map((one) => getComputedStyle(one).appearance)",
+      );
+      assert.ok(
+        drawn.every((one) => (one === "none") === (tick === "all")),
+        `${name}: ${drawn}`,
+      );
       assert.deepEqual(still, refuse, name);
       assert.notEqual(filled?.[0], refuse?.[0], name);
       assert.equal(filled?.[1], refuse?.[1], name);

@@ -360,6 +360,7 @@ export const ACCOUNT: AccountView = {
     parties: partiesIn(kind, index),
     details: [],
     permissions: index % 2 === 0 ? [{ target: NOTES, sentences: ["read your notes"] }] : [],
+    ...(kind.startsWith("job_") && { title: "Book the trip to Lisbon" }),
   })),
   firstDay: "2026-11-01",
   lastDay: "2026-11-22",

@@ -62,7 +62,7 @@ export const whenOf = (seconds: number, nowSeconds: number, texts: Texts): Html 
 export function untilOf(seconds: number, nowSeconds: number, texts: Texts): Html {
   const left = leftUntil(seconds, nowSeconds, texts);
   const at = said(seconds, nowSeconds, texts);
-  return timeOf(seconds, left === undefined ? at : `${at}; ${left}`);
+  return timeOf(seconds, left === undefined ? at : `${at} (${left})`);
 }
 
 const timeOf = (seconds: number, words: string): Html =>

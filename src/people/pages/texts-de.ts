@@ -82,6 +82,7 @@ export const de: Texts = {
   asksTo: (target) => html`Möchte bei ${target}`,
   asksForOthers: (target) => html`Weitere Agenten sollen bei ${target}`,
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
+  tickHintElse: "Sonst wird nur erlaubt, was Sie ankreuzen.",
   limits: "Nur innerhalb dieser Grenzen",
   limitsHint: "Wählen Sie ab, was Sie nicht erlauben.",
   bounds: {

@@ -89,6 +89,8 @@ export const en = {
   asksTo: (target: Html) => html`At ${target} it asks to`,
   asksForOthers: (target: Html) => html`At ${target} it asks for further agents to`,
   tickHint: "Only what you tick is allowed.",
+  /** Where something is given by the click alone. */
+  tickHintElse: "Otherwise only what you tick is allowed.",
   limits: "Only within these limits",
   limitsHint: "Untick what you do not allow.",
   /** Beside an amount, where no label of the operator says it. */
@@ -161,7 +163,7 @@ export const en = {
   /** How long, in minutes, a service may still take a token that it checks by itself. */
   takeBackHint: (minutes: number) =>
     `What you take back ends here at once, with everything that was given under it. A service that checks by itself may notice it up to ${count(minutes, "minute")} later.`,
-  mayAt: (target: Html) => html`May, at ${target}`,
+  mayAt: (target: Html) => html`At ${target} it may`,
   allowedSince: "Allowed since",
   allowedUntil: (when: Html) => html`Lasts until ${when}.`,
   givesNothing: (targets: readonly Html[]) =>

@@ -153,7 +153,7 @@ test("HTTP-D-62, HTTP-D-56, PAGE-D-15 a user reads what they allowed to whom, si
   const today = new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(Date.now());
   for (const part of [
     "Signed in as alice (alice of the company)",
-    "Web app web-app May, at Notes (notes.example) read your notes change your notes",
+    "Web app web-app At Notes (notes.example) it may read your notes change your notes",
     `Allowed since ${today}`,
     "Lasts until ",
     "Last used: today, ",
@@ -200,7 +200,7 @@ test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded 
   const shown = shownBy(page.text);
   assert.ok(
     shown.includes(
-      `${AGENT} May, at Notes (notes.example) read your notes Lasts until you take it back. No use on record.`,
+      `${AGENT} At Notes (notes.example) it may read your notes Lasts until you take it back. No use on record.`,
     ),
     shown,
   );

@@ -322,7 +322,7 @@ test("PAGE-D-32, PAGE-D-35 a page tells one end, above the buttons: that of the 
   assert.deepEqual(ends, [notAfter]);
   assert.match(
     shownBy(page.text),
-    /Lasts until (today|tomorrow), \d\d:\d\d UTC; in 2 h \. You can take this back at any time in your account\. Refuse Allow/,
+    /Lasts until (today|tomorrow), \d\d:\d\d UTC \(in 2 h\) \. You can take this back at any time in your account\. Refuse Allow/,
   );
   assert.ok(page.text.indexOf("<time") < page.text.indexOf('name="decision"'));
 });

@@ -545,7 +545,7 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
   const living = await browser.get("/account");
   assert.match(
     shownBy(living.text),
-    /Who may act for you P .*planner Job “Trip planner” May, at .*Stop this job/,
+    /Who may act for you P .*planner Job “Trip planner” At .* it may .*Stop this job/,
   );
   assert.ok(!living.text.includes('name="consent"'));
   const [, token = ""] =

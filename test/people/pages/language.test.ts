@@ -59,17 +59,17 @@ const now = Date.UTC(2026, 10, 28, 13, 40) / 1000;
 const HOUR = 3600;
 const DAY = 24 * HOUR;
 const ends = [
-  ["in two hours", 2 * HOUR, "today, 16:40; in 2 h", "heute, 16:40; noch 2 h"],
-  ["in a second", 1, "today, 14:40; in 1 min", "heute, 14:40; noch 1 min"],
+  ["in two hours", 2 * HOUR, "today, 16:40 (in 2 h)", "heute, 16:40 (noch 2 h)"],
+  ["in a second", 1, "today, 14:40 (in 1 min)", "heute, 14:40 (noch 1 min)"],
   [
     "in an hour and a part of a minute",
     HOUR + 61,
-    "today, 15:41; in 1 h 2 min",
-    "heute, 15:41; noch 1 h 2 min",
+    "today, 15:41 (in 1 h 2 min)",
+    "heute, 15:41 (noch 1 h 2 min)",
   ],
-  ["after midnight", 10 * HOUR, "tomorrow, 00:40; in 10 h", "morgen, 00:40; noch 10 h"],
-  ["tomorrow night", 32.5 * HOUR, "tomorrow, 23:10; in 33 h", "morgen, 23:10; noch 33 h"],
-  ["in three days", 3 * DAY, "December 1, 2026, 14:40; in 3 days", "1. Dezember 2026, 14:40; noch 3 Tage"],
+  ["after midnight", 10 * HOUR, "tomorrow, 00:40 (in 10 h)", "morgen, 00:40 (noch 10 h)"],
+  ["tomorrow night", 32.5 * HOUR, "tomorrow, 23:10 (in 33 h)", "morgen, 23:10 (noch 33 h)"],
+  ["in three days", 3 * DAY, "December 1, 2026, 14:40 (in 3 days)", "1. Dezember 2026, 14:40 (noch 3 Tage)"],
   ["in 90 days", 90 * DAY, "February 26, 2027", "26. Februar 2027"],
   ["before now", -HOUR, "today, 13:40", "heute, 13:40"],
 ] as const;
@@ -97,7 +97,7 @@ test("PAGE-D-32 an end is told across the hour that the clocks of the reader ski
   assert.ok(english);
   const before = Date.UTC(2027, 2, 27, 23, 30) / 1000;
   const told = untilOf(before + 3 * HOUR, before, inZone(english, "Europe/Berlin"));
-  assert.equal(textOf(told), "today, 04:30; in 3 h");
+  assert.equal(textOf(told), "today, 04:30 (in 3 h)");
   assert.match(String(told), /^<time datetime="2027-03-28T02:30:00.000Z" title="2027-03-28T02:30:00.000Z">/);
 });
 

@@ -213,6 +213,14 @@ test("NAME-D-5 what the operator wrote in several languages is shown in that of 
   }
 });
 
+test("WCAG-1.4.1-1 a notice of a fault has a sign beside its words, what was allowed another, and what was done before none", () => {
+  const markOf = (kind: "fault" | "ask_allowed" | "request_decided", status: number): string | undefined =>
+    /<span class="disc (\w+)" aria-hidden="true">/.exec(english(noticePage({ kind, status })))?.[1];
+  assert.equal(markOf("fault", 500), "mark");
+  assert.equal(markOf("ask_allowed", 200), "done");
+  assert.equal(markOf("request_decided", 409), undefined);
+});
+
 // --- the consent page -------------------------------------------------------------------------------------------
 
 const consent = (extra: Partial<ConsentView> = {}): string =>
@@ -426,6 +434,25 @@ test("PAGE-D-30, PAGE-D-31 what was done is told by the days of the user's zone,
   );
 });
 
+test("JOB-D-3, PAGE-D-34 a line about a job has its title in quotation marks, and is a sentence without one; to receive is no gift", () => {
+  const told = (kind: EventView["kind"], title?: string): string => {
+    const event = defined<EventView>({ kind, atMs: 0, parties: [], permissions: [], title });
+    const shown = shownBy(english(accountPage({ ...ACCOUNT, zone: "UTC", events: [event] })));
+    return shown.slice(shown.indexOf("Yourself") + 9, shown.indexOf(" Newest"));
+  };
+  assert.equal(told("job_approved", "Trip"), "+ 00:00 You approved a job: “Trip”");
+  assert.equal(told("job_stopped"), "– 00:00 You stopped a job.");
+  assert.equal(told("token_given"), "» 00:00 Received access to what you allowed.");
+});
+
+test("PAGE-D-36 a bar is as high as its day, to a twenty-fourth of the highest", () => {
+  const days = [0, 1, 12, 23, 24].map((acts) => ({ atSeconds: 0, acts, refusals: 0 }));
+  const shown = english(accountPage({ ...ACCOUNT, week: { days, agents: 1, isCut: false } }));
+  const bars = [...shown.matchAll(/class="bar (b\d+)"/g)].map(([, bar]) => bar);
+  assert.deepEqual(bars, ["b0", "b1", "b12", "b23", "b24"]);
+  assert.match(styleOf(ACCENT), /\.b23\{height:2\.875rem\}/);
+});
+
 test("PAGE-D-31, WCAG-1.4.1-1 acts, gifts, refusals and endings have each a sign, a form and words of their own", () => {
   const elements = elementsOf(parseMarkup(english(accountPage(ACCOUNT))));
   const signs = elements.filter(({ attributes }) => attributes.get("class")?.startsWith("sign "));
@@ -442,8 +469,8 @@ test("PAGE-D-32, PAGE-D-30 the account page tells the end of a job and of a cons
     ...{ ...one, untilSeconds: nowSeconds + 20 * 3600, lastUse: { atMs: (nowSeconds - 60) * 1000 } },
   }));
   const shown = shownBy(english(accountPage({ ...ACCOUNT, jobs, allowed }))).replaceAll(" .", ".");
-  assert.match(shown, /Ends by itself: today, 12:00; in 2 h\./);
-  assert.match(shown, /Lasts until tomorrow, 06:00; in 20 h\. Last used: today, 09:59\./);
+  assert.match(shown, /Ends by itself: today, 12:00 \(in 2 h\)\./);
+  assert.match(shown, /Lasts until tomorrow, 06:00 \(in 20 h\)\. Last used: today, 09:59\./);
 });
 
 test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those that led to it", () => {
@@ -582,7 +609,9 @@ test("JOB-D-5 what the agent may do without the job is told, folded, since the c
   const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
   const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
   assert.match(folded, /read your notes.*without asking you:/s);
-  assert.match(shown.replace(folded, ""), /whatever you tick: .*read your notes/s);
+  const beside = shown.replace(folded, "");
+  assert.match(beside, /whatever you tick: .*read the weather/s);
+  assert.match(beside, /Otherwise only what you tick is allowed\./);
 });
 
 test("PAGE-D-41 the operator's logo of an agent stands in place of its disc, and no word of another server brings one", () => {
