@@ -15,7 +15,7 @@ import type { Surroundings } from "./support/world.ts";
 import { makeSurroundings } from "./support/world.ts";
 
 /** A start is cut off after each of these parts of what it says to its database. */
-const PARTS = 10;
+const PARTS = 5;
 
 let server: SharedPostgres;
 let proxy: DatabaseProxy;

@@ -74,8 +74,8 @@ const OPEN_MAX = 60;
 const FAILURES_BEYOND = 10;
 const FAILURES_BY_DEFAULT = 60;
 
-/** One outcome for each path and method, one after the other; `postgres`: in place of SQLite. */
-export async function serveBeside(beside: Beside, postgres?: string): Promise<readonly BesideOutcome[]> {
+/** One outcome for each path and method, one after the other. */
+export async function serveBeside(beside: Beside): Promise<readonly BesideOutcome[]> {
   const [proxyPort = 0] = await freePorts(1);
   const keyPem = await makeKeyPem();
   const operators = await makeAuthority("Operators' authority");
@@ -85,7 +85,7 @@ export async function serveBeside(beside: Beside, postgres?: string): Promise<re
   );
   if (pair === undefined || broken === undefined) throw new Error("there are two certificates");
   const production = await makeProduction({
-    ...configure(proxyPort, keyPem, pair, postgres),
+    ...configure(proxyPort, keyPem, pair),
     limits: defined<Partial<Pick<Beside, "failuresPerMinuteBySource">>>({
       failuresPerMinuteBySource: beside.failuresPerMinuteBySource,
     }),
@@ -97,7 +97,6 @@ export async function serveBeside(beside: Beside, postgres?: string): Promise<re
   const [domain, rogue] = await Promise.all([makeTrustDomain(DOMAIN), makeTrustDomain(DOMAIN)]);
   writeFileSync(join(folder, "operators.pem"), operators.certPem);
   writeFileSync(join(folder, "bundle.json"), JSON.stringify(bundle(domain)));
-  writeFileSync(join(folder, "postgres"), postgres ?? "");
   const server = await startServer(configFile);
   const prove = await makeProver(issuer, folder, keyPem, domain, rogue, { honest: pair, broken });
   try {
@@ -187,12 +186,11 @@ async function ask(
   return { served, p50Ms: at(0.5), p95Ms: at(0.95), refused, failuresPerSecond: rate };
 }
 
-function configure(proxyPort: number, keyPem: string, pair: Issued, postgres: string | undefined): object {
+function configure(proxyPort: number, keyPem: string, pair: Issued): object {
   const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
   const secrets = [{ file: "clients/nightly-report" }];
   const rule = { allow: "client_credentials", targets: [API], scopes: ["read"] };
-  const store = postgres === undefined ? {} : { store: { postgres: { file: "postgres" } } };
-  return Object.assign(store, {
+  return {
     proxy: {
       host: "127.0.0.1",
       port: proxyPort,
@@ -225,7 +223,7 @@ function configure(proxyPort: number, keyPem: string, pair: Issued, postgres: st
       { id: "clients", ...rule, clients: METHODS.filter((method) => !method.startsWith("spiffe")) },
       { id: "workloads", ...rule, actors: [WORKLOAD] },
     ],
-  });
+  };
 }
 
 /** The broken caller has a wrong secret, a key of its own, or an SVID of another authority for the same name. */

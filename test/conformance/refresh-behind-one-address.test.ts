@@ -17,7 +17,7 @@ import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
 
-const USERS = 200;
+const USERS = 80;
 let provider: TestProvider;
 let service: Service;
 before(async () => {

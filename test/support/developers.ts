@@ -55,8 +55,8 @@ export function layPrograms(folder: string): Programs {
 
   const run = (name: string, environment: Record<string, string>): Program => {
     const command = name.endsWith(".py") ? "python3" : process.execPath;
-    const { PATH } = process.env;
-    const env = { PATH, ...environment };
+    const { PATH, NODE_COMPILE_CACHE } = process.env;
+    const env = { PATH, NODE_COMPILE_CACHE, ...environment };
     const child = spawn(command, [name], { cwd: folder, stdio: ["ignore", "pipe", "pipe"], env });
     running.push(child);
     const errors: string[] = [];

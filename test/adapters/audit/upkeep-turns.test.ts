@@ -13,7 +13,7 @@ import { ISSUER, NOW_SECONDS } from "../store/store.contract.ts";
 const TURN_MS_MAX = 10;
 const YARDSTICK_MS = 45;
 const LOG = "as-1";
-const SEGMENTS = 18;
+const SEGMENTS = 6;
 /** The work is done in as many stretches; a long turn that the platform causes, by a collection or by compiling, is in few. */
 const STRETCHES = 6;
 
