@@ -16,7 +16,7 @@ export function openapiText(): string {
   const paths = Object.entries(ENDPOINTS).map(([path, methods]) => [
     path,
     Object.fromEntries(
-      Object.entries(methods).map(([method, endpoint]) => [method, operation(path, endpoint)]),
+      Object.entries(methods).map(([method, endpoint]) => [method, operation(method, path, endpoint)]),
     ),
   ]);
   const document = {
@@ -58,7 +58,13 @@ const BY: Readonly<Record<Endpoint["by"], readonly object[]>> = {
 
 const TEXT = { type: "string" };
 
-function operation(path: string, endpoint: Endpoint): object {
+/** What generated clients call the operation: its method and the words of its path. */
+const operationId = (method: string, path: string): string =>
+  [method, ...(path === "/" ? ["root"] : path.split(/[^A-Za-z0-9]+/).filter((word) => word !== ""))]
+    .map((word, index) => (index === 0 ? word : `${word.charAt(0).toUpperCase()}${word.slice(1)}`))
+    .join("");
+
+function operation(method: string, path: string, endpoint: Endpoint): object {
   const { says, by, scope, answers, refuses = [], query = [], headers = [] } = endpoint;
   const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name, in: "path", required: true }));
   const parameters = [
@@ -75,6 +81,7 @@ function operation(path: string, endpoint: Endpoint): object {
     ...Object.entries(answers).map(([status, body]) => [status, response(body, endpoint)]),
   ];
   return {
+    operationId: operationId(method, path),
     summary: says,
     ...(scope === undefined ? {} : { description: `A token of this server needs the scope \`${scope}\`.` }),
     security: BY[by],

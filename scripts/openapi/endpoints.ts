@@ -7,6 +7,7 @@ import type { ApiPath } from "../../src/policy/own-target.ts";
 import { API_PATHS } from "../../src/policy/own-target.ts";
 import { Question } from "../../src/policy/question.ts";
 import { WrittenOrder } from "../../src/policy/revocation.ts";
+import { methodsFrom } from "../../src/settings/authentication-methods.ts";
 import { AUTHORIZATION_PARAMETERS, TOKEN_PARAMETERS } from "../../src/spec/rfc6749.ts";
 import { membersFor } from "../../src/spec/rfc7591-members.ts";
 import type { AnswerName } from "./answers.ts";
@@ -59,7 +60,7 @@ const page = (says: string, of: Partial<Endpoint> = {}): Endpoint => ({
   refuses: [403, 404, 409, 429],
   ...of,
 });
-const registration = membersFor([]);
+const registration = membersFor(Object.keys(methodsFrom("registration")));
 
 /** The paths below the issuer; a segment in braces is a parameter. */
 export const ENDPOINTS: Readonly<Record<string, Partial<Record<Method, Endpoint>>>> = {

@@ -66,6 +66,20 @@ test("HTTP-D-68 the description is public, and names the issuer as the place of 
   assert.equal((await world.get("/openapi.json", { headers: { "if-none-match": etag } })).status, 304);
 });
 
+test("HTTP-D-68 generators of clients find a name for each operation, and no list of values that is empty", async () => {
+  const { body, text } = await world.get("/openapi.json");
+  const ids = Object.values(Object(body.paths)).flatMap((methods) =>
+    Object.values<{ operationId: string }>(Object(methods)).map((operation) => operation.operationId),
+  );
+  assert.deepEqual(
+    ids.filter((id) => !/^(?:get|post|put|delete)[A-Z][A-Za-z0-9]*$/.test(id)),
+    [],
+  );
+  assert.equal(new Set(ids).size, OPERATIONS.length);
+  // openapi-python-client 0.29 takes no description that has one (JSON Schema 2020-12, Validation 6.1.2).
+  assert.doesNotMatch(text, /"enum": ?\[\s*\]/);
+});
+
 const FORM = { "content-type": "application/x-www-form-urlencoded" };
 const JSON_TYPE = { "content-type": "application/json" };
 
