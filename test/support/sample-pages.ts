@@ -56,6 +56,13 @@ const TRIPS_SCOPES = [
   ],
 ] as const;
 
+const READ_TRIPS = { en: "read your trips", de: "Ihre Reisen lesen" };
+const BOOK_TRIPS = { en: "book trips for you", de: "Reisen für Sie buchen" };
+const READ_NOTES = { en: "read your notes", de: "Ihre Notizen lesen" };
+const CHANGE_NOTES = { en: "change your notes", de: "Ihre Notizen ändern" };
+const WEATHER_HERE = { en: "read the weather where you are", de: "das Wetter an Ihrem Ort lesen" };
+const WEATHER = { en: "read the weather", de: "das Wetter lesen" };
+
 export const CONSENT: ConsentView = {
   client: { id: "claude.ai", isHost: true, naming: { claimed: "Claude" } },
   clientId: "https://claude.ai/oauth/mcp-oauth-client-metadata",
@@ -158,12 +165,12 @@ const DEMO_JOB = {
 
 const THREE: NonNullable<AskView["job"]>["participants"] = [
   { box: ASK.agent.id, party: ASK.agent, unasked: [] },
-  { box: SORTING.id, party: SORTING, may: [{ target: TRIPS, sentences: ["read your trips"] }], unasked: [] },
+  { box: SORTING.id, party: SORTING, may: [{ target: TRIPS, sentences: [READ_TRIPS] }], unasked: [] },
   {
     box: "spiffe://td.example/agents/desk",
     party: { id: "spiffe://td.example/agents/desk", naming: { given: { title: "Travel desk" } } },
     may: [],
-    unasked: [{ target: NOTES, sentences: ["read your notes"] }],
+    unasked: [{ target: NOTES, sentences: [READ_NOTES] }],
   },
 ];
 
@@ -207,7 +214,7 @@ const HELD: Omit<AccountView["allowed"][number], "id" | "agent" | "party"> = {
   formToken: "form-token",
   way: [],
   details: [],
-  permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
+  permissions: [{ target: NOTES, sentences: [READ_NOTES, CHANGE_NOTES] }],
   agents: [],
   sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
   untilSeconds: CONSENT.untilSeconds,
@@ -244,14 +251,14 @@ export const ACCOUNT: AccountView = {
       permissions: [
         {
           target: { title: "Trips", host: "api.example" },
-          sentences: ["read your trips", "book trips for you"],
+          sentences: [READ_TRIPS, BOOK_TRIPS],
         },
       ],
       untilSeconds: Date.UTC(2026, 10, 22, 11) / 1000,
       beside: [
         {
-          target: { title: "Weather", host: "weather.example" },
-          sentences: ["read the weather where you are"],
+          target: { title: { en: "Weather", de: "Wetter" }, host: "weather.example" },
+          sentences: [WEATHER_HERE],
         },
       ],
     },
@@ -276,7 +283,7 @@ export const ACCOUNT: AccountView = {
       id: "question",
       formToken: "form-token",
       party: WEB_APP,
-      permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
+      permissions: [{ target: NOTES, sentences: [READ_NOTES, CHANGE_NOTES] }],
       agents: LOOPBACK.agents,
       minutesLeft: 42,
       untilSeconds: CONSENT.untilSeconds,
@@ -286,7 +293,7 @@ export const ACCOUNT: AccountView = {
       id: "question-2",
       formToken: "form-token",
       party: WEB_APP,
-      permissions: [{ target: NOTES, sentences: ["change your notes"] }],
+      permissions: [{ target: NOTES, sentences: [CHANGE_NOTES] }],
       agents: [],
       minutesLeft: 5,
       untilSeconds: CONSENT.untilSeconds,
@@ -301,7 +308,7 @@ export const ACCOUNT: AccountView = {
       way: [],
       party: WEB_APP,
       details: [],
-      permissions: [{ target: NOTES, sentences: ["read your notes", "change your notes"] }],
+      permissions: [{ target: NOTES, sentences: [READ_NOTES, CHANGE_NOTES] }],
       agents: LOOPBACK.agents,
       sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
       untilSeconds: CONSENT.untilSeconds,
@@ -324,7 +331,7 @@ export const ACCOUNT: AccountView = {
       way: [],
       party: CONSENT.client,
       details: [],
-      permissions: [{ target: NOTES, sentences: ["read your notes"] }],
+      permissions: [{ target: NOTES, sentences: [READ_NOTES] }],
       agents: [],
       lastUse: "none",
       goesOn: [],
@@ -359,7 +366,7 @@ export const ACCOUNT: AccountView = {
     atMs: Date.UTC(2026, 10, 21, 9, 30) - index * 3_600_000,
     parties: partiesIn(kind, index),
     details: [],
-    permissions: index % 2 === 0 ? [{ target: NOTES, sentences: ["read your notes"] }] : [],
+    permissions: index % 2 === 0 ? [{ target: NOTES, sentences: [READ_NOTES] }] : [],
     ...(kind.startsWith("job_") && { title: "Book the trip to Lisbon" }),
   })),
   firstDay: "2026-11-01",
@@ -413,7 +420,7 @@ const STORY: AccountView = {
         "acted",
       atMs: ACCOUNT.nowSeconds * 1000 - Math.floor(index / 7) * DAY_MS - ofDay * 600_000,
       parties: ofDay < 4 ? chained : [WEB_APP],
-      permissions: [{ target: TRIPS, sentences: ["read your trips"] }],
+      permissions: [{ target: TRIPS, sentences: [READ_TRIPS] }],
     };
   }),
 };
@@ -512,8 +519,8 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
         {
           box: SORTING.id,
           party: SORTING,
-          may: [{ target: TRIPS, sentences: ["read your trips"] }],
-          unasked: [{ target: NOTES, sentences: ["read your notes"] }],
+          may: [{ target: TRIPS, sentences: [READ_TRIPS] }],
+          unasked: [{ target: NOTES, sentences: [READ_NOTES] }],
         },
       ],
       maxTokens: 50,
@@ -521,11 +528,13 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
       without: [{ target: NOTES, sentences: NOTES_SCOPES.map(([, sentence]) => sentence) }],
       beside: [
         {
-          target: { title: "Weather", host: "weather.example" },
-          sentences: ["read the weather where you are"],
+          target: { title: { en: "Weather", de: "Wetter" }, host: "weather.example" },
+          sentences: [WEATHER_HERE],
         },
       ],
-      unasked: [{ target: { title: "Weather", host: "weather.example" }, sentences: ["read the weather"] }],
+      unasked: [
+        { target: { title: { en: "Weather", de: "Wetter" }, host: "weather.example" }, sentences: [WEATHER] },
+      ],
       goOn: [{ title: "Partner", host: "as.partner.example" }],
     },
   }),

@@ -16,7 +16,7 @@ import { besideList } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, besideDisc, chain, partyHeading, partyName } from "./parties.ts";
+import { aboutParty, answersFor, besideDisc, chain, partyHeading, partyLines, partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** What an agent has of the user; what one agent has stands in one card. */
@@ -154,7 +154,7 @@ function jobPart(job: OwnJobView, label: string, { base, nowSeconds }: AccountVi
   return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
 <dl>${permissions.map((permission) => permitted(permission, texts))}${listed(
     texts.jobAgents,
-    participants.map((party) => partyName(party, texts)),
+    participants.map((party) => partyLines(party, texts)),
   )}</dl>
 <p class="hint">${voided(gone, texts)} ${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
 <div class="acts"><details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>

@@ -115,7 +115,7 @@ form:has(:checked) [value=allow]:hover{text-decoration:underline}
 .who{font-size:.875rem}
 .cards{padding:0;list-style:none}
 .cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.75rem 1rem .6rem;margin:.6rem 0}
-.cards li li{margin:.1rem 0}
+.cards li li{margin:.1rem 0;list-style:disc}
 .cards .hint{line-height:1.35}
 .cards h3,.cards h4,.cards p,.cards .chain{margin:0}
 .cards dl{margin:.25rem 0}
@@ -131,7 +131,7 @@ img{background:#fff;border-radius:.25rem}
 img.disc{border-radius:.4rem;object-fit:contain}
 label .disc{width:2rem;height:2rem;padding:0;font-size:.875rem}
 ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
-.given{padding:.2rem 0}
+.given{padding:.3rem 0 .2rem}
 .given+.given{border-top:1px solid var(--line);margin-top:.4rem;padding-top:.5rem}
 .given dl{font-size:.95rem}
 .acts{display:flex;flex-wrap:wrap;gap:0 1.25rem;align-items:center}

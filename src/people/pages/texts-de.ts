@@ -115,7 +115,7 @@ export const de: Texts = {
   weekTold: (acts, agents) =>
     `Zugang in Ihrem Namen: ${count(agents, "Agent", "Agenten")}, insgesamt ${acts}-mal.`,
   weekNone: "Kein Agent erhielt Zugang in Ihrem Namen.",
-  weekRefused: (times) => `Abgelehnt (×): ${times}.`,
+  weekRefused: (times) => `${count(times, "Anfrage", "Anfragen")} abgelehnt (×).`,
   weekCut: "Gezählt sind nur die neuesten Einträge.",
   jobTitle: (words) => html`„${words}“`,
   jobInProgress: (words) => html`Auftrag „${words}“`,

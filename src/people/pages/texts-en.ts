@@ -121,7 +121,7 @@ export const en = {
   weekTold: (acts: number, agents: number) =>
     `${count(agents, "agent")} got access in your name, ${count(acts, "time")} in all.`,
   weekNone: "No agent got access in your name.",
-  weekRefused: (times: number) => `Refused (×): ${times}.`,
+  weekRefused: (times: number) => `${count(times, "request")} refused (×).`,
   weekCut: "Only the newest entries are counted.",
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
