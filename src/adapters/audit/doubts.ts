@@ -13,21 +13,21 @@ type Member = {
 };
 
 export class Doubts {
-  /** Each by the hash of its last event, the oldest first. All would take the same place in the log. */
-  readonly #writes = new Map<string, { end: StoredEvent; members: readonly Member[] }>();
+  /** Each by the hash of its last event, the oldest first; behind `before` it takes the same place as others there. */
+  readonly #writes = new Map<string, { end: StoredEvent; before: string; members: readonly Member[] }>();
 
   get size(): number {
     return this.#writes.size;
   }
 
-  add(end: StoredEvent, members: readonly Member[]): void {
+  add(end: StoredEvent, before: string, members: readonly Member[]): void {
     const [oldest] = this.#writes;
     if (oldest !== undefined && this.#writes.size === JOURNAL_DOUBTED_MAX) {
       this.#writes.delete(oldest[0]);
       for (const { reject } of oldest[1].members)
         reject(new StoreUnavailable("too many writes are in doubt"));
     }
-    this.#writes.set(end.hash, { end, members });
+    this.#writes.set(end.hash, { end, before, members });
   }
 
   /** The end of the write that has arrived, if this is one. */
@@ -36,13 +36,18 @@ export class Doubts {
   }
 
   /**
-   * STORE-D-21: the place of these writes in the log is taken, durably: by the one with this hash, or by a later write. So
-   * it is certain that none of the others is in the store or will ever be, and their callers may begin anew.
+   * STORE-D-21: a write behind the record with this hash is durable, and so is all before it. It is certain that none of the
+   * others is in the store or will ever be, so that their callers may begin anew.
    */
-  settle(arrived?: StoredEvent): void {
+  settle(behind: string): void {
+    const arrived = new Set<string>();
+    for (let hash = behind, one = this.#writes.get(hash); one !== undefined; one = this.#writes.get(hash)) {
+      arrived.add(hash);
+      hash = one.before;
+    }
     for (const [hash, { members }] of this.#writes)
       for (const { id, resolve, reject } of members) {
-        if (hash === arrived?.hash) resolve(ok({ eventId: id }));
+        if (arrived.has(hash)) resolve(ok({ eventId: id }));
         else reject(Object.assign(new StoreUnavailable("the write did not arrive"), { noWriter: true }));
       }
     this.#writes.clear();

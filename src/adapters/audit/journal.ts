@@ -133,8 +133,10 @@ class ChainedJournal implements OpenJournal {
   readonly #options: JournalOptions;
   #pending: Waiting[] = [];
   readonly #company = new Company(() => this.#pending.length);
-  /** The last record that is known to be ours. */
+  /** The last record that is known to be durable. */
   #head: StoredEvent;
+  /** The last one that was seen in the log, which is that or one of a write in doubt. */
+  #seen: StoredEvent;
   readonly #doubts = new Doubts();
   readonly outage = new OutageWatch(
     () => this.storeAnswers(),
@@ -152,6 +154,7 @@ class ChainedJournal implements OpenJournal {
   constructor(options: JournalOptions, head: StoredEvent) {
     this.#options = options;
     this.#head = head;
+    this.#seen = head;
   }
 
   record(entry: JournalEntry, deadline?: AbortSignal, held?: boolean): Promise<Recorded>;
@@ -295,15 +298,15 @@ class ChainedJournal implements OpenJournal {
     return (await mayWrite()) && (!this.#inDoubt || this.#readHead());
   }
 
-  /** Reads the head again after a write of unknown outcome, and tells whether it is ours. */
+  /**
+   * Reads the head again after a write of unknown outcome, and tells whether it is ours. That it is seen does not make it
+   * durable: a primary that was restarted shows what no standby has, and a promoted one does not. A write behind it does.
+   */
   async #readHead(): Promise<boolean> {
     const head = await this.#options.store.head(this.#options.log);
-    if (head?.hash === this.#head.hash) return true;
-    const arrived = this.#doubts.find(head?.hash);
-    if (arrived === undefined) return false;
-    this.#head = arrived;
-    this.#doubts.settle(arrived);
-    return true;
+    const seen = head?.hash === this.#head.hash ? this.#head : this.#doubts.find(head?.hash);
+    this.#seen = seen ?? this.#seen;
+    return seen !== undefined;
   }
 
   /** Chains and writes a batch. Answers entries that cannot be written, and returns the others, to be tried again. */
@@ -312,7 +315,7 @@ class ChainedJournal implements OpenJournal {
     const members: Waiting[] = [];
     const entries: StoreEntry[] = [];
     const written: Written[] = [];
-    let last = this.#head;
+    let last = this.#seen;
     for (const waiting of batch) {
       const { entry, id, timeMs, answered } = waiting;
       // A caller that was already told "unknown" must not be recorded later.
@@ -346,9 +349,10 @@ class ChainedJournal implements OpenJournal {
       if (!(fault instanceof LogConflict)) this.#doubt(last, members, fault);
       throw fault;
     }
+    this.#doubts.settle(this.#seen.hash);
+    this.#seen = last;
     this.#head = last;
     this.#inDoubt = false;
-    this.#doubts.settle();
     this.outage.over();
     this.#company.expect(written.length, tookMs);
     for (const tell of this.#listeners) tell(written);
@@ -362,7 +366,7 @@ class ChainedJournal implements OpenJournal {
     const isHeld = fault instanceof StoreUnavailable && fault.noWriter === true;
     const kept = members.filter((waiting) => isHeld && waiting.held && !waiting.answered);
     for (const waiting of kept) waiting.doubted = true;
-    this.#doubts.add(last, kept);
+    this.#doubts.add(last, this.#seen.hash, kept);
     if (kept.length > 0) this.outage.watch();
   }
 

@@ -10,6 +10,7 @@ import { StoreUnavailable } from "../../../src/ports.ts";
 import { assertChain, open } from "../../support/journal.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { EVENT } from "../../support/trail.ts";
+import { until } from "../../support/until.ts";
 
 const LATER_MS = 60_000;
 const away = () => Object.assign(new StoreUnavailable("away"), { noWriter: true } as const);
@@ -58,6 +59,44 @@ test("STORE-D-21 an entry whose write did not arrive is told so only when its pl
   await assert.rejects(journal.record({ event: EVENT }, never(), true), { noWriter: true });
   const types = (await assertChain(store)).map(({ type }) => type);
   assert.deepEqual(types, ["log.genesis", EVENT.type, "log.resumed"]);
+});
+
+test("STORE-D-21 an entry that is seen in the store is answered only when a write behind it is durable, and begins anew where a promoted server lacks it", async (t) => {
+  const [first, promoted] = [
+    await openStore({ sqlite: await migratedFile() }),
+    await openStore({ sqlite: await migratedFile() }),
+  ];
+  t.after(() => Promise.all([first.close(), promoted.close()]));
+  let now: Store = first;
+  let writes = true;
+  const log: EventLog = {
+    ...first.log,
+    head: (name) => now.log.head(name),
+    read: (filter) => now.log.read(filter),
+    async append(batch) {
+      // The commit is in the primary, and waits for a standby that is gone.
+      if (!writes) {
+        if (batch.every(({ event }) => event.type === EVENT.type)) await now.log.append(batch);
+        throw away();
+      }
+      return now.log.append(batch);
+    },
+  };
+  const journal = await open(log);
+  for (const event of await first.log.read({ log: "as-1", limit: 9 })) await promoted.log.append([{ event }]);
+  writes = false;
+  let isAnswered = false;
+  const held = journal.record({ event: EVENT }, never(), true).finally(() => {
+    isAnswered = true;
+  });
+  const ended = assert.rejects(held, { noWriter: true });
+  await until(async () => (await first.log.head("as-1"))?.seq === 1, "the entry is in the primary");
+  await assert.rejects(journal.record({ event: { ...EVENT, type: "token.denied" } }), { message: "away" });
+  assert.equal(isAnswered, false);
+  [now, writes] = [promoted, true];
+  assert.ok((await journal.record({ event: EVENT })).ok);
+  await ended;
+  assert.equal((await assertChain(promoted)).length, 2);
 });
 
 test("STORE-D-21 an entry of a request that is not held is told at once that its outcome is unknown", async (t) => {
