@@ -7,7 +7,7 @@ import type { Checkpoints } from "../adapters/audit/checkpoints.ts";
 import { keepClosings } from "../adapters/audit/closings.ts";
 import type { KnownHead, LogBehind } from "../adapters/audit/compare-witness.ts";
 import type { InstanceName, NameOptions } from "../adapters/audit/instance-name.ts";
-import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
+import { NameInUse, readWhileHeld, takeName } from "../adapters/audit/instance-name.ts";
 import type { JournalOptions, OpenJournal } from "../adapters/audit/journal.ts";
 import { LogEnded, openJournal } from "../adapters/audit/journal.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
@@ -57,11 +57,12 @@ export async function openInstance(
   { clock, timers, counters, log, atStart, stopped, onFatal, opened }: InstanceOptions,
 ): Promise<OpenInstance> {
   const { instance, witness: place } = fixed.audit;
-  const store = await atStart(() => openStore(fixed.store));
-  opened.defer(() => store.close());
-  await atStart(() => tellReplication(store, log));
-  const name = await atStart(() => takeNameAtStart(store, fixed.audit, log, stopped));
+  const whole = await atStart(() => openStore(fixed.store));
+  opened.defer(() => whole.close());
+  await atStart(() => tellReplication(whole, log));
+  const name = await atStart(() => takeNameAtStart(whole, fixed.audit, log, stopped));
   opened.defer(() => name.close());
+  const store = readWhileHeld(whole, name);
   const lastWritten = place && (await openLastWrittenAt(place, { instance, issuer }, log));
   opened.defer(() => lastWritten?.close());
   const wroteLast = await lastWritten?.read();

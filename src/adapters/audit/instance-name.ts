@@ -6,9 +6,10 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LEASE_SECONDS_MAX, NAME_RENEWALS, NAME_RETRY_MS } from "../../limits/store.ts";
+import { StoreUnavailable } from "../../ports.ts";
 import type { Awaitable } from "../../result.ts";
-import { defined } from "../../result.ts";
-import type { Held, InstanceNames, NameTaken } from "../store/store.ts";
+import { defined, whenDone } from "../../result.ts";
+import type { Held, InstanceNames, NameTaken, Store } from "../store/store.ts";
 
 /** Another process has the name; the message says which one, and since when. */
 export class NameInUse extends Error {
@@ -44,6 +45,46 @@ export type InstanceName = {
   /** Gives the name up; one that cannot be given up lapses. */
   close(): Promise<void>;
 };
+
+/** What decides about requests, some of which are answered by what is read alone. */
+const DECIDING = [
+  ...(["facts", "consents", "endings", "clients", "registrations", "subjectEmails"] as const),
+  ...(["families", "shortLived", "jobs", "pendingConsents", "rechecks"] as const),
+];
+
+/**
+ * STORE-D-26: what decides is read while the hold stands; one that has lapsed is renewed first. Each renewal is a commit, so
+ * that a primary that another one has replaced, and that commits nothing any more, is not read for longer than a hold.
+ */
+export function readWhileHeld<Rows extends Pick<Store, (typeof DECIDING)[number]>>(
+  store: Rows,
+  { ensure }: Pick<InstanceName, "ensure">,
+): Rows {
+  const held = DECIDING.map((part) => [part, eachWhileHeld(store[part], ensure)]);
+  return { ...store, ...Object.fromEntries(held) };
+}
+
+const eachWhileHeld = (rows: object, ensure: InstanceName["ensure"]): object =>
+  Object.fromEntries(
+    Object.entries(rows).map(([name, read]) => [
+      name,
+      (...asked: unknown[]) => whileHeld(ensure, () => read(...asked)),
+    ]),
+  );
+
+const whileHeld = <T>(ensure: InstanceName["ensure"], read: () => Awaitable<T>): Awaitable<T> =>
+  whenDone(
+    ensure,
+    (stands) => {
+      if (!stands) throw new StoreUnavailable("another process has the name of this instance");
+      return read();
+    },
+    (fault) => {
+      // Nothing was asked, so that a request that was to read can be done anew.
+      if (fault instanceof StoreUnavailable) Object.assign(fault, { noWriter: true });
+      throw fault;
+    },
+  );
 
 /** Takes the name. A hold that is not renewed is waited for, until it has lapsed; throws NameInUse for any other. */
 export async function takeName(options: NameOptions): Promise<InstanceName> {

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceName } from "../../../src/adapters/audit/instance-name.ts";
-import { NameInUse, takeName } from "../../../src/adapters/audit/instance-name.ts";
+import { NameInUse, readWhileHeld, takeName } from "../../../src/adapters/audit/instance-name.ts";
 import type { InstanceNames } from "../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import { until } from "../../support/until.ts";
@@ -103,4 +103,29 @@ test("AUDIT-D-11 a process whose name was taken meanwhile is told once, and does
   const third = await names.take(NAME, CRASHED, 1);
   assert.equal(third.ok, false, "closing takes nothing from the next process");
   await next.close();
+});
+
+test("STORE-D-26 what decides is read while the hold stands, after it was renewed, and not where it cannot be", async () => {
+  const { store } = await emptied();
+  const ways: [string, InstanceName["ensure"], object | undefined][] = [
+    ["it stands", () => true, undefined],
+    ["it is renewed", async () => true, undefined],
+    [
+      "the database commits nothing",
+      () => Promise.reject(new StoreUnavailable("away")),
+      { message: "away", noWriter: true },
+    ],
+    [
+      "another process has the name",
+      async () => false,
+      { name: "StoreUnavailable", message: /another process/ },
+    ],
+  ];
+  for (const [when, ensure, refused] of ways) {
+    const { facts, families } = readWhileHeld(store, { ensure });
+    for (const read of [async () => facts.token("j"), async () => families.find("f")]) {
+      if (refused === undefined) assert.equal(await read(), undefined, when);
+      else await assert.rejects(read, refused, when);
+    }
+  }
 });

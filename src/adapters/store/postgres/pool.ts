@@ -185,7 +185,7 @@ class Pool {
     const limitMs = Math.min(this.#options.timeoutMs, STORE_CONNECT_TIMEOUT_MS);
     const late = setTimeout(() => cut.abort(noWriter(new StoreUnavailable(LATE))), limitMs);
     try {
-      await Promise.race([beginSession(sql, this.#options.timeoutMs, this.#options.isCopy), ended]);
+      await Promise.race([beginSession(sql, this.#options.timeoutMs, this.#kind()), ended]);
       cut.signal.throwIfAborted();
       connection.state = "idle";
       attempts.end();
@@ -204,6 +204,10 @@ class Pool {
       clearTimeout(late);
     }
     this.#serveWaiting();
+  }
+
+  #kind() {
+    return { isCopy: this.#options.isCopy, isOneOfSeveral: this.#servers.length > 1 };
   }
 
   /** Whether an attempt at another server is under way, or can begin now. */

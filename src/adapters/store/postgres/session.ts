@@ -34,14 +34,19 @@ const OF_PLANS = [
   (name) => `select set_config('${name}', 'off', false) where current_setting('${name}', true) is not null;`,
 );
 
+const COMMIT = "select pg_logical_emit_message(true, 'mandate', '')";
+
+type Kind = { isCopy?: boolean | undefined; isOneOfSeveral?: boolean };
+
 /**
  * Refuses a server that only reads, because what it tells of endings and used assertions may be out of date; a copy is only
- * read, whatever it allows.
+ * read, whatever it allows. One of several has to commit: where commits wait for a standby, a leader that was replaced and
+ * does not know it yet takes writes, and never commits one.
  */
 export async function beginSession(
   sql: Sql<{ bigint: number }>,
   timeoutMs: number,
-  isCopy = false,
+  { isCopy = false, isOneOfSeveral = false }: Kind = {},
 ): Promise<void> {
   const set = Object.entries(settings(timeoutMs)).map(([name, value]) => `set ${name} = ${value};`);
   // AUDIT-D-17: what is written to a logical copy would meet what the database sends later, and end the replication.
@@ -50,7 +55,10 @@ export async function beginSession(
   if (isCopy) return;
   // STORE-D-8: with a volatile function, as every read has one: pgpool sends both to the server that writes, also in a
   // session whose other reads it sends to a standby.
-  const [state] = await sql<{ readOnly: boolean }[]>`
-    select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "readOnly"`;
+  const [state] = await sql<{ readOnly: boolean; canCommit: boolean }[]>`
+    select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "readOnly",
+      to_regprocedure('pg_logical_emit_message(boolean,text,text)') is not null as "canCommit"`;
   if (state?.readOnly) throw onlyReads();
+  // STORE-D-7: a message that is in no table, and that waits as each commit does. Other engines may not have it.
+  if (isOneOfSeveral && state?.canCommit) await sql.unsafe(COMMIT);
 }

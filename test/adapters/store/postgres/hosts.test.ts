@@ -77,4 +77,14 @@ describe("STORE-D-7 a list of hosts", () => {
     assertShort(took, 1_000, "after the promotion", t);
     assert.equal((await store.log.head("as-1"))?.seq, 1);
   });
+
+  test("leads past a leader that was replaced, takes writes all the same, and commits none without its standby", async (t) => {
+    const sql = postgres(leader?.url ?? "", { max: 1 });
+    await sql`alter system set synchronous_standby_names = 'promoted'`;
+    await sql`select pg_reload_conf()`;
+    await sql.end();
+    const store = await open(t, [hostOf(leader?.url ?? ""), hostOf(standby?.url ?? "")]);
+    // The record before it is in the promoted one alone.
+    assert.ok(await writes(store, 2));
+  });
 });
