@@ -204,6 +204,21 @@ const wrong: readonly (readonly [name: string, client: object, ...want: string[]
     "clients.one.secrets.0.expires: is not a valid date, or its time zone has no minutes",
   ],
   [
+    "RFC6749-2.3.1-5 an end with a time zone without minutes",
+    { method: "client_secret_basic", secrets: [{ file: "secret", expires: "2099-01-31T00:00:00+01" }] },
+    "clients.one.secrets.0.expires: is not a valid date, or its time zone has no minutes",
+  ],
+  [
+    "RFC6749-2.3.1-5 an end with no time zone",
+    { method: "client_secret_basic", secrets: [{ file: "secret", expires: "2099-01-31T00:00:00" }] },
+    "clients.one.secrets.0.expires: is not a time like 2027-01-31T00:00:00Z",
+  ],
+  [
+    "RFC6749-2.3.1-5 an end with a date alone",
+    { method: "client_secret_basic", secrets: [{ file: "secret", expires: "2099-01-31" }] },
+    "clients.one.secrets.0.expires: is not a time like 2027-01-31T00:00:00Z",
+  ],
+  [
     "an actor token of a client that has an SVID",
     {
       method: "spiffe_jwt",

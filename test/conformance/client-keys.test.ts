@@ -300,10 +300,7 @@ test("RFC6749-2.3.1-5 a configured secret expires at its time, and the next one 
 });
 
 const TIMES: readonly [string, string, boolean][] = [
-  ["a time tomorrow", inSeconds(86_400), true],
-  ["a time with a fraction", inSeconds(86_400).replace(".000Z", ".5Z"), true],
   ["a time in another time zone", inSeconds(90_000).replace(".000Z", "+01:00"), true],
-  ["a past time", inSeconds(-1), false],
   ["a past time in another time zone", inSeconds(3500).replace(".000Z", "+01:00"), false],
 ];
 for (const [what, expires, alive] of TIMES) {
@@ -315,22 +312,14 @@ for (const [what, expires, alive] of TIMES) {
   });
 }
 
-const NO_TIMES = [
-  ["a time zone without minutes", "2099-01-31T00:00:00+01"],
-  ["a day that is not in the calendar", "2099-02-31T00:00:00Z"],
-  ["no time zone", "2099-01-31T00:00:00"],
-  ["a date alone", "2099-01-31"],
-] as const;
-for (const [what, expires] of NO_TIMES) {
-  test(`RFC6749-2.3.1-5 an expiry of a secret with ${what} is refused and reported`, async () => {
-    assert.deepEqual(await reload([{ file: "secret" }]), []);
-    const said = await reload([{ file: "secret", expires }]);
-    assert.equal(said.length, 1);
-    assert.match(said[0] ?? "", /^not reloaded: clients\.secret\.secrets/);
-    assertClient(await bySecret("the only one"), "secret");
-    assert.deepEqual(await reload([{ file: "secret" }]), []);
-  });
-}
+test("RFC6749-2.3.1-5 an expiry of a secret with a day that is not in the calendar is refused and reported", async () => {
+  assert.deepEqual(await reload([{ file: "secret" }]), []);
+  const said = await reload([{ file: "secret", expires: "2099-02-31T00:00:00Z" }]);
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? "", /^not reloaded: clients\.secret\.secrets/);
+  assertClient(await bySecret("the only one"), "secret");
+  assert.deepEqual(await reload([{ file: "secret" }]), []);
+});
 
 // --- clients made on the host -----------------------------------------------------------------------------------
 

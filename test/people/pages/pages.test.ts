@@ -30,6 +30,7 @@ import type { Detail } from "../../../src/spec/rfc9396.ts";
 import type { Element } from "../../support/markup.ts";
 import { elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
 import { prng } from "../../support/prng.ts";
+import { rounds } from "../../support/rounds.ts";
 import { ACCOUNT, ASK, CONSENT, LOOPBACK, OPERATOR, SAMPLES, writtenIn } from "../../support/sample-pages.ts";
 
 const [en = assert.fail()] = LANGUAGES;
@@ -736,7 +737,7 @@ for (const [name, build] of subjects) {
       const most = name === "account" ? 1 : 5;
       const nasty = (): string =>
         Array.from({ length: 1 + random.below(most) }, () => random.pick(NASTY)).join("");
-      for (let round = 0; round < 60; round++) {
+      for (let round = 0; round < rounds(12); round++) {
         // One text stays one, since what was done is grouped by who did it.
         const ends = new Map<string, string>();
         const page = build((text) => `${text}${ends.getOrInsertComputed(text, nasty)}`);
