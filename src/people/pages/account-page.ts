@@ -16,7 +16,7 @@ import { besideList } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, besideDisc, chain, partyHeading, partyLines, partyName } from "./parties.ts";
+import { aboutParty, answersFor, besideDisc, partyHeading, partyLines, partyName } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** What an agent has of the user; what one agent has stands in one card. */
@@ -288,10 +288,7 @@ const limits = ({ details }: AllowedView, texts: Texts): Html | undefined =>
 const wayTo = ({ way }: HeldView, texts: Texts): Html | undefined =>
   way.length === 0
     ? undefined
-    : fact(
-        texts.identities,
-        html`${chain(way, texts)}<ol>${way.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>`,
-      );
+    : fact(texts.identities, html`<ol>${way.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>`);
 
 function folded(facts: readonly (Html | undefined)[], texts: Texts): Html | undefined {
   const some = facts.filter((one) => one !== undefined);

@@ -115,7 +115,8 @@ form:has(:checked) [value=allow]:hover{text-decoration:underline}
 .who{font-size:.875rem}
 .cards{padding:0;list-style:none}
 .cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.75rem 1rem .6rem;margin:.6rem 0}
-.cards li li{margin:.1rem 0;list-style:disc}
+.cards li li{margin:.1rem 0}
+.cards ul li{list-style:disc}
 .cards .hint{line-height:1.35}
 .cards h3,.cards h4,.cards p,.cards .chain{margin:0}
 .cards dl{margin:.25rem 0}

@@ -486,7 +486,7 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   const shown = shownBy(page);
   assert.match(
     shown,
-    /P Planner spiffe:\S+planner Job “Book the trip to Lisbon” .*Further agents in this job Crew agent .*Stop this job.*you Web app Planner Web app \(web-app\)/,
+    /P Planner spiffe:\S+planner Job “Book the trip to Lisbon” .*Further agents in this job Crew agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
   );
   const consents = (text: string): number => text.split('name="consent"').length - 1;
   const [first = "", second = ""] = page.split("<bdi>Other</bdi>");
