@@ -93,6 +93,7 @@ function verifySvidPath(
   if (!named.ok) return err({ reason: named.error.kind });
   const { id: spiffeId, trustDomain } = named.value;
   if (!ports.settings().trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
+  // SID-3-1: the path ends at an authority of the ID's own trust domain.
   return whenOk(verifyAgainstBundle(ports, chain, trustDomain), (path) => {
     const signers = checkSigners(path, trustDomain);
     return signers.ok ? ok({ spiffeId, trustDomain }) : err({ reason: signers.error.kind });

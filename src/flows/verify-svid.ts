@@ -23,8 +23,8 @@ export function verifySvid(
   if (!named.ok) return err({ reason: named.error.kind });
   const { trustDomain } = named.value;
   const spiffeId = named.value.spiffeId.id;
-  // SPCA-5-1, PROD-2.1-8: only a configured trust domain counts, with its own bundle (PROD-2.3-13) and never with keys
-  // found through `iss` (SPCA-8.1-1, SPCA-8.1-2).
+  // SPCA-5-1, PROD-2.1-8: only a configured trust domain counts, with its own bundle (SID-3-1, PROD-2.3-13) and never
+  // with keys found through `iss` (SPCA-8.1-1, SPCA-8.1-2).
   if (!settings.trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
   return whenReady(ports.bundles.key(trustDomain, jws.header), (key) => {
     if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });

@@ -727,7 +727,7 @@ for (const [name, make] of malformed) {
 
 const unacceptable: readonly [string, () => Promise<Record<string, string>>][] = [
   [
-    "SPCA-3.2-3 of an unknown authority",
+    "SID-3-1, SPCA-3.2-3 of an unknown authority",
     async () => forwarded(await svid(planner, { issuer: (await makeTrustDomain(TRUST_DOMAIN)).x509 })),
   ],
   [

@@ -195,7 +195,7 @@ describe("the pages of one server", () => {
       assert.deepEqual(body.code_challenge_methods_supported, ["S256"]);
   });
 
-  test("RFC8414-2-2, RFC9126-2-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
+  test("RFC8414-2-2, RFC8414-2-9, RFC9126-2-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
     const body = await metadata();
     assert.equal(body.authorization_endpoint, `${ISSUER}/authorize`);
     assert.equal(body.pushed_authorization_request_endpoint, `${ISSUER}/par`);

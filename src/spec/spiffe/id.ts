@@ -1,7 +1,7 @@
 /**
  * SPIFFE-ID: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md, state of 1 July 2026
  * Covers 2 grammar and limits, and the patterns over IDs that our configuration uses.
- * Elsewhere: SID 3 spec/spiffe/jwt-svid.ts, spec/spiffe/x509-svid.ts; SID 3.1 spec/spiffe/x509-svid.ts; SID 3.2
+ * Elsewhere: SID 3 flows/verify-certificate.ts, flows/verify-svid.ts; SID 3.1 spec/spiffe/x509-svid.ts; SID 3.2
  * flows/verify-svid.ts.
  */
 

@@ -73,7 +73,7 @@ export function isSvidOf(
   return iss === undefined || iss === `spiffe://${id.value.trustDomain}` || iss === domain.jwtIssuer;
 }
 
-/** To be called only after the signature was verified with a key of the SVID's own trust domain (SID-3-1). */
+/** To be called only after the signature was verified with a key of the SVID's own trust domain. */
 export function checkJwtSvid(
   { claims }: Jws,
   rule: JwtSvidRule,

@@ -40,7 +40,7 @@ type SvidSignerFailure =
 
 /**
  * The workload that a leaf names, unproven: the trust domain in it only selects the bundle against which the path has
- * to be validated (SID-3-1).
+ * to be validated.
  */
 export function parseX509Svid(leaf: Certificate): Result<SpiffeId, X509SvidFailure> {
   const { subjectAltNames, subject, basicConstraints, keyUsage, extendedKeyUsage } = leaf;
