@@ -11,14 +11,19 @@ export type Draft = { name: string; pin?: string; seen: string; row: string };
 export const SEEN_ON = "2026-11-28";
 
 export const DRAFTS: readonly Draft[] = [
-  { name: "draft-carleton-workload-authz-grant", pin: "02", seen: "02", row: "CHG-D-6" },
+  { name: "draft-carleton-workload-authz-grant", pin: "02", seen: "02, its opening", row: "CHG-D-3" },
   { name: "draft-ietf-httpbis-rfc6265bis", pin: "22", seen: "22", row: "CHG-D-3" },
-  { name: "draft-ietf-oauth-client-id-metadata-document", pin: "02", seen: "03", row: "CHG-D-3" },
+  {
+    name: "draft-ietf-oauth-client-id-metadata-document",
+    pin: "02",
+    seen: "03, its opening",
+    row: "CHG-D-3",
+  },
   { name: "draft-ietf-oauth-deferred-token-response", pin: "01", seen: "01", row: "CHG-D-6" },
   { name: "draft-ietf-oauth-identity-assertion-authz-grant", pin: "04", seen: "05", row: "CHG-D-3" },
   { name: "draft-ietf-oauth-identity-chaining", pin: "17", seen: "17", row: "CHG-D-3" },
   { name: "draft-ietf-oauth-refresh-token-expiration", pin: "03", seen: "03", row: "CHG-D-8" },
-  { name: "draft-ietf-oauth-rfc7523bis", pin: "11", seen: "RFC 10070", row: "CHG-D-1" },
+  { name: "draft-ietf-oauth-rfc7523bis", pin: "11", seen: "RFC 10070, its opening", row: "CHG-D-3" },
   { name: "draft-ietf-oauth-rfc8725bis", pin: "09", seen: "10", row: "CHG-D-3" },
   { name: "draft-ietf-oauth-security-topics-update", pin: "02", seen: "03", row: "CHG-D-3" },
   { name: "draft-ietf-oauth-spiffe-client-auth", pin: "02", seen: "02", row: "CHG-D-3" },
