@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { encodeForm } from "../../../scripts/http-client.ts";
 import { JOBS_PER_AGENT_AND_SUBJECT_MAX } from "../../../src/limits/jobs.ts";
+import { shownIn } from "../../../src/people/flows/decision.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Exchanging } from "../../support/asking-agents.ts";
 import {
@@ -163,6 +164,18 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
   assert.equal(again.status, 400);
 });
 
+test("JOB-D-5 a job that was approved for one agent is not that of another agent with the same request", async () => {
+  const job = { title: "one of two", scopes: ["trips.read"], agents: [PLANNER, BOOKING] };
+  const asked = { user: "jules", scope: "trips.read", target: "https://api.example" };
+  const { browser, page } = await pageOf(await asking(job, asked), "jules");
+  await browser.decide(page);
+  const own = await asking(job, asked);
+  assert.equal(own.status, 200, own.text);
+  const another = await asking(job, { ...asked, path: "agents/booking" });
+  assert.deepEqual([another.status, another.body.mandate_job_id], [400, undefined], another.text);
+  assert.notEqual(linkIn(another), "");
+});
+
 test("JOB-D-2, JOB-D-4 a job that names no targets and scopes is bounded by the request, and by what the user leaves out", async () => {
   const asked = { user: "otto", scope: "trips.read trips.book" };
   const job = { title: "look at trips" };
@@ -221,6 +234,12 @@ test("JOB-D-5 the event of an approval has a digest of the words, the bounds and
     await digestOf("fay", { notAfter, agents: [BOOKING] }),
   ];
   assert.equal(new Set([first, ...others]).size, 5);
+});
+
+test("JOB-D-5 that digest has which boxes each further agent may use", () => {
+  const digestOf = (...may: string[]) =>
+    JSON.stringify(shownIn({ at: [], agents: [{ id: BOOKING, may: new Set(may) }], unasked: [] }));
+  assert.equal(new Set([digestOf(), digestOf("p0"), digestOf("p1"), digestOf("p0", "p1")]).size, 4);
 });
 
 test("JOB-D-5 that digest has what a rule gives in the job without asking, which is shown to one user alone", async () => {
