@@ -174,7 +174,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       assert.notEqual(linkIn(onward), "");
     });
 
-    test("DTR-6.4-3, DTR-D-5 a code lasts no longer than the token that the agent brought", async () => {
+    test("DTR-6.4-3, DTR-D-2, DTR-D-5 a code lasts no longer than the token that the agent brought", async () => {
       const user = "emil";
       const exp = Math.floor(world.nowMs() / 1000) + 40;
       const token = await provider.userToken(user, ISSUER, { scope: "trips.read", exp });
