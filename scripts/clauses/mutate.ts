@@ -5,10 +5,11 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Prng } from "../../test/support/prng.ts";
 import { prng } from "../../test/support/prng.ts";
+import type { Sources } from "../../test/support/run-folder.ts";
 import type { Mutation } from "./mutations.ts";
 import { mutationsByLine, mutationsOf } from "./mutations.ts";
 import type { Clause, Places, Source, Tree } from "./register.ts";
@@ -21,7 +22,7 @@ export type MutateOptions = { seed: number; minutes: number; clauses: number; an
 type Trial = { file: string; mutation: Mutation; ids: string[]; whole: string[] };
 type Outcome = "died" | "hung" | "NOT NOTICED" | "refused by the type check" | "no test ran";
 
-const RUN_TIMEOUT_MS = 300_000;
+const RUN_TIMEOUT_MS = 120_000;
 const LINGER_MS = 5000;
 
 /** Without packages, which are hard links: nothing that a test writes reaches the tree. */
@@ -50,20 +51,39 @@ const cost = (file: string): number => {
 };
 const byCost = (files: Iterable<string>): string[] => [...new Set(files)].sort((a, b) => cost(a) - cost(b));
 
-/** The test files that import one whose path ends so. */
-function importersOf(tests: readonly Source[], file: string): string[] {
-  const end = new RegExp(`from "(?:\\.{1,2}/)+(?:[^"]*/)?${RegExp.escape(file)}"`);
-  return tests.filter(({ text }) => end.test(text)).map((one) => one.file);
+/** The files that import each file. */
+function importers(sources: readonly Source[]): (file: string) => readonly string[] {
+  const by = new Map<string, string[]>();
+  for (const { file, text } of sources) {
+    for (const [, path = ""] of text.matchAll(/(?:from|import) "(\.[^"]+)"/g)) {
+      const imported = posix.join(posix.dirname(file), path);
+      by.set(imported, [...(by.get(imported) ?? []), file]);
+    }
+  }
+  return (file) => by.get(file) ?? [];
+}
+
+const isTest = (file: string): boolean => file.endsWith(".test.ts");
+
+/** The test files that import one of these, or else what imports it, and so on for a few steps. */
+function testsNear(files: readonly string[], of: (file: string) => readonly string[]): string[] {
+  let level = files;
+  for (let steps = 0; steps < 4; steps++) {
+    const tests = level.filter(isTest);
+    if (tests.length > 0) return byCost(tests);
+    level = [...new Set(level.flatMap(of))];
+  }
+  return [];
 }
 
 /** The test files in which tests of these ids run: tests that stand in another file run where it is imported. */
-function filesNaming(names: Places, tests: readonly Source[], ids: readonly string[]): string[] {
+function filesNaming(
+  names: Places,
+  of: (file: string) => readonly string[],
+  ids: readonly string[],
+): string[] {
   const found = ids.flatMap((id) => (names.get(id) ?? []).map(fileOf));
-  return byCost(
-    found.flatMap((file) =>
-      file.endsWith(".test.ts") ? [file] : importersOf(tests, file.split("/").at(-1) ?? file),
-    ),
-  ).filter((file) => file.endsWith(".test.ts"));
+  return byCost(found.flatMap((file) => (isTest(file) ? [file] : testsNear([file], of))));
 }
 
 /** A mutation of each of the clauses in an order that the seed gives: of a first line of all, then of a second. */
@@ -89,8 +109,16 @@ function trialsOfClauses({ register, code }: Tree, names: Places, random: Prng):
   return Array.from({ length: rounds }, (_, round) => mine.flatMap((one) => one[round] ?? [])).flat();
 }
 
-/** Mutations of any line; its tests are those of files that import the file, then those of the ids in it. */
-function* trialsAnywhere({ register, code, tests }: Tree, random: Prng): Iterable<Trial> {
+/** How many of the test files that import a file are run, and how far around a mutation ids are looked for. */
+const NEAR_FILES = 8;
+const NEAR_CHARACTERS = 1500;
+
+/** Mutations of any line; their tests are those of files that import the file, then those of the ids around it. */
+function* trialsAnywhere(
+  { register, code, tests }: Tree,
+  of: (file: string) => readonly string[],
+  random: Prng,
+): Iterable<Trial> {
   const idsOf = idFinder(register);
   const weighed = code
     .filter(({ file }) => isServer(file))
@@ -101,8 +129,12 @@ function* trialsAnywhere({ register, code, tests }: Tree, random: Prng): Iterabl
   for (;;) {
     const { source, mutation } = random.pick(weighed);
     const { file, text } = source;
-    const whole = importersOf(tests, file).filter((one) => one.endsWith(".test.ts"));
-    yield { file, mutation, ids: [...new Set(idsOf(text))], whole: byCost(whole) };
+    const ofStores = tests
+      .map((one) => one.file)
+      .filter((one) => /^test\/adapters\/store\/.*\.test\.ts$/.test(one));
+    const whole = file.endsWith(".sql") ? ofStores : testsNear([file], of).slice(0, NEAR_FILES);
+    const around = text.slice(Math.max(0, mutation.start - NEAR_CHARACTERS), mutation.end + NEAR_CHARACTERS);
+    yield { file, mutation, ids: [...new Set(idsOf(around))], whole };
   }
 }
 
@@ -120,12 +152,13 @@ function runFile(copy: string, options: readonly string[], file: string): Promis
   const kill = (): void => {
     if (run.pid !== undefined && run.exitCode === null) process.kill(-run.pid, "SIGKILL");
   };
+  let said = "";
   const hang = (): void => {
-    resolve("hung");
+    // Some files never end when the pattern leaves none of their tests.
+    resolve(/^\s*ok /m.test(said) ? "hung" : "no test ran");
     kill();
   };
   const timers = [setTimeout(hang, RUN_TIMEOUT_MS)];
-  let said = "";
   run.stdout.on("data", (part) => {
     said += part;
     if (timers.length === 1 && /^\s*not ok /m.test(said)) timers.push(setTimeout(kill, LINGER_MS));
@@ -158,11 +191,14 @@ function writer(copy: string): (file: string, text: string) => void {
   const cache = join(copy, "node_modules/.cache/sources");
   const whole = readFileSync(cache);
   const start = whole.indexOf("\n");
-  const places: Record<string, unknown> = JSON.parse(whole.toString("utf8", 0, start));
+  const { places, packages }: Sources = JSON.parse(whole.toString("utf8", 0, start));
   return (file, text) => {
     writeFileSync(join(copy, file), text);
-    const { [pathToFileURL(join(copy, file)).href]: _, ...others } = places;
-    writeFileSync(cache, Buffer.concat([Buffer.from(JSON.stringify(others)), whole.subarray(start)]));
+    const { [pathToFileURL(join(copy, file)).href]: place, ...others } = places;
+    if (place === undefined && file.endsWith(".ts"))
+      throw new Error(`${file} is not among the texts of the run`);
+    const head = JSON.stringify({ places: others, packages });
+    writeFileSync(cache, Buffer.concat([Buffer.from(head), whole.subarray(start)]));
   };
 }
 
@@ -209,6 +245,7 @@ export async function* mutate(root: string, tree: Tree, options: MutateOptions):
   const end = Date.now() + minutes * 60_000;
   const random = prng(seed);
   const names = findNames(tree.register, tree.tests);
+  const of = importers([...tree.code, ...tree.tests]);
   yield `seed ${seed}, at most ${minutes} minutes and ${clauses} mutants`;
   const copy = copyTree(root);
   // Of the copy, so that its caches are written there.
@@ -223,13 +260,13 @@ export async function* mutate(root: string, tree: Tree, options: MutateOptions):
   const documents = new Map(
     [...tree.register].flatMap(([name, document]) => document.clauses.map(({ id }) => [id, name] as const)),
   );
-  const trials = anywhere ? trialsAnywhere(tree, random) : trialsOfClauses(tree, names, random);
+  const trials = anywhere ? trialsAnywhere(tree, of, random) : trialsOfClauses(tree, names, random);
   let done = 0;
   try {
     for (const trial of trials) {
       if (done === clauses || Date.now() > end) break;
       const { file, mutation, ids } = trial;
-      const named = filesNaming(names, tree.tests, ids);
+      const named = filesNaming(names, of, ids);
       const { text = "" } = tree.code.find((source) => source.file === file) ?? {};
       if (done === 0 && !anywhere && (await runTests(copy, [], named.slice(0, 1))) !== "NOT NOTICED")
         throw new Error(`a test of ${named[0]} fails without a mutation`);
@@ -239,11 +276,11 @@ export async function* mutate(root: string, tree: Tree, options: MutateOptions):
       write(file, text);
       done++;
       const line = text.slice(0, start).split("\n").length;
-      const of = anywhere ? file : (ids[0] ?? "");
+      const shown = anywhere ? file : (ids[0] ?? "");
       count("total", outcome);
-      count(anywhere ? file.split("/").slice(0, 2).join("/") : (documents.get(of) ?? ""), outcome);
+      count(anywhere ? file.split("/").slice(0, 2).join("/") : (documents.get(shown) ?? ""), outcome);
       const place = `${file}:${line}`;
-      yield `${outcome}: ${anywhere ? place : `${of} ${place}`} ${what}: ${short(text.slice(start, stop))}`;
+      yield `${outcome}: ${anywhere ? place : `${shown} ${place}`} ${what}: ${short(text.slice(start, stop))}`;
     }
   } finally {
     await globalTeardown();
