@@ -66,8 +66,6 @@ function clone(): string {
   return folder;
 }
 
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
 test("npm start creates a profile, tells no problem, and prints a command that works as printed", async (t) => {
   const folder = clone();
   const [port = 0, idpPort = 0, mtlsPort = 0] = await freePorts(3);
@@ -431,18 +429,22 @@ test("SIGTERM finishes requests in progress, accepts no new ones, and exits with
       `Authorization: ${CREDENTIALS.authorization}`,
       "Content-Type: application/x-www-form-urlencoded",
       `Content-Length: ${body.length}`,
+      // Its answer says that the head has arrived.
+      "Expect: 100-continue",
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n${body.slice(0, 10)}`);
-    // It has no other sign that the head has arrived.
-    await sleep(300);
+    await once(socket, "readable");
+    assert.match(String(socket.read()), /^HTTP\/1\.1 100 /);
     world.server.child.kill("SIGTERM");
-    await sleep(100);
+    const isRefused = () =>
+      world.token({ grant_type: "client_credentials" }, CREDENTIALS).then(
+        () => false,
+        ({ code }) => code === "ECONNREFUSED",
+      );
+    await until(isRefused, "no new connection is taken");
     socket.write(body.slice(10));
     const answer = (await socket.toArray()).join("");
     assert.match(answer, /^HTTP\/1\.1 200 /);
-    await assert.rejects(world.token({ grant_type: "client_credentials" }, CREDENTIALS), {
-      code: "ECONNREFUSED",
-    });
     assert.equal(await world.server.stop(), 0);
   } finally {
     socket.destroy();
