@@ -79,7 +79,10 @@ before(async () => {
   world = await makeWorld(
     {
       trustedIssuers: Object.fromEntries(trusted),
-      clients: { app: { method: "private_key_jwt", jwks: { keys: [ec.jwk] } } },
+      clients: {
+        app: { method: "private_key_jwt", jwks: { keys: [ec.jwk] } },
+        old: { method: "private_key_jwt", jwks: { keys: [rsa.jwk] } },
+      },
       targets: [{ names: [API], scopes: ["read"] }],
       policies: [
         {
@@ -121,10 +124,10 @@ for (const [index, [name, , signs, alg, refused]] of sets.entries()) {
   });
 }
 
-const assertion = (key: typeof ec, lifeSeconds: number, jti = "j"): string =>
+const assertion = (key: typeof ec, lifeSeconds: number, jti = "j", client = "app"): string =>
   forge(key, {
-    iss: "app",
-    sub: "app",
+    iss: client,
+    sub: client,
     aud: ISSUER,
     iat: seconds(),
     exp: seconds() + lifeSeconds,
@@ -145,4 +148,14 @@ test("RFC7523-D-1 with the signature of another it is told as any failure, and t
   const answer = await send(assertion(other, 600, "other"));
   assert.deepEqual([answer.status, answer.body.error_description], [400, "client authentication failed"]);
   assert.equal(await reasonOf(answer), "jwt_lifetime_too_long");
+});
+
+test("JWKS-D-3 a client's RSA key without alg verifies RS256 alone", async () => {
+  const { status, body } = await send(assertion({ ...rsa, alg: "PS256" }, 60, "ps", "old"));
+  assert.deepEqual([status, body.error], [400, "invalid_client"]);
+  const answer = await send(assertion(rsa, 60, "rs", "old"));
+  assert.deepEqual(
+    [answer.status, answer.body.error_description],
+    [400, "the client may not use this grant_type"],
+  );
 });

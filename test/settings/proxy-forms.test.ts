@@ -73,6 +73,7 @@ const cases: readonly (readonly [string, ProxyForm, string, unknown])[] = [
   ["PXC-D-8 a Hash that is none", "xfcc", `Hash=;Cert="${envoy(A)}"`, "client_cert_contradicts"],
   ["PXC-D-8 Hash and URI alone", "xfcc", `Hash=${hash(A)};URI=spiffe://a.example/w`, "client_cert_left_out"],
   ["PXC-D-8 Cert without quotes", "xfcc", `Cert=${envoy(A)}`, "client_cert_malformed"],
+  ["PXC-D-8 Cert in other letters than quotes", "xfcc", `Cert=x${envoy(A)}x`, "client_cert_malformed"],
   ["PXC-D-6 two blocks in Cert", "xfcc", `Cert="${envoy(A, B)}"`, "client_cert_repeated"],
   ["PXC-D-4 a second element", "xfcc", `Cert="${envoy(B)}",Cert="${envoy(A)}"`, "client_cert_repeated"],
   ["PXC-D-4 a second line", "xfcc", `By=a;Cert="${envoy(B)}", Cert="${envoy(A)}"`, "client_cert_repeated"],

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
@@ -586,6 +587,20 @@ async function loadAndStop(
 }
 
 const down = (path: string): void => void pages.set(path, { status: 503, body: "" });
+
+test("JWKS-D-3 an RSA key without alg verifies PS256 in the key set of an issuer alone", async (t) => {
+  const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const where = serve("/rsa", { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "r" }] });
+  for (const [kind, want] of [
+    ["issuer_keys", true],
+    ["client_keys", false],
+  ] as const) {
+    const { sources } = await open(t, (options) => jwksSources(kind, options));
+    sources.configure(new Map([[ISSUER, where]]));
+    assert.equal((await sources.key(ISSUER, header("r", "PS256"))).ok, want, kind);
+    assert.equal((await sources.key(ISSUER, header("r", "RS256"))).ok, true, kind);
+  }
+});
 
 const outages: [
   what: string,
