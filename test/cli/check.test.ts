@@ -369,7 +369,7 @@ test("STORE-D-22 check and the start say which replication PostgreSQL has, and w
   );
 });
 
-test("the role at PostgreSQL is looked at: a superuser is warned of, an owner is told that less is enough", async (t) => {
+test("the role at PostgreSQL is looked at: a superuser is warned of, an owner is told that less is enough, and what is missing is named", async (t) => {
   const server = await sharePostgres();
   t.after(server.stop);
   const url = new URL(await freshDatabase(server));
@@ -386,6 +386,12 @@ test("the role at PostgreSQL is looked at: a superuser is warned of, an owner is
   Object.assign(url, { username: role, password: "checks" });
   const told = (await says()).find((one) => one.startsWith(`"${role}" has the rights that a server needs`));
   assert.match(told ?? "", /, and more: .*; revoke update, truncate on event from "checks_/);
+  await sql`revoke all on all tables in schema public from ${sql(role)}`;
+  const lacking = (await says()).find((one) => one.startsWith(`"${role}" lacks rights`));
+  assert.match(
+    lacking ?? "",
+    /lacks rights, which the owner gives: grant .* on checkpoint to .*; grant .* on token to /,
+  );
   await sql`drop owned by ${sql(role)}`;
   await sql`drop role ${sql(role)}`;
 });
