@@ -29,6 +29,11 @@ export const missingPrograms = (): readonly string[] =>
     (program) => spawnSync(program, ["--version"]).error !== undefined,
   );
 
+export const patroniVersion = (): readonly number[] => {
+  const { stdout } = spawnSync("patroni", ["--version"], { encoding: "utf8" });
+  return (/\d+(\.\d+)+/.exec(stdout)?.[0] ?? "").split(".").map(Number);
+};
+
 export type Member = {
   name: string;
   /** Where others reach its PostgreSQL: by its network. */

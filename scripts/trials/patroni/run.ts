@@ -8,9 +8,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { until } from "../../../test/support/until.ts";
 import type { Cluster, Member } from "./cluster.ts";
-import { missingPrograms, startCluster } from "./cluster.ts";
+import { missingPrograms, patroniVersion, startCluster } from "./cluster.ts";
 import type { Load } from "./load.ts";
-import { startLoad } from "./load.ts";
+import { PER_SECOND, startLoad } from "./load.ts";
 import type { Site } from "./site.ts";
 import { openSite } from "./site.ts";
 
@@ -34,7 +34,15 @@ type Scene = {
   heal?(cluster: Cluster, leader: Member): void;
   /** Without the last moment the store goes back. */
   loses?: true;
+  /** Wakes the manager of a leader that was replaced. */
+  wakes?: true;
 };
+
+/**
+ * Before it a leader whose daemon was paused took the lock back from the one that was promoted meanwhile, where etcd is asked
+ * by its third version: what that one had written was lost, in synchronous mode too (patroni/patroni#2689).
+ */
+const KEEPS_LOCK = [3, 0, 3];
 
 const kill = (cluster: Cluster, leader: Member): void => {
   cluster.signal(leader, "daemon", "SIGKILL");
@@ -59,6 +67,7 @@ const SCENES: readonly Scene[] = [
   },
   {
     name: `leader paused for ${PAUSED_MS / 1000} s`,
+    wakes: true,
     async happen(cluster, leader) {
       for (const part of ["daemon", "postgres"] as const) cluster.signal(leader, part, "SIGSTOP");
       await sleep(PAUSED_MS);
@@ -67,6 +76,7 @@ const SCENES: readonly Scene[] = [
   },
   {
     name: `daemon alone paused for ${PAUSED_MS / 1000} s`,
+    wakes: true,
     async happen(cluster, leader) {
       cluster.signal(leader, "daemon", "SIGSTOP");
       await sleep(PAUSED_MS);
@@ -117,15 +127,22 @@ export async function* runPatroni(rounds: number): AsyncIterable<string> {
     return;
   }
   const part = process.env.MANDATE_TRIAL_SCENE ?? "";
+  const version = patroniVersion();
+  const keepsLock = KEEPS_LOCK.map((least, at) => Math.sign((version[at] ?? 0) - least)).find(Boolean) !== -1;
+  yield `Patroni ${version.join(".")}, ${PER_SECOND} requests/s beside ${FAMILIES} users who refresh`;
   for (let round = 0; round < rounds; round++) {
     for (const { synchronous, ways } of PLAN) {
       const mode = synchronous ? "synchronous" : "asynchronous";
       const wanted = ways.flatMap(({ way, scenes }) => scenes.map((scene) => ({ way, scene })));
-      const chosen = wanted.filter(({ way, scene }) => `${mode}, ${way}: ${scene.name}`.includes(part));
+      const chosen = wanted.filter(({ way, scene }) => ` ${mode}, ${way}: ${scene.name}`.includes(part));
       if (chosen.length === 0) continue;
       const cluster = await startCluster(synchronous);
       try {
         for (const { way, scene } of chosen) {
+          if (scene.wakes && !keepsLock) {
+            yield `${mode}, ${way}: ${scene.name}: not run: Patroni before ${KEEPS_LOCK.join(".")} loses what was committed`;
+            continue;
+          }
           const { line, wrong } = await play(cluster, way, scene, synchronous);
           yield `${mode}, ${way}: ${scene.name}: ${line}`;
           assert.deepEqual(wrong, [], `${scene.name}: ${wrong.join("; ")}`);
