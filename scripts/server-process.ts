@@ -11,6 +11,7 @@ import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { whyNotFree } from "../src/adapters/free-ports.ts";
+import { endsWithThis } from "./guard.ts";
 
 /** The folder of the program that is started: these sources, or a release (`MANDATE_RELEASE`). */
 export const PROGRAM = resolve(process.env.MANDATE_RELEASE ?? join(import.meta.dirname, ".."));
@@ -71,10 +72,12 @@ export function launchServer(
   ];
   const limited = filesMax === undefined ? [] : ["sh", "-c", `ulimit -n ${filesMax}; exec "$0" "$@"`];
   const [program = "", ...words] = [...limited, process.execPath, ...flags];
-  const child = spawn(program, [...words, MAIN, "--config", configFile], {
-    stdio: ["ignore", stdout ?? "pipe", "pipe"],
-    env: { ...process.env, ...environment },
-  });
+  const child = endsWithThis(
+    spawn(program, [...words, MAIN, "--config", configFile], {
+      stdio: ["ignore", stdout ?? "pipe", "pipe"],
+      env: { ...process.env, ...environment },
+    }),
+  );
   const lines: string[] = [];
   const errors: string[] = [];
   if (child.stderr !== null) createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));

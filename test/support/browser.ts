@@ -11,6 +11,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { brotliDecompressSync } from "node:zlib";
+import { endsWithThis } from "../../scripts/guard.ts";
 
 const CACHE = join(import.meta.dirname, "../../node_modules/.cache");
 const START_MS = 120_000;
@@ -86,15 +87,13 @@ export async function startChromium(hosts: Record<string, number>): Promise<Chro
     fonts,
     `<?xml version="1.0"?><fontconfig><dir>${folder}/fonts</dir><cachedir>${profile}/fonts</cachedir></fontconfig>`,
   );
-  const child = spawn(program, flags, {
-    stdio: ["ignore", "ignore", "pipe"],
-    env: {
-      ...process.env,
-      HOME: profile,
-      LD_LIBRARY_PATH: [process.env.LD_LIBRARY_PATH, join(folder, "lib")].filter(Boolean).join(":"),
-      FONTCONFIG_FILE: fonts,
-    },
-  });
+  const libraries = [process.env.LD_LIBRARY_PATH, join(folder, "lib")].filter(Boolean).join(":");
+  const child = endsWithThis(
+    spawn(program, flags, {
+      stdio: ["ignore", "ignore", "pipe"],
+      env: { ...process.env, HOME: profile, LD_LIBRARY_PATH: libraries, FONTCONFIG_FILE: fonts },
+    }),
+  );
   const end = async (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) {
       const exited = once(child, "exit");

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { until } from "../../../test/support/until.ts";
+import { endsWithThis } from "../../guard.ts";
 import { freePorts } from "../../server-process.ts";
 
 const PROGRAMS = process.env.MANDATE_TRIAL_POSTGRES ?? "/usr/lib/postgresql/15/bin";
@@ -73,7 +74,7 @@ export async function startCluster(isSynchronous: boolean): Promise<Cluster> {
     const out = openSync(join(folder, `${log}.log`), "a");
     const user = isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {};
     const options: SpawnOptions = { ...user, cwd: folder, stdio: ["ignore", out, out], detached: true };
-    return spawn(program, words, { ...options, env: { PATH: process.env.PATH, HOME: folder } });
+    return endsWithThis(spawn(program, words, { ...options, env: { PATH: process.env.PATH, HOME: folder } }));
   };
   const [client = 0, peer = 0, balanced = 0, ...ports] = await freePorts(3 + 5 * NAMES.length);
   const clientUrl = `http://127.0.0.1:${client}`;
@@ -133,7 +134,7 @@ export async function startCluster(isSynchronous: boolean): Promise<Cluster> {
       [rest, restInner],
       [store, client],
     ];
-    const network = fork(join(import.meta.dirname, "relay.ts"), [JSON.stringify(ways)]);
+    const network = endsWithThis(fork(join(import.meta.dirname, "relay.ts"), [JSON.stringify(ways)]));
     const member: Member = { name, port, inner };
     return {
       member,
