@@ -535,11 +535,6 @@ for (const [what, argument, first] of [
     "--exceptions",
     /^exceptions: \d+\n[A-Z]\S+ \S+ exception: .+\n {4}note: ./,
   ],
-  [
-    "the question which drafts are followed",
-    "--drafts",
-    /^drafts: \d+, .+\n(.*\n)*draft-\S+: not followed, /,
-  ],
   ["the question how it is used", "--help", /^npm run clauses /],
 ] as const) {
   test(`npm run clauses takes ${what}`, () => {

@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("conformance/{contests,kill}");
+await runFiles("conformance/{contests,kill,neighbours,throttle}");
