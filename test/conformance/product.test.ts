@@ -273,7 +273,10 @@ for (const [how, sent] of SCOPES) {
       }),
       ...optional(sent, "trips.read"),
     });
-    assertToken(answer, { sub: planner, aud: API, client_id: planner, scope: "trips.read" });
+    const expected = { sub: planner, aud: API, client_id: planner, scope: "trips.read" };
+    const { jti } = claimsOf(assertToken(answer, expected));
+    const event = (await world.events()).find(({ granted }) => granted?.jti === jti);
+    assert.partialDeepStrictEqual(event?.client, { aud: ISSUER, kid: "td-1", typ: "JWT" });
   });
 
   test(`PROD-4.1v5-1, PROD-4.1v5-5, PROD-0-1, PROD-1.4-1, PROD-4.1-3, PROD-4.1-4 variant 5, delegation, ${how}`, async () => {
