@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, "../..");
 
 export async function runRandom(times: number): Promise<readonly string[]> {
   const files = globSync("test/**/*.test.ts", { cwd: ROOT }).filter((file) =>
-    /(?:support\/rounds|contracts?)\.ts"/.test(readFileSync(join(ROOT, file), "utf8")),
+    /support\/rounds\.ts"|\btest(?:Contracts|Contested|Store)\(/.test(readFileSync(join(ROOT, file), "utf8")),
   );
   const env = { ...process.env, MANDATE_TEST_TIMES: String(times) };
   const options = ["--disable-warning=ExperimentalWarning", "--test", "--test-reporter=tap"];
