@@ -262,9 +262,12 @@ export async function* mutate(root: string, tree: Tree, options: MutateOptions):
   );
   const trials = anywhere ? trialsAnywhere(tree, of, random) : trialsOfClauses(tree, names, random);
   let done = 0;
+  let isStopped = false;
+  // The copy is removed then, behind the mutant that runs.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => (isStopped = true));
   try {
     for (const trial of trials) {
-      if (done === clauses || Date.now() > end) break;
+      if (isStopped || done === clauses || Date.now() > end) break;
       const { file, mutation, ids } = trial;
       const named = filesNaming(names, of, ids);
       const { text = "" } = tree.code.find((source) => source.file === file) ?? {};
