@@ -89,11 +89,10 @@ function unmetRow(document: string, clauses: readonly Clause[]): Html {
 `;
 }
 
-function draftRow({ name, pin, seen, row }: Draft, byId: ReadonlyMap<string, Clause>): Html {
-  const { note, summary } = byId.get(row) ?? {};
-  return html`<tr><th scope="row">${name}</th><td>${pin ?? "not followed"}</td><td>${seen}</td><td>${reference(row)} ${pin === seen ? "" : (note ?? summary)}</td></tr>
+/** Its name leads to the row that says why it is not followed, or not in the newest revision. */
+const draftRow = ({ name, pin, seen, row }: Draft): Html =>
+  html`<tr><th scope="row"><a href="#${row}">${name}</a></th><td>${pin ?? "not followed"}</td><td>${seen}</td></tr>
 `;
-}
 
 /** An anchor that is the target hides what is not of its kind, so that the filters need no script. */
 const HIDING = Object.keys(FILTERS)
@@ -117,7 +116,7 @@ article:target { outline: 3px solid var(--link); } article p { margin: .25rem 0;
 .kind { border: 1px solid; border-radius: 4px; font-size: .8125rem; padding: 0 .35rem; white-space: nowrap; }
 .behaviour .kind, .structure .kind, .row .kind, .advice .kind { color: var(--good); } .decision .kind, .stricter .kind { color: var(--mild); } .exception .kind, .planned .kind { color: var(--bad); }
 .failed { border-color: var(--bad); } .table { overflow-x: auto; } .table:focus-visible { outline: 2px solid var(--link); }
-table { overflow-wrap: normal; border-collapse: collapse; font-size: .875rem; width: 100%; } th, td { border-bottom: 1px solid var(--line); min-width: 6rem; padding: .25rem .5rem; text-align: left; vertical-align: top; }
+table { overflow-wrap: normal; border-collapse: collapse; font-size: .875rem; width: 100%; } th, td { border-bottom: 1px solid var(--line); min-width: 4.5rem; padding: .25rem .5rem; text-align: left; vertical-align: top; }
 input { font: inherit; padding: .4rem; width: 100%; } [hidden] { display: none !important; }
 td a { white-space: nowrap; }
 ${HIDING}
@@ -138,7 +137,6 @@ const HEAD = `<!doctype html>
 export function registerPage(shown: Shown): string {
   const { register, lines, drafts, shownBy } = shown;
   const all = allClauses(register);
-  const byId = new Map(all.map((clause) => [clause.id, clause]));
   const numbers = new Map<string, number>();
   for (const clause of all) {
     const outcome = shown.evidence.get(clause.id) === "failed" ? ["failed"] : [];
@@ -166,8 +164,8 @@ ${document.clauses.map((clause) => article(clause, shown))}</section>
 )}</main>
 <h2 id="not-met">Not met</h2><div class="table" tabindex="0" role="group" aria-labelledby="not-met"><table><thead><tr><th scope="col">document</th><th scope="col">MUST</th><th scope="col">SHOULD</th><th scope="col">MAY</th></tr></thead><tbody>
 ${[...register].map(([one, { clauses }]) => unmetRow(one, clauses))}</tbody></table></div>
-<h2 id="drafts">Drafts</h2><p class="why">The newest revisions were looked for on ${SEEN_ON}.</p><div class="table" tabindex="0" role="group" aria-labelledby="drafts"><table><thead><tr><th scope="col">draft</th><th scope="col">followed</th><th scope="col">seen</th><th scope="col">row</th></tr></thead><tbody>
-${drafts.map((draft) => draftRow(draft, byId))}</tbody></table></div>
+<h2 id="drafts">Drafts</h2><p class="why">The newest revisions were looked for on ${SEEN_ON}; each name leads to the row with the reason.</p><div class="table" tabindex="0" role="group" aria-labelledby="drafts"><table><thead><tr><th scope="col">draft</th><th scope="col">followed</th><th scope="col">seen</th></tr></thead><tbody>
+${drafts.map(draftRow)}</tbody></table></div>
 `;
   return `${HEAD}${body}<script>${SCRIPT}</script></body></html>\n`;
 }
