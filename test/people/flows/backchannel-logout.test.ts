@@ -129,6 +129,11 @@ test("OIDCB-2.6-4, OIDCB-2.1-2 a logout with a sid ends what agents exchanged of
   assert.deepEqual([await given(desk), (await given(phone)) === "nothing"], ["nothing", false]);
 });
 
+test("OIDCB-D-1 a logout token is accepted with its type, with that of a JWT, and without one", async () => {
+  for (const typ of ["logout+jwt", "JWT", undefined])
+    assert.equal((await send(await provider.logoutToken({ sid: "unknown" }, { typ }))).status, 200, `${typ}`);
+});
+
 test("OIDCB-D-2 a logout of a session that is not known here is accepted", async () => {
   assert.equal((await send(await provider.logoutToken({ sid: "unknown" }))).status, 200);
 });
