@@ -57,7 +57,7 @@ export async function beginSession(
   // session whose other reads it sends to a standby.
   const [state] = await sql<{ readOnly: boolean; canCommit: boolean }[]>`
     select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "readOnly",
-      to_regprocedure('pg_logical_emit_message(boolean,text,text)') is not null as "canCommit"`;
+      exists (select from pg_proc where proname = 'pg_logical_emit_message') as "canCommit"`;
   if (state?.readOnly) throw onlyReads();
   // STORE-D-7: a message that is in no table, and that waits as each commit does. Other engines may not have it.
   if (isOneOfSeveral && state?.canCommit) await sql.unsafe(COMMIT);

@@ -12,6 +12,7 @@ import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { Postgres } from "../../../support/postgres.ts";
 import { startPostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
+import { until } from "../../../support/until.ts";
 import { assertShort, stretch } from "../../../support/yardstick.ts";
 import { makeEvent } from "../store.contract.ts";
 
@@ -82,6 +83,16 @@ describe("STORE-D-7 a list of hosts", () => {
     const sql = postgres(leader?.url ?? "", { max: 1 });
     await sql`alter system set synchronous_standby_names = 'promoted'`;
     await sql`select pg_reload_conf()`;
+    // The server takes the setting a moment later: until then, it commits.
+    const other = postgres(leader?.url ?? "", { max: 1 });
+    const commit = async (): Promise<never> => {
+      for (;;) await other`select pg_logical_emit_message(true, 'test', '')`;
+    };
+    const committing = commit().catch(() => undefined);
+    const waiting = () => sql`select from pg_stat_activity where wait_event = 'SyncRep'`;
+    await until(async () => (await waiting()).length > 0, "a commit waits for the standby");
+    await other.end({ timeout: 0 });
+    await committing;
     await sql.end();
     const store = await open(t, [hostOf(leader?.url ?? ""), hostOf(standby?.url ?? "")]);
     // The record before it is in the promoted one alone.
