@@ -219,7 +219,7 @@ function tickedBy({ at, agents }: Choice, ticks: Ticks) {
     if (id !== first?.id && !ticks.all && !ticks.agents.includes(id)) continue;
     for (const { target, permissions, limits } of at) {
       const within = limits
-        .filter(({ box }) => ticks.details.includes(box))
+        .filter(({ box }) => ticks.all || ticks.details.includes(box))
         .map(({ detail }) => JSON.stringify(detail));
       for (const { box, scope } of permissions) {
         if (!may.has(box) || !(ticks.all || ticks.scopes.includes(box))) continue;

@@ -6,6 +6,7 @@ import { choicePage } from "../../scripts/stand-in.ts";
 import type { EventView } from "../../src/people/pages/account-events.ts";
 import type { AccountView } from "../../src/people/pages/account-page.ts";
 import { accountPage } from "../../src/people/pages/account-page.ts";
+import { weekOf } from "../../src/people/pages/account-week.ts";
 import type { AskView } from "../../src/people/pages/ask-page.ts";
 import { askPage } from "../../src/people/pages/ask-page.ts";
 import type { ConsentView } from "../../src/people/pages/consent-page.ts";
@@ -26,40 +27,34 @@ type ViewAt = ConsentView["at"][number];
 const asked = (
   target: ViewAt["target"],
   scopes: readonly (readonly [scope: string, sentence: Worded])[],
-  limits: ViewAt["limits"][number]["detail"][] = [],
+  limits: readonly Omit<ViewAt["limits"][number], "box">[] = [],
 ): ViewAt => ({
   target,
   permissions: scopes.map(([scope, sentence]) => ({ box: scope, scope, sentence })),
-  limits: limits.map((detail, index) => ({ box: String(index), detail })),
+  limits: limits.map((one, index) => ({ box: String(index), ...one })),
 });
 
 const NOTES = { title: "Notes", host: "notes.example" };
 const TRIPS = { title: "Trips", host: "api.example" };
+const ARCHIVE = { title: "Archive", host: "archive.example" };
+const READ_TRIPS = { en: "read your trips", de: "Ihre Reisen lesen" };
+const BOOK_TRIPS = {
+  en: "book trips for you, which your company pays",
+  de: "Reisen für Sie buchen, die Ihre Firma bezahlt",
+};
+const READ_NOTES = { en: "read your notes", de: "Ihre Notizen lesen" };
+const CHANGE_NOTES = {
+  en: "change your notes, which your team can read",
+  de: "Ihre Notizen ändern, die Ihr Team lesen kann",
+};
 const NOTES_SCOPES = [
-  ["notes.read", { en: "read your notes", de: "Ihre Notizen lesen" }],
-  [
-    "notes.write",
-    {
-      en: "change your notes, and show them to others of the company who use the same notebook",
-      de: "Ihre Notizen ändern und Kollegen zeigen, die dasselbe Notizbuch benutzen",
-    },
-  ],
+  ["notes.read", READ_NOTES],
+  ["notes.write", CHANGE_NOTES],
 ] as const;
 const TRIPS_SCOPES = [
-  ["trips.read", { en: "read your trips", de: "Ihre Reisen lesen" }],
-  [
-    "trips.book",
-    {
-      en: "book trips for you, which your company pays",
-      de: "Reisen für Sie buchen, die Ihre Firma bezahlt",
-    },
-  ],
+  ["trips.read", READ_TRIPS],
+  ["trips.book", BOOK_TRIPS],
 ] as const;
-
-const READ_TRIPS = { en: "read your trips", de: "Ihre Reisen lesen" };
-const BOOK_TRIPS = { en: "book trips for you", de: "Reisen für Sie buchen" };
-const READ_NOTES = { en: "read your notes", de: "Ihre Notizen lesen" };
-const CHANGE_NOTES = { en: "change your notes", de: "Ihre Notizen ändern" };
 const WEATHER_HERE = { en: "read the weather where you are", de: "das Wetter an Ihrem Ort lesen" };
 const WEATHER = { en: "read the weather", de: "das Wetter lesen" };
 
@@ -102,18 +97,37 @@ export const LOOPBACK: ConsentView = {
   agents: [SORTING, { id: "spiffe://td.example/teams/research/agents/of-a-long-name-0123456789" }],
 };
 
-/** One object with each kind of value, some of which would speak for the page. */
-const LIMITS: ViewAt["limits"][number]["detail"][] = [
+const PAYMENTS: readonly Omit<ViewAt["limits"][number], "box">[] = [
   {
-    title: { en: "Invoices", de: "Rechnungen" },
-    fields: [
-      { label: { en: "may", de: "darf" }, value: ["read", "pay"] },
-      { label: { en: "invoice", de: "Rechnung" }, value: ["inv-2207\u202e\u201d <b>x</b>"] },
-      { label: { en: "until", de: "bis" }, value: { atSeconds: 1_800_000_000 } },
-      { label: { en: "read only", de: "nur lesen" }, value: true },
-    ],
+    type: "payment",
+    governs: ["trips.book"],
+    detail: {
+      title: { en: "Payments", de: "Zahlungen" },
+      fields: [
+        { label: { en: "up to", de: "bis" }, value: { amount: "500.00", unit: "EUR" } },
+        { label: { en: "to", de: "an" }, value: ["TAP Air Portugal"] },
+      ],
+    },
   },
-  { title: "https://ledger.example/rar/invoice", fields: [{ label: "actions", value: ["pay"] }] },
+];
+
+const stay = (fields: ViewAt["limits"][number]["detail"]["fields"]): (typeof PAYMENTS)[number] => ({
+  type: "stay",
+  governs: ["trips.book"],
+  detail: { title: { en: "Stay", de: "Aufenthalt" }, fields },
+});
+
+/** Objects with each kind of value, one alone of its type and two of another, some of which would speak for the page. */
+const LIMITS: typeof PAYMENTS = [
+  ...PAYMENTS,
+  stay([
+    { label: { en: "at", de: "in" }, value: ["Lisbon", "Porto"] },
+    { label: { en: "until", de: "bis" }, value: { atSeconds: 1_800_000_000 } },
+  ]),
+  stay([
+    { label: { en: "at", de: "in" }, value: ["Rome\u202e\u201d <b>x</b>"] },
+    { label: { en: "with breakfast", de: "mit Frühstück" }, value: true },
+  ]),
 ];
 
 /** An agent that a long chain of others leads to. */
@@ -174,16 +188,6 @@ const THREE: NonNullable<AskView["job"]>["participants"] = [
   },
 ];
 
-const PAYMENTS: ViewAt["limits"][number]["detail"][] = [
-  {
-    title: { en: "Payments", de: "Zahlungen" },
-    fields: [
-      { label: { en: "up to", de: "bis" }, value: { amount: "500.00", unit: "EUR" } },
-      { label: { en: "to", de: "an" }, value: ["TAP Air Portugal"] },
-    ],
-  },
-];
-
 const LONG: ConsentView = {
   ...CONSENT,
   client: { id: `${"a-long-label-of-a-host.".repeat(5)}claude.ai.example.net:8443`, isHost: true },
@@ -196,18 +200,53 @@ const agent = (name: string, title: string): EventView["parties"][number] => ({
   naming: { given: { title } },
 });
 
-/** What the user does has no agent; the others act alone, for each other, or for one of another company. */
-const partiesIn = (kind: string, index: number): EventView["parties"] =>
-  /signed|ended/.test(kind)
-    ? []
-    : ([
-        [agent("planner", "Planner"), agent("booking", "Booking agent"), agent("crew", "Crew agent")],
-        [agent("planner", "Planner")],
-        [
-          { id: "spiffe://partner.example/agents/travel", toldBy: { id: "https://as.partner.example" } },
-          SORTING,
-        ],
-      ][index % 3] ?? []);
+const [PLANNER, BOOKING] = [agent("planner", "Planner"), agent("booking", "Booking agent")];
+
+/** What each agent does, and the way that led to it; what the user does has no agent. */
+const ACTORS: readonly Pick<EventView, "parties" | "permissions">[] = [
+  { parties: [WEB_APP, PLANNER, BOOKING], permissions: [{ target: TRIPS, sentences: [READ_TRIPS] }] },
+  { parties: [WEB_APP], permissions: [{ target: NOTES, sentences: [READ_NOTES] }] },
+  {
+    parties: [
+      { id: "spiffe://partner.example/agents/travel", toldBy: { id: "https://as.partner.example" } },
+      SORTING,
+    ],
+    permissions: [{ target: ARCHIVE, sentences: [] }],
+  },
+];
+
+const ACTING = /^(?:acted|token_given|grant_redeemed|renewed_elsewhere)/;
+
+/** As the server finds it in the same trail. */
+function lastUseIn(events: readonly EventView[], id: string): AccountView["allowed"][number]["lastUse"] {
+  const found = events.find(({ kind, parties }) => ACTING.test(kind) && parties.at(-1)?.id === id);
+  return found === undefined ? "none" : { atMs: found.atMs };
+}
+
+const weekIn = (events: readonly EventView[], nowSeconds: number): ReturnType<typeof weekOf> =>
+  weekOf(
+    events.map(({ kind, atMs, parties }) => ({
+      ...{ kind, timeMs: atMs, targets: [], scopes: [] },
+      agents: parties.map(({ id }) => ({ id })),
+    })),
+    false,
+    nowSeconds,
+    "Europe/Berlin",
+  );
+
+const NOW = Date.UTC(2026, 10, 22, 9) / 1000;
+
+/** All that may happen, one thing an hour. */
+const EVENTS = Object.keys(LANGUAGES[0]?.done ?? {}).map(
+  (kind, index): EventView => ({
+    kind: kind as EventView["kind"],
+    atMs: Date.UTC(2026, 10, 21, 20, 30) - index * 3_600_000,
+    ...(/signed|ended/.test(kind)
+      ? { parties: [], permissions: [] }
+      : (ACTORS[index % ACTORS.length] ?? assert.fail())),
+    ...(kind.startsWith("job_") && { title: "Book the trip to Lisbon" }),
+  }),
+);
 
 /** What an agent has, where nothing is special. */
 const HELD: Omit<AccountView["allowed"][number], "id" | "agent" | "party"> = {
@@ -218,7 +257,7 @@ const HELD: Omit<AccountView["allowed"][number], "id" | "agent" | "party"> = {
   agents: [],
   sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
   untilSeconds: CONSENT.untilSeconds,
-  lastUse: { atMs: Date.UTC(2026, 10, 21) },
+  lastUse: "none",
   goesOn: [],
 };
 
@@ -230,27 +269,19 @@ export const ACCOUNT: AccountView = {
   zone: "Europe/Berlin",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
-  week: {
-    days: [0, 3, 14, 0, 1, 7, 5].map((acts, index) => ({
-      atSeconds: Date.UTC(2026, 10, 16 + index, 12) / 1000,
-      acts,
-      refusals: index % 4 === 1 ? index * 2 : 0,
-    })),
-    agents: 3,
-    isCut: false,
-  },
+  week: weekIn(EVENTS, NOW),
   jobs: [
     {
       id: "job_0123456789abcdefghijkl",
       formToken: "stop-token",
       title: "Book the trip to Lisbon",
       agent: "planner",
-      way: [WEB_APP, agent("planner", "Planner")],
-      party: agent("planner", "Planner"),
-      participants: [agent("crew", "Crew agent")],
+      way: [WEB_APP, PLANNER],
+      party: PLANNER,
+      participants: [BOOKING],
       permissions: [
         {
-          target: { title: "Trips", host: "api.example" },
+          target: TRIPS,
           sentences: [READ_TRIPS, BOOK_TRIPS],
         },
       ],
@@ -263,14 +294,14 @@ export const ACCOUNT: AccountView = {
       ],
     },
   ],
-  nowSeconds: Date.UTC(2026, 10, 22, 9) / 1000,
+  nowSeconds: NOW,
   stopped: [
     {
       title: "Plan the week",
-      party: agent("planner", "Planner"),
+      party: PLANNER,
       open: [
         {
-          target: { title: "Trips", host: "api.example" },
+          target: TRIPS,
           untilSeconds: Date.UTC(2026, 10, 22, 9, 4) / 1000,
         },
       ],
@@ -312,10 +343,10 @@ export const ACCOUNT: AccountView = {
       agents: LOOPBACK.agents,
       sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
       untilSeconds: CONSENT.untilSeconds,
-      lastUse: { atMs: Date.UTC(2026, 10, 21) },
+      lastUse: lastUseIn(EVENTS, "web-app"),
       goesOn: [
         {
-          sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
+          sinceSeconds: Date.UTC(2026, 10, 20) / 1000,
           usedSeconds: Date.UTC(2026, 10, 21) / 1000,
           untilSeconds: Date.UTC(2026, 11, 2) / 1000,
           idleUntilSeconds: Date.UTC(2026, 10, 28) / 1000,
@@ -343,7 +374,7 @@ export const ACCOUNT: AccountView = {
       way: [],
       party: REGISTERED,
       details: [],
-      permissions: [{ target: { title: "booking-agent" }, sentences: ["trips.read"] }],
+      permissions: [{ target: TRIPS, sentences: [READ_TRIPS] }],
       agents: [],
       lastUse: { noneSinceMs: Date.UTC(2026, 8, 30) },
       goesOn: [],
@@ -356,19 +387,13 @@ export const ACCOUNT: AccountView = {
       party: SORTING,
       details: [],
       permissions: [],
+      gone: [ARCHIVE],
       agents: [],
-      lastUse: "none",
+      lastUse: lastUseIn(EVENTS, SORTING.id),
       goesOn: [],
     },
   ],
-  events: Object.keys(LANGUAGES[0]?.done ?? {}).map((kind, index) => ({
-    kind: kind as EventView["kind"],
-    atMs: Date.UTC(2026, 10, 21, 9, 30) - index * 3_600_000,
-    parties: partiesIn(kind, index),
-    details: [],
-    permissions: index % 2 === 0 ? [{ target: NOTES, sentences: [READ_NOTES] }] : [],
-    ...(kind.startsWith("job_") && { title: "Book the trip to Lisbon" }),
-  })),
+  events: EVENTS,
   firstDay: "2026-11-01",
   lastDay: "2026-11-22",
   older: `${ISSUER}/account?before=1`,
@@ -393,36 +418,48 @@ const EMPTY: AccountView = {
 
 const DAY_MS = 24 * 3600 * 1000;
 
+/** On each of three days the booking agent works for the web app, which reads notes. */
+const STORY_EVENTS = [0, 1, 2].flatMap((day): readonly EventView[] => {
+  const [booking = assert.fail(), web = assert.fail()] = ACTORS;
+  const at = (minutes: number): number => (NOW - minutes * 60) * 1000 - day * DAY_MS;
+  const { permissions } = web;
+  return [
+    ...([3, 13, 23] as const).map((minutes) => ({ ...booking, kind: "acted" as const, atMs: at(minutes) })),
+    ...([33, 43, 53] as const).map((minutes) => ({
+      ...booking,
+      kind: "refused" as const,
+      atMs: at(minutes),
+    })),
+    { ...web, kind: "token_given", atMs: at(60) },
+    ...(day === 2
+      ? [{ kind: "allowed" as const, atMs: at(70), parties: [CONSENT.client], permissions }]
+      : []),
+  ];
+});
+
 /** A user of one company with a web app and its chain, a job, a partner's agent, and what they did in three days. */
 const STORY: AccountView = {
   ...EMPTY,
   zone: "Europe/Berlin",
-  week: ACCOUNT.week ?? assert.fail(),
+  week: weekIn(STORY_EVENTS, NOW),
   jobs: ACCOUNT.jobs,
   allowed: [
-    { ...HELD, id: "s1", agent: "web-app", party: WEB_APP, agents: [agent("planner", "Planner")] },
     {
-      ...HELD,
-      id: "s2",
-      agent: "booking",
-      party: agent("booking", "Booking agent"),
-      way: [WEB_APP, agent("planner", "Planner"), agent("booking", "Booking agent")],
-      permissions: [{ target: TRIPS, sentences: TRIPS_SCOPES.map(([, words]) => words) }],
+      ...{ ...HELD, id: "s1", agent: "web-app", party: WEB_APP, agents: [PLANNER] },
+      lastUse: lastUseIn(STORY_EVENTS, WEB_APP.id),
     },
-    { ...HELD, id: "s3", agent: "claude", party: CONSENT.client, lastUse: "none" },
+    {
+      ...{ ...HELD, id: "s2", agent: "booking", party: BOOKING, way: [WEB_APP, PLANNER, BOOKING] },
+      permissions: [{ target: TRIPS, sentences: [READ_TRIPS, BOOK_TRIPS] }],
+      lastUse: lastUseIn(STORY_EVENTS, BOOKING.id),
+    },
+    {
+      ...{ ...HELD, id: "s3", agent: "claude", party: CONSENT.client },
+      permissions: [{ target: NOTES, sentences: [READ_NOTES] }],
+      sinceSeconds: Date.UTC(2026, 10, 20) / 1000,
+    },
   ],
-  events: Array.from({ length: 20 }, (_, index): EventView => {
-    const chained = [WEB_APP, agent("planner", "Planner"), agent("booking", "Booking agent")];
-    const ofDay = index % 7;
-    return {
-      kind:
-        (["acted", "acted", "refused", "refused", "token_given", "allowed", "refused"] as const)[ofDay] ??
-        "acted",
-      atMs: ACCOUNT.nowSeconds * 1000 - Math.floor(index / 7) * DAY_MS - ofDay * 600_000,
-      parties: ofDay < 4 ? chained : [WEB_APP],
-      permissions: [{ target: TRIPS, sentences: [READ_TRIPS] }],
-    };
-  }),
+  events: STORY_EVENTS,
 };
 
 const LONG_ACCOUNT: AccountView = {
@@ -496,7 +533,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   "ask-bounded": askPage({ ...ASK, at: [asked(TRIPS, TRIPS_SCOPES, LIMITS)] }),
   "ask-limit-not-ticked": askPage({
     ...ASK,
-    at: [asked(TRIPS, TRIPS_SCOPES, LIMITS.slice(1))],
+    at: [asked(TRIPS, TRIPS_SCOPES, LIMITS)],
     problem: "limit_not_ticked",
   }),
   "ask-denied": askPage({ ...ASK, denied: true }),
@@ -515,7 +552,6 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     job: {
       title: "Plan the trip to Rome",
       participants: [
-        { box: "spiffe://td.example/agents/planner", party: agent("planner", "Planner"), unasked: [] },
         {
           box: SORTING.id,
           party: SORTING,
@@ -589,7 +625,12 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     events: [],
     problem: "unconfirmed",
   }),
-  "account-day": accountPage({ ...EMPTY, firstDay: "2026-02-02", lastDay: "2026-02-01", problem: "day" }),
+  "account-day": accountPage({
+    ...EMPTY,
+    firstDay: "2026-02-02",
+    lastDay: "2026-02-01",
+    problem: "days_turned",
+  }),
   "sign-in": signInPage({
     providers: [
       { title: { en: "Example Corporation", de: "Beispiel AG" }, href: `${ISSUER}/signin?r=1&provider=a` },

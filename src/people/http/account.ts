@@ -76,9 +76,15 @@ async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
 // --- what is asked for ------------------------------------------------------------------------------------------
 
 /** `firstDay` and `lastDay` are as they were written, or empty if they are no days. */
-type Asked = { query: AccountQuery; firstDay: string; lastDay: string; wrong: boolean; turned: boolean };
+type Asked = {
+  query: AccountQuery;
+  firstDay: string;
+  lastDay: string;
+  wrong: "day" | "days_turned" | undefined;
+  turned: boolean;
+};
 
-const NO_DAYS: Asked = { query: {}, firstDay: "", lastDay: "", wrong: false, turned: false };
+const NO_DAYS: Asked = { query: {}, firstDay: "", lastDay: "", wrong: undefined, turned: false };
 
 function readQuery(parameters: URLSearchParams, zone: string | undefined): Asked {
   const [firstDay, lastDay] = [parameters.get("from") ?? "", parameters.get("to") ?? ""];
@@ -87,7 +93,8 @@ function readQuery(parameters: URLSearchParams, zone: string | undefined): Asked
   const afterConsent = parameters.get("after") ?? undefined;
   const turned = cursor !== undefined;
   // A range that cannot be read shows no events, so that nothing is taken for all of them.
-  const wrong = Number.isNaN(fromMs) || Number.isNaN(toMs) || (fromMs ?? 0) >= (toMs ?? Number.MAX_VALUE);
+  const isTurned = (fromMs ?? 0) >= (toMs ?? Number.MAX_VALUE);
+  const wrong = Number.isNaN(fromMs) || Number.isNaN(toMs) ? "day" : isTurned ? "days_turned" : undefined;
   const query = wrong ? { toMs: 0 } : { fromMs, toMs, cursor, afterConsent };
   // The pattern of a field for a day, which takes nothing else.
   const days = {
@@ -146,7 +153,7 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
     lastDay,
     older: older && here({ ...days, before: older }),
     newest: turned ? here(days) : undefined,
-    problem: wrong ? "day" : account.problem,
+    problem: wrong ?? account.problem,
   });
 }
 

@@ -41,7 +41,12 @@ export function decisionView(
     at: choice.at.map(({ target, name, permissions, limits }) => ({
       target: shownTarget(target, name),
       permissions: permissions.map(({ box, scope, sentence }) => ({ box, scope, sentence })),
-      limits: limits.map(({ box, detail }) => ({ box, detail: shownDetail(target, detail) })),
+      limits: limits.map(({ box, detail }) => ({
+        box,
+        type: detail.type,
+        governs: target.details.get(detail.type)?.governs ?? [],
+        detail: shownDetail(target, detail),
+      })),
     })),
     job: job && jobView(ports, job, choice, offer.without),
     inJob: offer.inJob && inJobView(agents, offer.inJob),

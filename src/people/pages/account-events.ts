@@ -23,16 +23,23 @@ export type EventView = {
 };
 
 /** What is told apart by a mark and a colour. */
-type DoneSort = "act" | "gift" | "refusal" | "ending" | "session";
+type DoneSort = "act" | "access" | "gift" | "refusal" | "ending" | "session";
 
 /** WCAG-1.4.1-1: each sort has a sign and a colour, beside the sentence. */
-const SIGNS: Record<DoneSort, string> = { act: "»", gift: "+", refusal: "×", ending: "–", session: "·" };
+const SIGNS: Record<DoneSort, string> = {
+  act: "»",
+  access: "›",
+  gift: "+",
+  refusal: "×",
+  ending: "–",
+  session: "·",
+};
 
 const SORTS: Record<OwnEventKind, DoneSort> = {
-  token_given: "act",
+  token_given: "access",
   acted: "act",
   acted_as_you: "act",
-  grant_redeemed: "act",
+  grant_redeemed: "access",
   refused: "refusal",
   you_refused: "refusal",
   allowed: "gift",

@@ -109,7 +109,7 @@ export type AccountView = {
   lastDay: string;
   older?: string;
   newest?: string;
-  problem?: "unconfirmed" | "day";
+  problem?: "unconfirmed" | keyof Texts["dayProblems"];
 };
 
 export const accountPage = (view: AccountView): Page => ({
@@ -119,7 +119,7 @@ export const accountPage = (view: AccountView): Page => ({
     return {
       title: problemTitle(view, texts) ?? texts.accountTitle,
       body: html`
-${problemOf(view, texts)}
+${problemOf(view, "all", texts)}
 <h1>${texts.accountTitle}</h1>
 ${signedInAs(view, `${view.base}/signin?again=1`, texts)}
 ${view.questions.length === 0 ? undefined : asked(view, texts)}
@@ -135,15 +135,17 @@ ${done(view, texts)}`,
 
 function problemTitle({ problem }: AccountView, texts: Texts): string | undefined {
   if (problem === undefined) return undefined;
-  return problem === "day" ? texts.dayWrongTitle : texts.unconfirmedTitle;
+  return problem === "unconfirmed" ? texts.unconfirmedTitle : texts.dayProblems[problem].title;
 }
 
-/** WCAG-3.3.1-1: the text names the field, and says what to do. */
-function problemOf(view: AccountView, texts: Texts): Html | undefined {
-  const title = problemTitle(view, texts);
-  if (title === undefined) return undefined;
-  const remedy = view.problem === "day" ? texts.dayWrong : texts.takeAllUnconfirmed;
-  return html`<div class="warning" role="alert"><p><strong>${title}.</strong></p><p id="problem">${remedy}</p></div>`;
+/** WCAG-3.3.1-1: the text stands at the fields, names what is wrong, and says what to do. */
+function problemOf({ problem }: AccountView, at: "days" | "all", texts: Texts): Html | undefined {
+  if (problem === undefined || (problem === "unconfirmed") !== (at === "all")) return undefined;
+  const { title, text } =
+    problem === "unconfirmed"
+      ? { title: texts.unconfirmedTitle, text: texts.takeAllUnconfirmed }
+      : texts.dayProblems[problem];
+  return html`<div class="warning" role="alert"><p><strong>${title}.</strong></p><p id="problem">${text}</p></div>`;
 }
 
 // --- jobs -------------------------------------------------------------------------------------------------------
@@ -348,9 +350,10 @@ function warned({ reusedAtMs, renewedElsewhere }: AllowedView, texts: Texts): Ht
 function takeAll({ base, takeAllToken, problem, minutesAfter }: AccountView, texts: Texts): Html {
   const wrong = problem === "unconfirmed" ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
   const open = problem === "unconfirmed" ? html` open` : undefined;
-  return html`<details class="ask"${open}><summary>${texts.takeAll}</summary>
+  return html`<details class="ask danger"${open}><summary>${texts.takeAll}</summary>
 <form method="post" action="${base}/account/withdraw">
 ${hidden("token", takeAllToken)}${hidden("all", "1")}
+<p>${texts.takeAllHint}</p>
 <p class="hint">${texts.takeBackHint(minutesAfter)}</p>
 <label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.takeAllConfirm}</span></label>
 <button>${texts.takeAll}</button>
@@ -369,13 +372,16 @@ ${events.length === 0 ? html`<p>${texts.nothingDone}</p>` : days(events, texts)}
 ${items.length === 0 ? undefined : html`<ul class="choices">${items}</ul>`}`;
 }
 
-function chosenDays({ base, firstDay, lastDay, problem }: AccountView, texts: Texts): Html {
-  const wrong = problem === "day" ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
+function chosenDays(view: AccountView, texts: Texts): Html {
+  const { base, firstDay, lastDay } = view;
+  const problem = problemOf(view, "days", texts);
+  const wrong = problem && html` aria-invalid="true" aria-describedby="problem"`;
   const day = (name: string, words: string, value: string): Html =>
     html`<label><span>${words}</span><input type="date" name="${name}" value="${value}"${wrong}></label>`;
-  const open = problem === "day" || firstDay !== "" || lastDay !== "" ? html` open` : undefined;
-  return html`<details${open}><summary>${texts.daysLegend}</summary>
-<form class="days" method="get" action="${base}/account">
+  const open = problem !== undefined || firstDay !== "" || lastDay !== "" ? html` open` : undefined;
+  return html`<details id="days"${open}><summary>${texts.daysLegend}</summary>
+${problem}
+<form class="days" method="get" action="${base}/account#days">
 ${day("from", texts.firstDay, firstDay)}${day("to", texts.lastDay, lastDay)}
 <button>${texts.showDays}</button>
 </form></details>`;

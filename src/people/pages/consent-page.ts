@@ -37,7 +37,7 @@ ${problemOf(view, texts)}
 ${besideDisc(view.client, html`<h1>${texts.consentHeading(isolated(name))}</h1>${idBeneath(view.client, texts)}`, texts)}
 ${aboutParty(view.client, texts)}
 ${reasonOf(view.reason, texts)}
-${decision(withOffline(view, texts), waysOf(view), texts, { warning: warning(view, texts), facts: ownFacts(view, texts) })}`,
+${decision(withOffline(view, texts), waysOf(view), texts, { warning: warning(view, texts), advice: texts.askWhy, facts: ownFacts(view, texts) })}`,
     };
   },
 });

@@ -1,27 +1,39 @@
 /** What the two pages have in common on which a user decides: what is asked, the buttons, and beneath them the details. */
 
+import { CHAIN_CHARS_MAX } from "../../limits/people.ts";
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { FormError } from "../flows/decision.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
 import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
-import { shownId, targetName, userName } from "./display-names.ts";
+import { isolated, shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { JobInForceView, JobView } from "./job-part.ts";
-import { briefly, inJobPart, jobPart, participants } from "./job-part.ts";
+import {
+  briefly,
+  comesWithAllow,
+  inJobPart,
+  jobPart,
+  participants,
+  sentencesOf,
+  takingBack,
+} from "./job-part.ts";
 import { untilOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
-import { partyName } from "./parties.ts";
+import { partyName, partyTitle } from "./parties.ts";
 import type { Texts } from "./texts.ts";
+
+/** An object that limits what is asked; `governs` are the scopes for which it counts. */
+type Limit = { box: string; type: string; governs: readonly string[]; detail: DetailView };
 
 export type DecisionView = Partial<FormError> & {
   /** What is asked at each target, and the objects to which that is limited; `box` is the value of the box of each. */
   at: readonly {
     target: ShownTarget;
     permissions: readonly { box: string; scope: string; sentence: Worded }[];
-    limits: readonly { box: string; detail: DetailView }[];
+    limits: readonly Limit[];
   }[];
   /** The job that is to be approved. */
   job?: JobView;
@@ -71,20 +83,21 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
 ${inJobPart(view, texts)}
-<p class="hint" id="tick-hint">${view.job?.unasked.length ? texts.tickHintElse : texts.tickHint}</p>
+${comesWithAllow(view.job, texts)}
+<p class="hint" id="tick-hint">${view.job?.participants.length ? html`<strong>${texts.services}</strong> · ` : undefined}${view.job?.unasked.length ? texts.tickHintElse : texts.tickHint}</p>
 ${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
 ${furtherParties(view, texts)}
 ${own.warning}
-<p class="until">${lasting(view.untilSeconds, view.nowSeconds, texts)} ${texts.canTakeBack}</p>
+<p class="until">${lasting(view.untilSeconds, view.nowSeconds, texts)} ${takingBack(view.job, texts)}</p>
 ${keptPart(view, texts)}
 ${choices(texts)}
-</form>
-<p class="hint">${own.advice} ${texts.timeLeft(minutesLeft)}${
+<p class="hint"><strong class="missing">${texts.tickFirst} </strong>${own.advice} ${texts.timeLeft(minutesLeft)}${
     // WCAG-2.2.1-1
     more
   }</p>
+</form>
 <details><summary>${texts.details}</summary>
 <dl>
 ${own.facts}
@@ -133,13 +146,39 @@ function permissionsAt(
   texts: Texts,
 ): Html {
   // PAGE-D-35: where the one that asks gets nothing, it does not ask for itself.
-  const isForOthers = job?.own?.some((one) => isSame(one.target, target)) === false;
-  const asks = isForOthers ? texts.asksForOthers : texts.asksTo;
+  const own = job?.own && (job.own.find((one) => isSame(one.target, target))?.sentences ?? []);
+  const asks = own?.length === 0 ? texts.asksForOthers : texts.asksTo;
+  const isPart = own !== undefined && own.length > 0 && own.length < permissions.length;
+  const [alone, among] = partitioned(
+    limits,
+    (one) => limits.filter(({ type }) => type === one.type).length === 1,
+  );
+  // RAR-D-9: a limit of one permission is told in its box, and any other one beneath them.
+  const isOf = ({ governs }: Limit, scope: string): boolean => {
+    const governed = permissions.filter((one) => governs.includes(one.scope));
+    return governed.length === 1 && governed[0]?.scope === scope;
+  };
+  const [within, beneath] = partitioned(alone, (one) => permissions.some(({ scope }) => isOf(one, scope)));
+  const boxes = permissions.map((one) => {
+    const limit = within.filter((each) => isOf(each, one.scope)).map((each) => limitSaid(each, texts));
+    const words = html`${inLanguage(one.sentence, [texts.language])}${limit}`;
+    return box("scope", one.box, words, "one", ticked?.scopes.includes(one.box));
+  });
   return html`<fieldset aria-describedby="tick-hint"><legend>${asks(targetName(target, texts))}</legend>
-${permissions.map((one) => box("scope", one.box, html`${inLanguage(one.sentence, [texts.language])}`, "one", ticked?.scopes.includes(one.box)))}
-${limitsAt(limits, ticked, index, texts)}
+${isPart ? html`<p class="hint">${texts.jobOwn(sentencesOf(own, texts))}</p>` : undefined}
+${boxes}
+${alone.map((one) => hidden("detail", one.box))}${beneath.map((one) => html`<p>${limitSaid(one, texts)}</p>`)}
+${limitsAmong(among, ticked, index, texts)}
 </fieldset>`;
 }
+
+function partitioned<T>(all: readonly T[], isFirst: (one: T) => boolean): [readonly T[], readonly T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
+}
+
+/** RAR-D-3: the only object of a type is no choice, since without it nothing would be given. */
+const limitSaid = ({ detail }: Limit, texts: Texts): Html =>
+  html` <span class="limit">${texts.onlyWithin} ${sentence(detail, texts)}</span>`;
 
 const isSame = (one: ShownTarget, other: ShownTarget): boolean =>
   one.host === other.host && JSON.stringify(one.title) === JSON.stringify(other.title);
@@ -166,9 +205,9 @@ export const box = (
 export const checked = (isTicked: boolean | undefined): Html | undefined =>
   isTicked ? html` checked` : undefined;
 
-/** RAR-D-9, RFC9396-3.1-2: every object is shown with all that it says, and is given unless its tick is taken away. */
-function limitsAt(
-  limits: DecisionView["at"][number]["limits"],
+/** RAR-D-9, RFC9396-3.1-2: of several objects of a type, each is shown with all that it says, and has a box. */
+function limitsAmong(
+  limits: readonly Limit[],
   ticked: DecisionView["ticked"],
   index: number,
   texts: Texts,
@@ -176,7 +215,7 @@ function limitsAt(
   if (limits.length === 0) return undefined;
   const hint = `limits-hint-${index}`;
   const boxes = limits.map((one) =>
-    box("detail", one.box, sentence(one.detail, texts), "one", ticked?.details.includes(one.box) ?? true),
+    box("detail", one.box, sentence(one.detail, texts), "one", ticked?.details.includes(one.box)),
   );
   return html`<fieldset aria-describedby="${hint}"><legend>${texts.limits}</legend>
 <p class="hint" id="${hint}">${texts.limitsHint}</p>
@@ -195,19 +234,26 @@ export function problemOf({ problem, at: [own] }: DecisionView, texts: Texts): H
 export const titleOf = ({ problem }: DecisionView, title: string, texts: Texts): string =>
   problem === undefined ? title : texts.problems[problem].title;
 
-/** How many act further is part of what is asked; which ones, a click away. */
+/** So many are named, or none where names are long. */
+const NAMED_MAX = 3;
+
+/** That others act further is part of what is asked, so their names are in plain sight; the ids are a click away. */
 export function furtherParties(
-  { agents: named }: Pick<DecisionView, "agents">,
+  { agents: all }: Pick<DecisionView, "agents">,
   texts: Texts,
 ): Html | undefined {
-  if (named.length === 0) return undefined;
-  const items = named.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
-  return html`<details class="further"><summary>${texts.agentsFurther(named.length)}</summary><ul>${items}</ul></details>`;
+  if (all.length === 0) return undefined;
+  const titles = all.slice(0, NAMED_MAX).map((one) => partyTitle(one, texts));
+  // PAGE-D-27: names of a foreign party's choosing take a bounded place.
+  const isLong = titles.join("").length > CHAIN_CHARS_MAX;
+  const names = titles.slice(0, isLong ? 0 : NAMED_MAX).map((one) => html`<strong>${isolated(one)}</strong>`);
+  const items = all.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
+  return html`<details class="further"><summary>${texts.agentsFurther(names, all.length - names.length)}</summary><ul>${items}</ul></details>`;
 }
 
 /**
- * PAGE-D-10: the two buttons are of one size, and one is as near as the other; the style fills the second one once a
- * permission is ticked. `about` is the id of what they are about, where that is not the page.
+ * PAGE-D-10: the two buttons are of one size, and one is as near as the other; the style draws the second one as inactive
+ * until a permission is ticked, though it works, and answers what is missing. `about` is the id of what they are about, where that is not the page.
  */
 export function choices({ refuse, allow }: Texts, about?: string): Html {
   const by = about === undefined ? undefined : html` aria-describedby="${about}"`;

@@ -62,4 +62,7 @@ const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf("currency
 const FRACTION_DIGITS_MAX = 20;
 
 /** RFC9396-12-1: the value is another's text, so it neither ends its quotation nor hides a part of itself. */
-const quoted = (raw: string, texts: Texts): Html => texts.quoted(isolated(spelledOut(raw, QUOTES)));
+function quoted(raw: string, texts: Texts): Html {
+  const told = spelledOut(raw, QUOTES);
+  return html`${texts.quoted(isolated(told))}${told === raw ? undefined : ` (${texts.unusual})`}`;
+}

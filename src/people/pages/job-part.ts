@@ -43,23 +43,30 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
   if (job === undefined) return undefined;
   const { maxTokens, maxDepth } = job;
   const bounds = [
-    // PAGE-D-35: what stands on the page for others alone is none of its permissions.
-    job.own === undefined ? undefined : html`<li>${texts.jobOwn(briefly(job.own, texts))}</li>`,
-    job.alone ? html`<li>${texts.jobAlone}</li>` : undefined,
-    maxTokens === undefined ? undefined : html`<li>${texts.jobTokens(maxTokens)}</li>`,
-    maxDepth === undefined ? undefined : html`<li>${texts.jobDepth(maxDepth)}</li>`,
-    ...job.goOn.map((target) => html`<li>${texts.jobGoesOn(targetName(target, texts))}</li>`),
-    job.unasked.length === 0
-      ? undefined
-      : html`<li>${texts.jobUnasked}${inLineOrList(job.unasked, texts)}</li>`,
+    job.alone ? texts.jobAlone : undefined,
+    maxTokens === undefined ? undefined : texts.jobTokens(maxTokens),
+    maxDepth === undefined ? undefined : texts.jobDepth(maxDepth),
   ].filter((bound) => bound !== undefined);
   return html`<div class="job"><p class="hint">${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
-<p>${texts.jobOnly}</p>
-${bounds.length === 0 ? undefined : html`<ul>${bounds}</ul>`}
+<p>${texts.jobOnly} ${bounds.join(" ")}</p>
 ${withoutIt(job, texts)}
 </div>`;
 }
+
+/** PAGE-D-35: what rules give in the job that ask no user comes of the click alone, so that it stands apart. */
+export const comesWithAllow = (job: JobView | undefined, texts: Texts): Html | undefined =>
+  job === undefined || job.unasked.length === 0
+    ? undefined
+    : html`<div class="job"><p><strong>${texts.jobUnasked}</strong> ${briefly(job.unasked, texts)}</p></div>`;
+
+/** JOB-D-16: what cannot be taken back stands beside what can. */
+export const takingBack = (job: JobView | undefined, texts: Texts): Html =>
+  job === undefined || job.goOn.length === 0
+    ? html`${texts.canTakeBack}`
+    : texts.canTakeBackBut(
+        job.goOn.map((one, index) => html`${index === 0 ? "" : ", "}${targetName(one, texts)}`),
+      );
 
 /** JOB-D-5: the click gives none of it, so that it stands folded. */
 function withoutIt({ without, beside }: JobView, texts: Texts): Html | undefined {
@@ -96,9 +103,11 @@ export function participants(
   texts: Texts,
 ): Html | undefined {
   if (job === undefined || job.participants.length === 0) return undefined;
+  // Where all get all of it, none needs to say so.
+  const isShared = job.own !== undefined || job.participants.some(({ may }) => may !== undefined);
   const boxes = job.participants.map(
     (one) =>
-      html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}${partSaid(one, texts)}${
+      html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}${partSaid(one, isShared, texts)}${
         one.unasked.length === 0 ? undefined : part(texts.jobPartUnasked(briefly(one.unasked, texts)))
       }</span></label>`,
   );
@@ -108,8 +117,12 @@ ${boxes}
 }
 
 /** What it gets by rules that ask no user stands beside it, and would contradict that it gets nothing. */
-function partSaid({ may, unasked }: JobView["participants"][number], texts: Texts): Html | undefined {
-  if (may === undefined) return undefined;
+function partSaid(
+  { may, unasked }: JobView["participants"][number],
+  isShared: boolean,
+  texts: Texts,
+): Html | undefined {
+  if (may === undefined) return isShared ? part(html`${texts.jobPartAll}`) : undefined;
   if (may.length > 0) return part(texts.jobPart(briefly(may, texts)));
   return unasked.length === 0 ? part(html`${texts.jobPartNone}`) : undefined;
 }
@@ -119,9 +132,11 @@ const part = (what: Html): Html => html` <span class="part">${what}</span>`;
 /** In one line. */
 export const briefly = (permissions: readonly PermissionView[], texts: Texts): Html =>
   html`${permissions.map(({ target, sentences }, index) => {
-    const may = sentences.map((one) => inLanguage(one, [texts.language])).join("; ");
-    return html`${index === 0 ? "" : "; "}${targetName(target, texts)}: ${may}`;
+    return html`${index === 0 ? "" : "; "}${targetName(target, texts)}: ${sentencesOf(sentences, texts)}`;
   })}`;
+
+export const sentencesOf = (sentences: PermissionView["sentences"], texts: Texts): string =>
+  sentences.map((one) => inLanguage(one, [texts.language])).join("; ");
 
 /** JOB-D-23: what goes on when the job is stopped, and that the operator alone ends it. */
 const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>
@@ -131,9 +146,6 @@ const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undef
 
 export const besideList = (beside: readonly PermissionView[], texts: Texts): Html =>
   html`${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
-
-const inLineOrList = (permissions: readonly PermissionView[], texts: Texts): Html =>
-  permissions.length === 1 ? html` ${briefly(permissions, texts)}` : listOf(permissions, texts);
 
 const listOf = (permissions: readonly PermissionView[], texts: Texts): Html => {
   const items = permissions.map((one) => html`<li>${briefly([one], texts)}</li>`);

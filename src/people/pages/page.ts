@@ -27,7 +27,7 @@ export function frame(
   { show }: Page,
   { texts, operator, logo, colours, account, requestId }: PageLook,
 ): string {
-  const { title, body } = show(texts);
+  const { title, body } = show({ ...texts, operator });
   // PAGE-D-41
   const name =
     logo === undefined ? html`<bdi>${operator}</bdi>` : html`<img src="${logo}" alt="${operator}">`;

@@ -31,7 +31,8 @@ const partyIdBrief = (party: ShownParty): string => (party.isHost ? partyId(part
 /** NAME-D-1: what an id without a title is called: of a SPIFFE ID its end and its trust domain, of an issuer its host. */
 function shortName(party: ShownParty): string {
   const id = partyId(party);
-  const [, domain, end = ""] = /^spiffe:\/\/([^/]+)\/(?:.*\/)?([^/]+)$/.exec(id) ?? [];
+  // Of a prefix, the part before the star says which agents it names.
+  const [, domain, end = ""] = /^spiffe:\/\/([^/]+)\/(?:.*\/)?([^/]+\/\*|[^/*][^/]*)$/.exec(id) ?? [];
   if (domain !== undefined) return `${end.slice(-ID_CHARS_END).toWellFormed()} (${domain})`;
   return /^https:\/\/([^/]+)\/?$/.exec(id)?.[1] ?? partyIdBrief(party);
 }
@@ -59,14 +60,16 @@ export function partyName(party: ShownParty, texts: Texts): Html {
 /** NAME-D-1: the same in lines of their own, where only phrases may stand. */
 export function partyLines(party: ShownParty, texts: Texts): Html {
   const id = idBeside(party, texts, partyId(party));
-  return html`<strong>${headingName(party, texts)}</strong>${id && html` <span class="id">${id}</span>`}${toldOf(party, texts)}`;
+  return html`<strong>${headingName(party, texts)}</strong>${id && html` <span class="id">${texts.technicalName} ${id}</span>`}${toldOf(party, texts)}`;
 }
 
 /** NAME-D-1: what it is called as a heading, and beneath the id. */
 export function partyHeading(party: ShownParty, texts: Texts): { heading: Html; beneath?: Html } {
   const id = idBeside(party, texts, partyId(party));
   const heading = headingName(party, texts);
-  return id === undefined ? { heading } : { heading, beneath: html`<p class="id">${id}</p>` };
+  return id === undefined
+    ? { heading }
+    : { heading, beneath: html`<p class="id">${texts.technicalName} ${id}</p>` };
 }
 
 /** What it is called; a long id is set smaller. */
@@ -78,7 +81,7 @@ export function headingName(party: ShownParty, texts: Texts): Html {
 /** NAME-D-1: the id beneath, in brief. */
 export function idBeneath(party: ShownParty, texts: Texts): Html | undefined {
   const id = idBeside(party, texts, partyIdBrief(party));
-  return id && html`<p class="id">${id}</p>`;
+  return id && html`<p class="id">${texts.technicalName} ${id}</p>`;
 }
 
 /** PAGE-D-6, NAME-D-2: what the operator says of it, when it registered itself, and what it calls itself, as its claim. */
@@ -87,7 +90,9 @@ export function aboutParty(party: ShownParty, texts: Texts): Html | undefined {
   const { purpose } = givenName(party, texts) ?? {};
   const name = claimedName(party, texts);
   const lines = [
-    purpose === undefined ? undefined : isolated(shownId(purpose)),
+    purpose === undefined
+      ? undefined
+      : texts.operatorSays(isolated(texts.operator ?? ""), isolated(shownId(purpose))),
     registeredAtSeconds === undefined
       ? undefined
       : html`${texts.selfRegistered(dayOf(registeredAtSeconds, texts))}`,
@@ -116,7 +121,7 @@ export function answersFor(party: ShownParty, texts: Texts): Html | undefined {
  * counted in it, because some are of another company's choosing.
  */
 export const chain = (parties: readonly ShownParty[], texts: Texts): Html =>
-  html`<ol class="chain">${wayItems(parties, texts).map((item) => html`<li>${item}</li>`)}</ol>`;
+  html`<p class="chain" id="way">${texts.wayHere}</p><ol class="chain" aria-describedby="way">${wayItems(parties, texts).map((item) => html`<li>${item}</li>`)}</ol>`;
 
 /** The same where a list may not stand. */
 export const chainLine = (parties: readonly ShownParty[], texts: Texts): Html =>

@@ -45,7 +45,7 @@ body{margin:0;background:var(--page);color:var(--ink);font:1rem/1.5 system-ui,-a
 header,main,footer{max-width:40rem;margin:0 auto;padding:.5rem 1.25rem}
 header p{margin:0;font-weight:600}
 header img{display:block;height:2rem;max-width:100%;object-fit:contain}
-main{background:var(--card);padding-bottom:1rem}
+main{background:var(--card);padding:.75rem 1.25rem}
 footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.875rem;color:var(--quiet)}
 footer p{margin:.1rem 0}
 h1{font-size:1.375rem;line-height:1.25;margin:.35rem 0 .5rem}
@@ -67,37 +67,41 @@ li{margin:.25rem 0}
 a{color:var(--accent);text-underline-offset:.15em}
 p a{display:inline-block;min-height:1.5rem}
 .chain{margin:0 0 .5rem;padding:0;font-size:.875rem;color:var(--quiet)}
+p.chain{margin:0}
 .chain li{display:inline}
 .chain li+li::before{content:"";display:inline-block;width:.4em;height:.4em;margin:.1em .5em .1em .3em;border:solid var(--quiet);border-width:2px 2px 0 0;transform:rotate(45deg)}
 form{margin:0}
-fieldset{border:1px solid var(--line);border-radius:.75rem;margin:.4rem 0;padding:.45rem 1rem .3rem;min-width:0}
+fieldset{border:1px solid var(--line);border-radius:.75rem;margin:0 0 .5rem;padding:.45rem 1rem .3rem;min-width:0}
 legend{float:left;width:100%;padding:0;font-weight:600}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .1rem;line-height:1.35}
-#tick-hint{margin:.5rem 0 .25rem}
+#tick-hint{margin:.75rem 0 .3rem}
+#tick-hint strong{font-size:1rem;color:var(--ink)}
 fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.25rem 0 0;padding:.3rem 0 0}
-.parties{border:0;padding:0;margin-bottom:0}
+.parties{border:0;padding:0;margin:1rem 0 .5rem}
 .parties legend{margin-bottom:.35rem}
 .parties label{border:1px solid var(--line);border-radius:.75rem;padding:.4rem .6rem .4rem 1rem;margin:.4rem 0}
 .parties label span{line-height:1.3}
 .part,span.id{display:block;margin:0;color:var(--quiet);font-size:.875rem}
 span.id{font-size:.8rem}
-.job{background:var(--page);border-radius:.75rem;padding:.6rem 1rem .7rem;margin:.6rem 0;font-size:.875rem;line-height:1.4}
+.job{background:var(--page);border-radius:.75rem;padding:.5rem 1rem;margin:.5rem 0;font-size:.875rem;line-height:1.4}
 .job ul{padding-left:1.1rem}
 .job p,.job li{margin:.15rem 0}
 .job h2{margin:0 0 .25rem}
 .job summary{padding-bottom:0}
-label{display:flex;gap:.75rem;align-items:flex-start;padding:.25rem 0;line-height:1.35;cursor:pointer}
+label{display:flex;gap:.75rem;align-items:flex-start;padding:.2rem 0;line-height:1.35;cursor:pointer}
 label span{padding-top:.05rem}
-.every{border-radius:.75rem;background:var(--page);padding:.4rem 1rem;margin:.4rem 0}
-.until{margin:.5rem 0;line-height:1.4}
+.every{border-radius:.75rem;background:var(--page);padding:.35rem 1rem;margin:.5rem 0 .75rem}
+.until{margin:.75rem 0 .5rem;line-height:1.4}
 input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--accent)}
-form:has([name=all]:checked) :is([name=scope],[name=agent]){appearance:none;border:1px solid var(--accent);border-radius:.2rem;display:grid;place-content:center}
-form:has([name=all]:checked) :is([name=scope],[name=agent])::before{content:"";width:.4rem;height:.85rem;border:solid var(--accent);border-width:0 .2rem .2rem 0;transform:translateY(-.1rem) rotate(45deg)}
-form:has([name=all]:checked) label:has([name=scope],[name=agent]){pointer-events:none}
+form:has([name=all]:checked) :is([name=scope],[name=agent],[type=checkbox][name=detail]){appearance:none;border:1px solid var(--accent);border-radius:.2rem;display:grid;place-content:center}
+form:has([name=all]:checked) :is([name=scope],[name=agent],[type=checkbox][name=detail])::before{content:"";width:.4rem;height:.85rem;border:solid var(--accent);border-width:0 .2rem .2rem 0;transform:translateY(-.1rem) rotate(45deg)}
+form:has([name=all]:checked) label:has([name=scope],[name=agent],[name=detail]){pointer-events:none}
 summary{color:var(--accent);cursor:pointer;padding:.2rem 0;min-height:1.5rem;font-size:.875rem}
-.further summary{color:var(--ink)}
-.warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.35rem .9rem;margin:.5rem 0;line-height:1.4}
+.further{margin:.75rem 0}
+.further summary{color:var(--ink);font-size:.9375rem;line-height:1.35;padding:0}
+.limit{display:block;margin-top:.1rem;font-size:.875rem;color:var(--quiet)}
+.warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.35rem .9rem;margin:.4rem 0;line-height:1.35}
 .warning p{margin:.2rem 0}
 .warning p+p{margin-top:.4rem}
 .warning label{font-weight:600}
@@ -108,9 +112,12 @@ button,.choices a{font:inherit;font-weight:600;width:100%;min-height:2.75rem;pad
 button:hover,.choices a:hover{background:var(--page)}
 .ways li:first-child a{background:var(--accent);color:var(--card)}
 .ways li:first-child a:hover{text-decoration:underline}
-[name=decision]{border:1px solid var(--quiet);color:var(--ink)}
-form:has([name=scope]:checked,[name=all]:checked) [value=allow]{background:var(--accent);border-color:var(--accent);color:var(--card)}
-form:has(:checked) [value=allow]:hover{text-decoration:underline}
+[value=refuse]{border:1px solid var(--line);color:var(--quiet)}
+[value=allow]{background:var(--accent);border:1px solid var(--accent);color:var(--card)}
+[value=allow]:hover{background:var(--accent);text-decoration:underline}
+form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) [value=allow]{background:var(--page);border:1px dashed var(--quiet);color:var(--quiet)}
+.missing{display:none}
+form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) .missing{display:inline;color:var(--ink)}
 .who button{display:inline;width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
 .who{font-size:.875rem}
 .cards{padding:0;list-style:none}
@@ -146,6 +153,10 @@ ${BARS.map((step) => `.b${step}{height:${step / 8}rem}`).join("")}
 .ask summary{display:inline-block;margin:.3rem 0;padding:.2rem .9rem;border:1px solid var(--accent);border-radius:.5rem;font-weight:600}
 .ask form{border:1px solid var(--edge);border-radius:.5rem;padding:.75rem 1rem;margin:.5rem 0 0}
 .ask button{margin-top:.5rem}
+.danger summary{border-color:var(--refusal);color:var(--refusal)}
+.danger form{border-color:var(--refusal)}
+.danger button{border-color:var(--refusal);background:var(--refusal);color:var(--card)}
+.danger button:hover{background:var(--refusal);text-decoration:underline}
 .day{border-top:1px solid var(--line)}
 .day>summary{padding:.4rem 0}
 .day h3{display:inline;margin:0;color:var(--ink)}
@@ -158,6 +169,7 @@ ${BARS.map((step) => `.b${step}{height:${step / 8}rem}`).join("")}
 .sign{flex:none;display:inline-grid;place-content:center;width:1.5rem;height:1.5rem;border-radius:50%;background:var(--accent);color:var(--card);font-weight:700;line-height:1}
 .gift{background:var(--gift);border-radius:.3rem}
 .refusal{background:none;color:var(--refusal);border:2px solid}
+.access{background:none;color:var(--accent);border:2px solid}
 .ending{background:var(--edge);border-radius:.3rem}
 .session{background:var(--quiet)}
 .days{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end;padding-bottom:.75rem}

@@ -1,7 +1,7 @@
 /** The texts of the pages in German. */
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
-import { timed } from "./texts-en.ts";
+import { listed, timed } from "./texts-en.ts";
 
 const count = (number: number, one: string, several: string): string =>
   `${number} ${number === 1 ? one : several}`;
@@ -19,9 +19,12 @@ export const de: Texts = {
   consentHeading: (client) => html`${client} möchte Zugriff`,
   unverifiedClient: "Ein ungeprüftes Programm",
   claimedName: (name) => html`Es nennt sich „${name}“.`,
-  reasonGiven: (words) => html`Begründung: „${words}“`,
+  reasonGiven: (words) => html`Seine Begründung, mit eigenen Worten: „${words}“`,
+  operatorSays: (operator, words) => html`${operator} sagt dazu: ${words}`,
+  technicalName: "ID:",
+  wayHere: "So kam die Anfrage zu Ihnen:",
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,
-  askWhy: "Wenn Sie nicht wissen, warum Sie gefragt werden, lehnen Sie ab.",
+  askWhy: "Lehnen Sie ab, wenn Sie unsicher sind.",
   you: "Sie",
   agentsBetween: (number) => count(number, "Agent", "Agenten"),
   selfRegistered: (date) => `Es hat sich am ${date} selbst registriert; sein Name ist nicht geprüft.`,
@@ -56,7 +59,9 @@ export const de: Texts = {
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
   canTakeBack: "Sie können es jederzeit im Konto zurücknehmen.",
-  timeLeft: (minutes) => `Sie haben noch ${inMinutes(minutes)} Zeit.`,
+  canTakeBackBut: (targets) =>
+    html`Sie können es im Konto zurücknehmen, <strong>doch ${targets} kann danach weiterarbeiten</strong>.`,
+  timeLeft: (minutes) => `Noch ${inMinutes(minutes)}.`,
   moreTime: "Mehr Zeit",
   details: "Einzelheiten und technische Namen",
   lasts: (end) => html`Gilt bis ${end}.`,
@@ -80,11 +85,15 @@ export const de: Texts = {
   answersFor: "Verantwortlich",
   identities: "Wer für wen arbeitet, mit technischem Namen",
   asksTo: (target) => html`Möchte bei ${target}`,
-  asksForOthers: (target) => html`Weitere Agenten sollen bei ${target}`,
+  asksForOthers: (target) => html`Helfende Agenten möchten bei ${target}`,
+  services: "Dienste",
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
-  tickHintElse: "Sonst wird nur erlaubt, was Sie ankreuzen.",
-  limits: "Nur innerhalb dieser Grenzen",
-  limitsHint: "Wählen Sie ab, was Sie nicht erlauben.",
+  tickHintElse: "Nur Angekreuztes, und was mit „Erlauben“ kommt.",
+  tickFirst: "Kreuzen Sie an, was Sie erlauben.",
+  onlyWithin: "Nur in diesem Rahmen:",
+  limits: "Nur für das, was Sie hier ankreuzen",
+  limitsHint: "Kreuzen Sie von jeder Art mindestens eines an.",
+  unusual: "enthält ungewöhnliche Zeichen",
   bounds: {
     max: (amount) => html`bis ${amount}`,
     min: (amount) => html`mindestens ${amount}`,
@@ -96,10 +105,8 @@ export const de: Texts = {
   everythingAndAgents: (agents) =>
     `Alles davon, mit ${agents === 1 ? "einem Agenten" : counted(agents, "Agenten", "Agenten")}`,
   allOfIt: "Erlaubt wird alles davon.",
-  agentsFurther: (number) =>
-    number === 1
-      ? "Dann kann 1 Agent ohne Rückfrage handeln"
-      : `Dann können ${number} Agenten ohne Rückfrage handeln`,
+  agentsFurther: (named, others) =>
+    html`Ohne weitere Rückfrage ${named.length + others === 1 ? "darf" : "dürfen"} dann auch für Sie handeln: ${listed(named, others === 0 ? [] : [named.length === 0 ? counted(others, "Agent", "Agenten") : counted(others, "weiterer Agent", "weitere Agenten")], "und")}.`,
   refuse: "Ablehnen",
   allow: "Erlauben",
   signInTitle: "Anmelden",
@@ -124,23 +131,26 @@ export const de: Texts = {
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
   jobAsked: "Der Auftrag, wie das Programm ihn nennt:",
   jobOnly: "Was Sie erlauben, gilt nur in diesem Auftrag.",
-  jobAgents: "Weitere Agenten in diesem Auftrag",
+  jobAgents: "Agenten, die helfen können",
   jobAlone: "Kein anderer Agent nimmt teil.",
-  jobOwn: (what) => html`Von dem, was Sie unten ankreuzen, erhält es nur: ${what}`,
+  jobOwn: (what) => `Für sich selbst nur: ${what}. Das Übrige ist für helfende Agenten.`,
   jobPart: (what) => html`Erhält davon nur: ${what}`,
+  jobPartAll: "Erhält alles Angekreuzte",
   jobPartNone: "Erhält nichts davon",
-  jobPartUnasked: (what) => html`Erhält, gleich was Sie sonst ankreuzen: ${what}`,
-  jobUnasked: "Mit „Erlauben“ erhält es, gleich was Sie ankreuzen:",
-  jobTokens: (most) => `Insgesamt höchstens ${counted(most, "Zugriff", "Zugriffe")}.`,
+  jobPartUnasked: (what) => html`Mit diesem Häkchen auch: ${what}`,
+  jobUnasked: "Kommt mit „Erlauben“:",
+  jobTokens: (most) =>
+    most === 1
+      ? "Zugang dafür gibt es nur ein einziges Mal."
+      : `Zugang dafür gibt es höchstens ${counted(most, "Mal", "Mal")}.`,
   jobDepth: (most) =>
     most === 1
-      ? "Kein Agent gibt es an einen anderen weiter, soweit dieser Server das erkennt."
-      : `Höchstens ${counted(most, "Agent", "Agenten")} hintereinander, soweit dieser Server das erkennt.`,
+      ? "Kein anderer Agent darf daran arbeiten."
+      : `Höchstens ${counted(most, "Agent", "Agenten")} hintereinander.`,
   jobWithout: "Auch ohne diesen Auftrag darf es schon:",
   jobBeside: "Was es auch ohne diesen Auftrag und ohne Rückfrage darf",
   jobBesideEnds:
     "Das haben die Betreiber dieses Dienstes so eingestellt, und es endet nicht mit dem Auftrag. Wenden Sie sich an sie, wenn es enden soll.",
-  jobGoesOn: (target) => html`${target} kann weiterarbeiten, wenn der Auftrag beendet ist.`,
   jobUntil: (date) => `Endet von selbst am ${date}.`,
   jobEnds: (when) => html`Endet von selbst: ${when}.`,
   stoppedHeading: "Gerade gestoppt",
@@ -166,7 +176,7 @@ export const de: Texts = {
   goesOnUntil: (since, used, until) => `Seit ${since}, zuletzt benutzt am ${used}, bis ${until}.`,
   goesOnIdle: (date) => `Unbenutzt endet es am ${date}.`,
   reused: (date) =>
-    `Am ${date} wurde ein Zugang dieses Programms beendet, weil er von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Wenn Sie das Programm benutzen, melden Sie sich dort neu an.`,
+    `Am ${date} wurde dieses Programm abgemeldet, weil sein Zugang von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Was Sie ihm erlaubt haben, gilt weiter. Wenn Sie das Programm benutzen, melden Sie sich dort neu an; wenn nicht, nehmen Sie zurück, was Sie erlaubt haben.`,
   renewedElsewhere:
     "Derselbe Zugang dieses Programms wurde binnen Sekunden aus zwei Netzen benutzt. Vielleicht haben Sie das Netz gewechselt, vielleicht ist eine Kopie gestohlen. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
   mayActFurther: "Diese können ohne Rückfrage für Sie handeln",
@@ -176,6 +186,8 @@ export const de: Texts = {
   takeBackYes: "Ja, zurücknehmen",
   takeAllConfirm: "Ja, alles, was ich Programmen erlaubt habe",
   takeAll: "Alles zurücknehmen",
+  takeAllHint:
+    "Nimmt alle Rechte aller Programme und Agenten zurück und stoppt alle Aufträge. Offene Anfragen bleiben.",
   takeAllUnconfirmed:
     "Kreuzen Sie „Ja, alles, was ich Programmen erlaubt habe“ an, und wählen Sie noch einmal. Es wurde nichts zurückgenommen.",
   moreAllowed: "Weitere Erlaubnisse",
@@ -192,9 +204,16 @@ export const de: Texts = {
   firstDay: "Erster Tag",
   lastDay: "Letzter Tag",
   showDays: "Zeigen",
-  dayWrongTitle: "Ein Tag ist ungültig",
-  dayWrong:
-    "Schreiben Sie jeden Tag wie 2027-01-31, den ersten nicht nach dem letzten, oder lassen Sie ihn leer.",
+  dayProblems: {
+    day: {
+      title: "Ein Tag ist ungültig",
+      text: "Schreiben Sie jeden Tag wie 2027-01-31, oder lassen Sie ihn leer.",
+    },
+    days_turned: {
+      title: "Der erste Tag liegt nach dem letzten",
+      text: "Wählen Sie einen früheren ersten oder einen späteren letzten Tag, oder lassen Sie einen leer.",
+    },
+  },
   older: "Ältere Einträge",
   newest: "Neueste Einträge",
   yourself: "Sie selbst",

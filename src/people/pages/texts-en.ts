@@ -7,6 +7,12 @@ import { html } from "./html.ts";
 
 const count = (number: number, unit: string): string => `${number} ${unit}${number === 1 ? "" : "s"}`;
 
+/** One line, with a word before the last. */
+export const listed = (named: readonly Html[], more: readonly string[], and: string): Html => {
+  const all = [...named, ...more.map((one) => html`${one}`)];
+  return html`${all.map((one, index) => html`${index === 0 ? "" : index === all.length - 1 ? ` ${and} ` : ", "}${one}`)}`;
+};
+
 /** A part of a time in the short form of its unit, which has no plural; none of it says nothing. */
 export const timed = (number: number, unit: string): readonly string[] =>
   number === 0 ? [] : [`${number} ${unit}`];
@@ -22,7 +28,11 @@ export const en = {
   /** The words in place of a name, where the client has none that was checked. */
   unverifiedClient: "An unverified program",
   claimedName: (name: Html) => html`It calls itself “${name}”.`,
-  reasonGiven: (words: Html) => html`Reason given: “${words}”`,
+  reasonGiven: (words: Html) => html`Its reason, in its own words: “${words}”`,
+  /** What the operator says of it. */
+  operatorSays: (operator: Html, words: Html) => html`${operator} says: ${words}`,
+  technicalName: "ID:",
+  wayHere: "How this request reached you:",
   askHeading: (agent: Html) => html`${agent} asks to act for you`,
   askWhy: "If you do not know why it asks, refuse.",
   /** The first of the chain of those who act for the user. */
@@ -60,7 +70,9 @@ export const en = {
   signedInAs: "Signed in as",
   notYou: "Not you?",
   canTakeBack: "You can take this back at any time in your account.",
-  timeLeft: (minutes: number) => `You have ${count(minutes, "minute")} to decide.`,
+  canTakeBackBut: (targets: readonly Html[]) =>
+    html`You can take this back in your account, <strong>but ${targets} may go on after that</strong>.`,
+  timeLeft: (minutes: number) => `${count(minutes, "minute")} left.`,
   moreTime: "More time",
   details: "Details and technical names",
   lasts: (end: Html) => html`Lasts until ${end}.`,
@@ -87,12 +99,19 @@ export const en = {
   answersFor: "Who answers for it",
   identities: "Who works for whom, by id",
   asksTo: (target: Html) => html`At ${target} it asks to`,
-  asksForOthers: (target: Html) => html`At ${target} it asks for further agents to`,
+  asksForOthers: (target: Html) => html`At ${target} agents that help it ask to`,
+  services: "Services",
   tickHint: "Only what you tick is allowed.",
   /** Where something is given by the click alone. */
-  tickHintElse: "Otherwise only what you tick is allowed.",
-  limits: "Only within these limits",
-  limitsHint: "Untick what you do not allow.",
+  tickHintElse: "Only what you tick and what comes with “Allow”.",
+  /** Beneath the buttons, as long as nothing is ticked. */
+  tickFirst: "Tick what you allow.",
+  /** Before an object that limits a permission. */
+  onlyWithin: "Only within:",
+  limits: "Only for what you tick here",
+  limitsHint: "Tick at least one of each kind.",
+  /** After a value of which some characters are written by their codes. */
+  unusual: "contains unusual characters",
   /** Beside an amount, where no label of the operator says it. */
   bounds: {
     max: (amount: Html) => html`up to ${amount}`,
@@ -104,7 +123,8 @@ export const en = {
   everything: "Everything above",
   everythingAndAgents: (agents: number) => `Everything above, with ${count(agents, "agent")}`,
   allOfIt: "Allows all of it.",
-  agentsFurther: (number: number) => `${count(number, "agent")} may then act for you without asking`,
+  agentsFurther: (named: readonly Html[], others: number) =>
+    html`${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")} may then act for you too, without asking you again.`,
   refuse: "Refuse",
   allow: "Allow",
   signInTitle: "Sign in",
@@ -130,26 +150,26 @@ export const en = {
   inJobElsewhere: "What you allow is for one job alone, and ends with it. The job is one of this server:",
   jobAsked: "The job, in the words of the one that asks:",
   jobOnly: "What you allow counts in this job alone.",
-  jobAgents: "Further agents in this job",
+  jobAgents: "Agents that may help",
   jobAlone: "No other agent may take part.",
-  jobOwn: (what: Html) => html`Of what you tick below, it gets only: ${what}`,
-  jobPart: (what: Html) => html`Of what you tick, it gets only: ${what}`,
-  jobPartNone: "Gets nothing of what you tick",
-  jobPartUnasked: (what: Html) => html`Gets, whatever else you tick: ${what}`,
-  jobUnasked: "With “Allow” it gets, whatever you tick:",
+  jobOwn: (what: string) => `For itself it asks only to: ${what}. The rest is for agents that help it.`,
+  jobPart: (what: Html) => html`Of that it gets only: ${what}`,
+  jobPartAll: "Gets all that you tick above",
+  jobPartNone: "Gets nothing of what you tick above",
+  jobPartUnasked: (what: Html) => html`Ticking this also gives it: ${what}`,
+  jobUnasked: "Comes with “Allow”:",
   jobTokens: (most: number) =>
     most === 1
-      ? "It gets access once, and not again."
-      : `It gets access at most ${count(most, "time")} in all.`,
+      ? "Access for it may be fetched once, and not again."
+      : `Access for it may be fetched at most ${count(most, "time")}.`,
   jobDepth: (most: number) =>
     most === 1
-      ? "No agent may hand it on to another, as far as this server sees."
-      : `At most ${most} agents may act one for another, as far as this server sees.`,
+      ? "It may not be passed on to another agent."
+      : `It may pass through at most ${most} agents in a row.`,
   jobWithout: "Even without this job it may already:",
   jobBeside: "What it may do without this job, without asking you",
   jobBesideEnds:
     "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
-  jobGoesOn: (target: Html) => html`${target} may go on when the job has ended.`,
   jobUntil: (date: string) => `Ends by itself on ${date}.`,
   jobEnds: (when: Html) => html`Ends by itself: ${when}.`,
   stoppedHeading: "Just stopped",
@@ -177,7 +197,7 @@ export const en = {
     `Since ${since}, last used on ${used}, until ${until}.`,
   goesOnIdle: (date: string) => `Without use it ends on ${date}.`,
   reused: (date: string) =>
-    `On ${date} access of this program was ended, because it was used from two places: a copy of it may have been stolen. If you use the program, sign in there again.`,
+    `On ${date} this program was signed out, because its access was used from two places: a copy of it may have been stolen. What you allowed it still stands. If you use the program, sign in there again; if not, take back what you allowed.`,
   renewedElsewhere:
     "Two networks used the same access of this program within seconds. You may have changed networks, or a copy was stolen: if you do not know why, take back what you allowed.",
   mayActFurther: "These may act for you without asking",
@@ -187,6 +207,8 @@ export const en = {
   takeBackYes: "Yes, take it back",
   takeAllConfirm: "Yes, everything that I allowed to any program",
   takeAll: "Take back everything",
+  takeAllHint:
+    "Takes back all permissions of all programs and agents, and stops all jobs. Open requests stay.",
   takeAllUnconfirmed:
     "Tick “Yes, everything that I allowed to any program”, and then choose again. Nothing was taken back.",
   moreAllowed: "More of what you allowed",
@@ -203,8 +225,14 @@ export const en = {
   firstDay: "First day",
   lastDay: "Last day",
   showDays: "Show",
-  dayWrongTitle: "A day is not valid",
-  dayWrong: "Write each day as in 2027-01-31, the first not after the last, or leave it empty.",
+  /** What is wrong with the days, and what to do. */
+  dayProblems: {
+    day: { title: "A day is not valid", text: "Write each day as in 2027-01-31, or leave it empty." },
+    days_turned: {
+      title: "The first day is after the last",
+      text: "Choose an earlier first day or a later last day, or leave one empty.",
+    },
+  },
   older: "Older entries",
   newest: "Newest entries",
   /** The heading of what has no agent. */

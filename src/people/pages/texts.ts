@@ -4,5 +4,5 @@
  */
 import type { en } from "./texts-en.ts";
 
-/** `zone` is the time zone of the reader, where it is known; no language has one. */
-export type Texts = typeof en & { zone?: string };
+/** `zone` is the time zone of the reader, and `operator` the one in whose name a page is, where known; no language has them. */
+export type Texts = typeof en & { zone?: string; operator?: string };

@@ -265,7 +265,7 @@ export function choiceOf(policy: PolicySet, asking: Asking, asker: Asker, origin
 
 // --- what is given ----------------------------------------------------------------------------------------------
 
-/** The boxes of a form; `all` is the one that takes every permission, and every agent that would take part. */
+/** The boxes of a form; `all` is the one that takes every permission, object and agent that would take part. */
 export type Ticked = {
   all: boolean;
   scopes: readonly string[];
@@ -294,7 +294,9 @@ export function givenOf(
 ): Result<Given, Lack> {
   const given = at
     .map(({ target, permissions, limits }) => {
-      const kept = limits.filter(({ box }) => ticked.details.includes(box)).map(({ detail }) => detail);
+      const kept = limits
+        .filter(({ box }) => ticked.all || ticked.details.includes(box))
+        .map(({ detail }) => detail);
       return {
         name: target.names[0] ?? "",
         permissions: permissions.filter(({ box }) => ticked.all || ticked.scopes.includes(box)),

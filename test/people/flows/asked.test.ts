@@ -106,14 +106,14 @@ test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PAGE-D-26, PROD-2.6-4 an agent is re
   assert.equal(page.status, 200, page.text);
   const shown = shownBy(page.text);
   for (const part of [
-    `planner (td.example) asks to act for you ${PLANNER}`,
+    `planner (td.example) asks to act for you ID: ${PLANNER}`,
     "Signed in as anna (anna of the company)",
     `Who works for whom, by id ${PLANNER}`,
     "At the booking agent it asks to",
     "read your trips",
     "book trips for you",
     "Lasts until",
-    "minutes to decide",
+    "minutes left",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -203,7 +203,7 @@ test("PAGE-D-25 an agent is shown by the name that the operator gave it, and nev
   };
   assert.match(await headingFor("kim", "crew/kim"), /Kim of the crew asks to act for you/);
   const shown = await headingFor(registered.body.client_id, "crew/lou");
-  assert.ok(shown.includes(`lou (td.example) asks to act for you ${workload("crew/lou")}`), shown);
+  assert.ok(shown.includes(`lou (td.example) asks to act for you ID: ${workload("crew/lou")}`), shown);
   assert.ok(!shown.includes("Lou of the company"), shown);
 });
 
@@ -228,8 +228,8 @@ for (const [index, [what, sent, shown]] of reasons.entries()) {
     const user = `reason-${index}`;
     const { page } = await pageOf(linkIn(await ask({ user, reason: sent })), user);
     const text = shownBy(page.text);
-    if (shown === undefined) assert.doesNotMatch(text, /Reason given/);
-    else assert.ok(text.includes(`Reason given: “${shown}”`), text);
+    if (shown === undefined) assert.doesNotMatch(text, /Its reason/);
+    else assert.ok(text.includes(`Its reason, in its own words: “${shown}”`), text);
     const { requested } = await lastOf("token_exchange.denied");
     assert.equal(requested.reason, [...sent].slice(0, 120).join(""));
   });
@@ -246,7 +246,7 @@ test("NAME-D-7 the reason of a consent is recorded with it and with a refusal, a
   const link = linkIn(await ask(agent));
   assert.equal(linkIn(await ask({ ...agent, reason: "Something else." })), link);
   const { browser, page } = await pageOf(link, "regina");
-  assert.match(shownBy(page.text), /Reason given: “Your flight was cancelled\.”/);
+  assert.match(shownBy(page.text), /Its reason, in its own words: “Your flight was cancelled\.”/);
   await browser.decide(page);
   const refusable = await browser.get(linkIn(await ask({ ...agent, path: "agents/booking" })));
   await browser.decide(refusable, { decision: "refuse" });
@@ -710,7 +710,7 @@ test("PAGE-D-23 a consent that was given in another way meanwhile leaves nothing
 
 test("WCAG-2.2.1-1, PAGE-D-23 the time of the page is told and can be renewed ten times", async () => {
   const { browser, page } = await pageOf(linkIn(await ask({ user: "sven" })), "sven");
-  assert.match(shownBy(page.text), /You have (9|10) minutes to decide/);
+  assert.match(shownBy(page.text), /(9|10) minutes left\./);
   const more =
     /href="([^"]*renew=1)"/.exec(page.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
   for (let round = 1; round <= 10; round++) {

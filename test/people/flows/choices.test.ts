@@ -188,7 +188,7 @@ test("PAGE-D-35, JOB-D-6 an agent that would take part has a box of its own, and
     const { browser, page } = await pageOf(await asking(job, { user }), user);
     assert.match(
       shownBy(page.text),
-      /Further agents in this job .*crew\/kim Of what you tick, it gets only: API \(api\.example\): write to the API Everything above/,
+      /Agents that may help .*booking Gets all that you tick above .*crew\/kim Of that it gets only: API \(api\.example\): write to the API Everything above/,
     );
     await browser.decide(page, { all: "", scope: ["pay", `api.write ${API}`], agent });
     assert.deepEqual(await consentsOf(user), [
@@ -219,7 +219,7 @@ test("PAGE-D-35, JOB-D-5 what a rule gives in the job without asking is shown, s
   const { page } = await pageOf(await asking(job, { user: "dana" }), "dana");
   assert.match(
     shownBy(page.text),
-    /crew\/lou Gets, whatever else you tick: Bank \(bank\.example\): delete all accounts Everything/,
+    /crew\/lou Ticking this also gives it: Bank \(bank\.example\): delete all accounts Everything/,
   );
 });
 
@@ -230,9 +230,9 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /“x” .* Of what you tick below, it gets only: API \(api\.example\): write to the API .* Only what you tick is allowed\. At API/,
+    /“x” .* Only what you tick is allowed\. At API \(api\.example\) it asks to write to the API At Ledger \(ledger\.example\) agents that help it ask to pay invoices /,
   );
-  assert.match(shown, /agents\/booking Everything above, with 1 agent/);
+  assert.match(shown, /agents\/booking Gets all that you tick above Everything above, with 1 agent/);
   await browser.decide(page, { all: "1" });
   assert.deepEqual(await consentsOf("dora"), [
     `${BOOKING} ${API} api.write`,
@@ -250,7 +250,10 @@ test("PAGE-D-35, JOB-D-5 a page that says that no other agent may take part name
   const alone = await shownOf({ agents: [CREW] });
   assert.match(alone, /No other agent may take part\./);
   assert.doesNotMatch(alone, /may then act for you/);
-  assert.match(await shownOf({}), /1 agent may then act for you without asking .*crew\/\*/);
+  assert.match(
+    await shownOf({}),
+    /crew\/\* \(td\.example\) may then act for you too, without asking you again\. spiffe:\/\/td\.example\/crew\/\*/,
+  );
 });
 
 /** Name and value of each box that is ticked. */
@@ -288,15 +291,18 @@ test("PAGE-D-35, RAR-D-9, PAGE-D-43 each target has limits of its own, and what 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /Ledger .*? Only within these limits .*? up to 100; .*? Bank .*? Only within these limits .*? up to 100; /,
+    /Ledger .*? Only for what you tick here .*? up to 100; .*? Bank .*? Only for what you tick here .*? up to 100; /,
   );
   assert.match(shown, /API \(api\.example\) it asks to write to the API Everything above/);
-  const lacks = await browser.decide(page, { all: "1", detail: ["0"] });
+  const scope = ["pay", `pay ${BANK}`, `api.write ${API}`];
+  const lacks = await browser.decide(page, { all: "", scope, detail: ["0"] });
   assert.deepEqual([lacks.status, /A limit is missing/.test(shownBy(lacks.text))], [400, true]);
-  // PAGE-D-43: what was ticked is ticked, also where that is not what the page began with, and nothing else.
-  assert.deepEqual(tickedOn(page), ["detail 0", "detail 1", `detail 0 ${BANK}`, `detail 1 ${BANK}`]);
-  assert.deepEqual(tickedOn(lacks), ["detail 0", "all 1"]);
-  await browser.decide(lacks, { all: "1", detail: ["0", `1 ${BANK}`] });
+  // PAGE-D-10, PAGE-D-43: the page begins without a tick, and what was ticked is ticked, and nothing else.
+  assert.deepEqual(tickedOn(page), []);
+  assert.deepEqual(tickedOn(lacks), [
+    ...["scope pay", "detail 0", `scope pay ${BANK}`, `scope api.write ${API}`],
+  ]);
+  await browser.decide(lacks, { all: "", scope, detail: ["0", `1 ${BANK}`] });
   const id = idOf(await last("job.approved"));
   const detailsAt = async (target: string): Promise<unknown> => {
     const answer = await ask({
@@ -367,10 +373,7 @@ test("PAGE-D-35, JOB-D-8 a client of people whose job names another target gets 
   };
   const asked = request(verifier, { scope: "notes.read", mandate_job_request: JSON.stringify(job) });
   const page = await browser.review(asked, "jo");
-  assert.match(
-    shownBy(page.text),
-    /read your notes .*pay invoices .*Further agents in this job .*agents\/planner/,
-  );
+  assert.match(shownBy(page.text), /read your notes .*pay invoices .*Agents that may help .*agents\/planner/);
   const back = await browser.decide(page, { all: "", scope: ["notes.read"] });
   const answer = await redeem(service, parametersOf(back).code ?? "", verifier);
   assert.equal(claimsOf(answer.body.access_token).scope, "notes.read");

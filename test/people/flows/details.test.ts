@@ -11,6 +11,7 @@ import {
   AS_WEB,
   Browser,
   files,
+  formOf,
   locationOf,
   NOTES,
   PRIVATE,
@@ -103,6 +104,13 @@ const WRONG = "invalid_authorization_details";
 const lastOf = async (type: string): Promise<Event | undefined> =>
   (await service.events()).filter((one) => one.type === type).at(-1);
 
+/** A form with the objects at these places, and all scopes; the box for everything takes all objects too. */
+const picked = (page: Answer, detail: readonly string[]): Asked => ({
+  all: "",
+  scope: formOf(page).scopes,
+  detail,
+});
+
 /** The code of a user who allowed the objects at these places, and all scopes. */
 async function codeFor(
   details: readonly Detail[],
@@ -111,7 +119,7 @@ async function codeFor(
 ): Promise<{ code: string; verifier: string }> {
   const [browser, verifier] = [browse(), verifierOf()];
   const page = await browser.review(asking(verifier, details), user);
-  const { code = "" } = parametersOf(await browser.decide(page, { detail: ticked }));
+  const { code = "" } = parametersOf(await browser.decide(page, picked(page, ticked)));
   return { code, verifier };
 }
 
@@ -156,7 +164,7 @@ test("RAR-D-3, RAR-D-9, PAGE-D-11 without any object of a type nothing is given,
   for (const ticked of [[], ["2"], ["-1"], ["x"], ["0.5"]]) {
     const browser = browse();
     const page = await browser.review(asking(verifierOf(), [plan({ path: "/team/a" })]), "alice");
-    const answer = await browser.decide(page, { detail: ticked });
+    const answer = await browser.decide(page, picked(page, ticked));
     assert.deepEqual([answer.status, locationOf(answer)], [400, ""], ticked.join());
     assert.match(shownBy(answer.text), /A limit is missing/);
   }
@@ -389,7 +397,7 @@ test("RAR-D-9 a job that a user approves is limited to the objects that they lef
   const browser = browse();
   const page = await browser.signIn(await browser.get(linkIn(refused)), "gerda");
   assert.match(shownBy(page.text), /trip: city “Rome”.*trip: city “Oslo”/s);
-  await browser.decide(page, { detail: "1" });
+  await browser.decide(page, picked(page, ["1"]));
   const approved = await lastOf("job.approved");
   assert.deepEqual(Object(approved?.detail).bounds.details, [trip({ city: "Oslo" })]);
   const answer = await exchange(service, provider, asked);
@@ -405,7 +413,7 @@ test("JOB-D-4, RAR-D-12 a request for a job with details that fill more than hal
   const [browser, verifier] = [browse(), verifierOf()];
   const page = await browser.review(asking(verifier, details, asked), "jobst");
   assert.equal(page.status, 200, page.text);
-  const { code = "" } = parametersOf(await browser.decide(page, { detail: ["0", "2"] }));
+  const { code = "" } = parametersOf(await browser.decide(page, picked(page, ["0", "2"])));
   const answer = await redeem(service, code, verifier);
   assert.deepEqual(of(answer), [details[0], details[2]]);
   const { title, bounds } = ((await lastOf("job.approved"))?.detail ?? {}) as Record<string, unknown>;

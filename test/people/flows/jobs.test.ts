@@ -103,15 +103,15 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
   const shown = shownBy(page.text);
   for (const part of [
     "“<b>Book</b> the trip to Rome”",
-    `planner (td.example) asks to act for you ${PLANNER}`,
+    `planner (td.example) asks to act for you ID: ${PLANNER}`,
     "At the booking agent it asks to",
     "book trips for you",
     "At https://api.example (api.example) it asks to",
     "trips.book",
     "Lasts until today",
-    `Further agents in this job Bbooking (td.example) ${BOOKING}`,
-    "access at most 20 times",
-    "At most 2 agents",
+    `Agents that may help Bbooking (td.example) ID: ${BOOKING}`,
+    "Access for it may be fetched at most 20 times",
+    "It may pass through at most 2 agents in a row",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -271,7 +271,7 @@ test("JOB-D-5 the page says that no other agent may take part, and what a rule g
     await asking({ title: "w", targets, scopes: ["trips.read", "trips.book"] }, asked),
     "rita",
   );
-  assert.match(shownBy(page.text), /With “Allow” it gets, whatever you tick: .*trips\.read/);
+  assert.match(shownBy(page.text), /Comes with “Allow”: .*trips\.read/);
 });
 
 test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent goes on without job and consent, and who ends that", async () => {

@@ -105,14 +105,14 @@ test("HTTP-D-51, PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says 
 test("NAME-D-7 the page says why a client asks, in its own words, and both decisions record it", async () => {
   const reason = "To print your <b>notes</b>.";
   const { browser, answer } = await page({ mandate_reason: reason }, "carol");
-  assert.ok(shownBy(answer.text).includes(`Reason given: “${reason}”`), answer.text);
+  assert.ok(shownBy(answer.text).includes(`Its reason, in its own words: “${reason}”`), answer.text);
   await browser.decide(answer);
   assert.equal(((await last("consent.recorded")).detail as { reason_given: string }).reason_given, reason);
   await browser.decide(await browser.review(request(verifierOf(), { mandate_reason: reason })), {
     decision: "refuse",
   });
   assert.equal(((await last("authorization.denied")).requested as { reason: string }).reason, reason);
-  assert.doesNotMatch(shownBy((await page()).answer.text), /Reason given/);
+  assert.doesNotMatch(shownBy((await page()).answer.text), /Its reason/);
 });
 
 test("PAGE-D-1, RFC6749-10.2-4 where a consent exists the user is asked again", async () => {
@@ -346,7 +346,7 @@ test("PAGE-D-4, PROD-2.6-4 of many clicks at once each that gives a code has rec
 
 test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten times", async () => {
   const { browser, answer } = await page();
-  assert.match(shownBy(answer.text), /You have (9|10) minutes to decide/);
+  assert.match(shownBy(answer.text), /(9|10) minutes left\./);
   const more =
     /href="([^"]*renew=1)"/.exec(answer.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
   let next = more;

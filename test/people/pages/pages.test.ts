@@ -126,9 +126,7 @@ for (const texts of LANGUAGES) {
         for (const attribute of ["autofocus", "tabindex", "accesskey", "disabled", "hidden"]) {
           assert.deepEqual(attributesOf(elements, attribute), []);
         }
-        // RAR-D-9: a tick at an object takes nothing more, as without any of its type nothing is given.
-        const ticked = named("input").filter(({ attributes }) => attributes.has("checked"));
-        assert.ok(ticked.every(({ attributes }) => attributes.get("name") === "detail"));
+        assert.deepEqual(attributesOf(elements, "checked"), []);
       });
     });
   }
@@ -150,17 +148,17 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
   const shown = shownBy(english(askPage(ASK)));
   for (const part of [
     "Booking agent asks to act for you",
-    "asks to act for you spiffe://td.example/agents/booking",
-    "Books what you chose. ",
+    "asks to act for you ID: spiffe://td.example/agents/booking",
+    "Example Corporation says: Books what you chose. ",
     "Who answers for it Travel desk, travel@example.com",
-    "you planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) Booking agent",
+    "How this request reached you: you planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) Booking agent",
     "Who works for whom, by id spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (according to as.partner.example) Booking agent (spiffe://td.example/agents/booking)",
     "Signed in as alice@company.example (Alice Example) · Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
     "Lasts until February 19, 2027",
     "You can take this back at any time in your account.",
-    "1 agent may then act for you without asking spiffe://td.example/agents/sorting",
+    "sorting (td.example) may then act for you too, without asking you again. spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -247,7 +245,7 @@ const headings = [
   [
     "the name that the operator gave it, and its id",
     { client: named("web-app", "Web app") },
-    "Web app asks for access web-app",
+    "Web app asks for access ID: web-app",
   ],
   [
     "when it registered itself",
@@ -350,8 +348,8 @@ test("WCAG-3.3.1-1, WCAG-2.4.2-1 a missing box is named, in the title too, with 
 });
 
 test("WCAG-2.2.1-1 the time is told, and more of it is a link while there is more", () => {
-  assert.match(consent(), /You have 9 minutes to decide\. More time/);
-  assert.match(consent({ minutesLeft: 1, renewable: false }), /You have 1 minute to decide\. (?!Give)/);
+  assert.match(consent(), /9 minutes left\. More time/);
+  assert.match(consent({ minutesLeft: 1, renewable: false }), /1 minute left\. (?!More)/);
 });
 
 // --- details ------------------------------------------------------------------------------------------------------
@@ -380,10 +378,16 @@ const toldIn = (fields: Omit<Detail, "type">): readonly string[] =>
     const detail = shownDetail(PAYMENT, { ...fields, type: "payment" });
     const page = askPage({
       ...ASK,
-      at: [{ target: { title: "x" }, permissions: [], limits: [{ box: "0", detail }] }],
+      at: [
+        {
+          target: { title: "x" },
+          permissions: [],
+          limits: [{ box: "0", type: "payment", governs: [], detail }],
+        },
+      ],
     });
     return (
-      /(?:Payments|Zahlungen):.*?(?= 1 agent| Dann)/.exec(
+      /(?:Payments|Zahlungen):.*?(?= sorting| Ohne)/.exec(
         shownBy(writtenIn(texts, page)).replace(/\s/g, " "),
       )?.[0] ?? ""
     );
@@ -415,6 +419,73 @@ for (const [fields, ...want] of amounts) {
     assert.deepEqual(toldIn(fields), want));
 }
 
+const legendsOf = (name: string): string => shownBy(english(SAMPLES[name] ?? assert.fail()));
+
+test("RAR-D-9, PAGE-D-10 the only object of a type stands in the box of the permission that it limits, and has none itself; of several each has one, without a tick", () => {
+  const boxes = boxesOf(SAMPLES["ask-bounded"] ?? assert.fail());
+  assert.deepEqual(
+    boxes.map((box) => [box.get("name"), box.get("value"), box.has("checked")]),
+    [
+      ["scope", "trips.read", false],
+      ["scope", "trips.book", false],
+      ["detail", "1", false],
+      ["detail", "2", false],
+      ["all", "1", false],
+    ],
+  );
+  assert.match(
+    english(SAMPLES["ask-bounded"] ?? assert.fail()),
+    /<input type="hidden" name="detail" value="0">/,
+  );
+  const shown = legendsOf("ask-bounded").replace(/\s/g, " ");
+  assert.match(shown, /which your company pays Only within: Payments: up to EUR 500\.00; to “TAP/);
+  assert.match(shown, /“Rome\\u\{202e\}\\u\{201d\} <b>x<\/b>” \(contains unusual characters\)/);
+});
+
+test("RAR-D-9 an object that limits several permissions, or none that is shown, stands beneath them", () => {
+  const [own = assert.fail()] = ASK.at;
+  const detail = { title: "Budget", fields: [] };
+  for (const governs of [["trips.read", "trips.book"], [], ["trips.other"]]) {
+    const at = [{ ...own, limits: [{ box: "0", type: "budget", governs, detail }] }];
+    const shown = shownBy(english(askPage({ ...ASK, at })));
+    assert.match(shown, /which your company pays Only within: Budget Everything above/);
+  }
+});
+
+test("PAGE-D-35 at a target of whose permissions the one that asks gets a part, the page says which, and that the rest is for others", () => {
+  const job = { title: "x", participants: [], without: [], beside: [], unasked: [], goOn: [] };
+  const own = ASK.at.map(({ target, permissions }) => ({
+    target,
+    sentences: permissions.slice(0, 1).map(({ sentence }) => sentence),
+  }));
+  const shown = shownBy(english(askPage({ ...ASK, job: { ...job, own } })));
+  assert.match(shown, /it asks to For itself it asks only to: read your trips\. The rest is for agents/);
+});
+
+test("PAGE-D-6, PAGE-D-45 agents that may act further are named in plain sight, three at most, and counted where names are long", () => {
+  const told = (agents: readonly ShownParty[], language = 0): string =>
+    /(?<=<summary>)(?=<strong>|\d|Ohne).*?(?=<\/summary>)/
+      .exec(writtenIn(LANGUAGES[language] ?? assert.fail(), askPage({ ...ASK, agents })))?.[0]
+      .replaceAll(/<[^>]*>/g, "") ?? "";
+  const of = (...titles: string[]) => titles.map((title) => named(`id-${title}`, title));
+  assert.equal(told(of("Crew")), "Crew may then act for you too, without asking you again.");
+  assert.equal(
+    told(of("A", "B", "C", "D")),
+    "A, B, C and 1 other agent may then act for you too, without asking you again.",
+  );
+  assert.equal(told(of("A", "B"), 1), "Ohne weitere Rückfrage dürfen dann auch für Sie handeln: A und B.");
+  const long = { id: `spiffe://${"td.".repeat(80)}example/agent` };
+  assert.match(told([long, long]), /^2 agents may then act/);
+  assert.match(told([{ id: "spiffe://td.example/crew/*" }]), /^crew\/\* \(td\.example\) may/);
+});
+
+test("JOB-D-16, PAGE-D-35 what goes on at a partner stands beside what can be taken back, and what comes with the click in a block of its own", () => {
+  assert.match(
+    legendsOf("consent-bounded").replaceAll(/\s+/g, " "),
+    /Comes with “Allow”: Weather \(weather\.example\): read the weather Services · Only what you tick and what comes with “Allow”\. .*You can take this back in your account, but Partner \(as\.partner\.example\) may go on after that/,
+  );
+});
+
 // --- the account page -------------------------------------------------------------------------------------------
 
 test("PAGE-D-30, PAGE-D-31 what was done is told by the days of the user's zone, newest first, and in a day by agent", () => {
@@ -430,8 +501,8 @@ test("PAGE-D-30, PAGE-D-31 what was done is told by the days of the user's zone,
   const part = shown.slice(shown.indexOf("November 22, 2026"), shown.indexOf("Newest entries"));
   assert.equal(
     part.replaceAll("\u202f", " "),
-    "November 22, 2026 2 entries Planner planner » 02:00 Acted in your name. crew » 00:00 Acted in your name. " +
-      "November 21, 2026 2 entries Planner planner » 23:00 Acted in your name. crew » 21:00 Acted in your name. ",
+    "November 22, 2026 2 entries Planner ID: planner » 02:00 Acted in your name. crew » 00:00 Acted in your name. " +
+      "November 21, 2026 2 entries Planner ID: planner » 23:00 Acted in your name. crew » 21:00 Acted in your name. ",
   );
 });
 
@@ -443,7 +514,7 @@ test("JOB-D-3, PAGE-D-34 a line about a job has its title in quotation marks, an
   };
   assert.equal(told("job_approved", "Trip"), "+ 00:00 You approved a job: “Trip”");
   assert.equal(told("job_stopped"), "– 00:00 You stopped a job.");
-  assert.equal(told("token_given"), "» 00:00 Received access to what you allowed.");
+  assert.equal(told("token_given"), "› 00:00 Received access to what you allowed.");
 });
 
 test("PAGE-D-36 a bar is as high as its day, to a twenty-fourth of the highest", () => {
@@ -454,12 +525,12 @@ test("PAGE-D-36 a bar is as high as its day, to a twenty-fourth of the highest",
   assert.match(styleOf(ACCENT), /\.b23\{height:2\.875rem\}/);
 });
 
-test("PAGE-D-31, WCAG-1.4.1-1 acts, gifts, refusals and endings have each a sign, a form and words of their own", () => {
+test("PAGE-D-31, WCAG-1.4.1-1 acts, accesses, gifts, refusals and endings have each a sign, a form and words of their own", () => {
   const elements = elementsOf(parseMarkup(english(accountPage(ACCOUNT))));
   const signs = elements.filter(({ attributes }) => attributes.get("class")?.startsWith("sign "));
   const forms = new Map(signs.map((one) => [one.attributes.get("class"), textOf(one)]));
-  assert.equal(forms.size, 5);
-  assert.equal(new Set(forms.values()).size, 5);
+  assert.equal(forms.size, 6);
+  assert.equal(new Set(forms.values()).size, 6);
   for (const { attributes } of signs) assert.equal(attributes.get("aria-hidden"), "true");
 });
 
@@ -486,7 +557,7 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   const shown = shownBy(page);
   assert.match(
     shown,
-    /P Planner spiffe:\S+planner Job “Book the trip to Lisbon” .*Further agents in this job Crew agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
+    /P Planner ID: spiffe:\S+planner Job “Book the trip to Lisbon” .*Agents that may help Booking agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
   );
   const consents = (text: string): number => text.split('name="consent"').length - 1;
   const [first = "", second = ""] = page.split("<bdi>Other</bdi>");
@@ -503,7 +574,7 @@ test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a si
   });
   const told = (events: readonly EventView[]): string =>
     shownBy(english(accountPage({ ...ACCOUNT, zone: "UTC", events }))).replace(
-      /^.*entries Planner planner /,
+      /^.*entries Planner ID: planner /,
       "",
     );
   assert.match(
@@ -578,7 +649,7 @@ test("PAGE-D-35 at a target of which the one that asks gets nothing, the permiss
     legend.replaceAll(/<[^>]*>/g, ""),
   );
   assert.ok(legends.includes("At Trips (api.example) it asks to"), legends.join());
-  assert.ok(legends.includes("At Notes (notes.example) it asks for further agents to"), legends.join());
+  assert.ok(legends.includes("At Notes (notes.example) agents that help it ask to"), legends.join());
 });
 
 test("PAGE-D-35 the box that takes all says that it takes the further agents too", () => {
@@ -611,8 +682,8 @@ test("JOB-D-5 what the agent may do without the job is told, folded, since the c
   const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
   assert.match(folded, /read your notes.*without asking you:/s);
   const beside = shown.replace(folded, "");
-  assert.match(beside, /whatever you tick: .*read the weather/s);
-  assert.match(beside, /Otherwise only what you tick is allowed\./);
+  assert.match(beside, /Comes with “Allow”:.*read the weather/s);
+  assert.match(beside, /Only what you tick and what comes with “Allow”\./);
 });
 
 test("PAGE-D-41 the operator's logo of an agent stands in place of its disc, and no word of another server brings one", () => {
@@ -646,9 +717,9 @@ test("PAGE-D-17 a small number of accesses is spelled out in German, in the sing
   assert.deepEqual(
     [1, 3, 20].map((most) => german.jobTokens(most)),
     [
-      "Insgesamt höchstens ein Zugriff.",
-      "Insgesamt höchstens drei Zugriffe.",
-      "Insgesamt höchstens 20 Zugriffe.",
+      "Zugang dafür gibt es nur ein einziges Mal.",
+      "Zugang dafür gibt es höchstens drei Mal.",
+      "Zugang dafür gibt es höchstens 20 Mal.",
     ],
   );
 });
@@ -765,13 +836,7 @@ for (const scheme of ["light", "dark"] as const) {
 test("PAGE-D-17, JOB-D-5 how many agents may act one for another is a whole sentence in both languages, for one too", () => {
   const told = LANGUAGES.map((texts) => [texts.jobDepth(1), texts.jobDepth(2)]);
   assert.deepEqual(told, [
-    [
-      "No agent may hand it on to another, as far as this server sees.",
-      "At most 2 agents may act one for another, as far as this server sees.",
-    ],
-    [
-      "Kein Agent gibt es an einen anderen weiter, soweit dieser Server das erkennt.",
-      "Höchstens zwei Agenten hintereinander, soweit dieser Server das erkennt.",
-    ],
+    ["It may not be passed on to another agent.", "It may pass through at most 2 agents in a row."],
+    ["Kein anderer Agent darf daran arbeiten.", "Höchstens zwei Agenten hintereinander."],
   ]);
 });
