@@ -36,6 +36,8 @@ export type Server = {
   ca: readonly string[];
   offers: ReadonlySet<Feature>;
   signals: string | undefined;
+  subjectToken: string | undefined;
+  registration: Json;
 };
 
 export type Context = ReturnType<typeof makeContext>;
@@ -96,7 +98,10 @@ export function makeContext(scene: Scene, server: Server, roles: Record<Role, Cl
       case "client_secret_post":
         return { form: { client_id: id, client_secret: secret }, extra: {} };
       case "private_key_jwt":
-        return { form: { client_assertion_type: BY_JWT, client_assertion: assertion(client) }, extra: {} };
+        return {
+          form: { client_id: id, client_assertion_type: BY_JWT, client_assertion: assertion(client) },
+          extra: {},
+        };
       case "spiffe_jwt":
         return {
           form: { client_assertion_type: BY_SVID, client_assertion: svid(id.split("/").at(-1) ?? "") },
@@ -137,12 +142,17 @@ export function makeContext(scene: Scene, server: Server, roles: Record<Role, Cl
     return { actor_token: await tokenOf(clientCredentials(role)), actor_token_type: ACCESS_TOKEN };
   }
 
+  /** The user's token of a good exchange, with its type. */
+  const subject = (): { subject_token: string; subject_token_type: string } =>
+    server.subjectToken === undefined
+      ? { subject_token: userToken(), subject_token_type: JWT }
+      : { subject_token: server.subjectToken, subject_token_type: ACCESS_TOKEN };
+
   /** A delegation: of the planner for alice at `booking`, unless it says otherwise. */
   async function exchange(role: Role, form: Form = {}, extra?: Extra): Promise<Answer> {
     const actor = "actor_token" in form ? {} : await actorToken(role);
-    const subject = { subject_token: userToken(), subject_token_type: JWT };
     const asked = { resource: names.booking, scope: `${names.read} ${names.write}` };
-    return token(role, { grant_type: EXCHANGE, ...subject, ...actor, ...asked, ...form }, extra);
+    return token(role, { grant_type: EXCHANGE, ...subject(), ...actor, ...asked, ...form }, extra);
   }
 
   const impersonate = (role: Role, form: Form = {}, extra?: Extra): Promise<Answer> =>
@@ -328,6 +338,7 @@ export function makeContext(scene: Scene, server: Server, roles: Record<Role, Cl
     },
     ...{
       actorToken,
+      subject,
       exchange,
       impersonate,
       onward,

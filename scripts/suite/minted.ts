@@ -15,7 +15,11 @@ export type Minted = ReturnType<typeof makeMinted>;
 
 export function makeMinted(
   scene: Scene,
-  { issuer, tokenEndpoint }: { issuer: string; tokenEndpoint: string },
+  {
+    issuer,
+    tokenEndpoint,
+    subjectToken,
+  }: { issuer: string; tokenEndpoint: string; subjectToken: string | undefined },
   roles: Record<Role, Client>,
   names: Names,
 ) {
@@ -53,7 +57,7 @@ export function makeMinted(
   const x509Svid = (role: string): Identity =>
     makeCertificate(role, { uris: [spiffeId(role)] }, scene.trustDomain.authority);
 
-  const userToken = (
+  const anyUserToken = (
     changes: Changes = {},
     { issuer: iss, key }: Pick<Issuer, "issuer" | "key"> = scene.idp,
   ): string =>
@@ -65,6 +69,12 @@ export function makeMinted(
       },
       changes,
     );
+
+  /** One of the provider of users, which a server that exchanges its own tokens alone refuses whatever it says. */
+  const userToken = (changes: Changes = {}, by: Pick<Issuer, "issuer" | "key"> = scene.idp): string => {
+    if (subjectToken !== undefined) throw new CannotAsk("the server exchanges its own tokens alone");
+    return anyUserToken(changes, by);
+  };
 
   const grant = (changes: Changes = {}, typ = "JWT"): string =>
     jwt(
@@ -85,7 +95,7 @@ export function makeMinted(
   const idJag = (changes: Changes = {}): string =>
     grant({ ...changes, claims: { resource: names.api, ...changes.claims } }, "oauth-id-jag+jwt");
   const idToken = (changes: Changes = {}): string =>
-    userToken({ ...changes, claims: { aud: roles.machine.id, scope: undefined, ...changes.claims } });
+    anyUserToken({ ...changes, claims: { aud: roles.machine.id, scope: undefined, ...changes.claims } });
   const platformToken = (changes: Changes = {}): string =>
     jwt(
       scene.platform.key,
@@ -120,7 +130,7 @@ export function makeMinted(
       "secevent+jwt",
     );
   return {
-    ...{ svid, assertion, x509Svid, userToken, grant, idJag, idToken, platformToken },
+    ...{ svid, assertion, x509Svid, userToken, anyUserToken, grant, idJag, idToken, platformToken },
     ...{ proofKey, proof, details, event },
   };
 }

@@ -1,4 +1,5 @@
 /** A run as text, JSON and JUnit. */
+import { weaker } from "./levels.ts";
 import type { Run } from "./runner.ts";
 import type { Outcome, Result } from "./types.ts";
 
@@ -19,7 +20,7 @@ export function toText({ server, issuer, results }: Run, all: boolean): string {
   for (const result of results) {
     const { id, clause, must, outcome, note, exchanged } = result;
     if (!all && (outcome === "passed" || outcome === "not offered")) continue;
-    lines.push(`${outcome.toUpperCase()}  ${id}  ${clause}`, `    ${must}`);
+    lines.push(`${outcome.toUpperCase()}  ${id}  ${clause}${weaker(clause)}`, `    ${must}`);
     if (note !== "") lines.push(`    ${note}`);
     if (outcome === "failed" || all)
       for (const { sent, received } of exchanged)
@@ -63,7 +64,7 @@ export function toJunit({ server, results }: Run): string {
           : outcome === "passed"
             ? ""
             : `<skipped message="${escaped(`${outcome}: ${note}`)}"/>`;
-      return `<testcase classname="${escaped(area)}" name="${escaped(`${clause} ${id}: ${must}`)}">${inside}</testcase>`;
+      return `<testcase classname="${escaped(area)}" name="${escaped(`${clause}${weaker(clause)} ${id}: ${must}`)}">${inside}</testcase>`;
     });
     const skipped = some.length - countOf(some, "passed") - countOf(some, "failed");
     const counts = `tests="${some.length}" failures="${countOf(some, "failed")}" skipped="${skipped}"`;

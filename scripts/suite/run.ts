@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import type { Feature } from "./parties.ts";
+import { FEATURES } from "./parties.ts";
 import { toJson, toJunit, toText } from "./report.ts";
 import { runSuite } from "./runner.ts";
 import type { Adapter } from "./types.ts";
@@ -43,15 +44,24 @@ const { values } = parseArgs({
 /** One client and a token endpoint: what can be asked of any server. */
 function small(): Adapter {
   const { client: id, secret = process.env.SUITE_SECRET, resource, scope, offers = "" } = values;
-  if (id === undefined || secret === undefined) throw new Error(USAGE);
+  if (id === undefined || secret === undefined)
+    throw new Error(`name an adapter, or a client by --client with its secret in SUITE_SECRET\n\n${USAGE}`);
+  const others = offers.split(",").filter((one) => one !== "");
+  const unknown = others.filter((one) => !FEATURES.includes(one as Feature));
+  if (unknown.length > 0)
+    throw new Error(`--offers: ${unknown.join(", ")} is none of ${FEATURES.join(", ")}`);
   const only = { id, secret, method: "client_secret_basic" } as const;
   const endpoint = values["token-endpoint"];
   return {
-    server: values.issuer ?? "",
-    offers: ["client_credentials", ...(offers.split(",").filter((one) => one !== "") as Feature[])],
-    roles: { machine: only },
+    server: values.issuer ?? endpoint ?? "",
+    offers: ["client_credentials", ...(others as Feature[])],
+    // It asks about its own tokens.
+    roles: { machine: only, gate: only },
     names: { ...(resource !== undefined && { api: resource }), ...(scope !== undefined && { read: scope }) },
-    ...(endpoint !== undefined && { tokenEndpoint: endpoint }),
+    ...(endpoint !== undefined && {
+      tokenEndpoint: endpoint,
+      issuer: values.issuer ?? new URL(endpoint).origin,
+    }),
   };
 }
 
@@ -60,9 +70,7 @@ async function adapterOf(file: string): Promise<Adapter> {
   return (await import(pathToFileURL(resolve(file)).href)).adapter;
 }
 
-if (values.help === true) {
-  console.log(USAGE);
-} else {
+async function ask(): Promise<void> {
   const { adapter, issuer, ca, only, json, junit, all = false } = values;
   const run = await runSuite(adapter === undefined ? small() : await adapterOf(adapter), {
     ...(issuer !== undefined && { issuer }),
@@ -72,5 +80,14 @@ if (values.help === true) {
   console.log(toText(run, all));
   if (json !== undefined) writeFileSync(json, toJson(run));
   if (junit !== undefined) writeFileSync(junit, toJunit(run));
-  process.exitCode = run.results.some(({ outcome }) => outcome === "failed") ? 1 : 0;
+  process.exitCode = run.results.some(({ outcome, level }) => outcome === "failed" && level === "MUST")
+    ? 1
+    : 0;
 }
+
+if (values.help === true) console.log(USAGE);
+else
+  await ask().catch((fault: Error) => {
+    console.error(fault.message);
+    process.exitCode = 2;
+  });

@@ -4,6 +4,8 @@ import type { Context, Server } from "./context.ts";
 import { makeContext } from "./context.ts";
 import { send } from "./http.ts";
 import type { Json } from "./keys.ts";
+import { levelOf } from "./levels.ts";
+import type { Client, Role } from "./parties.ts";
 import { CannotAsk } from "./parties.ts";
 import { makeScene } from "./scene.ts";
 import type { Adapter, Check, Outcome, Result, Started } from "./types.ts";
@@ -26,7 +28,7 @@ export async function runSuite(adapter: Adapter, asked: Asked = {}): Promise<Run
   try {
     const given = { ...adapter, ...(await adapter.start?.(scene)) };
     const issuer = given.issuer ?? asked.issuer;
-    if (issuer === undefined) throw new Error("the adapter starts no server: name one by --issuer");
+    if (issuer === undefined) throw new Error("name the server by --issuer");
     started = { ...given, issuer };
     const ca = [started.ca, asked.ca].filter((one) => one !== undefined);
     const metadata = await findMetadata(issuer, ca);
@@ -34,10 +36,19 @@ export async function runSuite(adapter: Adapter, asked: Asked = {}): Promise<Run
     if (typeof tokenEndpoint !== "string")
       throw new Error(`${issuer} has no metadata: name its token endpoint by --token-endpoint`);
     const server: Server = {
-      ...{ issuer, metadata, tokenEndpoint, ca, signals: started.signals },
+      ...{
+        issuer,
+        metadata,
+        tokenEndpoint,
+        ca,
+        signals: started.signals,
+        registration: started.registration ?? {},
+        subjectToken: started.subjectToken,
+      },
       offers: new Set(adapter.offers),
     };
-    const roles = { ...scene.clients, ...started.roles };
+    const roles =
+      adapter.start === undefined ? only(started.roles ?? {}) : { ...scene.clients, ...started.roles };
     const names = { ...scene.names, ...started.names };
     const results = await askAll(makeContext(scene, server, roles, names), asked);
     return { server: adapter.server, issuer, results };
@@ -46,6 +57,15 @@ export async function runSuite(adapter: Adapter, asked: Asked = {}): Promise<Run
     await scene.close();
   }
 }
+
+/** The clients of a server that was set up by hand: it knows those alone that the adapter names. */
+const only = (roles: Partial<Record<Role, Client>>): Record<Role, Client> =>
+  new Proxy(roles as Record<Role, Client>, {
+    get(known, role: Role) {
+      if (known[role] === undefined) throw new CannotAsk(`no client plays the part of ${role}`);
+      return known[role];
+    },
+  });
 
 /** RFC 8414 3.1, and the place of OpenID Connect Discovery; empty where there are none. */
 async function findMetadata(issuer: string, ca: readonly string[]): Promise<Json> {
@@ -82,7 +102,16 @@ async function askAll(c: Context, { only, onResult }: Asked): Promise<Result[]> 
     c.exchanged.length = 0;
     const { outcome, note } = await askOne(c, check, outcomes);
     outcomes.set(id, outcome);
-    const result = { id, clause, must, area, outcome, note, exchanged: [...c.exchanged] };
+    const result = {
+      id,
+      clause,
+      must,
+      level: levelOf(clause),
+      area,
+      outcome,
+      note,
+      exchanged: [...c.exchanged],
+    };
     results.push(result);
     onResult?.(result);
   }

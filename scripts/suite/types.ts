@@ -1,6 +1,8 @@
 /** What checks, adapters and reports are made of. */
 import type { Context } from "./context.ts";
 import type { Answer, Exchanged } from "./http.ts";
+import type { Json } from "./keys.ts";
+import type { Level } from "./levels.ts";
 import type { Client, Feature, Names, Role } from "./parties.ts";
 import type { Scene } from "./scene.ts";
 
@@ -14,6 +16,10 @@ export type Started = {
   /** Other clients than those of the scene. */
   roles?: Partial<Record<Role, Client>>;
   names?: Partial<Names>;
+  /** A token of a user that the server issued itself, for one that exchanges no other tokens than its own. */
+  subjectToken?: string;
+  /** Members of the client metadata that this server needs, or `undefined` for those that it does not take. */
+  registration?: Json;
   /** Where it takes security events of the scene's provider. */
   signals?: string;
   stop?(): Promise<void> | void;
@@ -47,6 +53,7 @@ export type Area = { area: string; checks: readonly Check[] };
 export type Outcome = "passed" | "failed" | "not offered" | "could not be asked";
 
 export type Result = Pick<Check, "id" | "clause" | "must"> & {
+  level: Level;
   area: string;
   outcome: Outcome;
   /** Of a failed one: what would pass; of one that was not asked: why. */

@@ -32,6 +32,12 @@ export const refusedCertificate: Verdict = that(
 /** Refused, whatever the code. */
 export const notGiven: Verdict = that('a status of 4xx with an "error"', isRefusal);
 
+/** The caller got nothing; an answer of 401 may be without a body. */
+export const nothing: Verdict = that(
+  "a status of 4xx without a token",
+  ({ status: got, body }) => got >= 400 && got < 500 && body.access_token === undefined,
+);
+
 export const status = (...wanted: readonly number[]): Verdict =>
   that(`the status ${wanted.join(" or ")}`, (answer) => wanted.includes(answer.status));
 
@@ -62,12 +68,10 @@ export const isInactive: Verdict = answers(
   (body) => body.active === false && Object.keys(body).length === 1,
 );
 
+/** Of a text, or of a list, as which some servers write it. */
 export const scopesOf = (scope: unknown): readonly string[] =>
-  typeof scope === "string"
-    ? scope
-        .split(" ")
-        .filter((one) => one !== "")
-        .sort()
-    : [];
+  (Array.isArray(scope) ? scope.map(String) : typeof scope === "string" ? scope.split(" ") : [])
+    .filter((one) => one !== "")
+    .sort();
 export const has = (value: unknown, one: unknown): boolean =>
   Array.isArray(value) ? value.includes(one) : value === one;

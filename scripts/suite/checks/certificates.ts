@@ -64,7 +64,8 @@ export const certificates = area("certificates", {}, [
     "pki.other-name",
     "RFC8705-2.1.2-3",
     "A certificate of the right authority with another name is invalid_client.",
-    (c) => as(c, "pki", makeCertificate("suite-pki", names("other"), c.scene.authority, { usage: "client" })),
+    (c) =>
+      as(c, "pki", makeCertificate("suite-other", names("other"), c.scene.authority, { usage: "client" })),
     WRONG,
     { needs: ["tls_client_auth"], basis: "pki.good" },
   ],

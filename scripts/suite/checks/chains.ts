@@ -102,7 +102,7 @@ export const nesting = area("nesting", { ...nested, basis: "nesting.two" }, [
   ],
   [
     "nesting.chain-kept",
-    "RFC8693-1.1-3",
+    "RFC8693-2.1-4",
     "An actor does not drop those before it by leaving out its actor_token.",
     async (c) => {
       const first = await c.tokenOf(c.exchange("planner"));

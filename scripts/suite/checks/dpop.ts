@@ -7,7 +7,7 @@ import { bareJwk, makeKey, randomId, seconds, thumbprint, withBadSignature } fro
 import type { Changes } from "../minted.ts";
 import type { Row } from "../table.ts";
 import { area } from "../table.ts";
-import { answers, given, issues, notGiven, refused, that } from "../verdicts.ts";
+import { answers, given, issues, notGiven, nothing, refused, that } from "../verdicts.ts";
 
 const WRONG = refused("invalid_dpop_proof", "invalid_request");
 const ask = (c: Context, proof: string | readonly string[]): Promise<Answer> =>
@@ -119,7 +119,7 @@ export const dpop = area("DPoP", { needs: ["dpop"], basis: "dpop.good" }, [
         { grant_type: "client_credentials", client_id: c.roles.machine.id, resource: c.names.api },
         { headers: { dpop: c.proof() } },
       ),
-    refused("invalid_client"),
+    nothing,
   ],
   [
     "dpop.introspected",

@@ -6,7 +6,7 @@ import { expired, isJwt, makeKey, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
 import type { Row } from "../table.ts";
 import { area } from "../table.ts";
-import { answers, issues, refused, scopesOf, that } from "../verdicts.ts";
+import { answers, issues, nothing, refused, scopesOf, that } from "../verdicts.ts";
 
 const actOf = ({ act }: Json): Json => (act ?? {}) as Json;
 const BAD = refused("invalid_request", "invalid_grant");
@@ -136,9 +136,9 @@ export const exchange = area("token exchange", { needs: ["delegation"], basis: "
     "RFC8693-2.1-22",
     "An exchange does not use up its subject token.",
     async (c) => {
-      const token = c.userToken();
-      await c.tokenOf(c.exchange("planner", { subject_token: token }));
-      return c.exchange("planner", { subject_token: token });
+      const subject = c.subject();
+      await c.tokenOf(c.exchange("planner", subject));
+      return c.exchange("planner", subject);
     },
     issues("sub is the user", ({ sub }) => typeof sub === "string"),
   ],
@@ -231,17 +231,17 @@ export const exchange = area("token exchange", { needs: ["delegation"], basis: "
     "RFC8693-2.1-3",
     "An exchange without client authentication gets no token.",
     async (c) => {
-      const { actor_token } = await c.actorToken("planner");
+      const { actor_token, actor_token_type } = await c.actorToken("planner");
       return c.post("token_endpoint", {
         ...{
           grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
           resource: c.names.booking,
           actor_token,
         },
-        ...{ subject_token: c.userToken(), subject_token_type: JWT, actor_token_type: JWT },
+        ...{ ...c.subject(), actor_token_type },
       });
     },
-    refused("invalid_client", "invalid_request"),
+    nothing,
   ],
   [
     "exchange.outsider",
@@ -291,7 +291,7 @@ export const exchange = area("token exchange", { needs: ["delegation"], basis: "
     "exchange.subject-foreign-access-token",
     "RFC8693-3-3",
     "Under the type access_token, a token that this server did not issue is refused.",
-    (c) => c.exchange("planner", { subject_token_type: ACCESS_TOKEN }),
+    (c) => c.exchange("planner", { subject_token: c.anyUserToken(), subject_token_type: ACCESS_TOKEN }),
     BAD,
   ],
   parameter(
@@ -313,7 +313,9 @@ export const exchange = area("token exchange", { needs: ["delegation"], basis: "
     "PROD-4.1r4-1",
     "A request for less scope gets less.",
     (c) => c.exchange("planner", { scope: c.names.read }),
-    issues("scope is the requested one", ({ scope }, c) => scopesOf(scope).join(" ") === c.names.read),
+    issues("scope is the requested one, where it is told", ({ scope }, c, { body }) =>
+      [scope, body.scope].every((one) => one === undefined || scopesOf(one).join(" ") === c.names.read),
+    ),
   ],
   [
     "narrow.subject",

@@ -1,6 +1,7 @@
 /** RFC 7662: what an API is told of tokens, and what is told to no other caller. */
 import type { Context } from "../context.ts";
 import type { Json } from "../keys.ts";
+import { CannotAsk } from "../parties.ts";
 import { area } from "../table.ts";
 import { answers, isActive, isInactive, refused, scopesOf, status, that } from "../verdicts.ts";
 
@@ -25,7 +26,8 @@ export const introspection = area(
       async (c) => c.introspect("gate", await mine(c)),
       answers(
         "both",
-        ({ scope, exp }, _, c) => scopesOf(scope).includes(c.names.read) && Number.isInteger(exp),
+        ({ scope, exp }, _, c) =>
+          typeof scope === "string" && scopesOf(scope).includes(c.names.read) && Number.isInteger(exp),
       ),
     ],
     [
@@ -105,11 +107,12 @@ export const introspection = area(
       "introspection.act",
       "RFC8693-4.1-8",
       "act is told as it stands in the token.",
-      async (c) =>
-        c.introspect(
-          "gate",
-          await c.tokenOf(c.exchange("planner", { resource: c.names.api, scope: c.names.read })),
-        ),
+      async (c) => {
+        const asked = c.exchange("planner", { resource: c.names.api, scope: c.names.read });
+        const answer = await c.introspect("gate", await c.tokenOf(asked));
+        if (answer.body.active === false) throw new CannotAsk("the API is told nothing of such a token");
+        return answer;
+      },
       answers("act.sub", ({ act }, _, c) => (act as Json | undefined)?.sub === c.roles.planner.id),
       { needs: ["introspection", "delegation"] },
     ],
@@ -117,7 +120,7 @@ export const introspection = area(
       "introspection.user-token",
       "RFC7662-2.2-6",
       "A token of another issuer is not active.",
-      (c) => c.introspect("gate", c.userToken()),
+      (c) => c.introspect("gate", c.anyUserToken()),
       isInactive,
     ],
   ],

@@ -99,7 +99,7 @@ export const platforms = area("platform grants", { needs: ["platform_grants"], b
     "platform.of-user",
     "PLAT-D-15",
     "The token of a user is none of a workload.",
-    (c) => c.platformGrant({ assertion: c.userToken() }),
+    (c) => c.platformGrant({ assertion: c.anyUserToken() }),
     refused("invalid_grant"),
   ],
   [
