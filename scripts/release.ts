@@ -66,7 +66,7 @@ const suiteFiles = (): Map<string, string> =>
   new Map([
     ["LICENSE", read("LICENSE")],
     ...readdirSync(join(ROOT, SUITE), { recursive: true, encoding: "utf8" })
-      .filter((file) => /\.(ts|md)$/.test(file))
+      .filter((file) => /\.(ts|md|go|mod|java|xml)$/.test(file))
       .map((file) => [file, forRelease(read(join(SUITE, file)))] as const),
   ]);
 
