@@ -169,7 +169,7 @@ test("REFRESH-D-21 a token that comes again from another address is told to its 
   assert.deepEqual([again.status, again.body.error], [400, "invalid_grant"]);
   assert.equal((await refresh(String(last.body.refresh_token))).body.error, "invalid_grant");
   assert.deepEqual(await Promise.all([next, last].map(isActive)), [false, false]);
-  assert.match(await accountOf("alice"), /it was used from two places/);
+  assert.match(await accountOf("alice"), /its access was used from two places/);
 });
 
 test("REFRESH-D-21, RFC7239-7.4-1 behind the proxy the address that it tells is the source", async () => {

@@ -31,7 +31,7 @@ export const en = {
   reasonGiven: (words: Html) => html`Its reason, in its own words: “${words}”`,
   /** What the operator says of it. */
   operatorSays: (operator: Html, words: Html) => html`${operator} says: ${words}`,
-  technicalName: "ID:",
+  technicalName: "Id:",
   wayHere: "How this request reached you:",
   askHeading: (agent: Html) => html`${agent} asks to act for you`,
   askWhy: "If you do not know why it asks, refuse.",

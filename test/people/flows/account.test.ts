@@ -153,7 +153,7 @@ test("HTTP-D-62, HTTP-D-56, PAGE-D-15 a user reads what they allowed to whom, si
   const today = new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(Date.now());
   for (const part of [
     "Signed in as alice (alice of the company)",
-    "Web app ID: web-app At Notes (notes.example) it may read your notes change your notes",
+    "Web app Id: web-app At Notes (notes.example) it may read your notes change your notes",
     `Allowed since ${today}`,
     "Lasts until ",
     "Last used: today, ",
@@ -242,7 +242,7 @@ test("HTTP-D-59, PAGE-D-15, PAGE-D-31 what was done in the name of a user is sho
     `Acted in your name. At Desk (desk.example): read your notes; change your notes you › sorting (td.example) › filing (td.example)`,
     `${sorting} »`,
     `Acted in your name. At Desk (desk.example): read your notes; change your notes you › Web app › sorting (td.example)`,
-    "Web app ID: web-app ›",
+    "Web app Id: web-app ›",
     "Received access to what you allowed. At Notes (notes.example)",
     "You gave it permission.",
     "Yourself ·",

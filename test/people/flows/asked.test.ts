@@ -106,7 +106,7 @@ test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PAGE-D-26, PROD-2.6-4 an agent is re
   assert.equal(page.status, 200, page.text);
   const shown = shownBy(page.text);
   for (const part of [
-    `planner (td.example) asks to act for you ID: ${PLANNER}`,
+    `planner (td.example) asks to act for you Id: ${PLANNER}`,
     "Signed in as anna (anna of the company)",
     `Who works for whom, by id ${PLANNER}`,
     "At the booking agent it asks to",
@@ -203,7 +203,7 @@ test("PAGE-D-25 an agent is shown by the name that the operator gave it, and nev
   };
   assert.match(await headingFor("kim", "crew/kim"), /Kim of the crew asks to act for you/);
   const shown = await headingFor(registered.body.client_id, "crew/lou");
-  assert.ok(shown.includes(`lou (td.example) asks to act for you ID: ${workload("crew/lou")}`), shown);
+  assert.ok(shown.includes(`lou (td.example) asks to act for you Id: ${workload("crew/lou")}`), shown);
   assert.ok(!shown.includes("Lou of the company"), shown);
 });
 

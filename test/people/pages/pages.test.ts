@@ -148,7 +148,7 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
   const shown = shownBy(english(askPage(ASK)));
   for (const part of [
     "Booking agent asks to act for you",
-    "asks to act for you ID: spiffe://td.example/agents/booking",
+    "asks to act for you Id: spiffe://td.example/agents/booking",
     "Example Corporation says: Books what you chose. ",
     "Who answers for it Travel desk, travel@example.com",
     "How this request reached you: you planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) Booking agent",
@@ -245,7 +245,7 @@ const headings = [
   [
     "the name that the operator gave it, and its id",
     { client: named("web-app", "Web app") },
-    "Web app asks for access ID: web-app",
+    "Web app asks for access Id: web-app",
   ],
   [
     "when it registered itself",
@@ -501,8 +501,8 @@ test("PAGE-D-30, PAGE-D-31 what was done is told by the days of the user's zone,
   const part = shown.slice(shown.indexOf("November 22, 2026"), shown.indexOf("Newest entries"));
   assert.equal(
     part.replaceAll("\u202f", " "),
-    "November 22, 2026 2 entries Planner ID: planner » 02:00 Acted in your name. crew » 00:00 Acted in your name. " +
-      "November 21, 2026 2 entries Planner ID: planner » 23:00 Acted in your name. crew » 21:00 Acted in your name. ",
+    "November 22, 2026 2 entries Planner Id: planner » 02:00 Acted in your name. crew » 00:00 Acted in your name. " +
+      "November 21, 2026 2 entries Planner Id: planner » 23:00 Acted in your name. crew » 21:00 Acted in your name. ",
   );
 });
 
@@ -557,7 +557,7 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   const shown = shownBy(page);
   assert.match(
     shown,
-    /P Planner ID: spiffe:\S+planner Job “Book the trip to Lisbon” .*Agents that may help Booking agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
+    /P Planner Id: spiffe:\S+planner Job “Book the trip to Lisbon” .*Agents that may help Booking agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
   );
   const consents = (text: string): number => text.split('name="consent"').length - 1;
   const [first = "", second = ""] = page.split("<bdi>Other</bdi>");
@@ -574,7 +574,7 @@ test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a si
   });
   const told = (events: readonly EventView[]): string =>
     shownBy(english(accountPage({ ...ACCOUNT, zone: "UTC", events }))).replace(
-      /^.*entries Planner ID: planner /,
+      /^.*entries Planner Id: planner /,
       "",
     );
   assert.match(
