@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("scripts/{balancer,bench,clock-file,deploy,dev-pki,node,server-process,suite,trials}");
+await runFiles("scripts/{balancer,bench,clock-file,deploy,dev-pki,fuzz,node,server-process,suite,trials}");

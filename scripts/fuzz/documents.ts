@@ -1,0 +1,82 @@
+/** What is parsed without a request: documents of clients, issuers and providers, certificates, and fields of proxies. */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import type { TrustDomain } from "../../scripts/dev-keys.ts";
+import { bundle, derOf } from "../../scripts/dev-keys.ts";
+import { readTraceparent } from "../../src/http/trace-context.ts";
+import { parseProviderMetadata, parseTokenAnswer } from "../../src/people/spec/oidc.ts";
+import { parseClientDocument } from "../../src/settings/client-metadata.ts";
+import { PROXY_FORMS, readForwarded } from "../../src/settings/proxy-forms.ts";
+import { parsePng } from "../../src/spec/png.ts";
+import { parseCertificate } from "../../src/spec/rfc5280.ts";
+import { parseForwarded } from "../../src/spec/rfc7239.ts";
+import { parseJwkSet } from "../../src/spec/rfc7517.ts";
+import { parseBundle } from "../../src/spec/spiffe/bundle.ts";
+import { png } from "../../test/support/png.ts";
+
+const ZOO = new URL("../../test/zoo/", import.meta.url);
+
+/** Valid samples, and what reads them; it returns whether it took one. */
+export type Reader = {
+  samples: readonly (string | Uint8Array)[];
+  read(input: string & Uint8Array): boolean;
+};
+
+const zoo = readdirSync(ZOO).map((name) => JSON.parse(readFileSync(new URL(name, ZOO), "utf8")));
+const ofKind = (kind: string): readonly { sent: unknown }[] => zoo.filter((one) => one.kind === kind);
+const samplesOf = (kind: string): string[] => ofKind(kind).map(({ sent }) => JSON.stringify(sent));
+
+const sha256 = (data: Uint8Array): string => createHash("sha256").update(data).digest("base64url");
+
+export function readersFor(trustDomain: TrustDomain): Record<string, Reader> {
+  const certificate = derOf(trustDomain.x509.certPem);
+  const written = { DER: certificate.toString("base64"), PEM: encodeURIComponent(trustDomain.x509.certPem) };
+  const forwarded = ofKind("proxy")
+    .flatMap(({ sent }) => Object.values(Object(sent)).flat())
+    .map((value) => String(value).replace(/DER|PEM/g, (name) => Object(written)[name]));
+  const issuer = "https://login.example";
+  const metadata = {
+    issuer,
+    authorization_endpoint: `${issuer}/a`,
+    token_endpoint: `${issuer}/t`,
+    jwks_uri: `${issuer}/k`,
+  };
+  const forms = Object.keys(PROXY_FORMS) as (keyof typeof PROXY_FORMS)[];
+  return {
+    "a client's document": {
+      samples: samplesOf("document"),
+      read: (text) => parseClientDocument("https://helper.example/client.json", text).ok,
+    },
+    "a key set": { samples: samplesOf("keys"), read: (text) => parseJwkSet(text).ok },
+    "a SPIFFE bundle": {
+      samples: [JSON.stringify(bundle(trustDomain))],
+      read: (text) => parseBundle(text).ok,
+    },
+    "a provider's metadata": {
+      samples: [JSON.stringify({ ...metadata, subject_types_supported: ["public"] })],
+      read: (text) => parseProviderMetadata(text, issuer).ok,
+    },
+    "a provider's token answer": {
+      samples: [
+        JSON.stringify({ access_token: "a", token_type: "Bearer", id_token: "a.b.c", refresh_token: "r" }),
+      ],
+      read: (text) => parseTokenAnswer(text).ok,
+    },
+    "a proxy's certificate": {
+      samples: forwarded,
+      read: (text) =>
+        forms.map((form) => readForwarded(form, [text, undefined], sha256)).some(({ ok }) => ok),
+    },
+    "a proxy's address": {
+      samples: ['for=192.0.2.1, for="[2001:db8::1]:47";proto=https;by=_x', "192.0.2.1, 2001:db8::1"],
+      read: (text) =>
+        [parseForwarded("Forwarded", text), parseForwarded("X-Forwarded-For", text)].some(({ ok }) => ok),
+    },
+    "a trace": {
+      samples: ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"],
+      read: (text) => readTraceparent(text) !== undefined,
+    },
+    "a certificate": { samples: [certificate], read: (bytes) => parseCertificate(bytes).ok },
+    "a logo": { samples: [png(8, 8)], read: (bytes) => parsePng(bytes).ok },
+  };
+}
