@@ -93,6 +93,7 @@ label{display:flex;gap:.75rem;align-items:flex-start;padding:.2rem 0;line-height
 label span{padding-top:.05rem}
 .every{border-radius:.75rem;background:var(--page);padding:.35rem 1rem;margin:.5rem 0 .75rem}
 .until{margin:.75rem 0 .5rem;line-height:1.4}
+form:not(:has(.warning,.one:nth-of-type(4))) :is(.every,.further,.until,#tick-hint){margin-top:1rem}
 input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--accent)}
 form:has([name=all]:checked) :is([name=scope],[name=agent],[type=checkbox][name=detail]){appearance:none;border:1px solid var(--accent);border-radius:.2rem;display:grid;place-content:center}
 form:has([name=all]:checked) :is([name=scope],[name=agent],[type=checkbox][name=detail])::before{content:"";width:.4rem;height:.85rem;border:solid var(--accent);border-width:0 .2rem .2rem 0;transform:translateY(-.1rem) rotate(45deg)}
