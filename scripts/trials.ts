@@ -17,6 +17,7 @@ import { runJobs } from "./trials/jobs.ts";
 import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
+import { runMcpRunner } from "./trials/mcp-runner.ts";
 import { runOauth2Proxy } from "./trials/oauth2-proxy.ts";
 import { runPatroni } from "./trials/patroni/run.ts";
 import { runPermissions } from "./trials/permissions.ts";
@@ -42,6 +43,7 @@ import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
 import { runThrottle } from "./trials/throttle.ts";
 import { runUpgrade } from "./trials/upgrade.ts";
+import { runWycheproof } from "./trials/wycheproof.ts";
 
 const TRIALS: Trials = new Map([
   ["bench", { rounds: 1, run: runBench }],
@@ -63,6 +65,7 @@ const TRIALS: Trials = new Map([
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],
+  ["mcp-runner", { rounds: 1, run: runMcpRunner }],
   ["oauth2-proxy", { rounds: 1, run: runOauth2Proxy }],
   ["patroni", { rounds: 1, run: runPatroni }],
   ["permissions", { rounds: 10_000, run: runPermissions }],
@@ -86,6 +89,7 @@ const TRIALS: Trials = new Map([
   ["suite-servers", { rounds: 1, run: askServers }],
   ["throttle", { rounds: 1, run: runThrottle }],
   ["upgrade", { rounds: 2, run: runUpgrade }],
+  ["wycheproof", { rounds: 1, run: runWycheproof }],
 ]);
 
 // By `exit`, at which each trial ends what it started.
