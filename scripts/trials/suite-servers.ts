@@ -1,6 +1,6 @@
 /** The suite at other servers, where their tools are present; what it finds is told, and is no failure of the trial. */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { missing } from "./spring.ts";
@@ -39,9 +39,6 @@ function copyOf(folder: string, name: string): string {
 
 function makeSpring(folder: string): string {
   const home = copyOf(folder, "spring");
-  const sources = join(home, "src/main/java/suite");
-  mkdirSync(sources, { recursive: true });
-  cpSync(join(home, "Server.java"), join(sources, "Server.java"));
   run(home, "mvn", "-q", "-B", "package");
   return join(home, "target/server-1.jar");
 }

@@ -1,6 +1,7 @@
 /**
- * Spring Authorization Server: `SPRING` is the jar that Maven makes of the folder `spring` beside this file. It exchanges
- * its own tokens alone, so it is started with one of a user. Clients that are workloads elsewhere have secrets here.
+ * Spring Authorization Server: `SPRING` is the jar that `mvn package` makes in the folder `spring` beside this file, below
+ * `target`. It exchanges its own tokens alone, so it is started with one of a user. Clients that are workloads elsewhere
+ * have secrets here.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * zitadel/oidc, a library for servers in Go: `ZITADEL` is the program that Go makes of the folder `zitadel` beside this
- * file. It takes tokens of users and of agents that are no workloads here, but clients with secrets.
+ * zitadel/oidc, a library for servers in Go: `ZITADEL` is the program that `go mod tidy && go build -o zitadel .` makes in
+ * the folder `zitadel` beside this file. Agents are no workloads here, but clients with secrets.
  */
 import { randomId } from "../keys.ts";
 import type { Client, Role } from "../parties.ts";
