@@ -125,7 +125,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     if (entry !== undefined && !isDue(entry)) return ok(entry.value);
     const flight = flights.get(key) ?? begin(key, where, source, entry);
     // The fetch goes on for others that wait for it and for the next request.
-    const late = err(unfetched(`${kind.name}_timeout`, entry, "now"));
+    const late = err(unfetched(`${kind.name}_timeout`, entry, isPermitted(where) ? "always" : "now"));
     const loaded = await Promise.race([flight, whenAborted(until?.fetched, late)]);
     if (loaded.ok) return ok(loaded.value.value);
     return entry !== undefined && isUsable(entry) ? ok(entry.value) : loaded;
@@ -144,6 +144,9 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     },
   };
 }
+
+/** MCPC-D-24: of networks that the operator opened for clients, no answer tells whether anything is there. */
+const isPermitted = ({ privateNetworks }: SuppliedDocument): boolean => privateNetworks.length > 0;
 
 /** MCPC-D-17: a document that was good before has its own reason; of one that never was, nothing is told. */
 const unfetched = (reason: Reason, before: object | undefined, failed: "now" | "always"): FetchRefused =>
@@ -189,7 +192,7 @@ async function fetchContent<T>(
 ): Promise<Result<Content<T>, FetchRefused>> {
   const end = timeFetch(clock, (note) => onFetch?.(where.url, note));
   // Names in a private network may be known to the system resolver alone.
-  const permitted = where.privateNetworks.length > 0;
+  const permitted = isPermitted(where);
   try {
     const options = defined<FetchOptions>({
       resolver: resolver ?? (permitted ? undefined : queryNames()),
@@ -203,7 +206,7 @@ async function fetchContent<T>(
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
     end(fault.message);
-    // MCPC-D-24: nothing is told of networks that the operator opened for it, nor of which names this network knows.
+    // MCPC-D-24: nor is it told which names this network knows.
     const tells = permitted || (fault.reason === "name_unresolved" && known === undefined);
     const failed = maySucceedLater(fault) && !tells ? "now" : "always";
     return err(unfetched(`${kind.name}_${fault.reason}`, known, failed));

@@ -227,3 +227,22 @@ for (const [what, addresses, where, unreachable] of places) {
     assert.equal(key.ok ? "" : key.error.unreachable, unreachable);
   });
 }
+
+for (const [what, reach, unreachable] of [
+  ["a network that the operator opened: is final", undefined, undefined],
+  ["a public network: may pass", { privateNetworks: [] }, true],
+] as const) {
+  test(`MCPC-D-24 a key set that is late for its request, in ${what}`, async () => {
+    const { clock } = makeTime(Date.UTC(2026, 0, 1));
+    const fetched = openFetchedKeys({
+      clock,
+      timers: makeTimers(),
+      budget: makeFetchBudget(clock, { fetchesPerMinuteBySource: PLENTY, fetchesPerMinuteByHost: PLENTY }),
+      resolver: () => Promise.withResolvers<never>().promise,
+    });
+    const place = { ...(reach ?? underworld.reach), ...supplied(`https://${NAME}/jwks.json`) };
+    const late = { ...{ deadline: AbortSignal.abort(), fetched: AbortSignal.abort() }, suspect: false };
+    const key = await fetched.key(place, { alg: "ES256", members: {} }, SOURCE, late);
+    assert.deepEqual(key.ok || [key.error.reason, key.error.unreachable], ["key_set_timeout", unreachable]);
+  });
+}
