@@ -134,7 +134,7 @@ test("STORE-D-25 what an instance ended, withdrew and removed by records that th
   const [ours, theirs] = [await lost.journal("as-1"), await copy.journal("as-1")];
   const consents = ["a", "b", "c"].map((user) => consentOf(user, "agent", "api", ["read"]));
   const [kept, unknown, other] = consents;
-  const client = makeRegistered();
+  const [client, added] = [makeRegistered(), makeRegistered({ clientId: "c_added" })];
   assert.ok(kept !== undefined && unknown !== undefined && other !== undefined);
   const stands: readonly Consent[] = [kept, other];
   for (const journal of [ours, theirs]) {
@@ -160,6 +160,7 @@ test("STORE-D-25 what an instance ended, withdrew and removed by records that th
     { event: EVENT, consent: { withdraw: unknown.id, atSeconds: 1 }, ending },
     endingEntry(ports, { by: "subject", ...back, disabled: true }, by),
     { event: EVENT, lift: liftDisabled(hash.sha256, back, lost.clock.nowMs()) },
+    { event: EVENT, registration: { register: added, clientsMax: 9 } },
     { event: EVENT },
   ])
     assert.ok((await ours.record(entry)).ok);
@@ -179,7 +180,7 @@ test("STORE-D-25 what an instance ended, withdrew and removed by records that th
   await markWentBack(serving, { ...behind, log: "as-1", stored: seq + 1 });
   assert.equal((await store.consents.find(kept.id))?.withdrawnAtSeconds, 1);
   assert.deepEqual((await store.consents.find(other.id))?.scopes, []);
-  assert.equal(await store.registrations.client(client.clientId), undefined);
+  for (const one of [client, added]) assert.equal(await store.registrations.client(one.clientId), undefined);
   const isEnded = (key: string) => store.endings.isEnded([{ key, sinceMs: Number.MAX_SAFE_INTEGER }]);
   const disabled = [gone, back].map((one) => disabledKey(hash.sha256, one).key);
   assert.deepEqual(await Promise.all([...disabled, ending.key].map(isEnded)), [true, true, true]);
