@@ -347,7 +347,10 @@ test("the APIs in TypeScript are sent targets and bodies that are none: each is 
   for (const name of ["api.ts", "ledger.ts", "mcp.ts", "booking.ts", "told-api.ts"]) {
     const [port = 0] = await freePorts(1);
     const origin = `https://localhost:${port}`;
-    const own = { AUDIENCE: origin, PORT: String(port), TLS_KEY: join(parent, "key.pem") };
+    const own = {
+      ...{ AUDIENCE: origin, API: "http://localhost:9", PORT: String(port) },
+      TLS_KEY: join(parent, "key.pem"),
+    };
     await page.serve(name, { ...environment(), ...own, TLS_CERT: join(parent, "cert.pem") });
     const good = plain({
       ...{ iss: issuer.origin, aud: origin, sub: "alice", client_id: "a", scope: "trips.read" },
@@ -376,5 +379,16 @@ test("the APIs in TypeScript are sent targets and bodies that are none: each is 
       }
     }
     assert.ok((await send(`${origin}/trips`, { ca: authority.certPem })).status === 401, name);
+    if (name !== "mcp.ts") continue;
+    // The API that it calls has no TLS.
+    const { text } = await send(origin, {
+      ...{ ca: authority.certPem, method: "POST" },
+      headers: {
+        ...{ authorization: `Bearer ${good}`, "content-type": "application/json" },
+        accept: "application/json, text/event-stream",
+      },
+      body: JSON.stringify({ ...{ jsonrpc: "2.0", id: 1 }, method: "tools/call", params: { name: "trips" } }),
+    });
+    assert.match(text, /not https/);
   }
 });
