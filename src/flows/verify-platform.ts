@@ -18,8 +18,8 @@ import {
   checkWorkload,
   isPlatformName,
   isWorkload,
+  joinedName,
   matchRegistration,
-  parsePlatformId,
   platformId,
 } from "../spec/workload-grant.ts";
 import { isDisabled } from "./endings.ts";
@@ -105,7 +105,7 @@ function verifyPlatformToken(
     return whenOk(readProof(ports, compact, jws.value, admitted.value, use, endpoint), (proof): Verified => {
       const out = refuse("workload_not_admitted", "subject_disabled");
       // FEDC-D-11: it is disabled by its `sub`, and by what it is named by.
-      const named = parsePlatformId(proof.id)?.named.join("/") ?? proof.sub;
+      const named = joinedName(proof.id) ?? proof.sub;
       if (issuer.disabledSubjects.has(named)) return out;
       // POLICY-D-20
       const disabled = isDisabled(ports, proof.origin, { iss: issuer.issuer, sub: named });

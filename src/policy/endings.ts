@@ -12,6 +12,7 @@ import {
   ENDING_REACH_MS,
 } from "../limits/tokens.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
+import { joinedName } from "../spec/workload-grant.ts";
 import type { Origin } from "./access.ts";
 
 /** Selects what is ended: one thing, with all that was issued to it, for it, through it or below it. */
@@ -174,6 +175,8 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
     add({ by: "actor", spiffeId: name }, writtenMs);
     add({ by: "issuer", issuer: there.iss }, sinceMs);
     add({ by: "subject", ...there }, sinceMs);
+    // FEDC-D-11: and where its name is made of claims, by these.
+    add({ by: "subject", ...there, sub: joinedName(name) ?? there.sub }, sinceMs);
   }
   const behind =
     "keys" in root

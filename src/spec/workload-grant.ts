@@ -67,6 +67,9 @@ export function parsePlatformId(text: string): PlatformId | undefined {
     : undefined;
 }
 
+/** FEDC-D-11: what the agent is named by, as one text, by which it is disabled and ended beside its `sub`. */
+export const joinedName = (id: string): string | undefined => parsePlatformId(id)?.named.join("/");
+
 export const isPlatformName = (text: string): boolean => text.startsWith(SCHEME);
 
 /** Whether the text names one workload, by SPIFFE ID or as a platform's. */

@@ -283,6 +283,22 @@ for (const [what, selector, ends] of ENDINGS) {
   });
 }
 
+for (const [what, sub, ends] of [
+  ["what it is named by", "t/7", true],
+  ["its subject", "agent/1", true],
+  ["what another one is named by", "t/8", false],
+] as const) {
+  test(`PLAT-D-16, FEDC-D-11 an agent that is named by claims is disabled by ${what}: its tokens ${ends ? "end" : "stand"}`, async (t) => {
+    const agent = await open(t);
+    const named = acme({ acme: { ...registration, name: ["/tenant", "/unit"] } });
+    agent.reload({ ...CONFIGURATION, trustedIssuers: { ...idp, ...named } });
+    const token = await agent.own({ unit: "7" });
+    assert.equal(claimsOf(token).sub, "platform://acme/t/7");
+    await endTokens(agent.ports, { by: "subject", iss: ACME, sub, disabled: true }, BY);
+    assert.equal(await agent.reasonOf(token), ends ? "token_revoked" : "stands");
+  });
+}
+
 test("PLAT-D-16 an assertion that was signed before its issuer was ended gives nothing, and a later one does", async (t) => {
   const agent = await open(t);
   const before = { iat: agent.nowSeconds - 10 };
