@@ -366,9 +366,13 @@ function done(view: AccountView, texts: Texts): Html {
   const { events, older, newest } = view;
   const ways = [newest && link(newest, html`${texts.newest}`), older && link(older, html`${texts.older}`)];
   const items = ways.filter((way) => typeof way === "object").map((way) => html`<li>${way}</li>`);
+  // Days that were not looked at say nothing of what is on record.
+  const isRefused = problemOf(view, "days", texts) !== undefined;
+  const none = isRefused ? undefined : html`<p>${texts.nothingDone}</p>`;
+  const whatIsShown = events.length === 0 ? none : days(events, texts);
   return html`<p class="hint">${texts.doneHint(texts.zone)}</p>
 ${chosenDays(view, texts)}
-${events.length === 0 ? html`<p>${texts.nothingDone}</p>` : days(events, texts)}
+${whatIsShown}
 ${items.length === 0 ? undefined : html`<ul class="choices">${items}</ul>`}`;
 }
 

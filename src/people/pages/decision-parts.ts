@@ -87,8 +87,8 @@ ${comesWithAllow(view.job, texts)}
 <p class="hint" id="tick-hint">${view.job?.participants.length ? html`<strong>${texts.services}</strong> · ` : undefined}${view.job?.unasked.length ? texts.tickHintElse : texts.tickHint}</p>
 ${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
-${everything(view, texts)}
 ${furtherParties(view, texts)}
+${everything(view, texts)}
 ${own.warning}
 <p class="until">${lasting(view.untilSeconds, view.nowSeconds, texts)} ${takingBack(view.job, texts)}</p>
 ${keptPart(view, texts)}

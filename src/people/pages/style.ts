@@ -45,7 +45,7 @@ body{margin:0;background:var(--page);color:var(--ink);font:1rem/1.5 system-ui,-a
 header,main,footer{max-width:40rem;margin:0 auto;padding:.5rem 1.25rem}
 header p{margin:0;font-weight:600}
 header img{display:block;height:2rem;max-width:100%;object-fit:contain}
-main{background:var(--card);padding:.75rem 1.25rem}
+main{background:var(--card);padding:.75rem 1.25rem .25rem}
 footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between;font-size:.875rem;color:var(--quiet)}
 footer p{margin:.1rem 0}
 h1{font-size:1.375rem;line-height:1.25;margin:.35rem 0 .5rem}
@@ -113,10 +113,10 @@ button,.choices a{font:inherit;font-weight:600;width:100%;min-height:2.75rem;pad
 button:hover,.choices a:hover{background:var(--page)}
 .ways li:first-child a{background:var(--accent);color:var(--card)}
 .ways li:first-child a:hover{text-decoration:underline}
-[value=refuse]{border:1px solid var(--line);color:var(--quiet)}
+[value=refuse]{border:1px solid var(--line);color:var(--ink)}
 [value=allow]{background:var(--accent);border:1px solid var(--accent);color:var(--card)}
 [value=allow]:hover{background:var(--accent);text-decoration:underline}
-form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) [value=allow]{background:var(--page);border:1px dashed var(--quiet);color:var(--quiet)}
+form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) [value=allow]{background:var(--page);border:1px solid var(--line);color:var(--quiet)}
 .missing{display:none}
 form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) .missing{display:inline;color:var(--ink)}
 .who button{display:inline;width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}

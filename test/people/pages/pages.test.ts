@@ -448,7 +448,7 @@ test("RAR-D-9 an object that limits several permissions, or none that is shown, 
   for (const governs of [["trips.read", "trips.book"], [], ["trips.other"]]) {
     const at = [{ ...own, limits: [{ box: "0", type: "budget", governs, detail }] }];
     const shown = shownBy(english(askPage({ ...ASK, at })));
-    assert.match(shown, /which your company pays Only within: Budget Everything above/);
+    assert.match(shown, /which your company pays Only within: Budget sorting \(td\.example\) may then act/);
   }
 });
 
@@ -684,6 +684,12 @@ test("JOB-D-5 what the agent may do without the job is told, folded, since the c
   const beside = shown.replace(folded, "");
   assert.match(beside, /Comes with “Allow”:.*read the weather/s);
   assert.match(beside, /Only what you tick and what comes with “Allow”\./);
+});
+
+test("PAGE-D-31 days that are turned are told at their fields, and nothing about what is on record", () => {
+  assert.match(legendsOf("account-day"), /first day is after the last/i);
+  assert.doesNotMatch(legendsOf("account-day"), /Nothing is on record/);
+  assert.match(legendsOf("account-empty"), /Nothing is on record/);
 });
 
 test("PAGE-D-41 the operator's logo of an agent stands in place of its disc, and no word of another server brings one", () => {
