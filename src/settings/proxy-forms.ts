@@ -75,7 +75,7 @@ const KNOWN_FIELDS: readonly string[] = [
 
 /** Fields of proxies that tell a part of a certificate: any holder of the public certificate knows it as well. */
 const PARTS =
-  /-(?:info|subject|issuer|s-dn|i-dn|dn|serial|serial-number|fingerprint|thumbprint|hash|sha1|sha256|san|uri|dns|verify|validity)$/i;
+  /-(?:info|subject|issuer|s-dn|i-dn|dn|cn|spki|serial|serial-number|fingerprint|thumbprint|hash|sha1|sha256|san|uri|dns|verify|validity)$/i;
 /** Fields that this server, HTTP or the network before the proxy gives another meaning. */
 const TAKEN =
   /^(?:host|authorization|dpop|cookie|origin|referer|connection|te|upgrade|date|via|user-agent|forwarded|traceparent|x-forwarded-(?:for|host|proto)|(?:accept|content|transfer|access-control|sec|x-amzn-mtls)-?.*)$/i;

@@ -117,6 +117,7 @@ test("PXC-D-1, PXC-D-3, PXC-D-4 a field with less than a certificate, with anoth
   const refused = [
     ["X-Forwarded-Tls-Client-Cert-Info", /less than a certificate/],
     ["X-SSL-Client-S-DN", /less than a certificate/],
+    ["X-SSL-Client-CN", /less than a certificate/],
     ["X-Client-Cert-Fingerprint", /less than a certificate/],
     ["X-Amzn-Mtls-Clientcert", /no certificate of its own/],
     ["Authorization", /another meaning/],
