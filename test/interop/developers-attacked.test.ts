@@ -336,6 +336,28 @@ for (const { language, name, skip, text, line } of receivers) {
   });
 }
 
+test("the offline verification in Python is sent names of keys that are not known: it asks for the keys once, and takes the next good token", {
+  skip: NO_PYJWT,
+}, async () => {
+  const claims = { iss: issuer.origin, aud: AUDIENCE, sub: "alice", client_id: "a" };
+  const signed = { ...claims, iat: seconds(), exp: seconds() + 60 };
+  const good = forge({ ...key, typ: "at+jwt" }, signed);
+  const wrong = ["k2", "k3", "k4"].map((kid) => forge({ ...makeKey("ES256", kid), typ: "at+jwt" }, signed));
+  const program = `import os
+from offline import claims_of
+for token in os.environ["TOKENS"].split():
+    try:
+        print(claims_of(token, "${AUDIENCE}")["sub"])
+    except Exception:
+        print("refused")`;
+  const { errors, out } = await ran("offline-keys.py", program, { TOKENS: [...wrong, good].join(" ") });
+  assert.equal(out, "refused\nrefused\nrefused\nalice\n", errors);
+  assert.deepEqual(
+    seen.issuer.map(({ url }) => url),
+    [`${issuer.origin}/jwks`],
+  );
+});
+
 // --- requests ---------------------------------------------------------------------------------------------------
 
 test("the APIs in TypeScript are sent targets and bodies that are none: each is refused, and the next request is served", async () => {

@@ -12,7 +12,8 @@ const ROOT = join(import.meta.dirname, "../..");
 const python = (...words: string[]): boolean => spawnSync("python3", words).status === 0;
 /** Why the programs in Python do not run here. */
 export const NO_PYTHON = python("--version") ? false : "there is no python3";
-export const NO_PYJWT = python("-c", "import jwt, cryptography") ? false : 'python3 has no "pyjwt[crypto]"';
+const PYJWT = "import jwt, cryptography; assert [*map(int, jwt.__version__.split('.')[:2])] >= [2, 14]";
+export const NO_PYJWT = python("-c", PYJWT) ? false : 'python3 has no "pyjwt[crypto]>=2.14"';
 
 /** By their names. */
 export function programs(): Map<string, string> {
