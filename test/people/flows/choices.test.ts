@@ -293,7 +293,10 @@ test("PAGE-D-35, RAR-D-9, PAGE-D-43 each target has limits of its own, and what 
     shown,
     /Ledger .*? Only for what you tick here .*? up to 100; .*? Bank .*? Only for what you tick here .*? up to 100; /,
   );
-  assert.match(shown, /API \(api\.example\) it asks to write to the API Everything above/);
+  assert.match(
+    shown,
+    /API \(api\.example\) it asks to write to the API crew\/\* \(td\.example\) may then act for you too/,
+  );
   const scope = ["pay", `pay ${BANK}`, `api.write ${API}`];
   const lacks = await browser.decide(page, { all: "", scope, detail: ["0"] });
   assert.deepEqual([lacks.status, /A limit is missing/.test(shownBy(lacks.text))], [400, true]);
