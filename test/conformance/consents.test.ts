@@ -371,6 +371,8 @@ const bad: [string, Partial<UserTokenInput>][] = [
   ["an actor", { claims: { azp: "consent-page", act: { sub: planner } } }],
   ["an actor of null", { claims: { azp: "consent-page", act: null } }],
   ["an empty actor", { claims: { azp: "consent-page", act: {} } }],
+  ["the nonce of an ID token (CONF-D-7)", { claims: { azp: "consent-page", nonce: "n" } }],
+  ["the members of an event (CONF-D-7)", { claims: { azp: "consent-page", events: { e: {} } } }],
   ["another issuer", { claims: { azp: "consent-page", iss: "https://idp.other" } }],
   ["another type", { header: { typ: "oauth-id-jag+jwt" } }],
   ["an exp in the past", { expSeconds: -60 }],
