@@ -36,10 +36,9 @@ function print({ inputs: count, findings, endpoints, heap }: Figures): void {
       `${name.padEnd(40)} ${String(of).padStart(7)}  median ${medianUs} us${slow}; ${answers.join(", ")}`,
     );
   }
-  const megabytes = heap.map((bytes) => `${(bytes / 1e6).toFixed(1)} MB`);
-  console.log(
-    `seed ${seed}: ${count} inputs, ${findings.length} findings, heap ${megabytes.join(" and then ")}`,
-  );
+  const [middle, end] = [heap[heap.length >> 1], heap.at(-1)].map((bytes = 0) => (bytes / 1e6).toFixed(1));
+  const grown = `heap ${middle} MB halfway, ${end} MB at the end`;
+  console.log(`seed ${seed}: ${count} inputs, ${findings.length} findings, ${grown}`);
   for (const { index, endpoint, what } of findings.slice(0, 50))
     console.log(`FOUND ${endpoint}: ${what}; npm run fuzz -- --seed ${seed} --input ${index}`);
 }
