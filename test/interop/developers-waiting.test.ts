@@ -122,3 +122,16 @@ for (const [language, ending, skip] of languages) {
     });
   }
 }
+
+test("DTR-6.5-1 an answer without an interval leaves the agent in TypeScript with its own pause", async () => {
+  const program = `import { asking, Refused } from "./agent.ts";
+const answer = { error: "interaction_required", error_uri: "https://as.example/ask", deferral_code: "a" };
+const request = () => Promise.reject(new Refused(answer));
+await asking(request, () => {}, (ms) => {
+  console.log("pause " + ms / 1000);
+  return Promise.reject(new Error("enough"));
+}).catch(({ message }) => console.log(message));`;
+  writeFileSync(join(page.folder, "no-interval.ts"), program);
+  const { next } = page.run("no-interval.ts", { ISSUER: issuer });
+  assert.deepEqual([await next(), await next()], ["pause 3", "enough"]);
+});
