@@ -19,7 +19,7 @@ import {
 } from "../../test/support/people.ts";
 import { startProvider } from "../../test/support/provider.ts";
 import { stop } from "../../test/support/stop.ts";
-import { makeWorld } from "../../test/support/world.ts";
+import { listenAt, makeWorld } from "../../test/support/world.ts";
 import { freePorts } from "../server-process.ts";
 import { missing } from "./spring.ts";
 
@@ -31,12 +31,7 @@ const scopes = ["trips.read"];
 const configurationAt = (issuer: string, port: number, base: ReturnType<typeof forPeople>) => ({
   ...base,
   issuer,
-  listen: {
-    host: "127.0.0.1",
-    port,
-    drainSeconds: 0,
-    tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
-  },
+  listen: listenAt(port),
   clients: {
     [PRIVATE]: { method: "client_secret", secrets: [PRIVATE_SECRET], redirectUris: [WEB_REDIRECT] },
     either: { method: "client_secret", secrets: [SECRET], defaultTarget: API },

@@ -22,7 +22,7 @@ import type { TestProvider } from "../../test/support/provider.ts";
 import { startProvider } from "../../test/support/provider.ts";
 import { stop } from "../../test/support/stop.ts";
 import type { World } from "../../test/support/world.ts";
-import { makeWorld } from "../../test/support/world.ts";
+import { listenAt, makeWorld } from "../../test/support/world.ts";
 import { freePorts } from "../server-process.ts";
 
 const RUNNER = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
@@ -35,12 +35,7 @@ const configurationAt = (
 ) => ({
   ...base,
   issuer,
-  listen: {
-    host: "127.0.0.1",
-    port,
-    drainSeconds: 0,
-    tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
-  },
+  listen: listenAt(port),
   clients: {
     [PUBLIC]: { ...base.clients[PUBLIC], redirectUris: [callback] },
     [PRIVATE]: { ...base.clients[PRIVATE], redirectUris: [callback] },

@@ -9,7 +9,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeWorld } from "../../test/support/world.ts";
+import { listenAt, makeWorld } from "../../test/support/world.ts";
 import { basic } from "../http-client.ts";
 import { freePorts } from "../server-process.ts";
 import { missing } from "./spring.ts";
@@ -27,12 +27,7 @@ const OTHER = "https://other.example";
 
 const configurationAt = (issuer: string, port: number) => ({
   issuer,
-  listen: {
-    host: "127.0.0.1",
-    port,
-    drainSeconds: 0,
-    tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
-  },
+  listen: listenAt(port),
   clients: { caller: { method: "client_secret_basic", secrets: [SECRET] } },
   targets: [
     ...Object.entries(API).map(([alg, name]) => ({ names: [name], alg, scopes })),

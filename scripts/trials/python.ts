@@ -12,7 +12,7 @@ import { files, forPeople } from "../../test/support/people.ts";
 import { makePlatform } from "../../test/support/platforms.ts";
 import { startProvider } from "../../test/support/provider.ts";
 import { stop } from "../../test/support/stop.ts";
-import { makeWorld } from "../../test/support/world.ts";
+import { listenAt, makeWorld } from "../../test/support/world.ts";
 import { freePorts } from "../server-process.ts";
 import { missing } from "./spring.ts";
 
@@ -44,12 +44,7 @@ const configurationAt = (
       workloads: { ci: { tenancy: "dedicated", subjects: ["repo:example/shop:*"], reusable: true } },
     },
   },
-  listen: {
-    host: "127.0.0.1",
-    port,
-    drainSeconds: 0,
-    tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
-  },
+  listen: listenAt(port),
   clients: { caller: { method: "client_secret", secrets: [SECRET], defaultTarget: api } },
   targets: [
     { names: [api], scopes },

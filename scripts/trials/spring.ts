@@ -13,7 +13,7 @@ import { javaPrograms } from "../../test/support/developers.ts";
 import type { Prover } from "../../test/support/dpop.ts";
 import { athOf, makeProver } from "../../test/support/dpop.ts";
 import type { World } from "../../test/support/world.ts";
-import { claimsOf, makeWorld, workload } from "../../test/support/world.ts";
+import { claimsOf, listenAt, makeWorld, workload } from "../../test/support/world.ts";
 import { basic } from "../http-client.ts";
 import { freePorts } from "../server-process.ts";
 
@@ -29,12 +29,7 @@ export const missing = (...programs: readonly string[]): readonly string[] =>
 
 const configurationAt = (issuer: string, port: number) => ({
   issuer,
-  listen: {
-    host: "127.0.0.1",
-    port,
-    drainSeconds: 0,
-    tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
-  },
+  listen: listenAt(port),
   clients: {
     caller: { method: "client_secret_basic", secrets: [SECRET] },
     "trips-api": { method: "client_secret_basic", secrets: [SECRET], workload: owner, defaultTarget: NEXT },

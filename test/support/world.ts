@@ -220,6 +220,14 @@ export const consentOf = (
 /** The event under which a test adds a consent. */
 export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reason: "by_operator" } as const;
 
+/** The listener of a server whose port is known before it starts, with the certificate of its world. */
+export const listenAt = (port: number) => ({
+  host: "127.0.0.1",
+  port,
+  drainSeconds: 0,
+  tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
+});
+
 export async function makeWorld(extra: object, options: WorldOptions = {}): Promise<World> {
   const surroundings = await makeSurroundings(extra, options);
   const { issuer, folder, configFile, ca } = surroundings;
