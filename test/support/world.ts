@@ -157,13 +157,7 @@ export async function makeSurroundings(
     version: 1,
     profile: "development",
     issuer,
-    listen: {
-      // No balancer has to notice that this server stops.
-      drainSeconds: 0,
-      host: "127.0.0.1",
-      port: 0,
-      tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
-    },
+    listen: listenAt(0),
     store: postgres === undefined ? { sqlite: "mandate.sqlite" } : { postgres },
     keys: { encryptionKey: { file: "keys/encryption-key" } },
     audit: { instance: "test" },
@@ -220,10 +214,11 @@ export const consentOf = (
 /** The event under which a test adds a consent. */
 export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reason: "by_operator" } as const;
 
-/** The listener of a server whose port is known before it starts, with the certificate of its world. */
+/** A listener with the certificate of the world; port 0: any that is free. */
 export const listenAt = (port: number) => ({
   host: "127.0.0.1",
   port,
+  // No balancer has to notice that this server stops.
   drainSeconds: 0,
   tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
 });
