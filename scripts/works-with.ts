@@ -283,6 +283,18 @@ const NOT_RUN: readonly (readonly [name: string, from: string, setting: string, 
     "It writes the secret by RFC 6749. Its JWT grant has no client beside it.",
   ],
   [
+    "OpenFGA's SDKs for JavaScript and Python",
+    "tried without this server, 0.9.7, 0.10.5",
+    "a secret, `apiTokenIssuer` is the URL of `/token`, `lifetimeSeconds` of 900",
+    "With 300 seconds they ask for a token at each call. The `aud` of their signed JWTs is that setting and a slash, which is refused here.",
+  ],
+  [
+    "Open Policy Agent, as a client",
+    "tried without this server, 1.22.4",
+    "`oauth2` with `client_secret`, or `signing_key`, `include_jti_claim` and `iss`, `sub`, `aud` in `additional_claims`",
+    "It keeps a token until it ends. Basic is not encoded: no client id with a colon.",
+  ],
+  [
     "grpc-go, `credentials/sts`",
     "tried without this server, 1.85.0",
     "",
