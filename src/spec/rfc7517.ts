@@ -74,6 +74,7 @@ const PRIVATE_MEMBERS: ReadonlyMap<Json | undefined, readonly string[]> = new Ma
   ["OKP", ["d"]],
   ["RSA", ["d", "p", "q", "dp", "dq", "qi", "oth"]],
   ["oct", ["kty"]],
+  ["AKP", ["priv"]],
 ]);
 
 /**

@@ -167,6 +167,11 @@ const keys: readonly (readonly [string, Json, string])[] = [
     (name) => [`RFC7517-9.2-1 ${name} in RSA is refused`, { ...rsa, [name]: "AA" }, "jwk_private"] as const,
   ),
   ["RFC7517-9.2-1 a symmetric key is refused", oct, "jwk_private"],
+  [
+    "RFC7517-9.2-1 priv in AKP (RFC 9964) is refused",
+    { kty: "AKP", alg: "ML-DSA-44", priv: "AA" },
+    "jwk_private",
+  ],
 ];
 
 for (const [name, value, want] of keys) {
