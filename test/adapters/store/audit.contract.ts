@@ -161,6 +161,7 @@ export function testAuditRows({ name, create }: Harness): void {
 
   const planner = "spiffe://td.example/agents/planner";
   const booking = "spiffe://td.example/agents/booking";
+  const odd = 'a  b \u00e9\u2028 "c\\ \u0001 😀 "d\u007f';
   const exchange: Partial<AuditEvent> = {
     type: "token_exchange.delegation",
     client: { client_id: "c-booking", auth_method: "spiffe_jwt", workload: booking },
@@ -170,7 +171,7 @@ export function testAuditRows({ name, create }: Harness): void {
     requested: { audience: ["desk"], resource: ["https://desk.example"] },
     policy: { digest: "d", rule_id: "rule-1" },
     ...granted("issued", ["shown", "older"]),
-    detail: { client_id: "c-made" },
+    detail: { client_id: "c-made", iss: "https://a.example", sub: odd, actor: odd },
   };
   const found: Record<string, Term> = {
     "its type": { name: "type", value: "token_exchange.delegation" },
@@ -180,6 +181,8 @@ export function testAuditRows({ name, create }: Harness): void {
     "the actor": { name: "actor", value: booking },
     "an actor in the chain": { name: "actor", value: planner },
     "the subject with its issuer": { name: "subject", value: "https://idp.example alice" },
+    "an actor in its detail": { name: "actor", value: odd },
+    "a subject in its detail": { name: "subject", value: `https://a.example ${odd}` },
     "the granted target": { name: "target", value: "api" },
     "a requested audience": { name: "target", value: "desk" },
     "a requested resource": { name: "target", value: "https://desk.example" },
