@@ -143,32 +143,36 @@ export async function openCorpus() {
     const managed = { "content-type": "application/json", authorization: `Bearer ${manager}` };
     const order = JSON.stringify({ client: "desk", title: "a job" });
     const { body: job } = await service.get("/jobs", { method: "POST", headers: managed, body: order });
-    const registered = (
-      await service.get("/register", {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ grant_types: ["client_credentials"] }),
-      })
-    ).body;
+    const waiting = await waitFor(service, provider, { user: name });
+    const other = await waitFor(service, provider, { user: name, target: "https://api.example" });
     return {
       plain: await given({}),
       manager,
       job: String(job.id),
       cookie: [...browser.cookies].map(([name, value]) => `${name}=${value}`).join("; "),
       review,
-      logoutToken: await provider.logoutToken({ sub: "frank" }),
-      waiting: await waitFor(service, provider, { user: name }),
+      waiting,
+      asked: formOf(await browser.get(other.link)),
       ...redemption,
       withdraw:
         /name="token" value="([^"]*)"><input type="hidden" name="consent" value="([^"]*)"/.exec(
           account.text,
         ) ?? [],
-      user: await provider.userToken(name, ISSUER, { scope: "trips.read" }),
-      registered: {
-        id: String(registered.client_id),
-        secret: String(registered.client_secret),
-        token: String(registered.registration_access_token),
-      },
+      user: name,
+      registered: { read: await registered(), changed: await registered(), deleted: await registered() },
+    };
+  };
+  const registered = async () => {
+    const { body } = await service.get("/register", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ grant_types: ["client_credentials"] }),
+    });
+    const { client_id, client_secret, registration_access_token } = body;
+    return {
+      id: String(client_id),
+      secret: String(client_secret),
+      token: String(registration_access_token),
     };
   };
   /** A code that is good once, and a refresh token of another one. */
@@ -187,7 +191,10 @@ export async function openCorpus() {
     return { verifier, code, refresh: String(body.refresh_token) };
   };
   let kept = await renew();
-  const keys = { corp, signer, workloads, prover, certificate: derOf(certPem), provider: provider.issuer };
+  const keys = {
+    ...{ corp, signer, workloads, prover, certificate: derOf(certPem) },
+    provider: { issuer: provider.issuer, key: provider.key() },
+  };
   const shapes = shapesOf(keys, () => kept);
   return {
     service,

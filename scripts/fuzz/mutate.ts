@@ -2,6 +2,7 @@
 import { encode } from "../../test/support/forge.ts";
 import type { Prng } from "../../test/support/prng.ts";
 import { mutate } from "../../test/support/prng.ts";
+import { changeBytes } from "./bytes.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -190,28 +191,6 @@ export function changeJson(random: Prng, value: Json, depth = 0): Json {
   return wrapped;
 }
 
-export function changeBytes(random: Prng, bytes: Uint8Array): Uint8Array {
-  const at = random.below(bytes.length + 1);
-  switch (random.below(4)) {
-    case 0:
-      return bytes.slice(0, at);
-    case 1:
-      return Buffer.concat([
-        bytes.subarray(0, at),
-        Buffer.alloc(1 + random.below(200), random.below(256)),
-        bytes.subarray(at),
-      ]);
-    case 2:
-      return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1 + random.below(8))]);
-    default: {
-      const changed = Buffer.from(bytes);
-      for (let count = 1 + random.below(3); count > 0; count--)
-        changed[random.below(bytes.length)] = random.below(256);
-      return changed;
-    }
-  }
-}
-
 /** Claims or header changed and signed again, or the text of the token changed. */
 function changeToken(random: Prng, token: Token): string | Token {
   const kind = random.below(4);
@@ -234,61 +213,71 @@ const FIELDS = [
 ];
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "X"];
 
+/** Where a shape was changed. */
+export type Change = {
+  place: Part["place"] | "body" | "certificate" | "method" | "path";
+  name?: string;
+  isJwt?: boolean;
+};
+
 /** The shape with one change; `lost` is the text of a proof that it has no more. */
-export function changeShape(random: Prng, shape: Shape): { shape: Shape; lost?: string } {
+export function changeShape(random: Prng, shape: Shape): { shape: Shape; change: Change; lost?: string } {
   const { parts, body, certificates = [] } = shape;
   const chosen = random.below(parts.length + 4);
   const part = parts[chosen];
-  if (part !== undefined) {
-    const replaced = (one: Partial<Part>): Shape => ({
-      ...shape,
-      parts: parts.with(chosen, { ...part, ...one }),
-    });
-    const lost = part.proves ? { lost: textOf(part.value) } : {};
-    switch (random.below(8)) {
-      case 0:
-        return { shape: { ...shape, parts: parts.toSpliced(chosen, 1) }, ...lost };
-      case 1:
-        return { shape: { ...shape, parts: parts.toSpliced(chosen, 0, part) } };
-      case 2: {
-        const { value } = random.pick(parts);
-        return { shape: replaced({ value }), ...(isToken(value) ? {} : lost) };
-      }
-      case 3:
-        return { shape: replaced({ name: changeText(random, part.name) }) };
-      default: {
-        const value = isToken(part.value) ? changeToken(random, part.value) : changeText(random, part.value);
-        return { shape: replaced({ value }), ...(isToken(value) ? {} : lost) };
-      }
-    }
-  }
+  if (part !== undefined) return changePart(random, shape, part);
   if (body !== undefined && random.below(3) > 0)
     return {
       shape: { ...shape, body: isToken(body) ? changeToken(random, body) : changeJson(random, body) },
+      change: { place: "body", isJwt: isToken(body) },
     };
   const [leaf, ...rest] = certificates;
-  if (leaf !== undefined && random.below(2) === 0)
-    return { shape: { ...shape, certificates: [changeBytes(random, leaf), ...rest] } };
+  if (leaf !== undefined && random.below(4) > 0)
+    return {
+      shape: { ...shape, certificates: [changeBytes(random, leaf), ...rest] },
+      change: { place: "certificate" },
+    };
+  const added = (place: "field" | "query", name: string) => ({
+    shape: { ...shape, parts: [...parts, { place, name, value: random.pick(TEXTS) }] },
+    change: { place, name },
+  });
   switch (random.below(4)) {
     case 0:
-      return { shape: { ...shape, method: random.pick(METHODS) } };
-    case 1:
-      return {
-        shape: { ...shape, path: shape.path + changeText(random, random.pick(shape.path.split("/"))) },
-      };
+      return { shape: { ...shape, method: random.pick(METHODS) }, change: { place: "method" } };
+    case 1: {
+      const path = shape.path + changeText(random, random.pick(shape.path.split("/")));
+      return { shape: { ...shape, path }, change: { place: "path" } };
+    }
     case 2:
-      return {
-        shape: {
-          ...shape,
-          parts: [...parts, { place: "field", name: random.pick(FIELDS), value: random.pick(TEXTS) }],
-        },
-      };
+      return added("field", random.pick(FIELDS));
     default:
-      return {
-        shape: {
-          ...shape,
-          parts: [...parts, { place: "query", name: random.pick(TEXTS), value: random.pick(TEXTS) }],
-        },
-      };
+      return added("query", random.pick(TEXTS));
+  }
+}
+
+function changePart(random: Prng, shape: Shape, part: Part): ReturnType<typeof changeShape> {
+  const { parts } = shape;
+  const chosen = parts.indexOf(part);
+  const replaced = (one: Partial<Part>): Shape => ({
+    ...shape,
+    parts: parts.with(chosen, { ...part, ...one }),
+  });
+  const change = { place: part.place, name: part.name, isJwt: isToken(part.value) };
+  const lost = part.proves ? { lost: textOf(part.value) } : {};
+  switch (random.below(8)) {
+    case 0:
+      return { shape: { ...shape, parts: parts.toSpliced(chosen, 1) }, change, ...lost };
+    case 1:
+      return { shape: { ...shape, parts: parts.toSpliced(chosen, 0, part) }, change };
+    case 2: {
+      const { value } = random.pick(parts);
+      return { shape: replaced({ value }), change, ...(isToken(value) ? {} : lost) };
+    }
+    case 3:
+      return { shape: replaced({ name: changeText(random, part.name) }), change };
+    default: {
+      const value = isToken(part.value) ? changeToken(random, part.value) : changeText(random, part.value);
+      return { shape: replaced({ value }), change, ...(isToken(value) ? {} : lost) };
+    }
   }
 }

@@ -15,11 +15,14 @@ import type { Ports } from "../../src/ports.ts";
 import type { Prng } from "../../test/support/prng.ts";
 import { prng } from "../../test/support/prng.ts";
 import { ISSUER } from "../../test/support/world.ts";
+import { changeBytes } from "./bytes.ts";
 import type { Corpus } from "./corpus.ts";
 import type { Reader } from "./documents.ts";
 import { readersFor } from "./documents.ts";
+import type { Kind } from "./kinds.ts";
+import { isWholeDocument, isWholeRequest, kindOf } from "./kinds.ts";
 import type { Part, Shape } from "./mutate.ts";
-import { changeBytes, changeShape, changeText, isToken, textOf } from "./mutate.ts";
+import { changeJson, changeShape, changeText, isToken, textOf } from "./mutate.ts";
 
 /** What goes over the wire. */
 export type Message = {
@@ -31,19 +34,30 @@ export type Message = {
   address: string;
 };
 
-/** `isGood`: nothing of it was changed. */
-type Input = { endpoint: string; run(): Promise<number | string>; isLost: boolean; isGood: boolean };
+type Input = {
+  endpoint: string;
+  run(): Promise<number | string>;
+  isLost: boolean;
+  /** Undefined: nothing of it was changed. */
+  kind?: Kind | undefined;
+  /** Whether what reads it first took it, to judge by the status as well. */
+  isWhole(status: number | string): boolean;
+  /** The same without a change. */
+  unchanged(): Input;
+};
 
 export type Finding = { index: number; endpoint: string; what: string };
 export type Figures = {
   inputs: number;
   findings: Finding[];
   endpoints: Map<string, Endpoint>;
+  /** The changed ones, and those of them that what reads them first took. */
+  kinds: Map<Kind, { count: number; whole: number }>;
   /** After collections on the way and at the end, in bytes. */
   heap: number[];
 };
 
-/** How often each status came, the last CPU times, and the slowest input by its ratio to the median. */
+/** How often each status came, the last CPU times, and the slowest input by its ratio to a good one. */
 type Endpoint = {
   count: number;
   good: number;
@@ -52,13 +66,12 @@ type Endpoint = {
   medianUs: number;
   slowest: { ratio: number; index: number };
 };
-/** Until there is a median, nothing is slow. */
 const newEndpoint = (): Endpoint => ({
   count: 0,
   good: 0,
   statuses: new Map(),
   times: [],
-  medianUs: Number.POSITIVE_INFINITY,
+  medianUs: MEDIAN_US_MIN,
   slowest: { ratio: 0, index: 0 },
 });
 
@@ -66,6 +79,8 @@ const TIMES = 512;
 /** Below it, a time says more of the clock than of the input. */
 const MEDIAN_US_MIN = 100;
 const RATIO_MAX = 50;
+/** Only one that looks so much slower than the slowest so far is repeated. */
+const RATIO_STEP = 1.5;
 const REPEATS = 20;
 /** One that also waits is repeated for so long. */
 const REPEATS_MS = 2_000;
@@ -82,7 +97,7 @@ const collect: () => void = runInNewContext("gc");
 
 const cpuUs = (): number => 1000 * cpuMs();
 const medianOf = (times: readonly number[]): number =>
-  times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
+  Math.max(MEDIAN_US_MIN, times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0);
 
 const told = (fault: unknown): string =>
   fault instanceof Error ? (fault.stack?.split("\n", 4).join(" ") ?? fault.message) : String(fault);
@@ -161,6 +176,17 @@ async function answer(
   return (await handle(request.value, peer)).status;
 }
 
+/** One in 16 stays as it is, so that what refuses everything shows. */
+const isUnchanged = (random: Prng): boolean => random.below(16) === 0;
+
+/** As often as not, JSON stays JSON. */
+function changeDocument(random: Prng, sample: string | Uint8Array): string | Uint8Array {
+  if (typeof sample !== "string") return changeBytes(random, sample);
+  if (random.below(3) > 0 && /^[{[]/.test(sample))
+    return JSON.stringify(changeJson(random, JSON.parse(sample)));
+  return changeText(random, sample);
+}
+
 /** The seed of one input, so that it can be made again alone. */
 const seedOf = (seed: number, index: number): number =>
   Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) + Math.imul(index + 1, 0xc2b2ae35);
@@ -192,48 +218,71 @@ export async function fuzz(corpus: Corpus, options: FuzzOptions): Promise<Figure
   const handle = around(app({ ...ports, proofs }, people));
   const readers = readersFor(trustDomain);
   const [names, documents] = [Object.keys(corpus.shapes), Object.keys(readers)];
-  const figures: Figures = { inputs: 0, findings: [], endpoints: new Map(), heap: [] };
+  const figures: Figures = { inputs: 0, findings: [], endpoints: new Map(), kinds: new Map(), heap: [] };
   let index = first;
   /** Nothing else is sent while an input is repeated. */
   let alone: Promise<void> | undefined;
 
   const documentOf = (random: Prng): Input => {
     const endpoint = random.pick(documents);
-    const { samples, read } = readers[endpoint] as Reader;
+    const { kind, samples, read } = readers[endpoint] as Reader;
     const sample = random.pick(samples);
-    const changed = typeof sample === "string" ? changeText(random, sample) : changeBytes(random, sample);
-    return {
+    const inputOf = (text: string | Uint8Array): Input => ({
       endpoint,
-      run: async () => (read(changed as string & Uint8Array) ? "taken" : "refused"),
+      run: async () => (read(text as string & Uint8Array) ? "taken" : "refused"),
       isLost: false,
-      isGood: false,
-    };
+      kind: text === sample ? undefined : kind,
+      isWhole: () => isWholeDocument(kind, text),
+      unchanged: () => inputOf(sample),
+    });
+    return inputOf(isUnchanged(random) ? sample : changeDocument(random, sample));
   };
   const requestOf = (random: Prng, at: number): Input => {
     const name = random.pick(names);
-    let shape = corpus.shapes[name]?.() as Shape;
+    const isByWire = wire !== undefined && at % wire.every === 0;
+    const address = `2001:db8:${[0, 0].map(() => random.below(65_536).toString(16)).join(":")}::1`;
+    const goodOf = (): Shape => corpus.shapes[name]?.() as Shape;
+    const inputOf = (shape: Shape, rest: Pick<Input, "isLost" | "kind" | "isWhole">): Input => {
+      const message = messageOf(shape, address);
+      return {
+        endpoint: isByWire ? `TLS: ${name}` : name,
+        run: () => (isByWire ? wire.send(message) : answer(handle, message)),
+        unchanged: () => inputOf(goodOf(), { isLost: false, kind: undefined, isWhole: () => true }),
+        ...rest,
+      };
+    };
+    const good = goodOf();
+    let [shape, kind]: [Shape, Kind | undefined] = [good, undefined];
     const lost: string[] = [];
-    // One in 16 stays as it is, so that an endpoint that refuses everything shows.
-    const changes = random.below(16) === 0 ? 0 : random.below(6) === 0 ? 2 : 1;
+    const changes = isUnchanged(random) ? 0 : random.below(6) === 0 ? 2 : 1;
     for (let count = 0; count < changes; count++) {
       const changed = changeShape(random, shape);
+      kind = kindOf(shape, changed.change);
       shape = changed.shape;
       if (changed.lost !== undefined) lost.push(proofOf(changed.lost));
     }
-    const message = messageOf(
-      shape,
-      `2001:db8:${[0, 0].map(() => random.below(65_536).toString(16)).join(":")}::1`,
-    );
     const kept = shape.parts.filter(({ proves }) => proves).map(({ value }) => proofOf(textOf(value)));
-    const isLost = lost.some((one) => !kept.includes(one));
-    const isGood = changes === 0;
-    if (wire !== undefined && at % wire.every === 0)
-      return { endpoint: `TLS: ${name}`, run: () => wire.send(message), isLost, isGood };
-    return { endpoint: name, run: () => answer(handle, message), isLost, isGood };
+    return inputOf(shape, {
+      isLost: lost.some((one) => !kept.includes(one)),
+      kind,
+      isWhole: (status) => isWholeRequest(shape, good, status),
+    });
   };
   const inputOf = (at: number): Input => {
     const random = prng(seedOf(seed, at));
     return random.below(3) === 0 ? documentOf(random) : requestOf(random, at);
+  };
+  /** The one and the other in turns, so that both meet the same store, with what they need there anew. */
+  const timesAlone = async (at: number): Promise<{ times: number[]; good: number[] }> => {
+    await corpus.renew();
+    const [times, good]: [number[], number[]] = [[], []];
+    const endMs = performance.now() + REPEATS_MS;
+    while (times.length < REPEATS && (times.length < 3 || performance.now() < endMs)) {
+      const input = inputOf(at);
+      times.push((await timed(input)).us);
+      good.push((await timed(input.unchanged())).us);
+    }
+    return { times, good };
   };
   const stray = (fault: unknown): void =>
     void figures.findings.push({ index, endpoint: "process", what: `unhandled: ${told(fault)}` });
@@ -242,7 +291,8 @@ export async function fuzz(corpus: Corpus, options: FuzzOptions): Promise<Figure
     figures.heap.push(process.memoryUsage().heapUsed);
   };
   const judge = async (input: Input, at: number): Promise<void> => {
-    const { endpoint, isLost, isGood } = input;
+    const { endpoint, isLost, kind, isWhole } = input;
+    const isGood = kind === undefined;
     const of = figures.endpoints.getOrInsertComputed(endpoint, newEndpoint);
     const add = (what: string): void => void figures.findings.push({ index: at, endpoint, what });
     const { status, us, fault } = await timed(input);
@@ -251,25 +301,36 @@ export async function fuzz(corpus: Corpus, options: FuzzOptions): Promise<Figure
     of.statuses.set(status, (of.statuses.get(status) ?? 0) + 1);
     of.count++;
     // What is refused at once is no measure for what is done, where the corpus has a request for that.
-    if (isGood && of.good === 0) of.times = [];
-    if (!waited && (isGood || of.good === 0)) of.times[(isGood ? of.good++ : of.count) % TIMES] = us;
+    if (isGood && of.good++ === 0) of.times = [];
+    if (!waited && (isGood || of.good === 0)) of.times.push(us);
+    if (of.times.length > TIMES) of.times.shift();
     if (fault !== undefined) add(told(fault));
     if (Number(status) >= 500 && status !== 503) add(`status ${status}`);
     if (isLost && Number(status) < 300) add(`status ${status} although its proof is another one`);
-    if (of.count % (TIMES / 8) === 0) of.medianUs = Math.max(MEDIAN_US_MIN, medianOf(of.times));
-    if (waited || us <= of.slowest.ratio * of.medianUs || us < (of.medianUs * RATIO_MAX) / 5) return;
+    if (of.times.length < TIMES / 8 || of.count % (TIMES / 8) === 0) of.medianUs = medianOf(of.times);
+    if (kind !== undefined) {
+      const seen = figures.kinds.getOrInsertComputed(kind, () => ({ count: 0, whole: 0 }));
+      seen.count++;
+      if (isWhole(status)) seen.whole++;
+    }
+    const isSlow = (one: number): boolean =>
+      one > of.medianUs * Math.max(RATIO_MAX / 5, RATIO_STEP * of.slowest.ratio);
+    if (waited || of.count < TIMES / 8 || !isSlow(us)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     alone = promise;
-    const times: number[] = [];
-    const endMs = performance.now() + REPEATS_MS;
-    while (times.length < REPEATS && (times.length < 3 || performance.now() < endMs))
-      times.push((await timed(inputOf(at))).us);
-    resolve();
-    const ratio = Math.min(us, medianOf(times)) / of.medianUs;
+    const compared = await timed(inputOf(at))
+      // Most were only interrupted, as by a collection of the heap.
+      .then((second) => (isSlow(second.us) ? timesAlone(at) : undefined))
+      .finally(resolve);
+    if (compared === undefined) return;
+    of.times = compared.good;
+    of.medianUs = medianOf(compared.good);
+    const ratio = Math.min(us, medianOf(compared.times)) / of.medianUs;
     if (ratio > of.slowest.ratio) of.slowest = { ratio, index: at };
-    if (ratio > RATIO_MAX) add(`${ratio.toFixed(0)} times the median CPU time`);
+    if (ratio > RATIO_MAX) add(`${ratio.toFixed(0)} times the CPU time of a good one`);
   };
   const waiting = new Set<Promise<void>>();
+  measureHeap();
   process.on("unhandledRejection", stray).on("uncaughtException", stray);
   try {
     for (; index < first + inputs && Date.now() < untilMs; index++) {

@@ -6,6 +6,7 @@ import type { Prover } from "../../test/support/dpop.ts";
 import type { Key } from "../../test/support/forge.ts";
 import { encode, seconds, signedBy } from "../../test/support/forge.ts";
 import { AS_WEB, LOOPBACK_REDIRECT, PUBLIC, request } from "../../test/support/people.ts";
+import { CLIENT_AT_PROVIDER } from "../../test/support/provider.ts";
 import { EXCHANGE, ISSUER, JWT, JWT_SPIFFE, workload } from "../../test/support/world.ts";
 import type { Json, Part, Shape, Token } from "./mutate.ts";
 import { textOf } from "./mutate.ts";
@@ -50,7 +51,7 @@ export type Keys = {
   workloads: Key;
   prover: Prover;
   certificate: Uint8Array;
-  provider: string;
+  provider: { issuer: string; key: Key };
 };
 
 /** What valid requests gave. */
@@ -60,14 +61,15 @@ export type Kept = {
   job: string;
   cookie: string;
   review: { action: string; token: string };
-  logoutToken: string;
   waiting: { code: string; link: string };
+  asked: { action: string; token: string };
   verifier: string;
   code: object;
   refresh: string;
   withdraw: readonly string[];
   user: string;
-  registered: { id: string; secret: string; token: string };
+  /** The one that is changed has another token then. */
+  registered: Record<"read" | "changed" | "deleted", { id: string; secret: string; token: string }>;
 };
 
 export function shapesOf(
@@ -91,7 +93,8 @@ export function shapesOf(
 
   const managing = () => heads({ authorization: `Bearer ${kept().manager}` }, "authorization");
   const byCookie = () => heads({ cookie: kept().cookie });
-  const registering = () => heads({ authorization: `Bearer ${kept().registered.token}` }, "authorization");
+  const registering = (which: "read" | "changed" | "deleted") =>
+    heads({ authorization: `Bearer ${kept().registered[which].token}` }, "authorization");
   const JSON_TYPE = heads({ "content-type": "application/json" });
   const METADATA = {
     grant_types: ["client_credentials"],
@@ -107,6 +110,21 @@ export function shapesOf(
     header: { alg: "ES256", typ: "dpop+jwt", jwk: prover.jwk as Json },
   });
   const review = () => new URL(kept().review.action, ISSUER);
+  const asked = () => new URL(kept().asked.action, ISSUER);
+  const event = { iss: provider.issuer, aud: CLIENT_AT_PROVIDER };
+  const logoutToken = () =>
+    token(
+      provider.key,
+      { ...event, sub: "frank", events: { "http://schemas.openid.net/event/backchannel-logout": {} } },
+      { typ: "logout+jwt" },
+      120,
+    );
+  const companyToken = () =>
+    token(
+      provider.key,
+      { iss: provider.issuer, sub: kept().user, aud: ISSUER, scope: "trips.read" },
+      { typ: "JWT" },
+    );
 
   return {
     "/token credentials by secret": () => post("/token", [...form(CREDENTIALS), ...byDesk()]),
@@ -151,7 +169,7 @@ export function shapesOf(
             ...exchange,
             audience: "booking-agent",
             scope: "trips.read",
-            subject_token: kept().user,
+            subject_token: companyToken(),
             actor_token: svid(),
             completion_mode: "deferred",
             mandate_reason: "to book",
@@ -194,6 +212,7 @@ export function shapesOf(
     "/policy/explain": () =>
       post("/policy/explain", managing(), { body: { client: "desk", target: "plain", scope: "read" } }),
     "GET /consents": () => get("/consents", [...managing(), ...query({ limit: "3", after: "a" })]),
+    "GET /consents/ID": () => get("/consents/c-1", managing()),
     "PUT /consents/ID": () => ({
       ...get(`/consents/c-${seconds()}`, managing()),
       method: "PUT",
@@ -213,11 +232,15 @@ export function shapesOf(
         body: { ...METADATA, software_statement: textOf(software_statement) },
       });
     },
-    "GET /register/ID": () => get(`/register/${kept().registered.id}`, registering()),
-    "PUT /register/ID": () => ({
-      ...get(`/register/${kept().registered.id}`, registering()),
-      method: "PUT",
-      body: { ...METADATA, client_id: kept().registered.id, client_secret: kept().registered.secret },
+    "GET /register/ID": () => get(`/register/${kept().registered.read.id}`, registering("read")),
+    "PUT /register/ID": () => {
+      const { id: client_id, secret: client_secret } = kept().registered.changed;
+      const body = { ...METADATA, client_id, client_secret };
+      return { ...get(`/register/${client_id}`, registering("changed")), method: "PUT", body };
+    },
+    "DELETE /register/ID": () => ({
+      ...get(`/register/${kept().registered.deleted.id}`, registering("deleted")),
+      method: "DELETE",
     }),
     "/signals/NAME": () => {
       const type = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
@@ -256,23 +279,32 @@ export function shapesOf(
       ]),
     "GET /ask": () =>
       get("/ask", [...query(Object.fromEntries(new URL(kept().waiting.link).searchParams)), ...byCookie()]),
+    "POST /ask": () =>
+      post(asked().pathname, [
+        ...query(Object.fromEntries(asked().searchParams)),
+        ...form({ token: kept().asked.token, decision: "allow", all: "1", confirm: "1" }),
+        ...byCookie(),
+      ]),
     "/account": () => get("/account", [...byCookie(), ...heads({ "accept-language": "de-AT, en;q=0.5" })]),
     "/account/withdraw": () =>
       post("/account/withdraw", [
         ...form({ token: kept().withdraw[1] ?? "", consent: kept().withdraw[2] ?? "" }),
         ...byCookie(),
       ]),
-    "/signout": () => post("/signout", [...form({ token: kept().logoutToken }), ...byCookie()]),
+    "/signout": () => post("/signout", [...form({ token: kept().withdraw[1] ?? "" }), ...byCookie()]),
     "/signin": () => get("/signin", [...query({ provider: "company", again: "1" }), ...byCookie()]),
     "/callback/NAME": () =>
       get("/callback/company", [
-        ...query({ code: "a", state: kept().verifier, iss: provider }),
+        ...query({ code: "a", state: kept().verifier, iss: provider.issuer }),
         ...byCookie(),
       ]),
     "/backchannel-logout/NAME": () =>
-      post("/backchannel-logout/company", form({ logout_token: kept().logoutToken })),
+      post("/backchannel-logout/company", form({ logout_token: logoutToken() })),
     "/rp/jwks/NAME": () => get("/rp/jwks/company"),
     "/logo/NAME": () => get("/logo/none"),
+    "/signed-out": () => get("/signed-out", [...query({ provider: "company" }), ...byCookie()]),
+    "/favicon.ico": () => get("/favicon.ico"),
+    "/openapi.json": () => get("/openapi.json", heads({ "if-none-match": '"a"' })),
     "/": () => get("/", [...byCookie(), ...heads({ accept: "text/html" })]),
     "/jwks": () => get("/jwks", heads({ origin: "https://app.example", "if-none-match": '"a"' })),
     "/.well-known": () =>

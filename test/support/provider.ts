@@ -2,7 +2,7 @@
  * An OpenID Provider for tests: metadata, keys and token endpoint by HTTPS; its own sign-in page is a function that the
  * test calls in place of a browser. A test changes `lies` to make it another, or a hostile one.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, createPrivateKey, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { createServer } from "node:https";
@@ -11,6 +11,7 @@ import type { JWTPayload } from "jose";
 import { calculateJwkThumbprint, importPKCS8, SignJWT } from "jose";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import type { Key } from "./forge.ts";
 import { LOOPBACK } from "./web.ts";
 
 export type Lies = {
@@ -51,6 +52,8 @@ export type TestProvider = {
   signIn(location: string, user?: string): string;
   /** A JWT of the user for this audience, as an app of the company gets it. */
   userToken(sub: string, aud: string, claims?: object): Promise<string>;
+  /** With which it signs now. */
+  key(): Key;
   /** The members of the configuration for it: its entry among the trusted issuers, and at `signIn`. */
   trusted(extra?: object): Record<string, object>;
   provider(extra?: object): object;
@@ -67,7 +70,7 @@ export async function startProvider(): Promise<TestProvider> {
   const makeKey = async () => {
     const pem = await makeKeyPem();
     const jwk = publicJwk(pem);
-    return { key: await importPKCS8(pem, "ES256"), jwk, kid: await calculateJwkThumbprint(jwk) };
+    return { key: await importPKCS8(pem, "ES256"), pem, jwk, kid: await calculateJwkThumbprint(jwk) };
   };
   let current = await makeKey();
   const foreign = await importPKCS8(await makeKeyPem(), "ES256");
@@ -216,6 +219,12 @@ export async function startProvider(): Promise<TestProvider> {
         .setProtectedHeader({ alg: "ES256", kid: current.kid, typ: "JWT" })
         .sign(current.key);
     },
+    key: () => ({
+      kid: current.kid,
+      alg: "ES256",
+      privateKey: createPrivateKey(current.pem),
+      jwk: current.jwk,
+    }),
     trusted: (extra: object = {}) => ({
       [issuer]: {
         keys: { url: `${issuer}/jwks`, ca: { file: "provider.pem" }, privateNetworks: LOOPBACK },
