@@ -261,6 +261,13 @@ create table kept_document (
   primary key (kind, name)
 );
 
+-- The text of each policy set that decided, by its digest, and when it was last in force: kept until no event names it.
+create table policy_archive (
+  digest text collate "C" primary key,
+  body text not null,
+  used_at bigint not null
+);
+
 -- --- users: consents, grants, jobs
 
 -- What a subject allows an agent. "given_at" is when it was first given, for its subject to read. One that counts within a

@@ -30,18 +30,27 @@ export function auditCommand(given: CommandArguments): Result<Command, string> {
   }
 }
 
+const FILES = ["export", "checkpoints", "witness", "jwks", "policies"];
+
 function verify(given: CommandArguments): Result<Command, string> {
   const [json, partial] = [given.has("json"), given.has("partial")];
-  const [file, checkpoints, witness, jwks] = ["export", "checkpoints", "witness", "jwks"].map(given.one);
+  const [file, checkpoints, witness, jwks, policies] = FILES.map(given.one);
   if (file === undefined) {
-    const alone = partial || (checkpoints ?? witness ?? jwks) !== undefined;
-    if (alone) return err("--checkpoints, --witness, --jwks and --partial require --export");
+    const alone = partial || (checkpoints ?? witness ?? jwks ?? policies) !== undefined;
+    if (alone) return err("--checkpoints, --witness, --jwks, --policies and --partial require --export");
     return onTrail(given, onStoredTrail, (auditor) => verifyLogs(auditor, json));
   }
   for (const option of ["config", "from"]) {
     if (given.has(option)) return err(`--export cannot be combined with --${option}`);
   }
-  const files = defined<Files>({ export: file, checkpoints, witness, jwks, partial: partial || undefined });
+  const files = defined<Files>({
+    export: file,
+    checkpoints,
+    witness,
+    jwks,
+    policies,
+    partial: partial || undefined,
+  });
   return onFiles((terminal) => verifyExport(terminal, files, json));
 }
 

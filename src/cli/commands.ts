@@ -63,8 +63,8 @@ const AUDIT: CommandUsage = {
     [`[${namesOf(FILTER_OPTIONS)} log limit jti format json from config]`]:
       "prints all events, or those that the options choose, oldest first",
     "export DIR [since until from config]":
-      "writes the trail, its checkpoints and their public keys into a new or empty folder, to be verified elsewhere",
-    "verify [export checkpoints witness jwks partial json from config]":
+      "writes the trail, its checkpoints, their public keys and the policies that decided into a new or empty folder, to be verified elsewhere",
+    "verify [export checkpoints witness jwks policies partial json from config]":
       "verifies the hash chain of every log in the store; with --export, an export without the store",
     "retire NAME [config]":
       "ends the log of an instance that is gone for good; no instance can have this name again",
@@ -83,6 +83,7 @@ const AUDIT: CommandUsage = {
     "witness FILE": "what the witness stored: its file, or the lines of standard output",
     "jwks FILE":
       "the public keys of the checkpoints: jwks.json of an export, or GET /audit/checkpoints as application/json, fetched once and kept apart from the database",
+    "policies FILE": "policies.ndjson of an export: the policies by which its events were decided",
     partial: "the export is a part of the trail, made with --since or --until",
     "from FILE":
       "reads the trail from a copy of the database, or a standby, whose connection URL is in FILE; the look is recorded in the store of the configuration",

@@ -1,5 +1,7 @@
 /** The policy of the configuration: its rules and targets, compiled and checked, and their digest. */
 import { createHash } from "node:crypto";
+import type { WrittenPolicy } from "../policy/archive.ts";
+import { policyText } from "../policy/archive.ts";
 import type { Findings } from "../policy/checks.ts";
 import { checkPolicy } from "../policy/checks.ts";
 import { apiTarget } from "../policy/own-target.ts";
@@ -7,34 +9,23 @@ import type { PolicySet } from "../policy/rules.ts";
 import { compilePolicy } from "../policy/rules.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Json } from "../spec/rfc8259.ts";
-import { canonicalize } from "../spec/rfc8785.ts";
 import type { ConfigFile } from "./schema.ts";
 
 /** Builds the policy set of rules and targets, and checks it. */
 export function readPolicy(
   config: ConfigFile,
 ): Result<{ policy: PolicySet; found: Pick<Findings, "warnings"> }, readonly string[]> {
-  const { issuer, targets, policies } = config;
-  const policy = compilePolicy(policies, [...targets, apiTarget(issuer)], issuer, digestOf(config));
+  const { issuer, policies } = config;
+  const targets = [...config.targets, apiTarget(issuer)];
+  const policy = compilePolicy(policies, targets, issuer, digestOf({ issuer, policies, targets }));
   if (!policy.ok) return policy;
   const found = checkPolicy(policy.value, policies, config);
   return found.problems.length > 0 ? err(found.problems) : ok({ policy: policy.value, found });
 }
 
-/**
- * The digest of the canonical text of both, whose names are sorted (RFC8785-3.2.3-1). The text is as large as the file,
- * so it is digested entry by entry.
- */
-function digestOf({ policies, targets }: Pick<ConfigFile, "policies" | "targets">): string {
+/** The text is as large as the file, so it is digested part by part. */
+function digestOf(written: WrittenPolicy): string {
   const hash = createHash("sha256");
-  const add = (before: string, entries: readonly unknown[]): void => {
-    hash.update(before);
-    for (const [index, entry] of entries.entries()) {
-      hash.update(`${index === 0 ? "" : ","}${canonicalize(entry as Json)}`);
-    }
-  };
-  add('{"policies":[', policies);
-  add('],"targets":[', targets);
-  return `sha256:${hash.update("]}").digest("hex")}`;
+  for (const part of policyText(written)) hash.update(part);
+  return `sha256:${hash.digest("hex")}`;
 }

@@ -173,6 +173,8 @@ export type PolicySet = {
   byWho: ReadonlyMap<string, RulesOf>;
   /** The names of all targets, and the scopes of all, for what a refused request names. */
   known: { target: KnownNames; scope: KnownNames };
+  /** Rules and targets in the order of the file, of which the digest is (REPL-D-2). */
+  written: { policies: readonly Rule[]; targets: readonly TargetFile[] };
 };
 
 /**
@@ -263,6 +265,7 @@ export function compilePolicy(
       target: knownNames(byName.keys()),
       scope: knownNames(targets.flatMap(({ scopes }) => scopes)),
     },
+    written: { policies: rules, targets },
   });
 }
 

@@ -1,7 +1,7 @@
 /**
  * RFC 8785, JSON Canonicalization Scheme: https://www.rfc-editor.org/rfc/rfc8785.html
  * Covers 3.1, 3.2. The caller encodes the text as UTF-8 (3.2.4).
- * Elsewhere: 3.2.3 audit/event.ts, config/policy.ts.
+ * Elsewhere: 3.2.3 audit/event.ts, policy/archive.ts.
  */
 import type { Json } from "./rfc8259.ts";
 

@@ -5,6 +5,7 @@ import { startCheckpoints } from "../adapters/audit/checkpoints.ts";
 import { startIndexing } from "../adapters/audit/indexing.ts";
 import { countIntrospections } from "../adapters/audit/introspections.ts";
 import type { Loss } from "../adapters/audit/journal.ts";
+import { startPolicyArchive } from "../adapters/audit/policy-archive.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations, startKeptCeilings } from "../adapters/clients/idle-registrations.ts";
@@ -180,6 +181,7 @@ async function openParts(
       current = next;
       record(loaded(next.policy));
       void work.ceilings.run();
+      void work.policies.run();
     },
     watchStore() {
       const onLoss = (loss: Loss): void => journal.giveUp(loss);
@@ -257,6 +259,8 @@ async function startWork(
   const logsAhead = witness && (await atStart(() => markIfBehind({ ...known, witness }, log)));
   // Only now, because what was noted before tells the comparison what the store has lost.
   noteLast();
+  const policies = closing(startPolicyArchive({ ...trail, settings }));
+  await policies.run();
   record(loaded(policy));
   const covering = { ...trail, log: instance, issuer, every, witness, onWitness: tellWitness(log) };
   const checkpoints = startCheckpoints(defined<CheckpointOptions>(covering));
@@ -268,7 +272,15 @@ async function startWork(
   closing(startForgetting(store, timers, onFault));
   await ceilings.run();
   const { read: readProcess } = closing(watchProcess());
-  return { streams: sender.states, clocks, checkpoints, logsAhead: logsAhead ?? 0, ceilings, readProcess };
+  return {
+    streams: sender.states,
+    clocks,
+    checkpoints,
+    logsAhead: logsAhead ?? 0,
+    ceilings,
+    policies,
+    readProcess,
+  };
 }
 
 const tellLostCounts =

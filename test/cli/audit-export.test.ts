@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { hash as sha256 } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -495,7 +496,7 @@ test("the command prints its result and sets its exit code", async (t) => {
       /none"?: there is no such file or folder: correct its name, or make it\n$/,
     ],
     [["--other", "x"], /^Unknown option '--other'\n\nUsage:\n {2}mandate audit /],
-    [["--jwks", "x"], /^--checkpoints, --witness, --jwks and --partial require --export\n/],
+    [["--jwks", "x"], /^--checkpoints, --witness, --jwks, --policies and --partial require --export\n/],
     [["--export", "x", "--config", "y"], /^--export cannot be combined with --config\n/],
   ];
   for (const [words, complaint] of wrong) {
@@ -562,12 +563,63 @@ test("AUDIT-D-7 audit export writes a new folder that verify accepts, for its ow
     ["checkpoints.ndjson", 0o600],
     ["events.ndjson", 0o600],
     ["jwks.json", 0o600],
+    ["policies.ndjson", 0o600],
   ]);
   assert.equal(statSync(folder).mode & 0o777, 0o700);
   assert.deepEqual(readdirSync(parent), ["export"]);
   // The words that it prints are those that verify it.
   const words = run.out.split("\n").find((line) => line.includes("audit verify --export")) ?? "";
   assert.equal((await runCommandLine(words.trim().split(" ").slice(1))).code, 0, words);
+});
+
+const archivedPolicy = (title: string) => {
+  const body = canonicalize({ issuer: "https://as.example", policies: [], targets: [], title, v: 1 });
+  return { digest: `sha256:${sha256("sha256", body, "hex")}`, body, usedAtSeconds: 1_790_000_000 };
+};
+
+test("REPL-D-2 an export has the policies that decided, and an archive that was changed or is missing is told", async (t) => {
+  const trail = await makeTrail(t);
+  const policies = ["\u00fc \u2028", "other"].map(archivedPolicy);
+  for (const one of policies) await trail.store.policies.add(one);
+  const journal = await trail.journal("as-1");
+  const checkpoints = trail.checkpoints("as-1", journal);
+  await record(journal, 3);
+  await checkpoints.close();
+  const folder = join(scratch(t), "export");
+  assert.equal((await exportBy(trail, folder)).code, 0);
+  const file = join(folder, "policies.ndjson");
+  const verified = () => verifyFolder(folder, "--policies", file);
+  const good = await verified();
+  assert.equal(good.code, 0, good.err);
+  assert.match(good.out, /^Each of 2 archived policies has its digest\.$/m);
+  const text = readFileSync(file, "utf8");
+  const cases: readonly [string, RegExp][] = [
+    [
+      text.replace('"policies":[]', '"policies":[1]'),
+      /line 1: the policy "?sha256:\w+"? does not have this digest/,
+    ],
+    [`${text}{}\n`, /line 3: this is not an archived policy/],
+    [text.slice(0, -3), /line 2: this is not an archived policy/],
+  ];
+  for (const [changed, says] of cases) {
+    writeFileSync(file, changed);
+    const run = await verified();
+    assert.equal(run.code, 1);
+    assert.match(run.err, says);
+    assert.match(run.err, /The trail is intact, and the archive of its policies is not/);
+  }
+});
+
+test("REPL-D-2 audit verify tells a policy in the store that was changed", async (t) => {
+  const trail = await makeTrail(t);
+  const one = archivedPolicy("one");
+  await trail.store.policies.add({ ...one, body: one.body.replace("one", "two") });
+  await record(await trail.journal("as-1"), 1);
+  const said: string[] = [];
+  const say = (line: string): void => void said.push(line);
+  const host = { agents: compileAgents({}), store: trail.store, print: say, printError: say };
+  assert.equal(await verifyLogs(host, false), 1);
+  assert.match(said.join("\n"), /the policy "?sha256:\w+"? does not have this digest: it was changed/);
 });
 
 test("audit export fills an empty folder; one that holds something, and a file, are refused and left as they are", async (t) => {

@@ -11,6 +11,7 @@ import type { Config } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { whyNotShared } from "../../src/config/listeners.ts";
 import { ConfigFile } from "../../src/config/schema.ts";
+import { apiTarget } from "../../src/policy/own-target.ts";
 import { candidates, Rule, Target } from "../../src/policy/rules.ts";
 import { membersOf } from "../../src/setting.ts";
 import { assertionAudiences, TOKEN_PATH } from "../../src/settings/audiences.ts";
@@ -187,7 +188,7 @@ test("PROD-9.3-1 absolute paths are kept", () => {
   assert.deepEqual(load({ store: { sqlite } }).fixed.store, { sqlite, startSeconds: 60 });
 });
 
-test("AUDIT-D-4 the digest covers rules and targets and nothing else", () => {
+test("AUDIT-D-4 the digest covers issuer, rules and targets and nothing else", () => {
   const digestOf = (patch: Patch) => load(patch).settings.policy.digest;
   const first = digestOf({});
   assert.match(first, /^sha256:[0-9a-f]{64}$/);
@@ -197,11 +198,12 @@ test("AUDIT-D-4 the digest covers rules and targets and nothing else", () => {
   assert.notEqual(digestOf({ targets: [...BASE.targets, { names: ["new"], scopes: ["a"] }] }), first);
 });
 
-test("AUDIT-D-4 the digest is that of the canonical text of all rules and targets", () => {
+test("AUDIT-D-4, REPL-D-2 the digest is that of the canonical text of issuer, rules and targets, ours among them", () => {
   const policies = [RULE, { ...RULE, id: "another" }];
   const rules = policies.map((rule) => v.parse(Rule, rule));
-  const targets = BASE.targets.map((target) => v.parse(Target, target));
-  const text = canonicalize({ policies: rules, targets } as unknown as Json);
+  const { issuer } = BASE;
+  const targets = [...BASE.targets.map((target) => v.parse(Target, target)), apiTarget(issuer)];
+  const text = canonicalize({ issuer, policies: rules, targets, v: 1 } as unknown as Json);
   const digest = createHash("sha256").update(text).digest("hex");
   assert.equal(load({ policies }).settings.policy.digest, `sha256:${digest}`);
 });

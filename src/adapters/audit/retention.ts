@@ -16,11 +16,20 @@ import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
 import type { EndOptions } from "./pending-ends.ts";
 import { endPendingConsents } from "./pending-ends.ts";
+import { removePolicies } from "./policy-archive.ts";
 
 export type RetentionOptions = EndOptions & {
   store: Pick<
     Store,
-    "log" | "audit" | "shortLived" | "families" | "jobs" | "rechecks" | "subjectEmails" | "sliceMs"
+    | "log"
+    | "audit"
+    | "shortLived"
+    | "families"
+    | "jobs"
+    | "rechecks"
+    | "subjectEmails"
+    | "policies"
+    | "sliceMs"
   >;
   journal: OpenJournal;
   /** The keys of this server, among them those for checkpoints. */
@@ -100,6 +109,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
     for (const one of beginnings) {
       await removePaced(store, closing, (limit) => store.audit.prune(one.log, one.below, limit));
     }
+    await removePolicies(store, closing);
   };
 
   const work = async (closing: () => boolean): Promise<void> => {

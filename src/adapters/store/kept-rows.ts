@@ -1,9 +1,9 @@
-/** Polled documents, signing keys and the mark of a restored copy, in both stores. */
+/** Polled documents, archived policies, signing keys and the mark of a restored copy, in both stores. */
 import { insertInto, toRow } from "./columns.ts";
 import type { Engine } from "./engine.ts";
-import { readRecords } from "./engine.ts";
-import type { KeyRows, PolledRows, RestoredMark } from "./store.ts";
-import { POLLED, SIGNING_KEY } from "./tables.ts";
+import { readRecords, sweepOf } from "./engine.ts";
+import type { KeyRows, PolicyRows, PolledRows, RestoredMark } from "./store.ts";
+import { POLICY, POLLED, SIGNING_KEY } from "./tables.ts";
 
 export function polledRows(engine: Engine): PolledRows {
   const { change } = engine;
@@ -34,6 +34,27 @@ export function polledRows(engine: Engine): PolledRows {
         names: JSON.stringify(names),
       });
     },
+  };
+}
+
+export function policyRows(engine: Engine): PolicyRows {
+  const { change, rows } = engine;
+  const read = readRecords(engine);
+  return {
+    use: async (digest, at) => {
+      const later = "update policy_archive set used_at = :at where digest = :digest";
+      return (await change(later, { at, digest })) === 1;
+    },
+    add: async (policy) => {
+      const row = toRow(POLICY.columns, policy);
+      await change(`${insertInto(POLICY)} on conflict do nothing`, row);
+    },
+    find: async (digest) => (await read(POLICY, "from policy_archive where digest = :digest", { digest }))[0],
+    digests: async () => {
+      const found = await rows<{ digest: string }>("select digest from policy_archive order by digest");
+      return found.map(({ digest }) => digest);
+    },
+    sweep: sweepOf(engine, "policy_archive", ["digest"], "used_at < :before"),
   };
 }
 

@@ -4,7 +4,7 @@ import { consentRows } from "./consents.ts";
 import type { Engine } from "./engine.ts";
 import { familyRows } from "./families.ts";
 import { jobRows } from "./jobs.ts";
-import { keyRows, polledRows, restoredMark } from "./kept-rows.ts";
+import { keyRows, policyRows, polledRows, restoredMark } from "./kept-rows.ts";
 import { pendingConsents } from "./pending-consents.ts";
 import { recheckRows, subjectEmailRows } from "./rechecks.ts";
 import { shortLivedRows } from "./short-lived.ts";
@@ -31,5 +31,6 @@ export function sharedRows(engine: Engine, findTokens: FindTokens, expired?: str
     restored: restoredMark(engine),
     keys: keyRows(engine),
     polled: polledRows(engine),
+    policies: policyRows(engine),
   };
 }

@@ -216,6 +216,20 @@ export interface PolledRows {
   retain(kind: PolledKind, names: readonly string[]): Promise<void>;
 }
 
+/** The text of a policy set that decided or may decide, by its digest. */
+export type ArchivedPolicy = { digest: string; body: string; usedAtSeconds: number };
+
+/** REPL-D-2: a set is kept for as long as an event may name it. */
+export interface PolicyRows extends Expiring {
+  /** Notes that the set is in force; false where it is not there. */
+  use(digest: string, atSeconds: number): Promise<boolean>;
+  /** Adds nothing where it is there. */
+  add(policy: ArchivedPolicy): Promise<void>;
+  find(digest: string): Promise<ArchivedPolicy | undefined>;
+  /** The digests of all, in their order. */
+  digests(): Promise<readonly string[]>;
+}
+
 /** A process of this server, which took a name at `sinceMs`. */
 export type Holder = { host: string; pid: number; sinceMs: number };
 
@@ -330,6 +344,7 @@ export interface Store {
   clients: ClientRows;
   registrations: RegistrationRows;
   polled: PolledRows;
+  policies: PolicyRows;
   names: InstanceNames;
   shortLived: ShortLivedStore;
   families: FamilyRows;

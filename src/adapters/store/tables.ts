@@ -28,7 +28,7 @@ import {
   asTexts,
   tableOf,
 } from "./columns.ts";
-import type { KeyRow, PolledRow, SecretClient, StoredEvent } from "./store.ts";
+import type { ArchivedPolicy, KeyRow, PolledRow, SecretClient, StoredEvent } from "./store.ts";
 import type { Segment, StoredSegment } from "./trail.ts";
 
 export const EVENT = tableOf<StoredEvent>()("event", {
@@ -153,6 +153,12 @@ export const POLLED = tableOf<PolledRow>()("kept_document", {
   body: asText("body"),
   sequence: asInteger("sequence?"),
   loaded_at: asInteger("loadedAtSeconds"),
+});
+
+export const POLICY = tableOf<ArchivedPolicy>()("policy_archive", {
+  digest: asText("digest"),
+  body: asText("body"),
+  used_at: asInteger("usedAtSeconds"),
 });
 
 /**

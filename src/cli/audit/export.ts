@@ -20,6 +20,7 @@ import { readLines, readNamed } from "../named-file.ts";
 import { jsonLine, word } from "../text.ts";
 import type { Assertion, Assertions, LogRecord } from "./log-proof.ts";
 import { LogProof } from "./log-proof.ts";
+import { comparePolicies } from "./policies.ts";
 
 /** A line in which a checkpoint begins that does not end there, because the line is cut or goes on with another one. */
 const TORN = /^\{(?:"time":"[^"]{1,64}","level":"info","event":"checkpoint",)?"checkpoint":"/;
@@ -48,7 +49,14 @@ async function parseCheckpoint(
   return verifier.verify(jws.value, key.value) ? checkpoint : err("has an invalid signature");
 }
 
-export type Files = { export: string; checkpoints?: string; witness?: string; jwks?: string; partial?: true };
+export type Files = {
+  export: string;
+  checkpoints?: string;
+  witness?: string;
+  jwks?: string;
+  policies?: string;
+  partial?: true;
+};
 type Verdict = { code: 0 | 1 | 2; lines: readonly string[] };
 
 export async function verifyAudit(files: Files): Promise<Verdict> {
@@ -76,7 +84,7 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
     if (file !== undefined) lines.push(...(await readCheckpoints(source, file, keys, assertions, bad)));
   }
 
-  const { proofs, below, moment } = await readExport(files.export, assertions, bad);
+  const { proofs, below, moment, decidedBy } = await readExport(files.export, assertions, bad);
   let records = 0;
   let undecided = false;
   for (const [log, proof] of [...proofs].sort()) {
@@ -112,6 +120,17 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       "Not proven: that no tail was truncated together with its checkpoints, that no log was deleted, and that nothing",
       "was recomputed with the signing keys. Pass --witness to verify it.",
     );
+  }
+  if (files.policies !== undefined && code === 0) {
+    const { problems, count } = await comparePolicies(files.policies, decidedBy);
+    lines.push(...problems);
+    if (problems.length > 0) {
+      lines.push(
+        "The trail is intact, and the archive of its policies is not: export it again, or find the lost policy.",
+      );
+      return { code: 1, lines };
+    }
+    lines.push(`Each of ${count} archived policies has its digest.`);
   }
   if (code === 0 && undecided) {
     lines.push(UNDECIDED);
@@ -190,6 +209,8 @@ async function readExport(
   proofs: ReadonlyMap<string, LogProof>;
   below: ReadonlyMap<string, number>;
   moment: LogRecord | undefined;
+  /** How many events each policy decided. */
+  decidedBy: ReadonlyMap<string, number>;
 }> {
   // A log that a checkpoint names is expected, even if the export has no record of it.
   const proofs = new Map([...assertions].map(([log, ofLog]) => [log, new LogProof(ofLog)]));
@@ -198,6 +219,7 @@ async function readExport(
   const below = new Map<string, number>();
   /** The record of the export itself, which is the last one of its kind. */
   let moment: LogRecord | undefined;
+  const decidedBy = new Map<string, number>();
   let number = 0;
   for await (const line of readLines(file)) {
     number++;
@@ -221,9 +243,11 @@ async function readExport(
     before.set(log, record);
     proof.take(record);
     if (record.exported !== undefined) moment = record;
+    const { policy } = record;
+    if (policy !== undefined) decidedBy.set(policy, (decidedBy.get(policy) ?? 0) + 1);
     for (const [name, seq] of record.below) below.set(name, Math.max(seq, below.get(name) ?? 0));
   }
-  return { proofs, below, moment };
+  return { proofs, below, moment, decidedBy };
 }
 
 const HASH = /^[0-9a-f]{64}$/;
@@ -250,10 +274,14 @@ function readRecord(line: string): readonly [string, LogRecord] | undefined {
       ended: type === LOG_END,
       timeMs,
       below,
+      policy: json.value.facts === undefined ? undefined : policyOf(json.value.policy),
       exported: isExport ? new Map(readSizes(detail, "heads")) : undefined,
     }),
   ];
 }
+
+const policyOf = (policy: Json | undefined): string | undefined =>
+  isJsonObject(policy) && typeof policy.digest === "string" ? policy.digest : undefined;
 
 /** A number for each log, as a detail has them. */
 function readSizes(detail: Json | undefined, name: "below" | "heads"): [string, number][] {

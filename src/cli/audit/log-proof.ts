@@ -26,6 +26,8 @@ export type LogRecord = {
   timeMs: number;
   /** The first sequence number that retention kept of each log, if the record is of type log.pruned. */
   below: readonly (readonly [log: string, seq: number])[];
+  /** The digest of the policy that decided, if one did. */
+  policy?: string;
   /** The number of records of each log, if the record is that of an export. */
   exported?: ReadonlyMap<string, number>;
 };

@@ -30,6 +30,7 @@ import type { Admin } from "../command.ts";
 import { word } from "../text.ts";
 import type { Auditor } from "./copy.ts";
 import { hasLook, recordLook, trailOf } from "./copy.ts";
+import { policyLines } from "./policies.ts";
 
 type Times = Pick<EventFilter, "fromMs" | "toMs">;
 type Lines = AsyncIterable<readonly string[]>;
@@ -62,6 +63,7 @@ export async function exportTrail(
       return EXIT.refused;
     }
     await writeLines(join(making, "events.ndjson"), eventLines(store, spans));
+    await writeLines(join(making, "policies.ndjson"), policyLines(store));
     await writeLines(join(making, "jwks.json"), keyLines({ store, custody: auditor.custody }));
     syncFolder(making);
     // Succeeds only where there is nothing yet, or an empty folder.
@@ -74,7 +76,7 @@ export async function exportTrail(
   const partial = times.fromMs === undefined && times.toMs === undefined ? "" : " --partial";
   print(`Exported to ${word(folder)}, which only this user can read. To verify it:`);
   print(
-    `  mandate audit verify --export ${file("events.ndjson")} --checkpoints ${file("checkpoints.ndjson")} --jwks ${file("jwks.json")}${partial}`,
+    `  mandate audit verify --export ${file("events.ndjson")} --checkpoints ${file("checkpoints.ndjson")} --jwks ${file("jwks.json")} --policies ${file("policies.ndjson")}${partial}`,
   );
   print("Add --witness with a copy of the witness's file, which alone shows a tail or a log that is gone.");
   return EXIT.done;

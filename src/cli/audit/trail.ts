@@ -16,6 +16,7 @@ import { asCsv } from "../formats.ts";
 import { eventLine, jsonLine, titlesOf, word } from "../text.ts";
 import type { Auditor } from "./copy.ts";
 import { recordLook, trailOf } from "./copy.ts";
+import { checkArchived } from "./policies.ts";
 
 const PAGE = 1000;
 
@@ -176,7 +177,16 @@ export async function verifyLogs(auditor: Auditor, json: boolean): Promise<numbe
     if (json) print(jsonLine(verified));
     else (isIntact ? print : printError)(verifiedLine(verified));
   }
-  if (json) return code;
+  let changed = false;
+  for (const digest of await store.policies.digests()) {
+    const found = await store.policies.find(digest);
+    const checked = found && checkArchived(found);
+    if (checked?.ok !== false) continue;
+    changed = true;
+    if (json) print(jsonLine({ policy: digest, failure: checked.error }));
+    else printError(checked.error);
+  }
+  if (json) return changed ? EXIT.refused : code;
   if (code === EXIT.refused) {
     printError(
       "The audit trail was changed. Keep the database as it is, and compare it with an earlier export, the " +
@@ -187,7 +197,7 @@ export async function verifyLogs(auditor: Auditor, json: boolean): Promise<numbe
     "The hash chain alone does not show a truncated tail, a deleted log or a recomputed chain: " +
       "verify an export with its checkpoints and a witness for that (mandate audit verify --export).",
   );
-  return code;
+  return changed ? EXIT.refused : code;
 }
 
 async function verifyLog(store: Store, log: string, head: Head, removed: number): Promise<VerifiedLog> {

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readOwnCheckpoint, sha256 } from "../../../src/adapters/audit/checkpoints.ts";
 import type { JournalEntry, OpenJournal } from "../../../src/adapters/audit/journal.ts";
+import { startPolicyArchive } from "../../../src/adapters/audit/policy-archive.ts";
 import { startRetention } from "../../../src/adapters/audit/retention.ts";
 import type { Witness } from "../../../src/adapters/audit/witness.ts";
 import { openWitness } from "../../../src/adapters/audit/witness.ts";
@@ -19,6 +20,7 @@ import { buildCheckpoint, readCheckpoint } from "../../../src/audit/checkpoint.t
 import { appendLeaf, EMPTY_TREE, rootOf } from "../../../src/audit/tree.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../../src/limits/store.ts";
 import type { Entry } from "../../../src/records.ts";
+import type { Settings } from "../../../src/settings/settings.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { openSigner } from "../../support/signer.ts";
 import type { Trail } from "../../support/trail.ts";
@@ -403,6 +405,33 @@ async function makeOld(t: TestContext, file?: string) {
   const seqs = async (log: string) => (await eventsOf(trail, log)).map(({ seq }) => seq);
   return { trail, journal, checkpoints, retention, seqs };
 }
+
+test("REPL-D-2 the policy in force is archived at the start and by a reload, and goes with the last event that it decided", async (t) => {
+  const { trail, journal, retention, checkpoints } = await makeOld(t);
+  const { store, clock, timers } = trail;
+  const policyOf = (digest: string) => ({ digest, issuer: ISSUER, written: { policies: [], targets: [] } });
+  let policy = policyOf("sha256:a") as unknown as Settings["policy"];
+  const faults: string[] = [];
+  const onFault = (words: string): void => void faults.push(words);
+  const archive = startPolicyArchive({ store, settings: () => ({ policy }), clock, timers, onFault });
+  t.after(() => archive.close());
+  await archive.run();
+  const kept = await store.policies.find("sha256:a");
+  assert.equal(kept?.body, `{"issuer":"${ISSUER}","policies":[],"targets":[],"v":1}`);
+  clock.set(clock.nowMs() + 5 * DAY_MS);
+  policy = policyOf("sha256:b") as unknown as Settings["policy"];
+  await archive.run();
+  await retention.run();
+  assert.deepEqual(await store.policies.digests(), ["sha256:a", "sha256:b"]);
+  await record(await trail.journal("admin"), 1);
+  await record(journal, 1);
+  await checkpoints.write();
+  clock.set(clock.nowMs() + 11 * DAY_MS);
+  await archive.run();
+  await retention.run();
+  assert.deepEqual(await store.policies.digests(), ["sha256:b"]);
+  assert.deepEqual(faults, []);
+});
 
 test("only records that are older than the retention and covered by a checkpoint are removed", async (t) => {
   const { trail, retention, seqs } = await makeOld(t);

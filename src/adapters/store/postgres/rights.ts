@@ -24,6 +24,7 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   class_ceiling: ["select", "insert", "update"],
   initial_token: CHANGED,
   kept_document: CHANGED,
+  policy_archive: CHANGED,
   instance: CHANGED,
   short_lived: CHANGED,
   refresh_family: CHANGED,

@@ -11,6 +11,7 @@ import { testJobs } from "../jobs.contract.ts";
 import { testKeys } from "../keys.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { testPendingConsents } from "../pending-consents.contract.ts";
+import { testPolicies } from "../policies.contract.ts";
 import { testRechecks } from "../rechecks.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import { testShortLived } from "../short-lived.contract.ts";
@@ -84,6 +85,7 @@ export function testContested(harness: Harness): void {
   testPendingConsents(harness);
   testJobs(harness);
   testRechecks(harness);
+  testPolicies(harness);
   testStore(harness);
   testRegistrations(harness);
   testEndings(harness);

@@ -38,6 +38,7 @@ const SMALL = [
   "signing_key",
   "initial_token",
   "kept_document",
+  "policy_archive",
   "instance",
   "restored",
   "migration",

@@ -13,7 +13,7 @@ const SOURCE = "/src/adapters/store/";
 const STATEMENTS_MIN = 160;
 
 /** Tables with few rows, however many requests there are. */
-const SMALL = ["sqlite_schema", "signing_key", "initial_token", "restored"];
+const SMALL = ["sqlite_schema", "signing_key", "initial_token", "restored", "policy_archive"];
 
 /** Statements that begin at the first row and soon end, or have to read every row of a kind. */
 const EXCEPTIONS = {
