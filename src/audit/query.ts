@@ -31,7 +31,7 @@ export type Parameters = ReadonlyMap<string, string>;
  * Reads the parameters of a query string by name; an error text for the caller otherwise. Unknown and repeated
  * parameters are refused, because ignoring a filter would list more than was asked for.
  */
-export function readParameters(search: string, known: readonly string[]): Result<Parameters, string> {
+export function readParameters(search: string, names: readonly string[]): Result<Parameters, string> {
   const values = new Map<string, string>();
   for (const part of search.replace(/^\?/, "").split("&")) {
     if (part === "") continue;
@@ -39,7 +39,7 @@ export function readParameters(search: string, known: readonly string[]): Result
     const name = decodeFormText(equals < 0 ? part : part.slice(0, equals));
     const value = decodeFormText(equals < 0 ? "" : part.slice(equals + 1));
     if (name === undefined || value === undefined) return err("the query is not form-encoded UTF-8");
-    if (!known.includes(name)) return err("a parameter is unknown");
+    if (!names.includes(name)) return err("a parameter is unknown");
     if (values.has(name)) return err("a parameter is given twice");
     if (value === "" || value.length > AUDIT_CURSOR_BYTES_MAX) return err("a parameter is empty or too long");
     values.set(name, value);

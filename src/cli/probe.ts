@@ -10,7 +10,7 @@ import { readNamed } from "./named-file.ts";
 import type { CommandArguments } from "./options.ts";
 import type { Reached } from "./probe/ask.ts";
 import { agreesTo, ask, trusting } from "./probe/ask.ts";
-import type { Asked, Row } from "./probe/row.ts";
+import type { Probed, Row } from "./probe/row.ts";
 import { json } from "./probe/row.ts";
 import { metadataUrl, OLD_TLS, ROWS } from "./probe/rows.ts";
 import { jsonLine, word } from "./text.ts";
@@ -45,7 +45,7 @@ async function probe(
     printError(`${issuer} does not answer: ${first}`);
     return EXIT.unavailable;
   }
-  const asked: Asked = { issuer, metadata: json(first), nowSeconds: Math.floor(clock.nowMs() / 1000) };
+  const probed: Probed = { issuer, metadata: json(first), nowSeconds: Math.floor(clock.nowMs() / 1000) };
   const findings: Finding[] = [];
   const tell = (finding: Finding): void => {
     findings.push(finding);
@@ -53,7 +53,7 @@ async function probe(
     if (form === "text") print(escapeUnsafe(line(finding)));
   };
   // One at a time: a probe is no load, and the order of its lines in the log is that of the rows.
-  for (const row of ROWS) tell(await judge(row, asked, reached));
+  for (const row of ROWS) tell(await judge(row, probed, reached));
   for (const { clause, version } of OLD_TLS) {
     const agreed = await agreesTo(version, issuer, reached);
     const outcome = agreed === undefined ? "not_judged" : agreed ? "broken" : "kept";
@@ -63,13 +63,13 @@ async function probe(
     outcome,
     findings.filter((one) => one.outcome === outcome).length,
   ]);
-  if (form === "metrics") print(metrics(issuer, counts, asked.nowSeconds));
+  if (form === "metrics") print(metrics(issuer, counts, probed.nowSeconds));
   if (form === "text") print(`${issuer}: ${counts.map(([name, count]) => `${count} ${name}`).join(", ")}`);
   if (findings.some(({ outcome }) => outcome === "broken")) return EXIT.refused;
   return findings.some(({ outcome }) => outcome === "not_judged") ? EXIT.unavailable : EXIT.done;
 }
 
-async function judge(row: Row, asked: Asked, reached: Reached): Promise<Finding> {
+async function judge(row: Row, probed: Probed, reached: Reached): Promise<Finding> {
   const { clause, asks, wants, needs } = row;
   const finding = (outcome: Outcome, got?: string): Finding => ({
     clause,
@@ -78,8 +78,8 @@ async function judge(row: Row, asked: Asked, reached: Reached): Promise<Finding>
     outcome,
     got,
   });
-  if (needs !== undefined && typeof asked.metadata[needs] !== "string") return finding("not_asked");
-  const answer = await answerTo(row.request(asked), reached);
+  if (needs !== undefined && typeof probed.metadata[needs] !== "string") return finding("not_asked");
+  const answer = await answerTo(row.request(probed), reached);
   if (typeof answer === "string") return finding("not_judged", answer);
   const { status, headers } = answer;
   const { error } = json(answer);
@@ -89,7 +89,7 @@ async function judge(row: Row, asked: Asked, reached: Reached): Promise<Finding>
   const got = told.join(" ");
   // CONF-D-24: too many failures of this machine, or a store that does not answer, say nothing of the rule.
   if (status === 429 || status === 503) return finding("not_judged", got);
-  return finding(row.fits(answer, asked) ? "kept" : "broken", got);
+  return finding(row.fits(answer, probed) ? "kept" : "broken", got);
 }
 
 /** The answer, or why there is none. */

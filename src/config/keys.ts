@@ -62,12 +62,12 @@ export function readKeySchedule({ keys, clockSkewSeconds }: ConfigFile, { weakne
   const least = (name: string, value: number, min: number, why: string): void => {
     if (value < min) weakness(`keys.${name}`, `is less than ${min}: ${why}`);
   };
-  const known = cacheSeconds + KEY_POLL_SECONDS + clockSkewSeconds;
+  const spreadSeconds = cacheSeconds + KEY_POLL_SECONDS + clockSkewSeconds;
   least("cacheSeconds", cacheSeconds, KEY_CACHE_SECONDS_MIN, "every verifier would fetch the keys too often");
   least(
     "announceSeconds",
     announceSeconds,
-    known,
+    spreadSeconds,
     "a verifier may have fetched the keys before (cacheSeconds)",
   );
   least(

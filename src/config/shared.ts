@@ -8,7 +8,7 @@ const COMMON = new Set(["targets", "scopes", "subjects", "subjectToken"]);
 const OWN = new Set(["actors", "clients", "classes"]);
 
 /** Parts are known by their text in JSON, which tells apart all values that JSON can write. */
-const known = new Map<string, object>();
+const sharedParts = new Map<string, object>();
 
 /** Changes a rule that the schema just made: a part that is equal to one of another rule becomes that one. */
 export function shareParts<T extends object>(rule: T): T {
@@ -28,12 +28,12 @@ export function shareParts<T extends object>(rule: T): T {
  */
 function shared(part: object): object {
   const text = JSON.stringify(part);
-  const same = known.get(text);
+  const same = sharedParts.get(text);
   if (same !== undefined) return same;
-  if (known.size === SHARED_VALUES_MAX) known.clear();
+  if (sharedParts.size === SHARED_VALUES_MAX) sharedParts.clear();
   // The part is parsed anew, so that lists in it have no spare room either.
   const kept: object = Object.freeze(JSON.parse(text));
-  known.set(text, kept);
+  sharedParts.set(text, kept);
   return kept;
 }
 

@@ -24,11 +24,11 @@ type Form = v.GenericSchema & { readonly entries?: object };
 
 /** A value of one of several forms; a member that none of them has is named, where all else fits. */
 export function oneForm<const F extends readonly Form[]>(forms: F, otherwise: string) {
-  const known = new Set(forms.flatMap(({ entries = {} }) => Object.keys(entries)));
+  const settingNames = new Set(forms.flatMap(({ entries = {} }) => Object.keys(entries)));
   return v.union(forms, ({ input }) => {
     const members = Object.entries(typeof input === "object" && !Array.isArray(input) ? { ...input } : {});
-    const unknown = members.flatMap(([name]) => (known.has(name) ? [] : [JSON.stringify(name)]));
-    const rest = Object.fromEntries(members.filter(([name]) => known.has(name)));
+    const unknown = members.flatMap(([name]) => (settingNames.has(name) ? [] : [JSON.stringify(name)]));
+    const rest = Object.fromEntries(members.filter(([name]) => settingNames.has(name)));
     const fits = unknown.length > 0 && forms.some((form) => v.is(form, rest));
     return fits ? `has members that are no known settings: ${unknown.join(", ")}` : otherwise;
   });

@@ -150,11 +150,11 @@ export function endingEntry(
   { hash, clock }: Pick<Ports, "clock" | "hash">,
   selector: EndingSelector,
   by: EndingEvent,
-  known?: { acceptedUntilMs: number | undefined },
+  accepted?: { acceptedUntilMs: number | undefined },
 ): Entry & { ending: Ending } {
   const nowMs = clock.nowMs();
   const ending = buildEnding(hash.sha256, selector, nowMs);
-  const { acceptedUntilMs } = known ?? {
+  const { acceptedUntilMs } = accepted ?? {
     acceptedUntilMs: nowMs + ENDING_REACH_MS + ACCESS_TOKEN_SECONDS_MAX * 1000,
   };
   const detail = { ...by.detail, ...describeEnding(selector, ending, acceptedUntilMs) };
@@ -255,9 +255,9 @@ function findOnce({ find }: Ports["clients"]): Ports["clients"] {
   const found = new Map<string, ReturnType<typeof find>>();
   return {
     find(clientId) {
-      const known = found.get(clientId) ?? find(clientId);
-      found.set(clientId, known);
-      return known;
+      const record = found.get(clientId) ?? find(clientId);
+      found.set(clientId, record);
+      return record;
     },
   };
 }

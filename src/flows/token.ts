@@ -47,14 +47,14 @@ export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts & FindJobPorts;
 /** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */
 export async function answerTokenRequest(
   ports: TokenPorts,
-  asked: TokenRequest,
+  unproven: TokenRequest,
   evidence: KeyEvidence,
   people: PeopleGrants | undefined,
 ): Promise<Result<TokenAnswer, RefusedRequest | Unrecorded>> {
-  const proven = proveKeysOf(ports, asked.form, evidence);
-  if (!proven.ok) return refuseRequest(asked, proven.error);
+  const proven = proveKeysOf(ports, unproven.form, evidence);
+  if (!proven.ok) return refuseRequest(unproven, proven.error);
   const { keys, spends } = proven.value;
-  const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });
+  const request = defined<TokenRequest>({ ...unproven, client: { ...unproven.client, keys }, spends });
   const { platform } = request.client;
   if (platform !== undefined && !provesKey(platform, keys)) {
     return refuseRequest(request, keyNotProven(platform));

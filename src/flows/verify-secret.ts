@@ -21,9 +21,9 @@ function checkSecret(
 ): Result<Proven, FetchRefused> {
   const nowSeconds = ports.clock.nowSeconds();
   const digest = ports.hash.sha256(secret);
-  const known = client !== undefined && "secrets" in client.auth ? client.auth.secrets : NO_SECRETS;
+  const secrets = client !== undefined && "secrets" in client.auth ? client.auth.secrets : NO_SECRETS;
   let matches = false;
-  for (const { digest: one, expiresAtSeconds = Number.POSITIVE_INFINITY } of known) {
+  for (const { digest: one, expiresAtSeconds = Number.POSITIVE_INFINITY } of secrets) {
     if (ports.hash.equal(digest, one) && nowSeconds < expiresAtSeconds) matches = true;
   }
   // RFC6749-5.2-3: the caller gets the same answer for each of these.

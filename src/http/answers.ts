@@ -68,7 +68,7 @@ export type Unanswered = {
 };
 
 /** The form of an answer that no handler made: at some paths it is not JSON. */
-export type Dress = (asked: Unanswered, answer: HttpResponse) => HttpResponse;
+export type Dress = (request: Unanswered, answer: HttpResponse) => HttpResponse;
 
 /** A request was not answered in time. */
 export class DeadlinePassed extends Error {

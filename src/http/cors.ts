@@ -13,13 +13,13 @@ import { pathOf } from "./handler.ts";
 /** PAGE-D-21: the endpoints of clients that may run in a page. */
 const FOR_CLIENTS = ["/token", "/par", "/register", "/revoke"];
 
-type Asked = Pick<Unanswered, "path" | "origin">;
+type Requested = Pick<Unanswered, "path" | "origin">;
 
 type Cors = {
   /** Answers preflights, and adds to every other answer what its reader needs. */
   serve(handler: Handler): Handler;
   /** Adds the same to an answer that no handler made, such as a fault. */
-  dress(asked: Asked, answer: HttpResponse): HttpResponse;
+  dress(requested: Requested, answer: HttpResponse): HttpResponse;
 };
 
 export function makeCors({ settings }: Pick<Ports, "settings">): Cors {
@@ -29,15 +29,15 @@ export function makeCors({ settings }: Pick<Ports, "settings">): Cors {
   const forClients = new Set(FOR_CLIENTS.map((path) => base + path));
 
   /** Says who may read: every page, or the origin that asks; any other origin gets answers as if there were no CORS. */
-  function readerOf({ path, origin }: Asked): string | undefined {
+  function readerOf({ path, origin }: Requested): string | undefined {
     if (documents.has(path)) return "*";
     // Origins are compared byte for byte with what the operator wrote, because browsers write an origin in one way.
     return forClients.has(path) && origin !== null && settings().pageOrigins.has(origin) ? origin : undefined;
   }
 
-  const dress: Cors["dress"] = (asked, answer) => {
-    const reader = readerOf(asked);
-    const differs = forClients.has(asked.path) && settings().pageOrigins.size > 0;
+  const dress: Cors["dress"] = (requested, answer) => {
+    const reader = readerOf(requested);
+    const differs = forClients.has(requested.path) && settings().pageOrigins.size > 0;
     const fields = defined<Record<string, string>>({
       "Access-Control-Allow-Origin": reader,
       "Access-Control-Expose-Headers": reader === undefined || reader === "*" ? undefined : EXPOSED,
@@ -49,10 +49,10 @@ export function makeCors({ settings }: Pick<Ports, "settings">): Cors {
   return {
     serve: (handler) => (request, peer) => {
       const { headers, method } = request;
-      const asked = { path: pathOf(request), origin: headers.get("origin") };
-      const reader = method === "OPTIONS" ? readerOf(asked) : undefined;
+      const requested = { path: pathOf(request), origin: headers.get("origin") };
+      const reader = method === "OPTIONS" ? readerOf(requested) : undefined;
       if (reader !== undefined) return allow(reader);
-      return whenReady(handler(request, peer), (answer) => dress(asked, answer));
+      return whenReady(handler(request, peer), (answer) => dress(requested, answer));
     },
     dress,
   };

@@ -91,8 +91,8 @@ export function makeCounters(issuer: string): Counters {
         count(events, `${type} ${outcome}`, () => ({ type, outcome }));
       }
     },
-    request({ path: asked, status, grant = "", durationMs }) {
-      const path = endpointOf(asked);
+    request({ path: requestPath, status, grant = "", durationMs }) {
+      const path = endpointOf(requestPath);
       count(requests, `${path} ${status}`, () => ({ path, status: String(status) }));
       const outcome = outcomeOf(status);
       const key = `${path} ${grant} ${outcome}`;

@@ -43,14 +43,14 @@ async function answerClient(
 ): Promise<HttpResponse> {
   const spent = await spendProof(ports, client, audited);
   if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), CHALLENGED);
-  const asked = describeClient(client);
+  const caller = describeClient(client);
   const token = parseTokenForm(form);
   if (!token.ok) {
-    ports.introspections.note(audited, asked, { reason: token.error.kind });
+    ports.introspections.note(audited, caller, { reason: token.error.kind });
     return refuse({ kind: "request_malformed", reason: token.error.kind }, CHALLENGED);
   }
   const { answer, ...outcome } = await introspect(ports, client, token.value);
-  ports.introspections.note(audited, asked, outcome);
+  ports.introspections.note(audited, caller, outcome);
   // RFC7662-4-13: no-store, because a stored answer would outlive the token's end.
   return privateJson(200, answer);
 }

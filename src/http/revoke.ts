@@ -72,15 +72,15 @@ const cancelWith =
     people: PeopleGrants,
     request: HttpRequest,
     peer: Peer,
-    asked: TokenRequest,
+    tokenRequest: TokenRequest,
   ): Cancel =>
   async (code) => {
-    const proven = proveKeysOf(ports, asked.form, keyEvidenceOf(request, peer));
+    const proven = proveKeysOf(ports, tokenRequest.form, keyEvidenceOf(request, peer));
     if (!proven.ok) return { refused: proven.error };
     const { keys, spends } = proven.value;
     return people.cancel(
       ports,
-      defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends }),
+      defined<TokenRequest>({ ...tokenRequest, client: { ...tokenRequest.client, keys }, spends }),
       code,
     );
   };

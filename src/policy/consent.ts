@@ -69,15 +69,15 @@ export function parseConsent(
   } = parsed.output;
   if (!isActorName(actor)) return err({ kind: "consent_actor_malformed" });
   const targets = [...new Set(named)];
-  const known = targets.flatMap((name) => policy.targets.get(name) ?? []);
-  if (known.length < targets.length) return err({ kind: "consent_target_unknown" });
+  const knownTargets = targets.flatMap((name) => policy.targets.get(name) ?? []);
+  if (knownTargets.length < targets.length) return err({ kind: "consent_target_unknown" });
   const scopes = parseScope(scope);
   if (!scopes.ok || scopes.value.length > ENTRIES_MAX) return err({ kind: "consent_scope_malformed" });
-  const meaningless = scopes.value.some((one) => !known.some((target) => target.scopes.includes(one)));
+  const meaningless = scopes.value.some((one) => !knownTargets.some((target) => target.scopes.includes(one)));
   if (meaningless) return err({ kind: "consent_scope_unknown" });
   const limits = sent === undefined ? ok(undefined) : readDetails(sent);
   // RAR-D-10: each object is of a type that one of its targets declares.
-  const types = new Map(known.flatMap(({ details }) => [...details]));
+  const types = new Map(knownTargets.flatMap(({ details }) => [...details]));
   if (!limits.ok || !checkConforms(types, limits.value ?? []).ok) {
     return err({ kind: "consent_details_refused" });
   }

@@ -146,9 +146,9 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
   const writtenMs = issued.issuedAtSeconds * 1000;
   const keys: EndingKey[] = [];
   const carry = (key: string, sinceMs: number): void => {
-    for (const known of keys) {
-      if (known.key !== key) continue;
-      known.sinceMs = Math.min(known.sinceMs, sinceMs);
+    for (const entry of keys) {
+      if (entry.key !== key) continue;
+      entry.sinceMs = Math.min(entry.sinceMs, sinceMs);
       return;
     }
     keys.push({ key, sinceMs });

@@ -52,14 +52,14 @@ const UNLIMITED: NarrowedDetails = { isCut: false };
 /** What is left beside these scopes. */
 export function narrowDetails(
   policy: PolicySet,
-  { details: asked, subject, job }: AccessRequest,
+  { details: requested, subject, job }: AccessRequest,
   rule: Rule,
   target: Target,
   consent: Consent | undefined,
   scope: readonly string[],
 ): NarrowedDetails {
   const held = subject?.details;
-  const first = asked ?? held ?? rule.details ?? rule.demands ?? consent?.details ?? job?.bounds.details;
+  const first = requested ?? held ?? rule.details ?? rule.demands ?? consent?.details ?? job?.bounds.details;
   if (first === undefined) return UNLIMITED;
   const { details: types } = target;
   const isHere = ({ type }: Detail): boolean => types.has(type);
@@ -69,7 +69,7 @@ export function narrowDetails(
   if (lapsed.length < unknown.size) return { failed: "details_type", isCut: false };
 
   const left = intersectDetails(types, [
-    { at: "request", details: asked },
+    { at: "request", details: requested },
     { at: "subject_token", details: held?.filter(isHere) },
     { at: "rule", details: rule.details?.filter(isHere) },
     { at: "consent", details: consent && limitsOf(policy, consent, target) },
@@ -78,14 +78,14 @@ export function narrowDetails(
   if (!left.ok) return { failed: "details", fallen: left.error.fallen, isCut: true };
   const { details, fallen } = left.value;
   // RAR-D-4: without any of the scopes that it governs, an object would grant nothing.
-  const idle = (asked ?? []).flatMap(({ type }, index): FallenDetail[] =>
+  const idle = (requested ?? []).flatMap(({ type }, index): FallenDetail[] =>
     types.get(type)?.governs.some((one) => scope.includes(one)) ? [] : [{ type, index, at: "scope" }],
   );
   if (idle.length > 0) return { failed: "details", fallen: idle, isCut: true };
   // RAR-D-5
   const isMissing = rule.demands?.some((type) => !details.some((one) => one.type === type)) ?? false;
   if (isMissing) return { failed: "details", isCut: true };
-  const isCut = !areCovered(types, asked ?? [], details);
+  const isCut = !areCovered(types, requested ?? [], details);
   return details.length > 0 ? { details, fallen, lapsed, isCut } : { lapsed, isCut };
 }
 

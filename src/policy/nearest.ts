@@ -7,18 +7,18 @@ const BESIDE = 4;
 const COMPARED_CHARS_MAX = 128;
 
 /** The rest of a message that a name is unknown: the known name that is like it; empty where none is. */
-export function meant(name: string, known: Iterable<string>): string {
-  const found = nearest(name, known);
+export function meant(name: string, names: Iterable<string>): string {
+  const found = nearest(name, names);
   return found === undefined ? "" : `: ${JSON.stringify(found)} is perhaps meant`;
 }
 
 const fold = (text: string): string => text.toLowerCase().replace(/[-_]/g, "");
 
 /** Case, hyphens and underscores do not count; in a short name fewer letters may differ. */
-export function nearest(name: string, known: Iterable<string>): string | undefined {
+export function nearest(name: string, names: Iterable<string>): string | undefined {
   let least = Math.min(DISTANCE_MAX, Math.floor(name.length / 3)) + 1;
   let found: string | undefined;
-  for (const one of known) {
+  for (const one of names) {
     const far = one === name ? least : distance(fold(name), fold(one));
     if (far < least) [least, found] = [far, one];
   }

@@ -22,7 +22,7 @@ type KeyUsage =
   | "encipherOnly"
   | "decipherOnly";
 
-type Known = {
+type Handled = {
   basicConstraints?: { ca: boolean; pathLength?: number };
   keyUsage?: { critical: boolean; usages: ReadonlySet<KeyUsage> };
   extendedKeyUsage?: readonly string[];
@@ -31,11 +31,11 @@ type Known = {
   subjectKeyId?: Uint8Array;
   authorityKeyId?: Uint8Array;
 };
-export type Extensions = Known & {
+export type Extensions = Handled & {
   /** OIDs of critical extensions that this reader does not support. */
   unhandledCritical: readonly string[];
 };
-type ExtensionReader = (value: Der, critical: boolean) => Known | undefined;
+type ExtensionReader = (value: Der, critical: boolean) => Handled | undefined;
 
 export type ExtensionFailure =
   | { kind: "certificate_malformed"; part: "extensions" }
@@ -58,7 +58,7 @@ const malformed = err({ kind: "certificate_malformed", part: "extensions" } as c
 
 /** Reads the extensions; `wrapper` is the `[3]` field of a certificate. A certificate without the field has none. */
 export function readExtensions(wrapper: Der | undefined): Result<Extensions, ExtensionFailure> {
-  const known: Known = {};
+  const handled: Handled = {};
   const unhandledCritical: string[] = [];
   if (wrapper === undefined) return ok({ unhandledCritical });
   const [list, ...more] = childrenOf(wrapper, EXTENSIONS);
@@ -85,13 +85,13 @@ export function readExtensions(wrapper: Der | undefined): Result<Extensions, Ext
     const inner = readDer(value.content);
     const fields = inner.ok ? read(inner.value, critical) : undefined;
     if (fields === undefined) return err({ kind: "certificate_extension_malformed", oid });
-    Object.assign(known, fields);
+    Object.assign(handled, fields);
   }
-  return ok({ ...known, unhandledCritical });
+  return ok({ ...handled, unhandledCritical });
 }
 
 /** 4.2.1.9, basic constraints. */
-function readBasicConstraints(node: Der): Known | undefined {
+function readBasicConstraints(node: Der): Handled | undefined {
   if (node.tag !== der.SEQUENCE) return undefined;
   const [first, ...rest] = node.children;
   if (first === undefined) return { basicConstraints: { ca: false } };
@@ -116,7 +116,7 @@ const KEY_USAGES: readonly KeyUsage[] = [
 ];
 
 /** 4.2.1.3, key usage. */
-function readKeyUsage(node: Der, critical: boolean): Known | undefined {
+function readKeyUsage(node: Der, critical: boolean): Handled | undefined {
   const bits = readBits(node);
   if (bits === undefined) return undefined;
   const length = bits.bytes.length * 8 - bits.unused;
@@ -127,21 +127,21 @@ function readKeyUsage(node: Der, critical: boolean): Known | undefined {
 }
 
 /** 4.2.1.12, extended key usage. */
-function readExtendedKeyUsage(node: Der): Known | undefined {
+function readExtendedKeyUsage(node: Der): Handled | undefined {
   const usages = childrenOf(node, der.SEQUENCE).map(readOid);
   if (usages.length === 0 || !usages.every((usage) => usage !== undefined)) return undefined;
   return { extendedKeyUsage: usages };
 }
 
 /** 4.2.1.2, subject key identifier. */
-function readSubjectKeyId({ tag, content }: Der): Known | undefined {
+function readSubjectKeyId({ tag, content }: Der): Handled | undefined {
   return tag === der.OCTET_STRING ? { subjectKeyId: content } : undefined;
 }
 
 const KEY_ID = 0x80;
 
 /** 4.2.1.1, authority key identifier: it is only a hint for which issuer to try first. */
-function readAuthorityKeyId(node: Der): Known | undefined {
+function readAuthorityKeyId(node: Der): Handled | undefined {
   if (node.tag !== der.SEQUENCE) return undefined;
   const [first] = node.children;
   return first?.tag === KEY_ID ? { authorityKeyId: first.content } : {};

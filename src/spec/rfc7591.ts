@@ -199,15 +199,17 @@ export function grantedTypes(
   { grantTypes }: Ceiling,
 ): Result<readonly string[], MetadataFailure> {
   // RFC7591-2-7, RFC7591-5-2: the default grant type needs redirect URIs: without them there is nothing to record.
-  const asked = new Set(named ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
+  const requested = new Set(named ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
   // MCPC-D-9: a public client has no other grant types, whatever others of its class may have.
-  const allowed = new Set([...(method === "none" ? [] : grantTypes), ...interactiveTypes(asked)]);
-  const granted = [...asked.intersection(allowed)];
-  return granted.length === 0 && asked.size > 0 ? metadataInvalid("grant_types_unavailable") : ok(granted);
+  const allowed = new Set([...(method === "none" ? [] : grantTypes), ...interactiveTypes(requested)]);
+  const granted = [...requested.intersection(allowed)];
+  return granted.length === 0 && requested.size > 0
+    ? metadataInvalid("grant_types_unavailable")
+    : ok(granted);
 }
 
-const interactiveTypes = (asked: ReadonlySet<string>): readonly string[] =>
-  asked.has(AUTHORIZATION_CODE) ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
+const interactiveTypes = (requested: ReadonlySet<string>): readonly string[] =>
+  requested.has(AUTHORIZATION_CODE) ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
 
 /**
  * RFC7591-2-7, PROD-2.2-9, MCPC-D-6, REFRESH-D-1: the grant types that a client of these metadata can use. MCPC-D-9: a
@@ -217,9 +219,9 @@ export function servedTypes(
   { grantTypes, redirectUris, method }: Pick<ClientMetadata, "grantTypes" | "redirectUris" | "method">,
   ofMachines: readonly string[],
 ): readonly string[] {
-  const asked = new Set(grantTypes ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
-  const served = [...(method === "none" ? [] : ofMachines), ...interactiveTypes(asked)];
-  return served.filter((type) => asked.has(type));
+  const requested = new Set(grantTypes ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
+  const served = [...(method === "none" ? [] : ofMachines), ...interactiveTypes(requested)];
+  return served.filter((type) => requested.has(type));
 }
 
 /** RFC7591-2-14: the ceiling where no scope was asked for; undefined if there is no ceiling either. */
@@ -254,8 +256,8 @@ export function registerMetadata<M extends string>(
 ): Result<Registration<M>, MetadataFailure> {
   const { members, method: named, grantTypes, responseTypes, scope } = metadata;
   // PROD-2.2-9, MCPC-D-23: what is not offered here is left out, as in a document, while one is left.
-  const known = new Set([...ofMachines, ...interactiveTypes(new Set(grantTypes))]);
-  if (grantTypes?.some((type) => known.has(type)) === false) return metadataInvalid("grant_types_refused");
+  const offered = new Set([...ofMachines, ...interactiveTypes(new Set(grantTypes))]);
+  if (grantTypes?.some((type) => offered.has(type)) === false) return metadataInvalid("grant_types_refused");
   // RFC7591-2-9: `code` is the only response type of an authorization endpoint that we know.
   if (responseTypes?.includes("code") === false) return metadataInvalid("response_types_refused");
   // RFC7591-2.1-1: the two must be consistent where both are named; RFC7591-2-7, RFC7591-2-10: a default always is.

@@ -39,10 +39,10 @@ type Health = {
 };
 
 export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptions): KeyServiceWatch {
-  const known = new Map<string, Health>();
+  const healthByKid = new Map<string, Health>();
   let facts: () => readonly KeyFacts[] = () => [];
   const active = (): readonly KeyFacts[] => facts().filter(({ state }) => state === "active");
-  const fails = (kid: string): boolean => (known.get(kid)?.failures ?? 0) >= KEY_SERVICE_FAILURES_MAX;
+  const fails = (kid: string): boolean => (healthByKid.get(kid)?.failures ?? 0) >= KEY_SERVICE_FAILURES_MAX;
 
   const note = (health: Health, fault?: KeyServiceUnavailable): void => {
     const failed = health.failures >= KEY_SERVICE_FAILURES_MAX;
@@ -71,7 +71,7 @@ export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptio
    */
   const look = async (): Promise<void> => {
     const nowMs = clock.monotonicMs();
-    const due = active().flatMap(({ kid }) => known.get(kid) ?? []);
+    const due = active().flatMap(({ kid }) => healthByKid.get(kid) ?? []);
     await Promise.all(
       due
         .filter(({ failures, askedMs }) => failures > 0 || nowMs - askedMs >= KEY_SERVICE_QUIET_MS)
@@ -105,13 +105,13 @@ export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptio
           askedMs: Number.NEGATIVE_INFINITY,
           labels: `${row.purpose}, ${row.alg}`,
         };
-        known.set(row.kid, health);
+        healthByKid.set(row.kid, health);
         return { ...opened, hand: health.ask };
       },
     },
     state() {
       const keys = active();
-      const there = keys.filter(({ kid }) => known.has(kid));
+      const there = keys.filter(({ kid }) => healthByKid.has(kid));
       if (there.length === 0) return undefined;
       const ofTokens = keys.filter(({ purpose }) => purpose === "token");
       return {

@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { send } from "../../scripts/http-client.ts";
 import type { Command } from "../../src/cli/command.ts";
-import type { Asked, Row } from "../../src/cli/probe/row.ts";
+import type { Probed, Row } from "../../src/cli/probe/row.ts";
 import { metadataUrl, OLD_TLS, ROWS } from "../../src/cli/probe/rows.ts";
 import { parseCommand } from "../support/host.ts";
 import { files, forPeople } from "../support/people.ts";
@@ -23,7 +23,7 @@ import { ISSUER, makeWorld } from "../support/world.ts";
 
 /** What our server answers to each row, once for all breaks. */
 const answers = new Map<Row, Answer>();
-const asked: Asked = { issuer: ISSUER, metadata: {}, nowSeconds: Math.floor(Date.now() / 1000) };
+const asked: Probed = { issuer: ISSUER, metadata: {}, nowSeconds: Math.floor(Date.now() / 1000) };
 
 let provider: TestProvider;
 let world: World;

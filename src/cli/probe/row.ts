@@ -11,16 +11,16 @@ export type Request = {
 };
 export type Answer = { status: number; headers: Readonly<Record<string, string>>; text: string };
 /** The server that is asked: `metadata` are its own words of its endpoints. */
-export type Asked = { issuer: string; metadata: JsonObject; nowSeconds: number };
+export type Probed = { issuer: string; metadata: JsonObject; nowSeconds: number };
 
 export type Row = {
   clause: string;
   asks: string;
   /** The endpoint in the metadata without which the row is not asked. */
   needs?: string;
-  request(asked: Asked): Request;
+  request(probed: Probed): Request;
   wants: string;
-  fits(answer: Answer, asked: Asked): boolean;
+  fits(answer: Answer, probed: Probed): boolean;
 };
 
 export const FORM = "application/x-www-form-urlencoded";
@@ -33,7 +33,7 @@ export const json = ({ text }: Answer): JsonObject => {
   return value.ok && isJsonObject(value.value) ? value.value : {};
 };
 export const valuesOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-export const endpoint = ({ issuer, metadata }: Asked, name: string): string => {
+export const endpoint = ({ issuer, metadata }: Probed, name: string): string => {
   const url = name.startsWith("/") ? `${issuer.replace(/\/$/, "")}${name}` : metadata[name];
   return typeof url === "string" ? url : issuer;
 };
@@ -55,7 +55,7 @@ export const refusal =
     (statuses.length === 0 || statuses.includes(answer.status));
 
 /** A JWT that is signed by nothing, or by a text that is no signature. */
-export function forged(alg: string, { issuer, nowSeconds }: Asked, claims: JsonObject): string {
+export function forged(alg: string, { issuer, nowSeconds }: Probed, claims: JsonObject): string {
   const encode = (part: object): string =>
     btoa(JSON.stringify(part)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   const all = { aud: issuer, iat: nowSeconds, exp: nowSeconds + 60, jti: WRONG, ...claims };
@@ -65,22 +65,22 @@ export function forged(alg: string, { issuer, nowSeconds }: Asked, claims: JsonO
 export type Fields = Record<string, string>;
 export const form = (
   at: string,
-  fields: (asked: Asked) => Fields | string,
+  fields: (probed: Probed) => Fields | string,
   headers: Record<string, string> = {},
 ) => ({
-  request: (asked: Asked): Request => {
-    const given = fields(asked);
+  request: (probed: Probed): Request => {
+    const given = fields(probed);
     return {
       method: "POST",
-      url: endpoint(asked, at),
+      url: endpoint(probed, at),
       headers: { "content-type": FORM, ...headers },
       body: typeof given === "string" ? given : new URLSearchParams(given).toString(),
     };
   },
 });
 export const get = (at: string, headers: Record<string, string> = {}, query = "") => ({
-  request: (asked: Asked): Request => {
-    const url = endpoint(asked, at);
+  request: (probed: Probed): Request => {
+    const url = endpoint(probed, at);
     return {
       method: "GET",
       url: query === "" ? url : `${url}${url.includes("?") ? "&" : "?"}${query}`,
@@ -89,7 +89,7 @@ export const get = (at: string, headers: Record<string, string> = {}, query = ""
   },
 });
 export const using = (method: string, at: string) => ({
-  request: (asked: Asked): Request => ({ method, url: endpoint(asked, at) }),
+  request: (probed: Probed): Request => ({ method, url: endpoint(probed, at) }),
 });
 export const basic = (id: string): Record<string, string> => ({
   authorization: `Basic ${btoa(`${id}:${WRONG}`)}`,

@@ -1,7 +1,7 @@
 /** What a server must refuse or answer to a caller without credentials: the clause, the request, what has to come. */
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { discoveryUrls } from "../../spec/rfc8414.ts";
-import type { Answer, Asked, Fields, Request, Row } from "./row.ts";
+import type { Answer, Fields, Probed, Request, Row } from "./row.ts";
 import {
   basic,
   bearer,
@@ -23,7 +23,7 @@ import { OF_TOKENS } from "./token-rows.ts";
 export const metadataUrl = (issuer: string): string => discoveryUrls(issuer)[0] ?? issuer;
 
 const OF_METADATA = {
-  request: ({ issuer }: Asked): Request => ({ method: "GET", url: metadataUrl(issuer) }),
+  request: ({ issuer }: Probed): Request => ({ method: "GET", url: metadataUrl(issuer) }),
 };
 const anyOf = (metadata: JsonObject, end: string): readonly unknown[] =>
   Object.entries(metadata).flatMap(([name, value]) => (name.endsWith(end) ? valuesOf(value) : []));
@@ -304,9 +304,9 @@ const OF_API: readonly Row[] = [
   {
     clause: "RFC6750-2.1-1",
     asks: "an explanation of the policy without a token",
-    request: (asked) => ({
+    request: (probed) => ({
       method: "POST",
-      url: endpoint(asked, "/policy/explain"),
+      url: endpoint(probed, "/policy/explain"),
       headers: { "content-type": "application/json" },
       body: "{}",
     }),
@@ -317,9 +317,9 @@ const OF_API: readonly Row[] = [
     clause: "RFC7591-3.2.2-4",
     asks: "a registration with a script as redirect URI",
     needs: "registration_endpoint",
-    request: (asked) => ({
+    request: (probed) => ({
       method: "POST",
-      url: endpoint(asked, "registration_endpoint"),
+      url: endpoint(probed, "registration_endpoint"),
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ redirect_uris: ["javascript:alert(1)"] }),
     }),

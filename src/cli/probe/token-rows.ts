@@ -1,5 +1,5 @@
 /** What the token endpoint must refuse. */
-import type { Asked, Fields, Row } from "./row.ts";
+import type { Fields, Probed, Row } from "./row.ts";
 import {
   basic,
   client,
@@ -22,7 +22,7 @@ const CLIENT_CREDENTIALS = { grant_type: "client_credentials" };
 const ofToken = (
   clause: string,
   asks: string,
-  fields: (asked: Asked) => Fields | string,
+  fields: (probed: Probed) => Fields | string,
   errors: string[],
 ) => ({
   clause,
@@ -32,10 +32,10 @@ const ofToken = (
   fits: refusal(errors),
 });
 /** A client that only names itself is the caller of all that would need one. */
-const withAssertion = (name: string, alg: string, type: string) => (asked: Asked) => ({
+const withAssertion = (name: string, alg: string, type: string) => (probed: Probed) => ({
   ...CLIENT_CREDENTIALS,
   client_assertion_type: `${ASSERTION}:${type}`,
-  client_assertion: forged(alg, asked, { iss: client(name), sub: client(name) }),
+  client_assertion: forged(alg, probed, { iss: client(name), sub: client(name) }),
 });
 
 export const OF_TOKENS: readonly Row[] = [
@@ -81,9 +81,9 @@ export const OF_TOKENS: readonly Row[] = [
   {
     clause: "RFC6749-2.3.1-6",
     asks: "a token with the secret in the URL",
-    request: (asked) => ({
+    request: (probed) => ({
       method: "POST",
-      url: `${endpoint(asked, "token_endpoint")}?client_id=${client("query")}&client_secret=${WRONG}`,
+      url: `${endpoint(probed, "token_endpoint")}?client_id=${client("query")}&client_secret=${WRONG}`,
       headers: { "content-type": FORM },
       body: new URLSearchParams(CLIENT_CREDENTIALS).toString(),
     }),
@@ -107,9 +107,9 @@ export const OF_TOKENS: readonly Row[] = [
   {
     clause: "RFC6749-5.2-2",
     asks: "a token by a body of JSON",
-    request: (asked) => ({
+    request: (probed) => ({
       method: "POST",
-      url: endpoint(asked, "token_endpoint"),
+      url: endpoint(probed, "token_endpoint"),
       headers: { "content-type": "application/json" },
       body: JSON.stringify(CLIENT_CREDENTIALS),
     }),
@@ -159,17 +159,17 @@ export const OF_TOKENS: readonly Row[] = [
   ofToken(
     "RFC7521-4.2-1",
     "an assertion without its type",
-    (asked) => ({
+    (probed) => ({
       ...CLIENT_CREDENTIALS,
-      client_assertion: forged("none", asked, { iss: client("untyped"), sub: client("untyped") }),
+      client_assertion: forged("none", probed, { iss: client("untyped"), sub: client("untyped") }),
     }),
     ["invalid_client", "invalid_request"],
   ),
   ofToken(
     "RFC7521-4.2.1-2",
     "an assertion beside a secret",
-    (asked) => ({
-      ...withAssertion("both", "none", "jwt-bearer")(asked),
+    (probed) => ({
+      ...withAssertion("both", "none", "jwt-bearer")(probed),
       client_id: client("both"),
       client_secret: WRONG,
     }),
@@ -178,18 +178,18 @@ export const OF_TOKENS: readonly Row[] = [
   ofToken(
     "RFC7523-3.1-2",
     "a token for a grant that is not signed",
-    (asked) => ({
+    (probed) => ({
       grant_type: `${GRANT}:jwt-bearer`,
-      assertion: forged("none", asked, { iss: asked.issuer, sub: "user" }),
+      assertion: forged("none", probed, { iss: probed.issuer, sub: "user" }),
     }),
     ["invalid_client", "invalid_grant", "unsupported_grant_type"],
   ),
   ofToken(
     "RFC8693-2.1-3",
     "an exchange of an unsigned token",
-    (asked) => ({
+    (probed) => ({
       grant_type: `${GRANT}:token-exchange`,
-      subject_token: forged("none", asked, { iss: asked.issuer, sub: "user" }),
+      subject_token: forged("none", probed, { iss: probed.issuer, sub: "user" }),
       subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
     }),
     ["invalid_client", "invalid_request"],
