@@ -6,7 +6,12 @@
  */
 import type { Socket } from "node:net";
 import postgres from "postgres";
-import { STORE_CONNECT_TIMEOUT_MS, STORE_GRACE_MS, STORE_RENEW_MS } from "../../../limits/store.ts";
+import {
+  STORE_CONNECT_TIMEOUT_MS,
+  STORE_GRACE_MS,
+  STORE_RENEW_MS,
+  STORE_TURN_MS,
+} from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { DatabaseHost, DatabaseTls } from "../../../settings/settings.ts";
 import type { Store } from "../store.ts";
@@ -20,6 +25,7 @@ import { failed, openSocket } from "./socket.ts";
 
 const LATE = "the database did not answer in time";
 const CLOSED = "the database connection is closed";
+const REPLACED = "another server of the database has replaced this one";
 const NOT_NEEDED = new StoreUnavailable("another server of the database writes");
 /** The message by which a client leaves. */
 const TERMINATE = Buffer.from([0x58, 0, 0, 0, 4]);
@@ -89,6 +95,7 @@ class Pool {
   readonly #servers: readonly Server[];
   /** The server of all connections that serve. While it is not known every server is asked. */
   #writer: Server | undefined;
+  #timeline = "";
   readonly #connections = new Set<Connection>();
   /** A list: of a set, V8 keeps each table that it grew out of, with all that was in it, until the next full collection. */
   #waiting: Waiting[] = [];
@@ -162,6 +169,8 @@ class Pool {
       connection.cut.abort(noWriter(new StoreUnavailable(LATE)));
       this.#renew();
     }, this.#options.timeoutMs + STORE_GRACE_MS);
+    const askOthers = (): void => this.#askOthers(connection);
+    const asking = this.#servers.length > 1 ? setInterval(askOthers, STORE_TURN_MS) : undefined;
     const { promise, resolve } = Promise.withResolvers<() => void>();
     // A race with `ended` would keep what each call got for as long as the connection lives.
     const lose = (): void => resolve(() => call.refuse(toConnectFault(connection.cut.signal.reason)));
@@ -169,6 +178,7 @@ class Pool {
     void call.run(connection).then(resolve);
     const answer = await promise;
     clearTimeout(lost);
+    clearInterval(asking);
     // An idle connection would keep the rows of its last batch.
     connection.lose = NOTHING;
     if (connection.isStale) this.#leave(connection);
@@ -185,14 +195,12 @@ class Pool {
     const limitMs = Math.min(this.#options.timeoutMs, STORE_CONNECT_TIMEOUT_MS);
     const late = setTimeout(() => cut.abort(noWriter(new StoreUnavailable(LATE))), limitMs);
     try {
-      await Promise.race([beginSession(sql, this.#options.timeoutMs, this.#kind()), ended]);
+      const begun = beginSession(sql, this.#options.timeoutMs, this.#kind());
+      const timeline = (await Promise.race([begun, ended])) ?? "";
       cut.signal.throwIfAborted();
+      if (this.#writer !== server) this.#useInstead(server, timeline);
       connection.state = "idle";
       attempts.end();
-      this.#writer = server;
-      // STORE-D-7: two that both write are two databases, and calls go to one of them.
-      for (const other of this.#inState("connecting"))
-        if (other.server !== server) other.cut.abort(NOT_NEEDED);
     } catch (error) {
       // The driver tells what the server answers; for everything else it tells only that the connection ended.
       const fault = toConnectFault(cut.signal.aborted && !isPostgresError(error) ? cut.signal.reason : error);
@@ -204,6 +212,26 @@ class Pool {
       clearTimeout(late);
     }
     this.#serveWaiting();
+  }
+
+  /** While a call has no answer: the server may have been replaced, and then never commits (STORE-D-7). */
+  #askOthers(asking: Connection): void {
+    for (const server of this.#servers) {
+      const isAsked = this.#inState("connecting").some((one) => one.server === server);
+      if (server !== asking.server && !isAsked && server.attempts.waitMs() === 0) void this.#open(server);
+    }
+  }
+
+  /** STORE-D-7: two that both write are two databases, and calls go to one of them: where it is known, the later one. */
+  #useInstead(server: Server, timeline: string): void {
+    if (this.#writer !== undefined && timeline <= this.#timeline) throw NOT_NEEDED;
+    this.#dismiss();
+    for (const { server: other, state, cut } of this.#inState("connecting", "busy")) {
+      if (other === server) continue;
+      cut.abort(state === "busy" ? noWriter(new StoreUnavailable(REPLACED)) : NOT_NEEDED);
+    }
+    this.#writer = server;
+    this.#timeline = timeline;
   }
 
   #kind() {

@@ -34,25 +34,27 @@ const OF_PLANS = [
   (name) => `select set_config('${name}', 'off', false) where current_setting('${name}', true) is not null;`,
 );
 
-const COMMIT = "select pg_logical_emit_message(true, 'mandate', '')";
+/** The name of a file of the log begins with the timeline, which a promotion makes a later one. */
+const COMMIT = `select pg_logical_emit_message(true, 'mandate', ''),
+  left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline`;
 
 type Kind = { isCopy?: boolean | undefined; isOneOfSeveral?: boolean };
 
 /**
  * Refuses a server that only reads, because what it tells of endings and used assertions may be out of date; a copy is only
  * read, whatever it allows. One of several has to commit: where commits wait for a standby, a leader that was replaced and
- * does not know it yet takes writes, and never commits one.
+ * does not know it yet takes writes, and never commits one. Returns the timeline of that, where there is one.
  */
 export async function beginSession(
   sql: Sql<{ bigint: number }>,
   timeoutMs: number,
   { isCopy = false, isOneOfSeveral = false }: Kind = {},
-): Promise<void> {
+): Promise<string> {
   const set = Object.entries(settings(timeoutMs)).map(([name, value]) => `set ${name} = ${value};`);
   // AUDIT-D-17: what is written to a logical copy would meet what the database sends later, and end the replication.
   if (isCopy) set.push("set default_transaction_read_only = on;");
   await sql.unsafe([...set, ...OF_PLANS].join(" "));
-  if (isCopy) return;
+  if (isCopy) return "";
   // STORE-D-8: with a volatile function, as every read has one: pgpool sends both to the server that writes, also in a
   // session whose other reads it sends to a standby.
   const [state] = await sql<{ readOnly: boolean; canCommit: boolean }[]>`
@@ -60,5 +62,7 @@ export async function beginSession(
       exists (select from pg_proc where proname = 'pg_logical_emit_message') as "canCommit"`;
   if (state?.readOnly) throw onlyReads();
   // STORE-D-7: a message that is in no table, and that waits as each commit does. Other engines may not have it.
-  if (isOneOfSeveral && state?.canCommit) await sql.unsafe(COMMIT);
+  if (!isOneOfSeveral || state?.canCommit !== true) return "";
+  const [committed] = await sql.unsafe<{ timeline: string }[]>(COMMIT);
+  return committed?.timeline ?? "";
 }

@@ -5,6 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { freePorts } from "../../../../scripts/server-process.ts";
 import { openStore } from "../../../../src/adapters/store/open.ts";
+import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
+import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import type { Store } from "../../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import type { DatabaseHost } from "../../../../src/settings/settings.ts";
@@ -80,7 +82,29 @@ describe("STORE-D-7 a list of hosts", () => {
     assert.equal((await store.log.head("as-1"))?.seq, 1);
   });
 
-  test("leads past a leader that was replaced, takes writes all the same, and commits none without its standby", async (t) => {
+  test("stays at the promoted one while a call waits there, although the leader before it commits too", async (t) => {
+    const way = await openDatabaseProxy(leader?.url ?? "");
+    way.manner = "close";
+    const url = standby?.url ?? "";
+    const { close, call } = openConnections({
+      ...{ url, hosts: [hostOf(way.url), hostOf(url)], attempts: makeAttempts(2) },
+      ...{ timeoutMs: 60_000, connectionsMax: 1 },
+    });
+    const locked = postgres(url, { max: 1 });
+    t.after(() => stop(() => locked.end(), close, way.close));
+    await locked`select pg_advisory_lock(1)`;
+    const waiting = call((sql) => sql`select pg_advisory_lock(1)`);
+    await until(async () => (await locked`select from pg_locks where not granted`).length > 0, "it waits");
+    way.manner = "pass";
+    // A further attempt begins after the one before it has ended.
+    const from = way.attempts;
+    await until(() => way.attempts > from + 1, "the other one was asked");
+    await locked.end();
+    await waiting;
+  });
+
+  /** From now on the leader commits nothing, as one whose standby has been promoted. Ends with the connection that watches it. */
+  async function untilNoCommit(): Promise<postgres.Sql> {
     const sql = postgres(leader?.url ?? "", { max: 1 });
     await sql`alter system set synchronous_standby_names = 'promoted'`;
     await sql`select pg_reload_conf()`;
@@ -94,6 +118,35 @@ describe("STORE-D-7 a list of hosts", () => {
     await until(async () => (await waiting()).length > 0, "a commit waits for the standby");
     await other.end({ timeout: 0 });
     await committing;
+    return sql;
+  }
+  const waitsIn = async (sql: postgres.Sql): Promise<boolean> => {
+    const rows = await sql`
+      select from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'mandate'`;
+    return rows.length > 0;
+  };
+
+  test("leads away from a leader that was replaced and commits nothing any more, while a call waits there", async (t) => {
+    const way = await openDatabaseProxy(standby?.url ?? "");
+    t.after(way.close);
+    way.manner = "close";
+    const store = await open(t, [hostOf(leader?.url ?? ""), hostOf(way.url)]);
+    await store.log.append([{ event: makeEvent("as-2", 0) }]);
+    const sql = await untilNoCommit();
+    const unanswered = store.log.append([{ event: makeEvent("as-2", 1) }]);
+    const failed = assert.rejects(async () => unanswered, { noWriter: true, message: /has replaced/ });
+    await until(() => waitsIn(sql), "the call waits");
+    await sql.end();
+    way.manner = "pass";
+    const took = stretch();
+    await failed;
+    // The log begins anew there.
+    await store.log.append([{ event: makeEvent("as-2", 0) }]);
+    assertShort(took, 1_000, "after the promoted one is reached", t);
+  });
+
+  test("leads past a leader that was replaced, takes writes all the same, and commits none without its standby", async (t) => {
+    const sql = await untilNoCommit();
     // The promoted one is there once the other one was asked, or it would be found first at times.
     const way = await openDatabaseProxy(standby?.url ?? "");
     t.after(way.close);
@@ -102,9 +155,7 @@ describe("STORE-D-7 a list of hosts", () => {
     const opening = open(t, [hostOf(leader?.url ?? ""), hostOf(way.url)]).finally(() => {
       isOpen = true;
     });
-    const asked = () => sql`
-      select from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'mandate'`;
-    await until(async () => isOpen || (await asked()).length > 0, "the replaced leader is asked to commit");
+    await until(async () => isOpen || (await waitsIn(sql)), "the replaced leader is asked to commit");
     way.manner = "pass";
     const store = await opening;
     await sql.end();
