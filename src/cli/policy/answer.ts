@@ -29,9 +29,13 @@ export type Scenario = {
 /** All questions of a run are answered for the same time. */
 const nowMs = clock.nowMs();
 
-export function answer(settings: Settings, scenario: Scenario): Promise<Explanation> {
+export const answer = (settings: Settings, scenario: Scenario): Promise<Explanation> =>
+  explain(portsOfFile(settings, scenario), withTimes(scenario.question));
+
+/** What the reader of questions finds without a store. */
+export function portsOfFile(settings: Settings, scenario: Scenario): ExplainPorts {
   const { question, consents } = scenario;
-  const ports: ExplainPorts = {
+  return {
     clock: makeClock(() => nowMs),
     random,
     settings: () => settings,
@@ -48,7 +52,6 @@ export function answer(settings: Settings, scenario: Scenario): Promise<Explanat
         consents.map((given, index) => ({ ...given, id: `given-${index}`, version: 1, origin, actor })),
     },
   };
-  return explain(ports, withTimes(question));
 }
 
 /** PROD-2.1-2: a registered client or a metadata document is not in the file, so the question's values are assumed. */

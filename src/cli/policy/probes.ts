@@ -16,7 +16,7 @@ import { defined } from "../../result.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { buildAct } from "../../spec/rfc8693.ts";
-import { matchesPattern } from "../../spec/spiffe/id.ts";
+import { matchesPattern, prefixesOver } from "../../spec/spiffe/id.ts";
 import type { PlatformRegistration } from "../../spec/workload-grant.ts";
 import { isPlatformName, platformId } from "../../spec/workload-grant.ts";
 import type { Scenario } from "./answer.ts";
@@ -34,26 +34,41 @@ export type Description = {
 
 export type Probe = { scenario: Scenario; facts: Description };
 
-type Names = {
+export type Names = {
   /** SPIFFE IDs and prefixes of them. */
-  actors: readonly string[];
-  clients: readonly string[];
+  actors: Known;
+  clients: Known;
   subs: readonly { iss: string; sub: string }[];
 };
 
+/** Names, and those below a prefix, found by an index. */
+type Known = { has(name: string): boolean; below(pattern: string): readonly string[] };
+
+function knownOf(names: readonly string[]): Known {
+  const all = new Set(names);
+  const pairs = [...all].flatMap((name) => prefixesOver(name).map((prefix) => ({ prefix, name })));
+  const byPrefix = Map.groupBy(pairs, ({ prefix }) => prefix);
+  return {
+    has: (name) => all.has(name),
+    below: (pattern) => (byPrefix.get(pattern) ?? []).flatMap(({ name }) => (name === pattern ? [] : [name])),
+  };
+}
+
+/** `further` are names that are no caller's in a rule, and by which the policy tells callers apart all the same. */
 export function namesIn(
   rules: readonly Rule[],
   clients: readonly Client[],
   platforms: Iterable<PlatformRegistration>,
+  further: readonly string[] = [],
 ): Names {
-  const unique = (texts: readonly string[]): readonly string[] => [...new Set(texts)];
   const subs = rules.flatMap((rule) => {
     if (!hasSubject(rule)) return [];
     const { issuers, subs = [] } = rule.subjects;
     return issuers.flatMap((iss) => subs.map((sub) => ({ iss, sub })));
   });
   return {
-    actors: unique([
+    actors: knownOf([
+      ...further,
       ...rules.flatMap(({ actors = [] }) => actors),
       ...clients.flatMap((one) => workloadOf(one) ?? []),
       ...Array.from(platforms, ({ name, subjects: [first = ""], claims, namedBy }) =>
@@ -65,7 +80,7 @@ export function namesIn(
         ),
       ),
     ]),
-    clients: unique(rules.flatMap((rule) => clientsOf(rule) ?? [])),
+    clients: knownOf([...further, ...rules.flatMap((rule) => clientsOf(rule) ?? [])]),
     subs,
   };
 }
@@ -87,7 +102,7 @@ export function* probesOf(settings: Settings, rule: Rule, names: Names): Generat
 
 function probe(
   rule: Rule,
-  caller: Caller,
+  caller: ProbedCaller,
   token: Token | undefined,
   target: Target,
   variant: Variant,
@@ -160,9 +175,9 @@ function variantsOf({ partner }: Target): readonly Variant[] {
 
 // --- callers ------------------------------------------------------------------------------------------------------
 
-type Caller = { label: string; client: string; workload?: string; registrationClass?: string };
+export type ProbedCaller = { label: string; client: string; workload?: string; registrationClass?: string };
 
-function callersOf(settings: Settings, rule: Rule, names: Names): readonly Caller[] {
+export function callersOf(settings: Settings, rule: Rule, names: Names): readonly ProbedCaller[] {
   const workloads = rule.actors?.flatMap((pattern) => samplesOf(pattern, names.actors));
   const [clients, classes] = [clientsOf(rule), classesOf(rule)];
   if (clients === undefined && classes === undefined) {
@@ -178,7 +193,7 @@ function callersOf(settings: Settings, rule: Rule, names: Names): readonly Calle
     registrationClass,
     id: unused("c_any", names.clients),
   }));
-  return [...named, ...registered].flatMap(({ label, id, ...of }): readonly Caller[] => {
+  return [...named, ...registered].flatMap(({ label, id, ...of }): readonly ProbedCaller[] => {
     const client = settings.clients.get(id);
     const own = client === undefined ? [] : samplesOf(workloadOf(client), names.actors);
     const proven = workloads?.filter((one) => client === undefined || canProve(client, one.id)) ?? own;
@@ -201,17 +216,16 @@ function canProve(client: Client, workload: string): boolean {
 type Sample = { label: string; id: string };
 
 /** Names that match a pattern; a prefix itself is represented by a name that occurs nowhere, labelled as the prefix. */
-function samplesOf(pattern: string | undefined, names: readonly string[]): readonly Sample[] {
+function samplesOf(pattern: string | undefined, names: Known): readonly Sample[] {
   if (pattern === undefined) return [];
-  const within = names.filter((name) => name !== pattern && matchesPattern(pattern, name));
-  return [pattern, ...within].map((name) => ({
+  return [pattern, ...names.below(pattern)].map((name) => ({
     label: name,
     id: name.endsWith("/*") ? unused(`${name.slice(0, -1)}any`, names) : name,
   }));
 }
 
-function unused(name: string, taken: readonly string[]): string {
-  return taken.includes(name) ? unused(`${name}-other`, taken) : name;
+export function unused(name: string, taken: Pick<Known, "has">): string {
+  return taken.has(name) ? unused(`${name}-other`, taken) : name;
 }
 
 // --- subject tokens and grants ------------------------------------------------------------------------------------
@@ -231,7 +245,7 @@ type TokenProperty = { label: string; audiences: readonly string[]; scopes: read
 function* tokensOf(
   settings: Settings,
   rule: Rule,
-  caller: Caller,
+  caller: ProbedCaller,
   names: Names,
 ): Generator<Token | undefined> {
   if (!hasSubject(rule)) return yield undefined;
@@ -260,7 +274,7 @@ type Origin = { iss: string; sub: string };
 function* subjectTokensOf(
   settings: Settings,
   rule: ExchangeRule,
-  caller: Caller,
+  caller: ProbedCaller,
   origin: Origin,
 ): Generator<Bare> {
   const { issuer, trustedIssuers } = settings;
@@ -308,7 +322,7 @@ const codesOf = (origin: Origin): readonly Bare[] => [
 function* grantsOf(
   { issuer, trustedIssuers }: Settings,
   rule: Rule,
-  { client }: Caller,
+  { client }: ProbedCaller,
   origin: Origin,
 ): Generator<Bare> {
   for (const grantProfile of trustedIssuers.get(origin.iss)?.grants?.profiles ?? []) {
@@ -346,7 +360,7 @@ function subjectsOf({ trustedIssuers }: Settings, { subjects }: SubjectRule, nam
     if (subjects.subs !== undefined) return subjects.subs.map((sub) => ({ iss, sub, label: label(sub) }));
     const mapping = trustedIssuers.get(iss)?.subjects;
     const mapped = mapping?.kind === "table" ? [...mapping.table.keys()] : [];
-    const other = mapped.find((sub) => !named.includes(sub)) ?? unused("any", named);
+    const other = mapped.find((sub) => !named.includes(sub)) ?? unused("any", new Set(named));
     return [
       { iss, sub: other, label: `any subject of ${iss}` },
       ...new Set(named).values().map((sub) => ({ iss, sub, label: label(sub) })),
@@ -357,7 +371,7 @@ function subjectsOf({ trustedIssuers }: Settings, { subjects }: SubjectRule, nam
 function tokenPropertiesOf(
   { policy }: Settings,
   { subjectToken }: ExchangeRule,
-  caller: Caller,
+  caller: ProbedCaller,
 ): readonly TokenProperty[] {
   const { audiences = [], scopes = [] } = subjectToken;
   const workload = caller.workload ?? "";

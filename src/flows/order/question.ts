@@ -1,5 +1,6 @@
 /** A question in claims, as the order that the same request would make: without proof of the client, without signatures. */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
+import type { Mode } from "../../modes.ts";
 import { MODES } from "../../modes.ts";
 import { boundsFrom } from "../../policy/jobs.ts";
 import type { Question } from "../../policy/question.ts";
@@ -44,12 +45,8 @@ export async function readQuestion(
 ): Promise<Result<Order, Failure>> {
   const { target, scope, details, issues: requestedType, resources = [] } = question;
   const mode = modeOf(question);
-  const client = await findNamedClient(ports, question);
-  if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
-  const grantType = checkGrantType(ports.settings(), client.value, {
-    grant_type: client.value.forWorkload ? JWT_BEARER_GRANT : MODES[mode].grantType,
-  });
-  if (!grantType.ok) return grantType;
+  const client = await findCaller(ports, mode, question);
+  if (!client.ok) return client;
   // IDJAG-4.3-1: a request for an ID-JAG names the server by `audience`.
   if (requestedType === "id-jag" && target === undefined) {
     return err({ kind: "request_malformed", reason: "id_jag_audience_missing" });
@@ -77,15 +74,30 @@ export async function readQuestion(
 
 type NamedClient = RequestingClient & { grantTypes?: readonly string[] };
 
+/** The client of the question, where it may use the grant type of the mode. */
+export async function findCaller(
+  ports: QuestionPorts,
+  mode: Mode,
+  question: Question,
+): Promise<Result<NamedClient, Failure>> {
+  const client = await findNamedClient(ports, mode, question);
+  if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
+  const grantType = checkGrantType(ports.settings(), client.value, {
+    grant_type: client.value.forWorkload ? JWT_BEARER_GRANT : MODES[mode].grantType,
+  });
+  return grantType.ok ? client : grantType;
+}
+
 /** All questions share one budget for fetching metadata documents. */
 const FETCH_BUDGET = "questions";
 
 /** The client that authenticates by this `client_id`, with the workload that it would prove. */
 async function findNamedClient(
   ports: QuestionPorts,
-  { client: clientId, workload, signedIn }: Question,
+  mode: Mode,
+  { client: clientId, workload }: Question,
 ): Promise<Result<NamedClient, { reason: Reason }>> {
-  if (signedIn !== undefined) return findClientOfPeople(ports, clientId);
+  if (MODES[mode].brings === "code") return findClientOfPeople(ports, clientId);
   if (clientId.startsWith("spiffe://")) return findWorkload(ports, clientId, workload);
   if (isPlatformName(clientId)) {
     return workload === undefined || workload === clientId
