@@ -28,6 +28,7 @@ import { runPlatformAgents } from "./trials/platform-agents.ts";
 import { runProxies } from "./trials/proxies.ts";
 import { runPython } from "./trials/python.ts";
 import { runRandom } from "./trials/random.ts";
+import { runReach } from "./trials/reach.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
@@ -78,6 +79,7 @@ const TRIALS: Trials = new Map([
   ["rehearsal", { rounds: 2, run: rehearse }],
   ["renewal", { rounds: 5, run: runRenewal }],
   ["random", { rounds: 20, run: runRandom }],
+  ["reach", { rounds: 1_000, run: runReach }],
   ["refresh-races", { rounds: 200, run: raceRefresh }],
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],

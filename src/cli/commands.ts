@@ -270,6 +270,8 @@ const POLICY: CommandUsage = {
   forms: {
     "check [json config]": "prints the errors and warnings of a policy",
     "types [config]": "prints the JSON Schema of each type of authorization_details that a target declares",
+    "reach [actor issuer subject target depth format json config]":
+      "prints what could ever be reached, by any order of requests: by an actor, for a subject, at a target",
     "test VECTORS [json config]":
       "asks the policy the questions in the file and compares the answers with the expected ones",
     "diff OLD NEW [vectors fail-on json]":
@@ -279,6 +281,13 @@ const POLICY: CommandUsage = {
     "vectors VECTORS": "a file with further questions",
     "fail-on CHANGE":
       "exits with 1 if the change allows more (allow), denies more (deny), or either (any); also if a lifetime gets longer (allow) or shorter (deny), or if there were too many questions to compare them all",
+    "actor NAME":
+      "what this client or workload, or those below a prefix, could do, also by requests of others",
+    "issuer ISS": "the issuer of --subject",
+    "subject SUB": "who could act for this subject",
+    "target NAME": "who could reach this target, or this partner",
+    "depth N": "by at most N requests",
+    "format FORMAT": "text, json (with the requests, or the certificate of a no) or mermaid",
     json: "one JSON object, for test one a line",
     ...CONFIG,
   },

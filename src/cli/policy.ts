@@ -5,7 +5,7 @@ import { loadSettings } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import { schemaOf } from "../policy/detail-types.ts";
 import type { Result } from "../result.ts";
-import { err } from "../result.ts";
+import { defined, err } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Command, Terminal } from "./command.ts";
 import { onFiles } from "./command.ts";
@@ -14,6 +14,8 @@ import { configOf } from "./options.ts";
 import { rulesOf } from "./policy/answer.ts";
 import { compare, directions } from "./policy/diff.ts";
 import { formatDifferences, showComparison } from "./policy/format.ts";
+import type { ReachQuery } from "./policy/reach.ts";
+import { askReach, drawReach, formatReach, showReach } from "./policy/reach.ts";
 import type { Vector } from "./policy/vectors.ts";
 import { formatVectors, readVectors, runVectors, showVector } from "./policy/vectors.ts";
 import { jsonLine } from "./text.ts";
@@ -29,6 +31,8 @@ export function policyCommand(given: CommandArguments): Result<Command, string> 
       return onFiles((terminal) => check(escaped(terminal), config, json));
     case "types":
       return onFiles((terminal) => types(escaped(terminal), config));
+    case "reach":
+      return reachOf(given, config);
     case "test":
       return onFiles((terminal) => testVectors(escaped(terminal), first, config, json));
     default: {
@@ -106,6 +110,48 @@ async function testVectors(terminal: Terminal, file: string, config: string, jso
   const lines = json ? results.map(showVector).map(jsonLine) : formatVectors(results);
   for (const line of lines) terminal.print(line);
   return results.every(({ wrong }) => wrong === undefined) ? EXIT.done : EXIT.refused;
+}
+
+const FORMATS = ["text", "json", "mermaid"] as const;
+
+function reachOf(given: CommandArguments, config: string): Result<Command, string> {
+  const wanted = given.one("format") ?? (given.has("json") ? "json" : "text");
+  const format = FORMATS.find((one) => one === wanted);
+  if (format === undefined) return err(`--format is not one of ${FORMATS.join(", ")}`);
+  const [iss, sub] = [given.one("issuer"), given.one("subject")];
+  if ((iss === undefined) !== (sub === undefined)) return err("--subject and --issuer require each other");
+  const depth = given.one("depth");
+  if (depth !== undefined && !/^[1-9][0-9]?$/.test(depth)) return err("--depth is not a number from 1 to 99");
+  const query = defined<ReachQuery>({
+    actor: given.one("actor"),
+    subject: iss === undefined || sub === undefined ? undefined : { iss, sub },
+    target: given.one("target"),
+    depthMax: depth === undefined ? undefined : Number(depth),
+  });
+  return onFiles((terminal) => reached(escaped(terminal), config, query, format));
+}
+
+async function reached(
+  terminal: Terminal,
+  config: string,
+  query: ReachQuery,
+  format: (typeof FORMATS)[number],
+): Promise<number> {
+  const loaded = load(terminal, config);
+  if (loaded === undefined) return EXIT.unusable;
+  const answer = await askReach(loaded.settings, query);
+  if (!answer.ok) {
+    terminal.printError(answer.error);
+    return EXIT.unusable;
+  }
+  const { value } = answer;
+  const lines = {
+    text: () => formatReach(value),
+    json: () => [jsonLine(showReach(value))],
+    mermaid: () => drawReach(value),
+  };
+  for (const line of lines[format]()) terminal.print(line);
+  return value.grants.length > 0 ? EXIT.done : EXIT.refused;
 }
 
 type DiffOptions = {

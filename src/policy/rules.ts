@@ -180,7 +180,7 @@ export type PolicySet = {
 /**
  * The rules that name one caller, sorted by id. Most callers have a single rule, for which there is nothing to index.
  */
-type RulesOf = {
+export type RulesOf = {
   rules: readonly Rule[];
   /** The rules by the first name of each target; absent for a single rule. */
   byTarget?: ReadonlyMap<string, readonly Rule[]>;
