@@ -17,6 +17,7 @@ import type { ServerProcess } from "../scripts/server-process.ts";
 import { freePorts, launchServer, MAIN, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
+import { openStore } from "../src/adapters/store/open.ts";
 import { openDatabaseProxy } from "./support/database-proxy.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import { stop } from "./support/stop.ts";
@@ -375,6 +376,10 @@ test("a SIGTERM before all else is loaded ends the start with 0, and a command b
   const environment = atFirstLoad("SIGTERM");
   const { child } = launchServer(production.configFile, { environment });
   assert.deepEqual(await once(child, "exit"), [0, null]);
+  const store = await openStore({ sqlite: join(production.folder, "mandate.sqlite") });
+  const checkpoints = await store.audit.checkpoints(new Map(), 10);
+  await store.close();
+  assert.equal(checkpoints.length, 1, "what the start wrote is closed as at each stop");
   const command = spawn(process.execPath, [MAIN, "--version"], {
     env: { ...process.env, ...environment },
   });

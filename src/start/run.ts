@@ -48,10 +48,12 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
     process.exit(1);
   };
   const service = await openService(config, { log, onFatal, stopped });
-  if (stopped.aborted) {
+  const endIfStopped = async (): Promise<void> => {
+    if (!stopped.aborted) return;
     await service.close();
     endAtStart(log);
-  }
+  };
+  await endIfStopped();
   // Before the wait for what a restored store does not know, so that the supervisor sees a process that lives.
   let serves = false;
   const inForce = makeInForce(config, service.ports.clock);
@@ -62,10 +64,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   };
   const health = await openOperations(config.fixed, { ...service, watch }, configFile, log);
   await settleRestored({ ...service, mark: service.restored, log, stopped });
-  if (stopped.aborted) {
-    await service.close();
-    endAtStart(log);
-  }
+  await endIfStopped();
   const opened = await openListeners(config.fixed, service, configFile, log);
   listeners = opened;
   service.watchStore();
