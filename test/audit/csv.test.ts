@@ -32,14 +32,21 @@ for (const [what, cell, want] of cells) {
   test(`AUDIT-D-7 CSV: ${what}`, () => assert.equal(csvLine([cell, "next"]), `${want},next`));
 }
 
+const DENIED = {
+  type: "token.denied",
+  outcome: "deny",
+  reason: "no_rule",
+  requested: { audience: ["api"], resource: ["https://b.example"] },
+};
+
 test("a row has a cell for each column, also of an event that cannot be read", () => {
   const place = { timeMs: 1_790_000_000_000, log: "as-1", seq: 7 };
-  const good = eventCells({ ...place, body: '{"type":"token.denied","outcome":"deny","reason":"no_rule"}' });
+  const good = eventCells({ ...place, body: JSON.stringify(DENIED) });
   const named = Object.fromEntries(eventColumns.map((name, index) => [name, good[index]]));
-  const { time, log, seq, type, outcome, reason, subject } = named;
+  const { time, log, seq, type, outcome, reason, subject, target } = named;
   assert.deepEqual(
-    [time, log, seq, type, outcome, reason, subject],
-    ["2026-09-21T14:13:20.000Z", "as-1", "7", "token.denied", "deny", "no_rule", ""],
+    [time, log, seq, type, outcome, reason, subject, target],
+    ["2026-09-21T14:13:20.000Z", "as-1", "7", "token.denied", "deny", "no_rule", "", "api https://b.example"],
   );
   const bad = eventCells({ ...place, body: "{" });
   assert.deepEqual([bad.length, good.length], [eventColumns.length, eventColumns.length]);

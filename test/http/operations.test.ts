@@ -343,6 +343,8 @@ test("durations are told by endpoint, grant and outcome, in buckets that the lar
   ]) {
     assert.ok(lines.includes(line), line);
   }
+  const bounds = lines.flatMap((line) => line.split(`${name}_bucket{${ours},le="`)[1]?.split('"')[0] ?? []);
+  assert.equal(bounds.join(" "), "0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf");
 });
 
 test("what the throttle tells to wait is counted by kind, and what it lets through is not", async (t) => {

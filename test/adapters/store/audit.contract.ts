@@ -309,8 +309,10 @@ export function testAuditRows({ name, create }: Harness): void {
       await indexLog(store, "b");
     }
     await indexLog(store, "a");
+    // Early, in the last log.
+    const early = await write(store, ["c", 0, 5], client);
     const terms: Term[][] = [[{ name: "client", value: "c" }]];
-    const all = [first, ...between, last];
+    const all = [first, early, ...between, last];
     assert.deepEqual(await find(store, { terms }), all);
     assert.deepEqual(await find(store, { terms, newestFirst: true }), all.toReversed());
   });

@@ -127,6 +127,7 @@ test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PAGE-D-26, PROD-2.6-4 an agent is re
     [given.reason, (given.policy as { rule_id: string }).rule_id, (given.subject as { sub: string }).sub],
     ["by_subject", "agents-ask", "anna"],
   );
+  assert.equal((given.detail as { actor: string }).actor, PLANNER);
   assert.equal((given.subject as { token: { type: string } }).token.type, "session");
 
   const answer = await ask({ user: "anna" });

@@ -517,8 +517,8 @@ test("JOB-D-3, PAGE-D-34 a line about a job has its title in quotation marks, an
   assert.equal(told("token_given"), "› 00:00 Received access to what you allowed.");
 });
 
-test("PAGE-D-36 a bar is as high as its day, to a twenty-fourth of the highest", () => {
-  const days = [0, 1, 12, 23, 24].map((acts) => ({ atSeconds: 0, acts, refusals: 0 }));
+test("PAGE-D-36 a bar is as high as its day, to a twenty-fourth of the highest, also where as much was refused", () => {
+  const days = [0, 1, 12, 23, 24].map((acts) => ({ atSeconds: 0, acts, refusals: acts }));
   const shown = english(accountPage({ ...ACCOUNT, week: { days, agents: 1, isCut: false } }));
   const bars = [...shown.matchAll(/class="bar (b\d+)"/g)].map(([, bar]) => bar);
   assert.deepEqual(bars, ["b0", "b1", "b12", "b23", "b24"]);
