@@ -371,6 +371,10 @@ function settings(patch: Patch) {
 }
 const rules = (...policies: Patch[]): Patch => ({ policies });
 
+const ofIdJags: Patch = {
+  trustedIssuers: { [PARTNER]: { ...trusted, grants: { profiles: ["id-jag"] } } },
+};
+
 /** Each distinct difference in one line: change, caller, subject, earlier actors, target, scope, kind of grant. */
 async function differences(before: Patch, next: Patch): Promise<readonly string[]> {
   const { differences: found } = await compare(settings(before), settings(next), []);
@@ -621,6 +625,14 @@ const changes: [string, Patch, Patch, readonly string[]][] = [
     "a redemption",
     rules(),
     rules(redemption),
+    [" 2", ""].map(
+      (hops) => `allowed report any subject of ${PARTNER}, consent implied${hops} api trips.read`,
+    ),
+  ],
+  [
+    "a redemption of ID-JAGs",
+    { ...rules(), ...ofIdJags },
+    { ...rules(redemption), ...ofIdJags },
     [" 2", ""].map(
       (hops) => `allowed report any subject of ${PARTNER}, consent implied${hops} api trips.read`,
     ),

@@ -268,6 +268,7 @@ test("PXC-D-1, PXC-D-3 a proxy in the form of a balancer that proves nothing, or
   const listener = { ...BASE.listen, port: 8446, ca: { file: "tls/ca.pem" }, name: "proxy.example" };
   const told = (more: object) => problems({ proxy: { ...listener, ...more } }).join();
   for (const form of ["rfc9440", "escaped-pem", "xfcc", "base64-list"]) assert.equal(told({ form }), "");
+  assert.match(told({ ca: "ca.pem" }), /proxy\.ca: is not of the form \{ "file": … \}/);
   assert.match(told({ form: "alb" }), /proxy\.form: .*let it pass TLS through to `mtls`/);
   assert.match(told({ form: "xfcc-json" }), /proxy\.form: .*is none of rfc9440, escaped-pem/);
   assert.match(told({ field: "X-Amzn-Mtls-Clientcert" }), /proxy\.field: .*pass TLS through/);

@@ -312,7 +312,7 @@ function questionOf(client: string, parts: Parts): Question {
   return question.value;
 }
 
-test("PROD-2.6-1 a question that does not say the type of its subject token means the one that its issuer is trusted for", async (t) => {
+test("PROD-2.6-1 a question that does not say the type of its subject token means the one that its issuer is trusted for, and one about a token of ours asks whether its user may still be named", async (t) => {
   const signers = { [IDP]: await makeForeign(IDP), [PARTNER]: await makeForeign(PARTNER) };
   const { ports, nowSeconds } = await openFlow(t, CONFIGURATION, signers);
   const subject = {
@@ -336,6 +336,9 @@ test("PROD-2.6-1 a question that does not say the type of its subject token mean
     assert.deepEqual(untyped, await read(claims, alone));
     assert.notDeepEqual(untyped, await read(claims, other));
   }
+  const ours = { subjectClaims: { iss: ISSUER, ...subject }, origin: { iss: PARTNER, sub: "gone" } };
+  const refused = await readQuestion(ports, questionOf("desk", { form: {}, question: ours }));
+  assert.equal(refused.ok ? "" : refused.error.reason, "subject_subject_disabled");
 });
 
 test("PROD-2.6-1 an explanation is recorded with the user that the question names, by whichever of its claims", async (t) => {

@@ -721,6 +721,15 @@ const cases: Case[] = [
     "target_refused target_not_allowed",
   ],
   [
+    "RFC8693-2.2.2-3 a target that none of several rules names is denied",
+    [
+      { ...rule, ...implied },
+      { ...rule, ...implied, id: "more", targets: ["api"] },
+    ],
+    { target: "crew-desk", consents: [] },
+    "target_refused target_not_allowed",
+  ],
+  [
     "RFC8693-2.2.2-3 the target is reported even if no scope would remain there",
     [rule],
     { target: "crew-desk", scope: ["x"] },

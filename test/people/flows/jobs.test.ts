@@ -205,7 +205,7 @@ test("JOB-D-4 a user who refuses a job gives nothing, and one link serves one jo
   assert.equal((await asking({ title: "one" }, asked)).status, 400);
 });
 
-test("JOB-D-5 the page of a job says what its agent may do without it", async () => {
+test("JOB-D-4, JOB-D-5 the page of a job says what its agent may do without it, and is asked for although it may", async () => {
   const before = await pageOf(await ask({ user: "tess", scope: "trips.read" }), "tess");
   await before.browser.decide(before.page);
   const asked = { user: "tess", scope: "trips.book" };
@@ -214,6 +214,7 @@ test("JOB-D-5 the page of a job says what its agent may do without it", async ()
   assert.match(shown, /Even without this job it may already: the booking agent: read your trips/);
   const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
   assert.ok(!shownBy(none.text).includes("Without this job"));
+  assert.notEqual(linkIn(await asking({ title: "read" }, { user: "tess", scope: "trips.read" })), "");
 });
 
 test("JOB-D-5 the event of an approval has a digest of the words, the bounds and the boxes that were shown", async () => {

@@ -328,6 +328,9 @@ test("PAGE-D-6, PAGE-D-7, PAGE-D-8 a client that registered itself is known by w
   assert.ok(shown.includes(`registered itself on ${day}, and its name was not checked.`), shown);
   assert.ok(shown.includes("It calls itself “Notes' of the <b>company</b>”."), shown);
   assert.equal((await browser.decide(answer, { confirm: "" })).status, 400);
+  await browser.decide(answer);
+  const account = shownBy((await browser.get("/account")).text);
+  assert.ok(account.includes("It calls itself “Notes' of the <b>company</b>”."), account);
 });
 
 test("PAGE-D-4, PROD-2.6-4 of many clicks at once each that gives a code has recorded a consent", async () => {

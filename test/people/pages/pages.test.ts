@@ -640,6 +640,7 @@ test("PAGE-D-37 a party that was not checked has a question mark, and letters ar
   assert.equal(found.get("An unverified program"), "?");
   assert.equal(found.get("claude.ai"), "C");
   assert.equal(found.get("sorting (td.example)"), "S");
+  assert.equal(new Set(DISCS).size, 6);
   for (const ground of DISCS) assert.ok(contrast("#ffffff", ground) >= 4.5, ground);
 });
 
