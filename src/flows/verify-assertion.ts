@@ -30,11 +30,9 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
   paths,
   endpoint,
 ) => {
-  const { assertion, clientId: requested } = presented;
-  const { address } = from;
   const settings = ports.settings();
   // RFC7523-2.2-2: the parameter is exactly one compact JWS.
-  const jws = parseJws(assertion);
+  const jws = parseJws(presented.assertion);
   if (!jws.ok) return err({ reason: jws.error.kind });
   // SPCA-D-1: the SDKs of MCP name each assertion so. It is decided before any other reading, so that no JWT has two.
   if (isSvidOf(jws.value.claims, settings.trustDomains)) {
@@ -44,7 +42,19 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
   if (isOfPlatform(settings, jws.value.claims, "client assertion")) {
     return verifyPlatformAssertion(ports, presented, from, paths, endpoint);
   }
-  const named = parseClientAssertion(jws.value);
+  return verifyOwnOrVouched(ports, jws.value, presented.clientId, from.address, endpoint);
+};
+
+/** Signed by the client itself, or by an issuer that vouches for it; `requested` is the `client_id` beside it. */
+function verifyOwnOrVouched(
+  ports: ClientAuthPorts,
+  jws: Jws,
+  requested: string | undefined,
+  address: string,
+  endpoint: string,
+): Awaitable<Result<Proven, Refused>> {
+  const settings = ports.settings();
+  const named = parseClientAssertion(jws);
   if (!named.ok) return err({ reason: named.error.kind });
   const { issuer, subject } = named.value;
 
@@ -58,50 +68,26 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
   if (vouching === undefined && requested !== undefined && requested !== subject) {
     return err({ reason: "client_id_differs" });
   }
-  const vouches = vouching?.value.vouches;
   // The claims are checked first, so that an invalid assertion causes no look-up and no fetch.
   const rule = defined<AssertionRule>({
     issuer: settings.issuer,
     audiences: assertionAudiences(settings, endpoint, subject),
     nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.clockSkewSeconds,
-    maxAgeSeconds: vouches?.maxAgeSeconds,
+    maxAgeSeconds: vouching?.value.vouches?.maxAgeSeconds,
     singleUseSecondsMax: settings.clientAssertionSeconds,
   });
-  const checked = checkClientAssertion(jws.value, rule);
+  const checked = checkClientAssertion(jws, rule);
   // RFC7523-D-1: the holder of the client's key alone is told that its assertion lives too long. CIMD-8.2-7: for one that is
   // no good, no document is fetched.
   const isKnown = vouching === undefined && !subject.startsWith("https://");
   const isLong = !checked.ok && isKnown && checked.error.kind === "jwt_lifetime_too_long";
   if (!checked.ok && !isLong) return err({ reason: checked.error.kind });
 
-  const proveBy = (signer: Signer, key: Jwk): Result<Proven, Refused> => {
-    if (!ports.verifier.verify(jws.value, key)) return err({ reason: "signature_invalid" });
-    if (!checked.ok) return err({ reason: "assertion_lives_too_long" });
-    const { audience, jti, expiresAtSeconds } = checked.value;
-    const { kid, typ } = jws.value.header;
-    const client = signer.client(jws.value.claims, requested);
-    if (!client.ok) return client;
-    const { clientId, auth, assertionAudience } = client.value;
-    // STU-D-3: known of a client with a voucher only now.
-    if (assertionAudience !== undefined && audience !== settings.issuer)
-      return err({ reason: "jwt_audience_refused" });
-    // RFC7523-3-14: the `jti` is kept until the assertion has expired on the slowest clock.
-    const endSeconds = expiresAtSeconds + settings.clockSkewSeconds;
-    const single = jti !== undefined && !vouches?.reusable;
-    return ok(
-      defined<Proven>({
-        clientId,
-        method: auth.method,
-        record: client.value,
-        proof: defined<Proof>({ aud: audience, kid, jti, typ }),
-        spends: single ? { kind: "jti_fresh", issuer, jti, expiresAtSeconds: endSeconds } : undefined,
-      }),
-    );
-  };
+  const read: ReadAssertion = { jws, issuer, checked, requested };
   const proven = whenOk(vouching ?? clientItself(ports, subject, address), (signer) =>
-    whenOk(signer.key(jws.value), (key) =>
-      whenOk(proveBy(signer, key), (proven) =>
+    whenOk(signer.key(jws), (key) =>
+      whenOk(prove(ports, signer, key, read), (proven) =>
         vouching === undefined
           ? ok(proven)
           : // POLICY-D-20
@@ -116,7 +102,47 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
     const isTold = !one.ok && one.error.reason === "assertion_lives_too_long";
     return isTold ? one : err({ reason: "jwt_lifetime_too_long" });
   });
+}
+
+/** Claims that were checked, of an assertion whose signature was not. */
+type ReadAssertion = {
+  jws: Jws;
+  issuer: string;
+  checked: ReturnType<typeof checkClientAssertion>;
+  requested: string | undefined;
 };
+
+/** What the assertion proves if it is signed with this key of the signer. */
+function prove(
+  ports: ClientAuthPorts,
+  signer: Signer,
+  key: Jwk,
+  { jws, issuer, checked, requested }: ReadAssertion,
+): Result<Proven, Refused> {
+  if (!ports.verifier.verify(jws, key)) return err({ reason: "signature_invalid" });
+  if (!checked.ok) return err({ reason: "assertion_lives_too_long" });
+  const { audience, jti, expiresAtSeconds } = checked.value;
+  const { kid, typ } = jws.header;
+  const client = signer.client(jws.claims, requested);
+  if (!client.ok) return client;
+  const { clientId, auth, assertionAudience } = client.value;
+  const settings = ports.settings();
+  // STU-D-3: known of a client with a voucher only now.
+  if (assertionAudience !== undefined && audience !== settings.issuer)
+    return err({ reason: "jwt_audience_refused" });
+  // RFC7523-3-14: the `jti` is kept until the assertion has expired on the slowest clock.
+  const endSeconds = expiresAtSeconds + settings.clockSkewSeconds;
+  const single = jti !== undefined && !signer.vouches?.reusable;
+  return ok(
+    defined<Proven>({
+      clientId,
+      method: auth.method,
+      record: client.value,
+      proof: defined<Proof>({ aud: audience, kid, jti, typ }),
+      spends: single ? { kind: "jti_fresh", issuer, jti, expiresAtSeconds: endSeconds } : undefined,
+    }),
+  );
+}
 
 /** PROD-2.3-12: whose keys may verify the assertion, and the client that a valid one proves. */
 type Signer = {
