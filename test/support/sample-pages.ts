@@ -312,23 +312,17 @@ export const ACCOUNT: AccountView = {
   questions: [
     {
       id: "question",
-      formToken: "form-token",
       party: WEB_APP,
       permissions: [{ target: NOTES, sentences: [READ_NOTES, CHANGE_NOTES] }],
-      agents: LOOPBACK.agents,
       minutesLeft: 42,
       untilSeconds: CONSENT.untilSeconds,
-      onItsPage: false,
     },
     {
       id: "question-2",
-      formToken: "form-token",
       party: WEB_APP,
       permissions: [{ target: NOTES, sentences: [CHANGE_NOTES] }],
-      agents: [],
       minutesLeft: 5,
       untilSeconds: CONSENT.untilSeconds,
-      onItsPage: true,
     },
   ],
   allowed: [
@@ -427,8 +421,9 @@ const STORY_EVENTS = [0, 1, 2].flatMap((day): readonly EventView[] => {
     ...([3, 13, 23] as const).map((minutes) => ({ ...booking, kind: "acted" as const, atMs: at(minutes) })),
     ...([33, 43, 53] as const).map((minutes) => ({
       ...booking,
-      kind: "refused" as const,
+      ...{ kind: "refused" as const, refusedFor: "not_allowed" as const },
       atMs: at(minutes),
+      permissions: [{ target: NOTES, sentences: [CHANGE_NOTES] }],
     })),
     { ...web, kind: "token_given", atMs: at(60) },
     ...(day === 2

@@ -1,10 +1,11 @@
 /**
  * The audit trail as a subject reads their own part of it: our own design, over the fields of event.ts. Only the members
- * named here leave an event, so that no token, `jti` or secret, and no reason of the operator's, is shown (PAGE-D-15).
+ * named here leave an event, so that no token, `jti` or secret is shown (PAGE-D-15), and of a reason only its kind.
  */
 import * as v from "valibot";
 import type { EventType } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
+import { POLICY_REASONS } from "../../audit/reasons-of-requests.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import { defined } from "../../result.ts";
 import { parseJson } from "../../spec/rfc8259.ts";
@@ -32,6 +33,9 @@ export type OwnEventKind =
   | "signed_in"
   | "signed_out";
 
+/** Why an agent was refused, as far as its user can make use of it. */
+export type RefusedFor = "not_allowed" | "over" | "sign_in" | "rules" | "faulty";
+
 /** An agent in the chain. `toldBy` is the issuer that told of it; without it, this server authenticated the agent. */
 export type OwnAgent = { id: string; toldBy?: string };
 
@@ -44,6 +48,7 @@ export type OwnEvent = {
   scopes: readonly string[];
   /** The title of a job, in the words of the one that asked for it. */
   title?: string;
+  refusedFor?: RefusedFor;
 };
 
 /** The kind of each type of event that a subject may read. */
@@ -138,8 +143,25 @@ export function readOwnEvent(body: string): OwnEvent | undefined {
     targets: isConsent ? detail.targets : granted === undefined ? [...new Set(asked)] : [granted.aud],
     scopes: (scope ?? "").split(" ").filter((one) => one !== ""),
     title: detail.title,
+    refusedFor: kind === "refused" ? refusedFor(event.reason) : undefined,
   });
 }
+
+/** PAGE-D-36: the reasons of each kind; the other reasons of the policy are its rules, and all else is the request. */
+const REFUSED_FOR: readonly (readonly [kind: RefusedFor, reasons: readonly string[]])[] = [
+  ["not_allowed", ["consent_missing", "unanswered", "job_not_approved", "scope_exceeds_grant"]],
+  [
+    "over",
+    ["ended", "job_ended", "job_expired", "job_exhausted", "refresh_token_ended", "refresh_token_expired"],
+  ],
+  ["over", ["code_expired", "deferral_expired", "subject_token_revoked", "subject_token_consent_gone"]],
+  ["over", ["subject_jwt_expired", "subject_token_expires_too_soon", "facts_changed"]],
+  ["sign_in", ["sign_in_insufficient", "sign_in_too_old", "provider_denies_user", "provider_wants_user"]],
+] satisfies readonly (readonly [RefusedFor, readonly Reason[]])[];
+
+const refusedFor = (reason: string): RefusedFor =>
+  REFUSED_FOR.find(([, reasons]) => reasons.includes(reason))?.[0] ??
+  (Object.hasOwn(POLICY_REASONS, reason) ? "rules" : "faulty");
 
 /** The reasons that tell whether the user or another party decided. */
 const BY_SUBJECT: Reason = "by_subject";

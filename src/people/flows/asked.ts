@@ -197,31 +197,24 @@ const partiesOf = ({ actor, ask }: PendingConsent): Waits["by"] =>
 
 const isRetractable = ({ denied, told }: PendingConsent): boolean => denied === true && told !== true;
 
-/** A question on the account page; `onItsPage`: it asks for more than scopes, which only its own page shows. */
-export type OpenQuestion = Pick<AskedReview, "id" | "offer" | "formToken" | "expiresAtSeconds" | "actor"> & {
-  onItsPage: boolean;
-};
+/** A question on the account page. */
+export type OpenQuestion = Pick<AskedReview, "id" | "offer" | "expiresAtSeconds" | "actor">;
 
 /** DTR-D-13: what this user is asked at present. */
 export async function openQuestions(
   ports: AskedPorts,
-  session: OpenSession,
+  { origin }: OpenSession,
 ): Promise<readonly OpenQuestion[]> {
-  const { origin } = session;
   const asked = await ports.pendingConsents.list(
     userDigest(ports.hash.sha256, origin),
     ports.clock.nowSeconds(),
   );
   const found = await Promise.all(
     asked.map(async (pending): Promise<readonly OpenQuestion[]> => {
-      const { id, actor, decided, closed } = pending;
+      const { id, actor, expiresAtSeconds, decided, closed } = pending;
       if (decided || closed || (await questionOver(ports, pending, origin)) !== undefined) return [];
       const offer = await offerOf(ports, pending, origin);
-      if (!offer.ok) return [];
-      const waits = { about: id, place: { page: "ask", id }, by: partiesOf(pending), session } as const;
-      const { details, job, inJob, kept } = offer.value;
-      const onItsPage = [details, job, inJob, kept].some((more) => more !== undefined);
-      return [{ ...showOffer(ports, waits, offer.value, pending), actor, onItsPage }];
+      return offer.ok ? [{ id, actor, expiresAtSeconds, offer: offer.value }] : [];
     }),
   );
   return found.flat();

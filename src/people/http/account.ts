@@ -160,23 +160,14 @@ function viewOf(ports: BasePorts, account: Account & { problem?: "unconfirmed" }
 /** DTR-D-13 */
 function questionView(
   ports: BasePorts,
-  { clients, session }: Account,
-  { id, formToken, actor, offer, expiresAtSeconds, onItsPage }: OpenQuestion,
+  { clients }: Account,
+  { id, actor, offer, expiresAtSeconds }: OpenQuestion,
 ): QuestionView {
-  const { target, scope, choice } = offer;
-  const { agents: named, policy } = ports.settings();
-  const agents = furtherAgents(policy, target, scope, session).map((one) => shownParty(named, one));
-  const minutesLeft = minutesUntil(ports.clock, expiresAtSeconds);
-  const permissions = choice.at.map(permissionView);
-  const party = partyView(named, clients, { id: actor });
   return {
     id,
-    formToken,
-    party,
-    permissions,
-    agents,
-    minutesLeft,
-    onItsPage,
+    party: partyView(ports.settings().agents, clients, { id: actor }),
+    permissions: offer.choice.at.map(permissionView),
+    minutesLeft: minutesUntil(ports.clock, expiresAtSeconds),
     untilSeconds: endsAt(ports, offer),
   };
 }
@@ -265,13 +256,14 @@ const grantView = (family: Family): AllowedView["goesOn"][number] =>
 
 function eventView({ settings }: BasePorts, { clients }: Account, event: OwnEvent): EventView {
   const { policy, agents: named } = settings();
-  const { kind, timeMs: atMs, agents, targets, scopes, title } = event;
+  const { kind, timeMs: atMs, agents, targets, scopes, title, refusedFor } = event;
   // The names in a refused request are its caller's: only those that the operator knows are shown.
   const shown = kind === "refused" ? targets.filter((name) => policy.targets.has(name)) : targets;
   return defined<EventView>({
     kind,
     atMs,
     title,
+    refusedFor,
     parties: agents.map((agent) => partyView(named, clients, agent)),
     permissions: shown.map((name) => recordedView(policy, name, scopes)),
   });

@@ -1,7 +1,7 @@
 /** What was done in a user's name, by day and within a day by agent, with the way that led to each act. */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { OwnEventKind } from "../audit/own-events.ts";
+import type { OwnEventKind, RefusedFor } from "../audit/own-events.ts";
 import { fact } from "./decision-parts.ts";
 import type { PermissionView } from "./display-names.ts";
 import { isolated, shownId, shownName, targetName } from "./display-names.ts";
@@ -9,7 +9,7 @@ import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf, minuteOf, momentOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
-import { chainLine, partyHeading, partyName } from "./parties.ts";
+import { partyHeading, partyName, passedOn } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type EventView = {
@@ -20,6 +20,8 @@ export type EventView = {
   permissions: readonly PermissionView[];
   /** The title of a job, in the words of its agent. */
   title?: string;
+  /** Why it was refused. */
+  refusedFor?: RefusedFor;
 };
 
 /** What is told apart by a mark and a colour. */
@@ -58,6 +60,24 @@ const SORTS: Record<OwnEventKind, DoneSort> = {
   signed_out: "session",
 };
 
+/** The form for other days; what is wrong with those that were written stands in it. */
+export function chosenDays(
+  { base, firstDay, lastDay }: { base: string; firstDay: string; lastDay: string },
+  problem: Html | undefined,
+  texts: Texts,
+): Html {
+  const wrong = problem && html` aria-invalid="true" aria-describedby="problem"`;
+  const day = (name: string, words: string, value: string): Html =>
+    html`<label><span>${words}</span><input type="date" name="${name}" value="${value}"${wrong}></label>`;
+  const open = problem !== undefined || firstDay !== "" || lastDay !== "" ? html` open` : undefined;
+  return html`<details id="days"${open}><summary>${texts.daysLegend}</summary>
+${problem}
+<form class="days" method="get" action="${base}/account#days">
+${day("from", texts.firstDay, firstDay)}${day("to", texts.lastDay, lastDay)}
+<button>${texts.showDays}</button>
+</form></details>`;
+}
+
 /** The newest day is open, and each other a line. */
 export function days(events: readonly EventView[], texts: Texts): Html {
   const byDay = [...Map.groupBy(events, ({ atMs }) => dayOf(atMs / 1000, texts))];
@@ -89,8 +109,13 @@ function refusalsFolded(events: readonly EventView[], texts: Texts): readonly Ht
   const refusals = entries.filter(({ kind }) => kind === "refused");
   const times = refusals.reduce((sum, one) => sum + one.times.length, 0);
   if (times < 2) return entries.map((one) => entry(one, texts));
-  const folded = html`<li>${sign("refusal")}<details><summary>${texts.refusals(times)}</summary>
-<ul class="events">${refusals.map((one) => entry(one, texts))}</ul></details></li>`;
+  const whys = new Set(refusals.map(({ refusedFor }) => refusedFor));
+  const [wanted, ...others] = new Map(
+    refusals.map(({ permissions: all }) => [JSON.stringify(all), all]),
+  ).values();
+  const folded = html`<li>${sign("refusal")}<div><p>${texts.refusals(times)} ${[...whys].map((why) => whySaid(why, texts))}</p>
+${others.length === 0 ? wanted?.map((one) => html`<p class="hint">${doneWith(one, texts)}</p>`) : undefined}
+<details><summary>${texts.more}</summary><ul class="events">${refusals.map((one) => entry(one, texts))}</ul></details></div></li>`;
   return entries.flatMap((one) => {
     if (one.kind !== "refused") return [entry(one, texts)];
     return one === refusals[0] ? [folded] : [];
@@ -107,12 +132,15 @@ function entriesOf(events: readonly EventView[]): readonly Entry[] {
   );
 }
 
-function entry({ kind, times, parties, permissions, title }: Entry, texts: Texts): Html {
+const whySaid = (why: RefusedFor | undefined, texts: Texts): Html =>
+  why === undefined ? html`` : html`<strong>${texts.refusedFor[why]}</strong> `;
+
+function entry({ kind, times, parties, permissions, title, refusedFor }: Entry, texts: Texts): Html {
   const minutes = [...new Map(times.map((atMs) => [Math.floor(atMs / 60_000), atMs])).values()];
   const told = minutes.map((atMs, index) => html`${index === 0 ? "" : ", "}${minuteOf(atMs, texts)}`);
   const several = minutes.length === times.length ? undefined : ` (${texts.entries(times.length)})`;
   return html`<li>${sign(SORTS[kind])}<div>
-<p><span class="time">${told}${several}</span> ${doneSaid(kind, title, texts)}</p>
+<p><span class="time">${told}${several}</span> ${doneSaid(kind, title, texts)} ${whySaid(refusedFor, texts)}</p>
 ${permissions.map((permission) => html`<p class="hint">${doneWith(permission, texts)}</p>`)}
 ${parties.length > 1 ? details(parties, times, texts) : undefined}
 </div></li>`;
@@ -128,7 +156,7 @@ function doneSaid(kind: OwnEventKind, title: string | undefined, texts: Texts): 
 
 /** The way, and the ids of those behind the names. */
 const details = (parties: readonly ShownParty[], times: readonly number[], texts: Texts): Html =>
-  html`<details><summary>${chainLine(parties, texts)}</summary><dl>
+  html`${passedOn(parties.slice(0, -1), texts)}<details><summary>${texts.more}</summary><dl>
 ${fact(texts.identities, html`<ol>${parties.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>`)}
 ${fact(texts.exactTime, html`${times.map(momentOf).join(", ")}`)}
 </dl></details>`;

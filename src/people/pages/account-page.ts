@@ -2,21 +2,29 @@
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { EventView } from "./account-events.ts";
-import { days } from "./account-events.ts";
+import { chosenDays, days } from "./account-events.ts";
 import type { WeekView } from "./account-week.ts";
 import { weekPart } from "./account-week.ts";
-import { choices, fact, furtherParties, hidden, lasting, signedInAs } from "./decision-parts.ts";
+import { fact, hidden, signedInAs } from "./decision-parts.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
 import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
-import { isolated, shownId, shownName, targetName } from "./display-names.ts";
+import { isolated, shownId, shownName, targetName, targetNames } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import { besideList } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
 import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, besideDisc, partyHeading, partyLines, partyName } from "./parties.ts";
+import {
+  aboutParty,
+  answersFor,
+  besideDisc,
+  partyHeading,
+  partyLines,
+  partyName,
+  partyTitle,
+} from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** What an agent has of the user; what one agent has stands in one card. */
@@ -73,14 +81,11 @@ export type StoppedView = Pick<OwnJobView, "title" | "party"> & {
   open: readonly { target: ShownTarget; untilSeconds: number }[];
 };
 
-/** An open question to the user, which they answer here or on its own page. */
-export type QuestionView = Pick<AllowedView, "id" | "formToken" | "party" | "agents"> & {
-  permissions: readonly PermissionView[];
+/** An open question to the user, which they answer on its own page. */
+export type QuestionView = Pick<AllowedView, "id" | "party" | "permissions"> & {
   minutesLeft: number;
   /** Until when what is allowed lasts. */
   untilSeconds: number;
-  /** It is answered on its own page alone. */
-  onItsPage: boolean;
 };
 
 export type AccountView = {
@@ -123,12 +128,13 @@ ${problemOf(view, "all", texts)}
 <h1>${texts.accountTitle}</h1>
 ${signedInAs(view, `${view.base}/signin?again=1`, texts)}
 ${view.questions.length === 0 ? undefined : asked(view, texts)}
-${view.week && weekPart(view.week, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
 ${stoppedOf(view, texts)}
+<div class="history"><div>
 <h2>${texts.doneHeading}</h2>
-${done(view, texts)}`,
+${done(view, texts)}
+</div>${view.week && html`<div>${weekPart(view.week, texts)}</div>`}</div>`,
     };
   },
 });
@@ -151,7 +157,8 @@ function problemOf({ problem }: AccountView, at: "days" | "all", texts: Texts): 
 // --- jobs -------------------------------------------------------------------------------------------------------
 
 /** JOB-D-3: the title is what the agent calls the work, in quotation marks. PAGE-D-32: its end has the time that is left. */
-function jobPart(job: OwnJobView, label: string, { base, nowSeconds }: AccountView, texts: Texts): Html {
+function jobPart(job: OwnJobView, label: string, view: AccountView, texts: Texts): Html {
+  const { base, nowSeconds } = view;
   const { id, formToken, title, participants, permissions, gone, untilSeconds, beside } = job;
   return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
 <dl>${permissions.map((permission) => permitted(permission, texts))}${listed(
@@ -159,6 +166,7 @@ function jobPart(job: OwnJobView, label: string, { base, nowSeconds }: AccountVi
     participants.map((party) => partyLines(party, texts)),
   )}</dl>
 <p class="hint">${voided(gone, texts)} ${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
+${separate(job, view, texts)}
 <div class="acts"><details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
 <form method="post" action="${base}/account/withdraw">
 ${hidden("token", formToken)}${hidden("job", id)}
@@ -166,6 +174,26 @@ ${hidden("token", formToken)}${hidden("job", id)}
 <button aria-describedby="${label}">${texts.stopJobYes}</button>
 </form></details>
 ${folded([wayTo(job, texts), beside.length === 0 ? undefined : fact(texts.jobBeside, besideList(beside, texts))], texts)}</div></div>`;
+}
+
+/** JOB-D-23: what stands beside the job and outlives it, of its agent and of those that take part, by its targets. */
+function separate(
+  { party, participants, beside }: OwnJobView,
+  view: AccountView,
+  texts: Texts,
+): Html | undefined {
+  const items = [party, ...participants].flatMap((one) => {
+    const standing = view.allowed.filter(
+      ({ party: { id, isHost } }) => id === one.id && isHost === one.isHost,
+    );
+    const all = [...standing.flatMap(({ permissions }) => permissions), ...(one === party ? beside : [])];
+    const targets = new Map(all.map(({ target }) => [JSON.stringify(target), target]));
+    const name = isolated(partyTitle(one, texts));
+    return all.length === 0 ? [] : [html`<li>${name}: ${targetNames([...targets.values()], texts)}</li>`];
+  });
+  return items.length === 0
+    ? undefined
+    : html`<div class="panel"><p class="hint">${texts.alsoSeparate}</p><ul>${items}</ul></div>`;
 }
 
 /** JOB-D-21: a stop is told with what it does not reach at once. */
@@ -186,7 +214,7 @@ function stoppedOf({ stopped, nowSeconds }: AccountView, texts: Texts): Html | u
 
 // --- what is asked ----------------------------------------------------------------------------------------------
 
-/** DTR-D-13: each question with the two buttons of its own page, where the reason and the whole chain stand. */
+/** DTR-D-13: each question leads to its own page, where the reason, the whole chain and a box for each permission stand. */
 const asked = (view: AccountView, texts: Texts): Html =>
   html`<h2>${texts.askedHeading}</h2>
 <ul class="cards">${view.questions.map((question, index) => questionCard(question, index, view, texts))}</ul>`;
@@ -197,20 +225,14 @@ function questionCard(
   { base, nowSeconds }: AccountView,
   texts: Texts,
 ): Html {
-  const { id, formToken, party, permissions, agents, minutesLeft, untilSeconds, onItsPage } = question;
+  const { id, party, permissions, minutesLeft, untilSeconds } = question;
   const label = `asked-${index}`;
-  const page = `${base}/ask?r=${id}`;
-  const form = html`<form method="post" action="${page}">
-${hidden("token", formToken)}${hidden("all", "1")}
-${furtherParties({ agents }, texts)}
-<p class="until">${texts.allOfIt} ${lasting(untilSeconds, nowSeconds, texts)}</p>
-${choices(texts, label)}
-</form>`;
+  const decide = html`<a href="${base}/ask?r=${id}" aria-describedby="${label}">${texts.lookAndDecide}</a>`;
   return html`<li>${named(party, label, texts)}
 ${aboutParty(party, texts)}
 <dl>${permissions.map((one) => permitted(one, texts, texts.asksTo))}</dl>
-<p class="hint">${texts.timeLeft(minutesLeft)} ${link(page, html`${onItsPage ? texts.goOn : texts.more}`)}</p>
-${onItsPage ? undefined : form}</li>`;
+<p class="hint">${texts.lasts(untilOf(untilSeconds, nowSeconds, texts))} ${texts.timeLeft(minutesLeft)}</p>
+<div class="choices ways">${decide}</div></li>`;
 }
 
 // --- what is allowed --------------------------------------------------------------------------------------------
@@ -261,9 +283,7 @@ ${furtherFacts(one, texts)}</div></div>`;
 
 /** PAGE-D-34: a record that gives nothing may be taken back all the same, since what is gone may come back. */
 const voided = (gone: readonly ShownTarget[] | undefined, texts: Texts): Html | undefined =>
-  gone === undefined || gone.length === 0
-    ? undefined
-    : texts.givesNothing(gone.map((one, index) => html`${index === 0 ? "" : ", "}${targetName(one, texts)}`));
+  gone === undefined || gone.length === 0 ? undefined : texts.givesNothing(targetNames(gone, texts));
 
 /** One question, without which nothing is taken back. */
 const takeBack = ({ id, formToken }: AllowedView, label: string, view: AccountView, texts: Texts): Html =>
@@ -371,22 +391,7 @@ function done(view: AccountView, texts: Texts): Html {
   const none = isRefused ? undefined : html`<p>${texts.nothingDone}</p>`;
   const whatIsShown = events.length === 0 ? none : days(events, texts);
   return html`<p class="hint">${texts.doneHint(texts.zone)}</p>
-${chosenDays(view, texts)}
+${chosenDays(view, problemOf(view, "days", texts), texts)}
 ${whatIsShown}
 ${items.length === 0 ? undefined : html`<ul class="choices">${items}</ul>`}`;
-}
-
-function chosenDays(view: AccountView, texts: Texts): Html {
-  const { base, firstDay, lastDay } = view;
-  const problem = problemOf(view, "days", texts);
-  const wrong = problem && html` aria-invalid="true" aria-describedby="problem"`;
-  const day = (name: string, words: string, value: string): Html =>
-    html`<label><span>${words}</span><input type="date" name="${name}" value="${value}"${wrong}></label>`;
-  const open = problem !== undefined || firstDay !== "" || lastDay !== "" ? html` open` : undefined;
-  return html`<details id="days"${open}><summary>${texts.daysLegend}</summary>
-${problem}
-<form class="days" method="get" action="${base}/account#days">
-${day("from", texts.firstDay, firstDay)}${day("to", texts.lastDay, lastDay)}
-<button>${texts.showDays}</button>
-</form></details>`;
 }

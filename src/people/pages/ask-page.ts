@@ -10,11 +10,11 @@ import {
   aboutParty,
   answersFor,
   besideDisc,
-  chain,
   headingName,
   idBeneath,
   partyName,
   partyTitle,
+  passedOn,
   reasonOf,
 } from "./parties.ts";
 import type { Texts } from "./texts.ts";
@@ -37,8 +37,8 @@ export const askPage = (view: AskView): Page => ({
 ${problemOf(view, texts)}
 ${besideDisc(agent, html`<h1>${texts.askHeading(headingName(agent, texts))}</h1>${idBeneath(agent, texts)}`, texts)}
 ${aboutParty(agent, texts)}
-${before.length === 0 ? undefined : chain([...before, agent], texts)}
 ${reasonOf(view.reason, texts)}
+${passedOn(before, texts)}
 ${view.denied ? html`<p><strong>${texts.refusedBefore}</strong></p>` : undefined}
 ${decision(view, waysOf(view), texts, { advice: view.denied ? undefined : texts.askWhy, facts: ownFacts(view, texts) })}`,
     };

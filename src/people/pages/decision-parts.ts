@@ -11,15 +11,7 @@ import { isolated, shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { JobInForceView, JobView } from "./job-part.ts";
-import {
-  briefly,
-  comesWithAllow,
-  inJobPart,
-  jobPart,
-  participants,
-  sentencesOf,
-  takingBack,
-} from "./job-part.ts";
+import { briefly, inJobPart, jobPart, jobTerms, participants, sentencesOf } from "./job-part.ts";
 import { untilOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { partyName, partyTitle } from "./parties.ts";
@@ -83,15 +75,13 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
 ${inJobPart(view, texts)}
-${comesWithAllow(view.job, texts)}
-<p class="hint" id="tick-hint">${view.job?.participants.length ? html`<strong>${texts.services}</strong> · ` : undefined}${view.job?.unasked.length ? texts.tickHintElse : texts.tickHint}</p>
+<p class="hint" id="tick-hint">${view.job?.participants.length ? html`<strong>${texts.services}</strong> ` : undefined}${view.job?.unasked.length ? texts.tickHintElse : texts.tickHint}</p>
 ${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
-${furtherParties(view, texts)}
 ${everything(view, texts)}
 ${own.warning}
-<p class="until">${lasting(view.untilSeconds, view.nowSeconds, texts)} ${takingBack(view.job, texts)}</p>
-${keptPart(view, texts)}
+${furtherParties(view, texts)}
+${terms(view, texts)}
 ${choices(texts)}
 <p class="hint"><strong class="missing">${texts.tickFirst} </strong>${own.advice} ${texts.timeLeft(minutesLeft)}${
     // WCAG-2.2.1-1
@@ -106,15 +96,23 @@ ${fact(texts.scopeNames, html`${shownId(scopesOf(view).join(" "))}`)}
 ${signedInAs(view, again, texts)}`;
 }
 
-/** Until when what is allowed lasts. */
-export const lasting = (untilSeconds: number, nowSeconds: number, texts: Texts): Html =>
-  texts.lasts(html`<strong>${untilOf(untilSeconds, nowSeconds, texts)}</strong>`);
+/** PAGE-D-27, PAGE-D-35: until when it lasts, and all that the click gives or ends beside the boxes, in one place. */
+function terms(view: DecisionView, texts: Texts): Html {
+  const { untilSeconds, nowSeconds, job, kept } = view;
+  const isGiven = kept !== undefined || [...(job?.goOn ?? []), ...(job?.unasked ?? [])].length > 0;
+  const end = texts.lasts(html`<strong>${untilOf(untilSeconds, nowSeconds, texts)}</strong>`);
+  const lasting = html`${end} ${texts.canTakeBack}`;
+  const more = [keptPart(view, texts), ...jobTerms(job, texts)].filter((one) => one !== undefined);
+  return more.length === 0
+    ? html`<p class="until">${lasting}</p>`
+    : html`<div class="${isGiven ? "warning" : "panel"}"><p><strong>${texts.withAllow}</strong></p><ul>${[lasting, ...more].map((one) => html`<li>${one}</li>`)}</ul></div>`;
+}
 
 /** PAGE-D-45: nothing that was given before ends at another time than it did without being told. */
 function keptPart({ kept, untilSeconds, nowSeconds }: DecisionView, texts: Texts): Html | undefined {
   if (kept === undefined) return undefined;
   const before = kept.untilSeconds > untilSeconds ? untilOf(kept.untilSeconds, nowSeconds, texts) : undefined;
-  return html`<p>${texts.keptToo(briefly([kept], texts), before)}</p>`;
+  return texts.keptToo(briefly([kept], texts), before);
 }
 
 /** PAGE-D-6, OIDC-D-9: who is signed in, with the ways to be another user or none. */
@@ -125,7 +123,7 @@ export const signedInAs = (
 ): Html => html`
 <form class="who" method="post" action="${base}/signout">
 ${hidden("token", signOutToken)}
-<p>${texts.signedInAs} ${userName(user)} · <a href="${again}">${texts.notYou}</a> · <button>${texts.signOut}</button></p>
+<p><span>${texts.signedInAs} ${userName(user)}</span> <a href="${again}">${texts.notYou}</a> <button>${texts.signOut}</button></p>
 </form>`;
 
 export const fact = (term: string | Html, what: Html): Html =>
@@ -238,24 +236,19 @@ export const titleOf = ({ problem }: DecisionView, title: string, texts: Texts):
 const NAMED_MAX = 3;
 
 /** That others act further is part of what is asked, so their names are in plain sight; the ids are a click away. */
-export function furtherParties(
-  { agents: all }: Pick<DecisionView, "agents">,
-  texts: Texts,
-): Html | undefined {
+function furtherParties({ agents: all }: DecisionView, texts: Texts): Html | undefined {
   if (all.length === 0) return undefined;
   const titles = all.slice(0, NAMED_MAX).map((one) => partyTitle(one, texts));
   // PAGE-D-27: names of a foreign party's choosing take a bounded place.
   const isLong = titles.join("").length > CHAIN_CHARS_MAX;
   const names = titles.slice(0, isLong ? 0 : NAMED_MAX).map((one) => html`<strong>${isolated(one)}</strong>`);
   const items = all.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
-  return html`<details class="further"><summary>${texts.agentsFurther(names, all.length - names.length)}</summary><ul>${items}</ul></details>`;
+  return html`<details class="panel further"><summary><span>${texts.agentsFurther(names, all.length - names.length)}</span></summary><ul>${items}</ul></details>`;
 }
 
 /**
  * PAGE-D-10: the two buttons are of one size, and one is as near as the other; the style draws the second one as inactive
- * until a permission is ticked, though it works, and answers what is missing. `about` is the id of what they are about, where that is not the page.
+ * until a permission is ticked, though it works, and answers what is missing.
  */
-export function choices({ refuse, allow }: Texts, about?: string): Html {
-  const by = about === undefined ? undefined : html` aria-describedby="${about}"`;
-  return html`<div class="choices"><button name="decision" value="refuse" formnovalidate${by}>${refuse}</button><button name="decision" value="allow"${by}>${allow}</button></div>`;
-}
+const choices = ({ refuse, allow }: Texts): Html =>
+  html`<div class="choices"><button name="decision" value="refuse" formnovalidate>${refuse}</button><button name="decision" value="allow">${allow}</button></div>`;

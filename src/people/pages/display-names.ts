@@ -60,6 +60,9 @@ export function targetName({ title, host, id }: ShownTarget, { language }: Pick<
   return html`${isolated(shownId(inLanguage(title, [language])))}${at}`;
 }
 
+export const targetNames = (targets: readonly ShownTarget[], texts: Pick<Texts, "language">): Html =>
+  html`${targets.map((one, index) => html`${index === 0 ? "" : ", "}${targetName(one, texts)}`)}`;
+
 /** PAGE-D-26: the id stands first, so that no name passes for another person. */
 export function userName({ id, name }: ShownUser): Html {
   const chosen = shownName(name);

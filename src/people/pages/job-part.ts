@@ -2,7 +2,7 @@
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import type { PermissionView, ShownTarget } from "./display-names.ts";
-import { isolated, shownName, targetName } from "./display-names.ts";
+import { isolated, shownName, targetName, targetNames } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { untilOf } from "./language.ts";
@@ -47,32 +47,32 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
     maxTokens === undefined ? undefined : texts.jobTokens(maxTokens),
     maxDepth === undefined ? undefined : texts.jobDepth(maxDepth),
   ].filter((bound) => bound !== undefined);
-  return html`<div class="job"><p class="hint">${texts.jobAsked}</p>
+  return html`<div class="panel"><p class="hint">${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
 <p>${texts.jobOnly} ${bounds.join(" ")}</p>
-${withoutIt(job, texts)}
 </div>`;
 }
 
-/** PAGE-D-35: what rules give in the job that ask no user comes of the click alone, so that it stands apart. */
-export const comesWithAllow = (job: JobView | undefined, texts: Texts): Html | undefined =>
-  job === undefined || job.unasked.length === 0
-    ? undefined
-    : html`<div class="job"><p><strong>${texts.jobUnasked}</strong> ${briefly(job.unasked, texts)}</p></div>`;
+/** What a job brings beside the boxes, a sentence each. */
+export function jobTerms(job: JobView | undefined, texts: Texts): readonly (Html | undefined)[] {
+  if (job === undefined) return [];
+  const { goOn, unasked } = job;
+  return [
+    // JOB-D-16: what cannot be taken back stands beside what can.
+    goOn.length === 0 ? undefined : texts.jobGoesOn(targetNames(goOn, texts)),
+    // PAGE-D-35: what rules give in the job that ask no user comes of the click alone.
+    unasked.length === 0 ? undefined : texts.jobUnasked(briefly(unasked, texts)),
+    withoutIt(job, texts),
+  ];
+}
 
-/** JOB-D-16: what cannot be taken back stands beside what can. */
-export const takingBack = (job: JobView | undefined, texts: Texts): Html =>
-  job === undefined || job.goOn.length === 0
-    ? html`${texts.canTakeBack}`
-    : texts.canTakeBackBut(
-        job.goOn.map((one, index) => html`${index === 0 ? "" : ", "}${targetName(one, texts)}`),
-      );
-
-/** JOB-D-5: the click gives none of it, so that it stands folded. */
+/** JOB-D-5: the click gives none of it, so that where it is stands in plain sight, and what it is folded. */
 function withoutIt({ without, beside }: JobView, texts: Texts): Html | undefined {
-  if (without.length === 0) return besideIt(beside, texts);
+  const all = [...without, ...beside];
+  if (all.length === 0) return undefined;
+  const targets = new Map(all.map(({ target }) => [JSON.stringify(target), target]));
   const more = beside.length === 0 ? undefined : html`<p>${texts.jobBeside}:</p>${besideList(beside, texts)}`;
-  return html`<details><summary>${texts.jobWithout}</summary>${listOf(without, texts)}${more}</details>`;
+  return html`<details><summary><span>${texts.jobWithout(targetNames([...targets.values()], texts))}</span></summary>${without.length === 0 ? undefined : listOf(without, texts)}${more}</details>`;
 }
 
 /** JOB-D-28: it has a title if it is one of ours, and else the server whose it is. */
@@ -88,7 +88,7 @@ export function inJobPart(
   // PAGE-D-32: a page tells one end, which is that of what is given.
   const end =
     endsAtSeconds === untilSeconds ? texts.jobEnds(untilOf(endsAtSeconds, nowSeconds, texts)) : undefined;
-  return html`<div class="job"><p>${issuer === undefined ? texts.inJob : texts.inJobElsewhere}</p>
+  return html`<div class="panel"><p>${issuer === undefined ? texts.inJob : texts.inJobElsewhere}</p>
 <h2>${named}</h2>
 ${end && html`<p>${end}</p>`}
 </div>`;
@@ -107,27 +107,31 @@ export function participants(
   const isShared = job.own !== undefined || job.participants.some(({ may }) => may !== undefined);
   const boxes = job.participants.map(
     (one) =>
-      html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}${partSaid(one, isShared, texts)}${
-        one.unasked.length === 0 ? undefined : part(texts.jobPartUnasked(briefly(one.unasked, texts)))
-      }</span></label>`,
+      html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}</span>${partSaid(one, isShared, texts)}</label>`,
   );
   return html`<fieldset class="parties" aria-describedby="tick-hint"><legend>${texts.jobAgents}</legend>
 ${boxes}
 </fieldset>`;
 }
 
-/** What it gets by rules that ask no user stands beside it, and would contradict that it gets nothing. */
+/** What it gets of the ticks, and then what rules that ask no user give it. */
 function partSaid(
   { may, unasked }: JobView["participants"][number],
   isShared: boolean,
   texts: Texts,
 ): Html | undefined {
-  if (may === undefined) return isShared ? part(html`${texts.jobPartAll}`) : undefined;
-  if (may.length > 0) return part(texts.jobPart(briefly(may, texts)));
-  return unasked.length === 0 ? part(html`${texts.jobPartNone}`) : undefined;
+  const all = isShared ? html`${texts.jobPartAll}` : undefined;
+  const isNone = may?.length === 0;
+  const some = isNone ? undefined : may && texts.jobPart(briefly(may, texts));
+  const beside = texts[isNone ? "jobPartOnly" : "jobPartAlso"];
+  const parts = [
+    may === undefined ? all : some,
+    unasked.length > 0 ? beside(briefly(unasked, texts)) : isNone ? html`${texts.jobPartNone}` : undefined,
+  ].filter((one) => one !== undefined);
+  return parts.length === 0
+    ? undefined
+    : html`<span class="share">${parts.map((one) => html` <span>${one}</span>`)}</span>`;
 }
-
-const part = (what: Html): Html => html` <span class="part">${what}</span>`;
 
 /** In one line. */
 export const briefly = (permissions: readonly PermissionView[], texts: Texts): Html =>
@@ -139,11 +143,6 @@ export const sentencesOf = (sentences: PermissionView["sentences"], texts: Texts
   sentences.map((one) => inLanguage(one, [texts.language])).join("; ");
 
 /** JOB-D-23: what goes on when the job is stopped, and that the operator alone ends it. */
-const besideIt = (beside: readonly PermissionView[], texts: Texts): Html | undefined =>
-  beside.length === 0
-    ? undefined
-    : html`<details><summary>${texts.jobBeside}</summary>${besideList(beside, texts)}</details>`;
-
 export const besideList = (beside: readonly PermissionView[], texts: Texts): Html =>
   html`${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
 

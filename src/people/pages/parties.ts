@@ -117,27 +117,20 @@ export function answersFor(party: ShownParty, texts: Texts): Html | undefined {
 }
 
 /**
- * The way from the user to the agent that acts, as one line; the ids stand elsewhere. Names that would fill the page are
- * counted in it, because some are of another company's choosing.
+ * Those between the user and the agent that acts, each on a line with the server that told of it beneath; the ids stand
+ * elsewhere. Names that would fill the page are counted, because some are of another company's choosing.
  */
-export const chain = (parties: readonly ShownParty[], texts: Texts): Html =>
-  html`<p class="chain" id="way">${texts.wayHere}</p><ol class="chain" aria-describedby="way">${wayItems(parties, texts).map((item) => html`<li>${item}</li>`)}</ol>`;
-
-/** The same where a list may not stand. */
-export const chainLine = (parties: readonly ShownParty[], texts: Texts): Html =>
-  html`${wayItems(parties, texts).map((item, index) => html`${index === 0 ? "" : " › "}${item}`)}`;
-
-function wayItems(parties: readonly ShownParty[], texts: Texts): readonly Html[] {
+export function passedOn(parties: readonly ShownParty[], texts: Texts): Html | undefined {
+  if (parties.length === 0) return undefined;
   const titles = parties.flatMap((party) =>
     [party, party.toldBy].flatMap((one) => (one === undefined ? [] : [partyTitle(one, texts)])),
   );
   const isLong = titles.join("").length > CHAIN_CHARS_MAX;
-  const named = isLong ? parties.slice(-1) : parties;
-  return [
-    html`${texts.you}`,
-    ...(isLong ? [html`${texts.agentsBetween(parties.length - 1)}`] : []),
-    ...named.map((party) => html`${isolated(partyTitle(party, texts))}${toldOf(party, texts)}`),
-  ];
+  const hops = parties.map(
+    (party) => html`<li>${isolated(partyTitle(party, texts))}${toldOf(party, texts)}</li>`,
+  );
+  const items = isLong ? html`<li>${texts.agentsBetween(parties.length)}</li>` : html`${hops}`;
+  return html`<p class="hint">${texts.passedOn}</p><ol class="chain">${items}</ol>`;
 }
 
 /** PAGE-D-37: the disc of a party, and what is said of it beside that. */
@@ -176,7 +169,9 @@ const toneOf = (id: string): number =>
 
 /** NAME-D-2: what another server told of a party was not checked here, and is said to be its word. */
 const toldOf = ({ toldBy }: ShownParty, texts: Texts): Html | undefined =>
-  toldBy === undefined ? undefined : html` (${texts.toldBy(isolated(partyTitle(toldBy, texts)))})`;
+  toldBy === undefined
+    ? undefined
+    : html` <span class="told">(${texts.toldBy(isolated(partyTitle(toldBy, texts)))})</span>`;
 
 function claimedName({ naming }: ShownParty, texts: Texts): string | undefined {
   return naming !== undefined && "claimed" in naming

@@ -22,10 +22,9 @@ export const de: Texts = {
   reasonGiven: (words) => html`Seine Begründung, mit eigenen Worten: „${words}“`,
   operatorSays: (operator, words) => html`${operator} sagt dazu: ${words}`,
   technicalName: "ID:",
-  wayHere: "So kam die Anfrage zu Ihnen:",
+  passedOn: "Weitergegeben von",
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,
   askWhy: "Lehnen Sie ab, wenn Sie unsicher sind.",
-  you: "Sie",
   agentsBetween: (number) => count(number, "Agent", "Agenten"),
   selfRegistered: (date) => `Es hat sich am ${date} selbst registriert; sein Name ist nicht geprüft.`,
   loopback: "Die Antwort geht an diesen Computer. Jedes Programm hier könnte sie lesen.",
@@ -59,8 +58,7 @@ export const de: Texts = {
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
   canTakeBack: "Sie können es jederzeit im Konto zurücknehmen.",
-  canTakeBackBut: (targets) =>
-    html`Sie können es im Konto zurücknehmen, <strong>doch ${targets} kann danach weiterarbeiten</strong>.`,
+  withAllow: "Mit „Erlauben“ gilt außer Ihren Häkchen:",
   timeLeft: (minutes) => `Noch ${inMinutes(minutes)}.`,
   moreTime: "Mehr Zeit",
   details: "Einzelheiten und technische Namen",
@@ -88,7 +86,7 @@ export const de: Texts = {
   asksForOthers: (target) => html`Helfende Agenten möchten bei ${target}`,
   services: "Dienste",
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
-  tickHintElse: "Nur Angekreuztes, und was mit „Erlauben“ kommt.",
+  tickHintElse: "Nur Angekreuztes, und was im letzten Kasten steht.",
   tickFirst: "Kreuzen Sie an, was Sie erlauben.",
   onlyWithin: "Nur in diesem Rahmen:",
   limits: "Nur für das, was Sie hier ankreuzen",
@@ -104,9 +102,8 @@ export const de: Texts = {
   everything: "Alles davon",
   everythingAndAgents: (agents) =>
     `Alles davon, mit ${agents === 1 ? "einem Agenten" : counted(agents, "Agenten", "Agenten")}`,
-  allOfIt: "Erlaubt wird alles davon.",
   agentsFurther: (named, others) =>
-    html`Ohne weitere Rückfrage ${named.length + others === 1 ? "darf" : "dürfen"} dann auch für Sie handeln: ${listed(named, others === 0 ? [] : [named.length === 0 ? counted(others, "Agent", "Agenten") : counted(others, "weiterer Agent", "weitere Agenten")], "und")}.`,
+    html`<span class="hint">${named.length + others === 1 ? "Darf" : "Dürfen"} dann ohne Rückfrage für Sie handeln:</span> ${listed(named, others === 0 ? [] : [named.length === 0 ? counted(others, "Agent", "Agenten") : counted(others, "weiterer Agent", "weitere Agenten")], "und")}`,
   refuse: "Ablehnen",
   allow: "Erlauben",
   signInTitle: "Anmelden",
@@ -118,6 +115,7 @@ export const de: Texts = {
   accountTitle: "Ihr Konto",
   forSupport: "Supportnummer:",
   askedHeading: "Offene Anfragen",
+  lookAndDecide: "Ansehen und entscheiden",
   weekHeading: "Die letzten sieben Tage",
   weekTold: (acts, agents) =>
     `Zugang in Ihrem Namen: ${count(agents, "Agent", "Agenten")}, insgesamt ${acts}-mal.`,
@@ -134,25 +132,29 @@ export const de: Texts = {
   jobAgents: "Agenten, die helfen können",
   jobAlone: "Kein anderer Agent nimmt teil.",
   jobOwn: (what) => `Für sich selbst nur: ${what}. Das Übrige ist für helfende Agenten.`,
-  jobPart: (what) => html`Erhält davon nur: ${what}`,
-  jobPartAll: "Erhält alles Angekreuzte",
-  jobPartNone: "Erhält nichts davon",
-  jobPartUnasked: (what) => html`Mit diesem Häkchen auch: ${what}`,
-  jobUnasked: "Kommt mit „Erlauben“:",
+  jobPart: (what) => html`Erhält höchstens: ${what}.`,
+  jobPartAll: "Erhält alles, was Sie oben ankreuzen.",
+  jobPartNone: "Erhält nichts von dem, was Sie oben ankreuzen.",
+  jobPartAlso: (what) => html`Außerdem: ${what}.`,
+  jobPartOnly: (what) => html`Erhält nur: ${what}.`,
+  jobUnasked: (what) => html`Dazu kommt: ${what}.`,
+  jobGoesOn: (targets) =>
+    html`<strong>${targets} kann danach weiterarbeiten</strong>, auch wenn Sie es zurücknehmen.`,
   jobTokens: (most) =>
     most === 1
-      ? "Zugang dafür gibt es nur ein einziges Mal."
-      : `Zugang dafür gibt es höchstens ${counted(most, "Mal", "Mal")}.`,
+      ? "Zugang dafür gibt es nur ein einziges Mal, und nur für kurze Zeit."
+      : `Zugang dafür gibt es höchstens ${counted(most, "Mal", "Mal")}, jeweils für kurze Zeit.`,
   jobDepth: (most) =>
     most === 1
       ? "Kein anderer Agent darf daran arbeiten."
       : `Höchstens ${counted(most, "Agent", "Agenten")} hintereinander.`,
-  jobWithout: "Auch ohne diesen Auftrag darf es schon:",
+  jobWithout: (targets) => html`Auch ohne diesen Auftrag schon erlaubt: ${targets}`,
   jobBeside: "Was es auch ohne diesen Auftrag und ohne Rückfrage darf",
   jobBesideEnds:
     "Das haben die Betreiber dieses Dienstes so eingestellt, und es endet nicht mit dem Auftrag. Wenden Sie sich an sie, wenn es enden soll.",
   jobUntil: (date) => `Endet von selbst am ${date}.`,
   jobEnds: (when) => html`Endet von selbst: ${when}.`,
+  alsoSeparate: "Unabhängig davon erlaubt; das Stoppen ändert daran nichts:",
   stoppedHeading: "Gerade gestoppt",
   stopped: "Er ist beendet, und für ihn gibt es keinen Zugang mehr.",
   stillAccepted: (target, until) =>
@@ -198,6 +200,13 @@ export const de: Texts = {
       ? "Nach Agenten, das Neueste zuerst. Alle Zeiten in UTC."
       : `Nach Agenten, das Neueste zuerst. Zeiten von ${zone}.`,
   entries: (number) => count(number, "Eintrag", "Einträge"),
+  refusedFor: {
+    not_allowed: "Das haben Sie nicht erlaubt.",
+    over: "Ihre Erlaubnis galt nicht mehr.",
+    sign_in: "Dafür müssten Sie sich neu anmelden.",
+    rules: "Die Regeln dieses Dienstes lassen es nicht zu.",
+    faulty: "Die Anfrage war nicht in Ordnung.",
+  },
   refusals: (times) => `Wollte in Ihrem Namen handeln und wurde ${times}-mal abgelehnt.`,
   nothingDone: "Es ist nichts verzeichnet.",
   daysLegend: "Bestimmte Tage zeigen",

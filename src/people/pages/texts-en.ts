@@ -1,5 +1,5 @@
 /** The texts of the pages in English. Names and hosts come in as markup, inside `bdi`; a title is plain text. */
-import type { OwnEventKind } from "../audit/own-events.ts";
+import type { OwnEventKind, RefusedFor } from "../audit/own-events.ts";
 import type { Problem } from "../flows/decision.ts";
 import type { NoticeKind } from "../flows/outcome.ts";
 import type { Html } from "./html.ts";
@@ -32,11 +32,10 @@ export const en = {
   /** What the operator says of it. */
   operatorSays: (operator: Html, words: Html) => html`${operator} says: ${words}`,
   technicalName: "Id:",
-  wayHere: "How this request reached you:",
+  /** Before those between the user and the agent. */
+  passedOn: "Passed on to it by",
   askHeading: (agent: Html) => html`${agent} asks to act for you`,
   askWhy: "If you do not know why it asks, refuse.",
-  /** The first of the chain of those who act for the user. */
-  you: "you",
   agentsBetween: (number: number) => count(number, "agent"),
   selfRegistered: (date: string) => `It registered itself on ${date}, and its name was not checked.`,
   loopback: "The answer goes to this computer, where any program could receive it.",
@@ -69,9 +68,9 @@ export const en = {
   refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",
   signedInAs: "Signed in as",
   notYou: "Not you?",
-  canTakeBack: "You can take this back at any time in your account.",
-  canTakeBackBut: (targets: readonly Html[]) =>
-    html`You can take this back in your account, <strong>but ${targets} may go on after that</strong>.`,
+  canTakeBack: "You can take it back in your account at any time.",
+  /** Above what the click does beside the boxes. */
+  withAllow: "With “Allow”, apart from your ticks:",
   timeLeft: (minutes: number) => `${count(minutes, "minute")} left.`,
   moreTime: "More time",
   details: "Details and technical names",
@@ -103,7 +102,7 @@ export const en = {
   services: "Services",
   tickHint: "Only what you tick is allowed.",
   /** Where something is given by the click alone. */
-  tickHintElse: "Only what you tick and what comes with “Allow”.",
+  tickHintElse: "Only what you tick, and what the last box lists.",
   /** Beneath the buttons, as long as nothing is ticked. */
   tickFirst: "Tick what you allow.",
   /** Before an object that limits a permission. */
@@ -122,9 +121,8 @@ export const en = {
   no: "no",
   everything: "Everything above",
   everythingAndAgents: (agents: number) => `Everything above, with ${count(agents, "agent")}`,
-  allOfIt: "Allows all of it.",
   agentsFurther: (named: readonly Html[], others: number) =>
-    html`${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")} may then act for you too, without asking you again.`,
+    html`<span class="hint">May then act for you too, without asking again:</span> ${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")}`,
   refuse: "Refuse",
   allow: "Allow",
   signInTitle: "Sign in",
@@ -137,6 +135,7 @@ export const en = {
   /** Before the id of the request. */
   forSupport: "Number for support:",
   askedHeading: "What you are asked",
+  lookAndDecide: "Look at it and decide",
   weekHeading: "The last seven days",
   weekTold: (acts: number, agents: number) =>
     `${count(agents, "agent")} got access in your name, ${count(acts, "time")} in all.`,
@@ -153,25 +152,31 @@ export const en = {
   jobAgents: "Agents that may help",
   jobAlone: "No other agent may take part.",
   jobOwn: (what: string) => `For itself it asks only to: ${what}. The rest is for agents that help it.`,
-  jobPart: (what: Html) => html`Of that it gets only: ${what}`,
-  jobPartAll: "Gets all that you tick above",
-  jobPartNone: "Gets nothing of what you tick above",
-  jobPartUnasked: (what: Html) => html`Ticking this also gives it: ${what}`,
-  jobUnasked: "Comes with “Allow”:",
+  jobPart: (what: Html) => html`Gets at most: ${what}.`,
+  jobPartAll: "Gets all that you tick above.",
+  jobPartNone: "Gets nothing of what you tick above.",
+  /** What rules that ask no user give it, beside its part of the ticks or without one. */
+  jobPartAlso: (what: Html) => html`Also: ${what}.`,
+  jobPartOnly: (what: Html) => html`Gets only: ${what}.`,
+  jobUnasked: (what: Html) => html`It also gets: ${what}.`,
+  jobGoesOn: (targets: Html) =>
+    html`<strong>${targets} may go on after that</strong>, even if you take it back.`,
   jobTokens: (most: number) =>
     most === 1
-      ? "Access for it may be fetched once, and not again."
-      : `Access for it may be fetched at most ${count(most, "time")}.`,
+      ? "Access is given only once, for a short time."
+      : `Access is given at most ${count(most, "time")}, for a short time each.`,
   jobDepth: (most: number) =>
     most === 1
       ? "It may not be passed on to another agent."
       : `It may pass through at most ${most} agents in a row.`,
-  jobWithout: "Even without this job it may already:",
+  jobWithout: (targets: Html) => html`Even without this job it may act at ${targets}`,
   jobBeside: "What it may do without this job, without asking you",
   jobBesideEnds:
     "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
   jobUntil: (date: string) => `Ends by itself on ${date}.`,
   jobEnds: (when: Html) => html`Ends by itself: ${when}.`,
+  /** Beside a job, before what its end does not reach. */
+  alsoSeparate: "Also allowed separately. Stopping the job does not end it:",
   stoppedHeading: "Just stopped",
   stopped: "It is over, and nothing more is given for it.",
   stillAccepted: (target: Html, until: Html) => html`${target} may accept what it has until ${until}.`,
@@ -186,7 +191,7 @@ export const en = {
   mayAt: (target: Html) => html`At ${target} it may`,
   allowedSince: "Allowed since",
   allowedUntil: (when: Html) => html`Lasts until ${when}.`,
-  givesNothing: (targets: readonly Html[]) =>
+  givesNothing: (targets: Html) =>
     html`Gives nothing at present, because this is no longer offered here: ${targets}.`,
   untilTakenBack: "Lasts until you take it back.",
   lastUsed: (when: Html) => html`Last used: ${when}.`,
@@ -219,6 +224,14 @@ export const en = {
       ? "By agent, the newest first. Times are UTC."
       : `By agent, the newest first. Times are those of ${zone}.`,
   entries: (number: number) => (number === 1 ? "one entry" : `${number} entries`),
+  /** After a refusal. */
+  refusedFor: {
+    not_allowed: "You have not allowed that.",
+    over: "What you had allowed was over.",
+    sign_in: "You would have to sign in again for it.",
+    rules: "The rules of this service do not permit it.",
+    faulty: "Its request was not in order.",
+  } satisfies Record<RefusedFor, string>,
   refusals: (times: number) => `Wanted to act in your name, and was refused ${count(times, "time")}.`,
   nothingDone: "Nothing is on record.",
   daysLegend: "Show certain days",

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventType } from "../../../src/audit/event.ts";
+import type { Reason } from "../../../src/audit/reasons.ts";
 import { readOwnEvent, readUse } from "../../../src/people/audit/own-events.ts";
 
 const bodyOf = (type: EventType): string =>
@@ -43,4 +44,19 @@ for (const [name, asked, kind] of ASKED)
   test(`AUDIT-D-13 on the account page a request that ${name}`, () => {
     const body = { ...JSON.parse(bodyOf("token_exchange.denied")), policy: { asked }, granted: undefined };
     assert.equal(readOwnEvent(JSON.stringify(body))?.kind, kind);
+  });
+
+const WHYS = [
+  ["consent_missing", "not_allowed"],
+  ["job_ended", "over"],
+  ["subject_token_revoked", "over"],
+  ["sign_in_insufficient", "sign_in"],
+  ["no_rule", "rules"],
+  ["grant_type_missing", "faulty"],
+] as const satisfies readonly (readonly [Reason, unknown])[];
+for (const [reason, why] of WHYS)
+  test(`PAGE-D-36 the user reads of a refusal for ${reason} that it was ${why}, and of what was given no reason`, () => {
+    const read = (type: EventType) => readOwnEvent(JSON.stringify({ ...JSON.parse(bodyOf(type)), reason }));
+    assert.equal(read("token_exchange.denied")?.refusedFor, why);
+    assert.equal(read("token.issued")?.refusedFor, undefined);
   });

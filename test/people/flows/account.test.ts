@@ -238,10 +238,10 @@ test("HTTP-D-59, PAGE-D-15, PAGE-D-31 what was done in the name of a user is sho
   const order = [
     // By agent, and of each the newest first.
     `${filing} ×`,
-    `Wanted to act in your name, and was refused. At Notes (notes.example) you › Web app › filing (td.example)`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes you › sorting (td.example) › filing (td.example)`,
+    `Wanted to act in your name, and was refused. The rules of this service do not permit it. At Notes (notes.example) Passed on to it by Web app Details`,
+    `Acted in your name. At Desk (desk.example): read your notes; change your notes Passed on to it by sorting (td.example) Details`,
     `${sorting} »`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes you › Web app › sorting (td.example)`,
+    `Acted in your name. At Desk (desk.example): read your notes; change your notes Passed on to it by Web app Details`,
     "Web app Id: web-app ›",
     "Received access to what you allowed. At Notes (notes.example)",
     "You gave it permission.",

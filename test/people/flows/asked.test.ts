@@ -161,7 +161,7 @@ test("HTTP-D-49, PAGE-D-25, RFC8693-4.1-5 the page names every actor between the
   const refused = await ask({ path: "agents/booking", target: "https://api.example", own });
   const next = await browser.get(linkIn(refused));
   const shown = shownBy(next.text);
-  assert.ok(shown.includes("you planner (td.example) booking (td.example) "), shown);
+  assert.ok(shown.includes("Passed on to it by planner (td.example) "), shown);
   assert.ok(shown.includes(`by id ${PLANNER} ${workload("agents/booking")} `), shown);
   assert.match(shown, /At https:\/\/api\.example \(api\.example\) it asks to trips\.read trips\.book/);
   await browser.decide(next);

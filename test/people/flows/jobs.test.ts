@@ -110,7 +110,7 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
     "trips.book",
     "Lasts until today",
     `Agents that may help Bbooking (td.example) Id: ${BOOKING}`,
-    "Access for it may be fetched at most 20 times",
+    "Access is given at most 20 times, for a short time each.",
     "It may pass through at most 2 agents in a row",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
@@ -211,7 +211,10 @@ test("JOB-D-4, JOB-D-5 the page of a job says what its agent may do without it, 
   const asked = { user: "tess", scope: "trips.book" };
   const { page } = await pageOf(await asking({ title: "book" }, asked), "tess");
   const shown = shownBy(page.text);
-  assert.match(shown, /Even without this job it may already: the booking agent: read your trips/);
+  assert.match(
+    shown,
+    /Even without this job it may act at the booking agent the booking agent: read your trips/,
+  );
   const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
   assert.ok(!shownBy(none.text).includes("Without this job"));
   assert.notEqual(linkIn(await asking({ title: "read" }, { user: "tess", scope: "trips.read" })), "");
@@ -272,14 +275,14 @@ test("JOB-D-5 the page says that no other agent may take part, and what a rule g
     await asking({ title: "w", targets, scopes: ["trips.read", "trips.book"] }, asked),
     "rita",
   );
-  assert.match(shownBy(page.text), /Comes with “Allow”: .*trips\.read/);
+  assert.match(shownBy(page.text), /It also gets: .*trips\.read/);
 });
 
 test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent goes on without job and consent, and who ends that", async () => {
   const asked = { user: "rita", path: "crew/weather", scope: "trips.book" };
   const { browser, page } = await pageOf(await asking({ title: "Watch the weather" }, asked), "rita");
   const words =
-    /What it may do without this job, without asking you .*api\.example.* trips\.read The operator of this service set that up, and it does not end with the job\./;
+    /What it may do without this job, without asking you:? .*api\.example.* trips\.read The operator of this service set that up, and it does not end with the job\./;
   assert.match(shownBy(page.text), words);
   await browser.decide(page);
   assert.match(shownBy((await browser.get("/account")).text), words);

@@ -151,14 +151,14 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
     "asks to act for you Id: spiffe://td.example/agents/booking",
     "Example Corporation says: Books what you chose. ",
     "Who answers for it Travel desk, travel@example.com",
-    "How this request reached you: you planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) Booking agent",
+    "Passed on to it by planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) ",
     "Who works for whom, by id spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (according to as.partner.example) Booking agent (spiffe://td.example/agents/booking)",
-    "Signed in as alice@company.example (Alice Example) · Not you?",
+    "Signed in as alice@company.example (Alice Example) Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
     "Lasts until February 19, 2027",
-    "You can take this back at any time in your account.",
-    "sorting (td.example) may then act for you too, without asking you again. spiffe://td.example/agents/sorting",
+    "You can take it back in your account at any time.",
+    "May then act for you too, without asking again: sorting (td.example) spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -230,7 +230,7 @@ test("PAGE-D-6 the page says who asks, by what it is known, where the answer goe
   for (const part of [
     "claude.ai asks for access",
     "It calls itself “Claude”.",
-    "Signed in as alice@company.example (Alice Example) · Not you?",
+    "Signed in as alice@company.example (Alice Example) Not you?",
     "The answer goes to claude.ai",
     "At Notes (notes.example) it asks to",
     "read your notes",
@@ -387,7 +387,7 @@ const toldIn = (fields: Omit<Detail, "type">): readonly string[] =>
       ],
     });
     return (
-      /(?:Payments|Zahlungen):.*?(?= sorting| Ohne)/.exec(
+      /(?:Payments|Zahlungen):.*?(?= Everything| May| Alles| Darf)/.exec(
         shownBy(writtenIn(texts, page)).replace(/\s/g, " "),
       )?.[0] ?? ""
     );
@@ -448,7 +448,7 @@ test("RAR-D-9 an object that limits several permissions, or none that is shown, 
   for (const governs of [["trips.read", "trips.book"], [], ["trips.other"]]) {
     const at = [{ ...own, limits: [{ box: "0", type: "budget", governs, detail }] }];
     const shown = shownBy(english(askPage({ ...ASK, at })));
-    assert.match(shown, /which your company pays Only within: Budget sorting \(td\.example\) may then act/);
+    assert.match(shown, /which your company pays Only within: Budget Everything above /);
   }
 });
 
@@ -464,25 +464,36 @@ test("PAGE-D-35 at a target of whose permissions the one that asks gets a part, 
 
 test("PAGE-D-6, PAGE-D-45 agents that may act further are named in plain sight, three at most, and counted where names are long", () => {
   const told = (agents: readonly ShownParty[], language = 0): string =>
-    /(?<=<summary>)(?=<strong>|\d|Ohne).*?(?=<\/summary>)/
+    /(?<=<details class="panel further"><summary>).*?(?=<\/summary>)/
       .exec(writtenIn(LANGUAGES[language] ?? assert.fail(), askPage({ ...ASK, agents })))?.[0]
       .replaceAll(/<[^>]*>/g, "") ?? "";
   const of = (...titles: string[]) => titles.map((title) => named(`id-${title}`, title));
-  assert.equal(told(of("Crew")), "Crew may then act for you too, without asking you again.");
-  assert.equal(
-    told(of("A", "B", "C", "D")),
-    "A, B, C and 1 other agent may then act for you too, without asking you again.",
-  );
-  assert.equal(told(of("A", "B"), 1), "Ohne weitere Rückfrage dürfen dann auch für Sie handeln: A und B.");
+  const first = "May then act for you too, without asking again:";
+  assert.equal(told(of("Crew")), `${first} Crew`);
+  assert.equal(told(of("A", "B", "C", "D")), `${first} A, B, C and 1 other agent`);
+  assert.equal(told(of("A", "B"), 1), "Dürfen dann ohne Rückfrage für Sie handeln: A und B");
   const long = { id: `spiffe://${"td.".repeat(80)}example/agent` };
-  assert.match(told([long, long]), /^2 agents may then act/);
-  assert.match(told([{ id: "spiffe://td.example/crew/*" }]), /^crew\/\* \(td\.example\) may/);
+  assert.equal(told([long, long]), `${first} 2 agents`);
+  assert.equal(told([{ id: "spiffe://td.example/crew/*" }]), `${first} crew/* (td.example)`);
 });
 
-test("JOB-D-16, PAGE-D-35 what goes on at a partner stands beside what can be taken back, and what comes with the click in a block of its own", () => {
+test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings beside the ticks stands in one box right above the buttons, each in a sentence", () => {
+  const shown = legendsOf("consent-bounded").replaceAll(/\s+/g, " ");
+  assert.match(shown, /Services Only what you tick, and what the last box lists\. /);
+  assert.match(
+    shown,
+    /Everything above, with 1 agent With “Allow”, apart from your ticks: Lasts until .* You can take it back in your account at any time\. Partner \(as\.partner\.example\) may go on after that, even if you take it back\. It also gets: Weather \(weather\.example\): read the weather\. Even without this job it may act at Notes \(notes\.example\), Weather \(weather\.example\) .* Refuse Allow/,
+  );
+});
+
+test("PAGE-D-35 what an agent gets beside its share of the ticks begins with Also, and what it gets without a share says that it is all", () => {
+  const shown = legendsOf("ask-job-three").replaceAll(/\s+/g, " ");
+  assert.match(shown, /booking Gets all that you tick above\. /);
+  assert.match(shown, /sorting Gets at most: Trips \(api\.example\): read your trips\. TD/);
+  assert.match(shown, /desk Gets only: Notes \(notes\.example\): read your notes\. Everything/);
   assert.match(
     legendsOf("consent-bounded").replaceAll(/\s+/g, " "),
-    /Comes with “Allow”: Weather \(weather\.example\): read the weather Services · Only what you tick and what comes with “Allow”\. .*You can take this back in your account, but Partner \(as\.partner\.example\) may go on after that/,
+    /read your trips\. Also: Notes \(notes\.example\): read your notes\. /,
   );
 });
 
@@ -565,12 +576,23 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   assert.ok(!second.includes('name="job"'));
 });
 
+test("JOB-D-23, PAGE-D-36 the card of a job says where its agents may act beside it, and says nothing where they may not", () => {
+  const told = /Also allowed separately\. Stopping the job does not end it: (.*?) Stop this job/;
+  assert.equal(
+    told.exec(legendsOf("account-story").replaceAll(/\s+/g, " "))?.[1],
+    "Planner: Weather (weather.example) Booking agent: Trips (api.example)",
+  );
+  const jobs = ACCOUNT.jobs.map((job) => ({ ...job, beside: [] }));
+  assert.doesNotMatch(shownBy(english(accountPage({ ...ACCOUNT, jobs, allowed: [] }))), /Also allowed/);
+});
+
 test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a single one is told as it is; what is alike is one line with its times", () => {
   const at = (hour: number, kind: EventView["kind"]): EventView => ({
     kind,
     atMs: Date.UTC(2026, 10, 22, hour),
     parties: [named("planner", "Planner")],
     permissions: [],
+    ...(kind === "refused" && { refusedFor: "not_allowed" }),
   });
   const told = (events: readonly EventView[]): string =>
     shownBy(english(accountPage({ ...ACCOUNT, zone: "UTC", events }))).replace(
@@ -579,7 +601,7 @@ test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a si
     );
   assert.match(
     told([at(9, "refused"), at(8, "acted"), at(7, "refused")]),
-    /^× Wanted to act in your name, and was refused 2 times\. × 09:00 , 07:00 Wanted .* » 08:00 Acted/,
+    /^× Wanted to act in your name, and was refused 2 times\. You have not allowed that\. Details × 09:00 , 07:00 Wanted .* » 08:00 Acted/,
   );
   assert.match(told([at(8, "acted"), at(7, "refused")]), /^» 08:00 Acted in your name\. × 07:00 Wanted/);
 });
@@ -660,11 +682,14 @@ test("PAGE-D-35 the box that takes all says that it takes the further agents too
   assert.equal(wordsOf("ask"), "Everything above");
 });
 
-test("PAGE-D-32 a question that is answered on the account page says there until when the answer lasts", () => {
-  const [card = ""] =
-    /<form method="post" action="[^"]*\/ask\?r=question">.*?<\/form>/s.exec(english(accountPage(ACCOUNT))) ??
-    [];
-  assert.match(card.replaceAll(/<[^>]*>/g, ""), /Allows all of it. Lasts until February 19, 2027\./);
+test("DTR-D-13, PAGE-D-32 a question on the account page says what it asks, until when the answer would last, and leads to its own page", () => {
+  const page = english(accountPage(ACCOUNT));
+  assert.match(
+    shownBy(page),
+    /At Notes \(notes\.example\) it asks to read your notes change your notes, which your team can read Lasts until February 19, 2027 \. 42 minutes left\. Look at it and decide/,
+  );
+  assert.match(page, /<a href="https:\/\/as\.example\/ask\?r=question" aria-describedby="asked-0">/);
+  assert.doesNotMatch(page, /name="decision"/);
 });
 
 test("REFRESH-D-7 what may have been stolen stands before all else that is allowed", () => {
@@ -680,11 +705,9 @@ test("REFRESH-D-7 what may have been stolen stands before all else that is allow
 
 test("JOB-D-5 what the agent may do without the job is told, folded, since the click gives none of it", () => {
   const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
-  const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
+  const [folded = ""] = /<details><summary><span>Even without this job.*?<\/details>/s.exec(shown) ?? [];
   assert.match(folded, /read your notes.*without asking you:/s);
-  const beside = shown.replace(folded, "");
-  assert.match(beside, /Comes with “Allow”:.*read the weather/s);
-  assert.match(beside, /Only what you tick and what comes with “Allow”\./);
+  assert.match(shown.replace(folded, ""), /It also gets: .*read the weather/s);
 });
 
 test("PAGE-D-31 days that are turned are told at their fields, and nothing about what is on record", () => {
@@ -724,9 +747,9 @@ test("PAGE-D-17 a small number of accesses is spelled out in German, in the sing
   assert.deepEqual(
     [1, 3, 20].map((most) => german.jobTokens(most)),
     [
-      "Zugang dafür gibt es nur ein einziges Mal.",
-      "Zugang dafür gibt es höchstens drei Mal.",
-      "Zugang dafür gibt es höchstens 20 Mal.",
+      "Zugang dafür gibt es nur ein einziges Mal, und nur für kurze Zeit.",
+      "Zugang dafür gibt es höchstens drei Mal, jeweils für kurze Zeit.",
+      "Zugang dafür gibt es höchstens 20 Mal, jeweils für kurze Zeit.",
     ],
   );
 });
