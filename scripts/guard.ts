@@ -1,17 +1,23 @@
-/** Ends the programs that this process started when it ends itself, also by a signal that no program can catch. */
+/**
+ * Ends the programs that this process started, and removes the folders that it made, when it ends itself, also by a signal
+ * that no program can catch.
+ */
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 
-/** Told by lines which programs run; its input ends with the process that has the other end. */
+/** Told by lines which programs run, and which folders are there; its input ends with the process that has the other end. */
 const SCRIPT = `
 pids=" "
-while read -r how pid; do
-  case $how in
-    +) pids="$pids$pid " ;;
-    -) case $pids in *" $pid "*) pids="\${pids%%" $pid "*} \${pids#*" $pid "}" ;; esac ;;
+while IFS= read -r line; do
+  what=\${line#? }
+  case $line in
+    "+ "*) pids="$pids$what " ;;
+    "- "*) case $pids in *" $what "*) pids="\${pids%%" $what "*} \${pids#*" $what "}" ;; esac ;;
+    "/ "*) set -- "$@" "$what" ;;
   esac
 done
 for pid in $pids; do kill -KILL "$pid"; done
+for folder; do rm -rf -- "$folder" || { sleep 1; rm -rf -- "$folder"; }; done
 `;
 
 let guard: ChildProcess | undefined;
@@ -30,12 +36,22 @@ function startGuard(): ChildProcess {
   return started;
 }
 
+function tell(how: "+" | "-" | "/", what: number | string): void {
+  guard ??= startGuard();
+  guard.stdin?.write(`${how} ${what}\n`);
+}
+
 /** The program, which ends with this process at the latest. */
 export function endsWithThis<Child extends ChildProcess>(child: Child): Child {
-  guard ??= startGuard();
-  const tell = (how: "+" | "-"): void => void guard?.stdin?.write(`${how} ${child.pid}\n`);
-  if (child.pid === undefined) return child;
-  tell("+");
-  child.once("exit", () => tell("-"));
+  const { pid } = child;
+  if (pid === undefined) return child;
+  tell("+", pid);
+  child.once("exit", () => tell("-", pid));
   return child;
+}
+
+/** The folder, with a path of its own and no line break in it, which is removed with this process at the latest. */
+export function removedWithThis(folder: string): string {
+  tell("/", folder);
+  return folder;
 }

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { existsSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { freePorts } from "../../scripts/server-process.ts";
 import { until } from "../support/until.ts";
@@ -17,10 +20,12 @@ test("a port that was drawn is held, so that no other process draws it", async (
   }
 });
 
-test("a program ends with the process that started it, also where that is killed", async () => {
+test("a program ends, and a folder is removed, with the process that started and made it, also where that is killed", async () => {
+  const folder = mkdtempSync(join(tmpdir(), " mandate 'kept' \\ "));
   const guard = JSON.stringify(import.meta.resolve("../../scripts/guard.ts"));
   const text = `
-    const { endsWithThis } = await import(${guard});
+    const { endsWithThis, removedWithThis } = await import(${guard});
+    removedWithThis(${JSON.stringify(folder)});
     const { spawn } = await import("node:child_process");
     const [over, left] = [spawn("sleep", ["0"]), spawn("sleep", ["600"])].map(endsWithThis);
     over.once("exit", () => console.log(left.pid));`;
@@ -34,4 +39,5 @@ test("a program ends with the process that started it, also where that is killed
   assert.ok(runs());
   parent.kill("SIGKILL");
   await until(() => !runs(), "the program ends");
+  await until(() => !existsSync(folder), "the folder is removed");
 });

@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { brotliDecompressSync } from "node:zlib";
-import { endsWithThis } from "../../scripts/guard.ts";
+import { endsWithThis, removedWithThis } from "../../scripts/guard.ts";
 
 const CACHE = join(import.meta.dirname, "../../node_modules/.cache");
 const START_MS = 120_000;
@@ -61,7 +61,7 @@ export async function startChromium(hosts: Record<string, number>): Promise<Chro
   }
   const program = unpack();
   if (program === undefined) return { missing: "the package @sparticuz/chromium is not installed" };
-  const profile = mkdtempSync(join(tmpdir(), "mandate-browser-"));
+  const profile = removedWithThis(mkdtempSync(join(tmpdir(), "mandate-browser-")));
   const rules = Object.entries(hosts).map(([host, port]) => `MAP ${host} 127.0.0.1:${port}`);
   const flags = [
     "--headless=shell",

@@ -15,6 +15,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { removedWithThis } from "../../scripts/guard.ts";
 
 /** Names the folder of a run, where what many tests copy is kept. */
 export const SHARED_FOLDER = "MANDATE_TEST_FOLDER";
@@ -98,7 +99,7 @@ function makeFolder(parent: string): string | undefined {
   try {
     const { bavail, bsize } = statfsSync(parent);
     if (parent === MEMORY && bavail * bsize < MEMORY_BYTES_MIN) return undefined;
-    made = mkdtempSync(join(parent, "mandate-run-"));
+    made = removedWithThis(mkdtempSync(join(parent, "mandate-run-")));
     // PostgreSQL runs as another user.
     chmodSync(made, 0o755);
     const script = join(made, "runs");

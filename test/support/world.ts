@@ -9,6 +9,7 @@ import { setClock } from "../../scripts/clock-file.ts";
 import type { JwtSvidInput, TrustDomain } from "../../scripts/dev-keys.ts";
 import { bundle, loadTrustDomain, mintJwtSvid } from "../../scripts/dev-keys.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
+import { removedWithThis } from "../../scripts/guard.ts";
 import type { Answer, Form, Sent } from "../../scripts/http-client.ts";
 import { claimsOf, postForm, send } from "../../scripts/http-client.ts";
 import type { RunningIdp } from "../../scripts/idp.ts";
@@ -140,7 +141,7 @@ export async function makeSurroundings(
   { host = HOST, idp: idpSettings = {}, postgres, files = {} }: WorldOptions = {},
 ): Promise<Surroundings> {
   const issuer = `https://${host}`;
-  const parent = mkdtempSync(join(tmpdir(), "mandate test "));
+  const parent = removedWithThis(mkdtempSync(join(tmpdir(), "mandate test ")));
   const folder = join(parent, "data");
   const [idpPort = 0] = await freePorts(1);
   await copyProfile(host, folder);

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { until } from "../../../test/support/until.ts";
-import { endsWithThis } from "../../guard.ts";
+import { endsWithThis, removedWithThis } from "../../guard.ts";
 import { freePorts } from "../../server-process.ts";
 
 const PROGRAMS = process.env.MANDATE_TRIAL_POSTGRES ?? "/usr/lib/postgresql/15/bin";
@@ -64,7 +64,7 @@ export type Cluster = {
 };
 
 export async function startCluster(isSynchronous: boolean): Promise<Cluster> {
-  const folder = mkdtempSync(join(tmpdir(), "mandate-patroni-"));
+  const folder = removedWithThis(mkdtempSync(join(tmpdir(), "mandate-patroni-")));
   const isRoot = process.getuid?.() === 0;
   const own = (path: string): void => {
     if (isRoot) chownSync(path, UNPRIVILEGED, UNPRIVILEGED);
@@ -118,7 +118,8 @@ export async function startCluster(isSynchronous: boolean): Promise<Cluster> {
           superuser: { username: "postgres", password: "of-the-trial" },
           replication: { username: "replicator", password: "of-the-trial" },
         },
-        parameters: { unix_socket_directories: folder },
+        // The default is shared memory of the system, which outlives a server that is killed.
+        parameters: { unix_socket_directories: folder, dynamic_shared_memory_type: "mmap" },
         pg_hba: [
           "local all all trust",
           "host all all 127.0.0.1/32 trust",
