@@ -2,7 +2,7 @@
 import type { Replication } from "./store.ts";
 
 const LOSES =
-  "a failover may lose the last moment, which ends all that was issued: set synchronous_standby_names to keep it";
+  "a failover may lose the last moment, and then all that was issued is ended and nothing is answered for minutes: set synchronous_standby_names to keep it";
 
 export function describeReplication({ waitsFor, standbys }: Replication): {
   isWarning: boolean;
