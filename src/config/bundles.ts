@@ -5,23 +5,26 @@ import { describeContent } from "./file-contents.ts";
 import type { Reader } from "./reader.ts";
 import type { BundleEndpoint } from "./trust-schema.ts";
 
-/** The file is read again while the server runs, so it does not stop a start or a reload; the operator is told. */
-export function readBundleFile(
-  trustDomain: string,
-  name: string,
-  { locate, peek, warnings }: Reader,
-): { file: string } {
-  const content = peek(name);
-  const bundle = content?.ok ? parseBundle(content.value) : content;
-  if (bundle?.ok === false) {
-    const why =
-      typeof bundle.error === "string"
-        ? bundle.error
-        : `${name} is not a trust bundle${describeContent(content?.ok ? content.value : "", "a trust bundle")}`;
-    const left = "the last good copy stays in use, and without one the workloads are refused";
-    warnings.push(`trustDomains.${trustDomain}.bundle.file: ${why}: ${left}`);
-  }
-  return { file: locate(name) };
+/**
+ * Makes the reader of bundle files. They are read again while the server runs, so that one does not stop a start or a
+ * reload; the operator is told. A file is looked into once, of however many trust domains it is.
+ */
+export function bundleFiles({ locate, peek, warnings }: Reader) {
+  const faults = new Map<string, string | undefined>();
+  return (trustDomain: string, name: string): { file: string } => {
+    const why = faults.getOrInsertComputed(name, () => whyNoBundle(name, peek(name)));
+    if (why !== undefined) {
+      const left = "the last good copy stays in use, and without one the workloads are refused";
+      warnings.push(`trustDomains.${trustDomain}.bundle.file: ${why}: ${left}`);
+    }
+    return { file: locate(name) };
+  };
+}
+
+function whyNoBundle(name: string, content: ReturnType<Reader["peek"]>): string | undefined {
+  if (content?.ok !== true) return content?.error;
+  if (parseBundle(content.value).ok) return undefined;
+  return `${name} is not a trust bundle${describeContent(content.value, "a trust bundle")}`;
 }
 
 /**

@@ -25,7 +25,7 @@ import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
 import { readAgents } from "./agents.ts";
 import type { AuditSettings } from "./audit.ts";
 import { readAudit } from "./audit.ts";
-import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
+import { bundleFiles, readBundleEndpoint } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
@@ -142,12 +142,16 @@ const BY_NAME = ["trustDomains", "trustedIssuers", "clients", "agents", "clientO
 /** The schema library leaves a member of these names out of its output, and says nothing. */
 const UNUSABLE: readonly string[] = ["__proto__", "prototype", "constructor"];
 
-const unusableIn = (json: Json, at = ""): readonly string[] =>
-  typeof json !== "object" || json === null
-    ? []
-    : Object.entries(json).flatMap(([name, value]) =>
-        UNUSABLE.includes(name) ? [`${at}${name}`] : unusableIn(value, `${at}${name}.`),
-      );
+function unusableIn(json: Json): readonly string[] {
+  if (typeof json !== "object" || json === null) return [];
+  const found: string[] = [];
+  for (const [name, value] of Object.entries(json)) {
+    if (UNUSABLE.includes(name)) found.push(name);
+    // The path of most members is never asked for.
+    else for (const path of unusableIn(value)) found.push(`${name}.${path}`);
+  }
+  return found;
+}
 
 /** The schema reports only the first unknown name of an object, so that one is removed and the rest is read again. */
 function readShape(json: Json): Result<ConfigFile, readonly string[]> {
@@ -251,6 +255,7 @@ function readSettings(
   const { problems, problem } = reader;
   const { issuer } = config;
   const trustDomains = new Map<string, TrustDomain>();
+  const readBundleFile = bundleFiles(reader);
   for (const [name, domain] of Object.entries(config.trustDomains)) {
     const path = `trustDomains.${name}`;
     if (!isTrustDomainName(name)) problem(path, "is not the name of a trust domain");
@@ -261,7 +266,7 @@ function readSettings(
     for (const one of foreign) problem(`${path}.admit`, `${one} is not in this trust domain`);
     const bundle =
       "file" in domain.bundle
-        ? readBundleFile(name, domain.bundle.file, reader)
+        ? readBundleFile(name, domain.bundle.file)
         : readBundleEndpoint(name, domain.bundle, reader);
     // SPCA-D-1: the same claims would name an SVID, and a client or workload by the keys of that issuer.
     const { workloads = {}, vouches } = config.trustedIssuers[domain.jwtIssuer ?? ""] ?? {};

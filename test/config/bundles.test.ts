@@ -7,7 +7,10 @@ import { after, before, test } from "node:test";
 import { bundle } from "../../scripts/dev-keys.ts";
 import { makeTrustDomain } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
+import { bundleFiles } from "../../src/config/bundles.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { makeBlindReader } from "../../src/config/reader.ts";
+import { err } from "../../src/result.ts";
 import { parseBundle } from "../../src/spec/spiffe/bundle.ts";
 
 const NAME = "td.example";
@@ -70,6 +73,23 @@ test("SFD-5.1-1, SFD-7.2-1 https_web is the default profile, with the system's c
   assert.ok(config.ok, JSON.stringify(config));
   const where = config.value.settings.trustDomains.get(NAME)?.bundle;
   assert.match(where !== undefined && "ca" in where ? String(where.ca) : "", /BEGIN CERTIFICATE/);
+});
+
+test("a bundle file is looked into once, of however many trust domains it is, and each of them is told", () => {
+  const warnings: string[] = [];
+  const looked: string[] = [];
+  const peek = (name: string) => {
+    looked.push(name);
+    return err(`${name} cannot be read`);
+  };
+  const read = bundleFiles({ ...makeBlindReader(), warnings, peek });
+  for (const domain of ["a.example", "b.example"])
+    assert.deepEqual(read(domain, "x.json"), { file: "x.json" });
+  assert.deepEqual(looked, ["x.json"]);
+  assert.deepEqual(
+    warnings.map((text) => text.split(":", 2).join(":")),
+    ["a", "b"].map((name) => `trustDomains.${name}.example.bundle.file: x.json cannot be read`),
+  );
 });
 
 const wrong: [name: string, from: object, problem: string][] = [

@@ -27,12 +27,13 @@ type BundlePlace = File | RemoteDocument | SpiffeEndpoint;
  */
 export function bundleSources(options: SourceOptions): KeySources<BundlePlace> & Bundles {
   const { clock } = options;
+  const parse = parseRepeatedly();
   const sources = keySources<Bundle, BundlePlace>({
     ...options,
     kind: "trust_bundle",
     lastGoodSeconds: LAST_GOOD_SECONDS,
-    load: (where, latest) => loadBundle(where, latest, clock),
-    parse: parseBundle,
+    load: (where, latest) => loadBundle(where, latest, clock, parse),
+    parse,
     accepts: acceptsSuccessor,
     sequence: (bundle) => bundle.sequence,
     keys: (bundle) => bundle.jwtKeys,
@@ -49,19 +50,29 @@ export function bundleSources(options: SourceOptions): KeySources<BundlePlace> &
   };
 }
 
+/** The text of the last bundle is not parsed again: many trust domains may have one file, which each of them reads. */
+function parseRepeatedly(): typeof parseBundle {
+  let last: { text: string; bundle: ReturnType<typeof parseBundle> } | undefined;
+  return (text) => {
+    if (last?.text !== text) last = { text, bundle: parseBundle(text) };
+    return last.bundle;
+  };
+}
+
 async function loadBundle(
   where: BundlePlace,
   latest: Bundle | undefined,
   clock: Clock,
+  parse: typeof parseBundle,
 ): Promise<Loaded<Bundle>> {
   const text = "file" in where ? await readFileText(where.file) : await fetchBundle(where, latest, clock);
-  const value = parsed(parseBundle, text);
+  const value = parsed(parse, text);
   return { value, text, refreshSeconds: "file" in where ? FETCHED_SECONDS_MIN : refreshSeconds(value) };
 }
 
 /** One look at a bundle, as the server would load it; an error says why it cannot be used. */
 export const lookAtBundle = (where: BundlePlace, clock: Clock): Promise<Result<Bundle, string>> =>
-  looked(loadBundle(where, undefined, clock));
+  looked(loadBundle(where, undefined, clock, parseBundle));
 
 const authorities = ({ x509Authorities }: Bundle): readonly Uint8Array[] =>
   x509Authorities.map((text) => Uint8Array.fromBase64(text));

@@ -179,6 +179,17 @@ test("SBN-3-2, SFD-7.3-1, SFD-4.2-4, SPCA-6-1 never uses a key of another trust 
   assert.equal(await look(sources, one.name, "only-there"), "key_unknown");
 });
 
+test("one file of several trust domains is parsed once", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  const where = { file: save(bundle(one)) };
+  sources.configure(new Map([one.name, two.name].map((name) => [name, where])));
+  const [here, there] = await Promise.all(
+    [one.name, two.name].map((name) => sources.key(name, header(one.jwt.kid))),
+  );
+  assert.ok(here?.ok && there?.ok);
+  assert.equal(there.value, here.value);
+});
+
 test("SBN-3-2 a trust domain that is not configured has no keys", async (t) => {
   const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
