@@ -100,10 +100,11 @@ function countMembers(text: string, depthMax: number): number | undefined {
 
 /** The place of the quotation mark that ends the string, or the end of the text. */
 function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at++) {
-    const unit = text.charCodeAt(at);
-    if (unit === QUOTE) return at;
-    if (unit === BACKSLASH) at++;
+  // The platform finds a quotation mark much sooner than a loop; it ends the string unless it is escaped.
+  for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let before = at - 1;
+    while (text.charCodeAt(before) === BACKSLASH) before--;
+    if ((at - before) % 2 === 1) return at;
   }
   return text.length;
 }
@@ -123,11 +124,12 @@ class Check {
     }
     if (typeof value !== "object" || value === null) return true;
     if (Array.isArray(value)) return value.every((one) => this.accepts(one));
-    Object.setPrototypeOf(value, null);
-    for (const name in value) {
+    for (const name of Object.keys(value)) {
       this.members++;
       if (!isWhole(name) || !this.accepts(value[name] as Json)) return false;
     }
+    // At last, because members of an object without a prototype take longer to go through.
+    Object.setPrototypeOf(value, null);
     return true;
   }
 }
