@@ -287,15 +287,15 @@ function* warnOfWidth(rule: Rule): Generator<string> {
   }
   if (!hasSubject(rule)) return;
   const { issuers, subs } = rule.subjects;
-  const subjects = subs === undefined ? `any subject of ${list(issuers)}` : list(subs);
+  const subjects = () => (subs === undefined ? `any subject of ${list(issuers)}` : list(subs));
   // PROD-2.6-4, PROD-2.6-8: the subjects are not asked, so the operator is reminded at every load.
   if (rule.consent === "implied") {
-    yield `takes the consent of ${subjects} as implied, without asking`;
+    yield `takes the consent of ${subjects()} as implied, without asking`;
   }
   if (MODES[rule.allow].chain === "hidden" && subs === undefined) {
     // PROD-4.1v7-3: with a grant, the server that cannot see the impersonation is in another domain.
     const where = issuesGrants(rule) ? " in another domain" : "";
-    yield `lets its callers impersonate ${subjects}${where}, which no token shows: name the subjects in subjects.subs`;
+    yield `lets its callers impersonate ${subjects()}${where}, which no token shows: name the subjects in subjects.subs`;
   }
 }
 

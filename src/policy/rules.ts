@@ -167,6 +167,8 @@ export type PolicySet = {
   rules: ReadonlyMap<string, Rule>;
   /** The targets, by each of their names. */
   targets: ReadonlyMap<string, Target>;
+  /** The targets of each list of names in a rule, each once: many rules have one list. */
+  listed: ReadonlyMap<readonly string[], readonly Target[]>;
   /** The types of details of all targets. */
   details: DetailTypes;
   /** The rules, by mode and named caller, so that a look-up does not slow down with more rules. */
@@ -229,19 +231,18 @@ export function compilePolicy(
   }
   const byRuleId = new Map<string, Rule>();
   const byWho = new Map<string, Rule[]>();
+  const listed = new Map<readonly string[], readonly Target[]>();
   // PROD-2.6-10: sorted by id, so that neither the decision nor its trace depends on the order in the file.
   for (const rule of rules.toSorted(byId)) {
     if (byRuleId.has(rule.id)) problems.push(`policies: the rule id "${rule.id}" is given twice`);
     byRuleId.set(rule.id, rule);
-    const targetsOfRule = new Set<Target>();
     for (const name of rule.targets) {
-      const target = byName.get(name);
-      if (target === undefined)
-        problems.push(
-          `policies: rule "${rule.id}" names the unknown target "${name}"${meant(name, byName.keys())}`,
-        );
-      else targetsOfRule.add(target);
+      if (byName.has(name)) continue;
+      problems.push(
+        `policies: rule "${rule.id}" names the unknown target "${name}"${meant(name, byName.keys())}`,
+      );
     }
+    const targetsOfRule = listed.getOrInsertComputed(rule.targets, (names) => targetsNamed(byName, names));
     for (const { partner, names } of targetsOfRule) {
       // PROD-1.7-3, PROD-4.1v7-4: partners get grants, resource servers access tokens.
       if (issuesGrants(rule) === (partner !== undefined)) continue;
@@ -253,12 +254,15 @@ export function compilePolicy(
     for (const who of namedBy(rule)) add(byWho, whoKey(rule.allow, who), rule);
   }
   if (problems.length > 0) return err(problems);
-  const indexed = [...byWho].map(([key, list]) => [key, indexRules(list, byName)] as const);
+  const indexed = [...byWho].map(
+    ([key, list]) => [key, indexRules(list, { targets: byName, listed })] as const,
+  );
   return ok({
     digest,
     issuer,
     rules: byRuleId,
     targets: byName,
+    listed,
     details: types.all,
     byWho: new Map(indexed),
     known: {
@@ -269,20 +273,16 @@ export function compilePolicy(
   });
 }
 
-function indexRules(rules: readonly Rule[], targets: ReadonlyMap<string, Target>): RulesOf {
+function indexRules(rules: readonly Rule[], policy: Pick<PolicySet, "targets" | "listed">): RulesOf {
   if (rules.length === 1) return { rules, kinds: rules };
   const byTarget = new Map<string, Rule[]>();
   const kinds = new Map<string, Rule>();
   for (const rule of rules) {
-    for (const name of firstNames(targets, rule)) add(byTarget, name, rule);
+    for (const { names } of targetsOf(policy, rule)) add(byTarget, names[0] ?? "", rule);
     kinds.set(JSON.stringify({ ...rule, id: "", targets: [], scopes: [] }), rule);
   }
   return { rules, byTarget, kinds: [...kinds.values()] };
 }
-
-/** The targets of a rule by the first name of each, which identifies one. */
-const firstNames = (targets: ReadonlyMap<string, Target>, rule: Rule): readonly string[] =>
-  rule.targets.flatMap((name) => targets.get(name)?.names[0] ?? []);
 
 /** The callers by which a rule is indexed: its clients and classes, which `actors` then narrows, or else its actors. */
 function namedBy(rule: Rule): readonly Who[] {
@@ -321,12 +321,14 @@ export function listsFor(policy: PolicySet, caller: Caller, target?: Target): re
 }
 
 function rulesFor(
-  { targets }: PolicySet,
+  policy: PolicySet,
   { rules, byTarget }: RulesOf,
   { names: [first = ""] }: Target,
 ): readonly Rule[] | undefined {
   if (byTarget !== undefined) return byTarget.get(first);
-  return rules.every((rule) => firstNames(targets, rule).includes(first)) ? rules : undefined;
+  return rules.every((rule) => targetsOf(policy, rule).some(({ names }) => names[0] === first))
+    ? rules
+    : undefined;
 }
 
 /** Whether any rule of any mode names this caller. */
@@ -380,10 +382,10 @@ export function subjectRules(
 export const lapsesOf = (rule: Rule): readonly string[] => ("lapses" in rule ? (rule.lapses ?? []) : []);
 
 /** The targets that the rule names, each once. */
-export function targetsOf({ targets }: PolicySet, rule: Rule): readonly Target[] {
-  const [first = "", ...others] = rule.targets;
-  const target = targets.get(first);
-  // Most rules name one, and every check of each rule asks for them.
-  if (others.length === 0) return target === undefined ? [] : [target];
-  return [...new Set(rule.targets.flatMap((name) => targets.get(name) ?? []))];
-}
+export const targetsOf = ({ targets, listed }: Pick<PolicySet, "targets" | "listed">, rule: Rule) =>
+  // Every check of each rule asks for them. A rule of another set is not listed in this one.
+  listed.get(rule.targets) ?? targetsNamed(targets, rule.targets);
+
+const targetsNamed = (targets: PolicySet["targets"], names: readonly string[]): readonly Target[] => [
+  ...new Set(names.flatMap((name) => targets.get(name) ?? [])),
+];
